@@ -58,13 +58,13 @@ static void wait_a_tick(const stk_supervision *s) {
 
 static void begin_hearing(stk_supervision *s, double at_s) {
     pthread_mutex_lock(&s->lock);
-    stk_words_begin(&s->heard, at_s);
-    s->words = s->heard;
+    stk_progress_begin(&s->live_progress, at_s);
+    s->progress = s->live_progress;
     pthread_mutex_unlock(&s->lock);
 }
 
-stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool is_training,
-                            stk_attempt **attempt, stk_error *err) {
+stk_status stk_attempt_start(stk_supervision *s, const stk_command *command, bool is_training,
+                             stk_attempt **attempt, stk_error *err) {
     stk_attempt *a = &s->attempts[s->attempt_count];
     stk_str text = {0};
     stk_command_show(command, &text);
@@ -85,13 +85,13 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     begin_hearing(s, a->began_s);
     /* No file is asked before a prediction: its disk may hang by then. */
     double within_s = stk_supervision_spare(s, KNOB_S);
-    if (is_training || s->batch.kind != STK_KNOB_KEY) {
-        s->batch_told = stk_knob_value_within(&s->batch, command, within_s);
+    if (is_training || s->batch.kind != STK_SETTING_KEY) {
+        s->batch_told = stk_setting_value_within(&s->batch, command, within_s);
     }
-    if (is_training || s->workers.kind != STK_KNOB_KEY) {
-        s->workers_told = stk_int_or_none(stk_knob_value_within(&s->workers, command, within_s));
+    if (is_training || s->workers.kind != STK_SETTING_KEY) {
+        s->workers_told = stk_int_or_none(stk_setting_value_within(&s->workers, command, within_s));
     }
-    stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
+    stk_command_evidence_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
         stk_guardian_launch(s->guardian, command->argv, command->envp, &a->pid, &s->exit_code, err);
@@ -104,8 +104,8 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     a->event = (stk_event_attempt){.number = is_training ? s->launched : 1,
                                    .part = is_training ? "train" : "predict",
                                    .command = a->command,
-                                   .batch = is_training ? stk_check_batch(s) : -1,
-                                   .workers = is_training ? stk_check_workers(s) : -1,
+                                   .batch = is_training ? stk_supervision_batch(s) : -1,
+                                   .workers = is_training ? stk_supervision_workers(s) : -1,
                                    .images_per_second = NAN,
                                    .seconds = NAN,
                                    .gpu_util = NAN,
@@ -158,12 +158,12 @@ static bool must_stop(stk_supervision *s, stk_attempt *a) {
     return stk_supervision_now(s) >= a->stop_s || stk_stop_asked(s->clock.stop) == STK_STOP_NOW;
 }
 
-stk_end stk_attend(stk_supervision *s, stk_attempt *a) {
-    stk_end why = STK_END_ITSELF;
+stk_attempt_end stk_attempt_watch(stk_supervision *s, stk_attempt *a) {
+    stk_attempt_end why = STK_END_ITSELF;
     for (;;) {
         wait_a_tick(s);
-        stk_guardian_news news = stk_guardian_look(s->guardian, &a->ended);
-        stk_check_see(s, a);
+        stk_guardian_report news = stk_guardian_poll(s->guardian, &a->ended);
+        stk_observe(s, a);
         if (news == STK_GUARDIAN_LOST) {
             return STK_END_LOST;
         }
@@ -174,10 +174,10 @@ stk_end stk_attend(stk_supervision *s, stk_attempt *a) {
             return s->hurried ? STK_END_SIGNAL : STK_END_BUDGET;
         }
         /* A prediction that has a deadline may be as silent as it likes. */
-        if ((a->is_training || isinf(a->stop_s)) && stk_check_hang(s)) {
+        if ((a->is_training || isinf(a->stop_s)) && stk_judge_hang(s)) {
             return STK_END_HANG;
         }
-        if (a->is_training && stk_check_due(s, a, &why)) {
+        if (a->is_training && stk_judge_if_due(s, a, &why)) {
             return why;
         }
     }
@@ -188,7 +188,7 @@ stk_end stk_attend(stk_supervision *s, stk_attempt *a) {
  * and a second request, or the end of those that feed it, would break that. The others are asked
  * when it has ended, or late. All of what hangs is asked at once.
  */
-static void ask_to_end(stk_supervision *s, stk_attempt *a, stk_end why, int number,
+static void ask_to_end(stk_supervision *s, stk_attempt *a, stk_attempt_end why, int number,
                        double until_s) {
     double asked_s = stk_supervision_now(s);
     double others_s = asked_s + OTHERS_SHARE * (until_s - asked_s);
@@ -198,7 +198,7 @@ static void ask_to_end(stk_supervision *s, stk_attempt *a, stk_end why, int numb
     while (stk_guardian_alive(s->guardian) > 0 && stk_supervision_now(s) < until_s &&
            stk_stop_asked(s->clock.stop) != STK_STOP_NOW) {
         wait_a_tick(s);
-        stk_guardian_news news = stk_guardian_look(s->guardian, &a->ended);
+        stk_guardian_report news = stk_guardian_poll(s->guardian, &a->ended);
         first_ended = first_ended || news == STK_GUARDIAN_ENDED;
         if (news == STK_GUARDIAN_LOST) {
             return;
@@ -207,14 +207,14 @@ static void ask_to_end(stk_supervision *s, stk_attempt *a, stk_end why, int numb
             stk_guardian_signal(s->guardian, number, STK_GUARDIAN_OTHERS);
             all = true;
         }
-        stk_check_see(s, a);
+        stk_observe(s, a);
         hurry(s, a);
         until_s = fmin(until_s, a->kill_s);
     }
 }
 
 /* How long it may take for ending. */
-static double end_until(const stk_supervision *s, const stk_attempt *a, stk_end why) {
+static double end_until(const stk_supervision *s, const stk_attempt *a, stk_attempt_end why) {
     double now_s = stk_supervision_now(s);
     double grace_s = a->kill_s - a->stop_s;
     bool by_time = why == STK_END_BUDGET || why == STK_END_SIGNAL;
@@ -224,23 +224,24 @@ static double end_until(const stk_supervision *s, const stk_attempt *a, stk_end 
     return by_time ? fmin(a->kill_s, now_s + s->table.grace_s) : fmin(a->kill_s, now_s + grace_s);
 }
 
-static const char *reason_of(const stk_attempt *a, stk_end why, const stk_words *words) {
+static const char *reason_of(const stk_attempt *a, stk_attempt_end why,
+                             const stk_progress *progress) {
     static const char *const reasons[] = {
         [STK_END_ITSELF] = "done", [STK_END_BUDGET] = "budget", [STK_END_SIGNAL] = "signal",
         [STK_END_HANG] = "hang",   [STK_END_BATCH] = "batch",   [STK_END_WORKERS] = "workers",
         [STK_END_LOST] = "crash",
     };
     if (why == STK_END_ITSELF && a->ended.code != 0) {
-        return words->out_of_memory ? "memory" : "crash";
+        return progress->out_of_memory ? "memory" : "crash";
     }
     return reasons[why];
 }
 
-static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
+static void end_all(stk_supervision *s, stk_attempt *a, stk_attempt_end why) {
     if (why == STK_END_LOST) {
         stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
         s->guardian = NULL;
-        a->ended = (stk_ended){.code = -1, .signal = SIGKILL};
+        a->ended = (stk_command_exit){.code = -1, .signal = SIGKILL};
         return;
     }
     if (why != STK_END_ITSELF) {
@@ -255,8 +256,8 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
                            left, left == 1 ? "" : "es");
     }
     size_t stuck = left > 0 ? stk_guardian_kill(s->guardian, stk_supervision_kill_s(s)) : 0;
-    stk_ended ended;
-    if (stk_guardian_look(s->guardian, &ended) == STK_GUARDIAN_ENDED) {
+    stk_command_exit ended;
+    if (stk_guardian_poll(s->guardian, &ended) == STK_GUARDIAN_ENDED) {
         a->ended = ended;
     }
     if (stuck > 0) {
@@ -271,15 +272,15 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
  * Whole ones, as far as its words tell; -1: they do not. A command that does not speak of steps
  * says an epoch's number as a rule when that is done.
  */
-static int epochs_done(const stk_words *words) {
-    bool within = words->steps > 0 && words->step < words->steps;
-    return words->epoch > 0 && within ? words->epoch - 1 : words->epoch;
+static int epochs_done(const stk_progress *progress) {
+    bool within = progress->steps > 0 && progress->step < progress->steps;
+    return progress->epoch > 0 && within ? progress->epoch - 1 : progress->epoch;
 }
 
 /* Waits for its last words, and says once where some were lost. */
 static void settle(stk_supervision *s) {
     stk_error why = {0};
-    bool whole = stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
+    bool whole = stk_output_flush(s->output, stk_supervision_spare(s, SETTLE_S));
     if (!whole && !s->not_passed) {
         s->not_passed = true;
         stk_events_warning(&s->events, "the command's output could not be passed on whole: nobody "
@@ -291,34 +292,35 @@ static void settle(stk_supervision *s) {
     }
 }
 
-void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
-    stk_symptoms_seen seen;
+void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why) {
+    stk_evidence_summary seen;
     double to_s = stk_supervision_now(s);
     double from_s = isnan(a->since_s) ? a->began_s : a->since_s;
-    stk_symptoms_since(s->symptoms, from_s, &seen);
+    stk_command_evidence_since(s->symptoms, from_s, &seen);
     end_all(s, a, why);
     settle(s);
     a->stepped_s = -INFINITY; /* how far it came is told, however soon after the step before */
-    stk_check_see(s, a);
+    stk_observe(s, a);
     a->looked = seen.samples > 0;
     a->on_gpu = seen.gpu_used;
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;
     a->event.exit_code = a->ended.code;
     a->event.signal = a->ended.signal;
-    a->event.stop_reason = reason_of(a, why, &s->words);
+    a->event.stop_reason = reason_of(a, why, &s->progress);
     if (a->is_training) {
-        s->epochs_done = epochs_done(&s->words);
-        a->event.batch = a->advice.ignored ? a->advice.batch : stk_check_batch(s);
-        a->event.workers = stk_check_workers(s);
-        double rate = stk_words_rate(&s->words, a->event.batch, from_s, to_s);
+        s->epochs_done = epochs_done(&s->progress);
+        a->event.batch = a->advice.ignored ? a->advice.batch : stk_supervision_batch(s);
+        a->event.workers = stk_supervision_workers(s);
+        double rate = stk_progress_image_rate(&s->progress, a->event.batch, from_s, to_s);
         a->event.images_per_second =
-            isnan(rate) ? stk_words_rate(&s->words, a->event.batch, a->began_s, to_s) : rate;
+            isnan(rate) ? stk_progress_image_rate(&s->progress, a->event.batch, a->began_s, to_s)
+                        : rate;
         a->event.gpu_util = seen.activity;
         a->event.gpu_memory_used = seen.memory_used;
         a->event.gpu_memory_total = seen.memory_total;
         if (why == STK_END_ITSELF || why == STK_END_HANG) {
-            stk_check_ended(s, a, why == STK_END_HANG);
+            stk_judge_ended(s, a, why == STK_END_HANG);
         }
         a->event.kept = a->advice.kept;
     }
@@ -331,7 +333,7 @@ static bool has_free_gpus(const stk_supervision *s) {
     return s->last.gpu_memory_own == 0 || !(used > s->gpu_level + GPU_SLACK);
 }
 
-void stk_attend_free_gpus(stk_supervision *s) {
+void stk_attempt_wait_for_gpus(stk_supervision *s) {
     double until_s = fmin(stk_supervision_now(s) + GPU_FREE_S, s->table.stop_s);
     double from_s = stk_supervision_now(s);
     bool fresh = false;

@@ -62,16 +62,16 @@ static bool said_twice(const char *batch, const char *workers) {
 
 static stk_status open_knobs(stk_supervision *s, stk_error *err) {
     const stk_supervise_options *o = s->o;
-    stk_knob_config batch = {.what = "batch",
-                             .env = o->batch_env,
-                             .arg = o->batch_arg,
-                             .key = o->batch_key,
-                             .file = o->batch_key != NULL ? o->config_file : NULL};
-    stk_knob_config workers = {.what = "workers",
-                               .env = o->workers_env,
-                               .arg = o->workers_arg,
-                               .key = o->workers_key,
-                               .file = o->workers_key != NULL ? o->config_file : NULL};
+    stk_setting_config batch = {.what = "batch",
+                                .env = o->batch_env,
+                                .arg = o->batch_arg,
+                                .key = o->batch_key,
+                                .file = o->batch_key != NULL ? o->config_file : NULL};
+    stk_setting_config workers = {.what = "workers",
+                                  .env = o->workers_env,
+                                  .arg = o->workers_arg,
+                                  .key = o->workers_key,
+                                  .file = o->workers_key != NULL ? o->config_file : NULL};
     if (o->config_file != NULL && o->batch_key == NULL && o->workers_key == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--config-file %s needs --batch-key or --workers-key: which of its numbers "
@@ -86,18 +86,18 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "%s cannot be the batch size and the number of workers at once", both);
     }
-    stk_status status = stk_knob_open(&s->batch, &batch, err);
+    stk_status status = stk_setting_open(&s->batch, &batch, err);
     if (status == STK_OK) {
-        status = stk_knob_open(&s->workers, &workers, err);
+        status = stk_setting_open(&s->workers, &workers, err);
     }
     if (status == STK_OK) {
-        status = stk_knob_check(&s->batch, &s->command, err);
+        status = stk_setting_check(&s->batch, &s->command, err);
     }
     if (status == STK_OK) {
-        status = stk_knob_check(&s->workers, &s->command, err);
+        status = stk_setting_check(&s->workers, &s->command, err);
     }
-    s->batch_told = stk_knob_value(&s->batch, &s->command);
-    s->workers_told = (int)stk_knob_value(&s->workers, &s->command);
+    s->batch_told = stk_setting_value(&s->batch, &s->command);
+    s->workers_told = (int)stk_setting_value(&s->workers, &s->command);
     return status;
 }
 
@@ -116,8 +116,8 @@ static stk_status make_timetable(stk_supervision *s, stk_error *err) {
 }
 
 /* What the command may want to know, and what makes Python speak at once and of its stack. */
-stk_status stk_supervision_surround(const stk_supervision *s, stk_command *command,
-                                    stk_error *err) {
+stk_status stk_supervision_set_environment(const stk_supervision *s, stk_command *command,
+                                           stk_error *err) {
     char number[32];
     const char *dir = stk_folder_writer_full_path(s->folder);
     stk_status status = stk_command_set_env(command, "PYTHONUNBUFFERED", "1", true, err);
@@ -167,13 +167,13 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
         stk_events_warning(&s->events, "going on without samples of the machine: %s",
                            refused.message);
     }
-    return stk_symptoms_new(&s->symptoms, err);
+    return stk_command_evidence_new(&s->symptoms, err);
 }
 
 static void hear(void *user, const char *line, size_t length, double at_s) {
     stk_supervision *s = user;
     pthread_mutex_lock(&s->lock);
-    stk_words_hear(&s->heard, line, length, at_s);
+    stk_progress_read_line(&s->live_progress, line, length, at_s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -217,8 +217,8 @@ static void tell_start(const stk_supervision *s) {
                              .run_dir = stk_folder_writer_path(s->folder),
                              .start_ns = s->clock.start_ns,
                              .img_size = -1,
-                             .batch = stk_int_or_none(stk_check_batch(s)),
-                             .workers = stk_check_workers(s),
+                             .batch = stk_int_or_none(stk_supervision_batch(s)),
+                             .workers = stk_supervision_workers(s),
                              .prefetch = -1,
                              .classes = -1,
                              .folds = -1,
@@ -337,14 +337,14 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
         status = open_json(s, err);
     }
     if (status == STK_OK) {
-        status = stk_expect_begin_within(&s->expect, s->o->expect,
-                                         stk_supervision_spare(s, FOLDER_S), err);
+        status = stk_expected_file_begin_within(&s->expect, s->o->expect,
+                                                stk_supervision_spare(s, FOLDER_S), err);
     }
     if (status == STK_OK) {
         status = open_folder(s, err);
     }
     if (status == STK_OK) {
-        status = stk_supervision_surround(s, &s->command, err);
+        status = stk_supervision_set_environment(s, &s->command, err);
     }
     if (status == STK_OK) {
         status = open_guardian(s, err);
@@ -353,8 +353,8 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
         return status;
     }
     stk_trials_begin(&s->trials);
-    stk_words_begin(&s->heard, 0);
-    s->words = s->heard;
+    stk_progress_begin(&s->live_progress, 0);
+    s->progress = s->live_progress;
     tell_start(s);
     tell_timetable(s);
     return open_eyes(s, err);

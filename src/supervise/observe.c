@@ -35,15 +35,15 @@ static void take_samples(stk_supervision *s, const stk_attempt *a) {
     while (stk_machine_sampler_take(s->sampler, &sample)) {
         (void)stk_proc_tree_read(&s->tree, stk_guardian_pid(s->guardian));
         sample.images_per_second =
-            a->is_training
-                ? stk_words_rate(&s->words, stk_check_batch(s), sample.at_s - RATE_S, sample.at_s)
-                : NAN;
+            a->is_training ? stk_progress_image_rate(&s->progress, stk_supervision_batch(s),
+                                                     sample.at_s - RATE_S, sample.at_s)
+                           : NAN;
         sample.wait_fraction = NAN;
         sample.batches_ready = -1;
         sample.slots = -1;
-        sample.workers = a->is_training ? stk_check_workers(s) : -1;
-        stk_symptoms_add(s->symptoms, &sample, &s->tree, a->pid);
-        stk_hang_see(&s->hang, &sample, bytes, s->words.progress_s);
+        sample.workers = a->is_training ? stk_supervision_workers(s) : -1;
+        stk_command_evidence_add(s->symptoms, &sample, &s->tree, a->pid);
+        stk_hang_add(&s->hang, &sample, bytes, s->progress.progress_s);
         s->last = sample;
         s->looked = true;
         stk_events_sample(&s->events, &sample);
@@ -51,7 +51,7 @@ static void take_samples(stk_supervision *s, const stk_attempt *a) {
 }
 
 static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
-    const stk_words *w = &s->words;
+    const stk_progress *w = &s->progress;
     stk_forecast forecast;
     bool news = !isnan(w->progress_s) && !(w->progress_s == a->progress_s);
     if (news && isnan(a->first_progress_s)) {
@@ -62,7 +62,7 @@ static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
     }
     a->stepped_s = now_s;
     a->progress_s = w->progress_s;
-    size_t moments = w->moment_count;
+    size_t moments = w->point_count;
     bool estimated = stk_forecast_make(w, now_s, a->stop_s, &forecast);
     stk_event_step step = {
         .epoch = w->epoch,
@@ -70,12 +70,13 @@ static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
         .step = w->step,
         .steps = w->steps,
         .steps_done =
-            moments > 0 ? (int64_t)w->moments[(moments - 1) % STK_WORDS_MOMENTS].steps : -1,
+            moments > 0 ? (int64_t)w->points[(moments - 1) % STK_PROGRESS_POINTS].steps : -1,
         .loss = w->loss,
         .acc1 = NAN,
         .lr = NAN,
-        .steps_per_second = stk_words_steps_per_second(w, now_s - RATE_S, now_s),
-        .images_per_second = stk_words_rate(w, stk_check_batch(s), now_s - RATE_S, now_s),
+        .steps_per_second = stk_progress_step_rate(w, now_s - RATE_S, now_s),
+        .images_per_second =
+            stk_progress_image_rate(w, stk_supervision_batch(s), now_s - RATE_S, now_s),
         .wait_fraction = NAN,
         .left_s = estimated ? forecast.left_s : NAN,
         .times = no_times()};
@@ -87,7 +88,7 @@ static void tell_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
     double heard_s = now_s - a->first_progress_s;
     double enough_s = fmin(ESTIMATE_AFTER_S, ESTIMATE_SHARE * (a->stop_s - a->began_s));
     if (!(heard_s >= enough_s) || now_s - a->estimated_s < ESTIMATE_GAP_S ||
-        !stk_forecast_make(&s->words, now_s, a->stop_s, &forecast)) {
+        !stk_forecast_make(&s->progress, now_s, a->stop_s, &forecast)) {
         return;
     }
     double total_s = isnan(forecast.total_s) ? forecast.epoch_s : forecast.total_s;
@@ -100,10 +101,10 @@ static void tell_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
     stk_events_decision(&s->events, "estimate", s->estimate);
 }
 
-void stk_check_see(stk_supervision *s, stk_attempt *a) {
+void stk_observe(stk_supervision *s, stk_attempt *a) {
     double now_s = stk_supervision_now(s);
     pthread_mutex_lock(&s->lock);
-    s->words = s->heard;
+    s->progress = s->live_progress;
     pthread_mutex_unlock(&s->lock);
     if (s->guardian != NULL) {
         take_samples(s, a);
@@ -114,21 +115,21 @@ void stk_check_see(stk_supervision *s, stk_attempt *a) {
     }
 }
 
-int64_t stk_check_batch(const stk_supervision *s) {
-    return s->batch_told > 0 ? s->batch_told : s->words.batch;
+int64_t stk_supervision_batch(const stk_supervision *s) {
+    return s->batch_told > 0 ? s->batch_told : s->progress.batch;
 }
 
-int stk_check_workers(const stk_supervision *s) {
-    return s->workers_told >= 0 ? s->workers_told : s->words.workers;
+int stk_supervision_workers(const stk_supervision *s) {
+    return s->workers_told >= 0 ? s->workers_told : s->progress.workers;
 }
 
 /* ---- judging ---- */
 
 /* Tells the verdict of a stretch where it is another than before. */
-static void judge(stk_supervision *s, stk_attempt *a, const stk_symptoms_seen *seen, double from_s,
-                  double to_s) {
-    stk_symptoms_judge(s->symptoms, seen, &s->words, from_s, to_s, stk_check_batch(s), false,
-                       &s->verdict);
+static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen,
+                  double from_s, double to_s) {
+    stk_command_evidence_judge(s->symptoms, seen, &s->progress, from_s, to_s,
+                               stk_supervision_batch(s), false, &s->verdict);
     a->judged_s = to_s;
     bool news = s->verdict.kind != STK_VERDICT_UNKNOWN && s->verdict.kind != a->told;
     if (news) {
@@ -139,22 +140,22 @@ static void judge(stk_supervision *s, stk_attempt *a, const stk_symptoms_seen *s
 }
 
 static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
-                                const stk_symptoms_seen *seen, double from_s, double to_s) {
-    int64_t batch = stk_check_batch(s);
-    double rate = stk_words_rate(&s->words, batch, from_s, to_s);
+                                const stk_evidence_summary *seen, double from_s, double to_s) {
+    int64_t batch = stk_supervision_batch(s);
+    double rate = stk_progress_image_rate(&s->progress, batch, from_s, to_s);
     stk_forecast forecast = {.left_s = NAN};
-    (void)stk_forecast_make(&s->words, to_s, a->stop_s, &forecast);
+    (void)stk_forecast_make(&s->progress, to_s, a->stop_s, &forecast);
     return (stk_trial_facts){.batch = batch,
-                             .said_batch = s->words.batch,
-                             .epoch_steps = s->words.in_images ? -1 : s->words.steps,
-                             .workers = stk_check_workers(s),
+                             .said_batch = s->progress.batch,
+                             .epoch_steps = s->progress.in_images ? -1 : s->progress.steps,
+                             .workers = stk_supervision_workers(s),
                              .images_per_second = rate,
                              .memory_share = seen->memory_share,
                              .activity = seen->activity,
                              .gpu_used = seen->gpu_used,
                              .input_bound = seen->input_bound,
-                             .batch_knob = s->batch.kind != STK_KNOB_NONE,
-                             .worker_knob = s->workers.kind != STK_KNOB_NONE,
+                             .can_set_batch = s->batch.kind != STK_SETTING_NONE,
+                             .can_set_workers = s->workers.kind != STK_SETTING_NONE,
                              .cores = stk_machine_cores(),
                              .lost_s = to_s - a->began_s,
                              .left_s = fmin(a->stop_s - to_s, forecast.left_s),
@@ -162,8 +163,8 @@ static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
 }
 
 /* Neither does it use a GPU nor does it speak of one. */
-static void tell_blind(stk_supervision *s, stk_attempt *a, const stk_symptoms_seen *seen) {
-    if (a->blind || !seen->has_gpu || seen->gpu_used || !isnan(s->words.gpu_memory_used)) {
+static void tell_blind(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen) {
+    if (a->blind || !seen->has_gpu || seen->gpu_used || !isnan(s->progress.gpu_memory_used)) {
         return;
     }
     a->blind = true;
@@ -176,9 +177,9 @@ static void tell_blind(stk_supervision *s, stk_attempt *a, const stk_symptoms_se
 }
 
 /* The check itself: once for each start of the command. */
-static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why) {
-    stk_symptoms_seen seen;
-    stk_symptoms_since(s->symptoms, a->since_s, &seen);
+static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_attempt_end *why) {
+    stk_evidence_summary seen;
+    stk_command_evidence_since(s->symptoms, a->since_s, &seen);
     a->checked = true;
     judge(s, a, &seen, a->since_s, now_s);
     tell_blind(s, a, &seen);
@@ -191,7 +192,7 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why
                  a->advice.what);
         stk_events_decision(&s->events, what, a->advice.why);
     }
-    *why = a->advice.of == STK_TRIAL_OF_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
+    *why = a->advice.of == STK_TRIAL_SETTING_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
     if (s->o->dry_run) {
         a->advice.act = STK_TRIAL_STAY; /* also when the command ends later */
     }
@@ -205,7 +206,7 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why
  */
 static void find_since(const stk_supervision *s, stk_attempt *a, double now_s) {
     double working_s =
-        s->gpu_count > 0 ? stk_symptoms_working_since(s->symptoms) : a->first_progress_s;
+        s->gpu_count > 0 ? stk_command_evidence_working_since(s->symptoms) : a->first_progress_s;
     if (!isnan(working_s) && !a->worked) {
         a->worked = true;
         a->since_s = working_s;
@@ -216,7 +217,7 @@ static void find_since(const stk_supervision *s, stk_attempt *a, double now_s) {
     }
 }
 
-bool stk_check_due(stk_supervision *s, stk_attempt *a, stk_end *why) {
+bool stk_judge_if_due(stk_supervision *s, stk_attempt *a, stk_attempt_end *why) {
     double now_s = stk_supervision_now(s);
     find_since(s, a, now_s);
     if (isnan(a->since_s) || now_s - a->since_s < s->o->check_after_s) {
@@ -226,23 +227,23 @@ bool stk_check_due(stk_supervision *s, stk_attempt *a, stk_end *why) {
         return check(s, a, now_s, why);
     }
     if (now_s - a->judged_s >= JUDGE_GAP_S) {
-        stk_symptoms_seen seen;
-        stk_symptoms_since(s->symptoms, now_s - JUDGE_S, &seen);
+        stk_evidence_summary seen;
+        stk_command_evidence_since(s->symptoms, now_s - JUDGE_S, &seen);
         judge(s, a, &seen, now_s - JUDGE_S, now_s);
     }
     return false;
 }
 
-void stk_check_ended(stk_supervision *s, stk_attempt *a, bool hung) {
-    stk_symptoms_seen seen;
+void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
+    stk_evidence_summary seen;
     double now_s = stk_supervision_now(s);
     bool failed = hung || a->ended.code != 0;
-    bool out_of_memory = s->words.out_of_memory && !hung;
+    bool out_of_memory = s->progress.out_of_memory && !hung;
     if (!failed || (a->checked && !out_of_memory) ||
-        (hung && s->trials.trying == STK_TRIAL_OF_NOTHING)) {
+        (hung && s->trials.trying == STK_TRIAL_SETTING_NONE)) {
         return; /* all was done, or it is not what was tried that ended it */
     }
-    stk_symptoms_since(s->symptoms, a->began_s, &seen);
+    stk_command_evidence_since(s->symptoms, a->began_s, &seen);
     stk_trial_facts facts = facts_of(s, a, &seen, a->began_s, now_s);
     facts.out_of_memory = out_of_memory;
     facts.hung = hung;
@@ -264,13 +265,13 @@ static void record_hang(stk_supervision *s, const char *why) {
     stk_str text = {0};
     snprintf(name, sizeof name, "hang-%d.txt", s->hangs + 1);
     stk_str_appendf(&text, "%s\n\n", why);
-    stk_stacks_see(stk_guardian_pid(s->guardian), &text);
+    stk_stacks_describe(stk_guardian_pid(s->guardian), &text);
     stk_folder_writer_put(s->folder, name, &text);
     stk_events_warning(&s->events, "the command hangs: %s; where its processes are is in %s/%s",
                        why, stk_folder_writer_path(s->folder), name);
 }
 
-bool stk_check_hang(stk_supervision *s) {
+bool stk_judge_hang(stk_supervision *s) {
     char why[200];
     double now_s = stk_supervision_now(s);
     if (!stk_hang_is(&s->hang, now_s, why, sizeof why)) {

@@ -19,7 +19,7 @@
 #include "supervise/settings/command_setting.h"
 #include "supervise/output/output.h"
 #include "supervise/supervise_options.h"
-#include "supervise/decide/symptoms.h"
+#include "supervise/decide/command_evidence.h"
 #include "supervise/decide/timetable.h"
 #include "supervise/decide/trials.h"
 
@@ -27,7 +27,7 @@
 #define STK_ATTEMPTS_MOST (STK_TRIALS_MOST + 24)
 
 /* Why a command is no longer watched. */
-typedef enum stk_end {
+typedef enum stk_attempt_end {
     STK_END_ITSELF, /* it has ended */
     STK_END_BUDGET, /* from here on: it is to be ended */
     STK_END_SIGNAL,
@@ -35,7 +35,7 @@ typedef enum stk_end {
     STK_END_BATCH,   /* to be started again with another one */
     STK_END_WORKERS, /* the same */
     STK_END_LOST     /* the guardian was killed */
-} stk_end;
+} stk_attempt_end;
 
 /* One start of a command; the texts that the event points to are here or static. */
 typedef struct stk_attempt {
@@ -59,7 +59,7 @@ typedef struct stk_attempt {
     double stepped_s;        /* when its progress was last told */
     double progress_s;       /* of what was told */
     stk_verdict_kind told;   /* the last verdict */
-    stk_ended ended;
+    stk_command_exit ended;
     stk_trial_advice advice; /* of the check, or of its end */
 } stk_attempt;
 
@@ -78,7 +78,7 @@ typedef struct stk_supervision {
     stk_output *output;
     stk_guardian *guardian;
     stk_machine_sampler *sampler;
-    stk_symptoms *symptoms;
+    stk_command_evidence *symptoms;
     stk_proc_tree tree;
     stk_gpu_info gpus[STK_GPU_MOST];
     size_t gpu_count;
@@ -86,15 +86,15 @@ typedef struct stk_supervision {
     stk_event_sample last; /* sample, before the first one only the level; no texts of it */
     bool looked;           /* there was one */
     pthread_mutex_t lock;  /* of the next one, which the readers of the output write */
-    stk_words heard;
-    stk_words words; /* a copy of it as of the last look */
+    stk_progress live_progress;
+    stk_progress progress; /* a copy of it as of the last look */
     stk_command command;
-    stk_knob batch;
-    stk_knob workers;
+    stk_command_setting batch;
+    stk_command_setting workers;
     int64_t batch_told; /* by its knob, to the command that runs; -1: not known */
     int workers_told;
     stk_trials trials;
-    stk_expect expect;
+    stk_expected_file expect;
     char expected[PATH_MAX]; /* the file's full path once it is there; "": it is not */
     stk_hang hang;
     stk_verdict verdict;
@@ -141,40 +141,40 @@ STK_CHECKED stk_status stk_supervision_begin(stk_supervision *s, const char *con
                                              size_t count, stk_error *err);
 
 /* What a command may want to know, and what makes Python speak at once and of its stack. */
-STK_CHECKED stk_status stk_supervision_surround(const stk_supervision *s, stk_command *command,
-                                                stk_error *err);
+STK_CHECKED stk_status stk_supervision_set_environment(const stk_supervision *s,
+                                                       stk_command *command, stk_error *err);
 
 /* ---- attend.c: one command, from its start until nothing of it is left ---- */
 
 /* Starts it, and tells it. */
-STK_CHECKED stk_status stk_attend_start(stk_supervision *s, const stk_command *command,
-                                        bool is_training, stk_attempt **attempt, stk_error *err);
+STK_CHECKED stk_status stk_attempt_start(stk_supervision *s, const stk_command *command,
+                                         bool is_training, stk_attempt **attempt, stk_error *err);
 
 /* Watches it until it has ended or is to be ended. */
-stk_end stk_attend(stk_supervision *s, stk_attempt *attempt);
+stk_attempt_end stk_attempt_watch(stk_supervision *s, stk_attempt *attempt);
 
 /* Ends whatever of it is left, passes its last words on, and tells how it ended. */
-void stk_attend_finish(stk_supervision *s, stk_attempt *attempt, stk_end why);
+void stk_attempt_finish(stk_supervision *s, stk_attempt *attempt, stk_attempt_end why);
 
 /* Waits until the GPUs hold no more than before, for some seconds at most. */
-void stk_attend_free_gpus(stk_supervision *s);
+void stk_attempt_wait_for_gpus(stk_supervision *s);
 
 /* ---- check.c: what is seen of it, and what follows ---- */
 
 /* All that is new: samples, words, progress, the estimate. */
-void stk_check_see(stk_supervision *s, stk_attempt *attempt);
+void stk_observe(stk_supervision *s, stk_attempt *attempt);
 
 /* Judges where it is time to; true where the command is to be started anew: *why says for what. */
-bool stk_check_due(stk_supervision *s, stk_attempt *attempt, stk_end *why);
+bool stk_judge_if_due(stk_supervision *s, stk_attempt *attempt, stk_attempt_end *why);
 
 /* The advice after a training command that has ended, or hung, before it was checked. */
-void stk_check_ended(stk_supervision *s, stk_attempt *attempt, bool hung);
+void stk_judge_ended(stk_supervision *s, stk_attempt *attempt, bool hung);
 
 /* True where it hangs and something is to be done about it; where it is, is recorded. */
-bool stk_check_hang(stk_supervision *s);
+bool stk_judge_hang(stk_supervision *s);
 
 /* The batch and workers that the command has, by its knobs or its words; -1: not known. */
-int64_t stk_check_batch(const stk_supervision *s);
-int stk_check_workers(const stk_supervision *s);
+int64_t stk_supervision_batch(const stk_supervision *s);
+int stk_supervision_workers(const stk_supervision *s);
 
 #endif

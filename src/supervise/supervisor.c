@@ -37,17 +37,18 @@
 /* ---- training ---- */
 
 /* Tells the command what the advice says; the guardian puts a file back should we be killed. */
-static stk_status turn_knob(stk_supervision *s, stk_knob *knob, int64_t value, stk_error *err) {
+static stk_status turn_knob(stk_supervision *s, stk_command_setting *knob, int64_t value,
+                            stk_error *err) {
     if (value < 0) {
-        return stk_knob_unset(knob, &s->command, err);
+        return stk_setting_unset(knob, &s->command, err);
     }
     double within_s = stk_supervision_spare(s, KNOB_S);
-    if (knob->kind == STK_KNOB_NONE ||
-        value == stk_knob_value_within(knob, &s->command, within_s)) {
+    if (knob->kind == STK_SETTING_NONE ||
+        value == stk_setting_value_within(knob, &s->command, within_s)) {
         return STK_OK;
     }
-    stk_status status = stk_knob_set_within(knob, &s->command, value,
-                                            stk_folder_writer_path(s->folder), within_s, err);
+    stk_status status = stk_setting_set_within(knob, &s->command, value,
+                                               stk_folder_writer_path(s->folder), within_s, err);
     if (status == STK_OK && knob->original != NULL) {
         status = stk_guardian_on_orphaned(s->guardian, knob->config.file, knob->changed,
                                           knob->original, err);
@@ -71,7 +72,7 @@ static void follow(stk_supervision *s, const stk_trial_advice *advice) {
 }
 
 /* Whether the command is to be started once more after an attempt. */
-static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why) {
+static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_attempt_end why) {
     bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_run_clock_stopping(&s->clock);
     switch (why) {
     case STK_END_HANG: /* a trial that does is taken back, whatever is done about others */
@@ -103,11 +104,11 @@ static stk_status fail_lost(const stk_supervision *s, stk_error *err) {
  * A command that was trained already and cannot be started again is no failure of the whole: what
  * it has left is still to be predicted from.
  */
-static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
+static stk_status train(stk_supervision *s, stk_attempt_end *last, stk_error *err) {
     for (;;) {
         stk_attempt *a = NULL;
         stk_error why = {0};
-        stk_status status = stk_attend_start(s, &s->command, true, &a, &why);
+        stk_status status = stk_attempt_start(s, &s->command, true, &a, &why);
         if (status != STK_OK && s->launched == 0) {
             *err = why;
             return status;
@@ -116,8 +117,8 @@ static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
             stk_events_warning(&s->events, "the command is not started again: %s", why.message);
             return STK_OK;
         }
-        *last = stk_attend(s, a);
-        stk_attend_finish(s, a, *last);
+        *last = stk_attempt_watch(s, a);
+        stk_attempt_finish(s, a, *last);
         if (*last == STK_END_LOST) {
             return fail_lost(s, err);
         }
@@ -128,13 +129,13 @@ static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
         if (a->advice.act != STK_TRIAL_STAY) {
             follow(s, &a->advice);
         }
-        stk_attend_free_gpus(s);
+        stk_attempt_wait_for_gpus(s);
     }
 }
 
 /* ---- prediction ---- */
 
-static int code_of(const stk_ended *ended) {
+static int code_of(const stk_command_exit *ended) {
     return ended->signal != 0 ? SIGNAL_CODES + ended->signal : ended->code;
 }
 
@@ -143,14 +144,14 @@ static stk_status predict(stk_supervision *s, stk_error *err) {
     stk_attempt *a = NULL;
     stk_status status = stk_command_make(&command, NULL, 0, s->o->predict, err);
     if (status == STK_OK) {
-        status = stk_supervision_surround(s, &command, err);
+        status = stk_supervision_set_environment(s, &command, err);
     }
     if (status == STK_OK) {
-        status = stk_attend_start(s, &command, false, &a, err);
+        status = stk_attempt_start(s, &command, false, &a, err);
     }
     if (status == STK_OK) {
-        stk_end why = stk_attend(s, a);
-        stk_attend_finish(s, a, why);
+        stk_attempt_end why = stk_attempt_watch(s, a);
+        stk_attempt_finish(s, a, why);
         s->exit_code = code_of(&a->ended);
     }
     stk_command_free(&command);
@@ -168,7 +169,7 @@ static const stk_attempt *last_training(const stk_supervision *s) {
 }
 
 /* Exit code of a training without a prediction behind it. */
-static int training_code(const stk_supervision *s, stk_end why) {
+static int training_code(const stk_supervision *s, stk_attempt_end why) {
     const stk_attempt *a = last_training(s);
     switch (why) {
     case STK_END_ITSELF:
@@ -192,7 +193,8 @@ static void check_expected(stk_supervision *s, stk_status missing) {
     }
     double within_s =
         fmax(fmin(LAST_SHARE * stk_run_clock_left(&s->clock), LAST_LOOK_S), LAST_LEAST_S);
-    stk_status status = stk_expect_check_within(&s->expect, within_s, &rows, s->expected, &why);
+    stk_status status =
+        stk_expected_file_check_within(&s->expect, within_s, &rows, s->expected, &why);
     if (status != STK_OK) {
         stk_events_warning(&s->events, "--expect: %s", why.message);
         /* Without memory nobody knows whether it is there. */
@@ -205,7 +207,7 @@ static void check_expected(stk_supervision *s, stk_status missing) {
     stk_events_submission(&s->events, &event);
 }
 
-static void restore(stk_supervision *s, stk_knob *knob) {
+static void restore(stk_supervision *s, stk_command_setting *knob) {
     stk_error why = {0};
     bool mine = true;
     if (knob->original == NULL) {
@@ -214,7 +216,7 @@ static void restore(stk_supervision *s, stk_knob *knob) {
     /* A file that is somebody else's is worth some seconds behind the budget. */
     bool held = stk_folder_writer_is_held(s->folder, HELD_S);
     double within_s = fmax(stk_supervision_spare(s, KNOB_S), held ? FREE_S : LAST_LEAST_S);
-    if (stk_knob_restore_within(knob, &mine, within_s, &why) != STK_OK) {
+    if (stk_setting_restore_within(knob, &mine, within_s, &why) != STK_OK) {
         stk_events_warning(&s->events, "%s is not put back as it was: %s", knob->config.file,
                            why.message);
     } else if (!mine) {
@@ -239,7 +241,7 @@ static const char *prediction_reason(const stk_supervision *s) {
     return strcmp(reason, "budget") == 0 || strcmp(reason, "signal") == 0 ? reason : "error";
 }
 
-static const char *stop_reason(const stk_supervision *s, stk_end why, stk_status status,
+static const char *stop_reason(const stk_supervision *s, stk_attempt_end why, stk_status status,
                                const stk_attempt *a) {
     const char *prediction = prediction_reason(s);
     return status != STK_OK || a == NULL                 ? "error"
@@ -259,7 +261,7 @@ static const char *device_of(const stk_supervision *s, const stk_attempt *a) {
 }
 
 /* All that a summary says; `told` and `command` are what it points to. */
-static stk_summary summarize(const stk_supervision *s, stk_end why, stk_status status,
+static stk_summary summarize(const stk_supervision *s, stk_attempt_end why, stk_status status,
                              const stk_event_attempt *told, const char *command) {
     const stk_attempt *a = last_training(s);
     const char *reason = stop_reason(s, why, status, a);
@@ -303,7 +305,7 @@ static void settle_folder(stk_supervision *s) {
     double left_s = fmin(LAST_SHARE * stk_run_clock_left(&s->clock), LAST_FILES_S);
     double within_s =
         stk_folder_writer_is_held(s->folder, HELD_S) ? left_s : fmax(left_s, LAST_LEAST_S);
-    if (!stk_folder_writer_settle(s->folder, within_s, &text)) {
+    if (!stk_folder_writer_flush(s->folder, within_s, &text)) {
         stk_events_warning(&s->others, "%s",
                            stk_str_ok(&text) ? stk_str_text(&text)
                                              : "files of the run folder, summary.json perhaps one "
@@ -312,7 +314,7 @@ static void settle_folder(stk_supervision *s) {
     stk_str_free(&text);
 }
 
-static void finish(stk_supervision *s, stk_end why, stk_status status) {
+static void finish(stk_supervision *s, stk_attempt_end why, stk_status status) {
     stk_event_attempt told[STK_ATTEMPTS_MOST];
     stk_str command = {0};
     for (int i = 0; i < s->attempt_count; i++) {
@@ -344,13 +346,13 @@ static void close_all(stk_supervision *s) {
     stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
     stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
     stk_machine_sampler_stop(s->sampler);
-    stk_symptoms_free(s->symptoms);
+    stk_command_evidence_free(s->symptoms);
     stk_proc_tree_free(&s->tree);
     for (int i = 0; i < s->attempt_count; i++) {
         stk_mem_free(s->attempts[i].command);
     }
-    stk_knob_close(&s->batch);
-    stk_knob_close(&s->workers);
+    stk_setting_close(&s->batch);
+    stk_setting_close(&s->workers);
     stk_command_free(&s->command);
     stk_folder_writer_close(s->folder, FREE_S);
     stk_jsonl_free(s->jsonl);
@@ -359,7 +361,7 @@ static void close_all(stk_supervision *s) {
 }
 
 /* The training, and whatever became of it the prediction. */
-static stk_status run_commands(stk_supervision *s, stk_end *why, stk_error *err) {
+static stk_status run_commands(stk_supervision *s, stk_attempt_end *why, stk_error *err) {
     stk_status status = train(s, why, err);
     bool may_predict =
         status == STK_OK && s->guardian != NULL && stk_stop_asked(s->clock.stop) != STK_STOP_NOW;
@@ -378,7 +380,7 @@ static stk_status run_commands(stk_supervision *s, stk_end *why, stk_error *err)
 }
 
 static stk_status run(stk_supervision *s, const char *const *words, size_t count, stk_error *err) {
-    stk_end why = STK_END_ITSELF;
+    stk_attempt_end why = STK_END_ITSELF;
     stk_status status = stk_supervision_begin(s, words, count, err);
     if (status != STK_OK) {
         return status;

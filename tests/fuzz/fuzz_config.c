@@ -22,7 +22,7 @@ FUZZ_PLAN(seeds)
 #define MOST_CHECKED 40
 
 /* The text with another digit where the entry's value begins; freed with free(). */
-static char *changed(const uint8_t *data, size_t size, const stk_config_entry *entry) {
+static char *changed(const uint8_t *data, size_t size, const stk_config_key *entry) {
     char *copy = malloc(size);
     FUZZ_REQUIRE(copy != NULL);
     memcpy(copy, data, size);
@@ -31,9 +31,9 @@ static char *changed(const uint8_t *data, size_t size, const stk_config_entry *e
 }
 
 static void check_number(const char *name, const uint8_t *data, size_t size,
-                         const stk_config_entry *entry, int64_t value) {
-    stk_config_entries again;
-    const stk_config_entry *found = NULL;
+                         const stk_config_key *entry, int64_t value) {
+    stk_config_keys again;
+    const stk_config_key *found = NULL;
     int64_t other = value;
     char *copy = changed(data, size, entry);
     FUZZ_REQUIRE(stk_config_scan(&again, name, copy, size, NULL) == STK_OK);
@@ -44,13 +44,13 @@ static void check_number(const char *name, const uint8_t *data, size_t size,
 }
 
 static void try_as(const char *name, const uint8_t *data, size_t size) {
-    stk_config_entries entries;
+    stk_config_keys entries;
     stk_error err = {0};
     stk_status status = stk_config_scan(&entries, name, (const char *)data, size, &err);
     FUZZ_REQUIRE(status == STK_OK || (status == STK_ERR_USAGE && err.message[0] != '\0'));
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
-        const stk_config_entry *entry = &entries.list[i];
-        const stk_config_entry *found = NULL;
+        const stk_config_key *entry = &entries.list[i];
+        const stk_config_key *found = NULL;
         int64_t value;
         FUZZ_REQUIRE(entry->start <= size && entry->length <= size - entry->start);
         FUZZ_REQUIRE(entry->name <= strlen(entry->way) && entry->depth > 0);

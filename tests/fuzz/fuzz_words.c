@@ -18,23 +18,23 @@ static const fuzz_seed seeds[] = {
 };
 FUZZ_PLAN(seeds)
 
-static void check(const stk_words *words, double at_s) {
-    FUZZ_REQUIRE(words->epoch == -1 || words->epoch >= 1);
-    FUZZ_REQUIRE(words->epochs == -1 || words->epochs >= 1);
-    FUZZ_REQUIRE(words->epochs == -1 || words->epoch <= words->epochs);
-    FUZZ_REQUIRE(words->step >= -1 && words->steps >= -1);
-    FUZZ_REQUIRE(words->batch == -1 || words->batch >= 1);
-    FUZZ_REQUIRE(words->workers >= -1);
-    FUZZ_REQUIRE(!(words->gpu_memory_used < 0) && !(words->gpu_memory_total < 0));
-    FUZZ_REQUIRE(isnan(words->epoch_s) || words->epoch_s >= 0);
-    FUZZ_REQUIRE(words->done >= 0 && isfinite(words->done));
-    FUZZ_REQUIRE(memchr(words->trouble, '\0', sizeof words->trouble) != NULL);
-    FUZZ_REQUIRE(!words->out_of_memory || words->trouble[0] != '\0');
-    double rate = stk_words_rate(words, 0, 0, at_s);
+static void check(const stk_progress *progress, double at_s) {
+    FUZZ_REQUIRE(progress->epoch == -1 || progress->epoch >= 1);
+    FUZZ_REQUIRE(progress->epochs == -1 || progress->epochs >= 1);
+    FUZZ_REQUIRE(progress->epochs == -1 || progress->epoch <= progress->epochs);
+    FUZZ_REQUIRE(progress->step >= -1 && progress->steps >= -1);
+    FUZZ_REQUIRE(progress->batch == -1 || progress->batch >= 1);
+    FUZZ_REQUIRE(progress->workers >= -1);
+    FUZZ_REQUIRE(!(progress->gpu_memory_used < 0) && !(progress->gpu_memory_total < 0));
+    FUZZ_REQUIRE(isnan(progress->epoch_s) || progress->epoch_s >= 0);
+    FUZZ_REQUIRE(progress->done >= 0 && isfinite(progress->done));
+    FUZZ_REQUIRE(memchr(progress->error_line, '\0', sizeof progress->error_line) != NULL);
+    FUZZ_REQUIRE(!progress->out_of_memory || progress->error_line[0] != '\0');
+    double rate = stk_progress_image_rate(progress, 0, 0, at_s);
     FUZZ_REQUIRE(isnan(rate) || rate > 0);
     stk_forecast estimate;
     char text[200];
-    if (stk_forecast_make(words, at_s, at_s + 5, &estimate)) {
+    if (stk_forecast_make(progress, at_s, at_s + 5, &estimate)) {
         FUZZ_REQUIRE(!(estimate.left_s < 0) && !(estimate.epoch_s < 0));
         FUZZ_REQUIRE(estimate.fitting >= -1 && estimate.fitting <= estimate.epochs);
         stk_forecast_say(&estimate, 10, text, sizeof text);
@@ -44,15 +44,15 @@ static void check(const stk_words *words, double at_s) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *text = (const char *)data;
-    stk_words words;
-    stk_words_begin(&words, 0);
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
     double at_s = 0;
     for (size_t from = 0; from < size;) {
         const char *end = memchr(text + from, '\n', size - from);
         size_t length = end != NULL ? (size_t)(end - text) - from : size - from;
-        stk_words_hear(&words, text + from, length, at_s);
+        stk_progress_read_line(&progress, text + from, length, at_s);
         at_s += 0.7;
-        check(&words, at_s);
+        check(&progress, at_s);
         from += length + 1;
     }
     return 0;

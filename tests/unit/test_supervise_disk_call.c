@@ -38,7 +38,7 @@ static void what_ends_in_time_is_the_callers(void) {
     wait w = {.ended = 0};
     REQUIRE(pipe2(w.ends, O_CLOEXEC) == 0);
     REQUIRE(write(w.ends[1], "x", 1) == 1);
-    CHECK(stk_bounded_call(await_byte, &w, drop, LONG_S));
+    CHECK(stk_disk_call(await_byte, &w, drop, LONG_S));
     CHECK(atomic_load(&w.ended) == 1 && atomic_load(&w.dropped) == 0);
     close(w.ends[0]);
     close(w.ends[1]);
@@ -47,7 +47,7 @@ static void what_ends_in_time_is_the_callers(void) {
 static void what_does_not_is_dropped_when_it_ends(void) {
     static wait w; /* it outlives the call */
     REQUIRE(pipe2(w.ends, O_CLOEXEC) == 0);
-    CHECK(!stk_bounded_call(await_byte, &w, drop, 0.02));
+    CHECK(!stk_disk_call(await_byte, &w, drop, 0.02));
     CHECK(atomic_load(&w.ended) == 0);
     REQUIRE(write(w.ends[1], "x", 1) == 1);
     for (int i = 0; i < 10000 && atomic_load(&w.dropped) == 0; i++) {
@@ -66,30 +66,30 @@ static mode_t mode_of(const char *path) {
 static void a_file_is_changed_and_put_back(void) {
     const char *folder = check_folder();
     stk_error err = {0};
-    stk_knob knob;
+    stk_command_setting knob;
     bool mine = false;
     char *path = stk_path_join(folder, "c.yaml");
     REQUIRE_OK(stk_file_write(path, "lr: 1\nbatch: 32\n", 16, &err), &err);
-    stk_knob_config config = {.what = "batch", .key = "batch", .file = path};
-    REQUIRE_OK(stk_knob_open(&knob, &config, &err), &err);
-    CHECK_INT(stk_knob_value_within(&knob, NULL, LONG_S), 32);
+    stk_setting_config config = {.what = "batch", .key = "batch", .file = path};
+    REQUIRE_OK(stk_setting_open(&knob, &config, &err), &err);
+    CHECK_INT(stk_setting_value_within(&knob, NULL, LONG_S), 32);
     for (int64_t batch = 64; batch <= 128; batch *= 2) {
-        REQUIRE_OK(stk_knob_set_within(&knob, NULL, batch, folder, LONG_S, &err), &err);
-        CHECK_INT(stk_knob_value_within(&knob, NULL, LONG_S), batch);
+        REQUIRE_OK(stk_setting_set_within(&knob, NULL, batch, folder, LONG_S, &err), &err);
+        CHECK_INT(stk_setting_value_within(&knob, NULL, LONG_S), batch);
     }
     REQUIRE(knob.original != NULL && knob.changed != NULL);
     CHECK_INT(mode_of(knob.original), 0600);
     CHECK_INT(mode_of(knob.changed), 0600);
-    REQUIRE_OK(stk_knob_restore_within(&knob, &mine, LONG_S, &err), &err);
+    REQUIRE_OK(stk_setting_restore_within(&knob, &mine, LONG_S, &err), &err);
     CHECK(mine);
     char *text = get_file(folder, "c.yaml");
     CHECK_STR(text, "lr: 1\nbatch: 32\n");
     stk_mem_free(text);
     REQUIRE(unlink(path) == 0);
-    CHECK_INT(stk_knob_value_within(&knob, NULL, LONG_S), -1);
-    CHECK(stk_knob_set_within(&knob, NULL, 8, folder, LONG_S, &err) == STK_ERR_STORAGE);
+    CHECK_INT(stk_setting_value_within(&knob, NULL, LONG_S), -1);
+    CHECK(stk_setting_set_within(&knob, NULL, 8, folder, LONG_S, &err) == STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "c.yaml");
-    stk_knob_close(&knob);
+    stk_setting_close(&knob);
     stk_mem_free(path);
 }
 

@@ -55,16 +55,16 @@ static void what_is_written(void) {
         {"no/s.csv", NULL, -2, "is not there"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stk_expect expect;
+        stk_expected_file expect;
         stk_error err = {0};
         int64_t rows = 77;
         const char *path = named(cases[i].name);
-        CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
+        CHECK_INT(stk_expected_file_begin(&expect, path, NULL), STK_OK);
         CHECK(!expect.there);
         if (cases[i].text != NULL) {
             put(path, cases[i].text);
         }
-        stk_status status = stk_expect_check(&expect, &rows, &err);
+        stk_status status = stk_expected_file_check(&expect, &rows, &err);
         CHECK_INT(status, cases[i].rows == -2 ? STK_ERR_DATA : STK_OK);
         CHECK_INT(rows, cases[i].rows == -2 ? -1 : cases[i].rows);
         CHECK_CONTAINS(err.message, cases[i].says);
@@ -72,57 +72,58 @@ static void what_is_written(void) {
 }
 
 static void an_old_file_does_not_count(void) {
-    stk_expect expect;
+    stk_expected_file expect;
     stk_error err = {0};
     int64_t rows;
     const char *path = named("s.csv");
     put(path, "id\n1\n");
-    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
+    CHECK_INT(stk_expected_file_begin(&expect, path, NULL), STK_OK);
     CHECK(expect.there);
-    CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
+    CHECK_INT(stk_expected_file_check(&expect, &rows, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "as it was before");
 }
 
 static void the_same_bytes_written_anew_count(void) {
-    stk_expect expect;
+    stk_expected_file expect;
     stk_error err = {0};
     struct stat old;
     int64_t rows;
     const char *path = named("s.csv");
     put(path, "id\n1\n");
     CHECK_INT(stat(path, &old), 0);
-    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
+    CHECK_INT(stk_expected_file_begin(&expect, path, NULL), STK_OK);
     put(path, "id\n1\n"); /* another file of that name */
     set_time(path, &old);
-    REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
+    REQUIRE_OK(stk_expected_file_check(&expect, &rows, &err), &err);
     CHECK_INT(rows, 1);
 
-    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK); /* the same one, with another time */
+    CHECK_INT(stk_expected_file_begin(&expect, path, NULL),
+              STK_OK); /* the same one, with another time */
     old.st_mtim.tv_sec -= 5;
     set_time(path, &old);
-    REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
+    REQUIRE_OK(stk_expected_file_check(&expect, &rows, &err), &err);
 }
 
 static void other_bytes_count_whatever_the_clock_says(void) {
-    stk_expect expect;
+    stk_expected_file expect;
     stk_error err = {0};
     struct stat old;
     int64_t rows;
     const char *path = named("s.csv");
     put(path, "id\n1\n");
     CHECK_INT(stat(path, &old), 0);
-    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
+    CHECK_INT(stk_expected_file_begin(&expect, path, NULL), STK_OK);
     FILE *file = fopen(path, "r+");
     REQUIRE(file != NULL);
     fputs("id\n2\n", file);
     fclose(file);
     set_time(path, &old);
-    REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
+    REQUIRE_OK(stk_expected_file_check(&expect, &rows, &err), &err);
     CHECK_INT(rows, 1);
 }
 
 static void the_end_of_a_large_file_is_looked_at(void) {
-    stk_expect expect;
+    stk_expected_file expect;
     stk_error err = {0};
     struct stat old;
     int64_t rows;
@@ -130,54 +131,54 @@ static void the_end_of_a_large_file_is_looked_at(void) {
     put(path, "x");
     CHECK_INT(truncate(path, INT64_C(3) << 30), 0); /* takes no room on the disk */
     CHECK_INT(stat(path, &old), 0);
-    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
+    CHECK_INT(stk_expected_file_begin(&expect, path, NULL), STK_OK);
     CHECK_INT(expect.size, INT64_C(3) << 30);
     int fd = open(path, O_WRONLY);
     CHECK_INT(pwrite(fd, "y", 1, (INT64_C(3) << 30) - 1), 1);
     close(fd);
     set_time(path, &old);
-    REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
+    REQUIRE_OK(stk_expected_file_check(&expect, &rows, &err), &err);
     CHECK_INT(rows, -1);
     CHECK_INT(unlink(path), 0);
 }
 
 static void what_is_no_file(void) {
-    stk_expect expect;
+    stk_expected_file expect;
     stk_error err = {0};
     int64_t rows;
     const char *path = named("s.csv");
-    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
+    CHECK_INT(stk_expected_file_begin(&expect, path, NULL), STK_OK);
     CHECK_INT(mkdir(path, 0777), 0);
-    CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
+    CHECK_INT(stk_expected_file_check(&expect, &rows, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "a folder");
 
     memset(&err, 0, sizeof err);
-    CHECK_INT(stk_expect_begin(&expect, "/dev/null", NULL), STK_OK);
-    CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
+    CHECK_INT(stk_expected_file_begin(&expect, "/dev/null", NULL), STK_OK);
+    CHECK_INT(stk_expected_file_check(&expect, &rows, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "is none");
 }
 
 static void one_that_may_not_be_read(void) {
-    stk_expect expect;
+    stk_expected_file expect;
     stk_error err = {0};
     int64_t rows;
     if (geteuid() == 0) {
         CHECK_SKIP("root may read everything");
     }
     const char *path = named("s.csv");
-    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
+    CHECK_INT(stk_expected_file_begin(&expect, path, NULL), STK_OK);
     put(path, "id\n1\n");
     CHECK_INT(chmod(path, 0), 0);
-    CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
+    CHECK_INT(stk_expected_file_check(&expect, &rows, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "s.csv");
 }
 
 static void nothing_is_expected(void) {
-    stk_expect expect;
+    stk_expected_file expect;
     stk_error err = {0};
     int64_t rows = 5;
-    CHECK_INT(stk_expect_begin(&expect, NULL, NULL), STK_OK);
-    REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
+    CHECK_INT(stk_expected_file_begin(&expect, NULL, NULL), STK_OK);
+    REQUIRE_OK(stk_expected_file_check(&expect, &rows, &err), &err);
     CHECK_INT(rows, -1);
 }
 
@@ -187,10 +188,10 @@ static void lack_of_memory_says_nothing_of_the_file(void) {
     int failed = 0;
     put(path, "id,label\n1,a\n");
     for (int i = 0; i < 100; i++) {
-        stk_expect expect;
+        stk_expected_file expect;
         stk_error err = {0};
         stk_mem_fail_after(i);
-        stk_status status = stk_expect_begin(&expect, path, &err);
+        stk_status status = stk_expected_file_begin(&expect, path, &err);
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || (status == STK_ERR_MEMORY && err.message[0] != '\0'));
         if (status == STK_OK) {
@@ -199,12 +200,12 @@ static void lack_of_memory_says_nothing_of_the_file(void) {
         failed++;
     }
     CHECK(failed > 0);
-    stk_expect expect = {.path = path}; /* there was none */
+    stk_expected_file expect = {.path = path}; /* there was none */
     stk_status status = STK_ERR_MEMORY;
     for (failed = 0; status != STK_OK && failed < 100; failed++) {
         stk_error err = {0};
         stk_mem_fail_after(failed);
-        status = stk_expect_check(&expect, &rows, &err);
+        status = stk_expected_file_check(&expect, &rows, &err);
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || (status == STK_ERR_MEMORY && rows == -1));
     }

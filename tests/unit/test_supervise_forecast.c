@@ -3,46 +3,46 @@
 
 #include "supervise/output/forecast.h"
 
-static void hear(stk_words *words, double at_s, const char *line) {
-    stk_words_hear(words, line, strlen(line), at_s);
+static void hear(stk_progress *progress, double at_s, const char *line) {
+    stk_progress_read_line(progress, line, strlen(line), at_s);
 }
 
 /* 30 epochs of 100 steps at 1.5 s, heard until `steps` of the first are done; 10 s pass before. */
-static stk_words bar_of(int steps) {
-    stk_words words;
-    stk_words_begin(&words, 100);
+static stk_progress bar_of(int steps) {
+    stk_progress progress;
+    stk_progress_begin(&progress, 100);
     for (int i = 0; i <= steps; i++) {
         char line[100];
         snprintf(line, sizeof line, "Epoch 1/30:  %d%%|##   | %d/100 [00:00<00:00, 1.50s/it]", i,
                  i);
-        hear(&words, 110 + 1.5 * i, line);
+        hear(&progress, 110 + 1.5 * i, line);
     }
-    return words;
+    return progress;
 }
 
 static void too_little_is_no_estimate(void) {
     stk_forecast estimate;
-    stk_words words;
-    stk_words_begin(&words, 0);
-    CHECK(!stk_forecast_make(&words, 1, INFINITY, &estimate));
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    CHECK(!stk_forecast_make(&progress, 1, INFINITY, &estimate));
     CHECK(isnan(estimate.epoch_s) && isnan(estimate.total_s) && estimate.fitting == -1);
-    hear(&words, 1, "Epoch 1/30");
-    CHECK(!stk_forecast_make(&words, 100, INFINITY, &estimate));
+    hear(&progress, 1, "Epoch 1/30");
+    CHECK(!stk_forecast_make(&progress, 100, INFINITY, &estimate));
     CHECK_INT(estimate.epochs, 30);
-    words = bar_of(1);
-    CHECK(!stk_forecast_make(&words, 112, INFINITY, &estimate));
-    words = bar_of(2);
-    CHECK(stk_forecast_make(&words, 113, INFINITY, &estimate));
-    stk_words_begin(&words, 0);
-    hear(&words, 1, "step 100");
-    hear(&words, 3, "step 200");
-    CHECK(!stk_forecast_make(&words, 3, INFINITY, &estimate));
+    progress = bar_of(1);
+    CHECK(!stk_forecast_make(&progress, 112, INFINITY, &estimate));
+    progress = bar_of(2);
+    CHECK(stk_forecast_make(&progress, 113, INFINITY, &estimate));
+    stk_progress_begin(&progress, 0);
+    hear(&progress, 1, "step 100");
+    hear(&progress, 3, "step 200");
+    CHECK(!stk_forecast_make(&progress, 3, INFINITY, &estimate));
 }
 
 static void steps_tell_before_an_epoch_is_over(void) {
     stk_forecast estimate;
-    stk_words words = bar_of(20);
-    REQUIRE(stk_forecast_make(&words, 140, INFINITY, &estimate));
+    stk_progress progress = bar_of(20);
+    REQUIRE(stk_forecast_make(&progress, 140, INFINITY, &estimate));
     CHECK_NEAR(estimate.epoch_s, 150, 1e-9);
     CHECK_NEAR(estimate.left_s, 29.8 * 150, 1e-6);
     CHECK_NEAR(estimate.total_s, 10 + 30 * 150, 1e-6);
@@ -52,7 +52,7 @@ static void steps_tell_before_an_epoch_is_over(void) {
 
 static void only_whole_epochs_fit(void) {
     stk_forecast estimate;
-    stk_words words = bar_of(20);
+    stk_progress progress = bar_of(20);
     static const struct {
         double end_s;
         int fitting;
@@ -61,7 +61,7 @@ static void only_whole_epochs_fit(void) {
         {410, 2}, {4600, 29}, {4609, 29}, {4611, -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        REQUIRE(stk_forecast_make(&words, 140, cases[i].end_s, &estimate));
+        REQUIRE(stk_forecast_make(&progress, 140, cases[i].end_s, &estimate));
         if (estimate.fitting != cases[i].fitting) {
             CHECK_FAIL("until %g %d fit, expected %d", cases[i].end_s, estimate.fitting,
                        cases[i].fitting);
@@ -71,55 +71,56 @@ static void only_whole_epochs_fit(void) {
 
 static void a_whole_epoch_tells_more_than_steps(void) {
     stk_forecast estimate;
-    stk_words words = bar_of(100);
-    hear(&words, 290, "Epoch 2/30:   0%|     | 0/100 [00:00<?, ?it/s]"); /* it was validated, too */
-    REQUIRE(stk_forecast_make(&words, 290, INFINITY, &estimate));
+    stk_progress progress = bar_of(100);
+    hear(&progress, 290,
+         "Epoch 2/30:   0%|     | 0/100 [00:00<?, ?it/s]"); /* it was validated, too */
+    REQUIRE(stk_forecast_make(&progress, 290, INFINITY, &estimate));
     CHECK_NEAR(estimate.epoch_s, 180, 1e-9);
     CHECK_NEAR(estimate.total_s, 190 + 29 * 180, 1e-6);
 }
 
 static void epochs_alone_are_enough(void) {
     stk_forecast estimate;
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear(&words, 10, "epoch 1 of 4");
-    hear(&words, 70, "epoch 2 of 4");
-    REQUIRE(stk_forecast_make(&words, 100, 180, &estimate));
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear(&progress, 10, "epoch 1 of 4");
+    hear(&progress, 70, "epoch 2 of 4");
+    REQUIRE(stk_forecast_make(&progress, 100, 180, &estimate));
     CHECK_NEAR(estimate.epoch_s, 60, 1e-9);
     CHECK_NEAR(estimate.left_s, 150, 1e-9);
     CHECK_NEAR(estimate.total_s, 250, 1e-9);
     CHECK_INT(estimate.fitting, 2);
-    REQUIRE(stk_forecast_make(&words, 500, INFINITY, &estimate)); /* one that takes longer */
+    REQUIRE(stk_forecast_make(&progress, 500, INFINITY, &estimate)); /* one that takes longer */
     CHECK_NEAR(estimate.left_s, 120, 1e-9);
 }
 
 static void an_epoch_told_late_is_over(void) {
     stk_forecast estimate;
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear(&words, 70, "Epoch 1/4 loss 0.5");
-    REQUIRE(stk_forecast_make(&words, 70, 200, &estimate));
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear(&progress, 70, "Epoch 1/4 loss 0.5");
+    REQUIRE(stk_forecast_make(&progress, 70, 200, &estimate));
     CHECK_NEAR(estimate.total_s, 280, 1e-9);
     CHECK_INT(estimate.fitting, 2);
-    hear(&words, 130, "Epoch 2/4 loss 0.4");
-    REQUIRE(stk_forecast_make(&words, 130, 200, &estimate));
+    hear(&progress, 130, "Epoch 2/4 loss 0.4");
+    REQUIRE(stk_forecast_make(&progress, 130, 200, &estimate));
     CHECK_NEAR(estimate.total_s, 250, 1e-9);
     CHECK_INT(estimate.fitting, 3);
 }
 
 static void one_bar_through_all(void) {
     stk_forecast estimate;
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear(&words, 10, "  0%|     | 0/1000 [00:00<?, ?it/s]");
-    hear(&words, 30, " 10%|#    | 100/1000 [00:20<03:00, 5.00it/s]");
-    REQUIRE(stk_forecast_make(&words, 30, 40, &estimate));
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear(&progress, 10, "  0%|     | 0/1000 [00:00<?, ?it/s]");
+    hear(&progress, 30, " 10%|#    | 100/1000 [00:20<03:00, 5.00it/s]");
+    REQUIRE(stk_forecast_make(&progress, 30, 40, &estimate));
     CHECK(isnan(estimate.epoch_s));
     CHECK_NEAR(estimate.total_s, 210, 1e-9);
     CHECK_INT(estimate.epochs, -1);
     CHECK_INT(estimate.fitting, -1);
-    hear(&words, 30, "{'loss': 0.5, 'epoch': 0.5}");
-    REQUIRE(stk_forecast_make(&words, 30, 100, &estimate));
+    hear(&progress, 30, "{'loss': 0.5, 'epoch': 0.5}");
+    REQUIRE(stk_forecast_make(&progress, 30, 100, &estimate));
     CHECK_INT(estimate.epochs, 5);
     CHECK_NEAR(estimate.epoch_s, 40, 1e-9);
     CHECK_NEAR(estimate.total_s, 210, 1e-9);
@@ -128,11 +129,11 @@ static void one_bar_through_all(void) {
 
 static void no_number_of_epochs_is_no_total(void) {
     stk_forecast estimate;
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear(&words, 10, "[epoch 1]");
-    hear(&words, 40, "[epoch 2]");
-    REQUIRE(stk_forecast_make(&words, 50, 60, &estimate));
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear(&progress, 10, "[epoch 1]");
+    hear(&progress, 40, "[epoch 2]");
+    REQUIRE(stk_forecast_make(&progress, 50, 60, &estimate));
     CHECK_NEAR(estimate.epoch_s, 30, 1e-9);
     CHECK(isnan(estimate.total_s) && isnan(estimate.left_s));
     CHECK_INT(estimate.fitting, -1);

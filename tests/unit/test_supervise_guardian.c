@@ -194,13 +194,13 @@ static bool run_line(fixture *f, char *line) {
 }
 
 /* Waits as a supervisor does. */
-static stk_guardian_news wait_for_news(fixture *f, stk_ended *ended) {
+static stk_guardian_report wait_for_news(fixture *f, stk_command_exit *ended) {
     int64_t start = stk_clock_ns();
-    stk_guardian_news news = STK_GUARDIAN_NOTHING;
+    stk_guardian_report news = STK_GUARDIAN_NOTHING;
     while (news == STK_GUARDIAN_NOTHING && stk_clock_since_s(start) < PATIENCE_S) {
         struct pollfd waiting = {.fd = stk_guardian_fd(f->guardian), .events = POLLIN};
         poll(&waiting, 1, 100);
-        news = stk_guardian_look(f->guardian, ended);
+        news = stk_guardian_poll(f->guardian, ended);
     }
     return news;
 }
@@ -276,17 +276,17 @@ static void check_outsider(pid_t pid) {
 
 static void ends_are_told_truthfully(void) {
     fixture f;
-    stk_ended ended = {.code = 99, .signal = 99};
+    stk_command_exit ended = {.code = 99, .signal = 99};
     if (!begin(&f)) {
         return;
     }
-    CHECK(stk_guardian_look(f.guardian, &ended) == STK_GUARDIAN_NOTHING);
+    CHECK(stk_guardian_poll(f.guardian, &ended) == STK_GUARDIAN_NOTHING);
     char seven[] = "echo one; exit 7";
     CHECK(run_line(&f, seven));
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.code, 7);
     CHECK_INT(ended.signal, 0);
-    CHECK(stk_guardian_look(f.guardian, &ended) == STK_GUARDIAN_NOTHING); /* told once */
+    CHECK(stk_guardian_poll(f.guardian, &ended) == STK_GUARDIAN_NOTHING); /* told once */
     char killed[] = "echo two; kill -9 $$";
     CHECK(run_line(&f, killed));
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
@@ -304,7 +304,7 @@ static void ends_are_told_truthfully(void) {
 /* The end of a command that nobody asked about is not taken for the end of the next one. */
 static void an_earlier_end_is_not_a_later_one(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&f)) {
         return;
     }
@@ -316,7 +316,7 @@ static void an_earlier_end_is_not_a_later_one(void) {
     char seconds[] = "60";
     char *const second[] = {program, seconds, NULL};
     CHECK(run(&f, second));
-    CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_NOTHING);
+    CHECK_INT(stk_guardian_poll(f.guardian, &ended), STK_GUARDIAN_NOTHING);
     stk_guardian_signal(f.guardian, SIGINT, STK_GUARDIAN_ALL);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGINT);
@@ -328,12 +328,12 @@ static void check_refused(fixture *f, char *program, int code, const char *why) 
     char *const argv[] = {program, NULL};
     pid_t pid = -1;
     int said = -1;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     CHECK_INT(stk_guardian_launch(f->guardian, argv, environ, &pid, &said, &err), STK_ERR_USAGE);
     CHECK_INT(said, code);
     CHECK_CONTAINS(err.message, program);
     CHECK_CONTAINS(err.message, why);
-    CHECK_INT(stk_guardian_look(f->guardian, &ended), STK_GUARDIAN_NOTHING);
+    CHECK_INT(stk_guardian_poll(f->guardian, &ended), STK_GUARDIAN_NOTHING);
     CHECK_INT(stk_guardian_alive(f->guardian), 0);
 }
 
@@ -359,7 +359,7 @@ static void what_cannot_run_is_refused_with_a_reason(void) {
     CHECK_INT(chmod(script, 0755), 0);
     check_refused(&f, script, 126, "interpreter");
     char well[] = "echo still here";
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     CHECK(run_line(&f, well));
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_STR(output(&f), "still here\n");
@@ -370,7 +370,7 @@ static void what_cannot_run_is_refused_with_a_reason(void) {
 static void surroundings_are_those_that_were_given(void) {
     fixture f;
     stk_error err = {0};
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&f)) {
         return;
     }
@@ -408,7 +408,7 @@ static void surroundings_are_those_that_were_given(void) {
 
 static void a_command_inherits_nothing_of_ours(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     int open_here = dup(1); /* without CLOEXEC */
     signal(SIGUSR2, SIG_IGN);
     bool begun = begin(&f);
@@ -442,7 +442,7 @@ static void the_guardian_holds_nothing_of_ours(void) {
 
 static void a_signal_reaches_the_whole_tree(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&f)) {
         return;
     }
@@ -467,7 +467,7 @@ static void a_signal_reaches_the_whole_tree(void) {
 /* So that it can end in order, and what it started with it. */
 static void a_signal_can_be_for_the_first_process_alone(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&f)) {
         return;
     }
@@ -481,7 +481,7 @@ static void a_signal_can_be_for_the_first_process_alone(void) {
     start = stk_clock_ns();
     while (stk_guardian_alive(f.guardian) > 0 && stk_clock_since_s(start) < PATIENCE_S) {
     }
-    CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_ENDED);
+    CHECK_INT(stk_guardian_poll(f.guardian, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.code, 9);
     stk_guardian_signal(f.guardian, SIGTERM, STK_GUARDIAN_FIRST); /* there is none */
     stk_proc_tree tree = {0};
@@ -501,7 +501,7 @@ static void a_signal_can_be_for_the_first_process_alone(void) {
 
 static void who_hides_is_killed_and_nobody_else(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     stk_proc_tree tree = {0};
     pid_t in_session = start_outsider(true);
     if (!begin(&f)) {
@@ -514,7 +514,7 @@ static void who_hides_is_killed_and_nobody_else(void) {
     stk_guardian_signal(f.guardian, SIGTERM, STK_GUARDIAN_ALL);
     CHECK_INT(stk_guardian_alive(f.guardian), CROWD_COUNT);
     CHECK_INT(stk_guardian_kill(f.guardian, PATIENCE_S), 0);
-    CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_ENDED);
+    CHECK_INT(stk_guardian_poll(f.guardian, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGKILL);
     CHECK_INT(stk_guardian_alive(f.guardian), 0);
     CHECK(is_alive(&tree.items[0])); /* the guardian, for the next one */
@@ -545,7 +545,7 @@ static void who_forks_on_and_on_is_ended(void) {
 
 static void who_runs_away_is_caught(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (access("/proc/thread-self/children", R_OK) != 0) {
         CHECK_SKIP("this kernel does not list children");
     }
@@ -720,7 +720,7 @@ static void an_order_can_be_taken_back(void) {
 static void a_guardian_that_is_killed_leaves_nobody(void) {
     fixture f;
     stk_error err = {0};
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     stk_proc_tree tree = {0};
     pid_t before = start_outsider(true);
     if (!begin(&f)) {
@@ -741,7 +741,7 @@ static void a_guardian_that_is_killed_leaves_nobody(void) {
     CHECK_CONTAINS(err.message, "guards");
     stk_error_clear(&err);
     CHECK_INT(stk_guardian_on_orphaned(f.guardian, NULL, NULL, NULL, &err), STK_ERR_DEVICE);
-    CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_LOST);
+    CHECK_INT(stk_guardian_poll(f.guardian, &ended), STK_GUARDIAN_LOST);
     end(&f);
     CHECK(all_gone(&tree));
     check_outsider(before);
@@ -766,8 +766,8 @@ static void a_guardian_does_not_wait_for_a_late_maker(void) {
         usleep(10000);
     }
     CHECK(kill(pid, 0) != 0);
-    stk_ended ended; /* at once: the guardian is waited for, which is just ending */
-    CHECK_INT(stk_guardian_look(guardian, &ended), STK_GUARDIAN_LOST);
+    stk_command_exit ended; /* at once: the guardian is waited for, which is just ending */
+    CHECK_INT(stk_guardian_poll(guardian, &ended), STK_GUARDIAN_LOST);
     stk_guardian_stop(guardian, 3);
 }
 
@@ -775,7 +775,7 @@ static void a_guardian_does_not_wait_for_a_late_maker(void) {
 static void another_guardian_is_left_alone(void) {
     fixture lost;
     fixture other;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&lost)) {
         return;
     }
@@ -790,14 +790,14 @@ static void another_guardian_is_left_alone(void) {
     CHECK_INT(wait_for_news(&lost, &ended), STK_GUARDIAN_LOST);
     end(&lost);
     CHECK_INT(stk_guardian_alive(other.guardian), 1);
-    CHECK_INT(stk_guardian_look(other.guardian, &ended), STK_GUARDIAN_NOTHING);
+    CHECK_INT(stk_guardian_poll(other.guardian, &ended), STK_GUARDIAN_NOTHING);
     end(&other);
 }
 
 /* One that somebody has stopped is set going again. */
 static void a_guardian_that_was_stopped_goes_on(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&f)) {
         return;
     }
@@ -819,7 +819,7 @@ static void a_guardian_that_was_stopped_goes_on(void) {
 /* Signals for the group of the maker, such as those of a terminal, do not end the guardian. */
 static void signals_do_not_end_the_guardian(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&f)) {
         return;
     }
@@ -843,7 +843,7 @@ static void signals_do_not_end_the_guardian(void) {
 /* Who kills all processes that have the maker's name or words kills the maker, not the guardian. */
 static void the_guardian_has_another_name_than_its_maker(void) {
     fixture f;
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     if (!begin(&f)) {
         return;
     }
@@ -915,7 +915,7 @@ static void lack_of_memory_is_told(void) {
     CHECK_INT(stk_guardian_alive(f.guardian), tells_children() ? 0 : 1);
     stk_mem_fail_after(-1);
     CHECK_INT(stk_guardian_alive(f.guardian), 0);
-    stk_ended ended = {0};
+    stk_command_exit ended = {0};
     CHECK(run(&f, argv));
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     end(&f);

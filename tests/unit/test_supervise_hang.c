@@ -44,11 +44,11 @@ static void play(const scene *s, double silence_s, stk_hang *hang, double *now_s
     for (int i = 0; i < 2; i++) {
         at_s = s->heard ? heard_s[i] : at_s + 1;
         stk_event_sample sample = sample_of(s, i, at_s);
-        stk_hang_see(hang, &sample, 100 + i, heard_s[i]);
+        stk_hang_add(hang, &sample, 100 + i, heard_s[i]);
     }
     for (int i = 1; i <= (int)silence_s; i++) {
         stk_event_sample sample = sample_of(s, i, at_s + i);
-        stk_hang_see(hang, &sample, 101, heard_s[1]);
+        stk_hang_add(hang, &sample, 101, heard_s[1]);
     }
     *now_s = at_s + silence_s;
 }
@@ -243,7 +243,7 @@ static const scene silent = {.util = {0, 0}, .cpu = {0, 0}, .cores = 4};
 
 static void see(stk_hang *hang, double at_s, double bytes, double progress_s) {
     stk_event_sample sample = sample_of(&silent, 0, at_s);
-    stk_hang_see(hang, &sample, bytes, progress_s);
+    stk_hang_add(hang, &sample, bytes, progress_s);
 }
 
 /* One that was never understood goes on as long as it prints. */
@@ -290,7 +290,7 @@ static void every_silence_is_judged_alone(void) {
     see(&hang, 1, 1, NAN);
     stk_event_sample busy = sample_of(&silent, 0, 4);
     busy.gpu_util = 80;
-    stk_hang_see(&hang, &busy, 1, NAN);
+    stk_hang_add(&hang, &busy, 1, NAN);
     for (int t = 5; t < 8; t++) {
         see(&hang, t, 1, NAN);
     }
@@ -338,14 +338,14 @@ static void odd_samples_in_a_silence(void) {
                                    .gpu_power_w = NAN,
                                    .pcie_in = NAN,
                                    .core_count = 2};
-        stk_hang_see(&hang, &sample, 1, 0);
+        stk_hang_add(&hang, &sample, 1, 0);
         for (int t = 1; t <= s->seconds && hangs_at == 0; t++) {
             int since = t - s->first_odd;
             bool odd = s->first_odd > 0 &&
                        (s->every > 0 ? since >= 0 && since % s->every == 0 : since == 0);
             sample.at_s = t;
             sample.cpu_own = odd ? s->odd : s->usual;
-            stk_hang_see(&hang, &sample, 1, 0);
+            stk_hang_add(&hang, &sample, 1, 0);
             hangs_at = stk_hang_is(&hang, t, why, sizeof why) ? t : 0;
         }
         if (hangs_at != s->hangs_at) {

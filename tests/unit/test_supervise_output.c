@@ -105,14 +105,14 @@ static void rebuild(const char *log, size_t size, char stream, stk_str *bytes) {
     const char *end = log + size;
     while (log < end) {
         const char *newline = memchr(log, '\n', (size_t)(end - log));
-        REQUIRE(newline != NULL && newline - log >= STK_OUTPUT_STAMP);
+        REQUIRE(newline != NULL && newline - log >= STK_TRANSCRIPT_STAMP);
         char mark = log[12];
         CHECK(log[6] == '.' && log[10] == ' ' && log[13] == ' ');
         CHECK(log[11] == 'o' || log[11] == 'e');
         CHECK(mark == ' ' || mark == 'r' || mark == '+');
         if (log[11] == stream) {
-            size_t length = (size_t)(newline - log) - STK_OUTPUT_STAMP;
-            stk_str_append_bytes(bytes, log + STK_OUTPUT_STAMP, length);
+            size_t length = (size_t)(newline - log) - STK_TRANSCRIPT_STAMP;
+            stk_str_append_bytes(bytes, log + STK_TRANSCRIPT_STAMP, length);
             stk_str_append(bytes, mark == ' ' ? "\n" : mark == 'r' ? "\r" : "");
         }
         log = newline + 1;
@@ -156,7 +156,7 @@ static void comes_through(const char *bytes, size_t size, size_t part, const cha
             usleep(2000);
         }
     }
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK(is_file(p.out, bytes, size));
     CHECK(is_file(p.err, "", 0));
     CHECK(is_logged(&p, 'o', bytes, size));
@@ -241,7 +241,7 @@ static void binary_on_both_at_once(void) {
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
     }
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK(is_file(p.out, first, size));
     CHECK(is_file(p.err, second, size));
     CHECK(is_logged(&p, 'o', first, size));
@@ -266,7 +266,7 @@ static void very_much_in_short_lines(void) {
     }
     int64_t began_ns = stk_clock_ns();
     say(p.out_end, bytes, length);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     if (wish != NULL) {
         printf("  %zu lines, %zu bytes in %.3f s\n", lines, length, stk_clock_since_s(began_ns));
     }
@@ -290,13 +290,13 @@ static void a_line_that_never_ends(void) {
     }
     CHECK(heard_count(&p) == 1);
     CHECK(length > 10); /* not at the first byte */
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     size_t heard = heard_count(&p);
     CHECK(heard == 1 || heard == 2);
     CHECK(is_logged(&p, 'o', said, length));
     CHECK(is_file(p.out, said, length));
     say(p.out_end, "\n", 1);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK_INT(heard_count(&p), heard); /* its end brought nothing new */
     finish(&p);
 }
@@ -308,7 +308,7 @@ static void a_long_line(void) {
     char *bytes = room_for(size);
     memset(bytes, 'x', size);
     say(p.out_end, bytes, size);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK_INT(heard_count(&p), 1);
     CHECK_INT(p.heard.lines.length, STK_OUTPUT_LINE + 3);
     CHECK(is_logged(&p, 'o', bytes, size));
@@ -323,14 +323,14 @@ static void settles_again_and_after_the_end(void) {
     REQUIRE(begin(&p));
     CHECK(stk_output_bytes(p.output) == 0);
     say(p.out_end, "first", 5);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     say(p.err_end, "second\n", 7);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     say(p.out_end, "third\n", 6); /* another command's, which does not go on with the first */
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     close(p.out_end);
     p.out_end = -1;
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK_STR(stk_str_text(&p.heard.lines), "|first|\n|second|\n|third|\n");
     CHECK(is_logged(&p, 'o', "firstthird\n", 11));
     CHECK(is_logged(&p, 'e', "second\n", 7));
@@ -345,12 +345,12 @@ static void nobody_reads_any_more(void) {
     REQUIRE(begin(&p));
     close(fds[0]);
     say(p.out_end, "one\n", 4);
-    CHECK(!stk_output_settle(p.output, PATIENCE_S));
+    CHECK(!stk_output_flush(p.output, PATIENCE_S));
     say(p.out_end, "two\n", 4);
     say(p.err_end, "three\n", 6);
-    CHECK(!stk_output_settle(p.output, PATIENCE_S));
+    CHECK(!stk_output_flush(p.output, PATIENCE_S));
     say(p.err_end, "four\n", 5);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK(is_logged(&p, 'o', "one\ntwo\n", 8));
     CHECK(is_file(p.err, "three\nfour\n", 11));
     finish(&p);
@@ -361,7 +361,7 @@ static void nowhere_to_pass_on_to(void) {
     REQUIRE(begin(&p));
     say(p.out_end, "one\n", 4);
     say(p.err_end, "two\n", 4);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK(is_logged(&p, 'o', "one\n", 4));
     CHECK(is_logged(&p, 'e', "two\n", 4));
     finish(&p);
@@ -379,7 +379,7 @@ static void without_a_log(void) {
     stk_output_config config = {.out = fd, .err = -1};
     REQUIRE_OK(stk_output_open(&output, &config, &out_end, &err_end, &err), &err);
     say(out_end, "one\ntwo", 7);
-    CHECK(stk_output_settle(output, PATIENCE_S));
+    CHECK(stk_output_flush(output, PATIENCE_S));
     CHECK(stk_output_error(output, &err) == STK_OK);
     stk_output_close(output, PATIENCE_S);
     CHECK(is_file(path, "one\ntwo", 7));
@@ -397,7 +397,7 @@ static void stuck(int reader, int writer) {
     size = pipe_size < size ? pipe_size : size;
     char *bytes = any_bytes(size, 3, true);
     say(p.out_end, bytes, size);
-    CHECK(!stk_output_settle(p.output, 0.3));
+    CHECK(!stk_output_flush(p.output, 0.3));
     bool logged = false;
     for (int i = 0; i < PATIENCE_S * 20 && !logged; i++) { /* it may come late on a busy machine */
         logged = is_logged(&p, 'o', bytes, size);
@@ -409,11 +409,11 @@ static void stuck(int reader, int writer) {
     CHECK(fcntl(reader, F_SETFL, O_NONBLOCK) == 0);
     ssize_t length = read(reader, got, size);
     CHECK(length > 0 && memcmp(got, bytes, (size_t)length) == 0);
-    (void)stk_output_settle(p.output, PATIENCE_S); /* what of it comes late is told of here */
+    (void)stk_output_flush(p.output, PATIENCE_S); /* what of it comes late is told of here */
     while (read(reader, got, size) > 0) {
     }
     say(p.out_end, "again\n", 6);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK(read(reader, got, size) == 6 && memcmp(got, "again\n", 6) == 0);
     CHECK((fcntl(writer, F_GETFL) & O_NONBLOCK) == 0); /* it is not only ours */
     say(p.out_end, bytes, size);
@@ -443,7 +443,7 @@ static void a_terminal_that_takes_nothing(void) {
     REQUIRE(begin(&p));
     char *bytes = any_bytes(300000, 4, true);
     say(p.out_end, bytes, 50000);
-    CHECK(!stk_output_settle(p.output, 0.3));
+    CHECK(!stk_output_flush(p.output, 0.3));
     stk_output_close(p.output, 0.1);
     p.output = NULL;
     close(master);
@@ -459,19 +459,19 @@ static void a_disk_that_is_full_for_a_while(void) {
     REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
     stk_error err = {0};
     say(p.err_end, "good\n", 5);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     CHECK(stk_output_error(p.output, &err) == STK_OK);
     struct rlimit small = {.rlim_cur = 60, .rlim_max = before.rlim_max};
     REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
     say(p.err_end, "fits\nis too much for it\npart", 28);
-    stk_output_settle(p.output, PATIENCE_S);
+    stk_output_flush(p.output, PATIENCE_S);
     say(p.err_end, "\nmore\n", 6);
-    stk_output_settle(p.output, PATIENCE_S);
+    stk_output_flush(p.output, PATIENCE_S);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
     CHECK(stk_output_error(p.output, &err) == STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, p.log);
     say(p.err_end, "well\n", 5);
-    CHECK(stk_output_settle(p.output, PATIENCE_S));
+    CHECK(stk_output_flush(p.output, PATIENCE_S));
     char *log = NULL;
     size_t length = 0;
     stk_error_clear(&err);
@@ -515,7 +515,7 @@ static void what_cannot_be_opened(void) {
 }
 
 static void stamps_keep_their_width(void) {
-    char stamp[STK_OUTPUT_STAMP + 1];
+    char stamp[STK_TRANSCRIPT_STAMP + 1];
     stk_transcript_stamp(stamp, 12345678901, 'o', ' ');
     CHECK_STR(stamp, "    12.345 o  ");
     stk_transcript_stamp(stamp, -5, 'e', '+');

@@ -10,47 +10,47 @@
 #define GIB 0x1p30
 #define MIB 0x1p20
 
-static void hear_at(stk_words *words, double at_s, const char *line) {
-    stk_words_hear(words, line, strlen(line), at_s);
+static void hear_at(stk_progress *progress, double at_s, const char *line) {
+    stk_progress_read_line(progress, line, strlen(line), at_s);
 }
 
-static stk_words after(const char *line) {
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear_at(&words, 1, line);
-    return words;
+static stk_progress after(const char *line) {
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear_at(&progress, 1, line);
+    return progress;
 }
 
 /* What can be asked for by name; NaN becomes -1, which is what the whole numbers say. */
-static double ask(const stk_words *words, const char *name) {
+static double ask(const stk_progress *progress, const char *name) {
     const struct {
         const char *name;
         double value;
     } answers[] = {
-        {"epoch", words->epoch},
-        {"epochs", words->epochs},
-        {"step", (double)words->step},
-        {"steps", (double)words->steps},
-        {"loss", words->loss},
-        {"steps_per_second", words->steps_per_second},
-        {"images_per_second", words->images_per_second},
-        {"memory", words->gpu_memory_used},
-        {"memory_gib", words->gpu_memory_used / GIB},
-        {"memory_mib", words->gpu_memory_used / MIB},
-        {"total_gib", words->gpu_memory_total / GIB},
-        {"total_mib", words->gpu_memory_total / MIB},
-        {"batch", (double)words->batch},
-        {"workers", words->workers},
-        {"epoch_s", words->epoch_s},
-        {"progress_s", words->progress_s},
-        {"zero_based", words->zero_based},
-        {"whole", words->whole},
-        {"in_images", words->in_images},
-        {"told_late", words->told_late},
-        {"out_of_memory", words->out_of_memory},
-        {"trouble", words->trouble[0] != '\0'},
-        {"rate", stk_words_rate(words, 0, 0, 1e9)},
-        {"step_rate", stk_words_steps_per_second(words, 0, 1e9)},
+        {"epoch", progress->epoch},
+        {"epochs", progress->epochs},
+        {"step", (double)progress->step},
+        {"steps", (double)progress->steps},
+        {"loss", progress->loss},
+        {"steps_per_second", progress->steps_per_second},
+        {"images_per_second", progress->images_per_second},
+        {"memory", progress->gpu_memory_used},
+        {"memory_gib", progress->gpu_memory_used / GIB},
+        {"memory_mib", progress->gpu_memory_used / MIB},
+        {"total_gib", progress->gpu_memory_total / GIB},
+        {"total_mib", progress->gpu_memory_total / MIB},
+        {"batch", (double)progress->batch},
+        {"workers", progress->workers},
+        {"epoch_s", progress->epoch_s},
+        {"progress_s", progress->progress_s},
+        {"zero_based", progress->zero_based},
+        {"whole", progress->steps_span_epochs},
+        {"in_images", progress->in_images},
+        {"told_late", progress->epoch_printed_at_end},
+        {"out_of_memory", progress->out_of_memory},
+        {"trouble", progress->error_line[0] != '\0'},
+        {"rate", stk_progress_image_rate(progress, 0, 0, 1e9)},
+        {"step_rate", stk_progress_step_rate(progress, 0, 1e9)},
     };
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         if (strcmp(answers[i].name, name) == 0) {
@@ -66,7 +66,7 @@ static bool is_near(double actual, double expected) {
 }
 
 /* "epoch 3 epochs 30" against what is known. */
-static void check_answers(const stk_words *words, const char *wanted, const char *where) {
+static void check_answers(const stk_progress *progress, const char *wanted, const char *where) {
     char text[512];
     snprintf(text, sizeof text, "%s", wanted);
     char *rest = NULL;
@@ -74,8 +74,8 @@ static void check_answers(const stk_words *words, const char *wanted, const char
          name = strtok_r(NULL, " \n", &rest)) {
         const char *value = strtok_r(NULL, " \n", &rest);
         double expected = value != NULL ? strtod(value, NULL) : NAN;
-        if (!is_near(ask(words, name), expected)) {
-            CHECK_FAIL("%s: %s is %.9g, expected %s", where, name, ask(words, name), value);
+        if (!is_near(ask(progress, name), expected)) {
+            CHECK_FAIL("%s: %s is %.9g, expected %s", where, name, ask(progress, name), value);
         }
     }
 }
@@ -87,8 +87,8 @@ typedef struct line_case {
 
 static void check_lines(const line_case *cases, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        stk_words words = after(cases[i].line);
-        check_answers(&words, cases[i].wanted, cases[i].line);
+        stk_progress progress = after(cases[i].line);
+        check_answers(&progress, cases[i].wanted, cases[i].line);
     }
 }
 
@@ -279,12 +279,12 @@ static void losses_are_understood(void) {
         {"losses: 3", "loss -1"},
     };
     CHECK_LINES(cases);
-    stk_words words = after("loss: nan");
-    CHECK(isnan(words.loss));
-    hear_at(&words, 2, "loss: 0.5");
-    hear_at(&words, 3, "loss: nan");
-    CHECK(isnan(words.loss));
-    CHECK_NEAR(words.progress_s, 3, 0);
+    stk_progress progress = after("loss: nan");
+    CHECK(isnan(progress.loss));
+    hear_at(&progress, 2, "loss: 0.5");
+    hear_at(&progress, 3, "loss: nan");
+    CHECK(isnan(progress.loss));
+    CHECK_NEAR(progress.progress_s, 3, 0);
 }
 
 static void settings_are_understood(void) {
@@ -362,12 +362,12 @@ static void trouble_is_understood(void) {
         {"terror reigns", "trouble 0"},
     };
     CHECK_LINES(cases);
-    stk_words words = after("Traceback (most recent call last):");
-    hear_at(&words, 2, "\x1B[31m  ValueError\x1B[0m: caf\xC3\xA9 \xFF\x01 ");
-    CHECK_STR(words.trouble, "ValueError: caf\xC3\xA9 ?");
-    hear_at(&words, 3, "CUDA out of memory");
-    hear_at(&words, 4, "RuntimeError: the workers are gone");
-    CHECK_STR(words.trouble, "CUDA out of memory");
+    stk_progress progress = after("Traceback (most recent call last):");
+    hear_at(&progress, 2, "\x1B[31m  ValueError\x1B[0m: caf\xC3\xA9 \xFF\x01 ");
+    CHECK_STR(progress.error_line, "ValueError: caf\xC3\xA9 ?");
+    hear_at(&progress, 3, "CUDA out of memory");
+    hear_at(&progress, 4, "RuntimeError: the workers are gone");
+    CHECK_STR(progress.error_line, "CUDA out of memory");
 }
 
 static void colours_are_no_words(void) {
@@ -384,132 +384,132 @@ static void colours_are_no_words(void) {
 }
 
 static void nothing_is_known_at_first(void) {
-    stk_words words;
-    stk_words_begin(&words, 7);
-    check_answers(&words,
+    stk_progress progress;
+    stk_progress_begin(&progress, 7);
+    check_answers(&progress,
                   "epoch -1 epochs -1 step -1 steps -1 loss -1 steps_per_second -1 "
                   "images_per_second -1 memory -1 total_gib -1 batch -1 workers -1 epoch_s -1 "
                   "progress_s -1 zero_based 0 out_of_memory 0 trouble 0 rate -1 step_rate -1",
                   "at first");
-    CHECK_NEAR(words.began_s, 7, 0);
-    CHECK(isnan(words.epoch_began_s));
-    hear_at(&words, 8, "");
-    hear_at(&words, 8, "nothing of interest");
-    CHECK(isnan(words.progress_s));
+    CHECK_NEAR(progress.began_s, 7, 0);
+    CHECK(isnan(progress.epoch_began_s));
+    hear_at(&progress, 8, "");
+    hear_at(&progress, 8, "nothing of interest");
+    CHECK(isnan(progress.progress_s));
 }
 
 static void a_rate_needs_progress_and_time(void) {
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear_at(&words, 1, "step 10");
-    CHECK(isnan(stk_words_steps_per_second(&words, 0, 100)));
-    hear_at(&words, 1.9, "step 19");
-    CHECK(isnan(stk_words_steps_per_second(&words, 0, 100)));
-    hear_at(&words, 11, "step 110");
-    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 100), 10, 1e-9);
-    CHECK(isnan(stk_words_steps_per_second(&words, 5, 100)));
-    CHECK(isnan(stk_words_steps_per_second(&words, 0, 5)));
-    CHECK(isnan(stk_words_rate(&words, 0, 0, 100)));
-    CHECK_NEAR(stk_words_rate(&words, 64, 0, 100), 640, 1e-9);
-    hear_at(&words, 12, "batch_size=32");
-    CHECK_NEAR(stk_words_rate(&words, 0, 0, 100), 320, 1e-9);
-    CHECK_NEAR(stk_words_rate(&words, 64, 0, 100), 640, 1e-9);
-    hear_at(&words, 13, "500 img/s");
-    CHECK_NEAR(stk_words_rate(&words, 64, 0, 100), 500, 1e-9);
-    CHECK_NEAR(stk_words_rate(&words, 64, 0, 12.5), 640, 1e-9);
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear_at(&progress, 1, "step 10");
+    CHECK(isnan(stk_progress_step_rate(&progress, 0, 100)));
+    hear_at(&progress, 1.9, "step 19");
+    CHECK(isnan(stk_progress_step_rate(&progress, 0, 100)));
+    hear_at(&progress, 11, "step 110");
+    CHECK_NEAR(stk_progress_step_rate(&progress, 0, 100), 10, 1e-9);
+    CHECK(isnan(stk_progress_step_rate(&progress, 5, 100)));
+    CHECK(isnan(stk_progress_step_rate(&progress, 0, 5)));
+    CHECK(isnan(stk_progress_image_rate(&progress, 0, 0, 100)));
+    CHECK_NEAR(stk_progress_image_rate(&progress, 64, 0, 100), 640, 1e-9);
+    hear_at(&progress, 12, "batch_size=32");
+    CHECK_NEAR(stk_progress_image_rate(&progress, 0, 0, 100), 320, 1e-9);
+    CHECK_NEAR(stk_progress_image_rate(&progress, 64, 0, 100), 640, 1e-9);
+    hear_at(&progress, 13, "500 img/s");
+    CHECK_NEAR(stk_progress_image_rate(&progress, 64, 0, 100), 500, 1e-9);
+    CHECK_NEAR(stk_progress_image_rate(&progress, 64, 0, 12.5), 640, 1e-9);
 }
 
 static void a_speed_that_was_said_counts_without_progress(void) {
-    stk_words words = after("10 it/s");
-    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 100), 10, 1e-9);
-    CHECK_NEAR(stk_words_rate(&words, 8, 0, 100), 80, 1e-9);
-    CHECK(isnan(stk_words_steps_per_second(&words, 2, 100)));
-    CHECK(isnan(stk_words_rate(&words, 8, 2, 100)));
+    stk_progress progress = after("10 it/s");
+    CHECK_NEAR(stk_progress_step_rate(&progress, 0, 100), 10, 1e-9);
+    CHECK_NEAR(stk_progress_image_rate(&progress, 8, 0, 100), 80, 1e-9);
+    CHECK(isnan(stk_progress_step_rate(&progress, 2, 100)));
+    CHECK(isnan(stk_progress_image_rate(&progress, 8, 2, 100)));
 }
 
 static void moments_are_kept_for_a_minute(void) {
-    stk_words words;
-    stk_words_begin(&words, 0);
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
     for (int i = 0; i <= 10000; i++) { /* 100 a second, at 50 a second later on */
         char line[40];
         snprintf(line, sizeof line, "step %d", i);
-        hear_at(&words, i < 2000 ? i * 0.01 : 20 + (i - 2000) * 0.02, line);
+        hear_at(&progress, i < 2000 ? i * 0.01 : 20 + (i - 2000) * 0.02, line);
     }
-    CHECK_INT(words.step, 10000);
-    CHECK(words.moment_count > STK_WORDS_MOMENTS);
-    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 180), 50, 0.01);
-    CHECK_NEAR(stk_words_steps_per_second(&words, 120, 180), 50, 0.01);
+    CHECK_INT(progress.step, 10000);
+    CHECK(progress.point_count > STK_PROGRESS_POINTS);
+    CHECK_NEAR(stk_progress_step_rate(&progress, 0, 180), 50, 0.01);
+    CHECK_NEAR(stk_progress_step_rate(&progress, 120, 180), 50, 0.01);
 }
 
 static void steps_go_on_over_epochs(void) {
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear_at(&words, 0, "Epoch 1/3");
-    hear_at(&words, 1, "step 10/100");
-    hear_at(&words, 9, "step 90/100");
-    hear_at(&words, 10, "Epoch 2/3");
-    CHECK_INT(words.step, 0);
-    hear_at(&words, 11, "step 10/100");
-    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 100), 10, 1e-9);
-    CHECK_NEAR(words.epoch_s, 10, 1e-9);
-    hear_at(&words, 12, "step 10/100"); /* the same again is no progress */
-    CHECK_NEAR(words.progress_s, 11, 0);
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear_at(&progress, 0, "Epoch 1/3");
+    hear_at(&progress, 1, "step 10/100");
+    hear_at(&progress, 9, "step 90/100");
+    hear_at(&progress, 10, "Epoch 2/3");
+    CHECK_INT(progress.step, 0);
+    hear_at(&progress, 11, "step 10/100");
+    CHECK_NEAR(stk_progress_step_rate(&progress, 0, 100), 10, 1e-9);
+    CHECK_NEAR(progress.epoch_s, 10, 1e-9);
+    hear_at(&progress, 12, "step 10/100"); /* the same again is no progress */
+    CHECK_NEAR(progress.progress_s, 11, 0);
 }
 
 static void a_mention_of_an_epoch_before_is_no_beginning(void) {
-    stk_words words;
-    stk_words_begin(&words, 0);
-    hear_at(&words, 0, "Epoch 1/9");
-    hear_at(&words, 10, "Epoch 2/9");
-    hear_at(&words, 20, "Epoch 3/9");
-    hear_at(&words, 21, "model.pt is that of epoch 2");
-    CHECK_INT(words.epoch, 3);
-    hear_at(&words, 30, "Epoch 1/9");
-    CHECK_INT(words.epoch, 1);
-    CHECK(isnan(words.epoch_s));
-    CHECK_INT(words.moment_count, 0);
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    hear_at(&progress, 0, "Epoch 1/9");
+    hear_at(&progress, 10, "Epoch 2/9");
+    hear_at(&progress, 20, "Epoch 3/9");
+    hear_at(&progress, 21, "model.pt is that of epoch 2");
+    CHECK_INT(progress.epoch, 3);
+    hear_at(&progress, 30, "Epoch 1/9");
+    CHECK_INT(progress.epoch, 1);
+    CHECK(isnan(progress.epoch_s));
+    CHECK_INT(progress.point_count, 0);
 }
 
 static void the_last_epoch_counted_from_zero_fits(void) {
-    stk_words words = after("Epoch 0/30");
-    hear_at(&words, 2, "Epoch 29/30");
-    CHECK_INT(words.epoch, 30);
-    CHECK_INT(words.epochs, 30);
-    words = after("Epoch 0/29");
-    hear_at(&words, 2, "Epoch 29/29");
-    CHECK_INT(words.epoch, 30);
-    CHECK_INT(words.epochs, 30);
+    stk_progress progress = after("Epoch 0/30");
+    hear_at(&progress, 2, "Epoch 29/30");
+    CHECK_INT(progress.epoch, 30);
+    CHECK_INT(progress.epochs, 30);
+    progress = after("Epoch 0/29");
+    hear_at(&progress, 2, "Epoch 29/29");
+    CHECK_INT(progress.epoch, 30);
+    CHECK_INT(progress.epochs, 30);
 }
 
 static void memory_is_the_largest(void) {
-    stk_words words = after("GPU memory: 3.5/24.0 GB");
-    hear_at(&words, 2, "GPU memory: 2.5/24.0 GB");
-    CHECK_NEAR(words.gpu_memory_used, 3.5 * GIB, 1);
+    stk_progress progress = after("GPU memory: 3.5/24.0 GB");
+    hear_at(&progress, 2, "GPU memory: 2.5/24.0 GB");
+    CHECK_NEAR(progress.gpu_memory_used, 3.5 * GIB, 1);
 }
 
 static void an_epoch_told_with_its_loss_is_over(void) {
-    stk_words words = after("Epoch 1: loss 0.5");
-    CHECK(words.told_late);
-    CHECK_INT(words.epoch, 2);
-    hear_at(&words, 2, "Epoch 1: val loss 0.7");
-    CHECK_INT(words.epoch, 2);
-    hear_at(&words, 3, "Epoch 1: loss 0.4"); /* it was not */
-    CHECK(!words.told_late);
-    CHECK_INT(words.epoch, 1);
-    words = after("Epoch 1: loss 0.5");
-    hear_at(&words, 3, "Epoch 2: step 3 loss 0.4");
-    CHECK_INT(words.epoch, 2);
-    words = after("Epoch 1/9");
-    hear_at(&words, 3, "Epoch 1/9: loss 0.4");
-    CHECK_INT(words.epoch, 1);
+    stk_progress progress = after("Epoch 1: loss 0.5");
+    CHECK(progress.epoch_printed_at_end);
+    CHECK_INT(progress.epoch, 2);
+    hear_at(&progress, 2, "Epoch 1: val loss 0.7");
+    CHECK_INT(progress.epoch, 2);
+    hear_at(&progress, 3, "Epoch 1: loss 0.4"); /* it was not */
+    CHECK(!progress.epoch_printed_at_end);
+    CHECK_INT(progress.epoch, 1);
+    progress = after("Epoch 1: loss 0.5");
+    hear_at(&progress, 3, "Epoch 2: step 3 loss 0.4");
+    CHECK_INT(progress.epoch, 2);
+    progress = after("Epoch 1/9");
+    hear_at(&progress, 3, "Epoch 1/9: loss 0.4");
+    CHECK_INT(progress.epoch, 1);
 }
 
 /* Reads a line that has exactly its bytes, so that a sanitizer sees a step too far. */
-static void hear_bytes(stk_words *words, const char *bytes, size_t length, double at_s) {
+static void hear_bytes(stk_progress *progress, const char *bytes, size_t length, double at_s) {
     char *copy = malloc(length > 0 ? length : 1);
     if (copy != NULL) {
         memcpy(copy, bytes, length);
-        stk_words_hear(words, copy, length, at_s);
+        stk_progress_read_line(progress, copy, length, at_s);
         free(copy);
     }
 }
@@ -521,24 +521,24 @@ static void hostile_lines_do_no_harm(void) {
         "\x1B]",       "\x1B",   ".1",     "\xFF",         "out_of", "\t",     "''",
         "1 it/",       "9e9999", "train ", "error:",       "3/30 1G"};
     static char line[10000];
-    stk_words words;
-    stk_words_begin(&words, 0);
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t length = strlen(parts[i]);
         for (size_t j = 0; j < sizeof line; j++) {
             line[j] = parts[i][j % length];
         }
-        hear_bytes(&words, line, sizeof line, 1);
-        hear_bytes(&words, line, 4096, 1);
-        hear_bytes(&words, line, 4097, 1);
-        hear_bytes(&words, line, 37, 1);
+        hear_bytes(&progress, line, sizeof line, 1);
+        hear_bytes(&progress, line, 4096, 1);
+        hear_bytes(&progress, line, 4097, 1);
+        hear_bytes(&progress, line, 37, 1);
     }
-    CHECK(memchr(words.trouble, '\0', sizeof words.trouble) != NULL);
-    stk_words_begin(&words, 0);
-    hear_bytes(&words, "epoch\0 3/30\0loss\0\0: 0.5", 23, 1);
-    CHECK_INT(words.epochs, 30);
-    CHECK_NEAR(words.loss, 0.5, 0);
-    hear_bytes(&words, "", 0, 2);
+    CHECK(memchr(progress.error_line, '\0', sizeof progress.error_line) != NULL);
+    stk_progress_begin(&progress, 0);
+    hear_bytes(&progress, "epoch\0 3/30\0loss\0\0: 0.5", 23, 1);
+    CHECK_INT(progress.epochs, 30);
+    CHECK_NEAR(progress.loss, 0.5, 0);
+    hear_bytes(&progress, "", 0, 2);
 }
 
 static void numbers_of_any_size_are_read(void) {
@@ -568,8 +568,8 @@ static void numbers_of_any_size_are_read(void) {
 static void play(const char *path) {
     FILE *file = fopen(path, "r");
     REQUIRE(file != NULL);
-    stk_words words;
-    stk_words_begin(&words, 0);
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
     char line[1024];
     int number = 0;
     int checks = 0;
@@ -578,12 +578,12 @@ static void play(const char *path) {
         snprintf(where, sizeof where, "%s:%d", path, ++number);
         line[strcspn(line, "\n")] = '\0';
         if (line[0] == '=') {
-            check_answers(&words, line + 1, where);
+            check_answers(&progress, line + 1, where);
             checks++;
         } else if (line[0] != '#') {
             char *text = NULL;
             double at_s = strtod(line, &text);
-            hear_at(&words, at_s, text + (*text == ' ' ? 1 : 0));
+            hear_at(&progress, at_s, text + (*text == ' ' ? 1 : 0));
         }
     }
     fclose(file);
@@ -591,7 +591,7 @@ static void play(const char *path) {
 }
 
 static void transcripts_are_understood(void) {
-    static const char folder[] = STK_GOLDEN_FOLDER "/words";
+    static const char folder[] = STK_GOLDEN_FOLDER "/progress";
     DIR *dir = opendir(folder);
     REQUIRE(dir != NULL);
     int played = 0;

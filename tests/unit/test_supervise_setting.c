@@ -40,9 +40,10 @@ static void has(const char *path, const char *expected) {
     stk_mem_free(data);
 }
 
-static stk_status opened(stk_knob *knob, const place *p, const char *key, stk_error *err) {
-    stk_knob_config config = {.what = "batch", .key = key, .file = p->file};
-    return stk_knob_open(knob, &config, err);
+static stk_status opened(stk_command_setting *knob, const place *p, const char *key,
+                         stk_error *err) {
+    stk_setting_config config = {.what = "batch", .key = key, .file = p->file};
+    return stk_setting_open(knob, &config, err);
 }
 
 /* @ stands for the number, so that what is around it is seen to stay. */
@@ -103,7 +104,7 @@ static const struct {
 
 static void the_number_alone_is_replaced(void) {
     for (size_t i = 0; i < sizeof found_cases / sizeof *found_cases; i++) {
-        stk_knob knob;
+        stk_command_setting knob;
         stk_error err = {0};
         bool mine;
         place p = made(found_cases[i].name, filled(found_cases[i].text, "32"));
@@ -111,19 +112,19 @@ static void the_number_alone_is_replaced(void) {
             CHECK_FAIL("case %zu: %s", i, err.message);
             continue;
         }
-        CHECK_INT(knob.kind, STK_KNOB_KEY);
-        CHECK_INT(stk_knob_value(&knob, NULL), 32);
-        REQUIRE_OK(stk_knob_set(&knob, NULL, 128, p.folder, &err), &err);
+        CHECK_INT(knob.kind, STK_SETTING_KEY);
+        CHECK_INT(stk_setting_value(&knob, NULL), 32);
+        REQUIRE_OK(stk_setting_set(&knob, NULL, 128, p.folder, &err), &err);
         has(p.file, filled(found_cases[i].text, "128"));
-        CHECK_INT(stk_knob_value(&knob, NULL), 128);
-        REQUIRE_OK(stk_knob_set(&knob, NULL, 8, p.folder, &err), &err);
+        CHECK_INT(stk_setting_value(&knob, NULL), 128);
+        REQUIRE_OK(stk_setting_set(&knob, NULL, 8, p.folder, &err), &err);
         has(p.file, filled(found_cases[i].text, "8"));
         has(knob.changed, filled(found_cases[i].text, "8"));
         has(knob.original, filled(found_cases[i].text, "32"));
-        REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
+        REQUIRE_OK(stk_setting_restore(&knob, &mine, &err), &err);
         CHECK(mine);
         has(p.file, filled(found_cases[i].text, "32"));
-        stk_knob_close(&knob);
+        stk_setting_close(&knob);
     }
 }
 
@@ -183,20 +184,20 @@ static void files_that_do_not_fit(void) {
         {"c", BATCH, "batch_size: 1\n", ".json, .yaml or .yml"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stk_knob knob;
+        stk_command_setting knob;
         stk_error err = {0};
         place p = made(cases[i].name, cases[i].text);
         CHECK_INT(opened(&knob, &p, cases[i].key, &err), STK_ERR_USAGE);
         CHECK_CONTAINS(err.message, cases[i].says);
         CHECK_CONTAINS(err.message, p.file);
-        CHECK_INT(stk_knob_value(&knob, NULL), -1);
-        stk_knob_close(&knob);
+        CHECK_INT(stk_setting_value(&knob, NULL), -1);
+        stk_setting_close(&knob);
     }
 }
 
 static void nesting_has_an_end(void) {
     stk_error err = {0};
-    stk_knob knob;
+    stk_command_setting knob;
     stk_str text = {0};
     for (int i = 0; i < 10000; i++) {
         stk_str_append(&text, "[");
@@ -217,7 +218,7 @@ static void nesting_has_an_end(void) {
 
 static void options_that_do_not_fit(void) {
     static const struct {
-        stk_knob_config config;
+        stk_setting_config config;
         const char *says;
     } cases[] = {
         {{"batch", "B", "--b", NULL, NULL}, "--batch-env and --batch-arg"},
@@ -233,38 +234,39 @@ static void options_that_do_not_fit(void) {
         {{"batch", NULL, NULL, "b", "/"}, "there is no such file"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stk_knob knob;
+        stk_command_setting knob;
         stk_error err = {0};
-        CHECK_INT(stk_knob_open(&knob, &cases[i].config, &err), STK_ERR_USAGE);
+        CHECK_INT(stk_setting_open(&knob, &cases[i].config, &err), STK_ERR_USAGE);
         CHECK_CONTAINS(err.message, cases[i].says);
-        stk_knob_close(&knob);
+        stk_setting_close(&knob);
     }
 }
 
 static void variables_and_arguments(void) {
     static const char *const words[] = {"t", "--bs", "32"};
-    stk_knob_config configs[] = {{.what = "batch", .env = "STK_TEST_BATCH", .file = "for.others"},
-                                 {.what = "batch", .arg = "--bs"}};
+    stk_setting_config configs[] = {
+        {.what = "batch", .env = "STK_TEST_BATCH", .file = "for.others"},
+        {.what = "batch", .arg = "--bs"}};
     stk_command command;
     stk_error err = {0};
     bool mine = false;
     setenv("STK_TEST_BATCH", "32", 1);
     REQUIRE_OK(stk_command_make(&command, words, 3, NULL, &err), &err);
     for (int i = 0; i < 2; i++) {
-        stk_knob knob;
-        REQUIRE_OK(stk_knob_open(&knob, &configs[i], &err), &err);
-        CHECK_INT(knob.kind, i == 0 ? STK_KNOB_ENV : STK_KNOB_ARG);
-        CHECK_INT(stk_knob_value(&knob, &command), 32);
-        REQUIRE_OK(stk_knob_unset(&knob, &command, &err), &err); /* it was not set yet */
-        REQUIRE_OK(stk_knob_set(&knob, &command, 48, NULL, &err), &err);
-        REQUIRE_OK(stk_knob_set(&knob, &command, 64, NULL, &err), &err);
-        CHECK_INT(stk_knob_value(&knob, &command), 64);
-        REQUIRE_OK(stk_knob_unset(&knob, &command, &err), &err);
-        CHECK_INT(stk_knob_value(&knob, &command), 32);
-        REQUIRE_OK(stk_knob_set(&knob, &command, 64, NULL, &err), &err);
-        REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
+        stk_command_setting knob;
+        REQUIRE_OK(stk_setting_open(&knob, &configs[i], &err), &err);
+        CHECK_INT(knob.kind, i == 0 ? STK_SETTING_ENV : STK_SETTING_ARG);
+        CHECK_INT(stk_setting_value(&knob, &command), 32);
+        REQUIRE_OK(stk_setting_unset(&knob, &command, &err), &err); /* it was not set yet */
+        REQUIRE_OK(stk_setting_set(&knob, &command, 48, NULL, &err), &err);
+        REQUIRE_OK(stk_setting_set(&knob, &command, 64, NULL, &err), &err);
+        CHECK_INT(stk_setting_value(&knob, &command), 64);
+        REQUIRE_OK(stk_setting_unset(&knob, &command, &err), &err);
+        CHECK_INT(stk_setting_value(&knob, &command), 32);
+        REQUIRE_OK(stk_setting_set(&knob, &command, 64, NULL, &err), &err);
+        REQUIRE_OK(stk_setting_restore(&knob, &mine, &err), &err);
         CHECK(mine);
-        stk_knob_close(&knob);
+        stk_setting_close(&knob);
     }
     CHECK_STR(stk_command_env(&command, "STK_TEST_BATCH"), "64");
     CHECK_STR(stk_command_arg(&command, "--bs"), "64");
@@ -273,24 +275,24 @@ static void variables_and_arguments(void) {
 
 static void values_that_are_not_known(void) {
     static const char *const words[] = {"t", "--bs", "auto"};
-    stk_knob_config configs[] = {{.what = "batch", .env = "STK_TEST_NONE"},
-                                 {.what = "batch", .arg = "--bs"},
-                                 {.what = "batch", .arg = "--other"},
-                                 {.what = "batch"}};
+    stk_setting_config configs[] = {{.what = "batch", .env = "STK_TEST_NONE"},
+                                    {.what = "batch", .arg = "--bs"},
+                                    {.what = "batch", .arg = "--other"},
+                                    {.what = "batch"}};
     stk_command command;
     stk_error err = {0};
     unsetenv("STK_TEST_NONE");
     REQUIRE_OK(stk_command_make(&command, words, 3, NULL, &err), &err);
     for (int i = 0; i < 4; i++) {
-        stk_knob knob;
-        REQUIRE_OK(stk_knob_open(&knob, &configs[i], &err), &err);
-        CHECK_INT(stk_knob_value(&knob, &command), -1);
-        REQUIRE_OK(stk_knob_check(&knob, &command, &err), &err);
-        CHECK_INT(stk_knob_set(&knob, &command, 64, NULL, &err), i < 3 ? STK_OK : STK_ERR_USAGE);
-        CHECK_INT(stk_knob_value(&knob, &command), i < 3 ? 64 : -1);
-        CHECK_INT(stk_knob_unset(&knob, &command, NULL), STK_OK);
-        CHECK_INT(stk_knob_value(&knob, &command), -1);
-        stk_knob_close(&knob);
+        stk_command_setting knob;
+        REQUIRE_OK(stk_setting_open(&knob, &configs[i], &err), &err);
+        CHECK_INT(stk_setting_value(&knob, &command), -1);
+        REQUIRE_OK(stk_setting_check(&knob, &command, &err), &err);
+        CHECK_INT(stk_setting_set(&knob, &command, 64, NULL, &err), i < 3 ? STK_OK : STK_ERR_USAGE);
+        CHECK_INT(stk_setting_value(&knob, &command), i < 3 ? 64 : -1);
+        CHECK_INT(stk_setting_unset(&knob, &command, NULL), STK_OK);
+        CHECK_INT(stk_setting_value(&knob, &command), -1);
+        stk_setting_close(&knob);
     }
     CHECK_CONTAINS(err.message, "batch");
     CHECK(stk_command_env(&command, "STK_TEST_NONE") == NULL);
@@ -300,21 +302,21 @@ static void values_that_are_not_known(void) {
 }
 
 static void a_line_of_a_shell_takes_no_argument(void) {
-    stk_knob_config config = {.what = "batch", .arg = "--bs"};
-    stk_knob knob;
+    stk_setting_config config = {.what = "batch", .arg = "--bs"};
+    stk_command_setting knob;
     stk_command command;
     stk_error err = {0};
     REQUIRE_OK(stk_command_make(&command, NULL, 0, "t --bs 3", &err), &err);
-    REQUIRE_OK(stk_knob_open(&knob, &config, &err), &err);
-    CHECK_INT(stk_knob_check(&knob, &command, &err), STK_ERR_USAGE);
-    CHECK_INT(stk_knob_set(&knob, &command, 64, NULL, NULL), STK_ERR_USAGE);
+    REQUIRE_OK(stk_setting_open(&knob, &config, &err), &err);
+    CHECK_INT(stk_setting_check(&knob, &command, &err), STK_ERR_USAGE);
+    CHECK_INT(stk_setting_set(&knob, &command, 64, NULL, NULL), STK_ERR_USAGE);
     CHECK_STR(command.argv[2], "t --bs 3");
-    stk_knob_close(&knob);
+    stk_setting_close(&knob);
     stk_command_free(&command);
 }
 
 static void links_and_modes_stay(void) {
-    stk_knob knob;
+    stk_command_setting knob;
     stk_error err = {0};
     struct stat info;
     bool mine;
@@ -324,107 +326,107 @@ static void links_and_modes_stay(void) {
     snprintf(linked.file, sizeof linked.file, "%.250s/link.yaml", p.folder);
     CHECK_INT(symlink("real.yaml", linked.file), 0);
     REQUIRE_OK(opened(&knob, &linked, BATCH, &err), &err);
-    REQUIRE_OK(stk_knob_set(&knob, NULL, 64, p.folder, &err), &err);
+    REQUIRE_OK(stk_setting_set(&knob, NULL, 64, p.folder, &err), &err);
     has(p.file, "batch_size: 64\n");
     CHECK(lstat(linked.file, &info) == 0 && S_ISLNK(info.st_mode));
     CHECK(stat(p.file, &info) == 0 && (info.st_mode & 0777) == 0640);
-    REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
+    REQUIRE_OK(stk_setting_restore(&knob, &mine, &err), &err);
     has(p.file, "batch_size: 32\n");
     CHECK(lstat(linked.file, &info) == 0 && S_ISLNK(info.st_mode));
     CHECK(stat(p.file, &info) == 0 && (info.st_mode & 0777) == 0640);
-    stk_knob_close(&knob);
+    stk_setting_close(&knob);
 }
 
 static void what_somebody_else_wrote_is_left_alone(void) {
-    stk_knob knob;
+    stk_command_setting knob;
     stk_error err = {0};
     bool mine = true;
     place p = made("c.yaml", "batch_size: 32\n");
     REQUIRE_OK(opened(&knob, &p, BATCH, &err), &err);
-    REQUIRE_OK(stk_knob_set(&knob, NULL, 64, p.folder, &err), &err);
+    REQUIRE_OK(stk_setting_set(&knob, NULL, 64, p.folder, &err), &err);
     put(p.file, "batch_size: 64\nlr: 1\n");
-    REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
+    REQUIRE_OK(stk_setting_restore(&knob, &mine, &err), &err);
     CHECK(!mine);
     has(p.file, "batch_size: 64\nlr: 1\n");
     /* A later trial changes the number in it; nothing is put back any more. */
-    REQUIRE_OK(stk_knob_set(&knob, NULL, 128, p.folder, &err), &err);
-    REQUIRE_OK(stk_knob_set(&knob, NULL, 256, p.folder, &err), &err);
+    REQUIRE_OK(stk_setting_set(&knob, NULL, 128, p.folder, &err), &err);
+    REQUIRE_OK(stk_setting_set(&knob, NULL, 256, p.folder, &err), &err);
     has(p.file, "batch_size: 256\nlr: 1\n");
-    REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
+    REQUIRE_OK(stk_setting_restore(&knob, &mine, &err), &err);
     CHECK(!mine);
     has(p.file, "batch_size: 256\nlr: 1\n");
     has(knob.original, "batch_size: 32\n");
     CHECK_INT(unlink(p.file), 0);
-    REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
+    REQUIRE_OK(stk_setting_restore(&knob, &mine, &err), &err);
     CHECK(!mine && !stk_path_is_file(p.file));
-    stk_knob_close(&knob);
+    stk_setting_close(&knob);
 }
 
 static void two_knobs_share_a_file(void) {
     for (int order = 0; order < 2; order++) {
         stk_error err = {0};
-        stk_knob knobs[2];
+        stk_command_setting knobs[2];
         bool mine[2] = {false, false};
         place p = made("c.json", "{\"b\": 32, \"w\": 2}\n");
         REQUIRE_OK(opened(&knobs[0], &p, "b", &err), &err);
         REQUIRE_OK(opened(&knobs[1], &p, "w", &err), &err);
-        REQUIRE_OK(stk_knob_set(&knobs[0], NULL, 64, p.folder, &err), &err);
-        REQUIRE_OK(stk_knob_set(&knobs[1], NULL, 4, p.folder, &err), &err);
-        REQUIRE_OK(stk_knob_set(&knobs[0], NULL, 128, p.folder, &err), &err);
+        REQUIRE_OK(stk_setting_set(&knobs[0], NULL, 64, p.folder, &err), &err);
+        REQUIRE_OK(stk_setting_set(&knobs[1], NULL, 4, p.folder, &err), &err);
+        REQUIRE_OK(stk_setting_set(&knobs[0], NULL, 128, p.folder, &err), &err);
         has(p.file, "{\"b\": 128, \"w\": 4}\n");
         for (int i = 0; i < 2; i++) {
-            REQUIRE_OK(stk_knob_restore(&knobs[i ^ order], &mine[i], &err), &err);
+            REQUIRE_OK(stk_setting_restore(&knobs[i ^ order], &mine[i], &err), &err);
         }
         CHECK(mine[0] && mine[1]);
         has(p.file, "{\"b\": 32, \"w\": 2}\n");
-        stk_knob_close(&knobs[0]);
-        stk_knob_close(&knobs[1]);
+        stk_setting_close(&knobs[0]);
+        stk_setting_close(&knobs[1]);
     }
 }
 
 static void the_same_value_changes_nothing(void) {
-    stk_knob knob;
+    stk_command_setting knob;
     stk_error err = {0};
     place p = made("c.yaml", "batch_size: 032\n");
     REQUIRE_OK(opened(&knob, &p, BATCH, &err), &err);
-    CHECK_INT(stk_knob_value(&knob, NULL), 32);
+    CHECK_INT(stk_setting_value(&knob, NULL), 32);
     put(p.file, "batch_size: 32\n");
-    REQUIRE_OK(stk_knob_set(&knob, NULL, 32, p.folder, &err), &err);
+    REQUIRE_OK(stk_setting_set(&knob, NULL, 32, p.folder, &err), &err);
     CHECK(knob.original == NULL && knob.changed == NULL);
-    stk_knob_close(&knob);
+    stk_setting_close(&knob);
 }
 
 static void a_folder_that_is_gone(void) {
-    stk_knob knob;
+    stk_command_setting knob;
     stk_error err = {0};
     bool mine = false;
     place p = made("c.yaml", "batch_size: 32\n");
     REQUIRE_OK(opened(&knob, &p, BATCH, &err), &err);
-    CHECK_INT(stk_knob_set(&knob, NULL, 64, "/nowhere/run", &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_setting_set(&knob, NULL, 64, "/nowhere/run", &err), STK_ERR_STORAGE);
     has(p.file, "batch_size: 32\n");
     memset(&err, 0, sizeof err);
-    REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
+    REQUIRE_OK(stk_setting_restore(&knob, &mine, &err), &err);
     CHECK(mine);
-    stk_knob_close(&knob);
+    stk_setting_close(&knob);
 }
 
 static void without_memory(void) {
     place p = made("c.json", "{\"a\": {\"b\": [1, 2], \"batch_size\": 32}}");
     for (int64_t n = 0; n < 10000; n++) {
-        stk_knob knob;
+        stk_command_setting knob;
         stk_error err = {0};
         bool mine;
         stk_mem_fail_after(n);
         stk_status status = opened(&knob, &p, BATCH, &err);
-        status = status == STK_OK ? stk_knob_set(&knob, NULL, 64, p.folder, &err) : status;
+        status = status == STK_OK ? stk_setting_set(&knob, NULL, 64, p.folder, &err) : status;
         stk_mem_fail_after(-1);
         if (status != STK_OK) {
             CHECK_INT(status, STK_ERR_MEMORY);
         }
-        CHECK_INT(stk_knob_restore(&knob, &mine, NULL), STK_OK);
+        CHECK_INT(stk_setting_restore(&knob, &mine, NULL), STK_OK);
         CHECK(mine);
         has(p.file, "{\"a\": {\"b\": [1, 2], \"batch_size\": 32}}");
-        stk_knob_close(&knob);
+        stk_setting_close(&knob);
         if (status == STK_OK) {
             CHECK(n > 10);
             return;

@@ -75,7 +75,7 @@ static void what_waits_is_seen(void) {
     pid_t second = start(live, &ways[1]);
     REQUIRE(first > 0 && second > 0);
     stk_str text = {0};
-    stk_stacks_see(getpid(), &text);
+    stk_stacks_describe(getpid(), &text);
     const char *seen = stk_str_text(&text);
     CHECK(stk_str_ok(&text));
     snprintf(line, sizeof line, "process %lld, started by %lld: S (sleeps): ", (long long)first,
@@ -106,7 +106,7 @@ static void what_has_ended_is_said_so(void) {
     siginfo_t info;
     REQUIRE(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
     stk_str text = {0};
-    stk_stacks_see(getpid(), &text);
+    stk_stacks_describe(getpid(), &text);
     snprintf(line, sizeof line, "process %lld, started by %lld: Z (has ended): [", (long long)pid,
              (long long)getpid());
     CHECK_CONTAINS(stk_str_text(&text), line);
@@ -133,7 +133,7 @@ static void a_long_command_line_is_cut(void) {
     for (int i = 0; i < 600 && command == NULL; i++) { /* until it is a shell */
         usleep(20000);
         stk_str_clear(&text);
-        stk_stacks_see(getpid(), &text);
+        stk_stacks_describe(getpid(), &text);
         command = strstr(stk_str_text(&text), "sh -c read line yyy");
     }
     end(pid);
@@ -146,10 +146,10 @@ static void a_long_command_line_is_cut(void) {
 
 static void nothing_to_see(void) {
     stk_str text = {0};
-    stk_stacks_see(0x7fffffff, &text);
+    stk_stacks_describe(0x7fffffff, &text);
     CHECK_STR(stk_str_text(&text), "no process can be seen\n");
     stk_str_clear(&text);
-    stk_stacks_see(getpid(), &text);
+    stk_stacks_describe(getpid(), &text);
     CHECK_STR(stk_str_text(&text), "no process can be seen\n");
     stk_str_free(&text);
 }

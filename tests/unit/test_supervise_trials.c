@@ -14,8 +14,8 @@ static stk_trial_facts idle(void) {
                              .memory_share = 0.01,
                              .activity = 12,
                              .gpu_used = true,
-                             .batch_knob = true,
-                             .worker_knob = true,
+                             .can_set_batch = true,
+                             .can_set_workers = true,
                              .cores = 8,
                              .lost_s = 60,
                              .left_s = INFINITY,
@@ -37,7 +37,7 @@ static void an_idle_gpu_gets_twice_the_batch(void) {
     CHECK_INT(advice.act, STK_TRIAL_RELAUNCH);
     CHECK_INT(advice.batch, 64);
     CHECK_INT(advice.workers, -1);
-    CHECK_INT(advice.of, STK_TRIAL_OF_BATCH);
+    CHECK_INT(advice.of, STK_TRIAL_SETTING_BATCH);
     CHECK_STR(advice.what, "batch 64");
     CHECK_STR(advice.why, "GPU memory 1 %, activity 12 %, 410 img/s");
 }
@@ -64,7 +64,7 @@ static void what_keeps_it_as_it_is(void) {
     stays(f, "memory cannot be seen");
     f.activity = NAN, f.images_per_second = NAN;
     stays(f, "its GPU memory cannot be seen");
-    f = idle(), f.batch_knob = false;
+    f = idle(), f.can_set_batch = false;
     stays(f, "--batch-env");
     f = idle(), f.batch = -1;
     stays(f, "BATCH_SIZE=");
@@ -78,7 +78,7 @@ static void what_keeps_it_as_it_is(void) {
     stays(f, "would not fit");
     f = idle(), f.crashed = true;
     stays(f, "ended before it could be looked at");
-    f = idle(), f.input_bound = true, f.worker_knob = false;
+    f = idle(), f.input_bound = true, f.can_set_workers = false;
     stays(f, "--workers-env");
     f = idle(), f.input_bound = true, f.workers = 8;
     stays(f, "as many workers as cores (8)");
@@ -191,7 +191,7 @@ static void workers_of_which_nothing_was_known_are_left_to_the_command(void) {
     stk_trial_advice advice = stk_trials_after(&trials, &f);
     CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.workers, -1);
-    CHECK_INT(advice.of, STK_TRIAL_OF_WORKERS);
+    CHECK_INT(advice.of, STK_TRIAL_SETTING_WORKERS);
     CHECK_STR(advice.what, "as the command has it again");
 }
 
@@ -301,7 +301,7 @@ static void memory_that_never_suffices(void) {
     CHECK_CONTAINS(first(&f).why, "no smaller one");
     f.batch = -1;
     CHECK_CONTAINS(first(&f).why, "not known");
-    f.batch_knob = false;
+    f.can_set_batch = false;
     CHECK_CONTAINS(first(&f).why, "--batch-env");
     f = idle(), f.out_of_memory = true, f.batch = INT64_MAX;
     stk_trials_begin(&trials);

@@ -65,7 +65,7 @@ static bool goes_on(stk_hang *hang, double bytes, double progress_s) {
     return moves || (speaks && !heard);
 }
 
-void stk_hang_see(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s) {
+void stk_hang_add(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s) {
     if (goes_on(hang, bytes, progress_s)) {
         hang->quiet_s = sample->at_s;
         hang->bytes = bytes;

@@ -55,7 +55,7 @@ void stk_hang_begin(stk_hang *hang, double limit_s, double now_s);
 
 /* A sample of the machine, with the bytes of output so far and when progress was last heard (NaN:
  * never). */
-void stk_hang_see(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s);
+void stk_hang_add(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s);
 
 /* True: it hangs; `why` says what was seen. */
 bool stk_hang_is(const stk_hang *hang, double now_s, char *why, size_t room);

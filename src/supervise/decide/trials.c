@@ -77,11 +77,11 @@ static void say_numbers(stk_trial_advice *advice, const stk_trial_facts *facts) 
 }
 
 /* Names what the command runs with: "batch 64", "8 workers", "as it is". */
-static void say_what(stk_trial_advice *advice, stk_trial_of of, const char *behind) {
-    if (of == STK_TRIAL_OF_WORKERS && advice->workers >= 0) {
+static void say_what(stk_trial_advice *advice, stk_trial_setting of, const char *behind) {
+    if (of == STK_TRIAL_SETTING_WORKERS && advice->workers >= 0) {
         SAY(advice->what, "%d worker%s%s", advice->workers, advice->workers == 1 ? "" : "s",
             behind);
-    } else if (of != STK_TRIAL_OF_WORKERS && advice->batch > 0) {
+    } else if (of != STK_TRIAL_SETTING_WORKERS && advice->batch > 0) {
         SAY(advice->what, "batch %lld%s", (long long)advice->batch, behind);
     } else {
         SAY(advice->what, "as the command has it%s", behind);
@@ -95,9 +95,9 @@ static void advise_best(const stk_trials *trials, stk_trial_advice *advice) {
     advice->workers = best != NULL && trials->workers_told ? best->workers : -1;
 }
 
-static void finish(stk_trials *trials, stk_trial_of of) {
-    trials->batch_done = trials->batch_done || of == STK_TRIAL_OF_BATCH;
-    trials->workers_done = trials->workers_done || of == STK_TRIAL_OF_WORKERS;
+static void finish(stk_trials *trials, stk_trial_setting of) {
+    trials->batch_done = trials->batch_done || of == STK_TRIAL_SETTING_BATCH;
+    trials->workers_done = trials->workers_done || of == STK_TRIAL_SETTING_WORKERS;
 }
 
 /* `why` has been said. */
@@ -117,22 +117,23 @@ static void stay(const stk_trials *trials, stk_trial_advice *advice) {
 
 /* Ends the trial that ran; `why` has been said here too. */
 static void take_back(stk_trials *trials, stk_trial_advice *advice) {
-    stk_trial_of of = trials->trying;
+    stk_trial_setting of = trials->trying;
     finish(trials, of);
-    trials->trying = STK_TRIAL_OF_NOTHING;
+    trials->trying = STK_TRIAL_SETTING_NONE;
     advise_best(trials, advice);
     advice->act = STK_TRIAL_TAKE_BACK;
     advice->of = of;
     say_what(advice, of, " again");
 }
 
-static void relaunch(stk_trials *trials, stk_trial_advice *advice, stk_trial_of of, int64_t value) {
+static void relaunch(stk_trials *trials, stk_trial_advice *advice, stk_trial_setting of,
+                     int64_t value) {
     trials->trying = of;
     trials->value = value;
-    trials->batch_told = trials->batch_told || of == STK_TRIAL_OF_BATCH;
-    trials->workers_told = trials->workers_told || of == STK_TRIAL_OF_WORKERS;
+    trials->batch_told = trials->batch_told || of == STK_TRIAL_SETTING_BATCH;
+    trials->workers_told = trials->workers_told || of == STK_TRIAL_SETTING_WORKERS;
     advise_best(trials, advice);
-    if (of == STK_TRIAL_OF_BATCH) {
+    if (of == STK_TRIAL_SETTING_BATCH) {
         advice->batch = value;
     } else {
         advice->workers = (int)value;
@@ -151,7 +152,7 @@ static void halve(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
     } else {
         SAY(advice->why, "it ran out of memory");
     }
-    if (!facts->batch_knob) {
+    if (!facts->can_set_batch) {
         SAY(advice->why, "; say how it is told a smaller batch with --batch-env, --batch-arg or "
                          "--batch-key");
     } else if (facts->batch <= 0) {
@@ -163,8 +164,8 @@ static void halve(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
     } else if (trials->count >= SEEN_MOST) {
         SAY(advice->why, "; enough was tried");
     } else {
-        relaunch(trials, advice, STK_TRIAL_OF_BATCH, facts->batch / 2);
-        trials->trying = STK_TRIAL_OF_NOTHING; /* there is nothing to go back to */
+        relaunch(trials, advice, STK_TRIAL_SETTING_BATCH, facts->batch / 2);
+        trials->trying = STK_TRIAL_SETTING_NONE; /* there is nothing to go back to */
         return;
     }
     stay(trials, advice);
@@ -172,10 +173,10 @@ static void halve(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
 
 /* An attempt that ended before it could be looked at. */
 static void after_end(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
-    bool batch = trials->trying == STK_TRIAL_OF_BATCH;
-    if (trials->trying == STK_TRIAL_OF_NOTHING && facts->out_of_memory) {
+    bool batch = trials->trying == STK_TRIAL_SETTING_BATCH;
+    if (trials->trying == STK_TRIAL_SETTING_NONE && facts->out_of_memory) {
         halve(trials, facts, advice);
-    } else if (trials->trying == STK_TRIAL_OF_NOTHING) {
+    } else if (trials->trying == STK_TRIAL_SETTING_NONE) {
         SAY(advice->why, "it ended before it could be looked at");
         stay(trials, advice);
     } else {
@@ -218,7 +219,7 @@ static bool is_ignored(const stk_trials *trials, const stk_trial_facts *facts,
 static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
     double before = trials->seen[trials->best].images_per_second;
     double now = facts->images_per_second;
-    if (trials->trying == STK_TRIAL_OF_BATCH && is_ignored(trials, facts, advice)) {
+    if (trials->trying == STK_TRIAL_SETTING_BATCH && is_ignored(trials, facts, advice)) {
         return false;
     }
     if (!(now > 0) || !(before > 0)) {
@@ -226,7 +227,7 @@ static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
         return false;
     }
     SAY(advice->why, "%s %lld: %s img/s instead of %s",
-        trials->trying == STK_TRIAL_OF_BATCH ? "batch" : "workers", (long long)trials->value,
+        trials->trying == STK_TRIAL_SETTING_BATCH ? "batch" : "workers", (long long)trials->value,
         stk_rates_text(now).text, stk_rates_text(before).text);
     return now >= FASTER * before;
 }
@@ -264,7 +265,7 @@ static bool try_workers(stk_trials *trials, const stk_trial_facts *facts,
     if (trials->workers_done) {
         return false;
     }
-    if (!facts->worker_knob) {
+    if (!facts->can_set_workers) {
         SAY(advice->why, "; more workers may help: say how they are told with --workers-env, "
                          "--workers-arg or --workers-key");
         return false;
@@ -277,7 +278,7 @@ static bool try_workers(stk_trials *trials, const stk_trial_facts *facts,
     if (!may_try(trials, facts, advice)) {
         return false;
     }
-    relaunch(trials, advice, STK_TRIAL_OF_WORKERS, more);
+    relaunch(trials, advice, STK_TRIAL_SETTING_WORKERS, more);
     return true;
 }
 
@@ -317,7 +318,7 @@ static bool try_batch(stk_trials *trials, const stk_trial_facts *facts, bool gro
     if (larger == 0) {
         return false;
     }
-    if (!facts->batch_knob) {
+    if (!facts->can_set_batch) {
         SAY(advice->why, "; a larger batch may help: say how it is told with --batch-env, "
                          "--batch-arg or --batch-key");
         return false;
@@ -330,7 +331,7 @@ static bool try_batch(stk_trials *trials, const stk_trial_facts *facts, bool gro
     if (!may_try(trials, facts, advice)) {
         return false;
     }
-    relaunch(trials, advice, STK_TRIAL_OF_BATCH, larger);
+    relaunch(trials, advice, STK_TRIAL_SETTING_BATCH, larger);
     return true;
 }
 
@@ -338,9 +339,10 @@ static bool try_batch(stk_trials *trials, const stk_trial_facts *facts, bool gro
 static void after_look(stk_trials *trials, const stk_trial_facts *facts, int index,
                        stk_trial_advice *advice) {
     bool grows = false;
-    if (trials->trying != STK_TRIAL_OF_NOTHING) {
+    if (trials->trying != STK_TRIAL_SETTING_NONE) {
         double before = trials->best >= 0 ? trials->seen[trials->best].images_per_second : NAN;
-        grows = trials->trying == STK_TRIAL_OF_BATCH && facts->images_per_second >= GROWS * before;
+        grows =
+            trials->trying == STK_TRIAL_SETTING_BATCH && facts->images_per_second >= GROWS * before;
         advice->kept = judge(trials, facts, advice);
         if (!advice->kept) {
             take_back(trials, advice);
@@ -353,7 +355,7 @@ static void after_look(stk_trials *trials, const stk_trial_facts *facts, int ind
     const stk_trial_facts *best = trials->best >= 0 ? &trials->seen[trials->best] : facts;
     bool untold = !(best->images_per_second > 0) || (!best->gpu_used && facts->gpu_used);
     trials->best = advice->kept || trials->best < 0 || untold ? index : trials->best;
-    trials->trying = STK_TRIAL_OF_NOTHING;
+    trials->trying = STK_TRIAL_SETTING_NONE;
     say_numbers(advice, facts);
     bool more = facts->input_bound ? try_workers(trials, facts, advice)
                                    : try_batch(trials, facts, grows, advice);
@@ -369,7 +371,7 @@ void stk_trials_begin(stk_trials *trials) {
 
 stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *facts) {
     stk_trial_advice advice = {.act = STK_TRIAL_STAY, .batch = -1, .workers = -1};
-    advice.tried = trials->trying != STK_TRIAL_OF_NOTHING;
+    advice.tried = trials->trying != STK_TRIAL_SETTING_NONE;
     if (trials->count >= STK_TRIALS_MOST) {
         SAY(advice.why, "enough was tried");
         stay(trials, &advice);
@@ -378,9 +380,9 @@ stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *fac
     int index = trials->count++;
     stk_trial_facts *seen = &trials->seen[index];
     *seen = *facts;
-    if (trials->trying == STK_TRIAL_OF_BATCH) {
+    if (trials->trying == STK_TRIAL_SETTING_BATCH) {
         seen->batch = trials->value;
-    } else if (trials->trying == STK_TRIAL_OF_WORKERS) {
+    } else if (trials->trying == STK_TRIAL_SETTING_WORKERS) {
         seen->workers = (int)trials->value;
     }
     if (seen->out_of_memory || seen->crashed || seen->hung) {
@@ -393,5 +395,5 @@ stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *fac
 
 void stk_trials_cancel(stk_trials *trials) {
     finish(trials, trials->trying);
-    trials->trying = STK_TRIAL_OF_NOTHING;
+    trials->trying = STK_TRIAL_SETTING_NONE;
 }

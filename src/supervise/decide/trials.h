@@ -31,8 +31,8 @@ typedef struct stk_trial_facts {
     bool crashed;       /* it ended otherwise before it could be looked at */
     bool hung;          /* it did not, and was ended */
     /* What there is to work with */
-    bool batch_knob; /* the batch can be told */
-    bool worker_knob;
+    bool can_set_batch; /* the batch can be told */
+    bool can_set_workers;
     int cores;
     double lost_s; /* training time that a start anew throws away, and starting takes */
     double left_s; /* until training is stopped; INFINITY: no budget */
@@ -40,23 +40,23 @@ typedef struct stk_trial_facts {
         fill; /* share of the memory to be reached; NaN: the rule of 50 % memory, 60 % activity */
 } stk_trial_facts;
 
-typedef enum stk_trial_act {
+typedef enum stk_trial_action {
     STK_TRIAL_STAY,     /* it runs well, or nothing more is to be tried: go on */
     STK_TRIAL_RELAUNCH, /* stop, and start with what the advice says */
     STK_TRIAL_TAKE_BACK /* the same with what was best before; nothing more is tried */
-} stk_trial_act;
+} stk_trial_action;
 
 /* What an attempt is started for. */
-typedef enum stk_trial_of {
-    STK_TRIAL_OF_NOTHING,
-    STK_TRIAL_OF_BATCH,
-    STK_TRIAL_OF_WORKERS
-} stk_trial_of;
+typedef enum stk_trial_setting {
+    STK_TRIAL_SETTING_NONE,
+    STK_TRIAL_SETTING_BATCH,
+    STK_TRIAL_SETTING_WORKERS
+} stk_trial_setting;
 
 typedef struct stk_trial_advice {
-    stk_trial_act act;
-    stk_trial_of of; /* what is to become another one */
-    int64_t batch;   /* to start with; -1: as the command has it */
+    stk_trial_action act;
+    stk_trial_setting of; /* what is to become another one */
+    int64_t batch;        /* to start with; -1: as the command has it */
     int workers;
     bool kept;      /* what the last attempt tried was better, and stays */
     bool tried;     /* the last attempt was a trial */
@@ -68,10 +68,10 @@ typedef struct stk_trial_advice {
 typedef struct stk_trials {
     stk_trial_facts seen[STK_TRIALS_MOST];
     int count;
-    int best;            /* of them; -1: none could be looked at */
-    stk_trial_of trying; /* what was changed for the attempt that runs */
-    int64_t value;       /* that it was given for this */
-    bool batch_told;     /* the batch was changed once: from then on advice names it */
+    int best;                 /* of them; -1: none could be looked at */
+    stk_trial_setting trying; /* what was changed for the attempt that runs */
+    int64_t value;            /* that it was given for this */
+    bool batch_told;          /* the batch was changed once: from then on advice names it */
     bool workers_told;
     bool batch_done; /* no larger one is to be tried */
     bool workers_done;

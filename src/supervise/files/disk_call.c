@@ -9,8 +9,8 @@
 
 #define LONGEST_S 1e6
 
-bool stk_bounded_call(void (*work)(void *state), void *state, void (*drop)(void *state),
-                      double within_s) {
+bool stk_disk_call(void (*work)(void *state), void *state, void (*drop)(void *state),
+                   double within_s) {
     stk_timed_call *aside = NULL;
     int64_t until_ns = stk_clock_ns() + (int64_t)(fmin(fmax(within_s, 0), LONGEST_S) * 1e9);
     if (stk_timed_call_open(&aside, "waits for a disk", NULL) != STK_OK) {

@@ -9,7 +9,7 @@
  * the state is the caller's. False: it was left behind after within_s, and should it ever end,
  * drop(state) is called behind it.
  */
-bool stk_bounded_call(void (*work)(void *state), void *state, void (*drop)(void *state),
-                      double within_s);
+bool stk_disk_call(void (*work)(void *state), void *state, void (*drop)(void *state),
+                   double within_s);
 
 #endif

@@ -22,7 +22,7 @@
 /* Of large files only as much is looked at from either end: nobody waits for gigabytes. */
 #define END_BYTES (1 << 20)
 
-_Static_assert(sizeof((stk_expect *)0)->digest == STK_SHA256_TEXT, "a digest's text");
+_Static_assert(sizeof((stk_expected_file *)0)->digest == STK_SHA256_TEXT, "a digest's text");
 
 /* The digest of both ends, "" where they cannot be read; fails without memory only. */
 static stk_status digest_of(const char *path, int64_t size, char *text) {
@@ -48,7 +48,7 @@ static stk_status digest_of(const char *path, int64_t size, char *text) {
 }
 
 /* seen->there is false where there is no such file; errno tells why. */
-static stk_status look(const char *path, stk_expect *seen, stk_error *err) {
+static stk_status look(const char *path, stk_expected_file *seen, stk_error *err) {
     struct stat info;
     memset(seen, 0, sizeof *seen);
     seen->path = path;
@@ -101,13 +101,13 @@ static stk_status count_rows(const char *path, int64_t *rows, stk_error *err) {
     return status;
 }
 
-stk_status stk_expect_begin(stk_expect *expect, const char *path, stk_error *err) {
+stk_status stk_expected_file_begin(stk_expected_file *expect, const char *path, stk_error *err) {
     return look(path, expect, err);
 }
 
-stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *err) {
+stk_status stk_expected_file_check(const stk_expected_file *expect, int64_t *rows, stk_error *err) {
     const char *path = expect->path;
-    stk_expect now;
+    stk_expected_file now;
     *rows = -1;
     if (path == NULL) {
         return STK_OK;
@@ -151,8 +151,8 @@ stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *
 
 /* One look, with all that it works on. */
 typedef struct looking {
-    char *path;        /* owned */
-    stk_expect expect; /* of that path */
+    char *path;               /* owned */
+    stk_expected_file expect; /* of that path */
     int64_t rows;
     stk_status status;
     stk_error why;
@@ -165,7 +165,7 @@ static void free_looking(void *state) {
     stk_mem_free(l);
 }
 
-static looking *new_looking(const stk_expect *expect, stk_error *err) {
+static looking *new_looking(const stk_expected_file *expect, stk_error *err) {
     looking *l = stk_mem_new(1, sizeof *l);
     if (l != NULL) {
         l->expect = *expect;
@@ -181,25 +181,25 @@ static looking *new_looking(const stk_expect *expect, stk_error *err) {
 
 static void look_before(void *state) {
     looking *l = state;
-    l->status = stk_expect_begin(&l->expect, l->path, &l->why);
+    l->status = stk_expected_file_begin(&l->expect, l->path, &l->why);
 }
 
 static void look_behind(void *state) {
     looking *l = state;
-    l->status = stk_expect_check(&l->expect, &l->rows, &l->why);
+    l->status = stk_expected_file_check(&l->expect, &l->rows, &l->why);
     if (l->status == STK_OK && realpath(l->path, l->full_path) == NULL) {
         snprintf(l->full_path, sizeof l->full_path, "%s", l->path);
     }
 }
 
-stk_status stk_expect_begin_within(stk_expect *expect, const char *path, double within_s,
-                                   stk_error *err) {
-    *expect = (stk_expect){.path = path};
+stk_status stk_expected_file_begin_within(stk_expected_file *expect, const char *path,
+                                          double within_s, stk_error *err) {
+    *expect = (stk_expected_file){.path = path};
     looking *l = path != NULL ? new_looking(expect, err) : NULL;
     if (l == NULL) {
         return path == NULL ? STK_OK : STK_ERR_MEMORY;
     }
-    if (!stk_bounded_call(look_before, l, free_looking, within_s)) {
+    if (!stk_disk_call(look_before, l, free_looking, within_s)) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of --expect %s has not answered for %s: nothing was started",
                         path, stk_format_span(within_s).text);
@@ -212,15 +212,15 @@ stk_status stk_expect_begin_within(stk_expect *expect, const char *path, double 
     return status;
 }
 
-stk_status stk_expect_check_within(const stk_expect *expect, double within_s, int64_t *rows,
-                                   char full_path[PATH_MAX], stk_error *err) {
+stk_status stk_expected_file_check_within(const stk_expected_file *expect, double within_s,
+                                          int64_t *rows, char full_path[PATH_MAX], stk_error *err) {
     *rows = -1;
     full_path[0] = '\0';
     looking *l = expect->path != NULL ? new_looking(expect, err) : NULL;
     if (l == NULL) {
         return expect->path == NULL ? STK_OK : STK_ERR_MEMORY;
     }
-    if (!stk_bounded_call(look_behind, l, free_looking, within_s)) {
+    if (!stk_disk_call(look_behind, l, free_looking, within_s)) {
         return STK_FAIL(err, STK_ERR_DATA, "%s was expected, and its disk has not answered for %s",
                         expect->path, stk_format_span(within_s).text);
     }

@@ -121,7 +121,7 @@ stk_status stk_folder_writer_open(stk_folder_writer **writer,
         stk_mem_free(w);
         return STK_FAIL_MEMORY(err, "the run folder");
     }
-    if (!stk_bounded_call(open_folder, in, free_inside, config->within_s)) {
+    if (!stk_disk_call(open_folder, in, free_inside, config->within_s)) {
         stk_mem_free(w);
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of the run folder %s has not answered for %s: nothing was "
@@ -250,7 +250,7 @@ static bool tell_lost(const stk_folder_writer *w, const char *before, stk_str *t
     return true;
 }
 
-bool stk_folder_writer_settle(stk_folder_writer *writer, double within_s, stk_str *text) {
+bool stk_folder_writer_flush(stk_folder_writer *writer, double within_s, stk_str *text) {
     const inside *in = writer->in;
     if (!stk_task_queue_flush(writer->queue, within_s)) {
         stk_str_appendf(text,

@@ -51,7 +51,7 @@ bool stk_folder_writer_is_held(stk_folder_writer *writer, double for_s);
  * Waits for all that was given, within_s at most. False: something is missing for good, or the disk
  * does not answer; `text` says in one sentence what. To be called once, behind the last event.
  */
-bool stk_folder_writer_settle(stk_folder_writer *writer, double within_s, stk_str *text);
+bool stk_folder_writer_flush(stk_folder_writer *writer, double within_s, stk_str *text);
 
 /* Closes the files and gives the folder free; a disk that is waited for has within_s. NULL is fine.
  */

@@ -1,4 +1,4 @@
-/* forecast.c - how long a training will take by its own words, and what fits. */
+/* forecast.c - estimates how long a training takes and how many epochs fit. */
 #include "supervise/output/forecast.h"
 
 #include <math.h>
@@ -6,91 +6,96 @@
 
 #include "base/str.h"
 
-/* A speed is believed after so many steps, or such a part of an epoch. */
+/* A speed counts after this many steps, or this share of an epoch. */
 #define STEPS_LEAST 20
 #define PART_LEAST 0.02
 
-/* What the speed is taken over: the first, slow steps of a training leave it soon. */
+/* Window of the speed: the slow first steps soon drop out of it. */
 #define WINDOW_S 20
 
-/* Steps per second, NaN while too few were heard of. */
-static double step_rate(const stk_words *words, double now_s) {
-    bool enough = words->done >= STEPS_LEAST ||
-                  (words->steps > 0 && words->done >= PART_LEAST * (double)words->steps);
-    if (!enough || words->steps <= 0) {
+/* Steps per second; NaN while there are too few. */
+static double step_rate(const stk_progress *progress, double now_s) {
+    bool enough = progress->done >= STEPS_LEAST ||
+                  (progress->steps > 0 && progress->done >= PART_LEAST * (double)progress->steps);
+    if (!enough || progress->steps <= 0) {
         return NAN;
     }
-    double rate = stk_words_steps_per_second(words, now_s - WINDOW_S, now_s);
-    return isnan(rate) ? stk_words_steps_per_second(words, words->began_s, now_s) : rate;
+    double rate = stk_progress_step_rate(progress, now_s - WINDOW_S, now_s);
+    return isnan(rate) ? stk_progress_step_rate(progress, progress->began_s, now_s) : rate;
 }
 
-/* The seconds of an epoch by its last whole one, or by steps. */
-static double epoch_seconds(const stk_words *words, double now_s) {
-    if (words->epoch_s > 0) {
-        return words->epoch_s;
+/* Seconds per epoch: of the last whole ones, or from the step rate. */
+static double epoch_seconds(const stk_progress *progress, double now_s) {
+    if (progress->epoch_s > 0) {
+        return progress->epoch_s;
     }
-    double rate = step_rate(words, now_s);
-    if (isnan(rate) && words->told_late && words->epoch > 1) { /* with all that came before it */
-        return (words->epoch_began_s - words->began_s) / (words->epoch - 1);
+    double rate = step_rate(progress, now_s);
+    if (isnan(rate) && progress->epoch_printed_at_end &&
+        progress->epoch > 1) { /* includes the preparations */
+        return (progress->epoch_began_s - progress->began_s) / (progress->epoch - 1);
     }
-    return (double)words->steps / rate;
+    return (double)progress->steps / rate;
 }
 
-/* Of the epoch in work, 0 to 1. */
-static double part_done(const stk_words *words, double now_s, double epoch_s) {
-    double part = words->steps > 0 && words->step >= 0 ? (double)words->step / (double)words->steps
-                                                       : (now_s - words->epoch_began_s) / epoch_s;
+/* Share of the running epoch that is done, 0 to 1. */
+static double part_done(const stk_progress *progress, double now_s, double epoch_s) {
+    double part = progress->steps > 0 && progress->step >= 0
+                      ? (double)progress->step / (double)progress->steps
+                      : (now_s - progress->epoch_began_s) / epoch_s;
     return part >= 0 ? fmin(part, 1) : 0;
 }
 
-/* Steps that count through all epochs: what is left follows from them alone. */
-static bool make_whole(const stk_words *words, double now_s, stk_forecast *estimate) {
-    double rate = step_rate(words, now_s);
+/* Where steps count through all epochs, the rest follows from them alone. */
+static bool forecast_by_steps(const stk_progress *progress, double now_s, stk_forecast *estimate) {
+    double rate = step_rate(progress, now_s);
     if (isnan(rate)) {
         return false;
     }
-    estimate->left_s = (double)(words->steps - words->step) / rate;
-    estimate->epoch_s = words->epochs > 0 ? (double)words->steps / rate / words->epochs : NAN;
+    estimate->left_s = (double)(progress->steps - progress->step) / rate;
+    estimate->epoch_s =
+        progress->epochs > 0 ? (double)progress->steps / rate / progress->epochs : NAN;
     return true;
 }
 
-/* Whole epochs that will be done after time_s, all of them left out. */
+/* Whole epochs that will be done after time_s; called only if not all of them fit. */
 static int count_fitting(const stk_forecast *estimate, double epochs_done, double time_s) {
     double done = epochs_done + fmax(time_s, 0) / estimate->epoch_s;
     return (int)fmin(floor(done + 1e-9), estimate->epochs - 1);
 }
 
-bool stk_forecast_make(const stk_words *words, double now_s, double end_s, stk_forecast *estimate) {
+bool stk_forecast_make(const stk_progress *progress, double now_s, double end_s,
+                       stk_forecast *estimate) {
     *estimate = (stk_forecast){.epoch_s = NAN,
                                .total_s = NAN,
                                .left_s = NAN,
-                               .epochs = words->epochs,
+                               .epochs = progress->epochs,
                                .fitting = -1,
-                               .time_s = end_s - words->began_s};
-    bool whole = words->whole || words->epoch < 0;
+                               .time_s = end_s - progress->began_s};
+    bool by_steps = progress->steps_span_epochs || progress->epoch < 0;
     double epochs_done = 0;
-    if (whole) {
-        if (!make_whole(words, now_s, estimate)) {
+    if (by_steps) {
+        if (!forecast_by_steps(progress, now_s, estimate)) {
             return false;
         }
-        epochs_done = words->epochs * (double)words->step / (double)words->steps;
+        epochs_done = progress->epochs * (double)progress->step / (double)progress->steps;
     } else {
-        estimate->epoch_s = epoch_seconds(words, now_s);
+        estimate->epoch_s = epoch_seconds(progress, now_s);
         if (!(estimate->epoch_s > 0)) {
             return false;
         }
-        epochs_done = words->epoch - 1 + part_done(words, now_s, estimate->epoch_s);
-        estimate->left_s =
-            words->epochs > 0 ? fmax(0, words->epochs - epochs_done) * estimate->epoch_s : NAN;
+        epochs_done = progress->epoch - 1 + part_done(progress, now_s, estimate->epoch_s);
+        estimate->left_s = progress->epochs > 0
+                               ? fmax(0, progress->epochs - epochs_done) * estimate->epoch_s
+                               : NAN;
     }
-    estimate->total_s = now_s - words->began_s + estimate->left_s;
-    if (words->epochs > 0 && now_s + estimate->left_s > end_s) {
+    estimate->total_s = now_s - progress->began_s + estimate->left_s;
+    if (progress->epochs > 0 && now_s + estimate->left_s > end_s) {
         estimate->fitting = count_fitting(estimate, epochs_done, end_s - now_s);
     }
     return true;
 }
 
-/* "7.5 min": minutes also where the usual words are seconds. */
+/* As stk_format_span(), but in minutes ("7.5 min") from 100 seconds on. */
 static stk_span span(double seconds) {
     stk_span text = stk_format_span(seconds);
     if (seconds >= 99.5 && seconds < 599.5) {
@@ -113,7 +118,8 @@ void stk_forecast_say(const stk_forecast *estimate, double budget_s, char *text,
     }
     char limit[80] = "";
     bool late = estimate->time_s > 0 && estimate->total_s > estimate->time_s;
-    if (late && estimate->total_s <= budget_s) { /* the reserve is what it does not fit in with */
+    if (late &&
+        estimate->total_s <= budget_s) { /* fits the budget, but not the budget minus the reserve */
         snprintf(limit, sizeof limit, ", %s %s of %s",
                  estimate->epochs > 0 ? "training has" : "it has", span(estimate->time_s).text,
                  budget.text);

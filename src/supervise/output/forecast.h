@@ -1,4 +1,8 @@
-/* forecast.h - how long a training will take by its own words, and what fits. Pure. */
+/*
+ * forecast.h - estimates from the progress how long a training takes and how many epochs fit.
+ *
+ * Pure. Threads: safe.
+ */
 #ifndef STK_SUPERVISE_OUTPUT_FORECAST_H
 #define STK_SUPERVISE_OUTPUT_FORECAST_H
 
@@ -8,21 +12,21 @@
 #include "supervise/output/progress.h"
 
 typedef struct stk_forecast {
-    double epoch_s; /* seconds of an epoch */
-    double total_s; /* of all epochs from the command's start; NaN: it did not say how many */
-    double left_s;  /* from now on, of the same */
-    int epochs;     /* wanted; -1: not known */
+    double epoch_s; /* seconds per epoch */
+    double total_s; /* seconds of the whole training; NaN: the number of epochs is unknown */
+    double left_s;  /* seconds of the training from now on; NaN as above */
+    int epochs;     /* planned by the command; -1: unknown */
     int fitting;    /* whole epochs that end in time; -1: all, or no limit */
-    double time_s;  /* from the command's start until it is stopped; 0: not known */
+    double time_s;  /* from the start of the command until it is stopped; 0: unknown */
 } stk_forecast;
 
-/* False: too little was said yet. end_s is when training will be stopped; INFINITY: never. */
-bool stk_forecast_make(const stk_words *words, double now_s, double end_s, stk_forecast *estimate);
+/* False: too little is known yet. Training will be stopped at end_s; INFINITY: never. */
+bool stk_forecast_make(const stk_progress *progress, double now_s, double end_s,
+                       stk_forecast *estimate);
 
 /*
- * One line for people into text: "30 epochs need 75 min, budget 11 min: stopping in epoch 4;
- * consider --epochs 3", or what there is to say where all fits. The number is one that ends in
- * time. budget_s NaN: there is none.
+ * Writes one line for people: "30 epochs need 75 min, budget 11 min: stopping in epoch 4; consider
+ * --epochs 3", or "3 epochs need 7.5 min of 11 min". budget_s NaN: no budget.
  */
 void stk_forecast_say(const stk_forecast *estimate, double budget_s, char *text, size_t room);
 

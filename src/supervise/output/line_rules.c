@@ -1,11 +1,11 @@
 /*
- * line_rules.c - the table of rules by which the lines of a training are understood.
+ * line_rules.c - the table of rules that finds figures in a line, and the reader that applies it.
  *
- * A line is first cleaned: colours go, letters become small, bytes that are not ASCII (the blocks
- * of progress bars) become '~'. Then it is read once from left to right. Each word is looked up by
- * its first letter in the table of rules; the first that fits counts, and reading goes on behind
- * it. Some words change what the ones behind them mean, and numbers may have a unit (see units).
- * README.md tells how to add a row.
+ * The reader first cleans the line: no terminal colours, small letters, '~' for bytes that are not
+ * ASCII (the blocks of progress bars). Then it reads once from left to right. It looks each word up
+ * by its first letter; the first rule that matches counts, and reading goes on behind the match.
+ * Some words change the meaning of later words, and numbers may have a unit (see units).
+ * README.md says how to add a row.
  */
 #include "supervise/output/line_rules.h"
 
@@ -13,319 +13,319 @@
 
 #include "supervise/output/line_text.h"
 
-/* What '*' passes over at most: a progress bar as wide as a screen. */
+/* Bytes that '*' passes over at most: a progress bar as wide as a screen. */
 #define SKIP_MOST 1000
 
 #define FIELDS_MOST 4
 
 typedef enum rule_kind {
-    NOTHING, /* for the word before one */
-    SAYS,    /* the numbers of the pattern */
-    BAR,     /* the same, of a progress bar */
-    OUT_OF_MEMORY,
-    MAYBE_OUT, /* out of memory if the line names a GPU */
-    TROUBLE,
-    LONE_TROUBLE, /* if it is the line */
-    /* These words change what those behind them mean. */
-    ASIDE,    /* what follows is not of training */
-    TRAINING, /* it is */
-    OTHER,    /* the next word alone means something else than it does by itself */
-    DEVICE    /* a GPU is spoken of */
+    NOTHING,          /* no rule; the meaning of a word that has none */
+    FIGURES,          /* the pattern's numbers are figures */
+    BAR_FIGURES,      /* the same, from a progress bar */
+    OUT_OF_MEMORY,    /* a GPU ran out of memory */
+    OUT_OF_MEMORY_IF, /* the same if the line names a GPU */
+    ERROR,            /* the line is an error */
+    ERROR_ALONE,      /* the line is an error if it holds nothing else */
+    /* Words that change the meaning of what follows. */
+    NOT_TRAINING, /* the rest of the line is about something else: "validation" */
+    TRAINING,     /* the rest of the line is about training */
+    QUALIFIER,    /* the next word does not have its usual meaning: "best epoch" */
+    DEVICE        /* the line is about a GPU */
 } rule_kind;
 
-typedef struct rule {
+typedef struct line_rule {
     const char *pattern;
     rule_kind kind;
-} rule;
+} line_rule;
 
 /*
- * In a pattern:
- *   letters     themselves, whatever their case
- *   _           what joins two words: one blank, _, - or dot, or nothing
- *   =           what stands between a name and its value: blanks, colons, equals signs, quotes, #,
- *               or nothing
+ * Signs of a pattern:
+ *   letters     themselves, in either case
+ *   _           joins two words: one blank, _, - or dot, or nothing
+ *   =           between a name and its value: blanks, colons, equals signs, quotes, #, or nothing
  *   blank       any number of blanks
- *   [ ] ( ) / | themselves, with blanks before them
- *   %x          a number, with blanks before it, that is what stk_said names x; %_ is passed over,
- *               and %G is %m with a unit
+ *   [ ] ( ) / | themselves, with optional blanks before them
+ *   %x          a number with optional blanks before it: the figure with letter x in
+ *               stk_line_figure; %_ ignores the number, %G is %m with a unit
  *   %%          a percent sign
  *   ~           blocks of a bar, and blanks
- *   *           whatever comes before the next sign
- *   ^           the line begins here
- * Rows are in the order of their first letter, those without one last, and the more particular
- * ones come first.
+ *   *           anything up to the next sign
+ *   ^           the start of the line
+ * Rows are sorted by first letter, rows without one last. Among rows with the same beginning the
+ * longer match comes first.
  */
-static const rule rules[] = {
-    {"aborted", LONE_TROUBLE},
-    {"at", OTHER},
-    {"avoid", OTHER},
-    {"batch_size per device=%b", SAYS},
-    {"batch_size(*)=%b", SAYS},
-    {"batch_size is %b", SAYS},
-    {"batch_size of %b", SAYS},
-    {"batch_size=%b", SAYS},
-    {"batch=[%s/%S", SAYS},
-    {"batch=%s/%S", SAYS},
-    {"batch=%s of %S", SAYS},
-    {"batch=%k", SAYS},
-    {"bs=%b", SAYS},
-    {"bus error", TROUBLE},
-    {"best", OTHER},
-    {"create %w worker processes", SAYS},
+static const line_rule rules[] = {
+    {"aborted", ERROR_ALONE},
+    {"at", QUALIFIER},
+    {"avoid", QUALIFIER},
+    {"batch_size per device=%b", FIGURES},
+    {"batch_size(*)=%b", FIGURES},
+    {"batch_size is %b", FIGURES},
+    {"batch_size of %b", FIGURES},
+    {"batch_size=%b", FIGURES},
+    {"batch=[%s/%S", FIGURES},
+    {"batch=%s/%S", FIGURES},
+    {"batch=%s of %S", FIGURES},
+    {"batch=%k", FIGURES},
+    {"bs=%b", FIGURES},
+    {"bus error", ERROR},
+    {"best", QUALIFIER},
+    {"create %w worker processes", FIGURES},
     {"cublas_status_alloc_failed", OUT_OF_MEMORY},
     {"cuda out of memory", OUT_OF_MEMORY},
     {"cudaerrormemoryallocation", OUT_OF_MEMORY},
     {"cudnn_status_alloc_failed", OUT_OF_MEMORY},
-    {"caching", ASIDE},
-    {"computing", ASIDE},
-    {"cooldown", OTHER},
-    {"cpu", OTHER},
+    {"caching", NOT_TRAINING},
+    {"computing", NOT_TRAINING},
+    {"cooldown", QUALIFIER},
+    {"cpu", QUALIFIER},
     {"cuda", DEVICE},
-    {"downloading", ASIDE},
-    {"epoch(train) [%e][%s/%S", SAYS},
-    {"epoch=[%e][%s/%S", SAYS},
-    {"epoch=[%e/%E", SAYS},
-    {"epoch=[%e", SAYS},
-    {"epoch=%e/%E", SAYS},
-    {"epoch=%e of %E", SAYS},
-    {"epoch=%e [%s/%S", SAYS},
-    {"epoch=%_%%|*|%d/%E", SAYS},
-    {"epoch=%e", SAYS},
-    {"epochs=%_%%|*|%d/%E", SAYS},
-    {"epochs=%E", SAYS},
-    {"ep=[%e/%E", SAYS},
-    {"ep=%e/%E", SAYS},
-    {"ep=%e", SAYS},
-    {"eval", ASIDE},
-    {"evaluate", ASIDE},
-    {"evaluating", ASIDE},
-    {"evaluation", ASIDE},
-    {"extracting", ASIDE},
-    {"every", OTHER},
-    {"fetching", ASIDE},
-    {"floating point exception", TROUBLE},
-    {"folds", ASIDE},
-    {"from", OTHER},
-    {"global_step=%g/%S", SAYS},
-    {"global_step=%g", SAYS},
-    {"gpu_mem=%m/%M", SAYS},
-    {"gpu_mem=%m", SAYS},
-    {"gpu_memory=%m/%M", SAYS},
-    {"gpu_memory=%M", SAYS},
+    {"downloading", NOT_TRAINING},
+    {"epoch(train) [%e][%s/%S", FIGURES},
+    {"epoch=[%e][%s/%S", FIGURES},
+    {"epoch=[%e/%E", FIGURES},
+    {"epoch=[%e", FIGURES},
+    {"epoch=%e/%E", FIGURES},
+    {"epoch=%e of %E", FIGURES},
+    {"epoch=%e [%s/%S", FIGURES},
+    {"epoch=%_%%|*|%d/%E", FIGURES},
+    {"epoch=%e", FIGURES},
+    {"epochs=%_%%|*|%d/%E", FIGURES},
+    {"epochs=%E", FIGURES},
+    {"ep=[%e/%E", FIGURES},
+    {"ep=%e/%E", FIGURES},
+    {"ep=%e", FIGURES},
+    {"eval", NOT_TRAINING},
+    {"evaluate", NOT_TRAINING},
+    {"evaluating", NOT_TRAINING},
+    {"evaluation", NOT_TRAINING},
+    {"extracting", NOT_TRAINING},
+    {"every", QUALIFIER},
+    {"fetching", NOT_TRAINING},
+    {"floating point exception", ERROR},
+    {"folds", NOT_TRAINING},
+    {"from", QUALIFIER},
+    {"global_step=%g/%S", FIGURES},
+    {"global_step=%g", FIGURES},
+    {"gpu_mem=%m/%M", FIGURES},
+    {"gpu_mem=%m", FIGURES},
+    {"gpu_memory=%m/%M", FIGURES},
+    {"gpu_memory=%M", FIGURES},
     {"gpu", DEVICE},
     {"hip out of memory", OUT_OF_MEMORY},
-    {"host", OTHER},
+    {"host", QUALIFIER},
     {"hip", DEVICE},
-    {"images/sec=%i", SAYS},
-    {"images/s=%i", SAYS},
-    {"images_per_second=%i", SAYS},
-    {"images_per_sec=%i", SAYS},
-    {"imgs/sec=%i", SAYS},
-    {"imgs/s=%i", SAYS},
-    {"img/sec=%i", SAYS},
-    {"img/s=%i", SAYS},
-    {"illegal instruction", TROUBLE},
-    {"is killed by signal", TROUBLE},
-    {"iteration=[%s/%S", SAYS},
-    {"iteration=%s/%S", SAYS},
-    {"iteration=%s", SAYS},
-    {"iter(train) [%s/%S", SAYS},
-    {"iter=[%s/%S", SAYS},
-    {"iter=%s/%S", SAYS},
-    {"iter=%s", SAYS},
-    {"it=%s/%S", SAYS},
-    {"it/s=%r", SAYS},
-    {"inference", ASIDE},
-    {"if", OTHER},
-    {"killed", LONE_TROUBLE},
-    {"loss=tensor(%l", SAYS},
-    {"loss=%l", SAYS},
-    {"loss/train=%l", SAYS},
-    {"loading", ASIDE},
-    {"last", OTHER},
-    {"lowest", OTHER},
-    {"max_memory_allocated=%m", SAYS},
-    {"max_memory=%m", SAYS},
-    {"max_mem=%m", SAYS},
-    {"memory_allocated=%m", SAYS},
-    {"memory_used=%m/%M", SAYS},
-    {"memory_used=%m", SAYS},
-    {"memory=%m/%M", SAYS},
-    {"memory=%u", SAYS},
-    {"mem_used=%m", SAYS},
-    {"mem=%m/%M", SAYS},
-    {"mem=%u", SAYS},
-    {"map", ASIDE},
-    {"min", OTHER},
+    {"images/sec=%i", FIGURES},
+    {"images/s=%i", FIGURES},
+    {"images_per_second=%i", FIGURES},
+    {"images_per_sec=%i", FIGURES},
+    {"imgs/sec=%i", FIGURES},
+    {"imgs/s=%i", FIGURES},
+    {"img/sec=%i", FIGURES},
+    {"img/s=%i", FIGURES},
+    {"illegal instruction", ERROR},
+    {"is killed by signal", ERROR},
+    {"iteration=[%s/%S", FIGURES},
+    {"iteration=%s/%S", FIGURES},
+    {"iteration=%s", FIGURES},
+    {"iter(train) [%s/%S", FIGURES},
+    {"iter=[%s/%S", FIGURES},
+    {"iter=%s/%S", FIGURES},
+    {"iter=%s", FIGURES},
+    {"it=%s/%S", FIGURES},
+    {"it/s=%r", FIGURES},
+    {"inference", NOT_TRAINING},
+    {"if", QUALIFIER},
+    {"killed", ERROR_ALONE},
+    {"loss=tensor(%l", FIGURES},
+    {"loss=%l", FIGURES},
+    {"loss/train=%l", FIGURES},
+    {"loading", NOT_TRAINING},
+    {"last", QUALIFIER},
+    {"lowest", QUALIFIER},
+    {"max_memory_allocated=%m", FIGURES},
+    {"max_memory=%m", FIGURES},
+    {"max_mem=%m", FIGURES},
+    {"memory_allocated=%m", FIGURES},
+    {"memory_used=%m/%M", FIGURES},
+    {"memory_used=%m", FIGURES},
+    {"memory=%m/%M", FIGURES},
+    {"memory=%u", FIGURES},
+    {"mem_used=%m", FIGURES},
+    {"mem=%m/%M", FIGURES},
+    {"mem=%u", FIGURES},
+    {"map", NOT_TRAINING},
+    {"min", QUALIFIER},
     {"mps", DEVICE},
-    {"no", OTHER},
-    {"oom_kill", TROUBLE},
+    {"no", QUALIFIER},
+    {"oom_kill", ERROR},
     {"oom", OUT_OF_MEMORY},
     {"outofmemoryerror", OUT_OF_MEMORY},
-    {"out_of_memory", MAYBE_OUT},
-    {"peak_memory=%m", SAYS},
-    {"peak_mem=%m", SAYS},
-    {"predict", ASIDE},
-    {"predicting", ASIDE},
-    {"preparing", ASIDE},
-    {"processing", ASIDE},
-    {"patience", OTHER},
-    {"previous", OTHER},
+    {"out_of_memory", OUT_OF_MEMORY_IF},
+    {"peak_memory=%m", FIGURES},
+    {"peak_mem=%m", FIGURES},
+    {"predict", NOT_TRAINING},
+    {"predicting", NOT_TRAINING},
+    {"preparing", NOT_TRAINING},
+    {"processing", NOT_TRAINING},
+    {"patience", QUALIFIER},
+    {"previous", QUALIFIER},
     {"resourceexhaustederror", OUT_OF_MEMORY},
     {"resource_exhausted", OUT_OF_MEMORY},
-    {"ram", OTHER},
-    {"recommended", OTHER},
+    {"ram", QUALIFIER},
+    {"recommended", QUALIFIER},
     {"rocm", DEVICE},
-    {"samples/sec=%i", SAYS},
-    {"samples/s=%i", SAYS},
-    {"samples_per_second=%i", SAYS},
-    {"segmentation fault", TROUBLE},
-    {"steps_per_second=%r", SAYS},
-    {"step=[%s/%S", SAYS},
-    {"step=%s/%S", SAYS},
-    {"step=%s of %S", SAYS},
-    {"step=%s", SAYS},
-    {"sanity", ASIDE},
-    {"scanning", ASIDE},
-    {"since", OTHER},
-    {"start", OTHER},
-    {"suggested", OTHER},
-    {"system", OTHER},
-    {"terminate called", TROUBLE},
-    {"time=%_s, %i/s", SAYS},
-    {"traceback (most", TROUBLE},
-    {"train epoch=%e [%n/%N (", SAYS},
-    {"training for %E epochs", SAYS},
-    {"train for %E epochs", SAYS},
-    {"train: %e [%s/%S (", SAYS},
-    {"test", ASIDE},
-    {"testing", ASIDE},
-    {"tta", ASIDE},
+    {"samples/sec=%i", FIGURES},
+    {"samples/s=%i", FIGURES},
+    {"samples_per_second=%i", FIGURES},
+    {"segmentation fault", ERROR},
+    {"steps_per_second=%r", FIGURES},
+    {"step=[%s/%S", FIGURES},
+    {"step=%s/%S", FIGURES},
+    {"step=%s of %S", FIGURES},
+    {"step=%s", FIGURES},
+    {"sanity", NOT_TRAINING},
+    {"scanning", NOT_TRAINING},
+    {"since", QUALIFIER},
+    {"start", QUALIFIER},
+    {"suggested", QUALIFIER},
+    {"system", QUALIFIER},
+    {"terminate called", ERROR},
+    {"time=%_s, %i/s", FIGURES},
+    {"traceback (most", ERROR},
+    {"train epoch=%e [%n/%N (", FIGURES},
+    {"training for %E epochs", FIGURES},
+    {"train for %E epochs", FIGURES},
+    {"train: %e [%s/%S (", FIGURES},
+    {"test", NOT_TRAINING},
+    {"testing", NOT_TRAINING},
+    {"tta", NOT_TRAINING},
     {"train", TRAINING},
     {"training", TRAINING},
-    {"try", OTHER},
-    {"up", OTHER},
-    {"vram=%m/%M", SAYS},
-    {"vram=%m", SAYS},
-    {"val", ASIDE},
-    {"valid", ASIDE},
-    {"validate", ASIDE},
-    {"validating", ASIDE},
-    {"validation", ASIDE},
-    {"workers=%w", SAYS},
-    {"warmup", OTHER},
-    {"%_%%|*|%s/%S [", BAR},
-    {"%_%% %s/%S [", BAR},
-    {"%_%% ~%s/%S", BAR},
-    {"%sit [", BAR},
-    {"^%e/%E %G", SAYS},
-    {"^%s/%S [=", BAR},
-    {"^%s/%S [>", BAR},
-    {"^%s/%S [.", BAR},
-    {"^%s/%S ~", BAR},
-    {"~%s/%S", BAR},
-    {"%s/%S batches", SAYS},
-    {"%s/%S steps", SAYS},
-    {"%s/%S iterations", SAYS},
-    {"[%e/%E][%s/%S", SAYS},
-    {"[%p/%P", SAYS},
-    {"|%p/%P|", SAYS},
+    {"try", QUALIFIER},
+    {"up", QUALIFIER},
+    {"vram=%m/%M", FIGURES},
+    {"vram=%m", FIGURES},
+    {"val", NOT_TRAINING},
+    {"valid", NOT_TRAINING},
+    {"validate", NOT_TRAINING},
+    {"validating", NOT_TRAINING},
+    {"validation", NOT_TRAINING},
+    {"workers=%w", FIGURES},
+    {"warmup", QUALIFIER},
+    {"%_%%|*|%s/%S [", BAR_FIGURES},
+    {"%_%% %s/%S [", BAR_FIGURES},
+    {"%_%% ~%s/%S", BAR_FIGURES},
+    {"%sit [", BAR_FIGURES},
+    {"^%e/%E %G", FIGURES},
+    {"^%s/%S [=", BAR_FIGURES},
+    {"^%s/%S [>", BAR_FIGURES},
+    {"^%s/%S [.", BAR_FIGURES},
+    {"^%s/%S ~", BAR_FIGURES},
+    {"~%s/%S", BAR_FIGURES},
+    {"%s/%S batches", FIGURES},
+    {"%s/%S steps", FIGURES},
+    {"%s/%S iterations", FIGURES},
+    {"[%e/%E][%s/%S", FIGURES},
+    {"[%p/%P", FIGURES},
+    {"|%p/%P|", FIGURES},
 };
 
 #define RULE_COUNT (sizeof rules / sizeof *rules)
 _Static_assert(RULE_COUNT <= UINT8_MAX, "the index has a byte for each row");
 
-/* What is counted per second. A time before the slash instead (`s/it`) is that of one. */
+/* Units of speed: "it/s", or with the time in front "s/it". */
 static const struct {
     char word[12];
-    stk_said rate;
+    stk_line_figure rate;
 } units[] = {
-    {"it", STK_SAID_STEP_RATE},        {"its", STK_SAID_STEP_RATE},
-    {"iter", STK_SAID_STEP_RATE},      {"iters", STK_SAID_STEP_RATE},
-    {"step", STK_SAID_STEP_RATE},      {"steps", STK_SAID_STEP_RATE},
-    {"batch", STK_SAID_STEP_RATE},     {"batches", STK_SAID_STEP_RATE},
-    {"im", STK_SAID_IMAGE_RATE},       {"img", STK_SAID_IMAGE_RATE},
-    {"imgs", STK_SAID_IMAGE_RATE},     {"image", STK_SAID_IMAGE_RATE},
-    {"images", STK_SAID_IMAGE_RATE},   {"sample", STK_SAID_IMAGE_RATE},
-    {"samples", STK_SAID_IMAGE_RATE},  {"example", STK_SAID_IMAGE_RATE},
-    {"examples", STK_SAID_IMAGE_RATE}, {"ex", STK_SAID_IMAGE_RATE},
+    {"it", STK_FIGURE_STEP_RATE},        {"its", STK_FIGURE_STEP_RATE},
+    {"iter", STK_FIGURE_STEP_RATE},      {"iters", STK_FIGURE_STEP_RATE},
+    {"step", STK_FIGURE_STEP_RATE},      {"steps", STK_FIGURE_STEP_RATE},
+    {"batch", STK_FIGURE_STEP_RATE},     {"batches", STK_FIGURE_STEP_RATE},
+    {"im", STK_FIGURE_IMAGE_RATE},       {"img", STK_FIGURE_IMAGE_RATE},
+    {"imgs", STK_FIGURE_IMAGE_RATE},     {"image", STK_FIGURE_IMAGE_RATE},
+    {"images", STK_FIGURE_IMAGE_RATE},   {"sample", STK_FIGURE_IMAGE_RATE},
+    {"samples", STK_FIGURE_IMAGE_RATE},  {"example", STK_FIGURE_IMAGE_RATE},
+    {"examples", STK_FIGURE_IMAGE_RATE}, {"ex", STK_FIGURE_IMAGE_RATE},
 };
 
-/* The same order as stk_said's. */
+/* Letters of figures in patterns, in the order of stk_line_figure. */
 static const char letters[] = "eEdsSgnNpPlrimMubkw";
 
-/* Said of training alone, and not counted where something else is spoken of. */
+/* Figures that are ignored where the line is not about training. */
 #define BIT(what) (1u << (what))
-#define OF_TRAINING                                                              \
-    (BIT(STK_SAID_EPOCHS_DONE) | BIT(STK_SAID_STEP) | BIT(STK_SAID_STEPS) |      \
-     BIT(STK_SAID_GLOBAL_STEP) | BIT(STK_SAID_IMAGE) | BIT(STK_SAID_IMAGES) |    \
-     BIT(STK_SAID_MAYBE_STEP) | BIT(STK_SAID_MAYBE_STEPS) | BIT(STK_SAID_LOSS) | \
-     BIT(STK_SAID_STEP_RATE) | BIT(STK_SAID_IMAGE_RATE) | BIT(STK_SAID_MAYBE_BATCH))
+#define OF_TRAINING                                                                    \
+    (BIT(STK_FIGURE_EPOCHS_DONE) | BIT(STK_FIGURE_STEP) | BIT(STK_FIGURE_STEPS) |      \
+     BIT(STK_FIGURE_GLOBAL_STEP) | BIT(STK_FIGURE_IMAGE) | BIT(STK_FIGURE_IMAGES) |    \
+     BIT(STK_FIGURE_MAYBE_STEP) | BIT(STK_FIGURE_MAYBE_STEPS) | BIT(STK_FIGURE_LOSS) | \
+     BIT(STK_FIGURE_STEP_RATE) | BIT(STK_FIGURE_IMAGE_RATE) | BIT(STK_FIGURE_MAYBE_BATCH))
 
-/* One number of a pattern that fits. */
-typedef struct hit {
-    stk_said what;
-    stk_figure number;
-} hit;
+/* One number of a pattern that matched. */
+typedef struct pattern_number {
+    stk_line_figure what;
+    stk_line_number number;
+} pattern_number;
 
-typedef struct reader {
-    const char *text;     /* clean, ends with a NUL */
-    const char *start;    /* its first character that is no blank */
-    const char *word_end; /* of the word before, where it means something for this one; or NULL */
-    rule_kind before;     /* what it means for the next */
-    bool aside;           /* what follows is not of training */
-    bool device;          /* a GPU was named */
-    bool maybe_out;       /* out of memory was said */
-    const uint8_t *first;
-    stk_line *line;
-} reader;
+typedef struct line_reader {
+    const char *text;  /* clean, ends with a NUL */
+    const char *start; /* its first character that is no blank */
+    const char
+        *word_end;      /* end of the previous word, if it changes the meaning of the next; NULL */
+    rule_kind before;   /* how the previous word changes it */
+    bool not_training;  /* the rest of the line is not about training */
+    bool device;        /* a GPU was named */
+    bool out_of_memory; /* "out of memory" was read, perhaps not of a GPU */
+    const uint8_t *first; /* index of rules by letter */
+    stk_line *line;       /* result */
+} line_reader;
 
-static bool is_memory(stk_said what) {
-    return what == STK_SAID_MEMORY || what == STK_SAID_MEMORY_TOTAL ||
-           what == STK_SAID_MAYBE_MEMORY;
+static bool is_memory(stk_line_figure what) {
+    return what == STK_FIGURE_MEMORY || what == STK_FIGURE_MEMORY_TOTAL ||
+           what == STK_FIGURE_MAYBE_MEMORY;
 }
 
-/* Whether a number can be what it is taken for. */
-static bool is_sound(stk_said what, const stk_figure *number) {
+/* Whether a number is plausible for the figure. */
+static bool is_sound(stk_line_figure what, const stk_line_number *number) {
     double value = number->value;
     switch (what) {
-    case STK_SAID_LOSS:
+    case STK_FIGURE_LOSS:
         return true;
-    case STK_SAID_STEP_RATE:
-    case STK_SAID_IMAGE_RATE:
+    case STK_FIGURE_STEP_RATE:
+    case STK_FIGURE_IMAGE_RATE:
         return value > 0 && value < 1e9;
-    case STK_SAID_MEMORY:
-    case STK_SAID_MEMORY_TOTAL:
-    case STK_SAID_MAYBE_MEMORY:
+    case STK_FIGURE_MEMORY:
+    case STK_FIGURE_MEMORY_TOTAL:
+    case STK_FIGURE_MAYBE_MEMORY:
         return value >= 0 && value < 1e15;
-    case STK_SAID_EPOCH:
+    case STK_FIGURE_EPOCH:
         return value >= 0 && value < 1e7;
-    case STK_SAID_EPOCHS:
-    case STK_SAID_BATCH:
-    case STK_SAID_MAYBE_BATCH:
+    case STK_FIGURE_EPOCHS:
+    case STK_FIGURE_BATCH:
+    case STK_FIGURE_MAYBE_BATCH:
         return value >= 1 && value < 1e7 && !number->point;
-    case STK_SAID_WORKERS:
+    case STK_FIGURE_WORKERS:
         return value >= 0 && value < 1e4 && !number->point;
     default:
         return value >= 0 && value < 1e15 && !number->point;
     }
 }
 
-/* Reads what `letter` names; returns the end, or NULL. `what` is STK_SAID_COUNT for one that is
- * passed over. */
-static const char *read_field(char letter, const char *at, hit *found) {
+/* Reads the number that `letter` stands for; returns its end, or NULL. found->what is
+ * STK_FIGURE_COUNT for a number that the pattern ignores. */
+static const char *read_number(char letter, const char *at, pattern_number *found) {
     at = stk_skip_blanks(at);
-    if (!stk_figure_read(at, &found->number)) {
+    if (!stk_line_number_read(at, &found->number)) {
         return NULL;
     }
-    found->what = STK_SAID_COUNT;
+    found->what = STK_FIGURE_COUNT;
     if (letter == '_') {
         return found->number.end;
     }
     const char *named = strchr(letters, letter == 'G' ? 'm' : letter);
-    found->what = (stk_said)(named - letters);
+    found->what = (stk_line_figure)(named - letters);
     if (is_memory(found->what)) {
-        stk_figure_read_unit(&found->number);
+        stk_line_number_read_unit(&found->number);
         if (letter == 'G' && found->number.unit == 0) {
             return NULL;
         }
@@ -333,9 +333,8 @@ static const char *read_field(char letter, const char *at, hit *found) {
     return is_sound(found->what, &found->number) ? found->number.end : NULL;
 }
 
-/* Passes over what one sign of a pattern, other than a number, stands for; NULL: it is not there.
- */
-static const char *match_sign(const reader *r, const char *sign, const char *at) {
+/* Matches one sign of a pattern that is no number; returns the end, NULL: no match. */
+static const char *match_sign(const line_reader *r, const char *sign, const char *at) {
     const char *from = at;
     switch (*sign) {
     case ' ':
@@ -376,9 +375,9 @@ static const char *match_sign(const reader *r, const char *sign, const char *at)
     return *at == *sign ? at + 1 : NULL;
 }
 
-/* Where the pattern's match ends, or NULL; the numbers go into hits. */
-static const char *match(const reader *r, const char *pattern, const char *at, hit *hits,
-                         size_t *count) {
+/* Matches a pattern; returns the end, or NULL. Fills `numbers`. */
+static const char *match(const line_reader *r, const char *pattern, const char *at,
+                         pattern_number *numbers, size_t *count) {
     *count = 0;
     bool number_last = false;
     const char *p = pattern;
@@ -390,32 +389,33 @@ static const char *match(const reader *r, const char *pattern, const char *at, h
             continue;
         }
         p++;
-        at = read_field(*p, at, &hits[*count]);
-        *count += at != NULL && hits[*count].what != STK_SAID_COUNT ? 1 : 0;
+        at = read_number(*p, at, &numbers[*count]);
+        *count += at != NULL && numbers[*count].what != STK_FIGURE_COUNT ? 1 : 0;
     }
     if (at == NULL) {
         return NULL;
     }
     bool word_last = stk_is_letter(p[-1]) && !number_last;
-    bool whole = number_last && !hits[*count - 1].number.point;
+    bool whole = number_last && !numbers[*count - 1].number.point;
     return (word_last && stk_is_letter(*at)) || (whole && (stk_is_letter(*at) || *at == '%')) ? NULL
                                                                                               : at;
 }
 
-static void say(stk_line *line, stk_said what, double value) {
-    if (!stk_line_says(line, what)) { /* the first on a line is the main one */
-        line->said |= BIT(what);
+static void add_figure(stk_line *line, stk_line_figure what, double value) {
+    if (!stk_line_has(line, what)) { /* the first one of a line counts */
+        line->found |= BIT(what);
         line->value[what] = value;
     }
 }
 
-/* Bytes of memory: without a unit the size of the larger number tells which one is meant. */
-static double memory_bytes(const hit *hits, size_t count, size_t which) {
-    const stk_figure *number = &hits[which].number;
-    const stk_figure *pair = &hits[count - 1].number;
+/* Bytes of memory. A number without a unit takes that of the total beside it, or else the unit that
+ * its size suggests. */
+static double memory_bytes(const pattern_number *numbers, size_t count, size_t which) {
+    const stk_line_number *number = &numbers[which].number;
+    const stk_line_number *pair = &numbers[count - 1].number;
     double unit = number->unit;
-    if (unit == 0 && is_memory(hits[count - 1].what)) {
-        bool is_pair = hits[count - 1].what == STK_SAID_MEMORY_TOTAL && count > 1;
+    if (unit == 0 && is_memory(numbers[count - 1].what)) {
+        bool is_pair = numbers[count - 1].what == STK_FIGURE_MEMORY_TOTAL && count > 1;
         unit = pair->unit > 0                  ? pair->unit
                : pair->value >= 1e7            ? 1
                : is_pair && pair->value < 1024 ? 0x1p30
@@ -424,77 +424,79 @@ static double memory_bytes(const hit *hits, size_t count, size_t which) {
     return number->value * unit;
 }
 
-/* Takes what a rule's numbers say, unless the words before it make them something else's. */
-static void take(reader *r, const rule *row, rule_kind before, const hit *hits, size_t count) {
-    uint32_t passed = before == OTHER   ? UINT32_MAX
-                      : before == ASIDE ? OF_TRAINING | BIT(STK_SAID_BATCH) | BIT(STK_SAID_WORKERS)
-                      : r->aside        ? OF_TRAINING
+/* Adds the numbers of a rule to the line's figures, unless words before it forbid that. */
+static void add_figures(line_reader *r, const line_rule *row, rule_kind before,
+                        const pattern_number *numbers, size_t count) {
+    uint32_t passed = before == QUALIFIER ? UINT32_MAX
+                      : before == NOT_TRAINING
+                          ? OF_TRAINING | BIT(STK_FIGURE_BATCH) | BIT(STK_FIGURE_WORKERS)
+                      : r->not_training ? OF_TRAINING
                                         : 0;
     for (size_t i = 0; i < count; i++) {
-        stk_said what = hits[i].what;
-        r->line->any_loss = r->line->any_loss || what == STK_SAID_LOSS;
+        stk_line_figure what = numbers[i].what;
+        r->line->any_loss = r->line->any_loss || what == STK_FIGURE_LOSS;
         if ((passed & BIT(what)) != 0) {
             continue;
         }
-        double value = is_memory(what) ? memory_bytes(hits, count, i) : hits[i].number.value;
-        bool first = !stk_line_says(r->line, what);
-        say(r->line, what, value);
-        if (what == STK_SAID_EPOCH && first) {
-            r->line->fraction = hits[i].number.point;
+        double value = is_memory(what) ? memory_bytes(numbers, count, i) : numbers[i].number.value;
+        bool first = !stk_line_has(r->line, what);
+        add_figure(r->line, what, value);
+        if (what == STK_FIGURE_EPOCH && first) {
+            r->line->fraction = numbers[i].number.point;
         }
-        if (what == STK_SAID_STEP && first) {
-            r->line->bar = row->kind == BAR;
+        if (what == STK_FIGURE_STEP && first) {
+            r->line->bar = row->kind == BAR_FIGURES;
         }
     }
 }
 
-/* A word that means something for those behind it. It does so for all of the line where it stands
- * by itself, and is no part of a name. */
-static void turn(reader *r, rule_kind kind, const char *word, const char *end) {
+/* Applies a word that changes the meaning of later words. If it stands alone and is no part of a
+ * name, it applies to the rest of the line. */
+static void change_meaning(line_reader *r, rule_kind kind, const char *word, const char *end) {
     bool joined = (word > r->text && word[-1] == '_') || *end == '_' || *end == '=';
     if (kind == DEVICE) {
         r->device = true;
-    } else if (kind != OTHER && !joined) {
-        r->aside = kind == ASIDE;
+    } else if (kind != QUALIFIER && !joined) {
+        r->not_training = kind == NOT_TRAINING;
         r->line->train = r->line->train || kind == TRAINING;
     }
     r->before = kind;
     r->word_end = end;
 }
 
-static void act(reader *r, const rule *row, rule_kind before, const char *at, const char *end,
-                const hit *hits, size_t count) {
+static void apply(line_reader *r, const line_rule *row, rule_kind before, const char *at,
+                  const char *end, const pattern_number *numbers, size_t count) {
     switch (row->kind) {
-    case SAYS:
-    case BAR:
-        take(r, row, before, hits, count);
+    case FIGURES:
+    case BAR_FIGURES:
+        add_figures(r, row, before, numbers, count);
         break;
     case OUT_OF_MEMORY:
-        if (before != OTHER && *end != '_' && *end != '=') { /* those make it a name */
+        if (before != QUALIFIER && *end != '_' && *end != '=') { /* such an end makes it a name */
             r->line->out_of_memory = true;
         }
         break;
-    case MAYBE_OUT:
-        r->maybe_out = true;
+    case OUT_OF_MEMORY_IF:
+        r->out_of_memory = true;
         break;
-    case TROUBLE:
-        r->line->trouble = true;
+    case ERROR:
+        r->line->is_error = true;
         break;
-    case LONE_TROUBLE:
-        r->line->trouble = r->line->trouble || (at == r->start && *end == '\0');
+    case ERROR_ALONE:
+        r->line->is_error = r->line->is_error || (at == r->start && *end == '\0');
         break;
-    case ASIDE:
+    case NOT_TRAINING:
     case TRAINING:
-    case OTHER:
+    case QUALIFIER:
     case DEVICE:
-        turn(r, row->kind, at, end);
+        change_meaning(r, row->kind, at, end);
         break;
     case NOTHING:
         break;
     }
 }
 
-/* A quick look: most rows do not fit. */
+/* Rejects most rows quickly. */
 static bool may_fit(const char *pattern, const char *at) {
     if (stk_is_letter(*at)) {
         return !stk_is_letter(pattern[1]) || pattern[1] == at[1];
@@ -502,18 +504,18 @@ static bool may_fit(const char *pattern, const char *at) {
     return stk_is_digit(*at) ? *pattern == '%' || *pattern == '^' : *pattern == *at;
 }
 
-/* Tries the rules of a letter; returns the end of the first that fits, or NULL. */
-static const char *try_rules(reader *r, size_t letter, rule_kind before, const char *at) {
+/* Tries the rules of a letter; returns the end of the first match, or NULL. */
+static const char *try_rules(line_reader *r, size_t letter, rule_kind before, const char *at) {
     for (size_t i = r->first[letter]; i < r->first[letter + 1]; i++) {
         const char *pattern = rules[i].pattern;
         if (!may_fit(pattern, at)) {
             continue;
         }
-        hit hits[FIELDS_MOST];
+        pattern_number numbers[FIELDS_MOST];
         size_t count;
-        const char *end = match(r, pattern, at, hits, &count);
+        const char *end = match(r, pattern, at, numbers, &count);
         if (end != NULL) {
-            act(r, &rules[i], before, at, end, hits, count);
+            apply(r, &rules[i], before, at, end, numbers, count);
             return end;
         }
     }
@@ -521,10 +523,10 @@ static const char *try_rules(reader *r, size_t letter, rule_kind before, const c
 }
 
 /*
- * An error has a name that ends so, and behind it a colon and words, or nothing: "error: 0.25" is a
- * measure of quality.
+ * Whether a word names an error: it ends in "error" or "exception", and text follows behind a
+ * colon, or nothing. "error: 0.25" is a measure of quality.
  */
-static bool is_error(const reader *r, const char *word, const char *end) {
+static bool is_error(const line_reader *r, const char *word, const char *end) {
     bool named = (end - word >= 5 && strncmp(end - 5, "error", 5) == 0) ||
                  (end - word >= 9 && strncmp(end - 9, "exception", 9) == 0);
     if (!named || (word > r->text && word[-1] == '_')) {
@@ -534,19 +536,19 @@ static bool is_error(const reader *r, const char *word, const char *end) {
         return word == r->start && end - word > 5;
     }
     const char *next = stk_skip_blanks(end + 1);
-    stk_figure number;
-    return (*end == ':' && !stk_figure_read(next, &number)) ||
+    stk_line_number number;
+    return (*end == ':' && !stk_line_number_read(next, &number)) ||
            (*end == ']' && word > r->text && word[-1] == '[');
 }
 
-/* What the word right before `at` means for what is there. */
-static rule_kind meaning_at(const reader *r, const char *at) {
+/* How the word right before `at` changes the meaning of the word there. */
+static rule_kind meaning_at(const line_reader *r, const char *at) {
     bool joined = r->word_end != NULL && at == r->word_end + 1 && *r->word_end != '\0' &&
                   strchr(" _-/.", *r->word_end) != NULL;
     return joined ? r->before : NOTHING;
 }
 
-static const char *read_word(reader *r, const char *at) {
+static const char *read_word(line_reader *r, const char *at) {
     rule_kind before = meaning_at(r, at);
     r->word_end = NULL;
     const char *end = try_rules(r, (size_t)(*at - 'a'), before, at);
@@ -556,26 +558,25 @@ static const char *read_word(reader *r, const char *at) {
     for (end = at; stk_is_letter(*end);) {
         end++;
     }
-    r->line->trouble = r->line->trouble || is_error(r, at, end);
-    while (stk_is_letter(*end) ||
-           stk_is_digit(*end)) { /* a number that is part of a name is none */
+    r->line->is_error = r->line->is_error || is_error(r, at, end);
+    while (stk_is_letter(*end) || stk_is_digit(*end)) { /* digits within a name are no number */
         end++;
     }
     return end;
 }
 
-/* The rate of the unit that is named by a word, or STK_SAID_COUNT. */
-static stk_said unit_of(const char *word, const char *end) {
+/* The figure that a unit of speed stands for, or STK_FIGURE_COUNT. */
+static stk_line_figure unit_of(const char *word, const char *end) {
     size_t length = (size_t)(end - word);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strncmp(units[i].word, word, length) == 0 && units[i].word[length] == '\0') {
             return units[i].rate;
         }
     }
-    return STK_SAID_COUNT;
+    return STK_FIGURE_COUNT;
 }
 
-/* Seconds of a unit of time that is named by a word; 0: it is none. */
+/* Seconds of a unit of time; 0: the word is none. */
 static double seconds_of(const char *word, const char *end) {
     size_t length = (size_t)(end - word);
     static const struct {
@@ -597,8 +598,8 @@ static const char *word_end(const char *at) {
     return at;
 }
 
-/* A rate such as "10.0it/s", "832 imgs/sec", "1.25s/it" or "9 images per second". */
-static void read_rate(reader *r, const stk_figure *number) {
+/* Reads a speed such as "10.0it/s", "832 imgs/sec", "1.25s/it" or "9 images per second". */
+static void read_rate(line_reader *r, const stk_line_number *number) {
     const char *over = number->end + (*number->end == ' ' ? 1 : 0);
     const char *over_end = word_end(over);
     if (over_end == over) {
@@ -609,25 +610,25 @@ static void read_rate(reader *r, const stk_figure *number) {
         return;
     }
     const char *under_end = word_end(under);
-    if (*under_end == ':' || *under_end == '=') { /* the name of what follows */
+    if (*under_end == ':' || *under_end == '=') { /* the name of another figure */
         return;
     }
-    stk_said rate = unit_of(over, over_end);
+    stk_line_figure rate = unit_of(over, over_end);
     double value = number->value;
-    if (rate != STK_SAID_COUNT) {
+    if (rate != STK_FIGURE_COUNT) {
         value /= seconds_of(under, under_end);
     } else {
         rate = unit_of(under, under_end);
         value = 1 / (value * seconds_of(over, over_end));
     }
-    if (rate != STK_SAID_COUNT && value > 0 && value < 1e9 && !r->aside) {
-        say(r->line, rate, value);
+    if (rate != STK_FIGURE_COUNT && value > 0 && value < 1e9 && !r->not_training) {
+        add_figure(r->line, rate, value);
     }
 }
 
-static const char *read_digit(reader *r, const char *at) {
-    stk_figure number;
-    if (!stk_figure_read(at, &number)) {
+static const char *read_digit(line_reader *r, const char *at) {
+    stk_line_number number;
+    if (!stk_line_number_read(at, &number)) {
         while (stk_is_digit(*at)) {
             at++;
         }
@@ -661,7 +662,7 @@ void stk_line_read(stk_line *line, const uint8_t first[STK_RULE_LETTERS + 1], co
     char room[STK_LINE_MOST + 1];
     *line = (stk_line){0};
     stk_text_clean(text, length < STK_LINE_MOST ? length : STK_LINE_MOST, room);
-    reader r = {.text = room, .start = stk_skip_blanks(room), .first = first, .line = line};
+    line_reader r = {.text = room, .start = stk_skip_blanks(room), .first = first, .line = line};
     const char *at = r.start;
     while (*at != '\0') {
         const char *end = NULL;
@@ -674,6 +675,6 @@ void stk_line_read(stk_line *line, const uint8_t first[STK_RULE_LETTERS + 1], co
         }
         at = end != NULL && end > at ? end : at + 1;
     }
-    line->out_of_memory = line->out_of_memory || (r.maybe_out && r.device);
-    line->trouble = line->trouble || line->out_of_memory;
+    line->out_of_memory = line->out_of_memory || (r.out_of_memory && r.device);
+    line->is_error = line->is_error || line->out_of_memory;
 }

@@ -1,4 +1,4 @@
-/* line_text.c - the characters and numbers of a line that a command has said. */
+/* line_text.c - cleans output lines and reads the numbers in them. */
 #include "supervise/output/line_text.h"
 
 #include <math.h>
@@ -6,10 +6,10 @@
 
 #include "base/str.h"
 
-/* Longer numbers are none: nothing that is counted here has them. */
+/* Longest number; what is longer is an identifier. */
 #define NUMBER_MOST 40
 
-/* What a letter is in a clean line. */
+/* One byte of a clean line. */
 static char clean_letter(unsigned char c) {
     if (c >= 'A' && c <= 'Z') {
         return (char)(c - 'A' + 'a');
@@ -17,7 +17,7 @@ static char clean_letter(unsigned char c) {
     return c >= 0x80 ? '~' : c < ' ' || c == 0x7F ? ' ' : (char)c;
 }
 
-/* The length of a terminal's escape sequence, which begins at text. */
+/* Length of the terminal escape sequence at `text`. */
 static size_t escape_length(const char *text, size_t left) {
     size_t i = 2;
     if (left > 1 && text[1] == '[') {
@@ -30,7 +30,7 @@ static size_t escape_length(const char *text, size_t left) {
             i++;
         }
         i += i < left && text[i] == 0x1B ? 2 : 1;
-    } else if (left > 1 && (text[1] == '(' || text[1] == ')')) { /* which set of characters */
+    } else if (left > 1 && (text[1] == '(' || text[1] == ')')) { /* selects a character set */
         i = 3;
     }
     return i < left ? i : left;
@@ -51,7 +51,7 @@ void stk_text_clean(const char *text, size_t length, char *out) {
     out[made] = '\0';
 }
 
-/* Digits with commas between the thousands; returns the end, or `at` where there are none. */
+/* Reads digits with commas between thousands; returns their end, `at` if there are none. */
 static const char *read_digits(const char *at, double *value) {
     const char *from = at;
     bool grouped = false;
@@ -71,7 +71,7 @@ static const char *read_digits(const char *at, double *value) {
     return at;
 }
 
-/* The exponent behind a number, and its end; `at` where there is none. */
+/* Adds the exponent behind a number; returns its end, `at` if there is none. */
 static const char *read_exponent(const char *at, int *exponent) {
     const char *p = at;
     if (*p != 'e') {
@@ -91,7 +91,7 @@ static const char *read_exponent(const char *at, int *exponent) {
     return p;
 }
 
-/* value x 10^exponent, quickly where the exponent is a usual one. */
+/* value x 10^exponent, from a table where the exponent is small. */
 static double scaled(double value, int exponent) {
     static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
     int size = exponent < 0 ? -exponent : exponent;
@@ -100,7 +100,7 @@ static double scaled(double value, int exponent) {
 }
 
 /* "nan", "inf" and "infinity". */
-static bool read_word(const char *at, double sign, stk_figure *figure) {
+static bool read_word(const char *at, double sign, stk_line_number *figure) {
     static const char *const words[] = {"nan", "inf", "infinity"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *end = at;
@@ -108,7 +108,7 @@ static bool read_word(const char *at, double sign, stk_figure *figure) {
             end++;
         }
         if ((size_t)(end - at) == strlen(words[i]) && !stk_is_letter(*end)) {
-            *figure = (stk_figure){
+            *figure = (stk_line_number){
                 .value = *at == 'n' ? NAN : sign * INFINITY, .point = true, .end = end};
             return true;
         }
@@ -116,8 +116,8 @@ static bool read_word(const char *at, double sign, stk_figure *figure) {
     return false;
 }
 
-bool stk_figure_read(const char *at, stk_figure *figure) {
-    *figure = (stk_figure){0};
+bool stk_line_number_read(const char *at, stk_line_number *figure) {
+    *figure = (stk_line_number){0};
     double sign = *at == '-' ? -1 : 1;
     at += *at == '-' || *at == '+' ? 1 : 0;
     if (*at == 'n' || *at == 'i') {
@@ -145,7 +145,7 @@ bool stk_figure_read(const char *at, stk_figure *figure) {
     return true;
 }
 
-void stk_figure_read_unit(stk_figure *figure) {
+void stk_line_number_read_unit(stk_line_number *figure) {
     static const char prefixes[] = "kmgt";
     const char *at = stk_skip_blanks(figure->end);
     const char *prefix = *at != '\0' ? strchr(prefixes, *at) : NULL;

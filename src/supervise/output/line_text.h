@@ -1,7 +1,7 @@
 /*
- * line_text.h - the characters and numbers of a line that a command has said.
+ * line_text.h - characters and numbers of an output line.
  *
- * Pure, and the same whatever the locale is.
+ * Pure; independent of the locale.
  */
 #ifndef STK_SUPERVISE_OUTPUT_LINE_TEXT_H
 #define STK_SUPERVISE_OUTPUT_LINE_TEXT_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of clean text. */
+/* For text from stk_text_clean(), which has no capital letters. */
 static inline bool stk_is_letter(char c) {
     return c >= 'a' && c <= 'z';
 }
@@ -26,25 +26,26 @@ static inline const char *stk_skip_blanks(const char *at) {
 }
 
 /*
- * The line as rules read it: without colours, with small letters, blanks for control characters and
- * '~' for every byte that is not ASCII. `out` has room for length bytes and a NUL.
+ * The line in the form that rules match: without terminal colours, in small letters, blanks for
+ * control characters, '~' for every byte that is not ASCII. `out` has room for length bytes and
+ * NUL.
  */
 void stk_text_clean(const char *text, size_t length, char *out);
 
-/* The line as people read it, without colours and control characters, cut to the room. */
+/* The line for people: without terminal colours and control characters, cut to `room` bytes. */
 void stk_text_plain(const char *text, size_t length, char *plain, size_t room);
 
-typedef struct stk_figure {
+typedef struct stk_line_number {
     double value;
-    double unit;     /* bytes; 0: none was given */
-    bool point;      /* it has a decimal point or an exponent */
-    const char *end; /* of it in the text */
-} stk_figure;
+    double unit;     /* bytes per unit of memory; 0: no unit */
+    bool point;      /* has a decimal point or an exponent */
+    const char *end; /* behind the number */
+} stk_line_number;
 
-/* False where clean text has no number right at `at`; one of more than 40 digits is none. */
-bool stk_figure_read(const char *at, stk_figure *figure);
+/* Reads the number at `at` in clean text; false: there is none, or it has over 40 digits. */
+bool stk_line_number_read(const char *at, stk_line_number *figure);
 
-/* Reads a unit of memory behind a number: "GB", "GiB", "g", with or without a blank. */
-void stk_figure_read_unit(stk_figure *figure);
+/* Reads a unit of memory behind the number: "GB", "GiB", "g", with or without a blank. */
+void stk_line_number_read_unit(stk_line_number *figure);
 
 #endif

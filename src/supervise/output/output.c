@@ -64,7 +64,7 @@ typedef struct stream {
     size_t line_heard; /* bytes of the line that were heard already */
     bool cut;          /* what stood before it was another command's, and was heard */
     size_t records_length;
-    char stamp[STK_OUTPUT_STAMP + 1];
+    char stamp[STK_TRANSCRIPT_STAMP + 1];
     char line[STK_OUTPUT_LINE];  /* the beginning of the unended line, for hearing */
     char text[TEXT_BYTES];       /* what of it is in no record yet */
     char records[RECORDS_BYTES]; /* that are not written yet */
@@ -136,14 +136,14 @@ static void write_records(stream *s) {
 
 /* A record of the text that stands and of `bytes`, TEXT_BYTES together at most. */
 static void put_record(stream *s, const char *bytes, size_t size, char mark) {
-    size_t need = STK_OUTPUT_STAMP + s->length + size + 1;
+    size_t need = STK_TRANSCRIPT_STAMP + s->length + size + 1;
     if (s->records_length + need > RECORDS_BYTES) {
         write_records(s);
     }
     char *p = s->records + s->records_length;
-    memcpy(p, s->stamp, STK_OUTPUT_STAMP);
-    p[STK_OUTPUT_STAMP - 2] = mark;
-    p += STK_OUTPUT_STAMP;
+    memcpy(p, s->stamp, STK_TRANSCRIPT_STAMP);
+    p[STK_TRANSCRIPT_STAMP - 2] = mark;
+    p += STK_TRANSCRIPT_STAMP;
     memcpy(p, s->text, s->length);
     memcpy(p + s->length, bytes, size);
     p[s->length + size] = '\n';
@@ -537,7 +537,7 @@ static int64_t moment_in(double seconds) {
     return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * NS_PER_S);
 }
 
-bool stk_output_settle(stk_output *output, double within_s) {
+bool stk_output_flush(stk_output *output, double within_s) {
     stk_output *o = output;
     /* The end of the time is for logging what could not be passed on. */
     int64_t give_up_ns = moment_in(within_s - fmin(0.25, within_s / 4));
@@ -556,7 +556,7 @@ bool stk_output_settle(stk_output *output, double within_s) {
     }
     pthread_mutex_unlock(&o->lock);
     if (o->log != NULL) { /* an error of it can be asked for then */
-        (void)stk_transcript_settle(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
+        (void)stk_transcript_flush(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
     }
     return whole;
 }
@@ -567,7 +567,7 @@ void stk_output_close(stk_output *output, double within_s) {
         return;
     }
     if (o->streams[0].running && o->streams[1].running) {
-        (void)stk_output_settle(o, within_s);
+        (void)stk_output_flush(o, within_s);
     }
     pthread_mutex_lock(&o->lock);
     bool joined[2] = {o->streams[0].running, o->streams[1].running};

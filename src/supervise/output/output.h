@@ -9,10 +9,10 @@
  *
  * The log has one line for each line: seconds since the start, o or e (standard output or error)
  * and how it ended: a blank (with a newline), r (with a carriage return only, as progress bars do)
- * or + (not yet: the rest follows). Taking the first STK_OUTPUT_STAMP bytes off and putting these
- * ends back gives the very bytes. A text without an end becomes a record of its own after a second,
- * after 64 KiB, and when a command is done. Where a disk was full a line with ! instead of o or e
- * says how many bytes are missing.
+ * or + (not yet: the rest follows). Taking the first STK_TRANSCRIPT_STAMP bytes off and putting
+ * these ends back gives the very bytes. A text without an end becomes a record of its own after a
+ * second, after 64 KiB, and when a command is done. Where a disk was full a line with ! instead of
+ * o or e says how many bytes are missing.
  *
  *      12.345 o  epoch 1/30
  *
@@ -26,9 +26,6 @@
 #include <stdint.h>
 
 #include <stoker/status.h>
-
-/* Bytes of a log's line before the text: "%10.3f o  ". */
-#define STK_OUTPUT_STAMP 14
 
 /* Longer lines are heard up to here. */
 #define STK_OUTPUT_LINE 4096
@@ -58,7 +55,7 @@ STK_CHECKED stk_status stk_output_open(stk_output **output, const stk_output_con
  * within_s at most; what then cannot be passed on is in the log alone. A line that stands unended
  * is heard, and what comes later is heard as another. False: something was not passed on.
  */
-bool stk_output_settle(stk_output *output, double within_s);
+bool stk_output_flush(stk_output *output, double within_s);
 
 /* Settles for within_s at most, ends the threads (which takes no longer than 0.2 s more), closes
  * the log. Nothing is heard afterwards. NULL is fine. */

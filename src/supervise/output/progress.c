@@ -1,9 +1,9 @@
 /*
- * progress.c - what follows from the lines of a training for the whole of it.
+ * progress.c - follows a training from line to line.
  *
- * Every line is read by itself (words_rules.c). Here it is decided which bar is training's, when an
- * epoch is over and how far the command is. Progress is counted in steps that only grow; where the
- * command begins anew (a fold, a start within the command) the count does so too.
+ * line_rules.c finds the figures of each line. This file decides which progress bar is the
+ * training's, when an epoch is over and how far the command is. Progress is a number of steps that
+ * only grows; where the command restarts its training (a new fold), the number restarts too.
  */
 #include "supervise/output/progress.h"
 
@@ -13,225 +13,227 @@
 #include "supervise/output/line_rules.h"
 #include "supervise/output/line_text.h"
 
-/* Between two moments that are kept: then the ring covers a minute. */
-#define MOMENT_S 0.5
+/* Least time between two points: the ring then covers a minute. */
+#define POINT_GAP_S 0.5
 
-/* The shortest time that a rate is taken over. */
+/* The shortest time over which a speed is measured. */
 #define RATE_LEAST_S 1.0
 
-_Static_assert(sizeof((stk_words *)NULL)->rule_index == STK_RULE_LETTERS + 1,
-               "the index is that of the rules");
+_Static_assert(sizeof((stk_progress *)NULL)->rule_index == STK_RULE_LETTERS + 1,
+               "rule_index is the index of line_rules.h");
 
-void stk_words_begin(stk_words *words, double at_s) {
-    *words = (stk_words){.began_s = at_s,
-                         .epoch = -1,
-                         .epochs = -1,
-                         .step = -1,
-                         .steps = -1,
-                         .loss = NAN,
-                         .steps_per_second = NAN,
-                         .images_per_second = NAN,
-                         .gpu_memory_used = NAN,
-                         .gpu_memory_total = NAN,
-                         .batch = -1,
-                         .workers = -1,
-                         .epoch_began_s = NAN,
-                         .epoch_s = NAN,
-                         .progress_s = NAN,
-                         .step_rate_s = NAN,
-                         .image_rate_s = NAN,
-                         .other_step = -1,
-                         .other_steps = -1};
-    stk_line_index(words->rule_index);
+void stk_progress_begin(stk_progress *progress, double at_s) {
+    *progress = (stk_progress){.began_s = at_s,
+                               .epoch = -1,
+                               .epochs = -1,
+                               .step = -1,
+                               .steps = -1,
+                               .loss = NAN,
+                               .steps_per_second = NAN,
+                               .images_per_second = NAN,
+                               .gpu_memory_used = NAN,
+                               .gpu_memory_total = NAN,
+                               .batch = -1,
+                               .workers = -1,
+                               .epoch_began_s = NAN,
+                               .epoch_s = NAN,
+                               .progress_s = NAN,
+                               .step_rate_s = NAN,
+                               .image_rate_s = NAN,
+                               .other_step = -1,
+                               .other_steps = -1};
+    stk_line_index(progress->rule_index);
 }
 
-/* The progress begins anew: what was before says nothing of the speed from here on. */
-static void begin_anew(stk_words *words) {
-    words->moment_count = 0;
-    words->done = 0;
-    words->step = -1;
-    words->other_steps = -1;
-    words->epochs_s = (stk_typical){0};
-    words->epoch_s = NAN;
+/* Restarts the progress: earlier points say nothing about the speed from here on. */
+static void restart(stk_progress *progress) {
+    progress->point_count = 0;
+    progress->done = 0;
+    progress->step = -1;
+    progress->other_steps = -1;
+    progress->epochs_s = (stk_typical){0};
+    progress->epoch_s = NAN;
 }
 
-/* One that was held up tells nothing of those to come. */
-static void note_epoch(stk_words *words, double seconds) {
-    stk_typical_note(&words->epochs_s, seconds);
-    words->epoch_s = stk_typical_value(&words->epochs_s);
+/* The typical value ignores an epoch that was delayed. */
+static void note_epoch_length(stk_progress *progress, double seconds) {
+    stk_typical_note(&progress->epochs_s, seconds);
+    progress->epoch_s = stk_typical_value(&progress->epochs_s);
 }
 
-static void add_moment(stk_words *words, double at_s) {
-    if (words->moment_count > 0) {
-        const stk_words_moment *last =
-            &words->moments[(words->moment_count - 1) % STK_WORDS_MOMENTS];
-        if (at_s - last->at_s < MOMENT_S) {
+static void add_point(stk_progress *progress, double at_s) {
+    if (progress->point_count > 0) {
+        const stk_progress_point *last =
+            &progress->points[(progress->point_count - 1) % STK_PROGRESS_POINTS];
+        if (at_s - last->at_s < POINT_GAP_S) {
             return;
         }
     }
-    words->moments[words->moment_count % STK_WORDS_MOMENTS] =
-        (stk_words_moment){.at_s = at_s, .steps = words->done};
-    words->moment_count++;
+    progress->points[progress->point_count % STK_PROGRESS_POINTS] =
+        (stk_progress_point){.at_s = at_s, .steps = progress->done};
+    progress->point_count++;
 }
 
-/* The rest of a pass through the data that was not heard of, once the next has begun. */
-static void finish_pass(stk_words *words) {
-    if (words->step >= 0 && words->steps > words->step) {
-        words->done += (double)(words->steps - words->step);
+/* When the next epoch has begun, counts the steps of the last one that were not printed. */
+static void finish_pass(stk_progress *progress) {
+    if (progress->step >= 0 && progress->steps > progress->step) {
+        progress->done += (double)(progress->steps - progress->step);
     }
 }
 
-/* The epoch that is in work by a line: from 1. */
-static int epoch_in_work(stk_words *words, const stk_line *line) {
-    if (stk_line_says(line, STK_SAID_EPOCHS_DONE)) {
-        return (int)line->value[STK_SAID_EPOCHS_DONE] + 1;
+/* The running epoch according to a line, from 1. */
+static int epoch_in_work(stk_progress *progress, const stk_line *line) {
+    if (stk_line_has(line, STK_FIGURE_EPOCHS_DONE)) {
+        return (int)line->value[STK_FIGURE_EPOCHS_DONE] + 1;
     }
-    int said = (int)line->value[STK_SAID_EPOCH];
+    int said = (int)line->value[STK_FIGURE_EPOCH];
     if (line->fraction) {
         return said + 1;
     }
-    bool step = stk_line_says(line, STK_SAID_STEP) || stk_line_says(line, STK_SAID_IMAGE) ||
-                stk_line_says(line, STK_SAID_GLOBAL_STEP) ||
-                stk_line_says(line, STK_SAID_MAYBE_STEP) ||
-                stk_line_says(line, STK_SAID_MAYBE_BATCH);
-    words->zero_based = words->zero_based || said == 0;
-    int epoch = said + (words->zero_based ? 1 : 0);
-    bool again = epoch + 1 == words->epoch && stk_line_says(line, STK_SAID_LOSS) &&
-                 line->value[STK_SAID_LOSS] != words->loss;
-    if (!words->epoch_said) {
-        words->told_late = line->any_loss && !step;
-    } else if (step || again) { /* so it was not over */
-        words->told_late = false;
+    bool step = stk_line_has(line, STK_FIGURE_STEP) || stk_line_has(line, STK_FIGURE_IMAGE) ||
+                stk_line_has(line, STK_FIGURE_GLOBAL_STEP) ||
+                stk_line_has(line, STK_FIGURE_MAYBE_STEP) ||
+                stk_line_has(line, STK_FIGURE_MAYBE_BATCH);
+    progress->zero_based = progress->zero_based || said == 0;
+    int epoch = said + (progress->zero_based ? 1 : 0);
+    bool again = epoch + 1 == progress->epoch && stk_line_has(line, STK_FIGURE_LOSS) &&
+                 line->value[STK_FIGURE_LOSS] != progress->loss;
+    if (!progress->epoch_printed) {
+        progress->epoch_printed_at_end = line->any_loss && !step;
+    } else if (step || again) { /* so the printed epoch was not over */
+        progress->epoch_printed_at_end = false;
     }
-    return epoch + (words->told_late ? 1 : 0);
+    return epoch + (progress->epoch_printed_at_end ? 1 : 0);
 }
 
-static void enter_epoch(stk_words *words, int epoch, bool sure, double at_s) {
-    if (words->epochs > 0 && epoch > words->epochs) {
-        epoch = words->epochs; /* the last one, over */
+static void enter_epoch(stk_progress *progress, int epoch, bool sure, double at_s) {
+    if (progress->epochs > 0 && epoch > progress->epochs) {
+        epoch = progress->epochs; /* the last epoch is over */
     }
-    if (epoch == words->epoch) {
-        words->epoch_began_s = isnan(words->epoch_began_s) ? at_s : words->epoch_began_s;
+    if (epoch == progress->epoch) {
+        progress->epoch_began_s = isnan(progress->epoch_began_s) ? at_s : progress->epoch_began_s;
         return;
     }
-    if (words->epoch > 0 && epoch < words->epoch) {
+    if (progress->epoch > 0 && epoch < progress->epoch) {
         if (!sure) {
             return;
         }
-        begin_anew(words);
-    } else if (words->epoch > 0) {
-        if (!isnan(words->epoch_began_s)) {
-            note_epoch(words, (at_s - words->epoch_began_s) / (epoch - words->epoch));
+        restart(progress);
+    } else if (progress->epoch > 0) {
+        if (!isnan(progress->epoch_began_s)) {
+            note_epoch_length(progress,
+                              (at_s - progress->epoch_began_s) / (epoch - progress->epoch));
         }
-        if (!words->whole) {
-            finish_pass(words);
-            words->step = words->step >= 0 ? 0 : -1;
+        if (!progress->steps_span_epochs) {
+            finish_pass(progress);
+            progress->step = progress->step >= 0 ? 0 : -1;
         }
     }
-    words->epoch = epoch;
-    words->epoch_began_s = at_s;
-    words->progress_s = at_s;
+    progress->epoch = epoch;
+    progress->epoch_began_s = at_s;
+    progress->progress_s = at_s;
 }
 
-static void hear_epoch(stk_words *words, const stk_line *line, double at_s) {
-    bool said = stk_line_says(line, STK_SAID_EPOCH) || stk_line_says(line, STK_SAID_EPOCHS_DONE);
-    if (stk_line_says(line, STK_SAID_EPOCHS)) {
-        words->epochs = (int)line->value[STK_SAID_EPOCHS];
+static void read_epoch(stk_progress *progress, const stk_line *line, double at_s) {
+    bool said = stk_line_has(line, STK_FIGURE_EPOCH) || stk_line_has(line, STK_FIGURE_EPOCHS_DONE);
+    if (stk_line_has(line, STK_FIGURE_EPOCHS)) {
+        progress->epochs = (int)line->value[STK_FIGURE_EPOCHS];
     }
     if (!said) {
         return;
     }
-    if (!words->epoch_said && words->epoch > 0) { /* until now its passes were counted */
-        words->epoch = -1;
+    if (!progress->epoch_printed &&
+        progress->epoch > 0) { /* until now passes were counted as epochs */
+        progress->epoch = -1;
     }
-    int epoch = epoch_in_work(words, line);
-    bool sure = epoch == 1 || stk_line_says(line, STK_SAID_EPOCHS) ||
-                stk_line_says(line, STK_SAID_STEP) || stk_line_says(line, STK_SAID_LOSS);
-    int counted = epoch - (words->told_late && !line->fraction ? 1 : 0);
-    if (words->epochs > 0 && counted > words->epochs && !line->fraction) {
-        words->epochs = counted; /* "29/29", counted from 0 */
+    int epoch = epoch_in_work(progress, line);
+    bool sure = epoch == 1 || stk_line_has(line, STK_FIGURE_EPOCHS) ||
+                stk_line_has(line, STK_FIGURE_STEP) || stk_line_has(line, STK_FIGURE_LOSS);
+    int counted = epoch - (progress->epoch_printed_at_end && !line->fraction ? 1 : 0);
+    if (progress->epochs > 0 && counted > progress->epochs && !line->fraction) {
+        progress->epochs = counted; /* "29/29", counted from 0 */
     }
-    words->epoch_said = true;
-    enter_epoch(words, epoch, sure, at_s);
+    progress->epoch_printed = true;
+    enter_epoch(progress, epoch, sure, at_s);
 }
 
 /*
- * Whether a bar is another one than training's: it tells no epoch and has fewer steps than one that
- * was heard before, such as the validation's behind it, or one that counts epochs around it. But
- * with none of ours between, one that is gone through again is training's after all; so is one that
- * calls itself so and goes on.
+ * Whether a progress bar is not the training's. Such a bar names no epoch and has fewer steps than
+ * the training's: a bar of the validation, or an outer bar that counts epochs. It is the training's
+ * after all if it restarts without a training bar in between, or calls itself training and
+ * advances.
  */
-static bool is_other_bar(stk_words *words, const stk_line *line, int64_t step, int64_t steps) {
-    bool named = !line->bar || stk_line_says(line, STK_SAID_EPOCH);
-    if (named || words->steps < 0 || steps < 0 || steps >= words->steps) {
-        words->other_steps = -1;
+static bool is_other_bar(stk_progress *progress, const stk_line *line, int64_t step,
+                         int64_t steps) {
+    bool named = !line->bar || stk_line_has(line, STK_FIGURE_EPOCH);
+    if (named || progress->steps < 0 || steps < 0 || steps >= progress->steps) {
+        progress->other_steps = -1;
         return false;
     }
-    bool ours = line->train ? step > words->other_step : step < words->other_step;
-    if (steps == words->other_steps && ours) {
+    bool ours = line->train ? step > progress->other_step : step < progress->other_step;
+    if (steps == progress->other_steps && ours) {
         return false;
     }
-    words->other_steps = steps;
-    words->other_step = step;
+    progress->other_steps = steps;
+    progress->other_step = step;
     return true;
 }
 
-static void step_to(stk_words *words, int64_t step, int64_t steps, double at_s) {
-    if (steps > 0 && words->steps > 0 && steps != words->steps) {
-        begin_anew(words);
+static void step_to(stk_progress *progress, int64_t step, int64_t steps, double at_s) {
+    if (steps > 0 && progress->steps > 0 && steps != progress->steps) {
+        restart(progress);
     }
-    bool again = words->step >= 0 && step < words->step;
-    if (again && words->whole) {
-        begin_anew(words);
+    bool again = progress->step >= 0 && step < progress->step;
+    if (again && progress->steps_span_epochs) {
+        restart(progress);
     } else if (again) {
-        finish_pass(words);
-        if (!words->epoch_said) {
-            double began_s = isnan(words->epoch_began_s) ? words->began_s : words->epoch_began_s;
-            if (words->epoch > 0) {
-                note_epoch(words, at_s - began_s);
+        finish_pass(progress);
+        if (!progress->epoch_printed) {
+            double began_s =
+                isnan(progress->epoch_began_s) ? progress->began_s : progress->epoch_began_s;
+            if (progress->epoch > 0) {
+                note_epoch_length(progress, at_s - began_s);
             }
-            words->epoch = words->epoch > 0 ? words->epoch + 1 : 2;
-            words->epoch_began_s = at_s;
+            progress->epoch = progress->epoch > 0 ? progress->epoch + 1 : 2;
+            progress->epoch_began_s = at_s;
         }
-        words->step = 0;
+        progress->step = 0;
     }
-    if (step != words->step) {
-        words->progress_s = at_s;
+    if (step != progress->step) {
+        progress->progress_s = at_s;
     }
-    words->done += (double)(step - (words->step > 0 ? words->step : 0));
-    words->step = step;
-    words->steps = steps > 0 ? steps : step <= words->steps ? words->steps : -1;
-    add_moment(words, at_s);
+    progress->done += (double)(step - (progress->step > 0 ? progress->step : 0));
+    progress->step = step;
+    progress->steps = steps > 0 ? steps : step <= progress->steps ? progress->steps : -1;
+    add_point(progress, at_s);
 }
 
-/*
- * Whether steps are counted through all epochs: the epoch has a fraction and nothing else tells it,
- * or the count went on when a new epoch began.
- */
-static bool is_whole(const stk_words *words, const stk_line *line, int before, int64_t step) {
-    bool next = before > 0 && words->epoch > before && stk_line_says(line, STK_SAID_EPOCH);
-    if (!next || words->whole) {
-        return words->whole && !(next && step < words->step);
+/* Whether steps count through all epochs: the count did not restart when a new epoch began. */
+static bool spans_epochs(const stk_progress *progress, const stk_line *line, int before,
+                         int64_t step) {
+    bool next = before > 0 && progress->epoch > before && stk_line_has(line, STK_FIGURE_EPOCH);
+    if (!next || progress->steps_span_epochs) {
+        return progress->steps_span_epochs && !(next && step < progress->step);
     }
-    return words->steps < 0 && words->done > 0 && (double)step > words->done;
+    return progress->steps < 0 && progress->done > 0 && (double)step > progress->done;
 }
 
-/* The step that a line tells, in the order in which it can be trusted; false: none. */
+/* The step in a line, most reliable figure first; false: none. */
 static bool find_step(const stk_line *line, int64_t *step, int64_t *steps) {
-    bool training = stk_line_says(line, STK_SAID_EPOCH) || stk_line_says(line, STK_SAID_LOSS);
+    bool training = stk_line_has(line, STK_FIGURE_EPOCH) || stk_line_has(line, STK_FIGURE_LOSS);
     static const struct {
-        stk_said step, steps;
+        stk_line_figure step, steps;
         bool sure;
     } ways[] = {
-        {STK_SAID_STEP, STK_SAID_STEPS, true},
-        {STK_SAID_IMAGE, STK_SAID_IMAGES, true},
-        {STK_SAID_MAYBE_STEP, STK_SAID_MAYBE_STEPS, false},
-        {STK_SAID_GLOBAL_STEP, STK_SAID_STEPS, true},
-        {STK_SAID_MAYBE_BATCH, STK_SAID_COUNT, false},
+        {STK_FIGURE_STEP, STK_FIGURE_STEPS, true},
+        {STK_FIGURE_IMAGE, STK_FIGURE_IMAGES, true},
+        {STK_FIGURE_MAYBE_STEP, STK_FIGURE_MAYBE_STEPS, false},
+        {STK_FIGURE_GLOBAL_STEP, STK_FIGURE_STEPS, true},
+        {STK_FIGURE_MAYBE_BATCH, STK_FIGURE_COUNT, false},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        if (stk_line_says(line, ways[i].step) && (ways[i].sure || training)) {
-            bool total = ways[i].steps != STK_SAID_COUNT && stk_line_says(line, ways[i].steps);
+        if (stk_line_has(line, ways[i].step) && (ways[i].sure || training)) {
+            bool total = ways[i].steps != STK_FIGURE_COUNT && stk_line_has(line, ways[i].steps);
             *step = (int64_t)line->value[ways[i].step];
             *steps = total ? (int64_t)line->value[ways[i].steps] : -1;
             return *steps < 0 || *step <= *steps;
@@ -240,137 +242,142 @@ static bool find_step(const stk_line *line, int64_t *step, int64_t *steps) {
     return false;
 }
 
-/* What the line says of steps; false: it is about another bar than training's. */
-static bool hear_step(stk_words *words, const stk_line *line, int before, double at_s) {
+/* Reads the step; false: the line is a progress bar that is not the training's. */
+static bool read_step(stk_progress *progress, const stk_line *line, int before, double at_s) {
     int64_t step;
     int64_t steps;
     if (!find_step(line, &step, &steps)) {
         return true;
     }
-    if (is_other_bar(words, line, step, steps)) {
+    if (is_other_bar(progress, line, step, steps)) {
         return false;
     }
-    words->in_images = stk_line_says(line, STK_SAID_IMAGE) ||
-                       (line->bar && stk_line_says(line, STK_SAID_IMAGE_RATE) &&
-                        !stk_line_says(line, STK_SAID_STEP_RATE));
-    words->whole = stk_line_says(line, STK_SAID_GLOBAL_STEP) || is_whole(words, line, before, step);
-    if (words->whole && words->step <= 0 && words->done > 0 && step >= words->done) {
-        words->step = (int64_t)words->done; /* the count went on */
+    progress->in_images = stk_line_has(line, STK_FIGURE_IMAGE) ||
+                          (line->bar && stk_line_has(line, STK_FIGURE_IMAGE_RATE) &&
+                           !stk_line_has(line, STK_FIGURE_STEP_RATE));
+    progress->steps_span_epochs =
+        stk_line_has(line, STK_FIGURE_GLOBAL_STEP) || spans_epochs(progress, line, before, step);
+    if (progress->steps_span_epochs && progress->step <= 0 && progress->done > 0 &&
+        step >= progress->done) {
+        progress->step = (int64_t)progress->done; /* the count continues */
     }
-    step_to(words, step, steps, at_s);
+    step_to(progress, step, steps, at_s);
     return true;
 }
 
-static void hear_speed(stk_words *words, const stk_line *line, double at_s) {
-    if (stk_line_says(line, STK_SAID_STEP_RATE)) {
-        words->steps_per_second = line->value[STK_SAID_STEP_RATE];
-        words->step_rate_s = at_s;
+static void read_speed(stk_progress *progress, const stk_line *line, double at_s) {
+    if (stk_line_has(line, STK_FIGURE_STEP_RATE)) {
+        progress->steps_per_second = line->value[STK_FIGURE_STEP_RATE];
+        progress->step_rate_s = at_s;
     }
-    if (stk_line_says(line, STK_SAID_IMAGE_RATE)) {
-        words->images_per_second = line->value[STK_SAID_IMAGE_RATE];
-        words->image_rate_s = at_s;
-    }
-}
-
-/* A number alone is what is used where the line tells of a step, and otherwise what there is. */
-static void hear_memory(stk_words *words, const stk_line *line, bool training) {
-    bool total = stk_line_says(line, STK_SAID_MEMORY_TOTAL);
-    stk_said used = STK_SAID_MEMORY;
-    if (!stk_line_says(line, used) && training) {
-        used = total ? STK_SAID_MEMORY_TOTAL : STK_SAID_MAYBE_MEMORY;
-    }
-    if (stk_line_says(line, used)) {
-        words->gpu_memory_used = fmax(words->gpu_memory_used, line->value[used]);
-    }
-    if (total && used != STK_SAID_MEMORY_TOTAL) {
-        words->gpu_memory_total = line->value[STK_SAID_MEMORY_TOTAL];
+    if (stk_line_has(line, STK_FIGURE_IMAGE_RATE)) {
+        progress->images_per_second = line->value[STK_FIGURE_IMAGE_RATE];
+        progress->image_rate_s = at_s;
     }
 }
 
-static void hear_settings(stk_words *words, const stk_line *line) {
-    bool training = stk_line_says(line, STK_SAID_EPOCH) || stk_line_says(line, STK_SAID_LOSS) ||
-                    stk_line_says(line, STK_SAID_STEP);
-    if (stk_line_says(line, STK_SAID_BATCH)) {
-        words->batch = (int64_t)line->value[STK_SAID_BATCH];
-    } else if (stk_line_says(line, STK_SAID_MAYBE_BATCH) && !training) {
-        words->batch = (int64_t)line->value[STK_SAID_MAYBE_BATCH];
+/* A single number is memory in use in a line of training, and the total elsewhere. */
+static void read_memory(stk_progress *progress, const stk_line *line, bool training) {
+    bool total = stk_line_has(line, STK_FIGURE_MEMORY_TOTAL);
+    stk_line_figure used = STK_FIGURE_MEMORY;
+    if (!stk_line_has(line, used) && training) {
+        used = total ? STK_FIGURE_MEMORY_TOTAL : STK_FIGURE_MAYBE_MEMORY;
     }
-    if (stk_line_says(line, STK_SAID_WORKERS)) {
-        words->workers = (int)line->value[STK_SAID_WORKERS];
+    if (stk_line_has(line, used)) {
+        progress->gpu_memory_used = fmax(progress->gpu_memory_used, line->value[used]);
     }
-    hear_memory(words, line, training);
+    if (total && used != STK_FIGURE_MEMORY_TOTAL) {
+        progress->gpu_memory_total = line->value[STK_FIGURE_MEMORY_TOTAL];
+    }
 }
 
-static void hear_loss(stk_words *words, const stk_line *line, double at_s) {
-    if (!stk_line_says(line, STK_SAID_LOSS)) {
+static void read_settings(stk_progress *progress, const stk_line *line) {
+    bool training = stk_line_has(line, STK_FIGURE_EPOCH) || stk_line_has(line, STK_FIGURE_LOSS) ||
+                    stk_line_has(line, STK_FIGURE_STEP);
+    if (stk_line_has(line, STK_FIGURE_BATCH)) {
+        progress->batch = (int64_t)line->value[STK_FIGURE_BATCH];
+    } else if (stk_line_has(line, STK_FIGURE_MAYBE_BATCH) && !training) {
+        progress->batch = (int64_t)line->value[STK_FIGURE_MAYBE_BATCH];
+    }
+    if (stk_line_has(line, STK_FIGURE_WORKERS)) {
+        progress->workers = (int)line->value[STK_FIGURE_WORKERS];
+    }
+    read_memory(progress, line, training);
+}
+
+static void read_loss(stk_progress *progress, const stk_line *line, double at_s) {
+    if (!stk_line_has(line, STK_FIGURE_LOSS)) {
         return;
     }
-    double loss = line->value[STK_SAID_LOSS];
-    bool same = words->loss == loss || (isnan(words->loss) && isnan(loss));
-    words->loss = loss;
-    words->progress_s = same ? words->progress_s : at_s;
+    double loss = line->value[STK_FIGURE_LOSS];
+    bool same = progress->loss == loss || (isnan(progress->loss) && isnan(loss));
+    progress->loss = loss;
+    progress->progress_s = same ? progress->progress_s : at_s;
 }
 
-static void hear_trouble(stk_words *words, const stk_line *line, const char *text, size_t length) {
-    if (line->out_of_memory || (line->trouble && !words->out_of_memory)) {
-        stk_text_plain(text, length, words->trouble, sizeof words->trouble);
+static void read_error(stk_progress *progress, const stk_line *line, const char *text,
+                       size_t length) {
+    if (line->out_of_memory || (line->is_error && !progress->out_of_memory)) {
+        stk_text_plain(text, length, progress->error_line, sizeof progress->error_line);
     }
-    words->out_of_memory = words->out_of_memory || line->out_of_memory;
+    progress->out_of_memory = progress->out_of_memory || line->out_of_memory;
 }
 
 /*
- * A fraction of an epoch tells that the bar, which says nothing of epochs, goes through all of
- * them; and, once a tenth of one is done, how many there are.
+ * An epoch with a fraction shows that the bar counts through all epochs. Once a tenth of an epoch
+ * is done, it also gives the number of epochs.
  */
-static void hear_fraction(stk_words *words, const stk_line *line) {
-    double epochs = line->value[STK_SAID_EPOCH];
-    if (!stk_line_says(line, STK_SAID_EPOCH) || !line->fraction || words->step < 0) {
+static void read_fraction(stk_progress *progress, const stk_line *line) {
+    double epochs = line->value[STK_FIGURE_EPOCH];
+    if (!stk_line_has(line, STK_FIGURE_EPOCH) || !line->fraction || progress->step < 0) {
         return;
     }
-    words->whole = true;
-    if (words->epochs < 0 && words->steps > 0 && words->step > 0 && epochs >= 0.1) {
-        double wanted = round((double)words->steps * epochs / (double)words->step);
-        words->epochs = (int)fmax(1, fmin(wanted, 1e6));
+    progress->steps_span_epochs = true;
+    if (progress->epochs < 0 && progress->steps > 0 && progress->step > 0 && epochs >= 0.1) {
+        double wanted = round((double)progress->steps * epochs / (double)progress->step);
+        progress->epochs = (int)fmax(1, fmin(wanted, 1e6));
     }
 }
 
-/* What a line says of the progress. */
-static void hear_progress(stk_words *words, const stk_line *line, double at_s) {
-    int before = words->epoch;
-    hear_fraction(words, line);
-    hear_epoch(words, line, at_s);
-    bool ours = !stk_line_says(line, STK_SAID_EPOCHS_DONE) && hear_step(words, line, before, at_s);
+/* Reads epoch, step, speed and loss. */
+static void read_progress(stk_progress *progress, const stk_line *line, double at_s) {
+    int before = progress->epoch;
+    read_fraction(progress, line);
+    read_epoch(progress, line, at_s);
+    bool ours =
+        !stk_line_has(line, STK_FIGURE_EPOCHS_DONE) && read_step(progress, line, before, at_s);
     if (ours) {
-        hear_speed(words, line, at_s);
-        hear_loss(words, line, at_s);
+        read_speed(progress, line, at_s);
+        read_loss(progress, line, at_s);
     }
-    if (words->epochs > 0 && words->epoch > words->epochs) { /* then more are wanted */
-        words->epochs = words->epoch;
+    if (progress->epochs > 0 && progress->epoch > progress->epochs) { /* more epochs than planned */
+        progress->epochs = progress->epoch;
     }
 }
 
-void stk_words_hear(stk_words *words, const char *text, size_t length, double at_s) {
+void stk_progress_read_line(stk_progress *progress, const char *text, size_t length, double at_s) {
     stk_line line;
-    stk_line_read(&line, words->rule_index, text, length);
-    if (line.trouble) {
-        hear_trouble(words, &line, text, length);
+    stk_line_read(&line, progress->rule_index, text, length);
+    if (line.is_error) {
+        read_error(progress, &line, text, length);
     }
-    if (line.said != 0) {
-        hear_settings(words, &line);
-        hear_progress(words, &line, at_s);
+    if (line.found != 0) {
+        read_settings(progress, &line);
+        read_progress(progress, &line, at_s);
     }
 }
 
-/* Steps per second by the progress alone. */
-static double progress_rate(const stk_words *words, double from_s, double to_s) {
-    const stk_words_moment *first = NULL;
-    const stk_words_moment *last = NULL;
-    size_t kept = words->moment_count < STK_WORDS_MOMENTS ? words->moment_count : STK_WORDS_MOMENTS;
-    for (size_t i = words->moment_count - kept; i < words->moment_count; i++) {
-        const stk_words_moment *moment = &words->moments[i % STK_WORDS_MOMENTS];
-        if (moment->at_s >= from_s && moment->at_s <= to_s) {
-            first = first == NULL ? moment : first;
-            last = moment;
+/* Steps per second, measured by the points of the ring. */
+static double progress_rate(const stk_progress *progress, double from_s, double to_s) {
+    const stk_progress_point *first = NULL;
+    const stk_progress_point *last = NULL;
+    size_t kept =
+        progress->point_count < STK_PROGRESS_POINTS ? progress->point_count : STK_PROGRESS_POINTS;
+    for (size_t i = progress->point_count - kept; i < progress->point_count; i++) {
+        const stk_progress_point *point = &progress->points[i % STK_PROGRESS_POINTS];
+        if (point->at_s >= from_s && point->at_s <= to_s) {
+            first = first == NULL ? point : first;
+            last = point;
         }
     }
     if (first == NULL || last->at_s - first->at_s < RATE_LEAST_S || last->steps <= first->steps) {
@@ -379,19 +386,20 @@ static double progress_rate(const stk_words *words, double from_s, double to_s) 
     return (last->steps - first->steps) / (last->at_s - first->at_s);
 }
 
-double stk_words_steps_per_second(const stk_words *words, double from_s, double to_s) {
-    double rate = progress_rate(words, from_s, to_s);
-    bool said = words->step_rate_s >= from_s && words->step_rate_s <= to_s;
-    return isnan(rate) && said ? words->steps_per_second : rate;
+double stk_progress_step_rate(const stk_progress *progress, double from_s, double to_s) {
+    double rate = progress_rate(progress, from_s, to_s);
+    bool said = progress->step_rate_s >= from_s && progress->step_rate_s <= to_s;
+    return isnan(rate) && said ? progress->steps_per_second : rate;
 }
 
-double stk_words_rate(const stk_words *words, int64_t batch, double from_s, double to_s) {
-    if (words->image_rate_s >= from_s && words->image_rate_s <= to_s) {
-        return words->images_per_second;
+double stk_progress_image_rate(const stk_progress *progress, int64_t batch, double from_s,
+                               double to_s) {
+    if (progress->image_rate_s >= from_s && progress->image_rate_s <= to_s) {
+        return progress->images_per_second;
     }
-    if (words->in_images) {
-        return progress_rate(words, from_s, to_s);
+    if (progress->in_images) {
+        return progress_rate(progress, from_s, to_s);
     }
-    int64_t images = batch > 0 ? batch : words->batch;
-    return images > 0 ? stk_words_steps_per_second(words, from_s, to_s) * (double)images : NAN;
+    int64_t images = batch > 0 ? batch : progress->batch;
+    return images > 0 ? stk_progress_step_rate(progress, from_s, to_s) * (double)images : NAN;
 }

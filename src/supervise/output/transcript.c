@@ -124,7 +124,7 @@ static stk_status open_within(file **out, const char *path, double within_s, stk
     if (o == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    if (!stk_bounded_call(open_file, o, free_opening, within_s)) {
+    if (!stk_disk_call(open_file, o, free_opening, within_s)) {
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, no_answer);
     }
     stk_status status =
@@ -173,7 +173,7 @@ void stk_transcript_close(stk_transcript *transcript) {
 }
 
 /* Whole numbers: no locale has a say. After eleven days the milliseconds make room. */
-void stk_transcript_stamp(char stamp[STK_OUTPUT_STAMP + 1], int64_t since_ns, char stream,
+void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns, char stream,
                           char mark) {
     char text[40];
     long long ms = since_ns > 0 ? since_ns / NS_PER_MS : 0;
@@ -182,18 +182,18 @@ void stk_transcript_stamp(char stamp[STK_OUTPUT_STAMP + 1], int64_t since_ns, ch
     } else {
         snprintf(text, sizeof text, "%10lld %c%c ", ms / 1000, stream, mark);
     }
-    memcpy(stamp, text, STK_OUTPUT_STAMP);
-    stamp[STK_OUTPUT_STAMP] = '\0';
+    memcpy(stamp, text, STK_TRANSCRIPT_STAMP);
+    stamp[STK_TRANSCRIPT_STAMP] = '\0';
 }
 
 /* What commands wrote to make these records. */
 static uint64_t bytes_told(const char *records, size_t size) {
     uint64_t told = 0;
-    while (size > STK_OUTPUT_STAMP) {
-        const char *end = memchr(records + STK_OUTPUT_STAMP, '\n', size - STK_OUTPUT_STAMP);
+    while (size > STK_TRANSCRIPT_STAMP) {
+        const char *end = memchr(records + STK_TRANSCRIPT_STAMP, '\n', size - STK_TRANSCRIPT_STAMP);
         size_t length = end != NULL ? (size_t)(end - records) + 1 : size;
-        bool ended = records[STK_OUTPUT_STAMP - 2] != '+';
-        told += length - STK_OUTPUT_STAMP - (ended ? 0 : 1);
+        bool ended = records[STK_TRANSCRIPT_STAMP - 2] != '+';
+        told += length - STK_TRANSCRIPT_STAMP - (ended ? 0 : 1);
         records += length;
         size -= length;
     }
@@ -254,7 +254,7 @@ static void write_portion(void *user) {
     file *f = p->file;
     f->lost += p->untold;
     if (f->lost > 0) {
-        char stamp[STK_OUTPUT_STAMP + 1];
+        char stamp[STK_TRANSCRIPT_STAMP + 1];
         char gap[120];
         stk_transcript_stamp(stamp, p->since_ns, '!', ' ');
         int length = snprintf(gap, sizeof gap, "%s%llu bytes could not be written here\n", stamp,
@@ -291,7 +291,7 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
     pthread_mutex_unlock(&t->giving);
 }
 
-bool stk_transcript_settle(stk_transcript *transcript, double within_s) {
+bool stk_transcript_flush(stk_transcript *transcript, double within_s) {
     bool settled = stk_task_queue_flush(transcript->queue, within_s);
     if (!settled && stk_task_queue_busy_s(transcript->queue) > HELD_S) {
         keep_error(transcript->file, no_answer);

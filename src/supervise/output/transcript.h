@@ -19,7 +19,8 @@
 
 #include <stoker/status.h>
 
-#include "supervise/output/output.h"
+/* Bytes of a record before its text: "%10.3f o  ". */
+#define STK_TRANSCRIPT_STAMP 14
 
 typedef struct stk_transcript stk_transcript;
 
@@ -31,7 +32,7 @@ STK_CHECKED stk_status stk_transcript_open(stk_transcript **transcript, const ch
 void stk_transcript_close(stk_transcript *transcript);
 
 /* The first bytes of a record and a NUL: `since_ns` after the start, o or e, and how it ends. */
-void stk_transcript_stamp(char stamp[STK_OUTPUT_STAMP + 1], int64_t since_ns, char stream,
+void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns, char stream,
                           char mark);
 
 /* Appends whole records, or none to say what is missing as soon as that can be written. Where many
@@ -41,7 +42,7 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
 
 /* Waits until all records are written, within_s at most; false: they are not. It is an error where
  * the disk has not answered for a second. */
-bool stk_transcript_settle(stk_transcript *transcript, double within_s);
+bool stk_transcript_flush(stk_transcript *transcript, double within_s);
 
 /* The first error; waits for no record that is being written. */
 STK_CHECKED stk_status stk_transcript_error(stk_transcript *transcript, stk_error *err);

@@ -391,7 +391,7 @@ _Noreturn void stk_guard_run(int socket, const stk_guardian_config *config, pid_
         bool late = g.until_ns > 0 && stk_clock_ns() >= g.until_ns;
         g.alone = g.alone || late || getppid() != g.maker;
     }
-    const stk_tree_aim all = {.root = getpid()};
+    const stk_kill_target all = {.root = getpid()};
     (void)stk_tree_kill(&all, LAST_KILL_S);
     if (!g.quit) {
         put_back(&g);

@@ -55,11 +55,11 @@ struct stk_guardian {
     int64_t until_ns; /* it then ends all and itself; 0: never */
 };
 
-static stk_tree_aim aim_of(const stk_guardian *g) {
+static stk_kill_target aim_of(const stk_guardian *g) {
     if (g->lost) {
-        return (stk_tree_aim){.root = getpid(), .strays = true, .since = g->born};
+        return (stk_kill_target){.root = getpid(), .strays = true, .since = g->born};
     }
-    return (stk_tree_aim){.root = g->pid};
+    return (stk_kill_target){.root = g->pid};
 }
 
 /* Whether the guardian lives. Until it was waited for, here, its number is nobody else's. */
@@ -323,7 +323,7 @@ stk_status stk_guardian_launch(stk_guardian *g, char *const *argv, char *const *
     return STK_OK;
 }
 
-stk_guardian_news stk_guardian_look(stk_guardian *g, stk_ended *ended) {
+stk_guardian_report stk_guardian_poll(stk_guardian *g, stk_command_exit *ended) {
     /* One that ends all has killed the command before it is gone itself. */
     if (g->until_ns > 0 && stk_clock_ns() >= g->until_ns) {
         await_itself(g);
@@ -334,17 +334,17 @@ stk_guardian_news stk_guardian_look(stk_guardian *g, stk_ended *ended) {
     if (g->ended) {
         g->ended = false;
         bool killed = WIFSIGNALED(g->how);
-        *ended = (stk_ended){.code = killed ? -1 : WEXITSTATUS(g->how),
-                             .signal = killed ? WTERMSIG(g->how) : 0};
+        *ended = (stk_command_exit){.code = killed ? -1 : WEXITSTATUS(g->how),
+                                    .signal = killed ? WTERMSIG(g->how) : 0};
         return STK_GUARDIAN_ENDED;
     }
     wake(g);
     return there ? STK_GUARDIAN_NOTHING : STK_GUARDIAN_LOST;
 }
 
-void stk_guardian_signal(stk_guardian *g, int number, stk_guardian_whom whom) {
+void stk_guardian_signal(stk_guardian *g, int number, stk_guardian_target whom) {
     (void)is_there(g);
-    stk_tree_aim aim = aim_of(g);
+    stk_kill_target aim = aim_of(g);
     pid_t first = g->command > 0 ? g->command : -1; /* -1: it has ended */
     stk_tree_signal(&aim, whom == STK_GUARDIAN_FIRST ? first : 0,
                     whom == STK_GUARDIAN_OTHERS ? first : 0, number);
@@ -362,7 +362,7 @@ static void await_end(stk_guardian *g) {
 
 size_t stk_guardian_alive(stk_guardian *g) {
     (void)is_there(g);
-    stk_tree_aim aim = aim_of(g);
+    stk_kill_target aim = aim_of(g);
     size_t count = stk_tree_alive(&aim);
     if (count == 0) {
         await_end(g);
@@ -372,7 +372,7 @@ size_t stk_guardian_alive(stk_guardian *g) {
 
 size_t stk_guardian_kill(stk_guardian *g, double within_s) {
     (void)is_there(g);
-    stk_tree_aim aim = aim_of(g);
+    stk_kill_target aim = aim_of(g);
     size_t left = stk_tree_kill(&aim, within_s);
     if (left == 0) {
         await_end(g);

@@ -44,7 +44,7 @@ void stk_guardian_stop(stk_guardian *guardian, double within_s);
  */
 pid_t stk_guardian_pid(const stk_guardian *guardian);
 
-/* Readable when stk_guardian_look may have news. */
+/* Readable when stk_guardian_poll may have news. */
 int stk_guardian_fd(const stk_guardian *guardian);
 
 /*
@@ -58,37 +58,37 @@ STK_CHECKED stk_status stk_guardian_launch(stk_guardian *guardian, char *const *
                                            stk_error *err);
 
 /* How the command has ended. */
-typedef struct stk_ended {
+typedef struct stk_command_exit {
     int code;   /* exit code; -1: a signal has ended it */
     int signal; /* that did; 0: none */
-} stk_ended;
+} stk_command_exit;
 
-typedef enum stk_guardian_news {
+typedef enum stk_guardian_report {
     STK_GUARDIAN_NOTHING,
     STK_GUARDIAN_ENDED, /* the command's first process has ended: *ended says how; told once */
     STK_GUARDIAN_LOST   /* the guardian itself was killed, or its time is over: call
                            stk_guardian_stop */
-} stk_guardian_news;
+} stk_guardian_report;
 
 /* Returns at once. */
-stk_guardian_news stk_guardian_look(stk_guardian *guardian, stk_ended *ended);
+stk_guardian_report stk_guardian_poll(stk_guardian *guardian, stk_command_exit *ended);
 
 /* Of the processes of the tree, which the guardian is not counted to. */
-typedef enum stk_guardian_whom {
+typedef enum stk_guardian_target {
     STK_GUARDIAN_FIRST,  /* the command's first process; nobody once it has ended */
     STK_GUARDIAN_OTHERS, /* all but that one */
     STK_GUARDIAN_ALL
-} stk_guardian_whom;
+} stk_guardian_target;
 
 /*
  * Sends a signal. A
  * process is known by more than its number: one that has ended meanwhile and whose number another
  * got is not meant. Each gets it once; who is forked at that moment may get none.
  */
-void stk_guardian_signal(stk_guardian *guardian, int number, stk_guardian_whom whom);
+void stk_guardian_signal(stk_guardian *guardian, int number, stk_guardian_target whom);
 
 /* Processes of the tree that live, the guardian not counted. When there are none, here and after
- * stk_guardian_kill, stk_guardian_look tells the command's end at once. */
+ * stk_guardian_kill, stk_guardian_poll tells the command's end at once. */
 size_t stk_guardian_alive(stk_guardian *guardian);
 
 /*

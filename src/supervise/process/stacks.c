@@ -299,7 +299,7 @@ static void append_denied(const view *v) {
     }
 }
 
-void stk_stacks_see(pid_t root, stk_str *text) {
+void stk_stacks_describe(pid_t root, stk_str *text) {
     stk_proc_tree tree = {0};
     view v = {.text = text};
     if (!stk_proc_tree_read(&tree, root) || tree.count < 2) {

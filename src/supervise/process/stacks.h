@@ -10,6 +10,6 @@
 #include "base/str.h"
 
 /* Of every process below root, root itself left out; what may not be read is left out and said. */
-void stk_stacks_see(pid_t root, stk_str *text);
+void stk_stacks_describe(pid_t root, stk_str *text);
 
 #endif

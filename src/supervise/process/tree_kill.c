@@ -29,12 +29,12 @@
 #define FIRST_PAUSE_US 500
 #define LONGEST_PAUSE_US 20000
 
-static bool is_stray(const stk_tree_aim *aim, const stk_proc *child) {
+static bool is_stray(const stk_kill_target *aim, const stk_proc *child) {
     return child->born >= aim->since && getsid(child->pid) != getsid(0) &&
            strcmp(child->name, STK_GUARDIAN_NAME) != 0;
 }
 
-static bool is_meant(const stk_tree_aim *aim, const stk_proc *proc, const stk_proc_tree *meant) {
+static bool is_meant(const stk_kill_target *aim, const stk_proc *proc, const stk_proc_tree *meant) {
     if (!aim->strays) {
         return true;
     }
@@ -42,7 +42,7 @@ static bool is_meant(const stk_tree_aim *aim, const stk_proc *proc, const stk_pr
 }
 
 /* Reads those that are meant and live. False: it could not be read. */
-static bool look(const stk_tree_aim *aim, stk_proc_tree *tree) {
+static bool look(const stk_kill_target *aim, stk_proc_tree *tree) {
     if (!stk_proc_tree_read(tree, aim->root)) {
         return false;
     }
@@ -104,7 +104,7 @@ static bool stop_new(const stk_proc_tree *before, const stk_proc_tree *now) {
 }
 
 /* Stops all, so that none forks while others are killed; they are in `tree` then. */
-static void stop_all(const stk_tree_aim *aim, stk_proc_tree *tree, int64_t start_ns,
+static void stop_all(const stk_kill_target *aim, stk_proc_tree *tree, int64_t start_ns,
                      double within_s) {
     stk_proc_tree before = {0};
     int calm = 0;
@@ -126,7 +126,7 @@ static void stop_all(const stk_tree_aim *aim, stk_proc_tree *tree, int64_t start
 
 /* The numbers of the root's children, as its first thread has them; false, and "", where the kernel
  * does not tell. Those that do not fit are seen when the first ones are gone. */
-static bool read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
+static bool read_children(const stk_kill_target *aim, char text[CHILDREN_BYTES]) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%lld/task/%lld/children", (long long)aim->root,
              (long long)aim->root);
@@ -144,7 +144,7 @@ static bool read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
  * forked, and so is always gone when a whole reading comes to its number. True also where one was
  * gone by then: the kernel's list leaves out others when one of its own goes while it is read.
  */
-static bool catch_children(const stk_tree_aim *aim, int number) {
+static bool catch_children(const stk_kill_target *aim, int number) {
     char text[CHILDREN_BYTES];
     (void)read_children(aim, text);
     bool any = false;
@@ -166,7 +166,7 @@ static bool catch_children(const stk_tree_aim *aim, int number) {
 }
 
 /* Kills them until none is there. How often one was: 0 is never, CATCHES still. */
-static int catch_all(const stk_tree_aim *aim) {
+static int catch_all(const stk_kill_target *aim) {
     int found = 0;
     while (found < CATCHES && catch_children(aim, SIGKILL)) {
         found++;
@@ -176,7 +176,7 @@ static int catch_all(const stk_tree_aim *aim) {
 
 /* Whether somebody is there who no reading finds. Single looks miss him, too, and one finds who is
  * just ending. */
-static bool has_runner(const stk_tree_aim *aim) {
+static bool has_runner(const stk_kill_target *aim) {
     int found = 0;
     for (int i = 0; i < CATCHES; i++) {
         found += catch_children(aim, 0);
@@ -188,12 +188,12 @@ static bool has_runner(const stk_tree_aim *aim) {
  * How many live where there is no memory for a list of them: 1 for any. Who loses his parent
  * becomes a child of the root, so that there is nobody where the root has no children.
  */
-static size_t count_unlisted(const stk_tree_aim *aim) {
+static size_t count_unlisted(const stk_kill_target *aim) {
     char text[CHILDREN_BYTES];
     return read_children(aim, text) && !has_runner(aim) ? 0 : 1;
 }
 
-size_t stk_tree_alive(const stk_tree_aim *aim) {
+size_t stk_tree_alive(const stk_kill_target *aim) {
     stk_proc_tree tree = {0};
     size_t count = 0;
     for (int calm = 0; calm < CALM_READINGS && count == 0; calm++) {
@@ -206,7 +206,7 @@ size_t stk_tree_alive(const stk_tree_aim *aim) {
     return count;
 }
 
-void stk_tree_signal(const stk_tree_aim *aim, pid_t only, pid_t except, int number) {
+void stk_tree_signal(const stk_kill_target *aim, pid_t only, pid_t except, int number) {
     stk_proc_tree tree = {0};
     bool read = look(aim, &tree);
     for (size_t i = 0; read && i < tree.count; i++) {
@@ -218,7 +218,7 @@ void stk_tree_signal(const stk_tree_aim *aim, pid_t only, pid_t except, int numb
     stk_proc_tree_free(&tree);
 }
 
-size_t stk_tree_kill(const stk_tree_aim *aim, double within_s) {
+size_t stk_tree_kill(const stk_kill_target *aim, double within_s) {
     int64_t start_ns = stk_clock_ns();
     stk_proc_tree tree = {0};
     useconds_t pause_us = FIRST_PAUSE_US;

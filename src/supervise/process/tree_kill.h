@@ -26,27 +26,27 @@
  * session of this process, which nobody below a guardian, where another one began, can enter. Its
  * own children are in it: nothing here calls setsid but a guardian, which is known by its name.
  */
-typedef struct stk_tree_aim {
+typedef struct stk_kill_target {
     pid_t root;
     bool strays;
     uint64_t since; /* with strays: the guardian's beginning, before which none of them began */
-} stk_tree_aim;
+} stk_kill_target;
 
 /* How many live. Where it cannot be told, 1: nobody may conclude that there are none. Without
  * memory for a list of them it is 1 for any number. */
-size_t stk_tree_alive(const stk_tree_aim *aim);
+size_t stk_tree_alive(const stk_kill_target *aim);
 
 /*
  * Sends a signal to each, or to that one of them which has the number `only` (0: to each), and in
  * no case to that which has the number `except` (0: none).
  */
-void stk_tree_signal(const stk_tree_aim *aim, pid_t only, pid_t except, int number);
+void stk_tree_signal(const stk_kill_target *aim, pid_t only, pid_t except, int number);
 
 /*
  * Ends all with SIGKILL, also what is forked meanwhile: first they are stopped, until no new ones
  * are seen. Those that are children of this process are waited for. Returns within within_s, or
  * the moment that one round takes, how many are left.
  */
-size_t stk_tree_kill(const stk_tree_aim *aim, double within_s);
+size_t stk_tree_kill(const stk_kill_target *aim, double within_s);
 
 #endif

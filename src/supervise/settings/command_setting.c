@@ -47,16 +47,16 @@ static bool same(const contents *a, const contents *b) {
 }
 
 /* "run/config.before.yaml"; NULL without memory. */
-static char *kept_path(const stk_knob *knob, const char *run_dir, const char *which) {
+static char *kept_path(const stk_command_setting *knob, const char *run_dir, const char *which) {
     const char *ending = strrchr(knob->config.file, '.');
     return stk_str_format("%s/config.%s%s", run_dir, which, ending != NULL ? ending : "");
 }
 
 /* Where the number stands in a text, and what it is. */
-static stk_status find_number(const stk_knob *knob, const contents *file, size_t *start,
+static stk_status find_number(const stk_command_setting *knob, const contents *file, size_t *start,
                               size_t *length, int64_t *value, stk_error *err) {
-    stk_config_entries entries;
-    const stk_config_entry *entry = NULL;
+    stk_config_keys entries;
+    const stk_config_key *entry = NULL;
     stk_status status = stk_config_scan(&entries, knob->config.file, file->data, file->size, err);
     if (status == STK_OK) {
         status = stk_config_find(&entries, knob->config.key, &entry, value, err);
@@ -70,7 +70,7 @@ static stk_status find_number(const stk_knob *knob, const contents *file, size_t
 }
 
 /* What the file has for the key. */
-static stk_status read_number(const stk_knob *knob, int64_t *value, stk_error *err) {
+static stk_status read_number(const stk_command_setting *knob, int64_t *value, stk_error *err) {
     contents file;
     size_t start;
     size_t length;
@@ -86,7 +86,7 @@ static stk_status read_number(const stk_knob *knob, int64_t *value, stk_error *e
  * The text with another number in it. It is read again before anybody sees it: the number must be
  * found at the same place and be the one that was meant.
  */
-static stk_status replace(const stk_knob *knob, const contents *file, int64_t value,
+static stk_status replace(const stk_command_setting *knob, const contents *file, int64_t value,
                           contents *replaced, stk_error *err) {
     size_t start;
     size_t length;
@@ -116,7 +116,7 @@ static stk_status replace(const stk_knob *knob, const contents *file, int64_t va
 }
 
 /* Fills the names of what is kept. */
-static stk_status name_kept(stk_knob *knob, const char *run_dir, stk_error *err) {
+static stk_status name_kept(stk_command_setting *knob, const char *run_dir, stk_error *err) {
     if (knob->original == NULL) {
         knob->original = kept_path(knob, run_dir, "before");
     }
@@ -128,7 +128,7 @@ static stk_status name_kept(stk_knob *knob, const char *run_dir, stk_error *err)
                : STK_FAIL_MEMORY(err, knob->config.file);
 }
 
-static void forget_kept(stk_knob *knob) {
+static void forget_kept(stk_command_setting *knob) {
     stk_mem_free(knob->original);
     stk_mem_free(knob->changed);
     knob->original = NULL;
@@ -140,8 +140,8 @@ static void forget_kept(stk_knob *knob) {
  * somebody has changed it since we did, it is not ours to put back: then the copy goes, and with it
  * goes the order to restore.
  */
-static stk_status keep(stk_knob *knob, bool first, const contents *now, const contents *next,
-                       stk_error *err) {
+static stk_status keep(stk_command_setting *knob, bool first, const contents *now,
+                       const contents *next, stk_error *err) {
     contents before = read_if_there(knob->original);
     contents changed = read_if_there(knob->changed);
     bool fresh = before.data == NULL || same(now, &before) || (first && changed.data == NULL);
@@ -161,7 +161,8 @@ static stk_status keep(stk_knob *knob, bool first, const contents *now, const co
     return status;
 }
 
-static stk_status set_in_file(stk_knob *knob, int64_t value, const char *run_dir, stk_error *err) {
+static stk_status set_in_file(stk_command_setting *knob, int64_t value, const char *run_dir,
+                              stk_error *err) {
     const char *path = knob->config.file;
     bool first = knob->original == NULL;
     contents next = {0};
@@ -197,7 +198,7 @@ done:
     return status;
 }
 
-static stk_status check_ways(const stk_knob_config *config, stk_error *err) {
+static stk_status check_ways(const stk_setting_config *config, stk_error *err) {
     const char *ways[] = {config->env, config->arg, config->key};
     static const char *const names[] = {"env", "arg", "key"};
     int given = -1;
@@ -227,7 +228,7 @@ static stk_status check_ways(const stk_knob_config *config, stk_error *err) {
 }
 
 /* A file that is missing is one of the wrong name, not of storage that fails. */
-static stk_status check_file(const stk_knob *knob, stk_error *err) {
+static stk_status check_file(const stk_command_setting *knob, stk_error *err) {
     const char *path = knob->config.file;
     char *target = realpath(path, NULL);
     int64_t value;
@@ -244,39 +245,40 @@ static stk_status check_file(const stk_knob *knob, stk_error *err) {
     return status == STK_OK ? read_number(knob, &value, err) : status;
 }
 
-stk_status stk_knob_open(stk_knob *knob, const stk_knob_config *config, stk_error *err) {
-    *knob = (stk_knob){.config = *config};
+stk_status stk_setting_open(stk_command_setting *knob, const stk_setting_config *config,
+                            stk_error *err) {
+    *knob = (stk_command_setting){.config = *config};
     stk_status status = check_ways(config, err);
     if (status != STK_OK) {
         return status;
     }
     if (config->env != NULL) {
-        knob->kind = STK_KNOB_ENV;
+        knob->kind = STK_SETTING_ENV;
     } else if (config->arg != NULL) {
-        knob->kind = STK_KNOB_ARG;
+        knob->kind = STK_SETTING_ARG;
     } else if (config->key != NULL) {
-        knob->kind = STK_KNOB_KEY;
+        knob->kind = STK_SETTING_KEY;
         status = check_file(knob, err);
     }
     return status;
 }
 
 /* What the command has of a variable or an argument, as text; NULL: nothing. */
-static const char *text_of(const stk_knob *knob, const stk_command *command) {
-    return knob->kind == STK_KNOB_ENV   ? stk_command_env(command, knob->config.env)
-           : knob->kind == STK_KNOB_ARG ? stk_command_arg(command, knob->config.arg)
-                                        : NULL;
+static const char *text_of(const stk_command_setting *knob, const stk_command *command) {
+    return knob->kind == STK_SETTING_ENV   ? stk_command_env(command, knob->config.env)
+           : knob->kind == STK_SETTING_ARG ? stk_command_arg(command, knob->config.arg)
+                                           : NULL;
 }
 
-static stk_status set_text(const stk_knob *knob, stk_command *command, const char *text,
+static stk_status set_text(const stk_command_setting *knob, stk_command *command, const char *text,
                            stk_error *err) {
-    return knob->kind == STK_KNOB_ENV
+    return knob->kind == STK_SETTING_ENV
                ? stk_command_set_env(command, knob->config.env, text, false, err)
                : stk_command_set_arg(command, knob->config.arg, text, err);
 }
 
 /* Before the first change: what was there. */
-static stk_status remember(stk_knob *knob, const stk_command *command, stk_error *err) {
+static stk_status remember(stk_command_setting *knob, const stk_command *command, stk_error *err) {
     const char *text = text_of(knob, command);
     if (!knob->told && text != NULL) {
         knob->before = stk_mem_strdup(text);
@@ -288,28 +290,29 @@ static stk_status remember(stk_knob *knob, const stk_command *command, stk_error
     return STK_OK;
 }
 
-stk_status stk_knob_check(const stk_knob *knob, const stk_command *command, stk_error *err) {
-    return knob->kind == STK_KNOB_ARG ? stk_command_check_arg(command, knob->config.arg, err)
-                                      : STK_OK;
+stk_status stk_setting_check(const stk_command_setting *knob, const stk_command *command,
+                             stk_error *err) {
+    return knob->kind == STK_SETTING_ARG ? stk_command_check_arg(command, knob->config.arg, err)
+                                         : STK_OK;
 }
 
-int64_t stk_knob_value(const stk_knob *knob, const stk_command *command) {
+int64_t stk_setting_value(const stk_command_setting *knob, const stk_command *command) {
     int64_t value = -1;
-    if (knob->kind == STK_KNOB_KEY) {
+    if (knob->kind == STK_SETTING_KEY) {
         return read_number(knob, &value, NULL) == STK_OK ? value : -1;
     }
     const char *text = text_of(knob, command);
     return text != NULL && stk_parse_int(text, &value) && value >= 0 ? value : -1;
 }
 
-stk_status stk_knob_set(stk_knob *knob, stk_command *command, int64_t value, const char *run_dir,
-                        stk_error *err) {
+stk_status stk_setting_set(stk_command_setting *knob, stk_command *command, int64_t value,
+                           const char *run_dir, stk_error *err) {
     char text[24];
-    if (knob->kind == STK_KNOB_NONE) {
+    if (knob->kind == STK_SETTING_NONE) {
         return STK_FAIL(err, STK_ERR_USAGE, "nothing says how the command is told its %s",
                         knob->config.what);
     }
-    if (knob->kind == STK_KNOB_KEY) {
+    if (knob->kind == STK_SETTING_KEY) {
         return set_in_file(knob, value, run_dir, err);
     }
     (void)snprintf(text, sizeof text, "%" PRId64, value);
@@ -317,14 +320,14 @@ stk_status stk_knob_set(stk_knob *knob, stk_command *command, int64_t value, con
     return status == STK_OK ? set_text(knob, command, text, err) : status;
 }
 
-stk_status stk_knob_unset(stk_knob *knob, stk_command *command, stk_error *err) {
+stk_status stk_setting_unset(stk_command_setting *knob, stk_command *command, stk_error *err) {
     stk_status status = STK_OK;
     if (!knob->told) {
         return STK_OK;
     }
     if (knob->before != NULL) {
         status = set_text(knob, command, knob->before, err);
-    } else if (knob->kind == STK_KNOB_ENV) {
+    } else if (knob->kind == STK_SETTING_ENV) {
         stk_command_unset_env(command, knob->config.env);
     } else {
         stk_command_unset_arg(command, knob->config.arg);
@@ -332,7 +335,7 @@ stk_status stk_knob_unset(stk_knob *knob, stk_command *command, stk_error *err) 
     return status;
 }
 
-stk_status stk_knob_restore(stk_knob *knob, bool *mine, stk_error *err) {
+stk_status stk_setting_restore(stk_command_setting *knob, bool *mine, stk_error *err) {
     *mine = true;
     if (knob->original == NULL) {
         return STK_OK;
@@ -356,7 +359,7 @@ stk_status stk_knob_restore(stk_knob *knob, bool *mine, stk_error *err) {
     return status;
 }
 
-void stk_knob_close(stk_knob *knob) {
+void stk_setting_close(stk_command_setting *knob) {
     forget_kept(knob);
     stk_mem_free(knob->before);
     memset(knob, 0, sizeof *knob);

@@ -23,7 +23,7 @@ typedef struct frame {
 } frame;
 
 typedef struct block_reader {
-    stk_config_entries *entries;
+    stk_config_keys *entries;
     const char *text; /* theirs */
     size_t at;        /* where the next line begins */
     size_t start;     /* of the line in work */
@@ -109,7 +109,7 @@ static stk_status flow_value(block_reader *r, size_t index, size_t pos, stk_erro
 /* The value of the last entry of the innermost frame. */
 static stk_status value(block_reader *r, size_t pos, stk_error *err) {
     frame *top = top_of(r);
-    stk_config_entry *entry = &r->entries->list[top->last];
+    stk_config_key *entry = &r->entries->list[top->last];
     char c = r->text[pos];
     top->open = false;
     if (c == '&' || c == '*') {
@@ -146,7 +146,7 @@ static void unwind(block_reader *r, size_t indent, bool *closed) {
 /* A line that is deeper than a text without quotes goes on with it. */
 static stk_status go_on(block_reader *r, bool closed, stk_error *err) {
     const frame *top = top_of(r);
-    stk_config_entry *entry = top != NULL && top->count > 0 ? &r->entries->list[top->last] : NULL;
+    stk_config_key *entry = top != NULL && top->count > 0 ? &r->entries->list[top->last] : NULL;
     if (closed || entry == NULL || !entry->plain) {
         return refuse(r, INDENTATION, err);
     }
@@ -322,7 +322,7 @@ static stk_status document(block_reader *r, bool *passed, stk_error *err) {
     return STK_OK;
 }
 
-stk_status stk_config_block(stk_config_entries *entries, stk_error *err) {
+stk_status stk_config_block(stk_config_keys *entries, stk_error *err) {
     block_reader r = {.entries = entries, .text = entries->text};
     stk_status status = STK_OK;
     if (entries->size >= 3 && memcmp(entries->text, "\xEF\xBB\xBF", 3) == 0) {

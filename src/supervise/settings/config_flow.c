@@ -13,7 +13,7 @@ static bool is_blank(char c) {
 }
 
 /* Passes blanks, line ends and comments. */
-static void skip_blanks(const stk_config_entries *entries, size_t *at) {
+static void skip_blanks(const stk_config_keys *entries, size_t *at) {
     const char *text = entries->text;
     while (*at < entries->size) {
         if (text[*at] == '#' && (*at == 0 || is_blank(text[*at - 1]))) {
@@ -27,7 +27,7 @@ static void skip_blanks(const stk_config_entries *entries, size_t *at) {
     }
 }
 
-stk_status stk_config_quoted(const stk_config_entries *entries, size_t *at, stk_error *err) {
+stk_status stk_config_quoted(const stk_config_keys *entries, size_t *at, stk_error *err) {
     const char *text = entries->text;
     size_t from = *at;
     char quote = text[from];
@@ -47,7 +47,7 @@ stk_status stk_config_quoted(const stk_config_entries *entries, size_t *at, stk_
 }
 
 /* A text without quotes ends where the next thing of the brackets begins. */
-static bool ends_plain(const stk_config_entries *entries, size_t i) {
+static bool ends_plain(const stk_config_keys *entries, size_t i) {
     char c = entries->text[i];
     char next = i + 1 < entries->size ? entries->text[i + 1] : ' ';
     return strchr(",[]{}", c) != NULL || (c == ':' && (is_blank(next) || strchr(",[]{}", next))) ||
@@ -55,7 +55,7 @@ static bool ends_plain(const stk_config_entries *entries, size_t i) {
 }
 
 /* Passes a text without quotes; *length is without the blanks behind it. */
-static stk_status plain(const stk_config_entries *entries, size_t *at, size_t *length,
+static stk_status plain(const stk_config_keys *entries, size_t *at, size_t *length,
                         stk_error *err) {
     const char *text = entries->text;
     size_t from = *at;
@@ -75,7 +75,7 @@ static stk_status plain(const stk_config_entries *entries, size_t *at, size_t *l
 }
 
 /* A key with its quotes taken off, and the colon behind it; without one its value is nothing. */
-static stk_status pair(stk_config_entries *entries, size_t *at, size_t below, int depth,
+static stk_status pair(stk_config_keys *entries, size_t *at, size_t below, int depth,
                        stk_error *err) {
     const char *text = entries->text;
     size_t from = *at;
@@ -101,7 +101,7 @@ static stk_status pair(stk_config_entries *entries, size_t *at, size_t below, in
     return stk_config_flow(entries, at, index, depth, err);
 }
 
-static stk_status element(stk_config_entries *entries, size_t *at, size_t below, int depth,
+static stk_status element(stk_config_keys *entries, size_t *at, size_t below, int depth,
                           size_t number, stk_error *err) {
     char name[24];
     size_t index;
@@ -120,7 +120,7 @@ static stk_status element(stk_config_entries *entries, size_t *at, size_t below,
 }
 
 /* From behind an opening bracket to behind its closing one. */
-static stk_status brackets(stk_config_entries *entries, size_t *at, size_t below, int depth,
+static stk_status brackets(stk_config_keys *entries, size_t *at, size_t below, int depth,
                            stk_error *err) {
     const char *text = entries->text;
     size_t from = *at;
@@ -151,7 +151,7 @@ static stk_status brackets(stk_config_entries *entries, size_t *at, size_t below
     }
 }
 
-stk_status stk_config_flow(stk_config_entries *entries, size_t *at, size_t index, int depth,
+stk_status stk_config_flow(stk_config_keys *entries, size_t *at, size_t index, int depth,
                            stk_error *err) {
     stk_status status;
     bool is_plain = false;
@@ -171,7 +171,7 @@ stk_status stk_config_flow(stk_config_entries *entries, size_t *at, size_t index
         status = c == ',' || c == '}' || c == ']' ? STK_OK : plain(entries, at, &length, err);
     }
     if (status == STK_OK && index != SIZE_MAX) {
-        stk_config_entry *entry = &entries->list[index];
+        stk_config_key *entry = &entries->list[index];
         entry->start = from;
         entry->length = is_plain ? length : *at - from;
         entry->plain = is_plain;

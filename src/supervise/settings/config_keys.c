@@ -12,7 +12,7 @@
 /* Of a value that is no number, this much is shown. */
 #define SHOWN 40
 
-void stk_config_free(stk_config_entries *entries) {
+void stk_config_free(stk_config_keys *entries) {
     for (size_t i = 0; i < entries->count; i++) {
         stk_mem_free(entries->list[i].way);
     }
@@ -20,17 +20,17 @@ void stk_config_free(stk_config_entries *entries) {
     memset(entries, 0, sizeof *entries);
 }
 
-stk_status stk_config_add(stk_config_entries *entries, size_t below, const char *key, size_t length,
+stk_status stk_config_add(stk_config_keys *entries, size_t below, const char *key, size_t length,
                           size_t *index, stk_error *err) {
-    stk_config_entry *grown =
+    stk_config_key *grown =
         stk_mem_grow(entries->list, &entries->capacity, entries->count + 1, sizeof *entries->list);
     if (grown == NULL) {
         return STK_FAIL_MEMORY(err, entries->path);
     }
     entries->list = grown;
-    const stk_config_entry *parent = below != SIZE_MAX ? &grown[below] : NULL;
-    stk_config_entry entry = {.depth = parent != NULL ? parent->depth + 1 : 1,
-                              .name = parent != NULL ? strlen(parent->way) + 1 : 0};
+    const stk_config_key *parent = below != SIZE_MAX ? &grown[below] : NULL;
+    stk_config_key entry = {.depth = parent != NULL ? parent->depth + 1 : 1,
+                            .name = parent != NULL ? strlen(parent->way) + 1 : 0};
     entry.way = parent != NULL ? stk_str_format("%s.%.*s", parent->way, (int)length, key)
                                : stk_mem_strndup(key, length);
     if (entry.way == NULL) {
@@ -41,7 +41,7 @@ stk_status stk_config_add(stk_config_entries *entries, size_t below, const char 
     return STK_OK;
 }
 
-stk_status stk_config_refuse(const stk_config_entries *entries, size_t at, const char *why,
+stk_status stk_config_refuse(const stk_config_keys *entries, size_t at, const char *why,
                              stk_error *err) {
     size_t line = 1;
     for (size_t i = 0; i < at && i < entries->size; i++) {
@@ -51,7 +51,7 @@ stk_status stk_config_refuse(const stk_config_entries *entries, size_t at, const
 }
 
 /* The strict reader says what is wrong with it; ours then only finds places. */
-static stk_status scan_json(stk_config_entries *entries, stk_error *err) {
+static stk_status scan_json(stk_config_keys *entries, stk_error *err) {
     stk_json *root = NULL;
     stk_error why = {0};
     if (stk_json_parse(entries->text, entries->size, &root, &why) != STK_OK) {
@@ -66,9 +66,9 @@ static stk_status scan_json(stk_config_entries *entries, stk_error *err) {
                   : STK_FAIL(err, STK_ERR_USAGE, "%s has no keys: it is no object", entries->path);
 }
 
-stk_status stk_config_scan(stk_config_entries *entries, const char *path, const char *text,
+stk_status stk_config_scan(stk_config_keys *entries, const char *path, const char *text,
                            size_t size, stk_error *err) {
-    *entries = (stk_config_entries){.path = path, .text = text, .size = size};
+    *entries = (stk_config_keys){.path = path, .text = text, .size = size};
     if (stk_str_ends_with_nocase(path, ".json")) {
         return scan_json(entries, err);
     }
@@ -83,7 +83,7 @@ stk_status stk_config_scan(stk_config_entries *entries, const char *path, const 
 }
 
 /* How well a key fits an entry: 0 not at all, 1 as the end of its way, 2 as all of it. */
-static int fits(const stk_config_entry *entry, const char *key) {
+static int fits(const stk_config_key *entry, const char *key) {
     size_t way = strlen(entry->way);
     size_t length = strlen(key);
     if (length > way || strcmp(entry->way + way - length, key) != 0) {
@@ -95,13 +95,13 @@ static int fits(const stk_config_entry *entry, const char *key) {
     return entry->way[way - length - 1] == '.' ? 1 : 0;
 }
 
-static stk_status fail_missing(const stk_config_entries *entries, const char *key, stk_error *err) {
+static stk_status fail_missing(const stk_config_keys *entries, const char *key, stk_error *err) {
     const char **names = stk_mem_new(entries->count + 1, sizeof *names);
     if (names == NULL) {
         return STK_FAIL_MEMORY(err, entries->path);
     }
     for (size_t i = 0; i < entries->count; i++) {
-        const stk_config_entry *entry = &entries->list[i];
+        const stk_config_key *entry = &entries->list[i];
         names[i] = strchr(key, '.') != NULL ? entry->way : entry->way + entry->name;
     }
     const char *near = stk_str_nearest(key, names, entries->count);
@@ -113,9 +113,8 @@ static stk_status fail_missing(const stk_config_entries *entries, const char *ke
     return status;
 }
 
-static stk_status fail_several(const stk_config_entries *entries, const char *key,
-                               const stk_config_entry *a, const stk_config_entry *b,
-                               stk_error *err) {
+static stk_status fail_several(const stk_config_keys *entries, const char *key,
+                               const stk_config_key *a, const stk_config_key *b, stk_error *err) {
     return strcmp(a->way, b->way) == 0
                ? STK_FAIL(err, STK_ERR_USAGE, "%s has the key %s twice; leave one of them",
                           entries->path, a->way)
@@ -126,7 +125,7 @@ static stk_status fail_several(const stk_config_entries *entries, const char *ke
 }
 
 /* Whole numbers without a sign, as batches and workers are. */
-static bool read_number(const stk_config_entries *entries, const stk_config_entry *entry,
+static bool read_number(const stk_config_keys *entries, const stk_config_key *entry,
                         int64_t *value) {
     char digits[20];
     if (!entry->plain || entry->length == 0 || entry->length >= sizeof digits) {
@@ -137,7 +136,7 @@ static bool read_number(const stk_config_entries *entries, const stk_config_entr
     return strspn(digits, "0123456789") == entry->length && stk_parse_int(digits, value);
 }
 
-static stk_status fail_no_number(const stk_config_entries *entries, const stk_config_entry *entry,
+static stk_status fail_no_number(const stk_config_keys *entries, const stk_config_key *entry,
                                  stk_error *err) {
     if (entry->length == 0) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s: %s has no number", entries->path, entry->way);
@@ -152,13 +151,13 @@ static stk_status fail_no_number(const stk_config_entries *entries, const stk_co
                     shown < entry->length ? " ..." : "");
 }
 
-stk_status stk_config_find(const stk_config_entries *entries, const char *key,
-                           const stk_config_entry **found, int64_t *value, stk_error *err) {
-    const stk_config_entry *best = NULL;
-    const stk_config_entry *rival = NULL; /* one that fits as well */
+stk_status stk_config_find(const stk_config_keys *entries, const char *key,
+                           const stk_config_key **found, int64_t *value, stk_error *err) {
+    const stk_config_key *best = NULL;
+    const stk_config_key *rival = NULL; /* one that fits as well */
     int best_fit = 0;
     for (size_t i = 0; i < entries->count; i++) {
-        const stk_config_entry *entry = &entries->list[i];
+        const stk_config_key *entry = &entries->list[i];
         int fit = fits(entry, key);
         /* Of two ways that read alike the shorter one has a dot in a key of its own. */
         bool nearer = fit == 2 && best_fit == 2 && entry->depth < best->depth;

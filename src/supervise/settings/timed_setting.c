@@ -9,9 +9,9 @@ typedef enum what_to_do { LOOK, SET, RESTORE } what_to_do;
 
 typedef struct turning {
     what_to_do what;
-    stk_knob knob; /* its texts are owned */
-    int64_t value; /* to be set, or what was found */
-    char *run_dir; /* owned; of a knob that is set */
+    stk_command_setting knob; /* its texts are owned */
+    int64_t value;            /* to be set, or what was found */
+    char *run_dir;            /* owned; of a knob that is set */
     bool mine;
     stk_status status;
     stk_error why;
@@ -22,7 +22,7 @@ static void free_turning(void *state) {
     stk_mem_free((void *)t->knob.config.key);
     stk_mem_free((void *)t->knob.config.file);
     stk_mem_free(t->run_dir);
-    stk_knob_close(&t->knob); /* its other texts */
+    stk_setting_close(&t->knob); /* its other texts */
     stk_mem_free(t);
 }
 
@@ -32,7 +32,7 @@ static bool copy_text(char **copy, const char *text) {
 }
 
 /* NULL without memory. */
-static turning *new_turning(const stk_knob *knob, what_to_do what, int64_t value,
+static turning *new_turning(const stk_command_setting *knob, what_to_do what, int64_t value,
                             const char *run_dir) {
     turning *t = stk_mem_new(1, sizeof *t);
     char *key = NULL;
@@ -40,7 +40,7 @@ static turning *new_turning(const stk_knob *knob, what_to_do what, int64_t value
     if (t == NULL) {
         return NULL;
     }
-    t->knob = (stk_knob){.config = {.what = knob->config.what}, .kind = knob->kind};
+    t->knob = (stk_command_setting){.config = {.what = knob->config.what}, .kind = knob->kind};
     t->what = what;
     t->value = value;
     bool copied = copy_text(&key, knob->config.key) && copy_text(&file, knob->config.file) &&
@@ -59,13 +59,13 @@ static void turn(void *state) {
     turning *t = state;
     switch (t->what) {
     case LOOK:
-        t->value = stk_knob_value(&t->knob, NULL);
+        t->value = stk_setting_value(&t->knob, NULL);
         break;
     case SET:
-        t->status = stk_knob_set(&t->knob, NULL, t->value, t->run_dir, &t->why);
+        t->status = stk_setting_set(&t->knob, NULL, t->value, t->run_dir, &t->why);
         break;
     case RESTORE:
-        t->status = stk_knob_restore(&t->knob, &t->mine, &t->why);
+        t->status = stk_setting_restore(&t->knob, &t->mine, &t->why);
         break;
     }
 }
@@ -77,12 +77,12 @@ static void take_text(char **place, char **text) {
 }
 
 /* Does it, takes over what the knob remembers afterwards, and frees the copy. */
-static stk_status turn_within(stk_knob *knob, turning *t, bool *mine, double within_s,
+static stk_status turn_within(stk_command_setting *knob, turning *t, bool *mine, double within_s,
                               stk_error *err) {
     if (t == NULL) {
         return STK_FAIL_MEMORY(err, knob->config.file);
     }
-    if (!stk_bounded_call(turn, t, free_turning, within_s)) {
+    if (!stk_disk_call(turn, t, free_turning, within_s)) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "%s, or the copy of it in the run folder, is on a disk that has not "
                         "answered for %s",
@@ -97,12 +97,13 @@ static stk_status turn_within(stk_knob *knob, turning *t, bool *mine, double wit
     return status;
 }
 
-int64_t stk_knob_value_within(const stk_knob *knob, const stk_command *command, double within_s) {
-    turning *t = knob->kind == STK_KNOB_KEY ? new_turning(knob, LOOK, -1, NULL) : NULL;
+int64_t stk_setting_value_within(const stk_command_setting *knob, const stk_command *command,
+                                 double within_s) {
+    turning *t = knob->kind == STK_SETTING_KEY ? new_turning(knob, LOOK, -1, NULL) : NULL;
     if (t == NULL) {
-        return knob->kind != STK_KNOB_KEY ? stk_knob_value(knob, command) : -1;
+        return knob->kind != STK_SETTING_KEY ? stk_setting_value(knob, command) : -1;
     }
-    if (!stk_bounded_call(turn, t, free_turning, within_s)) {
+    if (!stk_disk_call(turn, t, free_turning, within_s)) {
         return -1;
     }
     int64_t value = t->value;
@@ -110,16 +111,17 @@ int64_t stk_knob_value_within(const stk_knob *knob, const stk_command *command, 
     return value;
 }
 
-stk_status stk_knob_set_within(stk_knob *knob, stk_command *command, int64_t value,
-                               const char *run_dir, double within_s, stk_error *err) {
-    if (knob->kind != STK_KNOB_KEY) {
-        return stk_knob_set(knob, command, value, run_dir, err);
+stk_status stk_setting_set_within(stk_command_setting *knob, stk_command *command, int64_t value,
+                                  const char *run_dir, double within_s, stk_error *err) {
+    if (knob->kind != STK_SETTING_KEY) {
+        return stk_setting_set(knob, command, value, run_dir, err);
     }
     bool mine = true;
     return turn_within(knob, new_turning(knob, SET, value, run_dir), &mine, within_s, err);
 }
 
-stk_status stk_knob_restore_within(stk_knob *knob, bool *mine, double within_s, stk_error *err) {
+stk_status stk_setting_restore_within(stk_command_setting *knob, bool *mine, double within_s,
+                                      stk_error *err) {
     *mine = true;
     if (knob->original == NULL) {
         return STK_OK;

@@ -10,11 +10,13 @@
 
 #include "supervise/settings/command_setting.h"
 
-/* As stk_knob_value, stk_knob_set and stk_knob_restore. */
-int64_t stk_knob_value_within(const stk_knob *knob, const stk_command *command, double within_s);
-STK_CHECKED stk_status stk_knob_set_within(stk_knob *knob, stk_command *command, int64_t value,
-                                           const char *run_dir, double within_s, stk_error *err);
-STK_CHECKED stk_status stk_knob_restore_within(stk_knob *knob, bool *mine, double within_s,
-                                               stk_error *err);
+/* As stk_setting_value, stk_setting_set and stk_setting_restore. */
+int64_t stk_setting_value_within(const stk_command_setting *knob, const stk_command *command,
+                                 double within_s);
+STK_CHECKED stk_status stk_setting_set_within(stk_command_setting *knob, stk_command *command,
+                                              int64_t value, const char *run_dir, double within_s,
+                                              stk_error *err);
+STK_CHECKED stk_status stk_setting_restore_within(stk_command_setting *knob, bool *mine,
+                                                  double within_s, stk_error *err);
 
 #endif

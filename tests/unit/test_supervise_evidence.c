@@ -1,19 +1,19 @@
 /*
- * test_supervise_symptoms.c - what commands show from outside, on both sides of each threshold.
+ * test_supervise_evidence.c - what commands show from outside, on both sides of each threshold.
  */
 #include "check.h"
 
 #include <math.h>
 
 #include "base/mem.h"
-#include "supervise/decide/symptoms.h"
+#include "supervise/decide/command_evidence.h"
 
 #define ROOT 100 /* of the tree: the guardian */
 #define COMMAND 101
 
 /* A machine whose looks come one second after the other. */
 typedef struct machine {
-    stk_symptoms *s;
+    stk_command_evidence *s;
     stk_event_sample sample;
     stk_proc procs[600];
     double busy[600]; /* percent of a core, by which each uses CPU time */
@@ -66,17 +66,17 @@ static void begin(double driver_busy) {
     stk_error err = {0};
     stk_event_sample level = gpu_sample(0, 1e9, 0);
     if (m.s == NULL) {
-        REQUIRE_OK(stk_symptoms_new(&m.s, &err), &err);
+        REQUIRE_OK(stk_command_evidence_new(&m.s, &err), &err);
     }
     m.tree = (stk_proc_tree){.items = m.procs, .capacity = 600};
     add_process(ROOT, 1, 0, "stoker", 0);
     add_process(COMMAND, ROOT, 1, "python", driver_busy);
     m.sample = gpu_sample(30, 3e9, 2e9);
-    stk_symptoms_begin(m.s, &level, 0);
+    stk_command_evidence_begin(m.s, &level, 0);
 }
 
 static void end(void) {
-    stk_symptoms_free(m.s);
+    stk_command_evidence_free(m.s);
     m = (machine){0};
 }
 
@@ -86,13 +86,13 @@ static void look(int times) {
         for (size_t p = 0; p < m.tree.count; p++) {
             m.procs[p].cpu_s += m.busy[p] / 100;
         }
-        stk_symptoms_add(m.s, &m.sample, &m.tree, COMMAND);
+        stk_command_evidence_add(m.s, &m.sample, &m.tree, COMMAND);
     }
 }
 
-static stk_symptoms_seen seen_since(double from_s) {
-    stk_symptoms_seen seen;
-    stk_symptoms_since(m.s, from_s, &seen);
+static stk_evidence_summary seen_since(double from_s) {
+    stk_evidence_summary seen;
+    stk_command_evidence_since(m.s, from_s, &seen);
     return seen;
 }
 
@@ -104,7 +104,7 @@ static void means_of_a_stretch(void) {
     m.sample.iowait = 4;
     m.sample.gpu_memory_own = 6e9;
     look(20);
-    stk_symptoms_seen seen = seen_since(10);
+    stk_evidence_summary seen = seen_since(10);
     CHECK_INT(seen.samples, 20);
     CHECK_NEAR(seen.seconds, 20, 1e-9);
     CHECK_NEAR(seen.activity, 50, 1e-9);
@@ -130,13 +130,13 @@ static void means_of_a_stretch(void) {
 static void a_new_command_starts_anew(void) {
     begin(50);
     look(10);
-    CHECK_NEAR(stk_symptoms_working_since(m.s), 1, 0);
-    stk_symptoms_begin(m.s, NULL, 10);
-    CHECK(isnan(stk_symptoms_working_since(m.s)));
+    CHECK_NEAR(stk_command_evidence_working_since(m.s), 1, 0);
+    stk_command_evidence_begin(m.s, NULL, 10);
+    CHECK(isnan(stk_command_evidence_working_since(m.s)));
     m.sample.gpu_util = 0;
     m.busy[1] = 10;
     look(5);
-    stk_symptoms_seen seen = seen_since(NAN);
+    stk_evidence_summary seen = seen_since(NAN);
     CHECK_INT(seen.samples, 5);
     CHECK_NEAR(seen.seconds, 5, 1e-9);
     CHECK_NEAR(seen.activity, 0, 0);
@@ -152,18 +152,18 @@ static void work_begins_when_it_lasts(void) {
     look(2);
     m.sample.gpu_util = 4.9;
     look(5);
-    CHECK(isnan(stk_symptoms_working_since(m.s)));
+    CHECK(isnan(stk_command_evidence_working_since(m.s)));
     m.sample.gpu_util = 5;
     look(2);
     m.sample.gpu_util = 0;
     look(1);
-    CHECK(isnan(stk_symptoms_working_since(m.s)));
+    CHECK(isnan(stk_command_evidence_working_since(m.s)));
     m.sample.gpu_util = 5;
     look(1);
-    CHECK_NEAR(stk_symptoms_working_since(m.s), 13, 0);
+    CHECK_NEAR(stk_command_evidence_working_since(m.s), 13, 0);
     m.sample.gpu_util = 0;
     look(100);
-    CHECK_NEAR(stk_symptoms_working_since(m.s), 13, 0);
+    CHECK_NEAR(stk_command_evidence_working_since(m.s), 13, 0);
     end();
 }
 
@@ -172,11 +172,11 @@ static void work_of_others_is_not_meant(void) {
     begin(50);
     m.sample = gpu_sample(95, 20e9, 0);
     look(10);
-    CHECK(isnan(stk_symptoms_working_since(m.s)));
+    CHECK(isnan(stk_command_evidence_working_since(m.s)));
     CHECK(!seen_since(NAN).gpu_used);
     m.sample.gpu_memory_own = NAN; /* and here nobody says so */
     look(3);
-    CHECK_NEAR(stk_symptoms_working_since(m.s), 11, 0);
+    CHECK_NEAR(stk_command_evidence_working_since(m.s), 11, 0);
     CHECK(seen_since(NAN).gpu_used);
     end();
 }
@@ -185,10 +185,10 @@ static void a_gpu_without_utilisation_works_by_its_memory(void) {
     begin(50);
     m.sample = gpu_sample(NAN, 1.5e9, NAN);
     look(10);
-    CHECK(isnan(stk_symptoms_working_since(m.s)));
+    CHECK(isnan(stk_command_evidence_working_since(m.s)));
     m.sample.gpu_memory_used = 1.7e9;
     look(3);
-    CHECK_NEAR(stk_symptoms_working_since(m.s), 11, 0);
+    CHECK_NEAR(stk_command_evidence_working_since(m.s), 11, 0);
     CHECK(isnan(seen_since(NAN).activity));
     end();
 }
@@ -202,7 +202,7 @@ static void memory_is_told_or_over_the_level(void) {
     look(1);
     CHECK_NEAR(seen_since(3).memory_used, 0, 0);
     CHECK_NEAR(seen_since(NAN).memory_used, 2e9, 0);
-    stk_symptoms_begin(m.s, NULL, 4); /* the level is what is seen first */
+    stk_command_evidence_begin(m.s, NULL, 4); /* the level is what is seen first */
     look(1);
     m.sample.gpu_memory_used = 0.6e9;
     look(1);
@@ -215,8 +215,8 @@ static void without_a_gpu_there_is_no_work(void) {
     m.sample = no_gpu_sample();
     m.sample.cpu_own = 99;
     look(20);
-    stk_symptoms_seen seen = seen_since(NAN);
-    CHECK(isnan(stk_symptoms_working_since(m.s)));
+    stk_evidence_summary seen = seen_since(NAN);
+    CHECK(isnan(stk_command_evidence_working_since(m.s)));
     CHECK(!seen.has_gpu && !seen.gpu_used && !seen.input_bound);
     CHECK(isnan(seen.activity) && isnan(seen.memory_share) && isnan(seen.memory_used));
     end();
@@ -230,7 +230,7 @@ static void feeders_are_what_works_below_the_driver(void) {
     add_process(300, COMMAND, 2, "python", 0.5); /* a pool that waits */
     add_process(400, 200, 3, "cwebp", 85);
     look(30);
-    stk_symptoms_seen seen = seen_since(10);
+    stk_evidence_summary seen = seen_since(10);
     CHECK_INT(seen.feeders, 5);
     CHECK_NEAR(seen.feeders_busy, 85, 1e-6);
     CHECK_NEAR(seen.driver_busy, 20, 1e-6);
@@ -246,7 +246,7 @@ static void shells_are_no_drivers(void) {
     add_process(200, 150, 3, "python", 90);
     add_process(201, 150, 3, "python", 70);
     look(20);
-    stk_symptoms_seen seen = seen_since(1);
+    stk_evidence_summary seen = seen_since(1);
     CHECK_INT(seen.feeders, 2);
     CHECK_NEAR(seen.feeders_busy, 80, 1e-6);
     CHECK_NEAR(seen.driver_busy, 30, 1e-6);
@@ -259,7 +259,7 @@ static void wrappers_are_no_drivers(void) {
     m.procs[1].resident = 250000000;
     add_process(150, COMMAND, 2, "python", 95);
     look(20);
-    stk_symptoms_seen seen = seen_since(5);
+    stk_evidence_summary seen = seen_since(5);
     CHECK_INT(seen.feeders, 0);
     CHECK_NEAR(seen.driver_busy, 95, 1e-6);
     m.procs[1].resident = 250000001; /* one that waits for its only worker */
@@ -284,7 +284,7 @@ static void several_drivers(void) {
         }
     }
     look(40);
-    stk_symptoms_seen seen = seen_since(5);
+    stk_evidence_summary seen = seen_since(5);
     CHECK_INT(seen.feeders, 6);
     CHECK_NEAR(seen.feeders_busy, 82, 1e-6);
     CHECK_NEAR(seen.driver_busy, 70, 1e-6);
@@ -302,7 +302,7 @@ static void workers_of_epochs_follow_each_other(void) {
         }
         look(10);
     }
-    stk_symptoms_seen seen = seen_since(NAN);
+    stk_evidence_summary seen = seen_since(NAN);
     CHECK_INT(seen.feeders, 4);
     CHECK_NEAR(seen.feeders_busy, 50, 1e-6);
     end();
@@ -316,7 +316,7 @@ static void numbers_may_come_again(void) {
     m.procs[2].born = 7;
     m.procs[2].cpu_s = 0;
     look(10);
-    stk_symptoms_seen seen = seen_since(10);
+    stk_evidence_summary seen = seen_since(10);
     CHECK_INT(seen.feeders, 1);
     CHECK_NEAR(seen.feeders_busy, 90, 1e-6);
     end();
@@ -329,7 +329,7 @@ static void long_stretches(void) {
     look(1000);
     m.busy[worker] = 90;
     look(200);
-    stk_symptoms_seen seen = seen_since(NAN);
+    stk_evidence_summary seen = seen_since(NAN);
     CHECK_INT(seen.samples, 1200);
     CHECK_NEAR(seen.feeders_busy, 90, 1e-6);
     CHECK_NEAR(seen.driver_busy, 20, 1e-6);
@@ -361,7 +361,7 @@ static void a_tree_that_cannot_be_read(void) {
     begin(20);
     m.tree.count = 0;
     look(10);
-    stk_symptoms_seen seen = seen_since(NAN);
+    stk_evidence_summary seen = seen_since(NAN);
     CHECK(isnan(seen.blocked) && isnan(seen.driver_busy));
     CHECK_INT(seen.feeders, 0);
     CHECK_INT(seen.samples, 10);
@@ -411,7 +411,7 @@ static void feeders_that_wait_for_a_core_are_busy(void) {
     CHECK_NEAR(seen_since(1).feeders_busy, 90, 1e-6);
     m.procs[2].state = 'S';
     look(10);
-    stk_symptoms_seen seen = seen_since(1);
+    stk_evidence_summary seen = seen_since(1);
     CHECK_NEAR(seen.feeders_busy, 67.5, 1e-6);
     CHECK(!seen.input_bound);
     end();
@@ -448,7 +448,7 @@ static void a_gpu_that_is_not_used_waits_for_nothing(void) {
     m.sample = gpu_sample(0, 1e9, 0);
     m.sample.cpu_own = 99;
     look(30);
-    stk_symptoms_seen seen = seen_since(NAN);
+    stk_evidence_summary seen = seen_since(NAN);
     CHECK(seen.has_gpu && !seen.gpu_used && !seen.input_bound);
     end();
 }
@@ -458,29 +458,29 @@ static void a_gpu_that_is_not_used_waits_for_nothing(void) {
 static stk_verdict verdict;
 
 /* What a command said of its speed a moment after it began. */
-static stk_words words_of(double steps_per_second, double images_per_second) {
-    stk_words words;
-    stk_words_begin(&words, 0);
-    words.steps_per_second = steps_per_second;
-    words.images_per_second = images_per_second;
-    words.step_rate_s = 2;
-    words.image_rate_s = 2;
-    return words;
+static stk_progress words_of(double steps_per_second, double images_per_second) {
+    stk_progress progress;
+    stk_progress_begin(&progress, 0);
+    progress.steps_per_second = steps_per_second;
+    progress.images_per_second = images_per_second;
+    progress.step_rate_s = 2;
+    progress.image_rate_s = 2;
+    return progress;
 }
 
-static stk_verdict_kind judge(const stk_words *words, int64_t batch, bool first) {
-    stk_symptoms_seen seen = seen_since(1);
-    stk_symptoms_judge(m.s, &seen, words, 1, m.sample.at_s, batch, first, &verdict);
+static stk_verdict_kind judge(const stk_progress *progress, int64_t batch, bool first) {
+    stk_evidence_summary seen = seen_since(1);
+    stk_command_evidence_judge(m.s, &seen, progress, 1, m.sample.at_s, batch, first, &verdict);
     return verdict.kind;
 }
 
 /* The script of the issue: 1 % of the memory, a GPU that hardly works, a driver that launches. */
 static void a_small_batch_is_launch_bound(void) {
-    stk_words words = words_of(40, 320);
+    stk_progress progress = words_of(40, 320);
     begin(99);
     m.sample = gpu_sample(25, 1.3e9, 0.3e9);
     look(60);
-    CHECK_INT(judge(&words, 8, true), STK_VERDICT_LAUNCH);
+    CHECK_INT(judge(&progress, 8, true), STK_VERDICT_LAUNCH);
     CHECK_CONTAINS(verdict.event.batch, "batch_size=8 is TOO SMALL - should be ");
     REQUIRE(verdict.event.remedy_count == 1);
     CHECK_CONTAINS(verdict.event.remedies[0].text, "a batch of ");
@@ -493,12 +493,12 @@ static void a_small_batch_is_launch_bound(void) {
 }
 
 static void busy_workers_are_decode_bound(void) {
-    stk_words words = words_of(10, 640);
+    stk_progress progress = words_of(10, 640);
     begin(20);
     add_process(200, COMMAND, 2, "python", 97);
     add_process(201, COMMAND, 2, "python", 95);
     look(60);
-    CHECK_INT(judge(&words, 64, false), STK_VERDICT_DECODE);
+    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_DECODE);
     CHECK_CONTAINS(verdict.text, "input-bound: GPU waits 70 % (decode)");
     CHECK_CONTAINS(verdict.text, "8 loader workers (num_workers)");
     CHECK_INT(verdict.event.remedy_count, 1);
@@ -507,12 +507,12 @@ static void busy_workers_are_decode_bound(void) {
 }
 
 static void disks_are_storage_bound(void) {
-    stk_words words = words_of(10, 640);
+    stk_progress progress = words_of(10, 640);
     begin(20);
     add_process(200, COMMAND, 2, "python", 20);
     m.procs[2].state = 'D';
     look(60);
-    CHECK_INT(judge(&words, 64, false), STK_VERDICT_STORAGE);
+    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_STORAGE);
     CHECK_STR(verdict.event.name, "storage-bound");
     CHECK_CONTAINS(verdict.text, "Faster storage would help"); /* and none of Stoker's caches */
     CHECK_INT(verdict.event.remedy_count, 0);
@@ -520,36 +520,36 @@ static void disks_are_storage_bound(void) {
 }
 
 static void a_busy_gpu_is_fine(void) {
-    stk_words words = words_of(10, 640);
+    stk_progress progress = words_of(10, 640);
     begin(60);
     m.sample = gpu_sample(97, 15e9, 14e9);
     look(60);
-    CHECK_INT(judge(&words, 64, false), STK_VERDICT_FINE);
+    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_FINE);
     CHECK(verdict.event.fine);
     end();
 }
 
 /* A command that says nothing of its steps is judged by what it shows. */
 static void silence_is_no_obstacle(void) {
-    stk_words words = words_of(NAN, NAN);
+    stk_progress progress = words_of(NAN, NAN);
     begin(99);
     m.sample = gpu_sample(25, 1.3e9, 0.3e9);
     look(60);
-    CHECK_INT(judge(&words, -1, true), STK_VERDICT_LAUNCH);
+    CHECK_INT(judge(&progress, -1, true), STK_VERDICT_LAUNCH);
     CHECK(verdict.event.batch == NULL);
     CHECK_INT(verdict.event.remedy_count, 0);
     m.sample.gpu_util = 98;
     look(2000);
-    CHECK_INT(judge(&words, -1, false), STK_VERDICT_FINE);
+    CHECK_INT(judge(&progress, -1, false), STK_VERDICT_FINE);
     end();
     begin(99);
     look(3);
-    CHECK_INT(judge(&words, 8, false), STK_VERDICT_UNKNOWN);
+    CHECK_INT(judge(&progress, 8, false), STK_VERDICT_UNKNOWN);
     end();
 }
 
 static void a_throttled_gpu(void) {
-    stk_words words = words_of(10, 640);
+    stk_progress progress = words_of(10, 640);
     char reason[] = "heat";
     begin(60);
     m.sample = gpu_sample(97, 15e9, 14e9);
@@ -557,36 +557,36 @@ static void a_throttled_gpu(void) {
     m.sample.gpu_clock_mhz = 1000;
     look(60);
     reason[0] = 'x'; /* the sample's text is not needed any more */
-    CHECK_INT(judge(&words, 64, false), STK_VERDICT_THROTTLED);
+    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_THROTTLED);
     CHECK_CONTAINS(verdict.text, "heat held its clock at 50 % of the highest in 100 %");
     CHECK_STR(verdict.event.remedies[0].flags, "nvidia-smi -q -d PERFORMANCE");
     end();
 }
 
 static void cores_that_compute(void) {
-    stk_words words = words_of(0.5, 32);
+    stk_progress progress = words_of(0.5, 32);
     begin(380);
     m.sample = no_gpu_sample();
     look(60);
-    CHECK_INT(judge(&words, 64, false), STK_VERDICT_COMPUTE);
+    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_COMPUTE);
     CHECK_CONTAINS(verdict.text, "the machine computes 100 % of the time at 32 img/s");
     m.busy[1] = 10;
     m.procs[1].state = 'D';
     look(300);
-    stk_symptoms_seen seen = seen_since(100);
-    stk_symptoms_judge(m.s, &seen, &words, 100, m.sample.at_s, 64, false, &verdict);
+    stk_evidence_summary seen = seen_since(100);
+    stk_command_evidence_judge(m.s, &seen, &progress, 100, m.sample.at_s, 64, false, &verdict);
     CHECK_INT(verdict.kind, STK_VERDICT_STORAGE);
     end();
 }
 
 static void lack_of_memory_is_an_error(void) {
-    stk_symptoms *symptoms = NULL;
+    stk_command_evidence *symptoms = NULL;
     stk_error err = {0};
     stk_mem_fail_after(0);
-    CHECK_INT(stk_symptoms_new(&symptoms, &err), STK_ERR_MEMORY);
+    CHECK_INT(stk_command_evidence_new(&symptoms, &err), STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
     CHECK_CONTAINS(err.message, "out of memory for looking at a command");
-    stk_symptoms_free(NULL);
+    stk_command_evidence_free(NULL);
 }
 
 static const check_test tests[] = {

@@ -1,5 +1,6 @@
 /*
- * symptoms.c - a command from outside: looks at the machine, and CPU times of its processes.
+ * command_evidence.c - a command from outside: looks at the machine, and CPU times of its
+ * processes.
  *
  * Looks are kept for an hour. The CPU time of every process is kept for the last two minutes, look
  * by look, so that what a process did in any stretch can be told; a longer stretch is told by its
@@ -9,7 +10,7 @@
  * the training itself; below launchers stand the drivers, several where several GPUs are used, and
  * what works below a driver feeds it.
  */
-#include "supervise/decide/symptoms.h"
+#include "supervise/decide/command_evidence.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -90,7 +91,7 @@ typedef struct seen_process {
     bool is_launcher;     /* by its name */
 } seen_process;
 
-struct stk_symptoms {
+struct stk_command_evidence {
     double began_s;
     double level;  /* bytes that the GPUs held without the command; NaN: not known */
     uint64_t next; /* number of the next look; from 0 with each command */
@@ -123,20 +124,21 @@ static double mean_of(mean m) {
 
 /* ---- Looks ---- */
 
-stk_status stk_symptoms_new(stk_symptoms **symptoms, stk_error *err) {
+stk_status stk_command_evidence_new(stk_command_evidence **symptoms, stk_error *err) {
     *symptoms = stk_mem_new(1, sizeof **symptoms);
     if (*symptoms == NULL) {
         return STK_FAIL_MEMORY(err, "looking at a command");
     }
-    stk_symptoms_begin(*symptoms, NULL, 0);
+    stk_command_evidence_begin(*symptoms, NULL, 0);
     return STK_OK;
 }
 
-void stk_symptoms_free(stk_symptoms *symptoms) {
+void stk_command_evidence_free(stk_command_evidence *symptoms) {
     stk_mem_free(symptoms);
 }
 
-void stk_symptoms_begin(stk_symptoms *s, const stk_event_sample *level, double at_s) {
+void stk_command_evidence_begin(stk_command_evidence *s, const stk_event_sample *level,
+                                double at_s) {
     s->began_s = at_s;
     s->level = level != NULL ? level->gpu_memory_used : NAN;
     s->next = 0;
@@ -147,13 +149,13 @@ void stk_symptoms_begin(stk_symptoms *s, const stk_event_sample *level, double a
     s->process_count = 0;
 }
 
-static const look *look_at(const stk_symptoms *s, uint64_t number) {
+static const look *look_at(const stk_command_evidence *s, uint64_t number) {
     return &s->looks[number % LOOKS];
 }
 
 /* The first look that lies behind a moment and whose forerunner is kept as well; s->next: there is
  * none. */
-static uint64_t first_after(const stk_symptoms *s, double from_s) {
+static uint64_t first_after(const stk_command_evidence *s, double from_s) {
     uint64_t number = s->next > LOOKS ? s->next - LOOKS + 1 : 0;
     while (number < s->next && look_at(s, number)->at_s <= from_s) {
         number++;
@@ -162,7 +164,7 @@ static uint64_t first_after(const stk_symptoms *s, double from_s) {
 }
 
 /* The command's part of the memory: what its processes have, or what there is more than before. */
-static double memory_of(stk_symptoms *s, const stk_event_sample *sample) {
+static double memory_of(stk_command_evidence *s, const stk_event_sample *sample) {
     if (isnan(s->level)) {
         s->level = sample->gpu_memory_used;
     }
@@ -180,7 +182,7 @@ static bool is_work(const look *l) {
     return l->util >= WORK_UTIL && !(l->is_told && l->memory < USED_BYTES);
 }
 
-static void find_work(stk_symptoms *s) {
+static void find_work(stk_command_evidence *s) {
     int working = 0;
     double since_s = NAN;
     uint64_t first = s->next > WORK_WINDOW ? s->next - WORK_WINDOW : 0;
@@ -194,7 +196,7 @@ static void find_work(stk_symptoms *s) {
     }
 }
 
-double stk_symptoms_working_since(const stk_symptoms *symptoms) {
+double stk_command_evidence_working_since(const stk_command_evidence *symptoms) {
     return symptoms->working_since;
 }
 
@@ -210,7 +212,7 @@ static bool has_launchers_name(const char *name) {
 }
 
 /* A place for one that was not seen before; NULL: all are taken. */
-static seen_process *new_process(stk_symptoms *s) {
+static seen_process *new_process(stk_command_evidence *s) {
     for (size_t i = 0; i < s->process_count; i++) {
         if (s->processes[i].last + READINGS < s->next) {
             return &s->processes[i];
@@ -219,7 +221,7 @@ static seen_process *new_process(stk_symptoms *s) {
     return s->process_count < PROCESSES ? &s->processes[s->process_count++] : NULL;
 }
 
-static seen_process *process_of(stk_symptoms *s, const stk_proc *proc) {
+static seen_process *process_of(stk_command_evidence *s, const stk_proc *proc) {
     for (size_t i = 0; i < s->process_count; i++) {
         if (s->processes[i].pid == proc->pid && s->processes[i].born == proc->born) {
             return &s->processes[i];
@@ -234,7 +236,7 @@ static seen_process *process_of(stk_symptoms *s, const stk_proc *proc) {
     return added;
 }
 
-static void see_process(stk_symptoms *s, const stk_proc *proc) {
+static void see_process(stk_command_evidence *s, const stk_proc *proc) {
     seen_process *p = process_of(s, proc);
     if (p != NULL) {
         /* One that was missed at a look did nothing there. */
@@ -251,8 +253,8 @@ static void see_process(stk_symptoms *s, const stk_proc *proc) {
     }
 }
 
-void stk_symptoms_add(stk_symptoms *s, const stk_event_sample *sample, const stk_proc_tree *tree,
-                      pid_t command) {
+void stk_command_evidence_add(stk_command_evidence *s, const stk_event_sample *sample,
+                              const stk_proc_tree *tree, pid_t command) {
     look *l = &s->looks[s->next % LOOKS];
     bool is_held = sample->gpu_throttled != NULL && sample->gpu_throttled[0] != '\0';
     bool is_blocked = false;
@@ -298,18 +300,18 @@ typedef struct part {
 /* The looks from the first to the last of a stretch, as far as readings of processes are kept, and
  * the parts of all processes. */
 typedef struct stretch {
-    const stk_symptoms *s;
+    const stk_command_evidence *s;
     uint64_t first;
     uint64_t last;
     part parts[PROCESSES];
 } stretch;
 
 /* When a look's time begins: where that of the look before ends. */
-static double begin_of(const stk_symptoms *s, uint64_t number) {
+static double begin_of(const stk_command_evidence *s, uint64_t number) {
     return number > 0 ? look_at(s, number - 1)->at_s : s->began_s;
 }
 
-static int parent_of(const stk_symptoms *s, const seen_process *p) {
+static int parent_of(const stk_command_evidence *s, const seen_process *p) {
     int found = -1;
     for (size_t i = 0; i < s->process_count; i++) {
         const seen_process *one = &s->processes[i];
@@ -356,7 +358,7 @@ static void find_launchers(stretch *t) {
     }
 }
 
-static void find_parts(stretch *t, const stk_symptoms *s, uint64_t first) {
+static void find_parts(stretch *t, const stk_command_evidence *s, uint64_t first) {
     t->s = s;
     t->last = s->next - 1;
     t->first = t->last - first < READINGS - 1 ? first : t->last - READINGS + 2;
@@ -380,7 +382,8 @@ static role role_of(const stretch *t, size_t index) {
     return t->s->processes[at].pid == t->s->command ? DRIVER : OTHER;
 }
 
-static void tell_processes(const stk_symptoms *s, uint64_t first, stk_symptoms_seen *seen) {
+static void tell_processes(const stk_command_evidence *s, uint64_t first,
+                           stk_evidence_summary *seen) {
     stretch t;
     part feeders = {0};
     find_parts(&t, s, first);
@@ -406,11 +409,11 @@ static void tell_processes(const stk_symptoms *s, uint64_t first, stk_symptoms_s
 
 /* ---- What was seen ---- */
 
-static bool waits_for_disk(const stk_symptoms_seen *seen) {
+static bool waits_for_disk(const stk_evidence_summary *seen) {
     return seen->blocked >= BLOCKED_SHARE || seen->iowait >= IOWAIT_HIGH;
 }
 
-static bool has_busy_feeders(const stk_symptoms_seen *seen) {
+static bool has_busy_feeders(const stk_evidence_summary *seen) {
     return seen->feeders > 0 && seen->feeders_busy >= FEEDER_BUSY;
 }
 
@@ -418,17 +421,18 @@ static bool has_busy_feeders(const stk_symptoms_seen *seen) {
  * A single core is full as soon as one process launches without a pause. Whoever else fills the
  * cores takes them from those that feed.
  */
-static bool has_full_cores(const stk_symptoms *s, const stk_symptoms_seen *seen) {
+static bool has_full_cores(const stk_command_evidence *s, const stk_evidence_summary *seen) {
     return (seen->cpu_own >= CORES_FULL && (seen->feeders > 0 || s->cores > 1)) ||
            (seen->cpu >= CORES_TAKEN && seen->feeders > 0);
 }
 
-static bool is_input_bound(const stk_symptoms *s, const stk_symptoms_seen *seen) {
+static bool is_input_bound(const stk_command_evidence *s, const stk_evidence_summary *seen) {
     return seen->has_gpu && seen->gpu_used && seen->activity < ACTIVITY_LOW &&
            (has_busy_feeders(seen) || has_full_cores(s, seen) || waits_for_disk(seen));
 }
 
-void stk_symptoms_since(const stk_symptoms *s, double from_s, stk_symptoms_seen *seen) {
+void stk_command_evidence_since(const stk_command_evidence *s, double from_s,
+                                stk_evidence_summary *seen) {
     mean util = {0};
     mean cpu_own = {0};
     mean cpu = {0};
@@ -436,11 +440,11 @@ void stk_symptoms_since(const stk_symptoms *s, double from_s, stk_symptoms_seen 
     mean blocked = {0};
     bool worked = false;
     uint64_t first = first_after(s, isnan(from_s) ? s->began_s : from_s);
-    *seen = (stk_symptoms_seen){.memory_used = NAN,
-                                .memory_total = NAN,
-                                .memory_share = NAN,
-                                .feeders_busy = NAN,
-                                .driver_busy = NAN};
+    *seen = (stk_evidence_summary){.memory_used = NAN,
+                                   .memory_total = NAN,
+                                   .memory_share = NAN,
+                                   .feeders_busy = NAN,
+                                   .driver_busy = NAN};
     for (uint64_t number = first; number < s->next; number++) {
         const look *l = look_at(s, number);
         add_to(&util, l->util);
@@ -475,17 +479,17 @@ void stk_symptoms_since(const stk_symptoms *s, double from_s, stk_symptoms_seen 
 /* ---- The verdict ---- */
 
 /* A GPU that the command leaves alone says nothing of it. */
-static bool is_on_gpu(const stk_symptoms_seen *seen) {
+static bool is_on_gpu(const stk_evidence_summary *seen) {
     return seen->has_gpu && seen->gpu_used;
 }
 
 /* Part of the time in which the step is computed. Without a GPU a driver that is busy computes. */
-static double computing(const stk_symptoms_seen *seen) {
+static double computing(const stk_evidence_summary *seen) {
     double percent = is_on_gpu(seen) ? seen->activity : seen->driver_busy;
     return isnan(percent) ? 1 : fmin(1, percent / 100);
 }
 
-static stk_times times_of(const stk_symptoms_seen *seen) {
+static stk_times times_of(const stk_evidence_summary *seen) {
     double compute_s = seen->seconds * computing(seen);
     double rest_s = seen->seconds - compute_s;
     bool on_gpu = is_on_gpu(seen);
@@ -503,12 +507,12 @@ static stk_times times_of(const stk_symptoms_seen *seen) {
     return times;
 }
 
-static int64_t images_of_epoch(const stk_words *words, int64_t batch) {
-    return words->steps > 0 && batch > 0 ? words->steps * batch : -1;
+static int64_t images_of_epoch(const stk_progress *progress, int64_t batch) {
+    return progress->steps > 0 && batch > 0 ? progress->steps * batch : -1;
 }
 
 /* What the samples of a stretch say of the GPU. */
-static void add_gpu(const stk_symptoms *s, double from_s, double to_s, stk_evidence *e) {
+static void add_gpu(const stk_command_evidence *s, double from_s, double to_s, stk_evidence *e) {
     mean sm = {0};
     mean clock = {0};
     mean throttled = {0};
@@ -526,13 +530,13 @@ static void add_gpu(const stk_symptoms *s, double from_s, double to_s, stk_evide
     e->throttled_share = mean_of(throttled);
 }
 
-void stk_symptoms_judge(const stk_symptoms *s, const stk_symptoms_seen *seen,
-                        const stk_words *words, double from_s, double to_s, int64_t batch,
-                        bool first, stk_verdict *verdict) {
-    int64_t images = batch > 0 ? batch : words->batch;
+void stk_command_evidence_judge(const stk_command_evidence *s, const stk_evidence_summary *seen,
+                                const stk_progress *progress, double from_s, double to_s,
+                                int64_t batch, bool first, stk_verdict *verdict) {
+    int64_t images = batch > 0 ? batch : progress->batch;
     double start_s = isnan(from_s) ? s->began_s : from_s;
-    double rate = stk_words_rate(words, images, start_s, to_s);
-    double steps = stk_words_steps_per_second(words, start_s, to_s) * seen->seconds;
+    double rate = stk_progress_image_rate(progress, images, start_s, to_s);
+    double steps = stk_progress_step_rate(progress, start_s, to_s) * seen->seconds;
     stk_evidence e = {.seconds = seen->seconds,
                       .steps = steps >= 0 ? llround(steps) : -1,
                       .images_per_second = rate,
@@ -547,7 +551,7 @@ void stk_symptoms_judge(const stk_symptoms *s, const stk_symptoms_seen *seen,
                                 .batch = images > 0 ? images : 0,
                                 .fixed_s = NAN,
                                 .source_px = NAN,
-                                .images = images_of_epoch(words, images)},
+                                .images = images_of_epoch(progress, images)},
                       .is_gpu = is_on_gpu(seen),
                       .is_foreign = true,
                       .prefetch = -1,

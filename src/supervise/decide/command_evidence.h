@@ -1,6 +1,6 @@
 /*
- * symptoms.h - what a command under supervision shows from outside, and what follows for the
- * verdict.
+ * command_evidence.h - what a command under supervision shows from outside, and what follows for
+ * the verdict.
  *
  * Once a second a sample of the machine and the tree of its processes are added; a stretch of them
  * becomes evidence for the same table of verdicts that a training of our own is judged by: the part
@@ -8,8 +8,8 @@
  * is busy meanwhile: the processes that feed it (decoding), the disks (storage), or the one that
  * drives it (launching). Threads: one at a time.
  */
-#ifndef STK_SUPERVISE_DECIDE_SYMPTOMS_H
-#define STK_SUPERVISE_DECIDE_SYMPTOMS_H
+#ifndef STK_SUPERVISE_DECIDE_COMMAND_EVIDENCE_H
+#define STK_SUPERVISE_DECIDE_COMMAND_EVIDENCE_H
 
 #include <stdbool.h>
 
@@ -17,24 +17,25 @@
 #include "monitor/verdict.h"
 #include "supervise/output/progress.h"
 
-typedef struct stk_symptoms stk_symptoms;
+typedef struct stk_command_evidence stk_command_evidence;
 
-STK_CHECKED stk_status stk_symptoms_new(stk_symptoms **symptoms, stk_error *err);
-void stk_symptoms_free(stk_symptoms *symptoms); /* NULL is fine */
+STK_CHECKED stk_status stk_command_evidence_new(stk_command_evidence **symptoms, stk_error *err);
+void stk_command_evidence_free(stk_command_evidence *symptoms); /* NULL is fine */
 
 /* A new command begins; `level` is a sample from before (or NULL): what the GPUs held without it.
  */
-void stk_symptoms_begin(stk_symptoms *symptoms, const stk_event_sample *level, double at_s);
+void stk_command_evidence_begin(stk_command_evidence *symptoms, const stk_event_sample *level,
+                                double at_s);
 
 /* `tree` is that of the guardian; `command` the command's first process. */
-void stk_symptoms_add(stk_symptoms *symptoms, const stk_event_sample *sample,
-                      const stk_proc_tree *tree, pid_t command);
+void stk_command_evidence_add(stk_command_evidence *symptoms, const stk_event_sample *sample,
+                              const stk_proc_tree *tree, pid_t command);
 
 /* When the GPU work began that lasts since: the check's clock starts there. NaN: there was none. */
-double stk_symptoms_working_since(const stk_symptoms *symptoms);
+double stk_command_evidence_working_since(const stk_command_evidence *symptoms);
 
 /* What was seen since a moment. NaN: not known. */
-typedef struct stk_symptoms_seen {
+typedef struct stk_evidence_summary {
     double seconds;
     int samples;
     bool has_gpu;        /* the machine shows one that the command may use */
@@ -52,13 +53,15 @@ typedef struct stk_symptoms_seen {
     double driver_busy; /* percent of a core, of the first process */
     double blocked;     /* share of the looks at which a process of the tree waited for a disk */
     bool input_bound;
-} stk_symptoms_seen;
+} stk_evidence_summary;
 
-void stk_symptoms_since(const stk_symptoms *symptoms, double from_s, stk_symptoms_seen *seen);
+void stk_command_evidence_since(const stk_command_evidence *symptoms, double from_s,
+                                stk_evidence_summary *seen);
 
 /* Judges it by the table of verdicts; what the command said of itself is evidence too. */
-void stk_symptoms_judge(const stk_symptoms *symptoms, const stk_symptoms_seen *seen,
-                        const stk_words *words, double from_s, double to_s, int64_t batch,
-                        bool first, stk_verdict *verdict);
+void stk_command_evidence_judge(const stk_command_evidence *symptoms,
+                                const stk_evidence_summary *seen, const stk_progress *progress,
+                                double from_s, double to_s, int64_t batch, bool first,
+                                stk_verdict *verdict);
 
 #endif
