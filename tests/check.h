@@ -156,7 +156,6 @@ static inline void check_remove_folders(void) {
 /* A fresh folder for this test's files; it goes away when the process ends. */
 static inline const char *check_folder(void) {
     static char path[300];
-    static int count;
     if (check_folders[0] == '\0') {
         const char *base = getenv("TMPDIR");
         snprintf(check_folders, sizeof check_folders, "%s/stoker-test-XXXXXX",
@@ -168,8 +167,8 @@ static inline const char *check_folder(void) {
         check_owner = getpid();
         atexit(check_remove_folders);
     }
-    snprintf(path, sizeof path, "%s/%d", check_folders, ++count);
-    if (mkdir(path, 0700) != 0) {
+    snprintf(path, sizeof path, "%s/XXXXXX", check_folders); /* a forked child may ask, too */
+    if (mkdtemp(path) == NULL) {
         perror(path);
         exit(1);
     }
