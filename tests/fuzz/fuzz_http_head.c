@@ -7,10 +7,6 @@
 
 #include <string.h>
 
-#include "base/mem.h"
-#include "storage/http/response.h"
-#include "storage/s3/classify.h"
-
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("HTTP/1.1 206 Partial Content\r\nContent-Length: 100\r\nContent-Range: bytes "
               "100-199/1234\r\nETag: \"0123456789abcdef0123456789abcdef-3\"\r\n\r\nbody"),
@@ -31,6 +27,11 @@ static const fuzz_seed seeds[] = {
 FUZZ_PLAN(seeds)
 
 #ifdef STK_HAVE_S3
+
+#include "base/mem.h"
+#include "storage/http/response.h"
+#include "storage/s3/classify.h"
+
 #define SECRET "hunter2hunter2"
 
 static bool is_terminated(const char *text, size_t room) {
@@ -38,12 +39,12 @@ static bool is_terminated(const char *text, size_t room) {
 }
 
 /* Where the body begins. */
-static size_t read_head(const uint8_t *data, size_t size, stk_http_head *head) {
+static size_t read_head(const uint8_t *data, size_t size, stk_http_response *head) {
     size_t at = 0;
     while (at < size) {
         const uint8_t *stop = memchr(data + at, '\n', size - at);
         size_t length = stop != NULL ? (size_t)(stop - data) + 1 - at : size - at;
-        stk_http_head_line(head, (const char *)data + at, length);
+        stk_http_response_line(head, (const char *)data + at, length);
         at += length;
         if (length == 1 || (length == 2 && data[at - 2] == '\r')) {
             break;
@@ -52,13 +53,13 @@ static size_t read_head(const uint8_t *data, size_t size, stk_http_head *head) {
     return at;
 }
 
-static void check_head(const stk_http_head *head) {
+static void check_head(const stk_http_response *head) {
     FUZZ_REQUIRE(is_terminated(head->date, sizeof head->date));
     FUZZ_REQUIRE(is_terminated(head->etag, sizeof head->etag));
     FUZZ_REQUIRE(is_terminated(head->region, sizeof head->region));
     FUZZ_REQUIRE(head->status >= 0 && head->status <= 999);
     FUZZ_REQUIRE(head->retry_after_s >= 0);
-    FUZZ_REQUIRE(stk_http_head_date_s(head) >= 0);
+    FUZZ_REQUIRE(stk_http_response_date_s(head) >= 0);
     FUZZ_REQUIRE(strpbrk(head->region, "\r\n") == NULL && strpbrk(head->etag, "\r\n") == NULL);
 }
 
@@ -67,39 +68,41 @@ static bool says(const uint8_t *data, size_t size, const char *secret) {
     return memmem(data, size, secret, strlen(secret)) != NULL;
 }
 
-static stk_s3_judgement judge(const stk_http_head *head, const uint8_t *body, size_t size) {
+/* Classifies a response with this body; err gets the sentence. */
+static void classify(const stk_http_response *response, const uint8_t *body, size_t size,
+                     stk_error *err) {
     char id[] = "AKIDVERYSECRET";
     char secret[] = SECRET;
     char source[] = "the environment";
     const stk_s3_credentials credentials = {.key_id = id, .secret = secret, .source = source};
-    const stk_s3_question question = {.bucket = "bucket",
-                                      .key = size % 2 == 0 ? "a/b.jpg" : NULL,
-                                      .place = "s3://bucket/a",
-                                      .region = "us-east-1",
-                                      .credentials = &credentials};
+    const stk_s3_access access = {
+        .bucket = "bucket", .location = "s3://bucket/a", .credentials = &credentials};
+    stk_s3_request request = {.region = "us-east-1"};
+    stk_str_append(&request.key, size % 2 == 0 ? "a/b.jpg" : "");
     uint8_t *copy = stk_mem_raw(size, 1);
-    FUZZ_REQUIRE(copy != NULL);
+    FUZZ_REQUIRE(copy != NULL && stk_str_ok(&request.key));
     if (size > 0) {
         memcpy(copy, body, size);
     }
-    stk_bytes bytes = {.data = copy, .size = size};
-    stk_http_request request = {.end = STK_HTTP_ANSWERED, .answer = *head, .bytes = &bytes};
-    stk_s3_judgement judgement = {0};
-    stk_s3_judge(&request, &question, &judgement);
-    FUZZ_REQUIRE(judgement.verdict == STK_FETCH_OK || judgement.error.message[0] != '\0');
-    FUZZ_REQUIRE(judgement.wait_s >= 0);
-    FUZZ_REQUIRE(is_terminated(judgement.region, sizeof judgement.region));
-    FUZZ_REQUIRE(judgement.cure != STK_S3_CURE_REGION || judgement.region[0] != '\0');
+    request.transfer.result = STK_HTTP_ANSWERED;
+    request.transfer.response = *response;
+    request.transfer.body = (stk_bytes){.data = copy, .size = size};
+    stk_s3_classify(&request, &access, err);
+    FUZZ_REQUIRE(request.verdict == STK_FETCH_OK || err->message[0] != '\0');
+    FUZZ_REQUIRE(request.wait_s >= 0);
+    FUZZ_REQUIRE(is_terminated(request.right_region, sizeof request.right_region));
+    FUZZ_REQUIRE(request.recovery != STK_S3_RECOVERY_REGION || request.right_region[0] != '\0');
+    stk_str_free(&request.key);
     stk_mem_free(copy);
-    return judgement;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    stk_http_head head = {0};
+    stk_http_response head = {0};
     size_t body = read_head(data, size, &head);
     check_head(&head);
-    stk_s3_judgement judgement = judge(&head, data + body, size - body);
-    FUZZ_REQUIRE(says(data, size, SECRET) || strstr(judgement.error.message, SECRET) == NULL);
+    stk_error err = {0};
+    classify(&head, data + body, size - body, &err);
+    FUZZ_REQUIRE(says(data, size, SECRET) || strstr(err.message, SECRET) == NULL);
     return 0;
 }
 #else

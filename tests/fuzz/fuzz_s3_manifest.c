@@ -23,7 +23,7 @@ FUZZ_PLAN(seeds)
 
 static void try_it(const void *data, size_t size) {
     stk_tree tree = {0};
-    stk_s3_manifest manifest = {.place = "s3://b/p", .endpoint = "aws"};
+    stk_s3_manifest manifest = {.location = "s3://b/p", .endpoint = "aws"};
     char *copy = stk_mem_raw(size + 1, 1);
     FUZZ_REQUIRE(copy != NULL);
     memcpy(copy, data, size);

@@ -40,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (int i = 0; i < 2; i++) {
         stk_s3_credentials found = {0};
         stk_error err = {0};
-        stk_status status =
-            stk_s3_offer_json((const char *)data, size, token_names[i], "a service", &found, &err);
+        stk_status status = stk_s3_credentials_parse((const char *)data, size, token_names[i],
+                                                     "a service", &found, &err);
         FUZZ_REQUIRE((found.key_id == NULL) == (found.secret == NULL));
         if (status == STK_OK) {
             FUZZ_REQUIRE(found.key_id != NULL && found.key_id[0] != '\0' &&

@@ -35,13 +35,13 @@ static bool take_folder(void *user, const char *prefix, size_t length) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     stk_s3_page page = {.object = take_object, .folder = take_folder};
-    stk_s3_complaint complaint;
+    stk_s3_error_body complaint;
     stk_error err = {0};
     stk_status status = stk_s3_page_parse(data, size, &page, &err);
     FUZZ_REQUIRE(status == STK_OK || (status == STK_ERR_STORAGE && err.message[0] != '\0'));
     FUZZ_REQUIRE(status != STK_OK || !page.truncated || page.token.length > 0);
     stk_str_free(&page.token);
-    stk_s3_complaint_parse(data, size, &complaint);
+    stk_s3_error_body_parse(data, size, &complaint);
     for (const char *c = complaint.message; *c != '\0'; c++) {
         FUZZ_REQUIRE((unsigned char)*c >= 0x20 && *c != 0x7f);
     }

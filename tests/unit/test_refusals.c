@@ -30,7 +30,7 @@
 #include "supervise/output/output.h"
 #ifdef STK_HAVE_S3
 #include "storage/http/engine.h"
-#include "storage/s3/credentials.h"
+#include "storage/s3/providers.h"
 #endif
 
 #define MOST 9      /* requests of anything smaller than a run */
@@ -177,10 +177,10 @@ static void reading_needs_its_first_threads(void) {
 
 #ifdef STK_HAVE_S3
 static bool open_http(stk_error *err) {
-    stk_http *http = NULL;
-    stk_http_config config = {.most_connections = 4, .connect_timeout_s = 1};
-    bool good = stk_http_open(&http, &config, err) == STK_OK;
-    stk_http_close(good ? http : NULL);
+    stk_http_engine *engine = NULL;
+    stk_http_engine_config config = {.max_connections = 4, .connect.timeout_s = 1};
+    bool good = stk_http_engine_open(&engine, &config, err) == STK_OK;
+    stk_http_engine_close(good ? engine : NULL);
     return good;
 }
 

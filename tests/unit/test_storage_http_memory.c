@@ -55,8 +55,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool ended; /* lock */
 
-static void done(stk_http_request *request) {
-    (void)request;
+static void done(stk_http_transfer *transfer) {
+    (void)transfer;
     pthread_mutex_lock(&lock);
     ended = true;
     pthread_cond_broadcast(&changed);
@@ -78,47 +78,45 @@ static bool wait_for_end(void) {
 }
 
 /* False: it did not end by itself. */
-static bool get(stk_http *http, const char *url, stk_http_request *request, stk_bytes *bytes) {
-    *request = (stk_http_request){.url = url, .max_bytes = 1 << 20, .bytes = bytes, .done = done};
+static bool get(stk_http_engine *engine, stk_http_transfer *transfer) {
     ended = false;
-    stk_http_begin(http, request);
+    stk_http_begin(engine, transfer);
     if (wait_for_end()) {
         return true;
     }
-    stk_http_cancel(http, request);
+    stk_http_cancel(transfer);
     (void)wait_for_end();
     return false;
 }
 
 /* One engine whose nth request for memory fails. */
 static void try_at(long n, const char *url) {
-    static const stk_http_config config = {.connect_timeout_s = 10, .most_connections = 4};
-    stk_http *http = NULL;
-    stk_http_request request;
-    stk_bytes bytes = {0};
+    static const stk_http_engine_config config = {.connect.timeout_s = 10, .max_connections = 4};
+    stk_http_engine *engine = NULL;
+    stk_http_transfer transfer = {.url = url, .max_bytes = 1 << 20, .done = done};
     stk_error err = {0};
     atomic_store(&struck, false);
     atomic_store(&calls_left, n);
-    stk_status status = stk_http_open(&http, &config, &err);
+    stk_status status = stk_http_engine_open(&engine, &config, &err);
     if (status != STK_OK) {
         atomic_store(&calls_left, -1);
         CHECK_INT(status, STK_ERR_MEMORY);
         return;
     }
-    bool by_itself = get(http, url, &request, &bytes);
+    bool by_itself = get(engine, &transfer);
     atomic_store(&calls_left, -1);
     if (!by_itself) {
         CHECK_FAIL("request %ld for memory fails: the transfer does not end", n);
-    } else if (request.end == STK_HTTP_ANSWERED) {
-        CHECK_INT(request.answer.status, 200);
+    } else if (transfer.result == STK_HTTP_ANSWERED) {
+        CHECK_INT(transfer.response.status, 200);
     } else {
-        CHECK(atomic_load(&struck) && request.reason[0] != '\0');
+        CHECK(atomic_load(&struck) && transfer.reason[0] != '\0');
     }
-    CHECK(get(http, url, &request, &bytes));
-    CHECK_INT(request.end, STK_HTTP_ANSWERED);
-    CHECK_INT(bytes.size, 5);
-    stk_http_close(http);
-    stk_bytes_free(&bytes);
+    CHECK(get(engine, &transfer));
+    CHECK_INT(transfer.result, STK_HTTP_ANSWERED);
+    CHECK_INT(transfer.body.size, 5);
+    stk_http_engine_close(engine);
+    stk_http_transfer_free(&transfer);
 }
 
 static void a_transfer_ends_whatever_it_finds_no_memory_for(void) {

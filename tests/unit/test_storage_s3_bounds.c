@@ -1,6 +1,6 @@
 /*
- * test_storage_s3_bounds.c - a server that sends more than it should: bodies, heads, errors,
- * listings. It must not decide how much memory is used, nor for how long.
+ * test_storage_s3_bounds.c - a server that sends too much: bodies, header lines, errors, listings.
+ * It must not decide how much memory is used, nor for how long.
  */
 #include "check.h"
 
@@ -8,7 +8,6 @@
 
 #include "object_server.h"
 #include "s3_place.h"
-#include "storage/http/blocking.h"
 #include "storage/s3/list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -161,8 +160,8 @@ static void many_endless_answers_take_little(void) {
     close_place(place);
 }
 
-/* What was listed is known before it is asked for: no more is asked for than there is room for. */
-static void requests_wait_for_room(void) {
+/* Sizes are known from the listing: no more requests are sent than fit into the memory. */
+static void requests_wait_for_memory(void) {
     enum { AT_ONCE = 5 };
     stk_fetch fetches[PICTURES] = {0};
     stk_fetch large = {0};
@@ -170,7 +169,7 @@ static void requests_wait_for_room(void) {
     void *place = open_place();
     object_server_set(&server, "delay_ms=5&clear_stats=1");
     fetch_all(place, fetches, keys);
-    CHECK(object_server_count(&server, "max_in_flight") > AT_ONCE); /* there is much room */
+    CHECK(object_server_count(&server, "max_in_flight") > AT_ONCE); /* the limit is far away */
     stk_storage_s3.bound(place, (uint64_t)AT_ONCE * (PICTURE_BYTES + 1));
     object_server_set(&server, "clear_stats=1");
     fetch_all(place, fetches, keys);
@@ -188,7 +187,7 @@ static void requests_wait_for_room(void) {
 }
 
 /* An object that was replaced by a larger one since is as large as its answer says. */
-static void replaced_objects_take_room_too(void) {
+static void replaced_objects_take_memory_too(void) {
     stk_fetch fetch = {0};
     void *place = open_place();
     put("p01.jpg", LARGE_BYTES);
@@ -241,20 +240,20 @@ static void names_take_no_more_memory_than_they_may(void) {
     stk_s3_client *client = NULL;
     stk_error err = {0};
     stk_tree tree = {0};
-    stk_s3_client_config config = {.bucket = "bucket", .place = "s3://bucket", .timeout_s = 20};
+    stk_s3_client_config config = {.bucket = "bucket", .location = "s3://bucket", .timeout_s = 20};
     start_server();
     REQUIRE_OK(stk_s3_client_open(&client, &config, &err), &err);
     stk_s3_listing listing = {.client = client,
                               .bucket = "bucket",
                               .prefix = "",
-                              .place = "s3://bucket",
+                              .location = "s3://bucket",
                               .timeout_s = 20,
-                              .most_bytes = 1000};
+                              .max_bytes = 1000};
     CHECK_INT(stk_s3_list(&listing, &tree, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "take more than 1.0 kB of memory; name a folder further down");
     stk_tree_free(&tree);
     stk_error_clear(&err);
-    listing.most_bytes = 1000000;
+    listing.max_bytes = 1000000;
     REQUIRE_OK(stk_s3_list(&listing, &tree, &err), &err);
     CHECK_INT(tree.count, PICTURES + 1);
     stk_tree_free(&tree);
@@ -262,7 +261,7 @@ static void names_take_no_more_memory_than_they_may(void) {
     object_server_stop(&server);
 }
 
-/* ---- short questions ---- */
+/* ---- requests that block ---- */
 
 static void short_answers_are_bounded(void) {
     static const struct {
@@ -279,46 +278,41 @@ static void short_answers_are_bounded(void) {
     snprintf(url, sizeof url, "%s/bucket/p00.jpg", server.url);
     for (size_t i = 0; i < COUNT(cases); i++) {
         stk_error err = {0};
-        stk_http_answer answer = {0};
-        stk_http_question question = {
-            .method = "GET", .url = url, .connect_ms = 20000, .total_ms = 20000, .max_bytes = 1000};
+        stk_http_transfer transfer = {.url = url, .timeout_s = 20, .max_bytes = 1000};
+        const stk_http_connect connect = {.timeout_s = 20, .no_proxy = true};
         object_server_set(&server, "reset=1");
         object_server_set(&server, cases[i].fault);
-        CHECK_INT(stk_http_get(&question, &answer, &err), STK_ERR_STORAGE);
+        CHECK_INT(stk_http_transfer_perform(&transfer, &connect, &err), STK_ERR_STORAGE);
         CHECK_CONTAINS(err.message, cases[i].words);
-        stk_http_answer_free(&answer);
+        stk_http_transfer_free(&transfer);
     }
     object_server_stop(&server);
 }
 
 /* ---- the sum ---- */
 
-static void room_is_taken_and_given_back(void) {
-    stk_http_room room = {.most = 100};
-    CHECK(stk_http_room_take(&room, 0, 60));
-    CHECK(!stk_http_room_take(&room, 0, 41));
-    CHECK(stk_http_room_take(&room, 0, 40));
-    CHECK(!stk_http_room_take(&room, 60, 1)); /* another one is there */
-    stk_http_room_give(&room, 40);
-    CHECK(stk_http_room_take(&room, 60, 1000)); /* alone */
-    CHECK(!stk_http_room_take(&room, 0, 0));
-    stk_http_room_give(&room, 1060);
-    CHECK_INT(atomic_load(&room.used), 0);
-    CHECK(stk_http_room_take(&room, 0, 5000));
-    atomic_store(&room.most, 0); /* no limit */
-    CHECK(stk_http_room_take(&room, 0, UINT64_MAX / 2));
+static void memory_is_taken_and_given_back(void) {
+    stk_http_memory memory = {.limit = 100};
+    CHECK(stk_http_memory_take(&memory, 0, 60));
+    CHECK(!stk_http_memory_take(&memory, 0, 41));
+    CHECK(stk_http_memory_take(&memory, 0, 40));
+    CHECK(!stk_http_memory_take(&memory, 60, 1)); /* another one is there */
+    stk_http_memory_give(&memory, 40);
+    CHECK(stk_http_memory_take(&memory, 60, 1000)); /* alone */
+    CHECK(!stk_http_memory_take(&memory, 0, 0));
+    stk_http_memory_give(&memory, 1060);
+    CHECK_INT(atomic_load(&memory.used), 0);
+    CHECK(stk_http_memory_take(&memory, 0, 5000));
+    atomic_store(&memory.limit, 0); /* no limit */
+    CHECK(stk_http_memory_take(&memory, 0, UINT64_MAX / 2));
 }
 
 static const check_test tests[] = {
-    TEST(answers_without_an_end_are_cut),
-    TEST(parts_are_as_long_as_was_asked_for),
-    TEST(many_endless_answers_take_little),
-    TEST(requests_wait_for_room),
-    TEST(replaced_objects_take_room_too),
-    TEST(listings_without_an_end_are_refused),
-    TEST(names_take_no_more_memory_than_they_may),
-    TEST(short_answers_are_bounded),
-    TEST(room_is_taken_and_given_back),
+    TEST(answers_without_an_end_are_cut),          TEST(parts_are_as_long_as_was_asked_for),
+    TEST(many_endless_answers_take_little),        TEST(requests_wait_for_memory),
+    TEST(replaced_objects_take_memory_too),        TEST(listings_without_an_end_are_refused),
+    TEST(names_take_no_more_memory_than_they_may), TEST(short_answers_are_bounded),
+    TEST(memory_is_taken_and_given_back),
 };
 
 #else

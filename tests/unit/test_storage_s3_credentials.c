@@ -11,9 +11,8 @@
 #include <time.h>
 
 #include "small_server.h"
-#include "storage/http/blocking.h"
-#include "storage/s3/provider_chain.h"
-#include "storage/s3/credentials.h"
+#include "storage/http/transfer.h"
+#include "storage/s3/providers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define FUTURE "2100-01-02T03:04:05Z"

@@ -44,7 +44,7 @@ static void check_same(const stk_tree *a, const stk_tree *b) {
     }
 }
 
-static const stk_s3_manifest example = {.place = "s3://bucket/some where",
+static const stk_s3_manifest example = {.location = "s3://bucket/some where",
                                         .endpoint = "http://127.0.0.1:9000",
                                         .region = "eu-west-1",
                                         .time_s = 1794650580};
@@ -57,7 +57,7 @@ static void what_was_kept_comes_back(void) {
     char *path = stk_s3_manifest_path(folder, &example);
     add_odd_objects(&tree);
     REQUIRE_OK(stk_s3_manifest_save(path, &example, &tree, &err), &err);
-    stk_s3_manifest found = {.place = example.place, .endpoint = example.endpoint};
+    stk_s3_manifest found = {.location = example.location, .endpoint = example.endpoint};
     CHECK(stk_s3_manifest_load(path, &found, &back));
     check_same(&tree, &back);
     CHECK_INT(found.time_s, example.time_s);
@@ -73,7 +73,7 @@ static void an_empty_list_comes_back(void) {
     stk_tree tree = {0};
     char *path = stk_s3_manifest_path(check_folder(), &example);
     REQUIRE_OK(stk_s3_manifest_save(path, &example, &tree, &err), &err);
-    stk_s3_manifest found = {.place = example.place, .endpoint = example.endpoint};
+    stk_s3_manifest found = {.location = example.location, .endpoint = example.endpoint};
     CHECK(stk_s3_manifest_load(path, &found, &tree));
     CHECK_INT(tree.count, 0);
     stk_tree_free(&tree);
@@ -85,7 +85,7 @@ static void another_place_has_another_file(void) {
     char *path = stk_s3_manifest_path("d", &example);
     other.region[0] = '\0'; /* it does not matter */
     char *same = stk_s3_manifest_path("d", &other);
-    other.place = "s3://bucket/elsewhere";
+    other.location = "s3://bucket/elsewhere";
     char *place = stk_s3_manifest_path("d", &other);
     other = example;
     other.endpoint = "aws";
@@ -103,7 +103,7 @@ static void another_place_has_another_file(void) {
 /* Tries to read bytes as the manifest of a place. */
 static bool parses(const char *data, size_t size, const char *place, const char *endpoint) {
     stk_tree tree = {0};
-    stk_s3_manifest found = {.place = place, .endpoint = endpoint};
+    stk_s3_manifest found = {.location = place, .endpoint = endpoint};
     char *copy = stk_mem_raw(size + 1, 1);
     memcpy(copy, data, size);
     bool good = stk_s3_manifest_parse(copy, size, &found, &tree);
@@ -124,15 +124,15 @@ static void damage_is_noticed(void) {
     add_odd_objects(&tree);
     REQUIRE_OK(stk_s3_manifest_save(path, &example, &tree, &err), &err);
     REQUIRE_OK(stk_file_read(path, 0, &data, &size, &err), &err);
-    CHECK(parses(data, size, example.place, example.endpoint));
+    CHECK(parses(data, size, example.location, example.endpoint));
     CHECK(!parses(data, size, "s3://bucket/other", example.endpoint));
-    CHECK(!parses(data, size, example.place, "aws"));
+    CHECK(!parses(data, size, example.location, "aws"));
     for (size_t cut = 0; cut < size; cut++) {
-        CHECK(!parses(data, cut, example.place, example.endpoint));
+        CHECK(!parses(data, cut, example.location, example.endpoint));
     }
     for (size_t i = 0; i < size; i++) {
         data[i] ^= 1;
-        CHECK(!parses(data, size, example.place, example.endpoint));
+        CHECK(!parses(data, size, example.location, example.endpoint));
         data[i] ^= 1;
     }
     stk_mem_free(data);
@@ -146,7 +146,7 @@ static void an_unwritable_folder_is_an_error(void) {
     CHECK_INT(stk_s3_manifest_save("/proc/nowhere/s3.list", &example, &tree, &err),
               STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "/proc/nowhere");
-    stk_s3_manifest found = {.place = example.place, .endpoint = example.endpoint};
+    stk_s3_manifest found = {.location = example.location, .endpoint = example.endpoint};
     CHECK(!stk_s3_manifest_load("/proc/nowhere/s3.list", &found, &tree));
 }
 
@@ -165,7 +165,7 @@ static void lack_of_memory_is_told(void) {
     bool good = false;
     for (int64_t n = 0; !good && n < 100; n++) {
         stk_tree back = {0};
-        stk_s3_manifest found = {.place = example.place, .endpoint = example.endpoint};
+        stk_s3_manifest found = {.location = example.location, .endpoint = example.endpoint};
         stk_mem_fail_after(n);
         good = stk_s3_manifest_load(path, &found, &back);
         stk_mem_fail_after(-1);

@@ -40,7 +40,7 @@ static const char *header(const stk_s3_signed *sent, const char *name) {
 }
 
 /* Signs a request and compares what names it and its signature. */
-static void check_signature(const stk_s3_request *request, const stk_s3_credentials *credentials,
+static void check_signature(const stk_s3_unsigned *request, const stk_s3_credentials *credentials,
                             const char *region, int64_t now_s, const char *authorization) {
     stk_s3_signed sent = {0};
     stk_error err = {0};
@@ -60,11 +60,11 @@ static void check_signature(const stk_s3_request *request, const stk_s3_credenti
 
 static void amazon_get_object(void) {
     const stk_s3_pair headers[] = {{"Range", "bytes=0-9"}};
-    const stk_s3_request request = {.method = "GET",
-                                    .host = "examplebucket.s3.amazonaws.com",
-                                    .path = "/test.txt",
-                                    .headers = headers,
-                                    .header_count = COUNT(headers)};
+    const stk_s3_unsigned request = {.method = "GET",
+                                     .host = "examplebucket.s3.amazonaws.com",
+                                     .path = "/test.txt",
+                                     .headers = headers,
+                                     .header_count = COUNT(headers)};
     check_signature(&request, &example, "us-east-1", EXAMPLE_TIME,
                     EXAMPLE_SCOPE
                     "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, Signature="
@@ -73,11 +73,11 @@ static void amazon_get_object(void) {
 
 static void amazon_get_bucket_lifecycle(void) {
     const stk_s3_pair query[] = {{"lifecycle", ""}};
-    const stk_s3_request request = {.method = "GET",
-                                    .host = "examplebucket.s3.amazonaws.com",
-                                    .path = "/",
-                                    .query = query,
-                                    .query_count = COUNT(query)};
+    const stk_s3_unsigned request = {.method = "GET",
+                                     .host = "examplebucket.s3.amazonaws.com",
+                                     .path = "/",
+                                     .query = query,
+                                     .query_count = COUNT(query)};
     check_signature(&request, &example, "us-east-1", EXAMPLE_TIME,
                     EXAMPLE_SCOPE
                     "SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="
@@ -86,11 +86,11 @@ static void amazon_get_bucket_lifecycle(void) {
 
 static void amazon_list_objects(void) {
     const stk_s3_pair query[] = {{"prefix", "J"}, {"max-keys", "2"}};
-    const stk_s3_request request = {.method = "GET",
-                                    .host = "examplebucket.s3.amazonaws.com",
-                                    .path = "/",
-                                    .query = query,
-                                    .query_count = COUNT(query)};
+    const stk_s3_unsigned request = {.method = "GET",
+                                     .host = "examplebucket.s3.amazonaws.com",
+                                     .path = "/",
+                                     .query = query,
+                                     .query_count = COUNT(query)};
     check_signature(&request, &example, "us-east-1", EXAMPLE_TIME,
                     EXAMPLE_SCOPE
                     "SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="
@@ -100,7 +100,7 @@ static void amazon_list_objects(void) {
 static void an_odd_key(void) {
     char *path = stk_s3_encode_path("/bucket/a b+c%d=e&f//g/\xc3\xbc~*().jpg");
     REQUIRE(path != NULL);
-    const stk_s3_request request = {.method = "GET", .host = "127.0.0.1:9000", .path = path};
+    const stk_s3_unsigned request = {.method = "GET", .host = "127.0.0.1:9000", .path = path};
     check_signature(&request, &other, "eu-central-1", OTHER_TIME,
                     OTHER_SCOPE "SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="
                                 "cdc27af30c980cf9132b268639c2d7dd85bba775b3762cc2006641ba235db89d");
@@ -110,11 +110,11 @@ static void an_odd_key(void) {
 /* Dots in a key are part of it, a token is signed, and blanks in a header's value are one. */
 static void dots_a_token_and_blanks(void) {
     const stk_s3_pair headers[] = {{"If-Match", "  \"abc \t def\"   "}};
-    const stk_s3_request request = {.method = "HEAD",
-                                    .host = "bucket.s3.eu-central-1.amazonaws.com",
-                                    .path = "/x/../y/./z",
-                                    .headers = headers,
-                                    .header_count = COUNT(headers)};
+    const stk_s3_unsigned request = {.method = "HEAD",
+                                     .host = "bucket.s3.eu-central-1.amazonaws.com",
+                                     .path = "/x/../y/./z",
+                                     .headers = headers,
+                                     .header_count = COUNT(headers)};
     check_signature(&request, &temporary, "eu-central-1", OTHER_TIME,
                     OTHER_SCOPE "SignedHeaders=host;if-match;x-amz-content-sha256;x-amz-date;"
                                 "x-amz-security-token, Signature="
@@ -139,11 +139,11 @@ static void a_long_query(void) {
         {"a-b", "1"},
         {"a", "2"},
         {"a", "1"}};
-    const stk_s3_request request = {.method = "GET",
-                                    .host = "127.0.0.1:9000",
-                                    .path = "/bucket",
-                                    .query = query,
-                                    .query_count = COUNT(query)};
+    const stk_s3_unsigned request = {.method = "GET",
+                                     .host = "127.0.0.1:9000",
+                                     .path = "/bucket",
+                                     .query = query,
+                                     .query_count = COUNT(query)};
     check_signature(&request, &other, "eu-central-1", OTHER_TIME,
                     OTHER_SCOPE "SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="
                                 "1bb73a5c7a004b660c3fd272510eb95f4bd249b6e7b002404e7c57315fe492d1");
@@ -186,13 +186,13 @@ static void paths_are_encoded_byte_by_byte(void) {
 static void nobody_signs_nothing(void) {
     const stk_s3_pair query[] = {{"list-type", "2"}, {"delimiter", "/"}};
     const stk_s3_pair headers[] = {{"If-Match", "\"x\""}, {"X-Empty", ""}};
-    const stk_s3_request request = {.method = "GET",
-                                    .host = "h",
-                                    .path = "/",
-                                    .query = query,
-                                    .query_count = COUNT(query),
-                                    .headers = headers,
-                                    .header_count = COUNT(headers)};
+    const stk_s3_unsigned request = {.method = "GET",
+                                     .host = "h",
+                                     .path = "/",
+                                     .query = query,
+                                     .query_count = COUNT(query),
+                                     .headers = headers,
+                                     .header_count = COUNT(headers)};
     stk_s3_signed sent = {0};
     stk_error err = {0};
     REQUIRE_OK(stk_s3_sign(&request, &nobody, "us-east-1", OTHER_TIME, &sent, &err), &err);
@@ -207,11 +207,11 @@ static void nobody_signs_nothing(void) {
 static void everything_counts(void) {
     static char near_secret[] = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEy";
     const stk_s3_credentials near = {.key_id = other_id, .secret = near_secret};
-    const stk_s3_request base = {.method = "GET", .host = "h", .path = "/a"};
-    const stk_s3_request requests[] = {base,
-                                       {.method = "HEAD", .host = "h", .path = "/a"},
-                                       {.method = "GET", .host = "h:1", .path = "/a"},
-                                       {.method = "GET", .host = "h", .path = "/A"}};
+    const stk_s3_unsigned base = {.method = "GET", .host = "h", .path = "/a"};
+    const stk_s3_unsigned requests[] = {base,
+                                        {.method = "HEAD", .host = "h", .path = "/a"},
+                                        {.method = "GET", .host = "h:1", .path = "/a"},
+                                        {.method = "GET", .host = "h", .path = "/A"}};
     char seen[8][65];
     size_t count = 0;
     for (size_t i = 0; i < 7; i++) {
@@ -239,12 +239,12 @@ static void lines_cannot_be_smuggled_in(void) {
         {.key_id = other_id, .secret = other_secret, .token = broken_token}};
     const stk_s3_pair headers[] = {{"If-Match", "x\nX-Evil: 1"}};
     const stk_s3_pair named[] = {{"If-Match: y\r\nX-Evil", "1"}};
-    const stk_s3_request plain = {.method = "GET", .host = "h", .path = "/"};
-    const stk_s3_request values = {
+    const stk_s3_unsigned plain = {.method = "GET", .host = "h", .path = "/"};
+    const stk_s3_unsigned values = {
         .method = "GET", .host = "h", .path = "/", .headers = headers, .header_count = 1};
-    const stk_s3_request names = {
+    const stk_s3_unsigned names = {
         .method = "GET", .host = "h", .path = "/", .headers = named, .header_count = 1};
-    const stk_s3_request *requests[] = {&plain, &plain, &values, &names};
+    const stk_s3_unsigned *requests[] = {&plain, &plain, &values, &names};
     for (size_t i = 0; i < COUNT(requests); i++) {
         stk_s3_signed sent = {0};
         stk_error err = {0};
@@ -264,7 +264,7 @@ static void limits(void) {
         snprintf(names[i], sizeof names[i], "x-%zu", i);
         headers[i] = (stk_s3_pair){names[i], "v"};
     }
-    stk_s3_request request = {
+    stk_s3_unsigned request = {
         .method = "GET", .host = "h", .path = "/", .headers = headers, .header_count = 12};
     stk_s3_signed sent = {0};
     stk_error err = {0};
@@ -290,7 +290,7 @@ static void limits(void) {
 
 static void lack_of_memory(void) {
     const stk_s3_pair query[] = {{"list-type", "2"}, {"prefix", "a/b"}};
-    const stk_s3_request request = {
+    const stk_s3_unsigned request = {
         .method = "GET", .host = "h", .path = "/", .query = query, .query_count = COUNT(query)};
     stk_s3_signed sent = {0};
     stk_status status = STK_ERR_MEMORY;

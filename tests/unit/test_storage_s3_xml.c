@@ -188,18 +188,18 @@ static void complaints(void) {
         "<?xml version=\"1.0\"?><Error><Code>SignatureDoesNotMatch</Code><Message>line\n"
         "two &lt;b&gt;</Message><StringToSign>AWS4-secret</StringToSign>"
         "<Region>eu-west-1</Region></Error>";
-    stk_s3_complaint c;
-    stk_s3_complaint_parse(text, sizeof text - 1, &c);
+    stk_s3_error_body c;
+    stk_s3_error_body_parse(text, sizeof text - 1, &c);
     CHECK_STR(c.code, "SignatureDoesNotMatch");
     CHECK_STR(c.message, "line two <b>");
     CHECK_STR(c.region, "eu-west-1");
-    stk_s3_complaint_parse(text, 75, &c); /* cut off: what came counts */
+    stk_s3_error_body_parse(text, 75, &c); /* cut off: what came counts */
     CHECK_STR(c.code, "SignatureDoesNotMatch");
     CHECK_STR(c.message, "");
     static const char html[] = "<html><head><title>403</title></head><p>no</html>";
-    stk_s3_complaint_parse(html, sizeof html - 1, &c);
+    stk_s3_error_body_parse(html, sizeof html - 1, &c);
     CHECK_STR(c.code, "");
-    stk_s3_complaint_parse("", 0, &c);
+    stk_s3_error_body_parse("", 0, &c);
     CHECK_STR(c.code, "");
     stk_str endless = {0};
     stk_str_append(&endless, "<Error><Code>X</Code><Message>");
@@ -207,7 +207,7 @@ static void complaints(void) {
         stk_str_append(&endless, "\x01\x7f blah");
     }
     stk_str_append(&endless, "</Message></Error>");
-    stk_s3_complaint_parse(stk_str_text(&endless), endless.length, &c);
+    stk_s3_error_body_parse(stk_str_text(&endless), endless.length, &c);
     CHECK_STR(c.code, "X");
     CHECK(strlen(c.message) < sizeof c.message);
     stk_str_free(&endless);

@@ -1,10 +1,10 @@
 /*
  * engine.c - one thread around libcurl's multi interface.
  *
- * The thread waits with epoll and hands libcurl only the sockets that something happened on: with
- * hundreds of requests in flight the other way, in which libcurl looks at all of them each time,
- * costs a multiple. Easy handles keep their options and connections stay open, so that a request
- * costs an address, a list of headers that stands in the handle's own slot, and the bytes.
+ * The thread waits with epoll and hands libcurl only the sockets that are ready. With hundreds of
+ * transfers in flight, curl_multi_perform(), which looks at all of them each time, costs a multiple
+ * of that. Easy handles keep their options and connections stay open, so a request costs a URL, a
+ * list of headers that lies in the transfer itself, and the bytes.
  */
 #include "storage/http/engine.h"
 
@@ -24,68 +24,63 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/threads/thread.h"
-#include "storage/http/blocking.h"
-#include "storage/http/transfer.h"
 
 #define NS_PER_MS 1000000
-#define MS_PER_S 1000.0
 
 /*
- * Before anything has come from the host, each request would look up its name in a thread of its
- * own: the first few go ahead alone, but for no longer than this.
+ * Until a first response has come, every transfer looks up the host's name in a libcurl thread of
+ * its own. So only a few transfers start at first, for at most this long.
  */
-#define FIRST_REQUESTS 8
+#define FIRST_TRANSFERS 8
 #define FIRST_NS ((int64_t)1000 * NS_PER_MS)
 
-/* How often it is looked whether others have given back room. */
-#define CROWDED_NS ((int64_t)10 * NS_PER_MS)
+/* How often an engine looks whether another engine has given back shared memory. */
+#define MEMORY_POLL_NS ((int64_t)10 * NS_PER_MS)
 
 #define EVENTS_AT_ONCE 64
 
-struct stk_http {
+struct stk_http_engine {
     pthread_t thread;
     pthread_mutex_t lock;
-    stk_http_request *first; /* handed over, not taken up yet; lock */
-    stk_http_request *last;  /* lock; only meaningful while first is not NULL */
-    bool cancel;             /* some request is to be cancelled; lock */
-    bool quit;               /* lock */
-    bool awake;              /* the thread looks at the above before it sleeps; lock */
-    int wake_fd;
-    int epoll_fd;
+    stk_http_transfer *first; /* handed over, not yet taken by the thread; lock */
+    stk_http_transfer *last;  /* valid while first is not NULL; lock */
+    bool cancel;              /* some transfer is to be cancelled; lock */
+    bool quit;                /* the thread is to end; lock */
+    bool awake;               /* the thread will look at the above before it sleeps; lock */
+    int wake_fd;              /* eventfd that ends the thread's sleep */
+    int epoll_fd;             /* libcurl's sockets and wake_fd */
+    char *ca_bundle;          /* owned, or NULL */
+    stk_http_connect connect; /* constant */
+    stk_http_memory *memory;  /* borrowed; NULL: no limit */
+    int max_active;           /* constant */
 
-    /* Everything below belongs to the thread. */
-    CURLM *multi;        /* owned; NULL: it was given up, and the next request makes another */
-    stk_http_room *room; /* borrowed, or own_room */
-    stk_http_room own_room;
-    char *ca_bundle; /* owned, or NULL */
-    long connect_timeout_ms;
-    http_slot **slots; /* owned; most of them, slot_count are there */
-    int slot_count;
-    int most;
-    int in_flight;
-    http_slot *free_slots;
-    stk_http_request *waiting_first; /* taken up, no connection is free for them */
-    stk_http_request *waiting_last;
-    int64_t timer_ns; /* when libcurl wants to be called; -1: not at all */
-    int64_t first_ns; /* when the first request began; 0: none has */
-    bool answered;    /* something has come since */
-    bool crowded;     /* the first that waits does so for room */
-    bool lost_track; /* of a socket or a timer, for lack of memory: some transfer would never end */
+    /* The thread's own from here on. */
+    CURLM *multi;               /* owned; NULL: given up after an error, made again when needed */
+    stk_http_transfer **active; /* owned array of max_active; the first active_count are in use */
+    int active_count;
+    stk_http_transfer *waiting_first; /* taken over, not yet started */
+    stk_http_transfer *waiting_last;  /* valid while waiting_first is not NULL */
+    int64_t timer_ns;                 /* when libcurl wants to be called; -1: never */
+    int64_t first_ns;                 /* when the first transfer started; 0: none has */
+    bool answered;                    /* a response has come from the host */
+    bool memory_full;                 /* the first waiting transfer waits for memory */
+    bool lost_track; /* a socket or timer could not be registered: some transfer would never end */
 };
 
-static void append(stk_http_request **first, stk_http_request **last, stk_http_request *request) {
-    request->next = NULL;
-    *(*first != NULL ? &(*last)->next : first) = request;
-    *last = request;
+static void append(stk_http_transfer **first, stk_http_transfer **last,
+                   stk_http_transfer *transfer) {
+    transfer->next = NULL;
+    *(*first != NULL ? &(*last)->next : first) = transfer;
+    *last = transfer;
 }
 
-/* ---- what libcurl calls ---- */
+/* ---- callbacks of libcurl ---- */
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *known) {
-    stk_http *h = user;
+    stk_http_engine *e = user;
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        (void)epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+        (void)epoll_ctl(e->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
         return 0;
     }
     struct epoll_event event = {
@@ -94,231 +89,200 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
         .data.fd = fd,
     };
     if (known == NULL) {
-        (void)curl_multi_assign(h->multi, fd, h);
+        (void)curl_multi_assign(e->multi, fd, e);
     }
-    /* A number may have come back for another socket before libcurl told of the old one's end. */
-    int failed = epoll_ctl(h->epoll_fd, known != NULL ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
+    /* A descriptor number may be in use again before libcurl reports the old socket's end. */
+    int failed = epoll_ctl(e->epoll_fd, known != NULL ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
     if (failed != 0 && (errno == ENOENT || errno == EEXIST)) {
         failed =
-            epoll_ctl(h->epoll_fd, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+            epoll_ctl(e->epoll_fd, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
     }
-    h->lost_track = h->lost_track || failed != 0;
+    e->lost_track = e->lost_track || failed != 0;
     return 0;
 }
 
 static int set_timer(CURLM *multi, long timeout_ms, void *user) {
-    stk_http *h = user;
+    stk_http_engine *e = user;
     (void)multi;
-    h->timer_ns = timeout_ms >= 0 ? stk_clock_ns() + (int64_t)timeout_ms * NS_PER_MS : -1;
+    e->timer_ns = timeout_ms >= 0 ? stk_clock_ns() + (int64_t)timeout_ms * NS_PER_MS : -1;
     return 0;
 }
 
-static bool make_multi(stk_http *h) {
-    h->multi = curl_multi_init();
-    if (h->multi != NULL &&
-        curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) == CURLM_OK &&
-        curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) == CURLM_OK &&
-        curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, set_timer) == CURLM_OK &&
-        curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) == CURLM_OK &&
-        curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) == CURLM_OK &&
-        curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)h->most) == CURLM_OK) {
+static bool make_multi(stk_http_engine *e) {
+    e->multi = curl_multi_init();
+    if (e->multi != NULL &&
+        curl_multi_setopt(e->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) == CURLM_OK &&
+        curl_multi_setopt(e->multi, CURLMOPT_SOCKETDATA, e) == CURLM_OK &&
+        curl_multi_setopt(e->multi, CURLMOPT_TIMERFUNCTION, set_timer) == CURLM_OK &&
+        curl_multi_setopt(e->multi, CURLMOPT_TIMERDATA, e) == CURLM_OK &&
+        curl_multi_setopt(e->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) == CURLM_OK &&
+        curl_multi_setopt(e->multi, CURLMOPT_MAXCONNECTS, (long)e->max_active) == CURLM_OK) {
         return true;
     }
-    (void)curl_multi_cleanup(h->multi);
-    h->multi = NULL;
+    (void)curl_multi_cleanup(e->multi);
+    e->multi = NULL;
     return false;
-}
-
-/* ---- handles ---- */
-
-/* A free handle, or NULL without memory. */
-static http_slot *take_slot(stk_http *h) {
-    http_slot *slot = h->free_slots;
-    if (slot != NULL) {
-        h->free_slots = slot->next_free;
-        return slot;
-    }
-    stk_http_slot_config config = {
-        .ca_bundle = h->ca_bundle, .connect_timeout_ms = h->connect_timeout_ms, .room = h->room};
-    slot = stk_http_slot_new(&config);
-    if (slot != NULL) {
-        h->slots[h->slot_count++] = slot;
-    }
-    return slot;
-}
-
-/* Frees a handle of its request, which it returns. */
-static stk_http_request *give_slot(stk_http *h, http_slot *slot) {
-    stk_http_request *request = stk_http_slot_clear(slot);
-    slot->next_free = h->free_slots;
-    h->free_slots = slot;
-    return request;
 }
 
 /* ---- the thread's work ---- */
 
-static void finish(stk_http_request *request, stk_http_end end, const char *reason) {
-    request->end = end;
-    snprintf(request->reason, sizeof request->reason, "%s", reason);
-    request->done(request);
+/* Ends a transfer that did not reach libcurl or was taken off it. */
+static void finish(stk_http_transfer *transfer, stk_http_result result, const char *reason) {
+    transfer->result = result;
+    snprintf(transfer->reason, sizeof transfer->reason, "%s", reason);
+    transfer->done(transfer);
 }
 
-/* Begins a request whose expected bytes were taken from the room. */
-static void start(stk_http *h, stk_http_request *request) {
-    http_slot *slot = take_slot(h);
-    if (slot == NULL) {
-        stk_http_room_give(h->room, request->expected_bytes);
-        finish(request, STK_HTTP_NO_MEMORY, "out of memory");
-        return;
-    }
+/* Starts a transfer whose expected bytes were taken from the memory. */
+static void start(stk_http_engine *e, stk_http_transfer *transfer) {
     int64_t now_ns = stk_clock_ns();
-    h->first_ns = h->first_ns != 0 ? h->first_ns : now_ns;
-    if (!stk_http_slot_set(slot, request) || (h->multi == NULL && !make_multi(h)) ||
-        curl_multi_add_handle(h->multi, slot->easy) != CURLM_OK) {
-        finish(give_slot(h, slot), STK_HTTP_NO_MEMORY, "out of memory");
+    e->first_ns = e->first_ns != 0 ? e->first_ns : now_ns;
+    if (!stk_http_transfer_prepare(transfer, &e->connect, e->memory) ||
+        (e->multi == NULL && !make_multi(e)) ||
+        curl_multi_add_handle(e->multi, transfer->easy) != CURLM_OK) {
+        stk_http_transfer_release(transfer);
+        finish(transfer, STK_HTTP_NO_MEMORY, "out of memory");
         return;
     }
-    request->slot = slot;
-    h->in_flight++;
-    if (request->started_ns != NULL) {
-        atomic_store(request->started_ns, now_ns);
+    transfer->position = e->active_count;
+    e->active[e->active_count++] = transfer;
+    if (transfer->started_ns != NULL) {
+        atomic_store(transfer->started_ns, now_ns);
     }
 }
 
-/* How many may be under way now. */
-static int allowed(const stk_http *h) {
-    bool cautious = !h->answered && h->most > FIRST_REQUESTS &&
-                    (h->first_ns == 0 || stk_clock_ns() - h->first_ns < FIRST_NS);
-    return cautious ? FIRST_REQUESTS : h->most;
+/* How many transfers may be active now. */
+static int allowed(const stk_http_engine *e) {
+    bool cautious = !e->answered && e->max_active > FIRST_TRANSFERS &&
+                    (e->first_ns == 0 || stk_clock_ns() - e->first_ns < FIRST_NS);
+    return cautious ? FIRST_TRANSFERS : e->max_active;
 }
 
-static void start_waiting(stk_http *h) {
-    h->crowded = false;
-    while (h->waiting_first != NULL && h->in_flight < allowed(h)) {
-        stk_http_request *request = h->waiting_first;
-        h->crowded = !stk_http_room_take(h->room, 0, request->expected_bytes);
-        if (h->crowded) {
-            return; /* those behind it may be smaller, but then it would wait for ever */
+static void start_waiting(stk_http_engine *e) {
+    e->memory_full = false;
+    while (e->waiting_first != NULL && e->active_count < allowed(e)) {
+        stk_http_transfer *transfer = e->waiting_first;
+        e->memory_full = !stk_http_memory_take(e->memory, 0, transfer->expected_bytes);
+        if (e->memory_full) {
+            return; /* a smaller one behind it must not overtake it, or it might wait for ever */
         }
-        h->waiting_first = request->next;
-        start(h, request);
+        e->waiting_first = transfer->next;
+        start(e, transfer);
     }
 }
 
-/* Takes a request off its handle, which is free afterwards. */
-static stk_http_request *detach(stk_http *h, http_slot *slot) {
-    (void)curl_multi_remove_handle(h->multi, slot->easy);
-    h->in_flight--;
-    stk_http_request *request = give_slot(h, slot);
-    request->slot = NULL;
-    return request;
+/* Takes an active transfer off libcurl and returns it. */
+static stk_http_transfer *detach(stk_http_engine *e, stk_http_transfer *transfer) {
+    (void)curl_multi_remove_handle(e->multi, transfer->easy);
+    stk_http_transfer *moved = e->active[--e->active_count];
+    e->active[transfer->position] = moved;
+    moved->position = transfer->position;
+    stk_http_transfer_release(transfer);
+    return transfer;
 }
 
-static void cancel_marked(stk_http *h) {
-    stk_http_request *waiting = h->waiting_first;
-    stk_http_request *marked = NULL;
-    stk_http_request *marked_last = NULL;
-    h->waiting_first = NULL;
+static void cancel_marked(stk_http_engine *e) {
+    stk_http_transfer *waiting = e->waiting_first;
+    stk_http_transfer *marked = NULL;
+    stk_http_transfer *marked_last = NULL;
+    e->waiting_first = NULL;
     while (waiting != NULL) {
-        stk_http_request *request = waiting;
-        waiting = request->next;
-        if (atomic_load(&request->cancelled)) {
-            append(&marked, &marked_last, request);
+        stk_http_transfer *transfer = waiting;
+        waiting = transfer->next;
+        if (atomic_load(&transfer->cancelled)) {
+            append(&marked, &marked_last, transfer);
         } else {
-            append(&h->waiting_first, &h->waiting_last, request);
+            append(&e->waiting_first, &e->waiting_last, transfer);
         }
     }
-    for (int i = 0; i < h->slot_count; i++) {
-        http_slot *slot = h->slots[i];
-        if (slot->request != NULL && atomic_load(&slot->request->cancelled)) {
-            append(&marked, &marked_last, detach(h, slot));
+    for (int i = e->active_count; i-- > 0;) { /* detach moves the last one down */
+        if (atomic_load(&e->active[i]->cancelled)) {
+            append(&marked, &marked_last, detach(e, e->active[i]));
         }
     }
     while (marked != NULL) {
-        stk_http_request *request = marked;
-        marked = request->next;
-        finish(request, STK_HTTP_CANCELLED, "");
+        stk_http_transfer *transfer = marked;
+        marked = transfer->next;
+        finish(transfer, STK_HTTP_CANCELLED, "");
     }
 }
 
 /*
- * Without memory libcurl gives up in the midst of its work. It does not say which transfer nobody
- * watches from then on, tells of no timers, and keeps broken lists of its sockets. So all transfers
- * end, with the connections, and may be begun again on others.
+ * Without memory libcurl stops in the middle of its work. It does not report which transfer is no
+ * longer watched, sets no timers, and keeps broken lists of its sockets. So all transfers end here,
+ * and so do the connections; callers may begin the transfers again.
  */
-static void end_all(stk_http *h) {
-    stk_http_request *ended = NULL;
-    stk_http_request *last = NULL;
-    h->lost_track = false;
-    for (int i = 0; i < h->slot_count; i++) {
-        if (h->slots[i]->request != NULL) {
-            append(&ended, &last, detach(h, h->slots[i]));
-        }
+static void end_all(stk_http_engine *e) {
+    stk_http_transfer *ended = NULL;
+    stk_http_transfer *last = NULL;
+    e->lost_track = false;
+    while (e->active_count > 0) {
+        append(&ended, &last, detach(e, e->active[e->active_count - 1]));
     }
-    (void)curl_multi_cleanup(h->multi);
-    h->multi = NULL;
-    h->timer_ns = -1;
+    (void)curl_multi_cleanup(e->multi);
+    e->multi = NULL;
+    e->timer_ns = -1;
     while (ended != NULL) {
-        stk_http_request *request = ended;
-        ended = request->next;
-        finish(request, STK_HTTP_NO_MEMORY, "out of memory");
+        stk_http_transfer *transfer = ended;
+        ended = transfer->next;
+        finish(transfer, STK_HTTP_NO_MEMORY, "out of memory");
     }
 }
 
-static void act(stk_http *h, curl_socket_t fd, int what) {
+static void act(stk_http_engine *e, curl_socket_t fd, int what) {
     int running;
-    if (!h->lost_track && curl_multi_socket_action(h->multi, fd, what, &running) != CURLM_OK) {
-        h->lost_track = true;
+    if (!e->lost_track && curl_multi_socket_action(e->multi, fd, what, &running) != CURLM_OK) {
+        e->lost_track = true;
     }
 }
 
-/* Tells of all transfers that libcurl has ended. */
-static void collect(stk_http *h) {
+/* Finishes all transfers that libcurl has ended. */
+static void collect(stk_http_engine *e) {
     int left;
     for (CURLMsg *message;
-         h->multi != NULL && (message = curl_multi_info_read(h->multi, &left)) != NULL;) {
+         e->multi != NULL && (message = curl_multi_info_read(e->multi, &left)) != NULL;) {
         if (message->msg != CURLMSG_DONE) {
             continue;
         }
-        http_slot *slot = NULL;
-        CURLcode code = message->data.result; /* gone once the handle is removed */
-        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &slot);
-        char reason[CURL_ERROR_SIZE];
-        stk_http_end end = stk_http_slot_end(slot, code, reason, sizeof reason);
-        h->answered = h->answered || slot->request->answer.status != 0;
-        finish(detach(h, slot), end, reason);
+        stk_http_transfer *transfer = NULL;
+        CURLcode code = message->data.result; /* invalid once the handle is removed */
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+        stk_http_transfer_set_result(transfer, code);
+        e->answered = e->answered || transfer->response.status != 0;
+        (void)detach(e, transfer);
+        transfer->done(transfer);
     }
 }
 
-/* Takes up what was handed over. False: it is over. */
-static bool take_over(stk_http *h) {
-    pthread_mutex_lock(&h->lock);
-    stk_http_request *first = h->first;
-    stk_http_request *last = h->last;
-    bool cancel = h->cancel;
-    bool quit = h->quit;
-    h->first = NULL;
-    h->cancel = false;
-    pthread_mutex_unlock(&h->lock);
+/* Takes over new transfers, cancels and starts. False: the thread is to end. */
+static bool take_over(stk_http_engine *e) {
+    pthread_mutex_lock(&e->lock);
+    stk_http_transfer *first = e->first;
+    stk_http_transfer *last = e->last;
+    bool cancel = e->cancel;
+    bool quit = e->quit;
+    e->first = NULL;
+    e->cancel = false;
+    pthread_mutex_unlock(&e->lock);
     if (first != NULL) {
-        *(h->waiting_first != NULL ? &h->waiting_last->next : &h->waiting_first) = first;
-        h->waiting_last = last;
+        *(e->waiting_first != NULL ? &e->waiting_last->next : &e->waiting_first) = first;
+        e->waiting_last = last;
     }
     if (cancel) {
-        cancel_marked(h);
+        cancel_marked(e);
     }
-    start_waiting(h);
+    start_waiting(e);
     return !quit;
 }
 
-static int wait_ms(const stk_http *h) {
-    int64_t until_ns = h->timer_ns;
-    if (h->waiting_first != NULL && h->in_flight < h->most && !h->answered) {
-        int64_t bold_ns = h->first_ns + FIRST_NS;
-        until_ns = until_ns < 0 || bold_ns < until_ns ? bold_ns : until_ns;
+static int wait_ms(const stk_http_engine *e) {
+    int64_t until_ns = e->timer_ns;
+    if (e->waiting_first != NULL && e->active_count < e->max_active && !e->answered) {
+        int64_t all_ns = e->first_ns + FIRST_NS;
+        until_ns = until_ns < 0 || all_ns < until_ns ? all_ns : until_ns;
     }
-    if (h->crowded) { /* another engine may have the room: it does not tell */
-        int64_t look_ns = stk_clock_ns() + CROWDED_NS;
+    if (e->memory_full) { /* another engine may give memory back without waking this one */
+        int64_t look_ns = stk_clock_ns() + MEMORY_POLL_NS;
         until_ns = until_ns < 0 || look_ns < until_ns ? look_ns : until_ns;
     }
     if (until_ns < 0) {
@@ -328,162 +292,157 @@ static int wait_ms(const stk_http *h) {
     return left_ns > 0 ? (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
-/* Waits for sockets, the timer or somebody's request, and lets libcurl work. */
-static void work_once(stk_http *h) {
+/* Waits for sockets, libcurl's timer or a call of wake(), and lets libcurl work. */
+static void work_once(stk_http_engine *e) {
     struct epoll_event events[EVENTS_AT_ONCE];
-    int timeout_ms = wait_ms(h);
-    pthread_mutex_lock(&h->lock);
-    bool more = h->first != NULL || h->cancel || h->quit;
-    h->awake = more;
-    pthread_mutex_unlock(&h->lock);
-    int count = epoll_wait(h->epoll_fd, events, EVENTS_AT_ONCE, more ? 0 : timeout_ms);
-    pthread_mutex_lock(&h->lock);
-    h->awake = true;
-    pthread_mutex_unlock(&h->lock);
+    int timeout_ms = wait_ms(e);
+    pthread_mutex_lock(&e->lock);
+    bool more = e->first != NULL || e->cancel || e->quit;
+    e->awake = more;
+    pthread_mutex_unlock(&e->lock);
+    int count = epoll_wait(e->epoll_fd, events, EVENTS_AT_ONCE, more ? 0 : timeout_ms);
+    pthread_mutex_lock(&e->lock);
+    e->awake = true;
+    pthread_mutex_unlock(&e->lock);
     for (int i = 0; i < count; i++) {
-        if (events[i].data.fd == h->wake_fd) {
+        if (events[i].data.fd == e->wake_fd) {
             uint64_t times;
-            (void)(read(h->wake_fd, &times, sizeof times) < 0);
+            (void)(read(e->wake_fd, &times, sizeof times) < 0);
             continue;
         }
         int what = ((events[i].events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
                    ((events[i].events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
                    ((events[i].events & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
-        act(h, events[i].data.fd, what);
+        act(e, events[i].data.fd, what);
     }
-    if (h->timer_ns >= 0 && stk_clock_ns() >= h->timer_ns) {
-        h->timer_ns = -1;
-        act(h, CURL_SOCKET_TIMEOUT, 0);
+    if (e->timer_ns >= 0 && stk_clock_ns() >= e->timer_ns) {
+        e->timer_ns = -1;
+        act(e, CURL_SOCKET_TIMEOUT, 0);
     }
-    collect(h);
-    if (h->lost_track) {
-        end_all(h);
+    collect(e);
+    if (e->lost_track) {
+        end_all(e);
     }
 }
 
 static void *run(void *argument) {
-    stk_http *h = argument;
-    sigset_t pipes; /* TLS libraries write to connections that are gone */
+    stk_http_engine *e = argument;
+    sigset_t pipes; /* TLS libraries may write to a closed connection */
     sigemptyset(&pipes);
     sigaddset(&pipes, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipes, NULL);
-    while (take_over(h)) {
-        work_once(h);
+    while (take_over(e)) {
+        work_once(e);
     }
     return NULL;
 }
 
-/* Under the lock. */
-static void wake(stk_http *h) {
-    if (!h->awake) {
+/* Ends the thread's sleep. Under the lock. */
+static void wake(stk_http_engine *e) {
+    if (!e->awake) {
         uint64_t once = 1;
-        h->awake = true;
-        (void)(write(h->wake_fd, &once, sizeof once) < 0);
+        e->awake = true;
+        (void)(write(e->wake_fd, &once, sizeof once) < 0);
     }
 }
 
 /* ---- public ---- */
 
-/* A connection is an open file: a part of the descriptors is for them, the others for others. */
+/* A connection is a descriptor; connections may take a part of those that the process has. */
 static int limit_connections(int wanted, int engines) {
     return stk_machine_files(wanted, STK_FILES_SHARE * (engines > 0 ? engines : 1));
 }
 
-static void destroy(stk_http *h) {
-    for (int i = 0; i < h->slot_count; i++) {
-        stk_http_slot_free(h->slots[i]);
+static void destroy(stk_http_engine *e) {
+    if (e->multi != NULL) {
+        (void)curl_multi_cleanup(e->multi);
     }
-    if (h->multi != NULL) {
-        (void)curl_multi_cleanup(h->multi);
+    if (e->wake_fd >= 0) {
+        close(e->wake_fd);
     }
-    if (h->wake_fd >= 0) {
-        close(h->wake_fd);
+    if (e->epoll_fd >= 0) {
+        close(e->epoll_fd);
     }
-    if (h->epoll_fd >= 0) {
-        close(h->epoll_fd);
-    }
-    pthread_mutex_destroy(&h->lock);
-    stk_mem_free(h->ca_bundle);
-    stk_mem_free(h->slots);
-    stk_mem_free(h);
+    pthread_mutex_destroy(&e->lock);
+    stk_mem_free(e->ca_bundle);
+    stk_mem_free(e->active);
+    stk_mem_free(e);
 }
 
-stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_error *err) {
+stk_status stk_http_engine_open(stk_http_engine **engine, const stk_http_engine_config *config,
+                                stk_error *err) {
     stk_status status = stk_http_init(err);
     if (status != STK_OK) {
         return status;
     }
-    stk_http *h = stk_mem_new(1, sizeof *h);
-    if (h == NULL) {
+    stk_http_engine *e = stk_mem_new(1, sizeof *e);
+    if (e == NULL) {
         return STK_FAIL_MEMORY(err, "requests");
     }
-    pthread_mutex_init(&h->lock, NULL);
-    h->most = limit_connections(config->most_connections, config->engines);
-    h->connect_timeout_ms = (long)(config->connect_timeout_s * MS_PER_S);
-    h->room = config->room != NULL ? config->room : &h->own_room;
-    h->timer_ns = -1;
-    h->epoll_fd = stk_epoll_fd();
-    h->wake_fd = stk_event_fd();
-    if (h->epoll_fd < 0 || h->wake_fd < 0) {
+    pthread_mutex_init(&e->lock, NULL);
+    e->max_active = limit_connections(config->max_connections, config->engines);
+    e->memory = config->memory;
+    e->timer_ns = -1;
+    e->epoll_fd = stk_epoll_fd();
+    e->wake_fd = stk_event_fd();
+    if (e->epoll_fd < 0 || e->wake_fd < 0) {
         status =
             STK_FAIL(err, STK_ERR_DEVICE,
                      "cannot make requests: %s; allow this process more open files (ulimit -n)",
                      strerror(errno));
-        destroy(h);
+        destroy(e);
         return status;
     }
-    struct epoll_event waking = {.events = EPOLLIN, .data.fd = h->wake_fd};
-    h->slots = stk_mem_new((size_t)h->most, sizeof *h->slots);
-    h->ca_bundle = config->ca_bundle != NULL ? stk_mem_strdup(config->ca_bundle) : NULL;
-    if (h->slots == NULL || (config->ca_bundle != NULL && h->ca_bundle == NULL) ||
-        epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &waking) != 0 || !make_multi(h)) {
-        destroy(h);
+    struct epoll_event waking = {.events = EPOLLIN, .data.fd = e->wake_fd};
+    const char *ca_bundle = config->connect.ca_bundle;
+    e->active = stk_mem_new((size_t)e->max_active, sizeof *e->active);
+    e->ca_bundle = ca_bundle != NULL ? stk_mem_strdup(ca_bundle) : NULL;
+    e->connect = config->connect;
+    e->connect.ca_bundle = e->ca_bundle;
+    if (e->active == NULL || (ca_bundle != NULL && e->ca_bundle == NULL) ||
+        epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, e->wake_fd, &waking) != 0 || !make_multi(e)) {
+        destroy(e);
         return STK_FAIL_MEMORY(err, "requests");
     }
     const stk_thread_config asking = {.what = "makes requests"};
-    status = stk_thread_start(&h->thread, &asking, run, h, err);
+    status = stk_thread_start(&e->thread, &asking, run, e, err);
     if (status != STK_OK) {
-        destroy(h);
+        destroy(e);
         return status;
     }
-    *http = h;
+    *engine = e;
     return STK_OK;
 }
 
-void stk_http_close(stk_http *h) {
-    if (h == NULL) {
+void stk_http_engine_close(stk_http_engine *e) {
+    if (e == NULL) {
         return;
     }
-    pthread_mutex_lock(&h->lock);
-    h->quit = true;
-    wake(h);
-    pthread_mutex_unlock(&h->lock);
-    pthread_join(h->thread, NULL);
-    destroy(h);
+    pthread_mutex_lock(&e->lock);
+    e->quit = true;
+    wake(e);
+    pthread_mutex_unlock(&e->lock);
+    pthread_join(e->thread, NULL);
+    destroy(e);
 }
 
-void stk_http_begin(stk_http *h, stk_http_request *request) {
-    request->slot = NULL;
-    request->bytes->size = 0;
-    request->reason[0] = '\0';
-    memset(&request->answer, 0, sizeof request->answer);
-    atomic_store(&request->cancelled, false);
-    pthread_mutex_lock(&h->lock);
-    append(&h->first, &h->last, request);
-    wake(h);
-    pthread_mutex_unlock(&h->lock);
+void stk_http_begin(stk_http_engine *e, stk_http_transfer *transfer) {
+    stk_http_transfer_reset(transfer);
+    transfer->engine = e;
+    atomic_store(&transfer->cancelled, false);
+    pthread_mutex_lock(&e->lock);
+    append(&e->first, &e->last, transfer);
+    wake(e);
+    pthread_mutex_unlock(&e->lock);
 }
 
-void stk_http_cancel(stk_http *h, stk_http_request *request) {
-    atomic_store(&request->cancelled, true);
-    pthread_mutex_lock(&h->lock);
-    h->cancel = true;
-    wake(h);
-    pthread_mutex_unlock(&h->lock);
-}
-
-int stk_http_most(const stk_http *h) {
-    return h->most;
+void stk_http_cancel(stk_http_transfer *transfer) {
+    stk_http_engine *e = transfer->engine;
+    atomic_store(&transfer->cancelled, true);
+    pthread_mutex_lock(&e->lock);
+    e->cancel = true;
+    wake(e);
+    pthread_mutex_unlock(&e->lock);
 }
 
 #endif

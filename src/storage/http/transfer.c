@@ -1,98 +1,189 @@
-/* transfer.c - libcurl's callbacks for one transfer, and the sizes that they let through. */
+/*
+ * transfer.c - libcurl's callbacks for one transfer, and the sizes that they let through.
+ *
+ * A callback that sees too much writes the transfer's result and returns 0, which makes libcurl end
+ * the transfer with CURLE_WRITE_ERROR.
+ */
 #include "storage/http/transfer.h"
 
 #ifdef STK_HAVE_S3
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "base/mem.h"
-#include "storage/http/blocking.h"
-#include "storage/http/response.h"
 
 #define MS_PER_S 1000.0
 
-/* What errors say in their bodies is short; the transfer of more of it is ended. */
+/* Error bodies are short. A longer one is cut off here; its beginning is all that is used. */
 #define ERROR_BODY_BYTES ((size_t)64 * 1024)
 
 /* libcurl's buffer per transfer: fewer system calls for large objects. */
 #define BUFFER_BYTES 65536L
 
-/* ---- what libcurl calls ---- */
+/* More than the longest header line that libcurl accepts. */
+#define LONGEST_LINE_BYTES ((size_t)1 << 20)
 
-static size_t take_head(char *line, size_t one, size_t size, void *user) {
-    http_slot *slot = user;
-    (void)one;
-    slot->head_bytes += size;
-    slot->too_long = slot->head_bytes > STK_HTTP_HEAD_MAX;
-    if (slot->too_long) {
-        return 0;
+/* ---- libcurl, once per process ---- */
+
+/*
+ * Global state, because libcurl's own initialisation is global. It is written once, under
+ * pthread_once, and never undone: other parts of the process may use libcurl.
+ */
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+static CURLcode curl_ready;
+
+static void init_curl(void) {
+    curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+stk_status stk_http_init(stk_error *err) {
+    if (pthread_once(&curl_once, init_curl) != 0 || curl_ready != CURLE_OK) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "libcurl cannot be started: %s",
+                        curl_easy_strerror(curl_ready));
     }
-    stk_http_head_line(&slot->request->answer, line, size);
+    return STK_OK;
+}
+
+/* ---- memory that transfers share ---- */
+
+bool stk_http_memory_take(stk_http_memory *memory, uint64_t held, uint64_t bytes) {
+    if (memory == NULL) {
+        return true;
+    }
+    uint64_t limit = atomic_load(&memory->limit);
+    unsigned long long used = atomic_load(&memory->used);
+    do {
+        bool alone = used == held;
+        bool fits = used <= limit && bytes <= limit - used;
+        if (limit > 0 && !alone && !fits) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&memory->used, &used, used + bytes));
+    return true;
+}
+
+void stk_http_memory_give(stk_http_memory *memory, uint64_t bytes) {
+    if (memory != NULL) {
+        atomic_fetch_sub(&memory->used, bytes);
+    }
+}
+
+/* ---- callbacks of libcurl ---- */
+
+/* Ends the transfer from inside a callback. */
+static size_t refuse(stk_http_transfer *t, stk_http_result result) {
+    t->result = result;
+    return 0;
+}
+
+static size_t take_header(char *line, size_t one, size_t size, void *user) {
+    stk_http_transfer *t = user;
+    (void)one; /* always 1 */
+    t->header_bytes += size;
+    if (t->header_bytes > STK_HTTP_HEADER_BYTES_MAX) {
+        return refuse(t, STK_HTTP_BAD_HEADERS);
+    }
+    stk_http_response_line(&t->response, line, size);
     return size;
+}
+
+static bool is_good(const stk_http_transfer *t) {
+    return t->response.status / 100 == 2;
+}
+
+/* How many bytes the body may have, now that the response's headers are known. */
+static size_t body_limit(const stk_http_transfer *t) {
+    const stk_http_response *response = &t->response;
+    uint64_t bytes = t->max_bytes;
+    if (!is_good(t)) {
+        return t->max_bytes;
+    }
+    if (t->part_bytes > 0 && response->status == 206) {
+        bytes = t->part_bytes;
+    } else if (t->known_etag != NULL) {
+        bool announced =
+            response->has_length && stk_http_response_is_changed(response, t->known_etag);
+        bytes = announced ? response->length : t->known_bytes;
+    }
+    return bytes < t->max_bytes ? (size_t)bytes : t->max_bytes;
 }
 
 /*
- * Room for a piece of the body: for all of the body at once where its length is told. What is more
- * than was expected is taken from the room of all.
+ * Reserves memory for a piece of the body: for all of the body at once where its length is known.
+ * Bytes beyond the expected ones are taken from the shared memory first.
  */
-static bool make_room(http_slot *slot, size_t size) {
-    const stk_http_request *request = slot->request;
-    const stk_http_head *answer = &request->answer;
-    stk_bytes *bytes = request->bytes;
-    size_t need = bytes->size + size + 1;
-    bool good = answer->status / 100 == 2; /* of others only the beginning is kept */
-    if (good && bytes->size == 0 && answer->has_length && answer->length < request->limit_bytes) {
-        size_t told = (size_t)answer->length + 1;
-        need = told > need ? told : need;
-    } else if (need > bytes->capacity && need < 2 * bytes->capacity) {
-        size_t twice = 2 * bytes->capacity;
-        need = twice < request->limit_bytes ? twice : request->limit_bytes + 1;
+static bool reserve_body(stk_http_transfer *t, size_t size) {
+    const stk_http_response *response = &t->response;
+    stk_bytes *body = &t->body;
+    size_t need = body->size + size + 1;
+    if (is_good(t) && body->size == 0 && response->has_length &&
+        response->length < t->limit_bytes) {
+        size_t announced = (size_t)response->length + 1;
+        need = announced > need ? announced : need;
+    } else if (need > body->capacity && need < 2 * body->capacity) {
+        size_t twice = 2 * body->capacity;
+        need = twice < t->limit_bytes ? twice : t->limit_bytes + 1;
     }
-    if (need > slot->held) {
-        slot->no_room = !stk_http_room_take(slot->room, slot->held, need - slot->held);
-        slot->held = slot->no_room ? slot->held : need;
+    if (need > t->held_bytes) {
+        if (!stk_http_memory_take(t->memory, t->held_bytes, need - t->held_bytes)) {
+            t->result = STK_HTTP_OVER_MEMORY;
+            return false;
+        }
+        t->held_bytes = need;
     }
-    slot->no_memory = !slot->no_room && !stk_bytes_reserve(bytes, need);
-    return !slot->no_room && !slot->no_memory;
+    if (!stk_bytes_reserve(body, need)) {
+        t->result = STK_HTTP_NO_MEMORY;
+        return false;
+    }
+    return true;
 }
 
-/* The first piece has come: how many bytes may come. */
-static void begin_body(http_slot *slot) {
-    stk_http_request *request = slot->request;
-    slot->has_body = true;
-    request->limit_bytes = request->limit != NULL && request->answer.status / 100 == 2
-                               ? request->limit(request)
-                               : request->max_bytes;
+static void begin_body(stk_http_transfer *t) {
+    t->has_body = true;
+    t->limit_bytes = body_limit(t);
+    t->hashed = t->hash_body && t->response.status == 200 && !t->response.user_encrypted &&
+                stk_http_response_has_md5(&t->response);
+    if (t->hashed) {
+        stk_md5_begin(&t->md5);
+    }
 }
 
 static size_t take_body(char *piece, size_t one, size_t size, void *user) {
-    http_slot *slot = user;
-    stk_http_request *request = slot->request;
-    stk_bytes *bytes = request->bytes;
-    (void)one;
-    if (!slot->has_body) {
-        begin_body(slot);
+    stk_http_transfer *t = user;
+    stk_bytes *body = &t->body;
+    (void)one; /* always 1 */
+    if (!t->has_body) {
+        begin_body(t);
     }
-    bool good = request->answer.status / 100 == 2;
-    slot->cut_short = !good && bytes->size + size > ERROR_BODY_BYTES;
-    slot->too_large =
-        good && (bytes->size + size > request->limit_bytes ||
-                 (request->answer.has_length && request->answer.length > request->limit_bytes));
-    if (slot->cut_short || slot->too_large || !make_room(slot, size)) {
+    bool good = is_good(t);
+    if (!good && body->size + size > ERROR_BODY_BYTES) {
+        return refuse(t, STK_HTTP_ANSWERED);
+    }
+    if (good && (body->size + size > t->limit_bytes ||
+                 (t->response.has_length && t->response.length > t->limit_bytes))) {
+        return refuse(t, STK_HTTP_TOO_LARGE);
+    }
+    if (!reserve_body(t, size)) {
         return 0;
     }
-    memcpy(bytes->data + bytes->size, piece, size);
-    bytes->size += size;
-    bytes->data[bytes->size] = '\0';
-    if (good && request->received != NULL) {
-        request->received(request, bytes->data + bytes->size - size, size);
+    memcpy(body->data + body->size, piece, size);
+    if (good && t->heard_ns != NULL) {
+        atomic_store(t->heard_ns, stk_clock_ns());
     }
+    if (t->hashed) {
+        stk_md5_add(&t->md5, body->data + body->size, size);
+    }
+    body->size += size;
+    body->data[body->size] = '\0';
     return size;
 }
 
-/* Programs that are started meanwhile, to ask for credentials say, must not keep connections. */
+/* Programs that are started meanwhile (credential_process) must not inherit connections. */
 static int mark_socket(void *user, curl_socket_t fd, curlsocktype purpose) {
     (void)user;
     (void)purpose;
@@ -102,17 +193,17 @@ static int mark_socket(void *user, curl_socket_t fd, curlsocktype purpose) {
 
 /* ---- handles ---- */
 
-/* What all requests of a handle share. */
-static bool prepare_handle(const stk_http_slot_config *config, http_slot *slot) {
-    CURL *easy = slot->easy;
+/* Options that stay the same for all requests of a handle. */
+static bool configure_handle(stk_http_transfer *t, const stk_http_connect *connect) {
+    CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
 #define SET(option, value) code = code == CURLE_OK ? curl_easy_setopt(easy, option, value) : code
-    SET(CURLOPT_PRIVATE, slot);
-    SET(CURLOPT_ERRORBUFFER, slot->reason);
-    SET(CURLOPT_HEADERFUNCTION, take_head);
-    SET(CURLOPT_HEADERDATA, slot);
+    SET(CURLOPT_PRIVATE, t);
+    SET(CURLOPT_ERRORBUFFER, t->reason);
+    SET(CURLOPT_HEADERFUNCTION, take_header);
+    SET(CURLOPT_HEADERDATA, t);
     SET(CURLOPT_WRITEFUNCTION, take_body);
-    SET(CURLOPT_WRITEDATA, slot);
+    SET(CURLOPT_WRITEDATA, t);
     SET(CURLOPT_SOCKOPTFUNCTION, mark_socket);
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_NOPROGRESS, 1L);
@@ -123,7 +214,7 @@ static bool prepare_handle(const stk_http_slot_config *config, http_slot *slot) 
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
     SET(CURLOPT_BUFFERSIZE, BUFFER_BYTES);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, config->connect_timeout_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(connect->timeout_s * MS_PER_S));
     SET(CURLOPT_USERAGENT, "stoker/" STK_VERSION);
 #if LIBCURL_VERSION_NUM >= 0x075500
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -131,115 +222,164 @@ static bool prepare_handle(const stk_http_slot_config *config, http_slot *slot) 
     SET(CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
-    SET(CURLOPT_QUICK_EXIT, 1L); /* a name that is still looked up must not hold up a cancel */
+    SET(CURLOPT_QUICK_EXIT, 1L); /* a name lookup must not hold up a cancel */
 #endif
-    if (config->ca_bundle != NULL) {
-        SET(CURLOPT_CAINFO, config->ca_bundle);
+    if (connect->ca_bundle != NULL) {
+        SET(CURLOPT_CAINFO, connect->ca_bundle);
+    }
+    if (connect->no_proxy) {
+        SET(CURLOPT_PROXY, "");
+    }
+    if (t->method != NULL) {
+        SET(CURLOPT_POSTFIELDS, "");
+        SET(CURLOPT_CUSTOMREQUEST, t->method);
     }
 #undef SET
     return code == CURLE_OK;
 }
 
-http_slot *stk_http_slot_new(const stk_http_slot_config *config) {
-    http_slot *slot = stk_mem_new(1, sizeof *slot);
-    if (slot == NULL) {
-        return NULL;
+static bool make_handle(stk_http_transfer *t, const stk_http_connect *connect) {
+    t->easy = curl_easy_init();
+    if (t->easy != NULL && !configure_handle(t, connect)) {
+        curl_easy_cleanup(t->easy);
+        t->easy = NULL;
     }
-    slot->room = config->room;
-    slot->easy = curl_easy_init();
-    if (slot->easy == NULL || !prepare_handle(config, slot)) {
-        stk_http_slot_free(slot);
-        return NULL;
-    }
-    return slot;
+    return t->easy != NULL;
 }
 
-void stk_http_slot_free(http_slot *slot) {
-    curl_easy_cleanup(slot->easy);
-    stk_mem_free(slot);
+void stk_http_transfer_reset(stk_http_transfer *t) {
+    t->result = STK_HTTP_NO_MEMORY; /* the only write error of libcurl's that no callback causes */
+    t->body.size = 0;
+    t->limit_bytes = 0;
+    t->header_bytes = 0;
+    t->has_body = false;
+    t->hashed = false;
+    t->reason[0] = '\0';
+    memset(&t->response, 0, sizeof t->response);
 }
 
-/* ---- requests ---- */
-
-bool stk_http_slot_set(http_slot *slot, stk_http_request *request) {
+bool stk_http_transfer_prepare(stk_http_transfer *t, const stk_http_connect *connect,
+                               stk_http_memory *memory) {
+    t->memory = memory;
+    t->held_bytes = t->expected_bytes;
+    if (t->easy == NULL && !make_handle(t, connect)) {
+        return false;
+    }
     struct curl_slist *list = NULL;
-    for (size_t i = request->header_count; i-- > 0;) {
-        slot->nodes[i] =
-            (struct curl_slist){.data = (char *)(uintptr_t)request->headers[i], .next = list};
-        list = &slot->nodes[i];
+    for (size_t i = t->header_count; i-- > 0;) {
+        t->nodes[i] = (struct curl_slist){.data = (char *)(uintptr_t)t->headers[i], .next = list};
+        list = &t->nodes[i];
     }
-    long timeout_ms = (long)(request->timeout_s * MS_PER_S);
-    CURLcode code = curl_easy_setopt(slot->easy, CURLOPT_URL, request->url);
-    if (code == CURLE_OK) {
-        code = curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, list);
-    }
-    if (code == CURLE_OK && timeout_ms != slot->timeout_ms) {
-        code = curl_easy_setopt(slot->easy, CURLOPT_TIMEOUT_MS, timeout_ms);
-        slot->timeout_ms = timeout_ms;
-    }
-    slot->request = request;
-    slot->held = request->expected_bytes;
-    slot->head_bytes = 0;
-    slot->has_body = false;
-    slot->too_long = false;
-    slot->too_large = false;
-    slot->cut_short = false;
-    slot->no_room = false;
-    slot->no_memory = false;
-    slot->reason[0] = '\0';
-    return code == CURLE_OK;
+    return curl_easy_setopt(t->easy, CURLOPT_URL, t->url) == CURLE_OK &&
+           curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, list) == CURLE_OK &&
+           curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS, (long)(t->timeout_s * MS_PER_S)) ==
+               CURLE_OK;
 }
 
-/* A callback has told libcurl to end the transfer. */
-static stk_http_end end_by_us(const http_slot *slot) {
-    return slot->too_long    ? STK_HTTP_BAD_HEAD
-           : slot->too_large ? STK_HTTP_TOO_LARGE
-           : slot->cut_short ? STK_HTTP_ANSWERED
-           : slot->no_room   ? STK_HTTP_NO_ROOM
-                             : STK_HTTP_NO_MEMORY;
+/* ---- ends ---- */
+
+/*
+ * Whether libcurl ended the transfer because of an endless header line. libcurl before 8.6 reports
+ * that as a lack of memory; if memory can be had, the line was the reason.
+ */
+static bool is_long_line(const stk_http_transfer *t, CURLcode code) {
+#if LIBCURL_VERSION_NUM >= 0x080600
+    if (code == CURLE_TOO_LARGE) {
+        return true;
+    }
+#endif
+    curl_off_t begun_us = 0;
+    if (code != CURLE_OUT_OF_MEMORY ||
+        curl_easy_getinfo(t->easy, CURLINFO_STARTTRANSFER_TIME_T, &begun_us) != CURLE_OK ||
+        begun_us == 0) {
+        return false;
+    }
+    void *block = stk_mem_raw(LONGEST_LINE_BYTES, 1);
+    bool has_memory = block != NULL;
+    stk_mem_free(block);
+    return has_memory;
 }
 
-static stk_http_end end_of(const http_slot *slot, CURLcode code) {
-    if (stk_http_is_long_head(slot->easy, (int)code)) {
-        return STK_HTTP_BAD_HEAD;
+static stk_http_result result_of(const stk_http_transfer *t, CURLcode code) {
+    if (is_long_line(t, code)) {
+        return STK_HTTP_BAD_HEADERS;
     }
     switch (code) {
     case CURLE_OK:
         return STK_HTTP_ANSWERED;
     case CURLE_PARTIAL_FILE:
-        return STK_HTTP_CUT_OFF;
+        return STK_HTTP_TRUNCATED;
     case CURLE_WRITE_ERROR:
-        return end_by_us(slot);
+        return t->result; /* a callback refused more */
     case CURLE_OUT_OF_MEMORY:
         return STK_HTTP_NO_MEMORY;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_ISSUER_ERROR:
-        return STK_HTTP_UNTRUSTED;
+        return STK_HTTP_BAD_CERTIFICATE;
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ENGINE_NOTFOUND:
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
     case CURLE_FAILED_INIT:
     case CURLE_NOT_BUILT_IN:
-        return STK_HTTP_IMPOSSIBLE;
+        return STK_HTTP_BAD_SETTINGS;
     default:
-        return STK_HTTP_NO_ANSWER;
+        return STK_HTTP_NO_RESPONSE;
     }
 }
 
-stk_http_end stk_http_slot_end(const http_slot *slot, CURLcode code, char *reason, size_t size) {
-    stk_http_end end = end_of(slot, code);
-    const char *words = slot->reason[0] != '\0' ? slot->reason : curl_easy_strerror(code);
-    snprintf(reason, size, "%s", end == STK_HTTP_ANSWERED ? "" : words);
-    return end;
+void stk_http_transfer_set_result(stk_http_transfer *t, CURLcode code) {
+    t->result = result_of(t, code);
+    if (t->result == STK_HTTP_ANSWERED) {
+        t->reason[0] = '\0';
+    } else if (t->reason[0] == '\0') {
+        snprintf(t->reason, sizeof t->reason, "%s", curl_easy_strerror(code));
+    }
 }
 
-stk_http_request *stk_http_slot_clear(http_slot *slot) {
-    stk_http_request *request = slot->request;
-    stk_http_room_give(slot->room, slot->held);
-    slot->held = 0;
-    slot->request = NULL;
-    return request;
+void stk_http_transfer_release(stk_http_transfer *t) {
+    stk_http_memory_give(t->memory, t->held_bytes);
+    t->held_bytes = 0;
+}
+
+void stk_http_transfer_free(stk_http_transfer *t) {
+    if (t->body.data != NULL) {
+        explicit_bzero(t->body.data, t->body.capacity);
+    }
+    stk_bytes_free(&t->body);
+    curl_easy_cleanup(t->easy);
+    t->easy = NULL;
+}
+
+/* ---- on the caller's thread ---- */
+
+stk_status stk_http_transfer_perform(stk_http_transfer *t, const stk_http_connect *connect,
+                                     stk_error *err) {
+    stk_status status = stk_http_init(err);
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_http_transfer_reset(t);
+    if (!stk_bytes_reserve(&t->body, t->max_bytes + 1) ||
+        !stk_http_transfer_prepare(t, connect, NULL)) {
+        return STK_FAIL_MEMORY(err, "an HTTP request");
+    }
+    t->body.data[0] = '\0';
+    CURLcode code = curl_easy_perform(t->easy);
+    stk_http_transfer_set_result(t, code);
+    switch (t->result) {
+    case STK_HTTP_ANSWERED:
+        return STK_OK;
+    case STK_HTTP_TOO_LARGE:
+        return STK_FAIL(err, STK_ERR_STORAGE, "the answer has more than %zu bytes", t->max_bytes);
+    case STK_HTTP_BAD_HEADERS:
+        return STK_FAIL(err, STK_ERR_STORAGE, "the head of the answer has more than %zu bytes",
+                        STK_HTTP_HEADER_BYTES_MAX);
+    case STK_HTTP_NO_MEMORY:
+        return STK_FAIL_MEMORY(err, "an HTTP request");
+    default: /* t->reason may name the host */
+        return STK_FAIL(err, STK_ERR_STORAGE, "there was no answer: %s", curl_easy_strerror(code));
+    }
 }
 
 #endif

@@ -1,4 +1,9 @@
-/* classify.c - statuses and codes of S3, and of other stores that speak like it, to verdicts. */
+/*
+ * classify.c - one function per kind of failure, and a table that finds it by the error code.
+ *
+ * The error code in the body decides; where there is none, the HTTP status does. Stores other than
+ * Amazon's use the same codes.
+ */
 #include "storage/s3/classify.h"
 
 #ifdef STK_HAVE_S3
@@ -8,30 +13,34 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "storage/s3/xml.h"
 
-/* A store may ask for patience, but not for ever. */
+/* A store may ask to wait, but not for longer than this. */
 #define WAIT_MAX_S 30.0
 
-typedef struct judging {
-    const stk_s3_question *question;
-    const stk_http_request *request;
-    stk_s3_complaint complaint;
-    stk_s3_judgement *out;
-    char what[700]; /* "cannot read s3://bucket/key" */
-} judging;
+/* A failed request while it is classified. */
+typedef struct s3_failure {
+    const stk_s3_access *access;
+    stk_s3_request *request;
+    const char *key; /* NULL: a page of the listing was asked for */
+    int status;      /* of the response */
+    stk_s3_error_body body;
+    stk_error *err;
+    char action[700]; /* "cannot read s3://bucket/key" */
+} s3_failure;
 
-typedef void judge(judging *j);
+typedef void classify_failure(s3_failure *f);
 
-static const char *store_name(const judging *j) {
-    return j->question->endpoint != NULL ? j->question->endpoint : "Amazon S3";
+static const char *store_name(const s3_failure *f) {
+    return f->access->endpoint != NULL ? f->access->endpoint : "Amazon S3";
 }
 
-/* "the credentials from X", or why there are none. */
-static const char *who(const judging *j, char *buf, size_t size) {
-    const stk_s3_credentials *credentials = j->question->credentials;
+/* "with the credentials from X", or why there are none. */
+static const char *signed_with(const s3_failure *f, char *buf, size_t size) {
+    const stk_s3_credentials *credentials = f->access->credentials;
     if (credentials->key_id != NULL) {
         snprintf(buf, size, "with the credentials from %s", credentials->source);
-    } else if (j->question->anonymous) {
+    } else if (f->access->anonymous) {
         snprintf(buf, size, "without a signature, as asked for");
     } else {
         snprintf(buf, size, "without a signature, since no credentials were found");
@@ -39,194 +48,189 @@ static const char *who(const judging *j, char *buf, size_t size) {
     return buf;
 }
 
-static bool is_signed(const judging *j) {
-    return j->question->credentials->key_id != NULL;
+static bool is_signed(const s3_failure *f) {
+    return f->access->credentials->key_id != NULL;
 }
 
-/* Whether words have a secret in them, of which the beginning is enough: they may be cut. */
-static bool has_secret(const char *words, const char *secret) {
+/* Whether a text contains the beginning of a secret; the text may be cut off in the middle. */
+static bool has_secret(const char *text, const char *secret) {
     char start[9];
     if (secret == NULL || secret[0] == '\0') {
         return false;
     }
     snprintf(start, sizeof start, "%.8s", secret);
-    return strstr(words, start) != NULL;
+    return strstr(text, start) != NULL;
 }
 
-/* The store's own words, where they are harmless, or "". */
-static const char *said(const judging *j, char *buf, size_t size) {
-    const stk_s3_credentials *c = j->question->credentials;
-    const char *message = j->complaint.message;
-    bool tells = has_secret(message, c->key_id) || has_secret(message, c->secret) ||
+/* ": " and the store's own message, or "" where there is none or it repeats a secret. */
+static const char *store_message(const s3_failure *f, char *buf, size_t size) {
+    const stk_s3_credentials *c = f->access->credentials;
+    const char *message = f->body.message;
+    bool leaks = has_secret(message, c->key_id) || has_secret(message, c->secret) ||
                  has_secret(message, c->token) || strstr(message, "ignature=") != NULL;
-    snprintf(buf, size, "%s%s", message[0] != '\0' && !tells ? ": " : "", tells ? "" : message);
+    snprintf(buf, size, "%s%s", message[0] != '\0' && !leaks ? ": " : "", leaks ? "" : message);
     return buf;
 }
 
-static void give(judging *j, stk_fetch_verdict verdict, const char *cause) {
-    stk_error_clear(&j->out->error);
-    j->out->verdict = verdict;
-    (void)STK_FAIL(&j->out->error, STK_ERR_STORAGE, "%s: %s", j->what, cause);
+static void fail(s3_failure *f, stk_fetch_verdict verdict, const char *cause) {
+    stk_error_clear(f->err);
+    f->request->verdict = verdict;
+    (void)STK_FAIL(f->err, STK_ERR_STORAGE, "%s: %s", f->action, cause);
 }
 
-static void busy(judging *j) {
+static void busy(s3_failure *f) {
     char words[256];
     char cause[400];
-    snprintf(cause, sizeof cause, "the store does not serve it now (%d%s%s)%s",
-             j->request->answer.status, j->complaint.code[0] != '\0' ? " " : "", j->complaint.code,
-             said(j, words, sizeof words));
-    give(j, STK_FETCH_AGAIN, cause);
-    double wait_s = j->request->answer.retry_after_s;
-    j->out->wait_s = wait_s < WAIT_MAX_S ? wait_s : WAIT_MAX_S;
+    snprintf(cause, sizeof cause, "the store does not serve it now (%d%s%s)%s", f->status,
+             f->body.code[0] != '\0' ? " " : "", f->body.code,
+             store_message(f, words, sizeof words));
+    fail(f, STK_FETCH_AGAIN, cause);
+    double wait_s = f->request->transfer.response.retry_after_s;
+    f->request->wait_s = wait_s < WAIT_MAX_S ? wait_s : WAIT_MAX_S;
 }
 
-static void no_key(judging *j) {
-    const stk_s3_question *q = j->question;
-    if (q->key == NULL) {
-        give(j, STK_FETCH_LOST, "the store does not know it (404)");
+static void no_key(s3_failure *f) {
+    if (f->key == NULL) {
+        fail(f, STK_FETCH_LOST, "the store does not know it (404)");
         return;
     }
-    stk_error_clear(&j->out->error);
-    j->out->verdict = STK_FETCH_NEVER;
+    stk_error_clear(f->err);
+    f->request->verdict = STK_FETCH_NEVER;
     (void)STK_FAIL(
-        &j->out->error, STK_ERR_STORAGE,
+        f->err, STK_ERR_STORAGE,
         "no object %.700s in bucket %s (404): it was deleted since the bucket was listed; "
         "--refresh lists again",
-        q->key, q->bucket);
+        f->key, f->access->bucket);
 }
 
-static void no_bucket(judging *j) {
-    const stk_s3_question *q = j->question;
-    stk_error_clear(&j->out->error);
-    j->out->verdict = STK_FETCH_LOST;
-    (void)STK_FAIL(&j->out->error, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s",
-                   j->what, store_name(j), q->bucket,
-                   q->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
-                                       : " and AWS_ENDPOINT_URL");
+static void no_bucket(s3_failure *f) {
+    stk_error_clear(f->err);
+    f->request->verdict = STK_FETCH_LOST;
+    (void)STK_FAIL(f->err, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s", f->action,
+                   store_name(f), f->access->bucket,
+                   f->access->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
+                                               : " and AWS_ENDPOINT_URL");
 }
 
-static void denied(judging *j) {
+static void denied(s3_failure *f) {
     char with[256];
     char words[300];
     char cause[800];
-    const stk_s3_question *q = j->question;
-    const char *remedy = is_signed(j) ? (q->key != NULL ? "they need s3:GetObject for it"
+    const char *remedy = is_signed(f) ? (f->key != NULL ? "they need s3:GetObject for it"
                                                         : "they need s3:ListBucket for the bucket")
-                         : q->anonymous
+                         : f->access->anonymous
                              ? "it is not public, so that requests must be signed"
                              : "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-    snprintf(cause, sizeof cause, "access was denied (%d) %s%s; %s", j->request->answer.status,
-             who(j, with, sizeof with), said(j, words, sizeof words), remedy);
-    give(j, q->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST, cause);
+    snprintf(cause, sizeof cause, "access was denied (%d) %s%s; %s", f->status,
+             signed_with(f, with, sizeof with), store_message(f, words, sizeof words), remedy);
+    fail(f, f->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST, cause);
 }
 
-/* Somebody who is asked for a name and gives none, or a proxy that wants one. */
-static void unauthorised(judging *j) {
+/* The store, or a proxy (407), wants credentials that were not sent. */
+static void unauthorised(s3_failure *f) {
     char with[256];
     char cause[400];
-    snprintf(cause, sizeof cause, "the %s asks who is asking (%d); it was asked %s",
-             j->request->answer.status == 407 ? "proxy" : "store", j->request->answer.status,
-             who(j, with, sizeof with));
-    give(j, STK_FETCH_LOST, cause);
+    snprintf(cause, sizeof cause, "the %s requires authentication (%d); the request was sent %s",
+             f->status == 407 ? "proxy" : "store", f->status, signed_with(f, with, sizeof with));
+    fail(f, STK_FETCH_LOST, cause);
 }
 
-static void bad_key_id(judging *j) {
+static void bad_key_id(s3_failure *f) {
     char cause[400];
-    const char *source = j->question->credentials->source;
+    const char *source = f->access->credentials->source;
     snprintf(
         cause, sizeof cause,
         "%.100s does not know the access key id from %.100s; check it, and AWS_ENDPOINT_URL if "
         "it belongs to another store",
-        store_name(j), source != NULL ? source : "nowhere");
-    give(j, STK_FETCH_LOST, cause);
+        store_name(f), source != NULL ? source : "nowhere");
+    fail(f, STK_FETCH_LOST, cause);
 }
 
-static void bad_secret(judging *j) {
+static void bad_secret(s3_failure *f) {
     char with[256];
     char cause[400];
     snprintf(
         cause, sizeof cause,
         "the signature that was made %s is wrong: the secret key does not belong to the access "
         "key id",
-        who(j, with, sizeof with));
-    give(j, STK_FETCH_LOST, cause);
+        signed_with(f, with, sizeof with));
+    fail(f, STK_FETCH_LOST, cause);
 }
 
-static void bad_token(judging *j) {
+static void bad_token(s3_failure *f) {
     char with[256];
     char cause[400];
     snprintf(cause, sizeof cause,
              "the session token that was sent %s is not valid; get new credentials",
-             who(j, with, sizeof with));
-    give(j, STK_FETCH_LOST, cause);
+             signed_with(f, with, sizeof with));
+    fail(f, STK_FETCH_LOST, cause);
 }
 
-static void expired(judging *j) {
+static void expired(s3_failure *f) {
     char with[256];
     char cause[400];
     snprintf(cause, sizeof cause, "it was asked %s, and they have expired; get new ones",
-             who(j, with, sizeof with));
-    give(j, STK_FETCH_LOST, cause);
-    j->out->cure = STK_S3_CURE_CREDENTIALS;
+             signed_with(f, with, sizeof with));
+    fail(f, STK_FETCH_LOST, cause);
+    f->request->recovery = STK_S3_RECOVERY_CREDENTIALS;
 }
 
-static void wrong_region(judging *j) {
+static void wrong_region(s3_failure *f) {
     char cause[400];
-    const char *region =
-        j->request->answer.region[0] != '\0' ? j->request->answer.region : j->complaint.region;
+    const char *region = f->request->transfer.response.region[0] != '\0'
+                             ? f->request->transfer.response.region
+                             : f->body.region;
     if (region[0] == '\0') {
         snprintf(
             cause, sizeof cause,
             "the bucket is not in region %s (%d), and the answer does not say where it is; set "
             "AWS_REGION",
-            j->question->region, j->request->answer.status);
-        give(j, STK_FETCH_LOST, cause);
+            f->request->region, f->status);
+        fail(f, STK_FETCH_LOST, cause);
         return;
     }
-    if (stk_str_equal(region, j->question->region)) {
+    if (stk_str_equal(region, f->request->region)) {
         snprintf(cause, sizeof cause,
                  "the store sends requests elsewhere (%d%s%s) and names the region %s, for which "
                  "they were signed; check AWS_ENDPOINT_URL and the bucket's name",
-                 j->request->answer.status, j->complaint.code[0] != '\0' ? " " : "",
-                 j->complaint.code, region);
-        give(j, STK_FETCH_LOST, cause);
+                 f->status, f->body.code[0] != '\0' ? " " : "", f->body.code, region);
+        fail(f, STK_FETCH_LOST, cause);
         return;
     }
     snprintf(cause, sizeof cause, "the bucket is in region %s, not in %s; set AWS_REGION=%s",
-             region, j->question->region, region);
-    give(j, STK_FETCH_LOST, cause);
-    j->out->cure = STK_S3_CURE_REGION;
-    snprintf(j->out->region, sizeof j->out->region, "%s", region);
+             region, f->request->region, region);
+    fail(f, STK_FETCH_LOST, cause);
+    f->request->recovery = STK_S3_RECOVERY_REGION;
+    snprintf(f->request->right_region, sizeof f->request->right_region, "%s", region);
 }
 
-static void wrong_time(judging *j) {
-    give(j, STK_FETCH_LOST,
+static void wrong_time(s3_failure *f) {
+    fail(f, STK_FETCH_LOST,
          "this machine's clock is more than 15 minutes off the store's, which takes no signatures "
          "from another time; set the clock");
-    if (j->request->answer.date[0] != '\0') {
-        j->out->cure = STK_S3_CURE_CLOCK;
+    if (f->request->transfer.response.date[0] != '\0') {
+        f->request->recovery = STK_S3_RECOVERY_CLOCK;
     }
 }
 
-static void archived(judging *j) {
-    give(j, STK_FETCH_NEVER,
+static void archived(s3_failure *f) {
+    fail(f, STK_FETCH_NEVER,
          "it is archived and cannot be read before somebody has it restored (403 "
          "InvalidObjectState)");
 }
 
-static void other(judging *j) {
+static void other(s3_failure *f) {
     char words[300];
     char cause[500];
-    snprintf(cause, sizeof cause, "the store answered %d%s%s%s", j->request->answer.status,
-             j->complaint.code[0] != '\0' ? " " : "", j->complaint.code,
-             said(j, words, sizeof words));
-    give(j, j->question->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST, cause);
+    snprintf(cause, sizeof cause, "the store answered %d%s%s%s", f->status,
+             f->body.code[0] != '\0' ? " " : "", f->body.code,
+             store_message(f, words, sizeof words));
+    fail(f, f->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST, cause);
 }
 
-/* What the code says counts; the status where there is none. */
 static const struct {
     const char *code;
-    judge *judge;
+    classify_failure *classify;
 } codes[] = {
     {"NoSuchKey", no_key},
     {"NoSuchBucket", no_bucket},
@@ -257,14 +261,13 @@ static const struct {
     {"TooManyRequests", busy},
 };
 
-static judge *judge_of(const judging *j) {
+static classify_failure *find_class(const s3_failure *f) {
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        if (stk_str_equal(j->complaint.code, codes[i].code)) {
-            return codes[i].judge;
+        if (stk_str_equal(f->body.code, codes[i].code)) {
+            return codes[i].classify;
         }
     }
-    int status = j->request->answer.status;
-    switch (status) {
+    switch (f->status) {
     case 301:
     case 302:
     case 307:
@@ -276,113 +279,117 @@ static judge *judge_of(const judging *j) {
     case 403:
         return denied;
     case 404:
-        return j->complaint.code[0] == '\0' ? no_key : other;
+        return f->body.code[0] == '\0' ? no_key : other;
     case 408:
     case 425:
     case 429:
         return busy;
     default:
-        return status >= 500 ? busy : other;
+        return f->status >= 500 ? busy : other;
     }
 }
 
-/* The body has more bytes than it may have; an object has those that were listed. */
-static void too_large(judging *j) {
-    const stk_http_head *answer = &j->request->answer;
-    const uint64_t *listed = j->question->listed;
-    size_t most = j->request->limit_bytes > 0 ? j->request->limit_bytes : j->request->max_bytes;
+/* The body has more bytes than it may have: for an object, more than were listed. */
+static void too_large(s3_failure *f) {
+    const stk_http_transfer *transfer = &f->request->transfer;
+    size_t most = transfer->limit_bytes > 0 ? transfer->limit_bytes : transfer->max_bytes;
     char cause[400];
     char size[32];
     char came[64] = "more bytes came";
-    if (answer->has_length) {
-        snprintf(came, sizeof came, "%llu bytes were to come", (unsigned long long)answer->length);
+    if (transfer->response.has_length) {
+        snprintf(came, sizeof came, "%llu bytes were to come",
+                 (unsigned long long)transfer->response.length);
     }
-    if (listed == NULL || *listed > most) {
+    if (transfer->known_etag == NULL || transfer->known_bytes > most) {
         snprintf(cause, sizeof cause, "it is larger than %s: %s",
                  stk_format_bytes(size, sizeof size, most), came);
     } else {
         snprintf(cause, sizeof cause,
                  "%s where %llu were listed; the object was replaced since (--refresh lists "
                  "again), or the store sends something else",
-                 came, (unsigned long long)*listed);
+                 came, (unsigned long long)transfer->known_bytes);
     }
-    give(j, STK_FETCH_NEVER, cause);
+    fail(f, STK_FETCH_NEVER, cause);
 }
 
-/* No answer at all, or none that can be used. */
-static void judge_end(judging *j) {
-    const char *reason = j->request->reason;
+/* There is no response, or none that can be used. */
+static void classify_result(s3_failure *f) {
+    const stk_http_transfer *transfer = &f->request->transfer;
+    const char *reason = transfer->reason;
     char cause[512];
-    switch (j->request->end) {
-    case STK_HTTP_CUT_OFF:
+    switch (transfer->result) {
+    case STK_HTTP_TRUNCATED:
         snprintf(cause, sizeof cause, "the connection ended too early, after %zu bytes (%s)",
-                 j->request->bytes->size, reason);
-        give(j, STK_FETCH_DAMAGED, cause);
+                 transfer->body.size, reason);
+        fail(f, STK_FETCH_DAMAGED, cause);
         break;
     case STK_HTTP_TOO_LARGE:
-        too_large(j);
+        too_large(f);
         break;
-    case STK_HTTP_NO_ROOM:
-        give(j, STK_FETCH_AGAIN,
+    case STK_HTTP_OVER_MEMORY:
+        fail(f, STK_FETCH_AGAIN,
              "there is no memory for it beside the other reads; raise --loader-memory");
         break;
-    case STK_HTTP_BAD_HEAD:
+    case STK_HTTP_BAD_HEADERS:
         snprintf(cause, sizeof cause,
                  "the head of the answer has more than %zu bytes; does AWS_ENDPOINT_URL name a "
                  "store like S3?",
-                 STK_HTTP_HEAD_MAX);
-        give(j, STK_FETCH_DAMAGED, cause);
+                 STK_HTTP_HEADER_BYTES_MAX);
+        fail(f, STK_FETCH_DAMAGED, cause);
         break;
-    case STK_HTTP_NO_ANSWER:
+    case STK_HTTP_NO_RESPONSE:
         snprintf(cause, sizeof cause, "no answer: %s", reason);
-        give(j, STK_FETCH_AGAIN, cause);
+        fail(f, STK_FETCH_AGAIN, cause);
         break;
-    case STK_HTTP_UNTRUSTED:
+    case STK_HTTP_BAD_CERTIFICATE:
         snprintf(
             cause, sizeof cause,
             "the store's certificate is not trusted (%s); AWS_CA_BUNDLE names a file of others "
             "to trust",
             reason);
-        give(j, STK_FETCH_LOST, cause);
+        fail(f, STK_FETCH_LOST, cause);
         break;
     case STK_HTTP_NO_MEMORY:
-        j->out->verdict = STK_FETCH_AGAIN;
-        (void)STK_FAIL_MEMORY(&j->out->error, j->what);
+        stk_error_clear(f->err);
+        f->request->verdict = STK_FETCH_AGAIN;
+        (void)STK_FAIL_MEMORY(f->err, f->action);
         break;
     case STK_HTTP_CANCELLED:
-        j->out->verdict = STK_FETCH_CANCELLED;
+        f->request->verdict = STK_FETCH_CANCELLED;
         break;
-    case STK_HTTP_IMPOSSIBLE:
+    case STK_HTTP_BAD_SETTINGS:
     case STK_HTTP_ANSWERED:
-        snprintf(cause, sizeof cause, "%s", reason);
-        give(j, STK_FETCH_LOST, cause);
+        fail(f, STK_FETCH_LOST, reason);
         break;
     }
 }
 
-void stk_s3_judge(const stk_http_request *request, const stk_s3_question *question,
-                  stk_s3_judgement *judgement) {
-    memset(judgement, 0, sizeof *judgement);
-    int status = request->answer.status;
-    if (request->end == STK_HTTP_ANSWERED &&
-        (status == 200 || status == 206 || (status == 416 && question->key != NULL))) {
-        judgement->verdict = STK_FETCH_OK;
+void stk_s3_classify(stk_s3_request *request, const stk_s3_access *access, stk_error *err) {
+    const stk_http_transfer *transfer = &request->transfer;
+    s3_failure f = {
+        .access = access, .request = request, .status = transfer->response.status, .err = err};
+    f.key = request->key.length > 0 ? request->key.text : NULL;
+    request->recovery = STK_S3_RECOVERY_NONE;
+    request->wait_s = 0;
+    request->right_region[0] = '\0';
+    if (transfer->result == STK_HTTP_ANSWERED &&
+        (f.status == 200 || f.status == 206 || (f.status == 416 && f.key != NULL))) {
+        request->verdict = STK_FETCH_OK;
         return;
     }
-    judging j = {.question = question, .request = request, .out = judgement};
-    if (question->key != NULL) {
-        snprintf(j.what, sizeof j.what, "cannot read s3://%s/%s", question->bucket, question->key);
+    if (f.key != NULL) {
+        snprintf(f.action, sizeof f.action, "cannot read s3://%s/%s", access->bucket, f.key);
     } else {
-        snprintf(j.what, sizeof j.what, "cannot list %s", question->place);
+        snprintf(f.action, sizeof f.action, "cannot list %s", access->location);
     }
-    if (request->end != STK_HTTP_ANSWERED) {
-        judge_end(&j);
+    if (transfer->result != STK_HTTP_ANSWERED) {
+        classify_result(&f);
         return;
     }
-    if (status / 100 != 2) {
-        stk_s3_complaint_parse(request->bytes->data, request->bytes->size, &j.complaint);
+    if (f.status / 100 != 2) {
+        stk_s3_error_body_parse(transfer->body.data, transfer->body.size, &f.body);
     }
-    judge_of (&j)(&j);
+    find_class (&f)(&f);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* credentials.c - checks what is offered as credentials before anything is signed with it. */
+/* credentials.c - checks candidates before anything is signed with them. */
 #include "storage/s3/credentials.h"
 
 #ifdef STK_HAVE_S3
@@ -8,9 +8,24 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "base/mem.h"
-#include "base/str.h"
 #include "base/text/json.h"
+#include "base/mem.h"
+
+#define STALE_S 300
+
+bool stk_s3_credentials_stale(const stk_s3_credentials *credentials, int64_t now_s) {
+    return credentials->expires_s != 0 && credentials->expires_s - STALE_S <= now_s;
+}
+
+void stk_s3_credentials_free(stk_s3_credentials *credentials) {
+    stk_mem_free_secret(credentials->key_id);
+    stk_mem_free_secret(credentials->secret);
+    stk_mem_free_secret(credentials->token);
+    stk_mem_free(credentials->source);
+    memset(credentials, 0, sizeof *credentials);
+}
+
+/* ---- times ---- */
 
 /* Reads exactly `digits` digits and moves behind them; -1 when they are not there. */
 static int read_number(const char **at, int digits) {
@@ -24,7 +39,7 @@ static int read_number(const char **at, int digits) {
     return number;
 }
 
-/* Reads a mark and then a number. */
+/* Reads a separator and then a number. */
 static int read_field(const char **at, char mark, int digits) {
     if (**at != mark) {
         return -1;
@@ -78,7 +93,9 @@ bool stk_s3_parse_time(const char *text, int64_t *unix_s) {
     return true;
 }
 
-/* Keys and tokens are printable and have no blanks: with one, a comment was taken for a key. */
+/* ---- candidates ---- */
+
+/* Keys and tokens are printable and have no blanks; a blank often means a comment behind a key. */
 static bool is_clean(const char *text) {
     for (const char *p = text; *p != '\0'; p++) {
         if (*p <= ' ' || *p > '~') {
@@ -88,68 +105,69 @@ static bool is_clean(const char *text) {
     return true;
 }
 
-static stk_status check(const stk_s3_offer *offer, int64_t *expires_s, stk_error *err) {
-    if (offer->key_id == NULL || offer->secret == NULL) {
-        bool id_missing = offer->key_id == NULL;
-        return STK_FAIL(err, offer->blame,
+static stk_status check(const stk_s3_candidate *candidate, int64_t *expires_s, stk_error *err) {
+    if (candidate->key_id == NULL || candidate->secret == NULL) {
+        bool id_missing = candidate->key_id == NULL;
+        return STK_FAIL(err, candidate->failure,
                         "cannot use the credentials of %s: %s is there, but %s "
                         "is not; give both or none",
-                        offer->source, id_missing ? offer->secret_name : offer->key_id_name,
-                        id_missing ? offer->key_id_name : offer->secret_name);
+                        candidate->source,
+                        id_missing ? candidate->secret_name : candidate->key_id_name,
+                        id_missing ? candidate->key_id_name : candidate->secret_name);
     }
-    if (!is_clean(offer->key_id) || !is_clean(offer->secret) ||
-        (offer->token != NULL && !is_clean(offer->token))) {
-        return STK_FAIL(err, offer->blame,
+    if (!is_clean(candidate->key_id) || !is_clean(candidate->secret) ||
+        (candidate->token != NULL && !is_clean(candidate->token))) {
+        return STK_FAIL(err, candidate->failure,
                         "cannot use the credentials of %s: one of them holds a blank or another "
                         "character that keys do not have; perhaps a comment stands on its line",
-                        offer->source);
+                        candidate->source);
     }
     *expires_s = 0;
-    if (offer->expires != NULL && !stk_s3_parse_time(offer->expires, expires_s)) {
-        return STK_FAIL(err, offer->blame,
+    if (candidate->expires != NULL && !stk_s3_parse_time(candidate->expires, expires_s)) {
+        return STK_FAIL(err, candidate->failure,
                         "cannot use the credentials of %s: they say no readable time up to which "
                         "they are good",
-                        offer->source);
+                        candidate->source);
     }
-    if (offer->expires != NULL && *expires_s <= (int64_t)time(NULL)) {
-        return STK_FAIL(err, offer->blame,
+    if (candidate->expires != NULL && *expires_s <= (int64_t)time(NULL)) {
+        return STK_FAIL(err, candidate->failure,
                         "cannot use the credentials of %s: they expired at %s; renew them and run "
                         "again (or set this machine's clock, if it is wrong)",
-                        offer->source, offer->expires);
+                        candidate->source, candidate->expires);
     }
     return STK_OK;
 }
 
-stk_status stk_s3_offer_take(const stk_s3_offer *offer, stk_s3_credentials *credentials,
-                             stk_error *err) {
+stk_status stk_s3_credentials_accept(const stk_s3_candidate *candidate,
+                                     stk_s3_credentials *credentials, stk_error *err) {
     int64_t expires_s = 0;
-    if (offer->key_id == NULL && offer->secret == NULL) {
+    if (candidate->key_id == NULL && candidate->secret == NULL) {
         return STK_OK;
     }
-    stk_status status = check(offer, &expires_s, err);
+    stk_status status = check(candidate, &expires_s, err);
     if (status != STK_OK) {
         return status;
     }
-    credentials->key_id = stk_mem_strdup(offer->key_id);
-    credentials->secret = stk_mem_strdup(offer->secret);
-    credentials->token = offer->token != NULL ? stk_mem_strdup(offer->token) : NULL;
-    credentials->source = stk_mem_strdup(offer->source);
+    credentials->key_id = stk_mem_strdup(candidate->key_id);
+    credentials->secret = stk_mem_strdup(candidate->secret);
+    credentials->token = candidate->token != NULL ? stk_mem_strdup(candidate->token) : NULL;
+    credentials->source = stk_mem_strdup(candidate->source);
     credentials->expires_s = expires_s;
     if (credentials->key_id == NULL || credentials->secret == NULL || credentials->source == NULL ||
-        (offer->token != NULL && credentials->token == NULL)) {
+        (candidate->token != NULL && credentials->token == NULL)) {
         stk_s3_credentials_free(credentials);
         return STK_FAIL_MEMORY(err, "credentials");
     }
     return STK_OK;
 }
 
-/* A member that is a text with something in it. */
+/* A member that is a string and not empty, or NULL. */
 static const char *text_of(const stk_json *object, const char *key) {
     const char *text = stk_json_string(stk_json_get(object, key));
     return text != NULL && *text != '\0' ? text : NULL;
 }
 
-/* Why a JSON text, of which root may be NULL, offers nothing. */
+/* Fails with the reason why a JSON text has no credentials; root may be NULL. */
 static stk_status fail_json(const stk_json *root, bool known_version, const char *source,
                             stk_error *err) {
     const char *code = text_of(root, "Code");
@@ -169,16 +187,17 @@ static stk_status fail_json(const stk_json *root, bool known_version, const char
                     source);
 }
 
-stk_status stk_s3_offer_json(const char *text, size_t size, const char *token_name,
-                             const char *source, stk_s3_credentials *credentials, stk_error *err) {
+stk_status stk_s3_credentials_parse(const char *json, size_t size, const char *token_name,
+                                    const char *source, stk_s3_credentials *credentials,
+                                    stk_error *err) {
     stk_json *root = NULL;
-    stk_error json = {0}; /* stays here: its sentence may show a part of the text */
+    stk_error ignored = {0}; /* not passed on: its message may contain a part of the text */
     uint64_t version = 0;
-    stk_status status = stk_json_parse(text, size, &root, &json);
+    stk_status status = stk_json_parse(json, size, &root, &ignored);
     if (status == STK_ERR_MEMORY) {
         return STK_FAIL_MEMORY(err, "credentials");
     }
-    const stk_s3_offer offer = {
+    const stk_s3_candidate candidate = {
         .key_id = text_of(root, "AccessKeyId"),
         .secret = text_of(root, "SecretAccessKey"),
         .token = text_of(root, token_name),
@@ -186,14 +205,14 @@ stk_status stk_s3_offer_json(const char *text, size_t size, const char *token_na
         .key_id_name = "AccessKeyId",
         .secret_name = "SecretAccessKey",
         .source = source,
-        .blame = STK_ERR_STORAGE,
+        .failure = STK_ERR_STORAGE,
     };
-    const stk_json *said = stk_json_get(root, "Version");
-    bool known = said == NULL || (stk_json_u64(said, &version) && version == 1);
-    if (!known || (offer.key_id == NULL && offer.secret == NULL)) {
+    const stk_json *stated = stk_json_get(root, "Version");
+    bool known = stated == NULL || (stk_json_u64(stated, &version) && version == 1);
+    if (!known || (candidate.key_id == NULL && candidate.secret == NULL)) {
         status = fail_json(root, known, source, err);
     } else {
-        status = stk_s3_offer_take(&offer, credentials, err);
+        status = stk_s3_credentials_accept(&candidate, credentials, err);
     }
     stk_json_free(root);
     return status;

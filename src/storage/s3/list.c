@@ -1,11 +1,11 @@
 /*
- * list.c - listing, folder by folder where that is faster.
+ * list.c - lists a bucket, folder by folder where that is faster.
  *
- * A folder is listed flat, with everything below it. When that takes more than one page and the
- * first page shows that its folders are large, the folder is listed again by itself (with a
- * delimiter) and each folder in it becomes a task of its own: with 32 requests at a time, folders
- * of more than a 32nd of a page are faster each on their own than one after another. Small folders,
- * of which there may be hundreds of thousands, are not worth a request each.
+ * A folder is first listed flat, with everything below it. When that takes more than one page and
+ * the first page shows that the folders inside are large, the folder is listed again by level (with
+ * a delimiter), and each folder inside becomes a task of its own. With 32 requests in flight,
+ * folders of more than a 32nd of a page are faster as separate tasks than one after another. Small
+ * folders, of which there may be hundreds of thousands, are not worth a request each.
  */
 #include "storage/s3/list.h"
 
@@ -21,80 +21,78 @@
 #include "base/mem.h"
 #include "base/numbers/rng.h"
 #include "base/str.h"
+#include "storage/s3/xml.h"
 #include "storage/storage.h"
 
 #define NS_PER_S 1000000000
 
-/* How often it is looked whether to end, and after how long people are told of a silent store. */
-#define LOOK_NS 50000000
-#define PATIENCE_NS 2000000000
+/* How often the lister looks whether it should stop; when it warns of a silent store. */
+#define POLL_NS 50000000
+#define WARN_NS 2000000000
 
-/* A host that nothing has ever come from is given up sooner: its name may be wrong. */
-#define NOBODY_S 20.0
+/* Time-out for a host that has never answered: its name may be wrong. */
+#define NO_HOST_S 20.0
 
-#define AT_ONCE 32
-#define DEPTH_MAX 3
-#define FOLDERS_MAX 4096
+#define MAX_IN_FLIGHT 32 /* requests */
+#define DEPTH_MAX 3      /* folders deeper than this are listed flat */
+#define FOLDERS_MAX 4096 /* a folder with more folders than this is listed flat */
 
-/* A page has a thousand keys of at most 1,024 bytes, each of which may be written with three. */
+/* A page has a thousand keys of up to 1,024 bytes; encoding makes at most three of each byte. */
 #define PAGE_BYTES ((size_t)16 * 1024 * 1024)
 
 #define FIRST_PAUSE_S 0.2
-#define MOST_PAUSE_S 5.0
+#define MAX_PAUSE_S 5.0
 
-/* An answer that cannot be understood is asked for again, but not for ever. */
-#define STRANGE_MAX 3
+/* How many pages of a task may be unreadable before the listing fails. */
+#define UNREADABLE_MAX 3
 
-typedef struct task {
+/* One folder to list. */
+typedef struct list_task {
     char *prefix;   /* owned */
-    int depth;      /* below the place */
-    bool by_level;  /* only what stands right in it */
-    stk_str token;  /* of the page that comes next; "" */
-    char **folders; /* owned: what stands in it, whole prefixes */
+    int depth;      /* folders below the location */
+    bool by_level;  /* list only the folder itself, not everything below it */
+    stk_str token;  /* continuation token of the next page; "": the first page */
+    char **folders; /* owned: the folders inside, as whole prefixes; found by level */
     size_t folder_count;
     size_t folder_capacity;
-    bool first_page;
-    size_t spanned; /* folders that the first page saw */
-    stk_str latest; /* the latest of them */
-    int failures;
-    int strange;
-    int64_t retry_ns;
-    struct task *next;
-} task;
+    bool first_page;   /* the next page is the first */
+    size_t seen;       /* how many folders the first page shows */
+    stk_str seen_last; /* the last of them */
+    int failures;      /* attempts that failed since the last good page */
+    int unreadable;    /* pages that could not be understood */
+    int64_t retry_ns;  /* not before this time; INT64_MAX: the task is complete */
+    struct list_task *next;
+} list_task;
 
-struct lister;
+typedef struct page_request {
+    stk_s3_request request; /* owner: the s3_lister */
+    list_task *task;        /* owned while the request is in flight; NULL: free */
+} page_request;
 
-typedef struct request {
-    stk_s3_call call; /* first */
-    struct lister *lister;
-    stk_bytes bytes;
-    task *task;           /* NULL: free */
-    struct request *next; /* among the ended; lock */
-} request;
-
-typedef struct lister {
+/* The lister's thread owns everything but `ended`, which engines fill. */
+typedef struct s3_lister {
     const stk_s3_listing *listing;
-    stk_tree *tree; /* NULL: only folders are asked for */
-    bool no_deeper; /* folders that are found stay in the first task */
-    task *tasks;    /* not under way */
-    request requests[AT_ONCE];
-    size_t under_way;
-    int64_t good_ns; /* when something good came last */
-    bool good;       /* something good has come */
+    stk_tree *tree;   /* NULL: only folders are wanted */
+    bool one_level;   /* keep folders in the first task; make no tasks of them */
+    list_task *tasks; /* not in flight */
+    page_request pages[MAX_IN_FLIGHT];
+    size_t in_flight;
     int64_t begun_ns;
-    uint64_t bytes; /* that the names take which were found */
-    bool answered;  /* the host has, whatever it was */
-    bool warned;
-    stk_rng rng;
-    task *now; /* whose page is read */
+    int64_t good_ns; /* time of the last good page, or begun_ns */
+    bool good;       /* a good page has come */
+    bool answered;   /* the host has sent a response of any kind */
+    bool warned;     /* the warning about a silent store was sent */
+    uint64_t bytes;  /* of memory for the names found */
+    stk_rng rng;     /* for pauses */
+    list_task *now;  /* whose page is being parsed */
     pthread_mutex_t lock;
-    pthread_cond_t some;
-    request *ended; /* lock */
-} lister;
+    pthread_cond_t some_ended;
+    stk_s3_request *ended; /* list; lock */
+} s3_lister;
 
 /* ---- tasks ---- */
 
-static void free_task(task *t) {
+static void free_task(list_task *t) {
     if (t == NULL) {
         return;
     }
@@ -103,14 +101,14 @@ static void free_task(task *t) {
     }
     stk_mem_free(t->folders);
     stk_str_free(&t->token);
-    stk_str_free(&t->latest);
+    stk_str_free(&t->seen_last);
     stk_mem_free(t->prefix);
     stk_mem_free(t);
 }
 
 /* Adds a task for a prefix, which it takes. False without memory. */
-static bool add_task(lister *l, char *prefix, int depth, bool by_level) {
-    task *t = prefix != NULL ? stk_mem_new(1, sizeof *t) : NULL;
+static bool add_task(s3_lister *l, char *prefix, int depth, bool by_level) {
+    list_task *t = prefix != NULL ? stk_mem_new(1, sizeof *t) : NULL;
     if (t == NULL) {
         stk_mem_free(prefix);
         return false;
@@ -124,7 +122,7 @@ static bool add_task(lister *l, char *prefix, int depth, bool by_level) {
     return true;
 }
 
-static void drop_folders(task *t) {
+static void drop_folders(list_task *t) {
     for (size_t i = 0; i < t->folder_count; i++) {
         stk_mem_free(t->folders[i]);
     }
@@ -133,27 +131,28 @@ static void drop_folders(task *t) {
 
 /* ---- pages ---- */
 
-/* A server decides how much there is: whether one more name may be kept, and counts it. */
-static bool has_room(lister *l, size_t bytes) {
+/* Counts the memory of one more name; false when that is more than the listing may take. */
+static bool count_name(s3_lister *l, size_t bytes) {
     l->bytes += bytes;
-    return l->listing->most_bytes == 0 || l->bytes <= l->listing->most_bytes;
+    return l->listing->max_bytes == 0 || l->bytes <= l->listing->max_bytes;
 }
 
-static stk_status fail_too_many(const lister *l, stk_error *err) {
+static stk_status fail_too_many(const s3_lister *l, stk_error *err) {
     char size[32];
     return STK_FAIL(err, STK_ERR_DATA,
                     "cannot list %s: the names of its objects take more than %s of memory; name a "
                     "folder further down",
-                    l->listing->place, stk_format_bytes(size, sizeof size, l->listing->most_bytes));
+                    l->listing->location,
+                    stk_format_bytes(size, sizeof size, l->listing->max_bytes));
 }
 
 static bool take_object(void *user, const char *key, size_t length, uint64_t size,
                         const char *etag) {
-    lister *l = user;
-    task *t = l->now;
+    s3_lister *l = user;
+    list_task *t = l->now;
     const char *prefix = l->listing->prefix;
     size_t head = strlen(prefix);
-    if (!has_room(l, length + strlen(etag) + sizeof(stk_tree_object))) {
+    if (!count_name(l, length + strlen(etag) + sizeof(stk_tree_object))) {
         return false;
     }
     if (l->tree == NULL || length <= head || memcmp(key, prefix, head) != 0) {
@@ -164,14 +163,13 @@ static bool take_object(void *user, const char *key, size_t length, uint64_t siz
         const char *slash = length > from ? memchr(key + from, '/', length - from) : NULL;
         size_t folder = slash != NULL ? (size_t)(slash - key) : 0;
         if (folder > 0 &&
-            (t->latest.length != folder || memcmp(t->latest.text, key, folder) != 0)) {
-            stk_str_clear(&t->latest);
-            stk_str_append_bytes(&t->latest, key, folder);
-            t->spanned++;
+            (t->seen_last.length != folder || memcmp(t->seen_last.text, key, folder) != 0)) {
+            stk_str_clear(&t->seen_last);
+            stk_str_append_bytes(&t->seen_last, key, folder);
+            t->seen++;
         }
     }
-    /* Names that a tree would take for others are no files of ours: their keys could not be made.
-     */
+    /* A tree cuts "./" off, and the key could not be made from the path again. */
     if (length - head >= 2 && key[head] == '.' && key[head + 1] == '/') {
         return true;
     }
@@ -179,9 +177,9 @@ static bool take_object(void *user, const char *key, size_t length, uint64_t siz
 }
 
 static bool take_folder(void *user, const char *prefix, size_t length) {
-    lister *l = user;
-    task *t = l->now;
-    if (!has_room(l, length + sizeof(task))) {
+    s3_lister *l = user;
+    list_task *t = l->now;
+    if (!count_name(l, length + sizeof(list_task))) {
         return false;
     }
     char *copy = stk_mem_strndup(prefix, length);
@@ -198,11 +196,11 @@ static bool take_folder(void *user, const char *prefix, size_t length) {
     return true;
 }
 
-/* The task was read to its end: what it found becomes tasks. Takes it. */
-static bool end_task(lister *l, task *t) {
+/* The last page of a task was read: the folders that it found become tasks. Takes the task. */
+static bool end_task(s3_lister *l, list_task *t) {
     bool good = true;
-    if (l->no_deeper) {
-        t->next = l->tasks; /* for whoever asked */
+    if (l->one_level) {
+        t->next = l->tasks; /* the caller reads its folders */
         t->retry_ns = INT64_MAX;
         l->tasks = t;
         return true;
@@ -215,12 +213,12 @@ static bool end_task(lister *l, task *t) {
     return good;
 }
 
-/* Decides how to go on after a page that was not the last. */
-static void choose_way(lister *l, task *t, stk_str *token) {
-    /* A page without any folder is one of a folder of pictures, but for the place itself. */
-    bool few = t->spanned < AT_ONCE && (t->spanned > 0 || t->depth == 0);
+/* Decides after a page that was not the last: the next page, or the folder again by level. */
+static void choose_next(s3_lister *l, list_task *t, stk_str *token) {
+    /* No folder on the page: a folder of pictures, unless it is the location itself. */
+    bool few = t->seen < MAX_IN_FLIGHT && (t->seen > 0 || t->depth == 0);
     bool split = t->first_page && !t->by_level && t->depth < DEPTH_MAX && few;
-    bool too_many = t->by_level && t->folder_count > FOLDERS_MAX && !l->no_deeper;
+    bool too_many = t->by_level && t->folder_count > FOLDERS_MAX && !l->one_level;
     if (split || too_many) {
         t->by_level = split;
         t->first_page = false;
@@ -234,16 +232,17 @@ static void choose_way(lister *l, task *t, stk_str *token) {
     *token = swap;
 }
 
-/* Reads a page and goes on with its task, which it takes. */
-static stk_status take_page(lister *l, request *r, stk_error *err) {
-    task *t = r->task;
+/* Parses a page and goes on with its task, which it takes. */
+static stk_status take_page(s3_lister *l, page_request *p, stk_error *err) {
+    list_task *t = p->task;
+    const stk_bytes *body = &p->request.transfer.body;
     stk_s3_page page = {.object = take_object, .folder = take_folder, .user = l};
     stk_error why = {0};
-    r->task = NULL;
+    p->task = NULL;
     l->now = t;
-    t->spanned = 0;
-    stk_str_clear(&t->latest);
-    stk_status status = stk_s3_page_parse(r->bytes.data, r->bytes.size, &page, &why);
+    t->seen = 0;
+    stk_str_clear(&t->seen_last);
+    stk_status status = stk_s3_page_parse(body->data, body->size, &page, &why);
     if (status == STK_OK && page.truncated &&
         stk_str_equal(stk_str_text(&page.token), stk_str_text(&t->token))) {
         status = STK_FAIL(&why, STK_ERR_STORAGE, "a page that is to be followed by itself");
@@ -254,71 +253,76 @@ static stk_status take_page(lister *l, request *r, stk_error *err) {
         l->answered = true;
         t->failures = 0;
         if (!page.truncated) {
-            status = end_task(l, t) ? STK_OK : STK_FAIL_MEMORY(err, l->listing->place);
+            status = end_task(l, t) ? STK_OK : STK_FAIL_MEMORY(err, l->listing->location);
             stk_str_free(&page.token);
             return status;
         }
-        choose_way(l, t, &page.token);
-    } else if (status == STK_ERR_STORAGE && ++t->strange < STRANGE_MAX) {
+        choose_next(l, t, &page.token);
+    } else if (status == STK_ERR_STORAGE && ++t->unreadable < UNREADABLE_MAX) {
         status = STK_OK; /* once more */
     }
     stk_str_free(&page.token);
     t->next = l->tasks;
     l->tasks = t;
     if (status == STK_ERR_MEMORY) {
-        return has_room(l, 0) ? STK_FAIL_MEMORY(err, l->listing->place) : fail_too_many(l, err);
+        return count_name(l, 0) ? STK_FAIL_MEMORY(err, l->listing->location)
+                                : fail_too_many(l, err);
     }
     return status == STK_OK ? STK_OK
                             : STK_FAIL(err, status,
                                        "cannot list %s: the store answered with %s; does "
                                        "AWS_ENDPOINT_URL name a store like S3?",
-                                       l->listing->place, why.message);
+                                       l->listing->location, why.message);
 }
 
 /* ---- requests ---- */
 
-static void request_done(stk_s3_call *call) {
-    request *r = (request *)(void *)call;
-    lister *l = r->lister;
+/* On the engine's thread: leaves the request to the lister's. */
+static void page_done(stk_http_transfer *transfer) {
+    stk_s3_request *request = stk_s3_request_of(transfer);
+    s3_lister *l = request->owner;
     pthread_mutex_lock(&l->lock);
-    r->next = l->ended;
-    l->ended = r;
-    pthread_cond_signal(&l->some);
+    request->next = l->ended;
+    l->ended = request;
+    pthread_cond_signal(&l->some_ended);
     pthread_mutex_unlock(&l->lock);
 }
 
-static bool send(lister *l, request *r, task *t) {
-    stk_s3_call *call = &r->call;
+static page_request *page_of(stk_s3_request *request) {
+    return (page_request *)(void *)((char *)request - offsetof(page_request, request));
+}
+
+static bool send_page(s3_lister *l, page_request *p, list_task *t) {
+    stk_s3_request *request = &p->request;
     size_t count = 0;
-    call->query[count++] = (stk_s3_pair){"list-type", "2"};
-    call->query[count++] = (stk_s3_pair){"encoding-type", "url"};
-    call->query[count++] = (stk_s3_pair){"prefix", t->prefix};
+    request->query[count++] = (stk_s3_pair){"list-type", "2"};
+    request->query[count++] = (stk_s3_pair){"encoding-type", "url"};
+    request->query[count++] = (stk_s3_pair){"prefix", t->prefix};
     if (t->by_level) {
-        call->query[count++] = (stk_s3_pair){"delimiter", "/"};
+        request->query[count++] = (stk_s3_pair){"delimiter", "/"};
     }
     if (t->token.length > 0) {
-        call->query[count++] = (stk_s3_pair){"continuation-token", t->token.text};
+        request->query[count++] = (stk_s3_pair){"continuation-token", t->token.text};
     }
-    call->query_count = count;
-    call->max_bytes = PAGE_BYTES;
-    call->timeout_s = l->listing->timeout_s;
-    call->bytes = &r->bytes;
-    call->done = request_done;
-    r->lister = l;
-    r->task = t;
-    if (!stk_s3_client_send(l->listing->client, call)) {
-        r->task = NULL;
+    request->query_count = count;
+    request->owner = l;
+    request->transfer.max_bytes = PAGE_BYTES;
+    request->transfer.timeout_s = l->listing->timeout_s;
+    request->transfer.done = page_done;
+    p->task = t;
+    if (!stk_s3_client_send(l->listing->client, request)) {
+        p->task = NULL;
         return false;
     }
-    l->under_way++;
+    l->in_flight++;
     return true;
 }
 
-/* The task that may be begun now, taken out of the list, or NULL. */
-static task *take_ready(lister *l, int64_t now_ns) {
-    for (task **at = &l->tasks; *at != NULL; at = &(*at)->next) {
+/* Takes a task that may be sent now out of the list; NULL: none. */
+static list_task *take_ready(s3_lister *l, int64_t now_ns) {
+    for (list_task **at = &l->tasks; *at != NULL; at = &(*at)->next) {
         if ((*at)->retry_ns <= now_ns) {
-            task *t = *at;
+            list_task *t = *at;
             *at = t->next;
             return t;
         }
@@ -326,174 +330,187 @@ static task *take_ready(lister *l, int64_t now_ns) {
     return NULL;
 }
 
-static stk_status send_ready(lister *l, stk_error *err) {
-    for (size_t i = 0; i < AT_ONCE; i++) {
-        request *r = &l->requests[i];
-        if (r->task != NULL) {
+static stk_status send_ready(s3_lister *l, stk_error *err) {
+    for (size_t i = 0; i < MAX_IN_FLIGHT; i++) {
+        page_request *p = &l->pages[i];
+        if (p->task != NULL) {
             continue;
         }
-        task *t = take_ready(l, stk_clock_ns());
+        list_task *t = take_ready(l, stk_clock_ns());
         if (t == NULL) {
             break;
         }
-        if (!send(l, r, t)) {
+        if (!send_page(l, p, t)) {
             t->next = l->tasks;
             l->tasks = t;
-            return STK_FAIL_MEMORY(err, l->listing->place);
+            return STK_FAIL_MEMORY(err, l->listing->location);
         }
     }
     return STK_OK;
 }
 
-/* The attempt failed: again later, or the end. */
-static stk_status take_failure(lister *l, request *r, stk_error *err) {
-    task *t = r->task;
-    const stk_s3_judgement *judgement = &r->call.judgement;
-    r->task = NULL;
+/* How long the store may go without a good page before the listing fails, in seconds. */
+static double silence_limit_s(const s3_lister *l, int status) {
+    double limit_s = 2 * l->listing->timeout_s;
+    if (!l->answered && status == 0 && limit_s > NO_HOST_S) {
+        return NO_HOST_S;
+    }
+    return l->good && l->listing->outage_s > limit_s ? l->listing->outage_s : limit_s;
+}
+
+/* An attempt failed, for the reason in `why`: puts the task back for later, or fails. */
+static stk_status take_failure(s3_lister *l, page_request *p, const stk_error *why,
+                               stk_error *err) {
+    const stk_s3_request *request = &p->request;
+    list_task *t = p->task;
+    int status = request->transfer.response.status;
+    double limit_s = silence_limit_s(l, status);
+    int64_t now_ns = stk_clock_ns();
+    p->task = NULL;
     t->next = l->tasks;
     l->tasks = t;
-    int64_t now_ns = stk_clock_ns();
-    double limit_s = 2 * l->listing->timeout_s;
-    if (!l->answered && r->call.http.answer.status == 0 && limit_s > NOBODY_S) {
-        limit_s = NOBODY_S;
-    } else if (l->good && l->listing->outage_s > limit_s) {
-        limit_s = l->listing->outage_s;
-    }
-    l->answered = l->answered || r->call.http.answer.status > 0;
+    l->answered = l->answered || status > 0;
     bool late = (double)(now_ns - l->good_ns) > limit_s * NS_PER_S;
-    bool strange = r->call.http.end == STK_HTTP_BAD_HEAD && ++t->strange >= STRANGE_MAX;
-    bool again = judgement->verdict == STK_FETCH_AGAIN || judgement->verdict == STK_FETCH_DAMAGED;
-    if (!again || late || strange) {
-        return STK_FAIL(err, judgement->error.status, "%s", judgement->error.message);
+    bool unreadable =
+        request->transfer.result == STK_HTTP_BAD_HEADERS && ++t->unreadable >= UNREADABLE_MAX;
+    bool again = request->verdict == STK_FETCH_AGAIN || request->verdict == STK_FETCH_DAMAGED;
+    if (!again || late || unreadable) {
+        return STK_FAIL(err, why->status, "%s", why->message);
     }
-    if (!l->warned && now_ns - l->begun_ns > PATIENCE_NS) {
+    if (!l->warned && now_ns - l->begun_ns > WARN_NS) {
         l->warned = true;
-        stk_events_warning(l->listing->events, "%s; trying again for up to %.0f s",
-                           judgement->error.message, limit_s);
+        stk_events_warning(l->listing->events, "%s; trying again for up to %.0f s", why->message,
+                           limit_s);
     }
     double pause_s = FIRST_PAUSE_S;
-    for (int i = 0; i < t->failures && pause_s < MOST_PAUSE_S; i++) {
+    for (int i = 0; i < t->failures && pause_s < MAX_PAUSE_S; i++) {
         pause_s *= 2;
     }
-    pause_s = pause_s < MOST_PAUSE_S ? pause_s : MOST_PAUSE_S;
+    pause_s = pause_s < MAX_PAUSE_S ? pause_s : MAX_PAUSE_S;
     pause_s *= stk_rng_range(&l->rng, 0.5, 1.0);
-    if (judgement->cure != STK_S3_CURE_NONE) { /* something was put right */
+    if (request->recovery != STK_S3_RECOVERY_NONE) { /* the client has recovered: no pause */
         pause_s = 0;
     } else {
         t->failures++;
     }
-    pause_s = pause_s > judgement->wait_s ? pause_s : judgement->wait_s;
+    pause_s = pause_s > request->wait_s ? pause_s : request->wait_s;
     t->retry_ns = now_ns + (int64_t)(pause_s * NS_PER_S);
     return STK_OK;
 }
 
-/* Waits until a request has ended or a task may be tried again; takes all that have ended. */
-static request *wait_for_some(lister *l) {
+/* Waits until requests have ended or a task may be sent again. Returns the ended requests. */
+static stk_s3_request *wait_for_some(s3_lister *l) {
     int64_t until_ns = INT64_MAX;
-    for (const task *t = l->tasks; t != NULL && l->under_way < AT_ONCE; t = t->next) {
+    for (const list_task *t = l->tasks; t != NULL && l->in_flight < MAX_IN_FLIGHT; t = t->next) {
         until_ns = t->retry_ns < until_ns ? t->retry_ns : until_ns;
     }
-    int64_t look_ns = stk_clock_ns() + LOOK_NS; /* whether it should end meanwhile */
-    until_ns = until_ns < look_ns ? until_ns : look_ns;
+    int64_t poll_ns = stk_clock_ns() + POLL_NS; /* to see a request to stop */
+    until_ns = until_ns < poll_ns ? until_ns : poll_ns;
     struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
     pthread_mutex_lock(&l->lock);
     if (l->ended == NULL) {
-        pthread_cond_timedwait(&l->some, &l->lock, &at);
+        pthread_cond_timedwait(&l->some_ended, &l->lock, &at);
     }
-    request *ended = l->ended;
+    stk_s3_request *ended = l->ended;
     l->ended = NULL;
     pthread_mutex_unlock(&l->lock);
     return ended;
 }
 
-/* Whether a task is left that somebody is to work on. */
-static bool has_work(const lister *l) {
-    for (const task *t = l->tasks; t != NULL; t = t->next) {
+/* Whether a task is left that is not complete. */
+static bool has_work(const s3_lister *l) {
+    for (const list_task *t = l->tasks; t != NULL; t = t->next) {
         if (t->retry_ns != INT64_MAX) {
             return true;
         }
     }
-    return l->under_way > 0;
+    return l->in_flight > 0;
 }
 
-/* Whether somebody wants it to end; what takes a moment only goes on. */
-static stk_status check_end(const lister *l, stk_error *err) {
+/* Fails if the listing is to end early; not in its first moments. */
+static stk_status check_end(const s3_lister *l, stk_error *err) {
     const stk_s3_listing *listing = l->listing;
     if (stk_clock_since_s(l->begun_ns) < STK_STORAGE_STOP_S) {
         return STK_OK;
     }
     if (stk_stop_asked(listing->stop) != STK_STOP_NONE) {
-        return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s was listed", listing->place);
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s was listed", listing->location);
     }
     if (listing->deadline_ns > 0 && stk_clock_ns() > listing->deadline_ns) {
         return STK_FAIL(err, STK_ERR_STORAGE, "the time budget ended while %s was listed",
-                        listing->place);
+                        listing->location);
     }
     return STK_OK;
 }
 
-static stk_status work(lister *l, stk_error *err) {
+/* Takes a request that has ended. */
+static stk_status take_ended(s3_lister *l, page_request *p, stk_error *err) {
+    stk_error why = {0};
+    stk_s3_client_finish(&p->request, &why);
+    return p->request.verdict == STK_FETCH_OK ? take_page(l, p, err)
+                                              : take_failure(l, p, &why, err);
+}
+
+static stk_status work(s3_lister *l, stk_error *err) {
     stk_status status = STK_OK;
     while (status == STK_OK && has_work(l)) {
         status = check_end(l, err);
         status = status == STK_OK ? send_ready(l, err) : status;
-        request *next = NULL;
-        for (request *r = status == STK_OK ? wait_for_some(l) : NULL; r != NULL; r = next) {
+        stk_s3_request *next = NULL;
+        for (stk_s3_request *r = status == STK_OK ? wait_for_some(l) : NULL; r != NULL; r = next) {
+            page_request *p = page_of(r);
             next = r->next;
-            l->under_way--;
-            if (status != STK_OK) { /* one before it has failed for good */
-                free_task(r->task);
-                r->task = NULL;
-            } else if (r->call.judgement.verdict == STK_FETCH_OK) {
-                status = take_page(l, r, err);
-            } else {
-                status = take_failure(l, r, err);
+            l->in_flight--;
+            if (status == STK_OK) {
+                status = take_ended(l, p, err);
+            } else { /* another request has failed for good */
+                free_task(p->task);
+                p->task = NULL;
             }
         }
     }
     return status;
 }
 
-/* Ends what is under way and frees all. */
-static void close_lister(lister *l) {
-    for (size_t i = 0; i < AT_ONCE; i++) {
-        if (l->requests[i].task != NULL) {
-            stk_s3_client_cancel(&l->requests[i].call);
+/* Cancels what is in flight, waits for its end and frees everything. */
+static void close_lister(s3_lister *l) {
+    for (size_t i = 0; i < MAX_IN_FLIGHT; i++) {
+        if (l->pages[i].task != NULL) {
+            stk_s3_client_cancel(&l->pages[i].request);
         }
     }
-    while (l->under_way > 0) {
+    while (l->in_flight > 0) {
         pthread_mutex_lock(&l->lock);
         while (l->ended == NULL) {
-            pthread_cond_wait(&l->some, &l->lock);
+            pthread_cond_wait(&l->some_ended, &l->lock);
         }
-        for (request *r = l->ended; r != NULL; r = r->next) {
-            l->under_way--;
+        for (const stk_s3_request *r = l->ended; r != NULL; r = r->next) {
+            l->in_flight--;
         }
         l->ended = NULL;
         pthread_mutex_unlock(&l->lock);
     }
-    for (size_t i = 0; i < AT_ONCE; i++) {
-        free_task(l->requests[i].task);
-        stk_s3_call_free(&l->requests[i].call);
-        stk_bytes_free(&l->requests[i].bytes);
+    for (size_t i = 0; i < MAX_IN_FLIGHT; i++) {
+        free_task(l->pages[i].task);
+        stk_s3_request_free(&l->pages[i].request);
     }
     while (l->tasks != NULL) {
-        task *t = l->tasks;
+        list_task *t = l->tasks;
         l->tasks = t->next;
         free_task(t);
     }
-    pthread_cond_destroy(&l->some);
+    pthread_cond_destroy(&l->some_ended);
     pthread_mutex_destroy(&l->lock);
     stk_mem_free(l);
 }
 
-static lister *open_lister(const stk_s3_listing *listing, stk_tree *tree) {
-    lister *l = stk_mem_new(1, sizeof *l);
+static s3_lister *open_lister(const stk_s3_listing *listing, stk_tree *tree) {
+    s3_lister *l = stk_mem_new(1, sizeof *l);
     if (l != NULL) {
         pthread_condattr_t attributes;
         pthread_condattr_init(&attributes);
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&l->some, &attributes);
+        pthread_cond_init(&l->some_ended, &attributes);
         pthread_condattr_destroy(&attributes);
         pthread_mutex_init(&l->lock, NULL);
         l->listing = listing;
@@ -507,8 +524,8 @@ static lister *open_lister(const stk_s3_listing *listing, stk_tree *tree) {
 
 /* ---- nothing there ---- */
 
-/* The last part of a prefix that ends with a slash, without it; the length of what is before it. */
-static size_t head_of(const char *prefix, size_t length) {
+/* How many bytes of a prefix that ends with a slash stand before its last folder. */
+static size_t parent_length(const char *prefix, size_t length) {
     size_t at = length > 0 ? length - 1 : 0;
     while (at > 0 && prefix[at - 1] != '/') {
         at--;
@@ -516,8 +533,8 @@ static size_t head_of(const char *prefix, size_t length) {
     return at;
 }
 
-/* The names of the folders of one task, to be freed as the task is; the slashes are cut off. */
-static size_t folder_names(const task *t, const char **names) {
+/* Fills in the names of a task's folders, which the task owns, and cuts their slashes off. */
+static size_t folder_names(const list_task *t, const char **names) {
     size_t head = strlen(t->prefix);
     for (size_t i = 0; i < t->folder_count; i++) {
         size_t length = strlen(t->folders[i]);
@@ -527,26 +544,26 @@ static size_t folder_names(const task *t, const char **names) {
     return t->folder_count;
 }
 
-/* Says what is there instead, from the folders of a level above. */
-static stk_status fail_near(const stk_s3_listing *listing, const task *t, const char *missing,
+/* Fails with what exists instead: the folders that a task has found in the level above. */
+static stk_status fail_near(const stk_s3_listing *listing, const list_task *t, const char *missing,
                             stk_error *err) {
     const char **names = stk_mem_new(t->folder_count, sizeof *names);
     if (names == NULL) {
-        return STK_FAIL_MEMORY(err, listing->place);
+        return STK_FAIL_MEMORY(err, listing->location);
     }
     size_t count = folder_names(t, names);
     const char *near = stk_str_nearest(missing, names, count);
     stk_status status;
     if (near != NULL) {
         status = STK_FAIL(err, STK_ERR_DATA, "no objects below %s; did you mean s3://%s/%s%s?",
-                          listing->place, listing->bucket, t->prefix, near);
+                          listing->location, listing->bucket, t->prefix, near);
     } else {
         stk_str some = {0};
         for (size_t i = 0; i < count && i < 5; i++) {
             stk_str_appendf(&some, "%s%s", i > 0 ? ", " : "", names[i]);
         }
         status = STK_FAIL(err, STK_ERR_DATA, "no objects below %s; s3://%s/%s has the folders %s%s",
-                          listing->place, listing->bucket, t->prefix, stk_str_text(&some),
+                          listing->location, listing->bucket, t->prefix, stk_str_text(&some),
                           count > 5 ? " and others" : "");
         stk_str_free(&some);
     }
@@ -554,17 +571,17 @@ static stk_status fail_near(const stk_s3_listing *listing, const task *t, const 
     return status;
 }
 
-/* Looks at the levels above until there is something. */
+/* Nothing is below the prefix: looks at the levels above until one has folders, and fails. */
 static stk_status fail_empty(const stk_s3_listing *listing, stk_error *err) {
     const char *prefix = listing->prefix;
     size_t length = strlen(prefix);
     stk_status status = STK_OK;
     while (length > 0 && status == STK_OK) {
-        size_t head = head_of(prefix, length);
+        size_t head = parent_length(prefix, length);
         char *missing = stk_mem_strndup(prefix + head, length - head - 1);
-        lister *l = open_lister(listing, NULL);
+        s3_lister *l = open_lister(listing, NULL);
         if (l != NULL) {
-            l->no_deeper = true;
+            l->one_level = true;
             if (missing != NULL && add_task(l, stk_mem_strndup(prefix, head), 0, true) &&
                 work(l, NULL) == STK_OK && l->tasks != NULL && l->tasks->folder_count > 0) {
                 status = fail_near(listing, l->tasks, missing, err);
@@ -574,21 +591,21 @@ static stk_status fail_empty(const stk_s3_listing *listing, stk_error *err) {
         stk_mem_free(missing);
         length = head;
     }
-    return status != STK_OK
-               ? status
-               : STK_FAIL(err, STK_ERR_DATA,
-                          "no objects below %s: bucket %s is there, but has none%s", listing->place,
-                          listing->bucket, prefix[0] != '\0' ? " with this prefix" : "");
+    return status != STK_OK ? status
+                            : STK_FAIL(err, STK_ERR_DATA,
+                                       "no objects below %s: bucket %s is there, but has none%s",
+                                       listing->location, listing->bucket,
+                                       prefix[0] != '\0' ? " with this prefix" : "");
 }
 
 stk_status stk_s3_list(const stk_s3_listing *listing, stk_tree *tree, stk_error *err) {
-    lister *l = open_lister(listing, tree);
+    s3_lister *l = open_lister(listing, tree);
     if (l == NULL) {
-        return STK_FAIL_MEMORY(err, listing->place);
+        return STK_FAIL_MEMORY(err, listing->location);
     }
     stk_status status = add_task(l, stk_mem_strdup(listing->prefix), 0, false)
                             ? work(l, err)
-                            : STK_FAIL_MEMORY(err, listing->place);
+                            : STK_FAIL_MEMORY(err, listing->location);
     close_lister(l);
     if (status == STK_OK) {
         status = stk_tree_finish(tree, err);

@@ -72,7 +72,7 @@ static stk_status write_all(stk_file_writer *writer, const stk_s3_manifest *mani
     stk_str_append(&piece, " ");
     append_escaped(&piece, manifest->endpoint);
     stk_str_append(&piece, " ");
-    append_escaped(&piece, manifest->place);
+    append_escaped(&piece, manifest->location);
     stk_str_append(&piece, "\n");
     for (size_t i = 0; i < tree->count && status == STK_OK; i++) {
         const stk_tree_object *object = &tree->objects[i];
@@ -167,7 +167,7 @@ static bool read_head(char **at, char *end, stk_s3_manifest *manifest, uint64_t 
     const char *region = take_field(at, end, ' ', &length);
     const char *endpoint = region != NULL ? take_field(at, end, ' ', &length) : NULL;
     const char *place = endpoint != NULL ? take_field(at, end, '\n', &length) : NULL;
-    if (place == NULL || !stk_str_equal(place, manifest->place) ||
+    if (place == NULL || !stk_str_equal(place, manifest->location) ||
         !stk_str_equal(endpoint, manifest->endpoint)) {
         return false;
     }
@@ -226,7 +226,7 @@ char *stk_s3_manifest_path(const char *folder, const stk_s3_manifest *manifest) 
     stk_sha256 hash;
     stk_sha256_begin(&hash);
     stk_sha256_add(&hash, manifest->endpoint, strlen(manifest->endpoint) + 1);
-    stk_sha256_add(&hash, manifest->place, strlen(manifest->place) + 1);
+    stk_sha256_add(&hash, manifest->location, strlen(manifest->location) + 1);
     stk_sha256_end(&hash, digest);
     stk_hex(digest, sizeof digest, text);
     return stk_str_format("%s/s3-%.*s.list", folder, NAME_DIGITS, text);

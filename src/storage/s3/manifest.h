@@ -17,7 +17,7 @@
 #include "storage/tree.h"
 
 typedef struct stk_s3_manifest {
-    const char *place;    /* "s3://bucket/prefix" */
+    const char *location; /* "s3://bucket/prefix" */
     const char *endpoint; /* which store that is */
     char region[40];      /* where the bucket was found */
     int64_t time_s;       /* when it was listed, unix time */

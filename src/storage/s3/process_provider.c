@@ -2,11 +2,12 @@
  * process_provider.c - credential_process: a command of the profile that prints credentials as
  * JSON.
  *
- * The command is cut into words as a shell would cut them, but no shell runs: nothing is expanded.
- * It reads nothing, what it says on standard error is dropped (it may hold secrets), and its time
- * is limited: then it and what it started are killed, for which it gets a process group of its own.
+ * The command is split into words as a shell would split them, but no shell runs and nothing is
+ * expanded. Its standard input is empty; its standard error is dropped, because it may contain
+ * secrets. Its time is limited. It runs in a process group of its own, so that it can be killed
+ * together with everything that it has started.
  */
-#include "storage/s3/credentials.h"
+#include "storage/s3/providers.h"
 
 #ifdef STK_HAVE_S3
 
@@ -29,12 +30,12 @@
 #define WORDS_MAX 64
 #define BLANKS " \t\r\n"
 
-/* The words of a command, which point into one copy of its text. */
-typedef struct words {
+/* The words of a command; they point into one copy of its text. */
+typedef struct command_words {
     char *text;                /* owned */
     char *list[WORDS_MAX + 1]; /* the last one is NULL */
     size_t count;
-} words;
+} command_words;
 
 /* Copies one word from *from to *to, without its quotes; false when a quote is not closed. */
 static bool cut_word(const char **from, char **to) {
@@ -60,8 +61,8 @@ static bool cut_word(const char **from, char **to) {
     return quote == '\0';
 }
 
-/* Cuts a command into words. False when it is empty, has too many or an open quote. */
-static bool cut(const char *command, words *out) {
+/* Splits a command. False when it is empty, has too many words or an open quote. */
+static bool cut(const char *command, command_words *out) {
     const char *from = command + strspn(command, BLANKS);
     char *to = out->text;
     while (*from != '\0') {
@@ -79,10 +80,10 @@ static bool cut(const char *command, words *out) {
 }
 
 /* How the command ended. */
-typedef enum outcome { ENDED, TOO_LONG, TOO_MUCH } outcome;
+typedef enum process_end { ENDED, TOO_LONG, TOO_MUCH } process_end;
 
 /* Reads until the other end is closed, the buffer is full or the time is over. */
-static outcome collect(int fd, int64_t deadline_ns, char *buffer, size_t *size) {
+static process_end collect(int fd, int64_t deadline_ns, char *buffer, size_t *size) {
     for (;;) {
         int64_t left_ms = (deadline_ns - stk_clock_ns()) / 1000000;
         struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -105,13 +106,13 @@ static outcome collect(int fd, int64_t deadline_ns, char *buffer, size_t *size) 
     }
 }
 
-/* Waits for the end; past the deadline, or when it is not `patient`, by killing. */
-static outcome finish(pid_t pid, int64_t deadline_ns, bool patient, int *status) {
+/* Waits for the command's end until the deadline, then kills it; kills at once unless `wait`. */
+static process_end finish(pid_t pid, int64_t deadline_ns, bool wait, int *status) {
     const struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
-    outcome how = ENDED;
+    process_end how = ENDED;
     *status = 0;
     pid_t done = 0;
-    while (patient && done == 0) {
+    while (wait && done == 0) {
         done = waitpid(pid, status, WNOHANG);
         if (done == 0 && stk_clock_ns() >= deadline_ns) {
             how = TOO_LONG;
@@ -129,8 +130,9 @@ static outcome finish(pid_t pid, int64_t deadline_ns, bool patient, int *status)
     return how;
 }
 
-/* Says how a command failed; STK_OK when it did not. */
-static stk_status judge(outcome how, int status, int limit_s, const char *source, stk_error *err) {
+/* Fails if the command did. */
+static stk_status check_end(process_end how, int status, int limit_s, const char *source,
+                            stk_error *err) {
     if (how == TOO_LONG) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "%s did not end within %d s and was stopped; run its command by hand to "
@@ -154,8 +156,8 @@ static stk_status judge(outcome how, int status, int limit_s, const char *source
     return STK_OK;
 }
 
-/* Runs the words and puts what they print into buffer, which has room for the most and one more. */
-static stk_status run(const words *command, int limit_s, const char *source, char *buffer,
+/* Runs a command; its output goes into buffer, which has STK_S3_ANSWER_MAX bytes and two more. */
+static stk_status run(const command_words *command, int limit_s, const char *source, char *buffer,
                       size_t *size, stk_error *err) {
     int ends[2];
     int status = 0;
@@ -171,16 +173,16 @@ static stk_status run(const words *command, int limit_s, const char *source, cha
                         command->list[0], strerror(error));
     }
     int64_t deadline_ns = stk_clock_ns() + (int64_t)limit_s * 1000000000;
-    outcome how = collect(ends[0], deadline_ns, buffer, size);
-    outcome end = finish(pid, deadline_ns, how == ENDED, &status);
+    process_end how = collect(ends[0], deadline_ns, buffer, size);
+    process_end end = finish(pid, deadline_ns, how == ENDED, &status);
     close(ends[0]);
-    return judge(how != ENDED ? how : end, status, limit_s, source, err);
+    return check_end(how != ENDED ? how : end, status, limit_s, source, err);
 }
 
 stk_status stk_s3_from_process(const char *command, const char *profile, int limit_s,
                                stk_s3_credentials *credentials, stk_error *err) {
     size_t room = strlen(command) + 1;
-    words cut_up = {.text = stk_mem_new(room, 1)};
+    command_words cut_up = {.text = stk_mem_new(room, 1)};
     char *source = stk_str_format("credential_process of the AWS profile '%s'", profile);
     char *buffer = stk_mem_new(STK_S3_ANSWER_MAX + 2, 1);
     size_t size = 0;
@@ -195,7 +197,7 @@ stk_status stk_s3_from_process(const char *command, const char *profile, int lim
         status = run(&cut_up, limit_s, source, buffer, &size, err);
     }
     if (status == STK_OK) {
-        status = stk_s3_offer_json(buffer, size, "SessionToken", source, credentials, err);
+        status = stk_s3_credentials_parse(buffer, size, "SessionToken", source, credentials, err);
     }
     if (buffer != NULL) {
         explicit_bzero(buffer, size);

@@ -1,11 +1,11 @@
 /*
- * provider_chain.c - asks one place after the other for credentials, in botocore's order.
+ * provider_chain.c - asks one credential provider after the other, in botocore's order.
  *
  * Keys in the environment come first, even before a profile that AWS_PROFILE names. What the AWS
- * tools can do and this cannot (roles, single sign-on) is an error with the way around it and never
- * passed over: going on would sign with somebody else's keys.
+ * tools can do and Stoker cannot (roles, single sign-on) is an error that names a workaround; it is
+ * never skipped, since the next provider would sign with another user's keys.
  */
-#include "storage/s3/provider_chain.h"
+#include "storage/s3/providers.h"
 
 #ifdef STK_HAVE_S3
 
@@ -14,22 +14,19 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/s3/credentials.h"
-#include "storage/s3/profile.h"
 
 #define PROCESS_LIMIT_S 60
-#define STALE_S 300
 
-/* The AWS command line knows all ways; from there keys can be had for any program. */
-#define WAY_AROUND "eval \"$(aws configure export-credentials --format env)\""
+/* The AWS command line supports every provider and can hand its keys to any program. */
+#define WORKAROUND "eval \"$(aws configure export-credentials --format env)\""
 
-/* The first of two variables or values that is there. */
+/* The first of two values that is not NULL. */
 static const char *either(const char *first, const char *second) {
     return first != NULL ? first : second;
 }
 
 static stk_status from_environment(stk_s3_credentials *credentials, stk_error *err) {
-    const stk_s3_offer offer = {
+    const stk_s3_candidate candidate = {
         .key_id = stk_s3_environment("AWS_ACCESS_KEY_ID"),
         .secret = stk_s3_environment("AWS_SECRET_ACCESS_KEY"),
         .token = either(stk_s3_environment("AWS_SESSION_TOKEN"),
@@ -38,12 +35,12 @@ static stk_status from_environment(stk_s3_credentials *credentials, stk_error *e
         .key_id_name = "AWS_ACCESS_KEY_ID",
         .secret_name = "AWS_SECRET_ACCESS_KEY",
         .source = "the environment",
-        .blame = STK_ERR_USAGE,
+        .failure = STK_ERR_USAGE,
     };
-    return stk_s3_offer_take(&offer, credentials, err);
+    return stk_s3_credentials_accept(&candidate, credentials, err);
 }
 
-/* Says what this program cannot do; nothing is returned as STK_OK. */
+/* Fails if the environment or the profile asks for something that Stoker cannot do. */
 static stk_status refuse_unsupported(const stk_s3_profile *profile, stk_error *err) {
     static const struct {
         const char *name;
@@ -58,20 +55,20 @@ static stk_status refuse_unsupported(const stk_s3_profile *profile, stk_error *e
         return STK_FAIL(err, STK_ERR_USAGE,
                         "AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN ask for a role by web "
                         "identity, which Stoker cannot do; run %s first, or unset them",
-                        WAY_AROUND);
+                        WORKAROUND);
     }
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
         if (stk_s3_profile_get(profile, unsupported[i].name) != NULL) {
             return STK_FAIL(err, STK_ERR_USAGE,
                             "the AWS profile '%s' %s (%s), which Stoker cannot do; run %s first, "
                             "or name another profile with AWS_PROFILE",
-                            profile->name, unsupported[i].what, unsupported[i].name, WAY_AROUND);
+                            profile->name, unsupported[i].what, unsupported[i].name, WORKAROUND);
         }
     }
     return STK_OK;
 }
 
-/* A path as people write it. */
+/* A path with ~ for the home folder. */
 static char *shown_path(const char *path) {
     const char *home = stk_s3_environment("HOME");
     size_t length = home != NULL ? strlen(home) : 0;
@@ -79,7 +76,7 @@ static char *shown_path(const char *path) {
     return below ? stk_str_format("~%s", path + length) : stk_mem_strdup(path);
 }
 
-/* Keys that stand in a section of a file. */
+/* Keys in a section of one of the two files. */
 static stk_status from_section(const stk_s3_profile *profile, const stk_ini *ini,
                                const char *section, const char *path,
                                stk_s3_credentials *credentials, stk_error *err) {
@@ -93,7 +90,7 @@ static stk_status from_section(const stk_s3_profile *profile, const stk_ini *ini
     if (source == NULL) {
         return STK_FAIL_MEMORY(err, "credentials");
     }
-    const stk_s3_offer offer = {
+    const stk_s3_candidate candidate = {
         .key_id = stk_ini_get(ini, section, "aws_access_key_id"),
         .secret = stk_ini_get(ini, section, "aws_secret_access_key"),
         .token = either(stk_ini_get(ini, section, "aws_session_token"),
@@ -101,9 +98,9 @@ static stk_status from_section(const stk_s3_profile *profile, const stk_ini *ini
         .key_id_name = "aws_access_key_id",
         .secret_name = "aws_secret_access_key",
         .source = source,
-        .blame = STK_ERR_USAGE,
+        .failure = STK_ERR_USAGE,
     };
-    stk_status status = stk_s3_offer_take(&offer, credentials, err);
+    stk_status status = stk_s3_credentials_accept(&candidate, credentials, err);
     stk_mem_free(source);
     return status;
 }
@@ -122,7 +119,7 @@ static stk_status from_profile(const stk_s3_settings *settings, const stk_s3_pro
                               "the AWS profile '%s' signs in by `aws login` (login_session), which "
                               "Stoker cannot do; run %s first, or name another profile with "
                               "AWS_PROFILE",
-                              profile->name, WAY_AROUND);
+                              profile->name, WORKAROUND);
         } else if (command != NULL) {
             status = stk_s3_from_process(command, profile->name, PROCESS_LIMIT_S, credentials, err);
         }
@@ -134,7 +131,7 @@ static stk_status from_profile(const stk_s3_settings *settings, const stk_s3_pro
     return status;
 }
 
-/* All places in turn; each does nothing once one of them had something. */
+/* All providers in turn, until one has credentials. */
 static stk_status find(const stk_s3_settings *settings, const stk_s3_profile *profile,
                        stk_s3_credentials *credentials, stk_error *err) {
     stk_status status = from_environment(credentials, err);
@@ -172,18 +169,6 @@ stk_status stk_s3_credentials_find(const stk_s3_settings *settings, stk_s3_crede
         stk_s3_credentials_free(credentials);
     }
     return status;
-}
-
-bool stk_s3_credentials_stale(const stk_s3_credentials *credentials, int64_t now_s) {
-    return credentials->expires_s != 0 && credentials->expires_s - STALE_S <= now_s;
-}
-
-void stk_s3_credentials_free(stk_s3_credentials *credentials) {
-    stk_mem_free_secret(credentials->key_id);
-    stk_mem_free_secret(credentials->secret);
-    stk_mem_free_secret(credentials->token);
-    stk_mem_free(credentials->source);
-    memset(credentials, 0, sizeof *credentials);
 }
 
 #endif

@@ -12,7 +12,7 @@
 
 #include <stoker/status.h>
 
-#include "storage/s3/provider_chain.h"
+#include "storage/s3/providers.h"
 
 typedef struct stk_s3_renewal stk_s3_renewal;
 

@@ -1,11 +1,12 @@
 /*
  * service_providers.c - credentials from the container's service and from the instance's service.
  *
- * Both are HTTP servers that the cloud puts next to a program. The container's is asked only when
- * the environment names it, so that its silence is an error. The instance's is asked on any
- * machine: silence, and a refusal, mean that there is none.
+ * Both are HTTP servers that the cloud runs next to a program. The container's service is asked
+ * only when the environment names it, so no answer is an error. The instance's service is asked on
+ * any machine: no answer, or a refusal, means that the machine has none. Requests block and use no
+ * proxy, since both services are on this machine or one hop away.
  */
-#include "storage/s3/credentials.h"
+#include "storage/s3/providers.h"
 
 #ifdef STK_HAVE_S3
 
@@ -20,35 +21,39 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/http/blocking.h"
+#include "storage/http/transfer.h"
 
 #define CONTAINER_HOST "http://169.254.170.2"
 #define INSTANCE_HOST "http://169.254.169.254"
 #define INSTANCE_HOST_6 "http://[fd00:ec2::254]"
 #define ROLES "/latest/meta-data/iam/security-credentials/"
 
-/* One retry for the instance's service: on a laptop all of this is waiting. */
-#define CONNECT_MS 1000
-#define TOTAL_MS 2000
+/* Times and attempts are small: on a machine without these services all of it is waiting. */
+#define CONNECT_S 1.0
+#define TOTAL_S 2.0
 #define INSTANCE_ATTEMPTS 2
 #define CONTAINER_ATTEMPTS 3
 #define PAUSE_MS 300
-#define ROLE_MAX 64 /* letters of the longest name that Amazon allows for a role */
+#define ROLE_MAX 64 /* bytes of the longest role name that Amazon allows */
 
 /*
- * Asks up to `attempts` times until there is an answer that is no passing trouble of the server's.
- * The error is the last one's; an answer of 500 or more is a success here.
+ * Performs a request up to `attempts` times, until there is a response that is no passing trouble
+ * of the server's. The error is that of the last attempt; a status of 500 or more is a success
+ * here.
  */
-static stk_status ask(const stk_http_question *question, int attempts, stk_http_answer *answer,
+static stk_status ask(stk_http_transfer *transfer, const char *ca_bundle, int attempts,
                       stk_error *err) {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000L * 1000L};
+    const stk_http_connect connect = {
+        .ca_bundle = ca_bundle, .timeout_s = CONNECT_S, .no_proxy = true};
     stk_status status = STK_OK;
+    transfer->timeout_s = TOTAL_S;
+    transfer->max_bytes = STK_S3_ANSWER_MAX;
     for (int i = 0; i < attempts; i++) {
-        stk_http_answer_free(answer);
         stk_error_clear(err);
-        status = stk_http_get(question, answer, err);
-        bool passing = status == STK_OK ? answer->status == 429 || answer->status >= 500
-                                        : status == STK_ERR_STORAGE;
+        status = stk_http_transfer_perform(transfer, &connect, err);
+        int code = transfer->response.status;
+        bool passing = status == STK_OK ? code == 429 || code >= 500 : status == STK_ERR_STORAGE;
         if (!passing) {
             break;
         }
@@ -59,7 +64,7 @@ static stk_status ask(const stk_http_question *question, int attempts, stk_http_
     return status;
 }
 
-/* Whether a number or name of a host is this machine itself. */
+/* Whether a host, as a number or a name, is this machine. */
 static bool is_loopback(const char *host) {
     struct in_addr four;
     struct in6_addr six;
@@ -73,9 +78,9 @@ static bool is_loopback(const char *host) {
 }
 
 /*
- * Whether a key may be fetched from there without encryption: from this machine and from the three
- * addresses where Amazon's containers have their services. libcurl takes the address apart here
- * since it is libcurl that will go there.
+ * Whether credentials may be fetched from a URL: by https from anywhere; by http only from this
+ * machine and from the three addresses of Amazon's container services. libcurl splits the URL,
+ * because libcurl will connect to it.
  */
 static bool is_allowed(const char *url) {
     static const char *const hosts[] = {"169.254.170.2", "169.254.170.23", "fd00:ec2::23"};
@@ -109,7 +114,7 @@ static bool is_allowed(const char *url) {
     return allowed;
 }
 
-/* The address that the environment names; NULL: it names none. Owned by the caller. */
+/* The URL that the environment names; NULL: it names none. The caller owns it. */
 static stk_status container_url(char **url, stk_error *err) {
     const char *relative = stk_s3_environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
     const char *full = stk_s3_environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
@@ -131,7 +136,7 @@ static stk_status container_url(char **url, stk_error *err) {
     return *url != NULL ? STK_OK : STK_FAIL_MEMORY(err, "credentials");
 }
 
-/* The header with which the container's service is asked; NULL: none is wanted. Owned. */
+/* The Authorization header that the environment asks for; NULL: none. The caller owns it. */
 static stk_status container_token(char **header, stk_error *err) {
     const char *path = stk_s3_environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     const char *token = stk_s3_environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
@@ -164,27 +169,21 @@ static stk_status ask_container(const char *url, const char *token, const char *
                                 stk_s3_credentials *credentials, stk_error *err) {
     static const char source[] = "the container's credentials service";
     const char *const headers[] = {"Accept: application/json", token};
-    const stk_http_question question = {.method = "GET",
-                                        .url = url,
-                                        .headers = headers,
-                                        .header_count = token != NULL ? 2 : 1,
-                                        .ca_bundle = ca_bundle,
-                                        .connect_ms = CONNECT_MS,
-                                        .total_ms = TOTAL_MS,
-                                        .max_bytes = STK_S3_ANSWER_MAX};
-    stk_http_answer answer = {0};
+    stk_http_transfer transfer = {
+        .url = url, .headers = headers, .header_count = token != NULL ? 2 : 1};
     stk_error why = {0};
-    stk_status status = ask(&question, CONTAINER_ATTEMPTS, &answer, &why);
+    stk_status status = ask(&transfer, ca_bundle, CONTAINER_ATTEMPTS, &why);
     if (status != STK_OK) {
         status = STK_FAIL(err, status, "cannot get credentials from %s: %s", source, why.message);
-    } else if (answer.status != 200) {
+    } else if (transfer.response.status != 200) {
         status = STK_FAIL(err, STK_ERR_STORAGE,
                           "cannot get credentials from %s: it answered with status %d", source,
-                          answer.status);
+                          transfer.response.status);
     } else {
-        status = stk_s3_offer_json(answer.body, answer.size, "Token", source, credentials, err);
+        status = stk_s3_credentials_parse((const char *)transfer.body.data, transfer.body.size,
+                                          "Token", source, credentials, err);
     }
-    stk_http_answer_free(&answer);
+    stk_http_transfer_free(&transfer);
     return status;
 }
 
@@ -204,13 +203,13 @@ stk_status stk_s3_from_container(const stk_s3_settings *settings, stk_s3_credent
     return status;
 }
 
-/* A conversation with the instance's service. */
-typedef struct instance {
-    char *base;  /* "http://169.254.169.254", no slash at its end; owned */
-    char *token; /* a header with the session's token; NULL until there is one; owned */
-} instance;
+/* A session with the instance's service. */
+typedef struct instance_service {
+    char *base;  /* owned: "http://169.254.169.254", no slash at its end */
+    char *token; /* owned: the header with the session's token; NULL: there is no such service */
+} instance_service;
 
-/* Where it is: by the environment, the profile, or the one address for all. */
+/* The service's URL: from the environment, the profile, or the usual address. */
 static stk_status instance_base(const stk_s3_profile *profile, char **base, stk_error *err) {
     const char *found = stk_s3_environment("AWS_EC2_METADATA_SERVICE_ENDPOINT");
     const char *mode = stk_s3_environment("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
@@ -232,22 +231,27 @@ static stk_status instance_base(const stk_s3_profile *profile, char **base, stk_
     return *base != NULL ? STK_OK : STK_FAIL_MEMORY(err, "credentials");
 }
 
-static stk_status ask_instance(const instance *service, const char *method, const char *path,
-                               const char *header, stk_http_answer *answer, stk_error *err) {
+/* One request to the service, with one header; the caller frees the transfer. */
+static stk_status ask_instance(const instance_service *service, const char *path,
+                               const char *header, stk_http_transfer *transfer, stk_error *err) {
+    const char *const headers[] = {header, "Content-Type:"}; /* PUT would send a type otherwise */
     char *url = stk_str_format("%s%s", service->base, path);
     if (url == NULL) {
         return STK_FAIL_MEMORY(err, "credentials");
     }
-    const stk_http_question question = {.method = method,
-                                        .url = url,
-                                        .headers = &header,
-                                        .header_count = 1,
-                                        .connect_ms = CONNECT_MS,
-                                        .total_ms = TOTAL_MS,
-                                        .max_bytes = STK_S3_ANSWER_MAX};
-    stk_status status = ask(&question, INSTANCE_ATTEMPTS, answer, err);
+    transfer->url = url;
+    transfer->headers = headers;
+    transfer->header_count = 2;
+    stk_status status = ask(transfer, NULL, INSTANCE_ATTEMPTS, err);
+    transfer->url = NULL;
+    transfer->headers = NULL;
     stk_mem_free(url);
     return status;
+}
+
+/* The response's body as text; the transfer has put a NUL behind it. */
+static const char *body_text(const stk_http_transfer *transfer) {
+    return (const char *)transfer->body.data;
 }
 
 static stk_status bad_answer(int status, const char *to, stk_error *err) {
@@ -257,79 +261,84 @@ static stk_status bad_answer(int status, const char *to, stk_error *err) {
                     to, status);
 }
 
-/* Opens a session. Where nobody answers, or refuses, there is no such service: token stays NULL. */
-static stk_status open_session(instance *service, stk_error *err) {
-    stk_http_answer answer = {0};
+/* Opens a session. No answer, or a refusal: there is no such service, and token stays NULL. */
+static stk_status open_session(instance_service *service, stk_error *err) {
+    stk_http_transfer transfer = {.method = "PUT"};
     stk_error why = {0};
-    stk_status status = ask_instance(service, "PUT", "/latest/api/token",
-                                     "x-aws-ec2-metadata-token-ttl-seconds: 300", &answer, &why);
+    stk_status status = ask_instance(service, "/latest/api/token",
+                                     "x-aws-ec2-metadata-token-ttl-seconds: 300", &transfer, &why);
+    int code = transfer.response.status;
     if (status == STK_ERR_STORAGE) {
-        return STK_OK;
-    }
-    if (status != STK_OK) {
-        return STK_FAIL(err, status, "%s", why.message);
-    }
-    if (answer.status >= 500) {
-        status = bad_answer(answer.status, "a session", err);
-    } else if (answer.status == 200 && answer.size > 0 &&
-               strspn(answer.body, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                                   "-_=+/.") == answer.size) {
-        service->token = stk_str_format("x-aws-ec2-metadata-token: %s", answer.body);
+        status = STK_OK;
+    } else if (status != STK_OK) {
+        status = STK_FAIL(err, status, "%s", why.message);
+    } else if (code >= 500) {
+        status = bad_answer(code, "a session", err);
+    } else if (code == 200 && transfer.body.size > 0 &&
+               strspn(body_text(&transfer),
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                      "-_=+/.") == transfer.body.size) {
+        service->token = stk_str_format("x-aws-ec2-metadata-token: %s", body_text(&transfer));
         status = service->token != NULL ? STK_OK : STK_FAIL_MEMORY(err, "credentials");
     }
-    stk_http_answer_free(&answer);
+    stk_http_transfer_free(&transfer);
     return status;
 }
 
-/* The name of the instance's role; "" when it has none. Names with other letters are no names. */
-static stk_status find_role(const instance *service, char role[ROLE_MAX + 1], stk_error *err) {
-    stk_http_answer answer = {0};
+/* The name of the instance's role; "": it has none. An answer with other characters is an error. */
+static stk_status find_role(const instance_service *service, char role[ROLE_MAX + 1],
+                            stk_error *err) {
+    stk_http_transfer transfer = {0};
     stk_error why = {0};
-    stk_status status = ask_instance(service, "GET", ROLES, service->token, &answer, &why);
+    stk_status status = ask_instance(service, ROLES, service->token, &transfer, &why);
+    int code = transfer.response.status;
     role[0] = '\0';
     if (status != STK_OK) {
-        return STK_FAIL(err, status, "cannot get credentials from the instance's service: %s",
-                        why.message);
+        status = STK_FAIL(err, status, "cannot get credentials from the instance's service: %s",
+                          why.message);
+    } else if (code != 200 && code != 404) {
+        status = bad_answer(code, "the role", err);
+    } else if (code == 200) {
+        const char *name = body_text(&transfer);
+        size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                     "0123456789+=,.@_-");
+        if (length <= ROLE_MAX && strspn(name + length, "\r\n") + length == transfer.body.size) {
+            memcpy(role, name, length);
+            role[length] = '\0';
+        } else {
+            status = STK_FAIL(err, STK_ERR_STORAGE,
+                              "cannot get credentials from the instance's service: its answer for "
+                              "the role is no name of a role");
+        }
     }
-    size_t length = strspn(answer.body, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                        "0123456789+=,.@_-");
-    if (answer.status != 200 && answer.status != 404) {
-        status = bad_answer(answer.status, "the role", err);
-    } else if (answer.status == 200 && length <= ROLE_MAX &&
-               strspn(answer.body + length, "\r\n") + length == answer.size) {
-        memcpy(role, answer.body, length);
-        role[length] = '\0';
-    } else if (answer.status == 200) {
-        status = STK_FAIL(err, STK_ERR_STORAGE,
-                          "cannot get credentials from the instance's service: its answer for the "
-                          "role is no name of a role");
-    }
-    stk_http_answer_free(&answer);
+    stk_http_transfer_free(&transfer);
     return status;
 }
 
-static stk_status role_credentials(const instance *service, const char *role,
+static stk_status role_credentials(const instance_service *service, const char *role,
                                    stk_s3_credentials *credentials, stk_error *err) {
     char path[sizeof ROLES + ROLE_MAX];
     char source[sizeof "the instance's service (role )" + ROLE_MAX];
-    stk_http_answer answer = {0};
+    stk_http_transfer transfer = {0};
     stk_error why = {0};
     snprintf(path, sizeof path, ROLES "%s", role);
     snprintf(source, sizeof source, "the instance's service (role %s)", role);
-    stk_status status = ask_instance(service, "GET", path, service->token, &answer, &why);
+    stk_status status = ask_instance(service, path, service->token, &transfer, &why);
     if (status != STK_OK) {
-        return STK_FAIL(err, status, "cannot get credentials from %s: %s", source, why.message);
+        status = STK_FAIL(err, status, "cannot get credentials from %s: %s", source, why.message);
+    } else if (transfer.response.status != 200) {
+        status = bad_answer(transfer.response.status, "the role's credentials", err);
+    } else {
+        status = stk_s3_credentials_parse(body_text(&transfer), transfer.body.size, "Token", source,
+                                          credentials, err);
     }
-    status = answer.status == 200
-                 ? stk_s3_offer_json(answer.body, answer.size, "Token", source, credentials, err)
-                 : bad_answer(answer.status, "the role's credentials", err);
-    stk_http_answer_free(&answer);
+    stk_http_transfer_free(&transfer);
     return status;
 }
 
 stk_status stk_s3_from_instance(const stk_s3_profile *profile, stk_s3_credentials *credentials,
                                 stk_error *err) {
-    instance service = {0};
+    instance_service service = {0};
     char role[ROLE_MAX + 1] = "";
     if (stk_s3_environment_bool("AWS_EC2_METADATA_DISABLED")) {
         return STK_OK;

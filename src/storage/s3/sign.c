@@ -76,7 +76,7 @@ static char *encoded(const char *text) {
     return stk_str_take(&out);
 }
 
-static stk_status encode_query(const stk_s3_request *request, char **query, stk_error *err) {
+static stk_status encode_query(const stk_s3_unsigned *request, char **query, stk_error *err) {
     size_t count = request->query_count;
     stk_str out = {0};
     query_part *parts = stk_mem_new(count > 0 ? count : 1, sizeof *parts);
@@ -152,7 +152,7 @@ static void hash_header(stk_sha256 *hash, const stk_s3_pair *header) {
 }
 
 /* The canonical request's hash, in digits; headers are sorted and names are theirs, "a;b;c". */
-static void hash_request(const stk_s3_request *request, const char *query,
+static void hash_request(const stk_s3_unsigned *request, const char *query,
                          const stk_s3_pair *headers, size_t count, const char *names,
                          char text[STK_SHA256_TEXT]) {
     uint8_t digest[STK_SHA256_BYTES];
@@ -207,7 +207,7 @@ static stk_status put_header(stk_s3_signed *out, const char *name, const char *v
 }
 
 /* Writes the line that holds the signature. */
-static stk_status put_authorization(const stk_s3_request *request,
+static stk_status put_authorization(const stk_s3_unsigned *request,
                                     const stk_s3_credentials *credentials, const char *region,
                                     const stamp *when, const stk_s3_pair *headers, size_t count,
                                     stk_s3_signed *out, stk_error *err) {
@@ -257,7 +257,7 @@ static stk_status write_stamp(int64_t now_s, stamp *when, stk_error *err) {
 }
 
 /* Signs: adds our own headers to the caller's, which are sent already, and the signature. */
-static stk_status sign(const stk_s3_request *request, const stk_s3_credentials *credentials,
+static stk_status sign(const stk_s3_unsigned *request, const stk_s3_credentials *credentials,
                        const char *region, int64_t now_s, stk_s3_signed *out, stk_error *err) {
     stamp when = {0};
     stk_s3_pair headers[SIGNED_MAX];
@@ -282,7 +282,7 @@ static stk_status sign(const stk_s3_request *request, const stk_s3_credentials *
     return put_authorization(request, credentials, region, &when, headers, count, out, err);
 }
 
-stk_status stk_s3_sign(const stk_s3_request *request, const stk_s3_credentials *credentials,
+stk_status stk_s3_sign(const stk_s3_unsigned *request, const stk_s3_credentials *credentials,
                        const char *region, int64_t now_s, stk_s3_signed *out, stk_error *err) {
     if (request->header_count > EXTRA_MAX) {
         return STK_FAIL(err, STK_ERR_USAGE, "cannot sign more than %d headers of a request to S3",

@@ -12,14 +12,14 @@
 
 #include <stoker/status.h>
 
-#include "storage/s3/provider_chain.h"
+#include "storage/s3/credentials.h"
 
 typedef struct stk_s3_pair {
     const char *name;
     const char *value;
 } stk_s3_pair;
 
-typedef struct stk_s3_request {
+typedef struct stk_s3_unsigned {
     const char *method;       /* "GET", "HEAD" */
     const char *host;         /* as it is sent: "bucket.s3.amazonaws.com", "127.0.0.1:9000" */
     const char *path;         /* from stk_s3_encode_path, with a slash in front */
@@ -27,7 +27,7 @@ typedef struct stk_s3_request {
     size_t query_count;
     const stk_s3_pair *headers; /* to sign and send besides; "Range" may be sent unsigned instead */
     size_t header_count;
-} stk_s3_request;
+} stk_s3_unsigned;
 
 /* Room for Authorization, the three of x-amz and some of the caller's. */
 #define STK_S3_HEADERS_MAX 16
@@ -42,7 +42,7 @@ typedef struct stk_s3_signed { /* starts zeroed; all text is owned */
  * Signs for the time now_s (unix). Without a key_id nothing is signed: the query and the caller's
  * headers come out alone. A header with a line break in it is refused (STK_ERR_USAGE).
  */
-STK_CHECKED stk_status stk_s3_sign(const stk_s3_request *request,
+STK_CHECKED stk_status stk_s3_sign(const stk_s3_unsigned *request,
                                    const stk_s3_credentials *credentials, const char *region,
                                    int64_t now_s, stk_s3_signed *out, stk_error *err);
 

@@ -31,9 +31,9 @@ typedef enum meaning {
 
 typedef struct reading {
     XML_Parser parser;
-    stk_s3_page *page;           /* NULL: a complaint is read */
-    stk_s3_complaint *complaint; /* NULL: a page is read */
-    const char *trouble;         /* why reading was stopped; NULL: it was not */
+    stk_s3_page *page;            /* NULL: a complaint is read */
+    stk_s3_error_body *complaint; /* NULL: a page is read */
+    const char *trouble;          /* why reading was stopped; NULL: it was not */
     bool no_memory;
     int depth;
     bool in_contents;
@@ -301,7 +301,7 @@ stk_status stk_s3_page_parse(const void *data, size_t size, stk_s3_page *page, s
     return good ? STK_OK : STK_FAIL(err, STK_ERR_STORAGE, "%s", r.trouble);
 }
 
-void stk_s3_complaint_parse(const void *data, size_t size, stk_s3_complaint *complaint) {
+void stk_s3_error_body_parse(const void *data, size_t size, stk_s3_error_body *complaint) {
     memset(complaint, 0, sizeof *complaint);
     reading r = {.complaint = complaint};
     (void)read_all(&r, data, size); /* what was read before trouble is better than nothing */

@@ -32,12 +32,12 @@ STK_CHECKED stk_status stk_s3_page_parse(const void *data, size_t size, stk_s3_p
                                          stk_error *err);
 
 /* An error, cut to fit and without anything but printable text; empty where it does not say. */
-typedef struct stk_s3_complaint {
+typedef struct stk_s3_error_body {
     char code[64];
     char message[256];
     char region[40]; /* the right one, when the complaint is about that */
-} stk_s3_complaint;
+} stk_s3_error_body;
 
-void stk_s3_complaint_parse(const void *data, size_t size, stk_s3_complaint *complaint);
+void stk_s3_error_body_parse(const void *data, size_t size, stk_s3_error_body *complaint);
 
 #endif
