@@ -43,7 +43,7 @@ static stk_status stop(cli_session *session, stk_run_status *seen, stk_stopped *
     bool can_be_asked = seen->running && seen->pid > 0 && seen->host[0] == '\0';
     if (!session->quiet && !session->json && can_be_asked) {
         printf("process %lld is asked to end; it %s\n", (long long)seen->pid,
-               stk_run_status_command(seen) != NULL
+               stk_run_view_command(&seen->view) != NULL
                    ? "stops its command, and predicts where that was asked for"
                    : "delivers what there is within ten seconds");
         fflush(stdout);

@@ -6,14 +6,13 @@
 #include <stdio.h>
 
 #include "base/hide.h"
+#include "events/any_event.h"
 
-#define TELL(events, callback, ...)                                 \
-    for (int i = 0; (events) != NULL && i < (events)->count; i++) { \
-        const stk_observer *observer = (events)->observers[i];      \
-        if (observer->callback != NULL) {                           \
-            observer->callback(observer->user, __VA_ARGS__);        \
-        }                                                           \
+static void emit(const stk_events *events, stk_event_kind kind, const void *event) {
+    for (int i = 0; events != NULL && i < events->count; i++) {
+        stk_event_pass(events->observers[i], kind, event);
     }
+}
 
 void stk_events_add(stk_events *events, const stk_observer *observer) {
     if (observer != NULL) {
@@ -23,29 +22,29 @@ void stk_events_add(stk_events *events, const stk_observer *observer) {
 }
 
 void stk_events_start(const stk_events *events, const stk_event_start *event) {
-    TELL(events, start, event);
+    emit(events, STK_EVENT_START, event);
 }
 
 void stk_events_plan(const stk_events *events, const stk_event_plan *event) {
-    TELL(events, plan, event);
+    emit(events, STK_EVENT_PLAN, event);
 }
 
 void stk_events_decision(const stk_events *events, const char *what, const char *why) {
     stk_event_decision event = {what, why};
-    TELL(events, decision, &event);
+    emit(events, STK_EVENT_DECISION, &event);
 }
 
 void stk_events_step(const stk_events *events, const stk_event_step *event) {
-    TELL(events, step, event);
+    emit(events, STK_EVENT_STEP, event);
 }
 
 void stk_events_epoch(const stk_events *events, const stk_event_epoch *event) {
-    TELL(events, epoch, event);
+    emit(events, STK_EVENT_EPOCH, event);
 }
 
 void stk_events_checkpoint(const stk_events *events, const char *path, bool best) {
     stk_event_checkpoint event = {path, best};
-    TELL(events, checkpoint, &event);
+    emit(events, STK_EVENT_CHECKPOINT, &event);
 }
 
 void stk_events_bad_image(const stk_events *events, const char *path, const char *split,
@@ -57,11 +56,11 @@ void stk_events_bad_image(const stk_events *events, const char *path, const char
         stk_map_add(events->bad_told, path, 0, &added) && !added) {
         return;
     }
-    TELL(events, bad_image, &event);
+    emit(events, STK_EVENT_BAD_IMAGE, &event);
 }
 
 void stk_events_submission(const stk_events *events, const stk_event_submission *event) {
-    TELL(events, submission, event);
+    emit(events, STK_EVENT_SUBMISSION, event);
 }
 
 void stk_events_warning(const stk_events *events, const char *format, ...) {
@@ -71,29 +70,29 @@ void stk_events_warning(const stk_events *events, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     stk_hide_addresses(text);
-    TELL(events, warning, text);
+    emit(events, STK_EVENT_WARNING, &(stk_event_warning){text});
 }
 
 void stk_events_stop(const stk_events *events, const stk_summary *summary) {
-    TELL(events, stop, summary);
+    emit(events, STK_EVENT_STOP, summary);
 }
 
 void stk_events_progress(const stk_events *events, const stk_event_progress *event) {
-    TELL(events, progress, event);
+    emit(events, STK_EVENT_PROGRESS, event);
 }
 
 void stk_events_batch(const stk_events *events, const stk_event_batch *event) {
-    TELL(events, batch, event);
+    emit(events, STK_EVENT_BATCH, event);
 }
 
 void stk_events_sample(const stk_events *events, const stk_event_sample *event) {
-    TELL(events, sample, event);
+    emit(events, STK_EVENT_SAMPLE, event);
 }
 
 void stk_events_verdict(const stk_events *events, const stk_event_verdict *event) {
-    TELL(events, verdict, event);
+    emit(events, STK_EVENT_VERDICT, event);
 }
 
 void stk_events_attempt(const stk_events *events, const stk_event_attempt *event) {
-    TELL(events, attempt, event);
+    emit(events, STK_EVENT_ATTEMPT, event);
 }

@@ -10,21 +10,22 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/error.h"
 #include "base/files/disk.h"
+#include "base/clock.h"
+#include "base/threads/process.h"
+#include "base/text/csv.h"
+#include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "base/text/csv.h"
-#include "base/threads/process.h"
 #include "report/state/earlier.h"
 #include "report/observers/jsonl.h"
 #include "report/observers/lines.h"
 #include "report/page/write.h"
 #include "report/plots/results.h"
-#include "report/state/record.h"
+#include "report/state/run_history.h"
 #include "report/state/replay.h"
 #include "report/observers/tfevents.h"
+#include "report/text/event_json.h"
 
 /* Between two drawings of the plot and the page while epochs are short: so many seconds, and on a
  * slow disk so many times as long as a drawing takes. */
@@ -56,8 +57,8 @@ enum {
 };
 
 struct stk_runfiles {
-    stk_observer observer;
-    char *run_dir; /* owned, as the next five */
+    stk_event_sink sink; /* receives the events */
+    char *run_dir;       /* owned, as the next five */
     char *results_path;
     char *bad_path;
     char *events_path;
@@ -69,7 +70,7 @@ struct stk_runfiles {
     stk_lines bad_lines;    /* on bad_fd */
     stk_jsonl *jsonl;       /* owned; on events_fd */
     stk_tfevents *tfevents; /* owned; NULL: nobody wants it */
-    stk_record record;
+    stk_run_history history;
     stk_page_pictures pictures;
     stk_file_how how;   /* of whole files */
     unsigned lacking;   /* bits: what could not be written when it last was to be */
@@ -127,8 +128,8 @@ static stk_status write_text(const stk_runfiles *files, const char *path, const 
 static stk_status write_results(const stk_runfiles *files, stk_error *err) {
     stk_str text = {0};
     stk_str_append(&text, results_header);
-    for (size_t i = 0; i < files->record.row_count; i++) {
-        append_row(&text, &files->record.rows[i]);
+    for (size_t i = 0; i < files->history.row_count; i++) {
+        append_row(&text, &files->history.rows[i]);
     }
     stk_status status = write_text(files, files->results_path, &text, err);
     stk_str_free(&text);
@@ -140,7 +141,7 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 2);
     stk_json_begin_object(&writer);
-    stk_jsonl_put_summary(&writer, summary);
+    stk_event_put(&writer, STK_EVENT_STOP, summary);
     stk_json_end_object(&writer);
     stk_str_append(&text, "\n");
     stk_status status = write_text(files, files->summary_path, &text, err);
@@ -154,13 +155,13 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
 
 static void draw_plot(stk_runfiles *files) {
     stk_plot plot = {
-        .title = files->title, .rows = files->record.rows, .count = files->record.row_count};
+        .title = files->title, .rows = files->history.rows, .count = files->history.row_count};
     note(files, LACKS_PLOT, stk_plot_write(&plot, files->plot_path, &files->error));
 }
 
 static void write_page(stk_runfiles *files) {
     note(files, LACKS_PAGE,
-         stk_page_write(files->run_dir, NULL, &files->how, &files->record, &files->pictures,
+         stk_page_write(files->run_dir, NULL, &files->how, &files->history, &files->pictures,
                         &files->error));
     files->page_ns = stk_clock_ns();
 }
@@ -188,42 +189,28 @@ static void draw_page(stk_runfiles *files) {
     files->plot_s = fmax(files->plot_s, stk_clock_since_s(start));
 }
 
-/* ---- callbacks ---- */
+/* ---- events ---- */
 
-/* Hands an event on to an observer that may not listen to it. */
-#define TELL(to, callback, event)                \
-    do {                                         \
-        const stk_observer *told = (to);         \
-        if (told->callback != NULL) {            \
-            told->callback(told->user, (event)); \
-        }                                        \
-    } while (0)
-
-/* Since the start, of the events that are told now. */
+/* When the current event happened, in seconds since the start of the run. */
 static double seconds_at(const stk_runfiles *files) {
     int64_t now_ns = files->moment_ns != 0 ? files->moment_ns : stk_clock_ns();
     return (double)(now_ns - files->start_ns) * 1e-9;
 }
 
-/* Hands an event to events.jsonl and to TensorBoard, takes over an error of them, and keeps what
- * the page needs. */
-#define PASS_ON(files, callback, event)                                              \
-    do {                                                                             \
-        TELL(stk_jsonl_observer((files)->jsonl), callback, event);                   \
-        note(files, LACKS_EVENTS, stk_jsonl_error((files)->jsonl, &(files)->error)); \
-        if ((files)->tfevents != NULL) {                                             \
-            TELL(stk_tfevents_observer((files)->tfevents), callback, event);         \
-            note(files, LACKS_TENSORBOARD,                                           \
-                 stk_tfevents_error((files)->tfevents, &(files)->error));            \
-        }                                                                            \
-        stk_record_at(&(files)->record, seconds_at(files));                          \
-        TELL(&(files)->record.observer, callback, event);                            \
-    } while (0)
+/* Every event goes to events.jsonl, to TensorBoard's files and into the history. */
+static void pass_on(stk_runfiles *files, stk_event_kind kind, const void *event) {
+    stk_event_pass(stk_jsonl_observer(files->jsonl), kind, event);
+    note(files, LACKS_EVENTS, stk_jsonl_error(files->jsonl, &files->error));
+    if (files->tfevents != NULL) {
+        stk_event_pass(stk_tfevents_observer(files->tfevents), kind, event);
+        note(files, LACKS_TENSORBOARD, stk_tfevents_error(files->tfevents, &files->error));
+    }
+    stk_run_history_at(&files->history, seconds_at(files));
+    stk_event_pass(&files->history.sink.observer, kind, event);
+}
 
-static void on_start(void *user, const stk_event_start *event) {
-    stk_runfiles *files = user;
-    files->start_ns = event->start_ns;
-    PASS_ON(files, start, event);
+/* The title of the plot. */
+static void take_start(stk_runfiles *files, const stk_event_start *event) {
     stk_mem_free(files->title);
     files->title = stk_str_format("%s", event->model != NULL ? event->model : "Results");
     if (event->model != NULL && event->data != NULL && stk_path_base(event->data)[0] != '\0') {
@@ -232,25 +219,9 @@ static void on_start(void *user, const stk_event_start *event) {
     }
 }
 
-static void on_plan(void *user, const stk_event_plan *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, plan, event);
-}
-
-static void on_decision(void *user, const stk_event_decision *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, decision, event);
-}
-
-static void on_step(void *user, const stk_event_step *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, step, event);
-}
-
-static void on_epoch(void *user, const stk_event_epoch *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, epoch, event);
-    if (files->record.failed) {
+/* results.csv, and now and then the plot and the page. */
+static void take_epoch(stk_runfiles *files) {
+    if (files->history.failed) {
         note(files, LACKS_RESULTS, STK_FAIL_MEMORY(&files->error, files->results_path));
         return;
     }
@@ -260,14 +231,8 @@ static void on_epoch(void *user, const stk_event_epoch *event) {
     }
 }
 
-static void on_checkpoint(void *user, const stk_event_checkpoint *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, checkpoint, event);
-}
-
-static void on_bad_image(void *user, const stk_event_bad_image *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, bad_image, event);
+/* A row of bad_images.csv. */
+static void take_bad_image(stk_runfiles *files, const stk_event_bad_image *event) {
     const char *const cells[] = {event->path, event->split, event->reason};
     stk_str row = {0};
     for (size_t i = 0; i < 3; i++) {
@@ -277,52 +242,14 @@ static void on_bad_image(void *user, const stk_event_bad_image *event) {
     stk_status status =
         stk_str_ok(&row) ? stk_lines_write(&files->bad_lines, row.text, row.length, &files->error)
                          : STK_FAIL_MEMORY(&files->error, files->bad_path);
-    if (status != STK_OK) { /* a row that is missing stays so */
+    if (status != STK_OK) { /* nobody writes a missing row later */
         note(files, LACKS_BAD_IMAGES, status);
     }
     stk_str_free(&row);
 }
 
-static void on_submission(void *user, const stk_event_submission *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, submission, event);
-}
-
-static void on_batch(void *user, const stk_event_batch *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, batch, event);
-}
-
-static void on_sample(void *user, const stk_event_sample *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, sample, event);
-}
-
-static void on_verdict(void *user, const stk_event_verdict *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, verdict, event);
-    /* Behind an epoch a deadline may be near, and there is a page already. */
-    if (files->page_ns == 0 || (files->record.stepped && is_old(files, files->page_ns))) {
-        draw_page(files);
-    }
-}
-
-static void on_attempt(void *user, const stk_event_attempt *event) {
-    stk_runfiles *files = user;
-    PASS_ON(files, attempt, event);
-    if (event->ended && (files->page_ns == 0 || is_old(files, files->page_ns))) {
-        draw_page(files);
-    }
-}
-
-static void on_warning(void *user, const char *text) {
-    stk_runfiles *files = user;
-    PASS_ON(files, warning, text);
-}
-
-static void on_stop(void *user, const stk_summary *summary) {
-    stk_runfiles *files = user;
-    PASS_ON(files, stop, summary);
+/* summary.json, and the page with it. */
+static void take_stop(stk_runfiles *files, const stk_summary *summary) {
     stk_error_clear(&files->summary_error);
     stk_status status = write_summary(files, summary, &files->summary_error);
     note(files, LACKS_SUMMARY, status);
@@ -331,6 +258,38 @@ static void on_stop(void *user, const stk_summary *summary) {
     }
     if (files->page_at_stop) {
         write_page(files);
+    }
+}
+
+/* Whether the page is to be written now, within an epoch: it is missing or old. */
+static bool page_is_due(const stk_runfiles *files, stk_event_kind kind, const void *event) {
+    bool old = files->page_ns == 0 || is_old(files, files->page_ns);
+    if (kind == STK_EVENT_VERDICT) {
+        /* After an epoch a deadline may be near, and the page exists already. */
+        return old && (files->page_ns == 0 || files->history.view.in_epoch);
+    }
+    return kind == STK_EVENT_ATTEMPT && ((const stk_event_attempt *)event)->ended && old;
+}
+
+static void take(void *user, stk_event_kind kind, const void *event) {
+    stk_runfiles *files = user;
+    if (kind == STK_EVENT_PROGRESS) {
+        return;
+    }
+    if (kind == STK_EVENT_START) {
+        files->start_ns = ((const stk_event_start *)event)->start_ns;
+    }
+    pass_on(files, kind, event);
+    if (kind == STK_EVENT_START) {
+        take_start(files, event);
+    } else if (kind == STK_EVENT_EPOCH) {
+        take_epoch(files);
+    } else if (kind == STK_EVENT_BAD_IMAGE) {
+        take_bad_image(files, event);
+    } else if (kind == STK_EVENT_STOP) {
+        take_stop(files, event);
+    } else if (page_is_due(files, kind, event)) {
+        draw_page(files);
     }
 }
 
@@ -376,24 +335,8 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
     files->events_fd = -1;
     files->bad_fd = -1;
     files->start_ns = stk_process_own_start_ns(); /* until the start event says better */
-    stk_record_open(&files->record);
-    files->observer = (stk_observer){
-        .user = files,
-        .start = on_start,
-        .plan = on_plan,
-        .decision = on_decision,
-        .step = on_step,
-        .epoch = on_epoch,
-        .checkpoint = on_checkpoint,
-        .bad_image = on_bad_image,
-        .submission = on_submission,
-        .warning = on_warning,
-        .stop = on_stop,
-        .batch = on_batch,
-        .sample = on_sample,
-        .verdict = on_verdict,
-        .attempt = on_attempt,
-    };
+    stk_run_history_open(&files->history);
+    stk_event_sink_open(&files->sink, take, files);
     files->run_dir = stk_mem_strdup(run_dir);
     files->results_path = stk_path_join(run_dir, "results.csv");
     files->bad_path = stk_path_join(run_dir, "bad_images.csv");
@@ -441,8 +384,9 @@ stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, 
  * where that is gone, cannot be read or has fewer, of the events.
  */
 static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, stk_error *err) {
-    stk_replay replay = {
-        .observer = &files->record.observer, .at = stk_record_at, .user = &files->record};
+    stk_replay replay = {.observer = &files->history.sink.observer,
+                         .at = stk_run_history_at,
+                         .user = &files->history};
     stk_event_epoch *rows = NULL;
     size_t count = 0;
     stk_status status = stk_path_is_file(files->events_path)
@@ -455,13 +399,13 @@ static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, s
     }
     status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
     files->table_rebuilt =
-        (status == STK_OK || status == STK_ERR_DATA) && count < files->record.row_count;
+        (status == STK_OK || status == STK_ERR_DATA) && count < files->history.row_count;
     if (files->table_rebuilt) {
         stk_error_clear(err);
         status = STK_OK;
     }
     if (status == STK_OK && !files->table_rebuilt &&
-        !stk_record_take_rows(&files->record, rows, count)) {
+        !stk_run_history_take_rows(&files->history, rows, count)) {
         status = STK_FAIL_MEMORY(err, files->results_path);
     }
     stk_mem_free(rows);
@@ -493,7 +437,7 @@ stk_status stk_runfiles_resume(stk_runfiles **out, const char *run_dir,
 }
 
 bool stk_runfiles_table_was_gone(const stk_runfiles *files, size_t *rows) {
-    *rows = files->record.row_count;
+    *rows = files->history.row_count;
     return files->table_rebuilt;
 }
 
@@ -516,7 +460,7 @@ void stk_runfiles_free(stk_runfiles *files) {
     stk_mem_free(files->summary_path);
     stk_mem_free(files->plot_path);
     stk_mem_free(files->title);
-    stk_record_close(&files->record);
+    stk_run_history_close(&files->history);
     stk_page_pictures_free(&files->pictures);
     stk_mem_free(files);
 }
@@ -536,7 +480,7 @@ stk_status stk_runfiles_add_tensorboard(stk_runfiles *files, const stk_runfiles_
 }
 
 const stk_observer *stk_runfiles_observer(stk_runfiles *files) {
-    return &files->observer;
+    return &files->sink.observer;
 }
 
 /* What takes longest of the page, within the time that there is for it. */
@@ -559,7 +503,7 @@ void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) 
              write_results(files, &files->error)); /* a disk that was full may have room again */
     }
     files->page_at_stop = !(spare_s < 0);
-    if (files->page_at_stop && files->record.row_count > 0) {
+    if (files->page_at_stop && files->history.row_count > 0) {
         draw_plot(files);
     }
     if (files->page_at_stop) {

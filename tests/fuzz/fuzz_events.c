@@ -33,23 +33,24 @@ static const fuzz_seed seeds[] = {
 FUZZ_PLAN(seeds)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    stk_record record;
+    stk_run_history history;
     stk_str html = {0};
     stk_error err = {0};
-    stk_record_open(&record);
-    stk_replay replay = {.observer = &record.observer, .at = stk_record_at, .user = &record};
+    stk_run_history_open(&history);
+    stk_replay replay = {
+        .observer = &history.sink.observer, .at = stk_run_history_at, .user = &history};
     for (size_t at = 0; at < size;) {
         const uint8_t *stop = memchr(data + at, '\n', size - at);
         size_t length = stop != NULL ? (size_t)(stop - data) - at : size - at;
         stk_replay_line(&replay, (const char *)data + at, length);
         at += length + 1;
     }
-    const stk_page page = {.name = "fuzz", .record = &record};
+    const stk_page page = {.name = "fuzz", .history = &history};
     FUZZ_REQUIRE(stk_page_put(&page, &html, &err) == STK_OK);
     FUZZ_REQUIRE(strlen(html.text) == html.length);
     FUZZ_REQUIRE(strstr(html.text, "<script") == NULL && strstr(html.text, "</html>") != NULL);
     FUZZ_REQUIRE(strstr(html.text, "\"nan") == NULL && strstr(html.text, "inf\"") == NULL);
     stk_str_free(&html);
-    stk_record_close(&record);
+    stk_run_history_close(&history);
     return 0;
 }

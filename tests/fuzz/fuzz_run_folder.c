@@ -36,7 +36,7 @@ FUZZ_PLAN_FILES(seeds)
 static void check_page(const stk_run_read *run) {
     stk_str html = {0};
     stk_error err = {0};
-    const stk_page page = {.name = run->name, .record = &run->record};
+    const stk_page page = {.name = run->name, .history = &run->history};
     FUZZ_REQUIRE(stk_page_put(&page, &html, &err) == STK_OK);
     FUZZ_REQUIRE(strlen(html.text) == html.length);
     FUZZ_REQUIRE(strstr(html.text, "<script") == NULL && strstr(html.text, "</html>") != NULL);
@@ -64,7 +64,7 @@ static void check_status(void) {
         FUZZ_REQUIRE(read == STK_OK || err.message[0] != '\0');
     }
     FUZZ_REQUIRE(status.losses.count >= 0 && status.losses.count <= STK_CURVE_POINTS);
-    FUZZ_REQUIRE(status.attempt_count >= 0 && status.attempt_count <= STK_STATUS_ATTEMPTS);
+    FUZZ_REQUIRE(status.ended_count >= 0 && status.ended_count <= STK_VIEW_ATTEMPTS);
     stk_run_status_close(&status);
 }
 

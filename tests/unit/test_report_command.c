@@ -100,9 +100,9 @@ static void what_was_written_is_read(void) {
     const char *folder = check_folder();
     write_run(folder, true);
     REQUIRE_OK(stk_run_read_open(&run, folder, &err), &err);
-    stk_summary summary = stk_record_summary(&run.record);
+    stk_summary summary = stk_run_history_summary(&run.history);
     CHECK_STR(stk_str_text(&run.damage), "");
-    CHECK_STR(stk_record_command(&run.record), TOLD_COMMAND);
+    CHECK_STR(stk_run_view_command(&run.history.view), TOLD_COMMAND);
     CHECK_STR(summary.command, TOLD_COMMAND);
     CHECK_STR(summary.estimate, "30 epochs need 75 min");
     CHECK_INT(summary.exit_code, 1);
@@ -115,10 +115,10 @@ static void what_was_written_is_read(void) {
     CHECK_NEAR(summary.attempts[1].seconds, 20.25, 0);
     CHECK_STR(summary.attempts[2].part, "predict");
     /* What it said of itself belongs to the samples behind it. */
-    CHECK_INT(run.record.moment_count, 4);
-    CHECK_NEAR(run.record.moments[0].values[STK_GAUGE_LOSS], 2, 0);
-    CHECK_NEAR(run.record.moments[0].values[STK_GAUGE_STEP_RATE], 410.5, 0);
-    CHECK_NEAR(run.record.moments[0].values[STK_GAUGE_GPU_MEMORY_OWN], 2.4e9, 0);
+    CHECK_INT(run.history.moment_count, 4);
+    CHECK_NEAR(run.history.moments[0].values[STK_GAUGE_LOSS], 2, 0);
+    CHECK_NEAR(run.history.moments[0].values[STK_GAUGE_STEP_RATE], 410.5, 0);
+    CHECK_NEAR(run.history.moments[0].values[STK_GAUGE_GPU_MEMORY_OWN], 2.4e9, 0);
     stk_run_read_close(&run);
 }
 
@@ -174,22 +174,23 @@ static void a_page_of_one_that_was_killed(void) {
 
 /* Lines that somebody put in: numbers that repeat, more attempts than are kept. */
 static void odd_attempts_are_bounded(void) {
-    stk_record record;
+    stk_run_history history;
     stk_event_attempt attempt = told_launch("train", 1, 32);
-    stk_record_open(&record);
+    const stk_observer *to = &history.sink.observer;
+    stk_run_history_open(&history);
     for (int i = 0; i < 1000; i++) {
-        record.observer.attempt(&record, &attempt);
+        to->attempt(to->user, &attempt);
     }
-    CHECK_INT(record.attempt_count, 1);
-    CHECK(record.attempt_texts.count < 10);
-    for (int i = 1; i <= 2 * STK_RECORD_ATTEMPTS; i++) {
+    CHECK_INT(history.view.attempt_count, 1);
+    CHECK(history.view.attempt_texts.bytes < 1000);
+    for (int i = 1; i <= 2 * STK_VIEW_ATTEMPTS; i++) {
         attempt = told_launch(i % 2 == 0 ? NULL : "train", i, INT64_MAX);
-        record.observer.attempt(&record, &attempt);
+        to->attempt(to->user, &attempt);
     }
-    CHECK_INT(record.attempt_count, STK_RECORD_ATTEMPTS);
-    CHECK_INT(stk_record_summary(&record).batch, -1);
-    CHECK(!record.failed);
-    stk_record_close(&record);
+    CHECK_INT(history.view.attempt_count, STK_VIEW_ATTEMPTS);
+    CHECK_INT(stk_run_history_summary(&history).batch, -1);
+    CHECK(!history.failed);
+    stk_run_history_close(&history);
 }
 
 /* ---- the screen ---- */
@@ -327,12 +328,12 @@ static void one_that_ended_seen_from_outside(void) {
     stk_run_status_close(&status);
 }
 
-/* The last ones are kept, also while one looks on. */
+/* More attempts than a supervisor makes: the first ones are stored. */
 static void many_attempts_seen_from_outside(void) {
     stk_run_status status;
     stk_error err = {0};
     REQUIRE_OK(stk_run_status_open(&status, "runs/sup", false, &err), &err);
-    for (int i = 1; i <= STK_STATUS_ATTEMPTS + 5; i++) {
+    for (int i = 1; i <= STK_VIEW_ATTEMPTS + 5; i++) {
         char line[160];
         int length =
             snprintf(line, sizeof line,
@@ -341,10 +342,10 @@ static void many_attempts_seen_from_outside(void) {
                      i, i);
         stk_run_status_take(&status, line, (size_t)length);
     }
-    CHECK_INT(status.attempt_count, STK_STATUS_ATTEMPTS);
-    CHECK_INT(status.attempts[0].number, 6);
-    CHECK_INT(status.attempts[STK_STATUS_ATTEMPTS - 1].number, STK_STATUS_ATTEMPTS + 5);
-    CHECK_STR(stk_run_status_command(&status), "c");
+    CHECK_INT(status.ended_count, STK_VIEW_ATTEMPTS);
+    CHECK_INT(status.ended[0].number, 1);
+    CHECK_INT(status.ended[STK_VIEW_ATTEMPTS - 1].number, STK_VIEW_ATTEMPTS);
+    CHECK_STR(stk_run_view_command(&status.view), "c");
     stk_run_status_close(&status);
 }
 

@@ -9,7 +9,7 @@
 
 /* A page and what it is made from. */
 typedef struct sheet {
-    stk_record record;
+    stk_run_history history;
     stk_confusion confusion;
     stk_thumbs thumbs;
     stk_page page;
@@ -19,12 +19,12 @@ typedef struct sheet {
 
 static void open_sheet(sheet *s) {
     memset(s, 0, sizeof *s);
-    stk_record_open(&s->record);
-    s->page = (stk_page){.name = "demo", .record = &s->record};
+    stk_run_history_open(&s->history);
+    s->page = (stk_page){.name = "demo", .history = &s->history};
 }
 
 static void close_sheet(sheet *s) {
-    stk_record_close(&s->record);
+    stk_run_history_close(&s->history);
     stk_confusion_free(&s->confusion);
     stk_thumbs_free(&s->thumbs);
     stk_str_free(&s->html);
@@ -42,7 +42,7 @@ static void tell_epochs(sheet *s, int folds, int epochs) {
     for (int fold = 0; fold < folds; fold++) {
         for (int epoch = 1; epoch <= epochs; epoch++) {
             stk_event_epoch event = told_epoch(fold, epoch);
-            s->record.observer.epoch(&s->record, &event);
+            s->history.sink.observer.epoch(&s->history.sink, &event);
         }
     }
 }
@@ -51,7 +51,7 @@ static void tell_samples(sheet *s, int count) {
     const float cores[2] = {20, 90};
     for (int i = 0; i < count; i++) {
         stk_event_sample event = told_sample(i, cores, 2);
-        s->record.observer.sample(&s->record, &event);
+        s->history.sink.observer.sample(&s->history.sink, &event);
     }
 }
 
@@ -64,7 +64,7 @@ static void take_table(sheet *s, const char *text) {
 
 /* Everything that a run can tell. */
 static void tell_all(sheet *s) {
-    const stk_observer *to = &s->record.observer;
+    const stk_observer *to = &s->history.sink.observer;
     stk_event_start start = told_start();
     stk_event_plan plan = {.epochs = 10, .total_s = 100, .left_s = 500, .reserve_s = 60};
     stk_event_decision decision = {"batch 32", "the training set has 480 images"};
@@ -79,7 +79,7 @@ static void tell_all(sheet *s) {
     tell_samples(s, 50);
     tell_epochs(s, 1, 7);
     stk_summary summary = told_summary();
-    stk_record_at(&s->record, 120);
+    stk_run_history_at(&s->history, 120);
     to->stop(to->user, &summary);
 }
 
@@ -175,7 +175,7 @@ static void foreign_text_is_no_markup(void) {
     sheet s;
     stk_json *json = NULL;
     open_sheet(&s);
-    const stk_observer *to = &s.record.observer;
+    const stk_observer *to = &s.history.sink.observer;
     stk_event_start start = told_start();
     start.chosen = start.run_dir = start.data = start.model = start.device = start.precision =
         start.device_name = TOLD_EVIL;
@@ -242,10 +242,10 @@ static void what_is_not_finite_is_left_out(void) {
         event.train_loss = epoch == 2 ? INFINITY : 1e300;
         event.val_loss = event.val_acc1 = event.val_acc5 = NAN;
         event.times.decode_s = event.times.total_s = NAN;
-        s.record.observer.epoch(&s.record, &event);
+        s.history.sink.observer.epoch(&s.history.sink, &event);
     }
     stk_event_sample sample = {.at_s = NAN, .cpu = INFINITY, .gpu_util = NAN, .slots = -1};
-    s.record.observer.sample(&s.record, &sample);
+    s.history.sink.observer.sample(&s.history.sink, &sample);
     check_sound(render(&s));
     close_sheet(&s);
 }
@@ -275,15 +275,15 @@ static void many_samples_and_epochs_make_no_large_page(void) {
     tell_samples(&s, 20000);
     tell_epochs(&s, 1, 3000);
     for (int i = 0; i < 5000; i++) {
-        s.record.observer.warning(&s.record, "the same again");
+        s.history.sink.observer.warning(&s.history.sink, "the same again");
     }
     const char *html = render(&s);
     check_sound(html);
     CHECK(s.html.length < 900000);
     CHECK_CONTAINS(html, "Warnings (5,000)");
-    CHECK_INT(occurrences(html, "the same again"), STK_RECORD_NOTES);
+    CHECK_INT(occurrences(html, "the same again"), STK_HISTORY_NOTES);
     CHECK_CONTAINS(html, "The last 300 epochs");
-    CHECK_INT(s.record.samples, 20000);
+    CHECK_INT(s.history.samples, 20000);
     close_sheet(&s);
 }
 
@@ -312,7 +312,7 @@ static void times_add_up_to_a_hundred(void) {
         event.times.decode_s = 0.37 * i;
         event.times.compute_s = 11.0 / i;
         event.times.other_s = 1e-7;
-        s.record.observer.epoch(&s.record, &event);
+        s.history.sink.observer.epoch(&s.history.sink, &event);
         CHECK_NEAR(sum_of_key(render(&s), "id=\"plot-times\""), 100, 1e-6);
         close_sheet(&s);
     }
@@ -324,12 +324,12 @@ static void times_of_a_killed_run_have_its_last_steps(void) {
     open_sheet(&s);
     tell_epochs(&s, 1, 2);
     stk_event_step step = {.epoch = 3, .times = told_epoch(0, 3).times};
-    s.record.observer.step(&s.record, &step);
-    CHECK_NEAR(stk_record_times(&s.record).total_s, 30, 1e-9);
-    CHECK_NEAR(stk_record_times(&s.record).compute_s, 15, 1e-9);
+    s.history.sink.observer.step(&s.history.sink, &step);
+    CHECK_NEAR(stk_run_history_times(&s.history).total_s, 30, 1e-9);
+    CHECK_NEAR(stk_run_history_times(&s.history).compute_s, 15, 1e-9);
     stk_event_epoch third = told_epoch(0, 3);
-    s.record.observer.epoch(&s.record, &third);
-    CHECK_NEAR(stk_record_times(&s.record).total_s, 30, 1e-9);
+    s.history.sink.observer.epoch(&s.history.sink, &third);
+    CHECK_NEAR(stk_run_history_times(&s.history).total_s, 30, 1e-9);
     close_sheet(&s);
 }
 
@@ -338,21 +338,21 @@ static void the_budget_has_its_reserve_until_the_end(void) {
     open_sheet(&s);
     stk_event_start start = told_start();
     stk_event_plan plan = {.reserve_s = 60};
-    s.record.observer.start(&s.record, &start);
-    s.record.observer.plan(&s.record, &plan);
-    stk_record_at(&s.record, 150);
+    s.history.sink.observer.start(&s.history.sink, &start);
+    s.history.sink.observer.plan(&s.history.sink, &plan);
+    stk_run_history_at(&s.history, 150);
     const char *html = render(&s);
     CHECK_CONTAINS(html, "used 25.0 %");
     CHECK_CONTAINS(html, "left 65.0 %");
     CHECK_CONTAINS(html, "kept for prediction 10.0 %");
     stk_summary summary = told_summary();
-    s.record.observer.stop(&s.record, &summary);
+    s.history.sink.observer.stop(&s.history.sink, &summary);
     html = render(&s);
     CHECK_CONTAINS(html, "used 20.0 %");
     CHECK_CONTAINS(html, "left 80.0 %");
     CHECK(strstr(html, "kept for prediction") == NULL);
     summary.used_s = 700; /* late */
-    s.record.observer.stop(&s.record, &summary);
+    s.history.sink.observer.stop(&s.history.sink, &summary);
     CHECK_NEAR(sum_of_key(render(&s), "id=\"plot-budget\""), 100, 1e-6);
     close_sheet(&s);
 }
@@ -384,9 +384,9 @@ static void many_classes_share_cells(void) {
 static void moments_are_means_in_order(void) {
     sheet s;
     open_sheet(&s);
-    tell_samples(&s, 10 * STK_RECORD_MOMENTS + 7);
-    const stk_record *r = &s.record;
-    CHECK(r->moment_count > STK_RECORD_MOMENTS / 3 && r->moment_count <= STK_RECORD_MOMENTS);
+    tell_samples(&s, 10 * STK_HISTORY_MOMENTS + 7);
+    const stk_run_history *r = &s.history;
+    CHECK(r->moment_count > STK_HISTORY_MOMENTS / 3 && r->moment_count <= STK_HISTORY_MOMENTS);
     CHECK_INT(r->per_moment, 16);
     for (size_t i = 0; i < r->moment_count; i++) {
         const stk_moment *moment = &r->moments[i];
@@ -404,14 +404,14 @@ static void moments_are_means_in_order(void) {
 static void an_unknown_gauge_does_not_spoil_its_neighbours(void) {
     sheet s;
     open_sheet(&s);
-    for (int i = 0; i < 2 * STK_RECORD_MOMENTS + 2; i++) {
+    for (int i = 0; i < 2 * STK_HISTORY_MOMENTS + 2; i++) {
         stk_event_sample event = told_sample(i, NULL, 0);
         event.gpu_util = i % 2 == 0 ? NAN : 50;
         event.sm_activity = NAN;
-        s.record.observer.sample(&s.record, &event);
+        s.history.sink.observer.sample(&s.history.sink, &event);
     }
-    CHECK_NEAR(s.record.moments[3].values[STK_GAUGE_GPU_UTIL], 50, 1e-9);
-    CHECK(isnan(s.record.moments[3].values[STK_GAUGE_SM_ACTIVITY]));
+    CHECK_NEAR(s.history.moments[3].values[STK_GAUGE_GPU_UTIL], 50, 1e-9);
+    CHECK(isnan(s.history.moments[3].values[STK_GAUGE_SM_ACTIVITY]));
     close_sheet(&s);
 }
 
@@ -421,15 +421,15 @@ static void epochs_that_are_trained_again_take_the_place_of_those_before(void) {
     tell_epochs(&s, 2, 4);
     stk_event_epoch again = told_epoch(1, 3);
     again.train_loss = 42;
-    s.record.observer.epoch(&s.record, &again);
-    CHECK_INT(s.record.row_count, 7);
-    CHECK_NEAR(s.record.rows[6].train_loss, 42, 0);
+    s.history.sink.observer.epoch(&s.history.sink, &again);
+    CHECK_INT(s.history.row_count, 7);
+    CHECK_NEAR(s.history.rows[6].train_loss, 42, 0);
     stk_event_epoch odd = told_epoch(-1, 1);
-    s.record.observer.epoch(&s.record, &odd);
+    s.history.sink.observer.epoch(&s.history.sink, &odd);
     odd = told_epoch(2000000000, 1);
-    s.record.observer.epoch(&s.record, &odd);
-    CHECK_INT(s.record.row_count, 7);
-    CHECK_INT(stk_record_folds(&s.record), 2);
+    s.history.sink.observer.epoch(&s.history.sink, &odd);
+    CHECK_INT(s.history.row_count, 7);
+    CHECK_INT(stk_run_history_folds(&s.history), 2);
     close_sheet(&s);
 }
 
@@ -444,15 +444,15 @@ static void rows_from_elsewhere_keep_what_events_said(void) {
         rows[i].best = false;
         rows[i].train_loss = 7;
     }
-    REQUIRE(stk_record_take_rows(&s.record, rows, 4));
-    CHECK_INT(s.record.row_count, 4);
-    CHECK_NEAR(s.record.rows[2].train_loss, 7, 0);
-    CHECK_NEAR(s.record.rows[2].times.total_s, 10, 0);
-    CHECK_NEAR(s.record.rows[3].times.total_s, 0, 0);
-    REQUIRE(stk_record_best(&s.record) != NULL);
-    CHECK_INT(stk_record_best(&s.record)->epoch, 3);
-    REQUIRE(stk_record_take_rows(&s.record, NULL, 0));
-    CHECK(stk_record_best(&s.record) == NULL);
+    REQUIRE(stk_run_history_take_rows(&s.history, rows, 4));
+    CHECK_INT(s.history.row_count, 4);
+    CHECK_NEAR(s.history.rows[2].train_loss, 7, 0);
+    CHECK_NEAR(s.history.rows[2].times.total_s, 10, 0);
+    CHECK_NEAR(s.history.rows[3].times.total_s, 0, 0);
+    REQUIRE(stk_run_history_best(&s.history) != NULL);
+    CHECK_INT(stk_run_history_best(&s.history)->epoch, 3);
+    REQUIRE(stk_run_history_take_rows(&s.history, NULL, 0));
+    CHECK(stk_run_history_best(&s.history) == NULL);
     close_sheet(&s);
 }
 

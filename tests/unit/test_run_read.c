@@ -60,32 +60,32 @@ static void what_was_written_is_read(void) {
     write_run(folder, 5, true);
     put_file(folder, "args.json", "{\"batch\": 32}");
     REQUIRE_OK(stk_run_read_open(&run, folder, &err), &err);
-    const stk_record *r = &run.record;
+    const stk_run_history *r = &run.history;
     stk_event_epoch third = told_epoch(0, 3);
     CHECK_STR(stk_str_text(&run.damage), "");
     CHECK_STR(run.name, stk_path_base(folder));
-    CHECK(r->started && r->stopped && r->judged);
-    CHECK_STR(r->start.model, "convnet_s");
-    CHECK_STR(r->start.device_name, "NVIDIA A10");
-    CHECK_INT(r->start.device_bytes, INT64_C(24000000000));
+    REQUIRE(r->view.start != NULL && stk_run_view_has_ended(&r->view) && r->view.verdict != NULL);
+    CHECK_STR(r->view.start->model, "convnet_s");
+    CHECK_STR(r->view.start->device_name, "NVIDIA A10");
+    CHECK_INT(r->view.start->device_bytes, INT64_C(24000000000));
     REQUIRE(r->row_count == 5);
     CHECK_NEAR(r->rows[2].train_loss, third.train_loss, 1e-5);
     CHECK_NEAR(r->rows[2].times.compute_s, 5, 1e-9);
-    CHECK_NEAR(stk_record_times(r).total_s, 50, 1e-6);
+    CHECK_NEAR(stk_run_history_times(r).total_s, 50, 1e-6);
     CHECK_INT(r->samples, 5);
     CHECK_INT(r->core_count, 3);
     CHECK_NEAR(r->moments[4].values[STK_GAUGE_GPU_MEMORY_USED], 18e9, 1e4);
-    CHECK_STR(r->verdict.name, "decode-bound");
-    REQUIRE(r->verdict.remedy_count == 2);
-    CHECK_STR(r->verdict.remedies[0].flags, "stoker stage --size 256");
-    CHECK_NEAR(r->verdict.remedies[0].gain, 2.1, 1e-9);
-    CHECK(isnan(r->verdict.remedies[1].gain));
-    CHECK_INT(r->notes[STK_NOTE_BAD_IMAGE].told, 1);
-    CHECK_INT(r->notes[STK_NOTE_DECISION].told, 1);
+    CHECK_STR(r->view.verdict->name, "decode-bound");
+    REQUIRE(r->view.verdict->remedy_count == 2);
+    CHECK_STR(r->view.verdict->remedies[0].flags, "stoker stage --size 256");
+    CHECK_NEAR(r->view.verdict->remedies[0].gain, 2.1, 1e-9);
+    CHECK(isnan(r->view.verdict->remedies[1].gain));
+    CHECK_INT(r->notes[STK_NOTE_BAD_IMAGE].total, 1);
+    CHECK_INT(r->notes[STK_NOTE_DECISION].total, 1);
     CHECK_STR(r->notes[STK_NOTE_WARNING].items[0].what, "a class is rare");
-    CHECK_STR(r->summary.status, "complete");
-    CHECK_NEAR(r->summary.used_s, 120, 1e-9);
-    CHECK(isnan(r->summary.oof_acc1));
+    CHECK_STR(r->view.summary->status, "complete");
+    CHECK_NEAR(r->view.summary->used_s, 120, 1e-9);
+    CHECK(isnan(r->view.summary->oof_acc1));
     CHECK_INT(stk_json_count(run.args), 1);
     stk_run_read_close(&run);
 }
@@ -130,10 +130,10 @@ static void a_killed_run_is_read(void) {
     stk_str_append(&more, "{\"t\": 99, \"event\": \"warn");
     put_file(folder, "events.jsonl", stk_str_text(&more));
     REQUIRE_OK(stk_run_read_open(&run, folder, &err), &err);
-    CHECK(!run.record.stopped);
-    CHECK_INT(run.record.row_count, 3);
+    CHECK(!stk_run_view_has_ended(&run.history.view));
+    CHECK_INT(run.history.row_count, 3);
     CHECK_STR(stk_str_text(&run.damage), ""); /* the last line may be in the making */
-    stk_summary summary = stk_record_summary(&run.record);
+    stk_summary summary = stk_run_history_summary(&run.history);
     CHECK(summary.status == NULL);
     CHECK_INT(summary.epochs_done, 3);
     CHECK_INT(summary.batch, 32);
@@ -155,11 +155,11 @@ static void a_resumed_run_goes_on(void) {
              "{\"t\": 5, \"event\": \"stop\", \"status\": \"partial\"}\n"
              "{\"t\": 6, \"event\": \"start\", \"model\": \"b\"}\n");
     REQUIRE_OK(stk_run_read_open(&run, folder, &err), &err);
-    CHECK(!run.record.stopped);
-    CHECK_STR(run.record.start.model, "b");
-    CHECK_INT(run.record.start.batch, -1);
-    CHECK(isnan(run.record.start.budget_s));
-    CHECK_NEAR(run.record.now_s, 6, 0);
+    CHECK(!stk_run_view_has_ended(&run.history.view));
+    CHECK_STR(run.history.view.start->model, "b");
+    CHECK_INT(run.history.view.start->batch, -1);
+    CHECK(isnan(run.history.view.start->budget_s));
+    CHECK_NEAR(run.history.view.now_s, 6, 0);
     stk_run_read_close(&run);
 }
 
@@ -185,10 +185,10 @@ static void damage_is_named_and_passed_over(void) {
     CHECK_CONTAINS(damage, "results.csv");
     CHECK_CONTAINS(damage, "summary.json was left out");
     CHECK_CONTAINS(damage, "args.json was left out");
-    CHECK_INT(run.record.row_count, 1);
-    CHECK_NEAR(run.record.rows[0].val_acc1, 50, 0);
-    CHECK_INT(run.record.verdict.remedy_count, STK_MOST_REMEDIES);
-    CHECK_INT(run.record.summary.epochs_done, -1);
+    CHECK_INT(run.history.row_count, 1);
+    CHECK_NEAR(run.history.rows[0].val_acc1, 50, 0);
+    CHECK_INT(run.history.view.verdict->remedy_count, STK_MOST_REMEDIES);
+    CHECK_INT(run.history.view.summary->epochs_done, -1);
     stk_run_read_close(&run);
     stk_report_runs report = {0};
     char copy[256];
@@ -235,10 +235,10 @@ static void a_long_line_is_passed_over(void) {
     put_file(folder, "events.jsonl", stk_str_text(&text));
     stk_str_free(&text);
     REQUIRE_OK(stk_run_read_open(&run, folder, &err), &err);
-    CHECK_INT(run.record.row_count, 6000);
-    CHECK_NEAR(run.record.now_s, 7000, 0);
-    REQUIRE(run.record.notes[STK_NOTE_WARNING].count == 1);
-    CHECK_STR(run.record.notes[STK_NOTE_WARNING].items[0].what, "short");
+    CHECK_INT(run.history.row_count, 6000);
+    CHECK_NEAR(run.history.view.now_s, 7000, 0);
+    REQUIRE(run.history.notes[STK_NOTE_WARNING].count == 1);
+    CHECK_STR(run.history.notes[STK_NOTE_WARNING].items[0].what, "short");
     stk_run_read_close(&run);
 }
 

@@ -82,8 +82,8 @@ static void a_run_that_goes_on(void) {
     CHECK_STR(summary.verdict, "decode-bound");
     CHECK_STR(stk_run_status_verdict(&status), "input-bound");
     CHECK_STR(summary.submission, "submission.csv");
-    CHECK_NEAR(stk_told_number(&status, STK_TOLD_STEP, "loss"), 1.25, 0);
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 40);
+    CHECK_NEAR(stk_run_status_step(&status)->loss, 1.25, 0);
+    CHECK_INT(stk_run_status_step(&status)->step, 40);
     CHECK_INT(status.losses.count, 2);
     char *text = lines_of(&status);
     CHECK_CONTAINS(text, "running, process 123, since 1970-01-01T00:00:00Z\n");
@@ -142,18 +142,18 @@ static void a_run_that_was_resumed(void) {
     make_run(START_LINE EPOCH_LINE(2.0, 1, 55.0, true) STEP_LINE(4.0, 1, 2.5) WARNING_LINE(4.5)
                  STOP_LINE(5.0) START_LINE EPOCH_LINE(6.0, 2, 50.0, false));
     stk_run_status status = look_at(true);
-    CHECK(status.told[STK_TOLD_STOP] == NULL && status.told[STK_TOLD_STEP] == NULL);
-    CHECK(status.told[STK_TOLD_WARNING] == NULL);
-    CHECK_NEAR(stk_told_number(&status, STK_TOLD_BEST, "val_acc1"), 55, 0);
-    CHECK_INT(stk_told_count(&status, STK_TOLD_EPOCH, "epoch"), 2);
+    CHECK(!stk_run_view_has_ended(&status.view) && stk_run_status_step(&status) == NULL);
+    CHECK(!status.view.is_current[STK_EVENT_WARNING]);
+    CHECK_NEAR(status.view.best->val_acc1, 55, 0);
+    CHECK_INT(status.view.epoch->epoch, 2);
     /* The same when it is watched meanwhile. */
     add_text("events.jsonl", STEP_LINE(7.0, 1, 2.0) STOP_LINE(8.0));
     must(look(&status, NULL), &(stk_error){0});
-    CHECK(status.told[STK_TOLD_STOP] != NULL);
+    CHECK(stk_run_view_has_ended(&status.view));
     add_text("events.jsonl", START_LINE);
     must(look(&status, NULL), &(stk_error){0});
-    CHECK(status.told[STK_TOLD_STOP] == NULL && status.told[STK_TOLD_STEP] == NULL);
-    CHECK_NEAR(stk_told_number(&status, STK_TOLD_BEST, "val_acc1"), 55, 0);
+    CHECK(!stk_run_view_has_ended(&status.view) && stk_run_status_step(&status) == NULL);
+    CHECK_NEAR(status.view.best->val_acc1, 55, 0);
     stk_run_status_close(&status);
 }
 
@@ -165,12 +165,12 @@ static void half_a_line(void) {
     make_run(START_LINE STEP_LINE(4.0, 1, 2.5));
     add_text("events.jsonl", half);
     stk_run_status status = look_at(true);
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 1);
+    CHECK_INT(stk_run_status_step(&status)->step, 1);
     must(look(&status, NULL), &(stk_error){0});
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 1);
+    CHECK_INT(stk_run_status_step(&status)->step, 1);
     add_text("events.jsonl", whole + strlen(half));
     must(look(&status, NULL), &(stk_error){0});
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 2);
+    CHECK_INT(stk_run_status_step(&status)->step, 2);
     CHECK_INT(status.losses.count, 2);
     stk_run_status_close(&status);
 }
@@ -190,11 +190,11 @@ static void damaged_lines_are_passed_over(void) {
         make_run(START_LINE STEP_LINE(4.0, 1, 2.5));
         add_text("events.jsonl", damaged[i]);
         stk_run_status status = look_at(true);
-        CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 1);
+        CHECK_INT(stk_run_status_step(&status)->step, 1);
         add_text("events.jsonl", damaged[i]);
         add_text("events.jsonl", STEP_LINE(6.0, 3, 1.5));
         must(look(&status, NULL), &(stk_error){0});
-        CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 3);
+        CHECK_INT(stk_run_status_step(&status)->step, 3);
         stk_run_status_close(&status);
     }
     make_run("");
@@ -214,16 +214,15 @@ static void odd_values(void) {
              "\"low\", \"epochs\": [1], \"steps\": null}\n"
              "{\"t\": 1, \"event\": \"epoch\", \"best\": \"yes\", \"val_acc1\": {}}\n");
     stk_run_status status = look_at(true);
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "epoch"), -1);
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), -1);
-    CHECK(isnan(stk_told_number(&status, STK_TOLD_STEP, "loss")));
-    CHECK(status.told[STK_TOLD_BEST] == NULL);
+    CHECK_INT(stk_run_status_step(&status)->epoch, -1);
+    CHECK_INT(stk_run_status_step(&status)->step, -1);
+    CHECK(isnan(stk_run_status_step(&status)->loss));
+    CHECK(status.view.best == NULL);
     CHECK_INT(status.losses.count, 0);
     stk_mem_free(lines_of(&status));
     stk_run_status_close(&status);
 }
 
-/* What was said once stays known behind thousands of steps; the losses become fewer, not lost. */
 /* A folder may be anybody's: what stands in it must not command the terminal. */
 static void foreign_texts_are_cleaned(void) {
     make_run("{\"t\": 1, \"event\": \"start\", \"folds\": 1}\n"
@@ -238,6 +237,7 @@ static void foreign_texts_are_cleaned(void) {
     stk_run_status_close(&status);
 }
 
+/* What was said once stays known behind thousands of steps; the losses become fewer, not lost. */
 static void long_files(void) {
     stk_str text = {0};
     make_run(NULL);
@@ -251,9 +251,9 @@ static void long_files(void) {
     CHECK(text.length > 1 << 20);
     write_text(run, "events.jsonl", stk_str_text(&text));
     stk_run_status status = look_at(true);
-    CHECK_STR(stk_told_text(&status, STK_TOLD_VERDICT, "text"), "said long ago");
-    CHECK_STR(stk_told_text(&status, STK_TOLD_START, "model"), "resnet18");
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 11999);
+    CHECK_STR(status.view.verdict->text, "said long ago");
+    CHECK_STR(status.view.start->model, "resnet18");
+    CHECK_INT(stk_run_status_step(&status)->step, 11999);
     const stk_curve *curve = &status.losses;
     CHECK(curve->count > STK_CURVE_POINTS / 4 && curve->count <= STK_CURVE_POINTS);
     for (int i = 1; i < curve->count; i++) {
@@ -271,12 +271,12 @@ static void replaced_files(void) {
     write_text(run, "events.jsonl",
                START_LINE STEP_LINE(4.0, 9, 2.0) SAMPLE_LINE(5.0) STEP_LINE(6.0, 10, 1.0));
     must(look(&status, NULL), &(stk_error){0});
-    CHECK(status.told[STK_TOLD_BEST] == NULL);
-    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 10);
+    CHECK(status.view.best == NULL);
+    CHECK_INT(stk_run_status_step(&status)->step, 10);
     CHECK_INT(status.losses.count, 2);
     CHECK(truncate(in_run("events.jsonl"), (off_t)strlen(START_LINE)) == 0);
     must(look(&status, NULL), &(stk_error){0});
-    CHECK(status.told[STK_TOLD_STEP] == NULL && status.told[STK_TOLD_START] != NULL);
+    CHECK(stk_run_status_step(&status) == NULL && status.view.start != NULL);
     stk_run_status_close(&status);
 }
 

@@ -14,8 +14,6 @@
 
 #include <stoker/events.h>
 
-#include "base/text/json.h"
-
 typedef struct stk_jsonl stk_jsonl;
 
 typedef struct stk_jsonl_config {
@@ -36,8 +34,5 @@ void stk_jsonl_at(stk_jsonl *jsonl, int64_t moment_ns);
 
 /* The first write that failed, STK_OK when all went well. Later events are tried all the same. */
 STK_CHECKED stk_status stk_jsonl_error(const stk_jsonl *jsonl, stk_error *err);
-
-/* The keys and values of summary.json, which the stop event has too, into an open object. */
-void stk_jsonl_put_summary(stk_json_writer *writer, const stk_summary *summary);
 
 #endif

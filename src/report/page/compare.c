@@ -15,7 +15,7 @@
 #include "report/text/attempt_text.h"
 #include "report/plots/axis.h"
 #include "report/plots/chart.h"
-#include "report/observers/jsonl.h"
+#include "report/text/event_json.h"
 #include "report/page/parts.h"
 #include "report/text/text.h"
 
@@ -81,17 +81,18 @@ static const char *const run_heads[] = {"run",    "state",   "best acc", "metric
 #define RUN_COLUMNS (sizeof run_heads / sizeof *run_heads)
 
 static void fill_run(const table *t, size_t row, const stk_run_read *run) {
-    stk_summary s = stk_record_summary(&run->record);
+    stk_summary s = stk_run_history_summary(&run->history);
     const stk_event_attempt *best = stk_attempt_best(s.attempts, s.attempt_count);
     if (best != NULL) { /* what a supervised command was best with */
         s.images_per_second = best->images_per_second;
         s.batch = best->batch <= INT_MAX ? (int)best->batch : -1;
         s.workers = best->workers;
     }
-    const char *verdict = run->record.judged ? run->record.verdict.name : s.verdict;
+    const char *verdict =
+        run->history.view.verdict != NULL ? run->history.view.verdict->name : s.verdict;
     size_t c = 0;
     put_text(cell(t, row, c++), run->name);
-    put_text(cell(t, row, c++), run->record.stopped ? s.status : "no end");
+    put_text(cell(t, row, c++), stk_run_view_has_ended(&run->history.view) ? s.status : "no end");
     put_number(cell(t, row, c++), " %", 2, s.best_acc1);
     if (s.metric != NULL && strcmp(s.metric, "acc1") != 0 && isfinite(s.best_metric)) {
         put_text(cell(t, row, c), s.metric);
@@ -313,11 +314,11 @@ void stk_compare_json(const stk_run_read *runs, size_t count, stk_json_writer *w
     stk_json_key(writer, "runs");
     stk_json_begin_array(writer);
     for (size_t i = 0; i < count; i++) {
-        stk_summary summary = stk_record_summary(&runs[i].record);
+        stk_summary summary = stk_run_history_summary(&runs[i].history);
         stk_json_begin_object(writer);
         stk_json_key(writer, "run");
         stk_json_put_string(writer, runs[i].dir);
-        stk_jsonl_put_summary(writer, &summary);
+        stk_event_put(writer, STK_EVENT_STOP, &summary);
         stk_json_end_object(writer);
     }
     stk_json_end_array(writer);
@@ -406,14 +407,14 @@ typedef struct overlay {
 
 /* The rows of one fold, which is a line of its own in the colour of its run. */
 static void add_lines(overlay *o, const stk_run_read *run, size_t number, const measure *m) {
-    const stk_record *record = &run->record;
+    const stk_run_history *history = &run->history;
     double seconds = 0;
     stk_chart_line *line = NULL;
-    for (size_t i = 0; i < record->row_count; i++) {
-        const stk_event_epoch *row = &record->rows[i];
+    for (size_t i = 0; i < history->row_count; i++) {
+        const stk_event_epoch *row = &history->rows[i];
         double value;
         memcpy(&value, (const char *)row + m->offset, sizeof value);
-        if (line == NULL || record->rows[i - 1].fold != row->fold) {
+        if (line == NULL || history->rows[i - 1].fold != row->fold) {
             line = &o->lines[o->line_count++];
             *line = (stk_chart_line){.label = i == 0 ? run->name : NULL,
                                      .color = stk_axis_color(number),
@@ -426,17 +427,17 @@ static void add_lines(overlay *o, const stk_run_read *run, size_t number, const 
 }
 
 static void add_moments(overlay *o, const stk_run_read *run, size_t number, const measure *m) {
-    const stk_record *record = &run->record;
+    const stk_run_history *history = &run->history;
     stk_chart_line *line = &o->lines[o->line_count];
-    if (stk_record_command(record) == NULL) {
+    if (stk_run_view_command(&history->view) == NULL) {
         return;
     }
     *line = (stk_chart_line){.label = run->name,
                              .color = stk_axis_color(number),
                              .points = o->points + o->point_count,
-                             .count = record->moment_count};
-    for (size_t i = 0; i < record->moment_count; i++) {
-        const stk_moment *moment = &record->moments[i];
+                             .count = history->moment_count};
+    for (size_t i = 0; i < history->moment_count; i++) {
+        const stk_moment *moment = &history->moments[i];
         o->points[o->point_count++] = (stk_point){moment->at_s, moment->values[m->gauge] / m->unit};
     }
     o->line_count++;
@@ -446,7 +447,7 @@ static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *
                                stk_error *err) {
     size_t rows = 1;
     for (size_t i = 0; i < count; i++) {
-        rows += runs[i].record.row_count + 1 + runs[i].record.moment_count;
+        rows += runs[i].history.row_count + 1 + runs[i].history.moment_count;
     }
     overlay o = {.lines = stk_mem_new(rows, sizeof *o.lines),
                  .points = stk_mem_new(rows, sizeof *o.points)};

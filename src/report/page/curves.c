@@ -62,7 +62,7 @@ typedef struct curves {
 } curves;
 
 /* One line per fold that is shown. */
-static void add_measure(curves *c, const stk_record *record, const measure *m, int folds) {
+static void add_measure(curves *c, const stk_run_history *history, const measure *m, int folds) {
     for (int fold = 0; fold < folds && c->line_count < MOST_LINES; fold++) {
         stk_chart_line *line = &c->lines[c->line_count];
         *line = (stk_chart_line){.label = folds > 1 ? NULL : m->label,
@@ -70,10 +70,10 @@ static void add_measure(curves *c, const stk_record *record, const measure *m, i
                                  .dash_px = folds > 1 ? m->fold_dash_px : 0,
                                  .right = m->right,
                                  .points = c->points + c->point_count};
-        for (size_t i = 0; i < record->row_count; i++) {
-            if (record->rows[i].fold == fold) {
+        for (size_t i = 0; i < history->row_count; i++) {
+            if (history->rows[i].fold == fold) {
                 c->points[c->point_count++] =
-                    (stk_point){record->rows[i].epoch, value_of(&record->rows[i], m)};
+                    (stk_point){history->rows[i].epoch, value_of(&history->rows[i], m)};
                 line->count++;
             }
         }
@@ -87,17 +87,17 @@ static void add_measure(curves *c, const stk_record *record, const measure *m, i
     }
 }
 
-static stk_status put_curve(const stk_record *record, stk_chart chart, const measure *measures,
-                            size_t count, stk_str *out, stk_error *err) {
-    curves c = {.points = stk_mem_new(count * record->row_count, sizeof *c.points)};
-    int folds = stk_record_folds(record);
+static stk_status put_curve(const stk_run_history *history, stk_chart chart,
+                            const measure *measures, size_t count, stk_str *out, stk_error *err) {
+    curves c = {.points = stk_mem_new(count * history->row_count, sizeof *c.points)};
+    int folds = stk_run_history_folds(history);
     stk_status status = STK_OK;
     if (c.points == NULL) {
         return STK_FAIL_MEMORY(err, "a plot");
     }
     folds = folds < STK_AXIS_COLORS ? folds : STK_AXIS_COLORS;
     for (size_t i = 0; i < count; i++) {
-        add_measure(&c, record, &measures[i], folds);
+        add_measure(&c, history, &measures[i], folds);
     }
     chart.x_label = "epoch";
     chart.lines = c.lines;
@@ -110,18 +110,18 @@ static stk_status put_curve(const stk_record *record, stk_chart chart, const mea
 }
 
 /* One wild epoch must not flatten all the others. */
-static double highest_loss(const stk_record *record) {
+static double highest_loss(const stk_run_history *history) {
     double most = 0;
-    for (size_t i = 0; i < record->row_count; i++) {
-        most = fmax(most, record->rows[i].train_loss); /* fmax passes over NaN */
+    for (size_t i = 0; i < history->row_count; i++) {
+        most = fmax(most, history->rows[i].train_loss); /* fmax passes over NaN */
     }
     return isfinite(most) ? PEAK * most : 0;
 }
 
 /* Top-5 accuracy says nothing where it is unknown or always 100. */
-static bool top5_is_telling(const stk_record *record) {
-    for (size_t i = 0; i < record->row_count; i++) {
-        if (record->rows[i].val_acc5 < 99.95) {
+static bool top5_is_telling(const stk_run_history *history) {
+    for (size_t i = 0; i < history->row_count; i++) {
+        if (history->rows[i].val_acc5 < 99.95) {
             return true;
         }
     }
@@ -129,8 +129,8 @@ static bool top5_is_telling(const stk_record *record) {
 }
 
 /* Which colour is which fold. */
-static void put_fold_key(const stk_record *record, stk_str *out) {
-    int folds = stk_record_folds(record);
+static void put_fold_key(const stk_run_history *history, stk_str *out) {
+    int folds = stk_run_history_folds(history);
     if (folds < 2) {
         return;
     }
@@ -144,28 +144,28 @@ static void put_fold_key(const stk_record *record, stk_str *out) {
                                             : "");
 }
 
-stk_status stk_page_put_curves(const stk_record *record, stk_str *out, stk_error *err) {
-    if (record->row_count == 0) {
+stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out, stk_error *err) {
+    if (history->row_count == 0) {
         return STK_OK;
     }
     stk_page_open_section(out, "curves", "Curves");
-    put_fold_key(record, out);
+    put_fold_key(history, out);
     stk_str_append(out, "<div class=\"grid\">\n");
     stk_status status = put_curve(
-        record, (stk_chart){.id = "plot-loss", .caption = "Loss", .most = highest_loss(record)},
+        history, (stk_chart){.id = "plot-loss", .caption = "Loss", .most = highest_loss(history)},
         loss_measures, 2, out, err);
     if (status == STK_OK) {
         status = put_curve(
-            record, (stk_chart){.id = "plot-accuracy", .caption = "Accuracy, %", .percent = true},
-            accuracy_measures, top5_is_telling(record) ? 3 : 2, out, err);
+            history, (stk_chart){.id = "plot-accuracy", .caption = "Accuracy, %", .percent = true},
+            accuracy_measures, top5_is_telling(history) ? 3 : 2, out, err);
     }
     if (status == STK_OK) {
         status = put_curve(
-            record, (stk_chart){.id = "plot-lr", .caption = "Learning rate", .from_zero = true},
+            history, (stk_chart){.id = "plot-lr", .caption = "Learning rate", .from_zero = true},
             rate_measures, 1, out, err);
     }
     if (status == STK_OK) {
-        status = put_curve(record,
+        status = put_curve(history,
                            (stk_chart){.id = "plot-speed",
                                        .caption = "Speed and waiting by epoch",
                                        .from_zero = true,
@@ -399,7 +399,7 @@ static const timeline host_timelines[] = {
       {"out", STK_GAUGE_NET_OUT, 0xe07b39, MEGA, 0, false}}},
 };
 
-static stk_status put_timeline(const stk_record *record, const timeline *t, stk_point *points,
+static stk_status put_timeline(const stk_run_history *history, const timeline *t, stk_point *points,
                                stk_str *out, stk_error *err) {
     stk_chart_line lines[MOST_TRACKS] = {0};
     stk_chart chart = {.id = t->id,
@@ -412,9 +412,9 @@ static stk_status put_timeline(const stk_record *record, const timeline *t, stk_
     for (; chart.line_count < MOST_TRACKS && t->tracks[chart.line_count].label != NULL;
          chart.line_count++) {
         const track *from = &t->tracks[chart.line_count];
-        stk_point *to = points + chart.line_count * record->moment_count;
-        for (size_t i = 0; i < record->moment_count; i++) {
-            const stk_moment *moment = &record->moments[i];
+        stk_point *to = points + chart.line_count * history->moment_count;
+        for (size_t i = 0; i < history->moment_count; i++) {
+            const stk_moment *moment = &history->moments[i];
             to[i] = (stk_point){moment->at_s, moment->values[from->gauge] / from->unit};
         }
         lines[chart.line_count] = (stk_chart_line){.label = from->label,
@@ -422,20 +422,20 @@ static stk_status put_timeline(const stk_record *record, const timeline *t, stk_
                                                    .dash_px = from->dash_px,
                                                    .right = from->right,
                                                    .points = to,
-                                                   .count = record->moment_count};
+                                                   .count = history->moment_count};
     }
     return stk_chart_has_points(&chart) ? stk_chart_put(&chart, out, err) : STK_OK;
 }
 
 /* A section of timelines; nothing where none of them has a point. */
-static stk_status put_timeline_section(const stk_record *record, const char *id,
+static stk_status put_timeline_section(const stk_run_history *history, const char *id,
                                        const char *heading, const timeline *timelines, size_t count,
                                        stk_str *out, stk_error *err) {
-    stk_point *points = stk_mem_new(MOST_TRACKS * record->moment_count, sizeof *points);
+    stk_point *points = stk_mem_new(MOST_TRACKS * history->moment_count, sizeof *points);
     stk_str plots = {0};
     stk_status status = points != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a plot");
     for (size_t i = 0; i < count && status == STK_OK; i++) {
-        status = put_timeline(record, &timelines[i], points, &plots, err);
+        status = put_timeline(history, &timelines[i], points, &plots, err);
     }
     if (status == STK_OK && plots.length > 0) {
         stk_page_open_section(out, id, heading);
@@ -451,21 +451,21 @@ static stk_status put_timeline_section(const stk_record *record, const char *id,
 }
 
 /* Each core's mean as a bar: one that is always busy among idle ones shows at a glance. */
-static stk_status put_cores(const stk_record *record, stk_str *out, stk_error *err) {
-    if (record->core_samples == 0) {
+static stk_status put_cores(const stk_run_history *history, stk_str *out, stk_error *err) {
+    if (history->core_samples == 0) {
         return STK_OK;
     }
     const double floor_px = 70;
     double least = 100;
     double most = 0;
-    double width = (double)STK_CHART_WIDTH_PX / record->core_count;
+    double width = (double)STK_CHART_WIDTH_PX / history->core_count;
     stk_canvas *canvas = NULL;
     stk_status status = stk_canvas_svg_new(&canvas, STK_CHART_WIDTH_PX, (int)floor_px, err);
     if (status != STK_OK) {
         return status;
     }
-    for (int i = 0; i < record->core_count; i++) {
-        double share = fmin(fmax(record->core_sums[i] / (double)record->core_samples, 0), 100);
+    for (int i = 0; i < history->core_count; i++) {
+        double share = fmin(fmax(history->core_sums[i] / (double)history->core_samples, 0), 100);
         double height = share / 100 * floor_px;
         double gap = width > 4 ? 1 : 0;
         stk_canvas_rectangle(canvas, i * width, 0, width - gap, floor_px, STK_GRID);
@@ -477,7 +477,7 @@ static stk_status put_cores(const stk_record *record, stk_str *out, stk_error *e
     stk_str_appendf(out,
                     "<p class=\"soft\">How busy each of %d cores was on average: from %.0f %% to "
                     "%.0f %%.</p>\n",
-                    record->core_count, least, most);
+                    history->core_count, least, most);
     status = stk_canvas_svg_embed(canvas, "plot-cores", "How busy each core was", out, err);
     stk_page_close_section(out);
     stk_canvas_free(canvas);
@@ -486,35 +486,35 @@ static stk_status put_cores(const stk_record *record, stk_str *out, stk_error *e
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void put_throttling(const stk_record *record, stk_str *out) {
-    if (record->throttled > 0) {
+static void put_throttling(const stk_run_history *history, stk_str *out) {
+    if (history->throttled > 0) {
         stk_str_appendf(out,
                         "<section id=\"throttling\"><p>Something held the GPU's clock down in "
                         "%.0f %% of the samples: ",
-                        100.0 * (double)record->throttled / (double)record->samples);
-        stk_report_append_markup(out, record->throttled_by != NULL ? record->throttled_by : "");
+                        100.0 * (double)history->throttled / (double)history->samples);
+        stk_report_append_markup(out, history->throttled_by != NULL ? history->throttled_by : "");
         stk_str_append(out, ".</p></section>\n");
     }
 }
 
-stk_status stk_page_put_timelines(const stk_record *record, stk_str *out, stk_error *err) {
-    if (record->moment_count == 0) {
+stk_status stk_page_put_timelines(const stk_run_history *history, stk_str *out, stk_error *err) {
+    if (history->moment_count == 0) {
         return STK_OK;
     }
     stk_status status =
-        stk_record_command(record) != NULL
-            ? put_timeline_section(record, "throughput", "Progress", said_timelines,
+        stk_run_view_command(&history->view) != NULL
+            ? put_timeline_section(history, "throughput", "Progress", said_timelines,
                                    COUNT(said_timelines), out, err)
-            : put_timeline_section(record, "throughput", "Throughput and waiting", speed_timelines,
+            : put_timeline_section(history, "throughput", "Throughput and waiting", speed_timelines,
                                    COUNT(speed_timelines), out, err);
     if (status == STK_OK) {
-        put_throttling(record, out);
-        status = put_timeline_section(record, "gpu", "GPU", gpu_timelines, COUNT(gpu_timelines),
+        put_throttling(history, out);
+        status = put_timeline_section(history, "gpu", "GPU", gpu_timelines, COUNT(gpu_timelines),
                                       out, err);
     }
     if (status == STK_OK) {
-        status = put_timeline_section(record, "host", "Host", host_timelines, COUNT(host_timelines),
-                                      out, err);
+        status = put_timeline_section(history, "host", "Host", host_timelines,
+                                      COUNT(host_timelines), out, err);
     }
-    return status == STK_OK ? put_cores(record, out, err) : status;
+    return status == STK_OK ? put_cores(history, out, err) : status;
 }

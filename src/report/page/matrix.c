@@ -235,7 +235,7 @@ stk_status stk_page_put_confusion(const stk_page *page, stk_str *out, stk_error 
                     "<div class=\"grid\">\n",
                     confusion->right, confusion->pictures,
                     100.0 * (double)confusion->right / (double)confusion->pictures,
-                    stk_record_folds(page->record) > 1 ? " of each fold" : "",
+                    stk_run_history_folds(page->history) > 1 ? " of each fold" : "",
                     confusion->class_count > LABELLED ? "; neighbouring classes share a cell" : "");
     stk_status status = put_matrix(confusion, out, err);
     put_pairs(confusion, out);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "report/text/attempt_text.h"
 #include "report/page/parts.h"
+#include "report/text/event_json.h"
 #include "report/text/text.h"
 
 #define MOST_EPOCH_ROWS 300 /* of the table; results.csv has all */
@@ -136,17 +137,18 @@ static void put_remedies(stk_str *out, const stk_event_verdict *verdict) {
     stk_str_append(out, "</ol>\n");
 }
 
-static void put_verdict(stk_str *out, const stk_record *record) {
-    const stk_event_verdict *verdict = &record->verdict;
-    const char *kind = !record->judged ? "" : verdict->fine ? " class=\"fine\"" : " class=\"slow\"";
+static void put_verdict(stk_str *out, const stk_run_history *history) {
+    const stk_event_verdict *verdict = history->view.verdict;
+    const char *kind = verdict == NULL ? "" : verdict->fine ? " class=\"fine\"" : " class=\"slow\"";
     stk_str_appendf(out, "<section id=\"verdict\"%s>\n<h2>Verdict", kind);
-    if (record->judged && verdict->name != NULL) {
+    if (verdict != NULL && verdict->name != NULL) {
         stk_str_append(out, ": ");
         put(out, verdict->name);
     }
     stk_str_append(out, "</h2>\n");
-    if (!record->judged) {
-        const char *said = record->stopped ? record->summary.verdict : NULL;
+    if (verdict == NULL) {
+        const char *said =
+            stk_run_view_has_ended(&history->view) ? history->view.summary->verdict : NULL;
         stk_str_append(out, "<p class=\"lead\">");
         put(out,
             said != NULL ? said : "Too little was seen to say why the run is as fast as it is.");
@@ -210,9 +212,9 @@ static void put_span(stk_str *out, const char *name, double seconds) {
     }
 }
 
-static void put_state(stk_str *out, const stk_record *record, const stk_summary *summary) {
+static void put_state(stk_str *out, const stk_run_history *history, const stk_summary *summary) {
     open_figure(out, "State");
-    if (record->stopped) {
+    if (stk_run_view_has_ended(&history->view)) {
         put(out, stk_report_words(summary->status));
         if (summary->stop_reason != NULL) {
             stk_str_append(out, ": ");
@@ -224,8 +226,8 @@ static void put_state(stk_str *out, const stk_record *record, const stk_summary 
     close_figure(out);
 }
 
-static void put_results(stk_str *out, const stk_record *record, const stk_summary *summary) {
-    const stk_event_epoch *best = stk_record_best(record);
+static void put_results(stk_str *out, const stk_run_history *history, const stk_summary *summary) {
+    const stk_event_epoch *best = stk_run_history_best(history);
     bool other = summary->metric != NULL && strcmp(summary->metric, "acc1") != 0;
     put_number(out, "Best validation accuracy", 2, summary->best_acc1, " %");
     if (other && isfinite(summary->best_metric)) {
@@ -255,8 +257,10 @@ static void put_speed(stk_str *out, const stk_summary *summary) {
     put_span(out, "Budget", summary->budget_s);
 }
 
-static void put_setting(stk_str *out, const stk_record *record, const stk_summary *summary) {
-    const stk_event_start *start = &record->start;
+static void put_setting(stk_str *out, const stk_run_history *history, const stk_summary *summary) {
+    const stk_any_event unknown = stk_event_unknown(STK_EVENT_START);
+    const stk_event_start *start =
+        history->view.start != NULL ? history->view.start : &unknown.start;
     char text[64];
     put_figure(out, "Model", start->model);
     put_figure(out, "Device", start->device_name != NULL ? start->device_name : summary->device);
@@ -264,7 +268,7 @@ static void put_setting(stk_str *out, const stk_record *record, const stk_summar
     put_count(out, "Batch", summary->batch);
     put_count(out, "Workers", summary->workers);
     put_count(out, "Prefetch", summary->prefetch);
-    if (!record->started) {
+    if (history->view.start == NULL) {
         return;
     }
     if (start->img_size > 0) {
@@ -302,13 +306,13 @@ static void put_command(stk_str *out, const stk_summary *summary) {
     }
 }
 
-static void put_figures(stk_str *out, const stk_record *record, const stk_summary *summary) {
+static void put_figures(stk_str *out, const stk_run_history *history, const stk_summary *summary) {
     stk_page_open_section(out, "summary", "Summary");
     stk_str_append(out, "<dl class=\"figures\">\n");
-    put_state(out, record, summary);
-    put_results(out, record, summary);
+    put_state(out, history, summary);
+    put_results(out, history, summary);
     put_speed(out, summary);
-    put_setting(out, record, summary);
+    put_setting(out, history, summary);
     put_count(out, "Bad images", summary->bad_images);
     put_figure(out, "Predictions", summary->submission);
     if (summary->command != NULL) {
@@ -316,9 +320,9 @@ static void put_figures(stk_str *out, const stk_record *record, const stk_summar
     }
     stk_str_append(out, "</dl>\n");
     put_command(out, summary);
-    if (record->start.data != NULL) {
+    if (history->view.start != NULL && history->view.start->data != NULL) {
         stk_str_append(out, "<p class=\"soft\">Data: <code>");
-        put(out, record->start.data);
+        put(out, history->view.start->data);
         stk_str_append(out, "</code></p>\n");
     }
     stk_page_close_section(out);
@@ -332,15 +336,15 @@ static void put_time(stk_str *out, double at_s) {
     stk_str_appendf(out, "<span class=\"soft\">%s</span> ", text);
 }
 
-static void put_notes(stk_str *out, const stk_record *record, stk_note_kind kind,
+static void put_notes(stk_str *out, const stk_run_history *history, stk_note_kind kind,
                       const char *heading, const char *more) {
-    const stk_notes *notes = &record->notes[kind];
+    const stk_notes *notes = &history->notes[kind];
     char told[32];
     if (notes->count == 0) {
         return;
     }
     stk_str_appendf(out, "<h3>%s (%s)</h3>\n<ul>\n", heading,
-                    stk_format_count(told, sizeof told, notes->told));
+                    stk_format_count(told, sizeof told, notes->total));
     for (size_t i = 0; i < notes->count; i++) {
         const stk_note *note = &notes->items[i];
         stk_str_append(out, "<li>");
@@ -353,24 +357,24 @@ static void put_notes(stk_str *out, const stk_record *record, stk_note_kind kind
         stk_str_append(out, "</li>\n");
     }
     stk_str_append(out, "</ul>\n");
-    if (notes->told > notes->count) {
+    if (notes->total > notes->count) {
         stk_str_appendf(out, "<p class=\"soft\">The rest is in %s.</p>\n", more);
     }
 }
 
-static void put_told(stk_str *out, const stk_record *record) {
+static void put_told(stk_str *out, const stk_run_history *history) {
     bool any = false;
     for (int kind = 0; kind < STK_NOTE_KINDS; kind++) {
-        any = any || record->notes[kind].count > 0;
+        any = any || history->notes[kind].count > 0;
     }
     if (!any) {
         return;
     }
     stk_page_open_section(out, "notes", "What was told");
-    put_notes(out, record, STK_NOTE_WARNING, "Warnings", "events.jsonl");
-    put_notes(out, record, STK_NOTE_DECISION, "Decisions", "events.jsonl");
-    put_notes(out, record, STK_NOTE_VERDICT, "Verdicts over time", "events.jsonl");
-    put_notes(out, record, STK_NOTE_BAD_IMAGE, "Bad images", "bad_images.csv");
+    put_notes(out, history, STK_NOTE_WARNING, "Warnings", "events.jsonl");
+    put_notes(out, history, STK_NOTE_DECISION, "Decisions", "events.jsonl");
+    put_notes(out, history, STK_NOTE_VERDICT, "Verdicts over time", "events.jsonl");
+    put_notes(out, history, STK_NOTE_BAD_IMAGE, "Bad images", "bad_images.csv");
     stk_page_close_section(out);
 }
 
@@ -438,24 +442,24 @@ static void put_epoch_row(stk_str *out, const stk_event_epoch *row) {
     stk_str_append(out, "</tr>\n");
 }
 
-static void put_epochs(stk_str *out, const stk_record *record) {
+static void put_epochs(stk_str *out, const stk_run_history *history) {
     static const char *const heads[] = {"fold",     "epoch",      "train loss", "train acc, %",
                                         "val loss", "val acc, %", "top-5, %",   "learning rate",
                                         "images/s", "waiting, %", "seconds"};
-    size_t first = record->row_count > MOST_EPOCH_ROWS ? record->row_count - MOST_EPOCH_ROWS : 0;
-    if (record->row_count == 0) {
+    size_t first = history->row_count > MOST_EPOCH_ROWS ? history->row_count - MOST_EPOCH_ROWS : 0;
+    if (history->row_count == 0) {
         return;
     }
     stk_page_open_section(out, "epochs", "Epochs");
     stk_str_appendf(out, "<details><summary>%s %zu epochs as a table</summary>\n",
-                    first > 0 ? "The last" : "All", record->row_count - first);
+                    first > 0 ? "The last" : "All", history->row_count - first);
     stk_str_append(out, "<div class=\"scroll\"><table>\n<tr>");
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         stk_str_appendf(out, "<th class=\"n\">%s</th>", heads[i]);
     }
     stk_str_append(out, "</tr>\n");
-    for (size_t i = first; i < record->row_count; i++) {
-        put_epoch_row(out, &record->rows[i]);
+    for (size_t i = first; i < history->row_count; i++) {
+        put_epoch_row(out, &history->rows[i]);
     }
     stk_str_append(out, "</table></div>\n<p class=\"soft\">* the best so far at its time"
                         "</p></details>\n");
@@ -503,9 +507,10 @@ static void put_options(stk_str *out, const stk_page *page) {
     }
     stk_page_open_section(out, "options", "Configuration");
     /* A supervised command has nothing else to say here, and stands above. */
-    if (page->record->start.chosen != NULL && stk_record_command(page->record) == NULL) {
+    const stk_run_view *view = &page->history->view;
+    if (view->start != NULL && view->start->chosen != NULL && stk_run_view_command(view) == NULL) {
         stk_str_append(out, "<p>Chosen: ");
-        put(out, page->record->start.chosen);
+        put(out, view->start->chosen);
         stk_str_append(out, "</p>\n");
     }
     stk_str_append(out, "<details><summary>All options as they were used</summary>\n"
@@ -531,43 +536,44 @@ static void put_options(stk_str *out, const stk_page *page) {
 /* ---- the header's function ---- */
 
 static void put_title(const stk_page *page, stk_str *title) {
-    const stk_event_start *start = &page->record->start;
+    const stk_run_view *view = &page->history->view;
+    const char *model = view->start != NULL ? view->start->model : NULL;
+    const char *what = model != NULL ? model : stk_run_view_command(view);
     stk_str_append(title, page->name != NULL ? page->name : "A training run");
-    const char *what = start->model != NULL ? start->model : stk_record_command(page->record);
     if (what != NULL) {
         stk_str_appendf(title, ": %s", what);
     }
 }
 
 stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err) {
-    const stk_record *record = page->record;
-    stk_summary summary = stk_record_summary(record);
-    stk_times times = stk_record_times(record);
+    const stk_run_history *history = page->history;
+    stk_summary summary = stk_run_history_summary(history);
+    stk_times times = stk_run_history_times(history);
     stk_str title = {0};
     put_title(page, &title);
     stk_page_begin(out, stk_str_text(&title));
     stk_str_free(&title);
-    put_verdict(out, record);
-    put_figures(out, record, &summary);
+    put_verdict(out, history);
+    put_figures(out, history, &summary);
     put_attempts(out, &summary);
-    stk_status status = stk_page_put_curves(record, out, err);
+    stk_status status = stk_page_put_curves(history, out, err);
     if (status == STK_OK) {
         status = stk_page_put_times(&times, out, err);
     }
     if (status == STK_OK) {
-        status = stk_page_put_budget(&summary, record->stopped, out, err);
+        status = stk_page_put_budget(&summary, stk_run_view_has_ended(&history->view), out, err);
     }
     if (status == STK_OK) {
-        status = stk_page_put_timelines(record, out, err);
+        status = stk_page_put_timelines(history, out, err);
     }
     if (status == STK_OK) {
         status = stk_page_put_confusion(page, out, err);
     }
-    put_told(out, record);
-    put_epochs(out, record);
+    put_told(out, history);
+    put_epochs(out, history);
     put_options(out, page);
     stk_page_end(out);
-    if (status == STK_OK && (record->failed || !stk_str_ok(out))) {
+    if (status == STK_OK && (history->failed || !stk_str_ok(out))) {
         status = STK_FAIL_MEMORY(err, "a page");
     }
     return status;

@@ -12,15 +12,15 @@
 #include "base/str.h"
 #include "base/text/json.h"
 #include "report/page/confusion.h"
-#include "report/state/record.h"
+#include "report/state/run_history.h"
 #include "report/page/thumbs.h"
 
 /* Everything is borrowed; what is NULL is not shown. */
 typedef struct stk_page {
-    const char *name;         /* of the run */
-    const stk_record *record; /* never NULL */
-    const stk_json *args;     /* args.json */
-    const char *args_yaml;    /* the text of args.yaml, which has the reasons */
+    const char *name;               /* of the run */
+    const stk_run_history *history; /* never NULL */
+    const stk_json *args;           /* args.json */
+    const char *args_yaml;          /* the text of args.yaml, which has the reasons */
     const stk_confusion *confusion;
     const stk_thumbs *thumbs; /* of its worst pictures */
 } stk_page;

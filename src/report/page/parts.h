@@ -15,7 +15,8 @@ void stk_page_put_cell(stk_str *out, const char *text);
 void stk_page_put_number_cell(stk_str *out, int decimals, double value);
 
 /* Loss, accuracy, learning rate, speed over epochs. */
-STK_CHECKED stk_status stk_page_put_curves(const stk_record *record, stk_str *out, stk_error *err);
+STK_CHECKED stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out,
+                                           stk_error *err);
 
 /* Where the time went, as a bar that is 100 % wide. */
 STK_CHECKED stk_status stk_page_put_times(const stk_times *times, stk_str *out, stk_error *err);
@@ -25,7 +26,7 @@ STK_CHECKED stk_status stk_page_put_budget(const stk_summary *summary, bool ende
                                            stk_error *err);
 
 /* Throughput, the GPU and the host over time. */
-STK_CHECKED stk_status stk_page_put_timelines(const stk_record *record, stk_str *out,
+STK_CHECKED stk_status stk_page_put_timelines(const stk_run_history *history, stk_str *out,
                                               stk_error *err);
 
 /* What was taken for what, and the worst pictures. */

@@ -40,8 +40,8 @@ static stk_status write_one(const stk_report_runs *report, const stk_file_how *g
     }
     /* Command lines are in it: in the run folder it is the owner's, as the other files are. */
     stk_file_how how = *given;
-    how.owner_only = inside && stk_record_command(&run->record) != NULL;
-    stk_status status = stk_page_write(run->dir, report->page, &how, &run->record, &pictures, err);
+    how.owner_only = inside && stk_run_view_command(&run->history.view) != NULL;
+    stk_status status = stk_page_write(run->dir, report->page, &how, &run->history, &pictures, err);
     stk_page_pictures_free(&pictures);
     return status;
 }

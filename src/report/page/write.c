@@ -53,7 +53,7 @@ void stk_page_pictures_free(stk_page_pictures *pictures) {
 }
 
 stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_how *how,
-                          const stk_record *record, const stk_page_pictures *pictures,
+                          const stk_run_history *history, const stk_page_pictures *pictures,
                           stk_error *err) {
     size_t size = 0;
     stk_str html = {0};
@@ -62,7 +62,7 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
     char *yaml = read_text(run_dir, "args.yaml", &size);
     stk_json *args = read_args(run_dir);
     stk_page page = {.name = name,
-                     .record = record,
+                     .history = history,
                      .args = args,
                      .args_yaml = yaml,
                      .confusion = pictures->known ? &pictures->confusion : NULL,

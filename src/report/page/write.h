@@ -4,7 +4,7 @@
 
 #include "base/files/file.h"
 #include "report/page/confusion.h"
-#include "report/state/record.h"
+#include "report/state/run_history.h"
 #include "report/page/thumbs.h"
 
 /* What validation.csv says, and its worst pictures; starts zeroed. */
@@ -27,7 +27,7 @@ void stk_page_pictures_free(stk_page_pictures *pictures);
  * folder that are missing or damaged are left out of it.
  */
 STK_CHECKED stk_status stk_page_write(const char *run_dir, const char *file,
-                                      const stk_file_how *how, const stk_record *record,
+                                      const stk_file_how *how, const stk_run_history *history,
                                       const stk_page_pictures *pictures, stk_error *err);
 
 #endif

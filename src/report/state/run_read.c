@@ -20,7 +20,7 @@
 /* The path of a file of the folder that exists, or NULL. */
 static char *find(stk_run_read *run, const char *name) {
     char *path = stk_path_join(run->dir, name);
-    run->record.failed = run->record.failed || path == NULL;
+    run->history.failed = run->history.failed || path == NULL;
     if (path != NULL && !stk_path_is_file(path)) {
         stk_mem_free(path);
         path = NULL;
@@ -30,7 +30,7 @@ static char *find(stk_run_read *run, const char *name) {
 
 /* A file's fault is told; want of memory is none of it. */
 static void note_damage(stk_run_read *run, const char *path, const stk_error *why) {
-    run->record.failed = run->record.failed || why->status == STK_ERR_MEMORY;
+    run->history.failed = run->history.failed || why->status == STK_ERR_MEMORY;
     stk_str_appendf(&run->damage, "%s was left out: %s\n", path, why->message);
 }
 
@@ -50,13 +50,13 @@ static int count_files(stk_run_read *run) {
 static bool read_events(stk_run_read *run) {
     char *path = find(run, "events.jsonl");
     stk_replay replay = {
-        .observer = &run->record.observer, .at = stk_record_at, .user = &run->record};
+        .observer = &run->history.sink.observer, .at = stk_run_history_at, .user = &run->history};
     stk_error why = {0};
     if (path != NULL && stk_replay_file(&replay, path, &why) != STK_OK) {
         note_damage(run, path, &why);
-    } else if (replay.passed_over > 0) {
+    } else if (replay.skipped > 0) {
         stk_str_appendf(&run->damage, "%s: %lld lines are no events and were left out\n", path,
-                        (long long)replay.passed_over);
+                        (long long)replay.skipped);
     }
     stk_mem_free(path);
     return replay.events > 0;
@@ -72,8 +72,9 @@ static bool read_results(stk_run_read *run) {
         note_damage(run, path, &why);
     }
     /* A process that was killed in between has told of one epoch more than it has a row of. */
-    if (count >= run->record.row_count && count > 0) {
-        run->record.failed = !stk_record_take_rows(&run->record, rows, count) || run->record.failed;
+    if (count >= run->history.row_count && count > 0) {
+        run->history.failed =
+            !stk_run_history_take_rows(&run->history, rows, count) || run->history.failed;
     }
     stk_mem_free(rows);
     stk_mem_free(path);
@@ -110,7 +111,8 @@ static bool read_summary(stk_run_read *run) {
     stk_json *summary = read_json(run, "summary.json");
     bool known = summary != NULL;
     if (known) {
-        stk_replay_summary(&run->record.observer, summary);
+        stk_replay replay = {.observer = &run->history.sink.observer};
+        stk_replay_summary(&replay, summary);
     }
     stk_json_free(summary);
     return known;
@@ -125,7 +127,7 @@ static stk_status read_all(stk_run_read *run, stk_error *err) {
     if (!is_dir) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s: there is no such folder", run->dir);
     }
-    if (count_files(run) == 0 && !run->record.failed) {
+    if (count_files(run) == 0 && !run->history.failed) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "%s is not a run folder: it has no args.json, events.jsonl, results.csv or "
                         "summary.json; give the folder that `stoker train` wrote",
@@ -135,7 +137,7 @@ static stk_status read_all(stk_run_read *run, stk_error *err) {
     bool rows = read_results(run);
     bool ended = read_summary(run);
     run->args = read_json(run, "args.json");
-    if (run->record.failed || !stk_str_ok(&run->damage)) {
+    if (run->history.failed || !stk_str_ok(&run->damage)) {
         return STK_FAIL_MEMORY(err, run->dir);
     }
     if (!told && !rows && !ended && run->args == NULL) {
@@ -159,7 +161,7 @@ char *stk_run_name(const char *run_dir) {
 
 stk_status stk_run_read_open(stk_run_read *run, const char *dir, stk_error *err) {
     memset(run, 0, sizeof *run);
-    stk_record_open(&run->record);
+    stk_run_history_open(&run->history);
     run->dir = stk_mem_strdup(dir);
     run->name = stk_run_name(dir);
     stk_status status =
@@ -171,7 +173,7 @@ stk_status stk_run_read_open(stk_run_read *run, const char *dir, stk_error *err)
 }
 
 void stk_run_read_close(stk_run_read *run) {
-    stk_record_close(&run->record);
+    stk_run_history_close(&run->history);
     stk_json_free(run->args);
     stk_str_free(&run->damage);
     stk_mem_free(run->dir);

@@ -8,16 +8,16 @@
 #ifndef STK_REPORT_STATE_RUN_READ_H
 #define STK_REPORT_STATE_RUN_READ_H
 
-#include "base/str.h"
 #include "base/text/json.h"
-#include "report/state/record.h"
+#include "base/str.h"
+#include "report/state/run_history.h"
 
 typedef struct stk_run_read {
-    char *dir;         /* owned; as given */
-    char *name;        /* owned; its last part */
-    stk_record record; /* must stay where it is */
-    stk_json *args;    /* owned; args.json, or NULL */
-    stk_str damage;    /* a line for each thing that could not be read */
+    char *dir;               /* owned; as given */
+    char *name;              /* owned; its last part */
+    stk_run_history history; /* must stay where it is */
+    stk_json *args;          /* owned; args.json, or NULL */
+    stk_str damage;          /* a line for each thing that could not be read */
 } stk_run_read;
 
 /*

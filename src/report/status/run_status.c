@@ -1,9 +1,10 @@
 /*
- * run_status.c - reading a run's files from their end.
+ * run_status.c - a run's files, read from their end.
  *
- * An event that says how the run stands may lie far back (a verdict of an hour ago), so that the
- * end of events.jsonl is looked at in larger and larger pieces until every kind was met. Only lines
- * of a kind that is still missing are parsed, which makes that cheap.
+ * An event that says how the run stands may lie far back (a verdict of an hour ago). So the end of
+ * events.jsonl is searched in larger and larger pieces for the last line of each kind. Only lines
+ * of a kind that is still missing are parsed, which makes the search cheap. The lines that were
+ * found are then fed to the view in the order of the file, as if there were no others.
  */
 #include "report/status/run_status.h"
 
@@ -21,25 +22,11 @@
 #define FIRST_PIECE ((size_t)1 << 18)
 #define LARGEST_PIECE ((size_t)1 << 25)
 #define CURVE_PIECE ((uint64_t)1 << 23) /* more than an hour of a run */
-#define HEAD_PIECE ((size_t)1 << 16)    /* where the first start stands */
+#define HEAD_PIECE ((size_t)1 << 16)    /* the first start event lies within it */
 #define FOLLOW_PIECE ((size_t)1 << 22)
 #define KIND_WITHIN 80 /* bytes of a line that hold its time and its kind */
 #define MOST_JSON_BYTES ((size_t)1 << 20)
 #define MOST_TABLE_BYTES ((size_t)1 << 24)
-
-static const char *const kind_names[STK_TOLD_KINDS] = {
-    [STK_TOLD_PLAN] = "plan",
-    [STK_TOLD_DECISION] = "decision",
-    [STK_TOLD_WARNING] = "warning",
-    [STK_TOLD_STEP] = "step",
-    [STK_TOLD_SAMPLE] = "sample",
-    [STK_TOLD_VERDICT] = "verdict",
-    [STK_TOLD_ATTEMPT] = "attempt",
-    [STK_TOLD_STOP] = "stop",
-    [STK_TOLD_START] = "start",
-    [STK_TOLD_EPOCH] = "epoch",
-    [STK_TOLD_SUBMISSION] = "submission",
-};
 
 void stk_curve_add(stk_curve *curve, double value) {
     if (!isfinite(value)) {
@@ -63,188 +50,162 @@ void stk_curve_add(stk_curve *curve, double value) {
 
 /* ---- lines ---- */
 
-/* The kind of a line, by its beginning; STK_TOLD_KINDS: none that is kept. */
-static stk_told kind_of(const char *line, size_t length) {
+/* Whether events of a kind say how a run stands. Other lines are skipped, and their time does not
+ * count as the last one of the run. */
+static bool is_looked_for(stk_event_kind kind) {
+    return stk_event_forms[kind].name != NULL && kind != STK_EVENT_CHECKPOINT &&
+           kind != STK_EVENT_BAD_IMAGE;
+}
+
+/* The kind of a line, by its beginning; STK_EVENT_KINDS: none that is looked for. */
+static stk_event_kind kind_of(const char *line, size_t length) {
     static const char key[] = "\"event\": \"";
     const char *at = memmem(line, length < KIND_WITHIN ? length : KIND_WITHIN, key, sizeof key - 1);
     if (at == NULL) {
-        return STK_TOLD_KINDS;
+        return STK_EVENT_KINDS;
     }
     at += sizeof key - 1;
     size_t left = length - (size_t)(at - line);
-    for (stk_told kind = 0; kind < STK_TOLD_KINDS; kind++) {
-        const char *name = kind_names[kind];
-        size_t size = name != NULL ? strlen(name) : 0;
+    for (stk_event_kind kind = 0; kind < STK_EVENT_KINDS; kind++) {
+        const char *name = is_looked_for(kind) ? stk_event_forms[kind].name : "";
+        size_t size = strlen(name);
         if (size > 0 && size < left && memcmp(at, name, size) == 0 && at[size] == '"') {
             return kind;
         }
     }
-    return STK_TOLD_KINDS;
+    return STK_EVENT_KINDS;
 }
 
 static stk_json *parse(const char *line, size_t length) {
-    stk_json *event = NULL;
-    return stk_json_parse(line, length, &event, NULL) == STK_OK &&
-                   stk_json_kind_of(event) == STK_JSON_OBJECT
-               ? event
-               : (stk_json_free(event), NULL);
+    stk_json *object = NULL;
+    return stk_json_parse(line, length, &object, NULL) == STK_OK &&
+                   stk_json_kind_of(object) == STK_JSON_OBJECT
+               ? object
+               : (stk_json_free(object), NULL);
 }
 
-static void forget(stk_run_status *status, stk_told kind) {
-    stk_json_free(status->told[kind]);
-    status->told[kind] = NULL;
+/* Sets the time of the event that follows; for stk_replay.at. */
+static void set_time(void *user, double t) {
+    stk_run_status *status = user;
+    status->last_t = t;
+    status->view.now_s = t;
 }
 
-static bool is_best(const stk_json *event) {
-    return stk_json_bool(stk_json_get(event, "best"), false);
+/* Feeds one line to the view; false when it is no event. */
+static bool feed_line(stk_run_status *status, const char *line, size_t length) {
+    stk_event_sink sink;
+    stk_event_sink_open(&sink, stk_run_view_take, &status->view);
+    stk_replay replay = {.observer = &sink.observer, .at = set_time, .user = status};
+    return stk_replay_line(&replay, line, length);
 }
 
-static bool has_ended(const stk_json *attempt) {
-    return stk_json_bool(stk_json_get(attempt, "ended"), false);
+/* Feeds summary.json to the view as the stop of the run. */
+static void feed_summary(stk_run_status *status, const stk_json *summary) {
+    stk_event_sink sink;
+    stk_event_sink_open(&sink, stk_run_view_take, &status->view);
+    stk_replay replay = {.observer = &sink.observer};
+    stk_replay_summary(&replay, summary);
 }
 
-static void forget_attempts(stk_run_status *status) {
-    for (int i = 0; i < status->attempt_count; i++) {
-        stk_json_free(status->attempt_events[i]);
+static void list_ended_attempts(stk_run_status *status) {
+    status->ended_count = 0;
+    for (int i = 0; i < status->view.attempt_count; i++) {
+        if (status->view.attempts[i].ended) {
+            status->ended[status->ended_count++] = status->view.attempts[i];
+        }
     }
-    status->attempt_count = 0;
-}
-
-/* Puts the end of an attempt behind the others; takes the event, which may be NULL. */
-static void add_attempt(stk_run_status *status, stk_json *event) {
-    if (event == NULL || status->attempt_count == STK_STATUS_ATTEMPTS) {
-        stk_json_free(event);
-        return;
-    }
-    status->attempts[status->attempt_count] = stk_replay_read_attempt(event);
-    status->attempt_events[status->attempt_count++] = event;
-}
-
-static void drop_oldest_attempt(stk_run_status *status) {
-    stk_json_free(status->attempt_events[0]);
-    status->attempt_count--;
-    memmove(status->attempts, status->attempts + 1,
-            (size_t)status->attempt_count * sizeof *status->attempts);
-    memmove(status->attempt_events, status->attempt_events + 1,
-            (size_t)status->attempt_count * sizeof *status->attempt_events);
-}
-
-/* They were met from the last to the first. */
-static void turn_attempts(stk_run_status *status) {
-    for (int a = 0, b = status->attempt_count - 1; a < b; a++, b--) {
-        stk_event_attempt attempt = status->attempts[a];
-        stk_json *event = status->attempt_events[a];
-        status->attempts[a] = status->attempts[b];
-        status->attempt_events[a] = status->attempt_events[b];
-        status->attempts[b] = attempt;
-        status->attempt_events[b] = event;
-    }
-}
-
-/* An attempt has begun, or has ended. */
-static void take_attempt(stk_run_status *status, const stk_json *event, const char *line,
-                         size_t length) {
-    if (!has_ended(event)) {
-        forget(status, STK_TOLD_STEP); /* it is the one before's */
-        return;
-    }
-    if (status->attempt_count == STK_STATUS_ATTEMPTS) {
-        drop_oldest_attempt(status);
-    }
-    add_attempt(status, parse(line, length));
 }
 
 void stk_run_status_take(stk_run_status *status, const char *line, size_t length) {
-    stk_told kind = kind_of(line, length);
-    stk_json *event = kind < STK_TOLD_KINDS ? parse(line, length) : NULL;
-    if (event == NULL) {
-        return;
-    }
-    if (kind == STK_TOLD_START) { /* what an earlier process told of itself is over */
-        for (stk_told k = 0; k <= STK_TOLD_STOP; k++) {
-            forget(status, k);
+    stk_event_kind kind = kind_of(line, length);
+    if (kind < STK_EVENT_KINDS && feed_line(status, line, length)) {
+        if (kind == STK_EVENT_STEP && status->with_curve && status->view.step != NULL) {
+            stk_curve_add(&status->losses, status->view.step->loss);
         }
-        forget_attempts(status);
-    }
-    if (kind == STK_TOLD_ATTEMPT) {
-        take_attempt(status, event, line, length);
-    }
-    if (kind == STK_TOLD_EPOCH && is_best(event)) {
-        forget(status, STK_TOLD_BEST);
-        status->told[STK_TOLD_BEST] = parse(line, length);
-    }
-    forget(status, kind);
-    status->told[kind] = event;
-    status->last_t = stk_json_number(stk_json_get(event, "t"), status->last_t);
-    if (kind == STK_TOLD_STEP && status->with_curve) {
-        stk_curve_add(&status->losses, stk_told_number(status, kind, "loss"));
+        list_ended_attempts(status);
     }
 }
 
-/* ---- from the end ---- */
+/* ---- the search from the end ---- */
 
-/* What one walk towards the beginning has met. */
+/* What one walk towards the beginning of a piece has found. */
 typedef struct back_walk {
-    bool started;  /* the start of the last process: what is before it is an earlier one's */
-    bool any;      /* some event */
-    bool launched; /* the start of the last attempt: steps before it are an earlier one's */
-    bool complete; /* there is nothing left to look for */
+    struct {
+        const char *text;
+        size_t length;
+    } * lines; /* owned: the lines to feed, the last of the file first */
+    size_t count;
+    size_t capacity;
+    bool found[STK_EVENT_KINDS];
+    bool found_best; /* an epoch that was the best */
+    bool started;    /* the start of the last process: an earlier one has written what is before */
+    bool launched;   /* the start of the last attempt: steps before it belong to an earlier one */
+    bool complete;   /* nothing is left to look for */
+    bool failed;     /* no memory */
 } back_walk;
 
-/* Whether a line that stands before all that were taken says something new. */
-static bool is_wanted(const stk_run_status *status, const back_walk *walk, stk_told kind) {
-    if (kind == STK_TOLD_KINDS || (walk->started && kind <= STK_TOLD_START)) {
-        return false;
-    }
-    return kind == STK_TOLD_ATTEMPT ||
-           (status->told[kind] == NULL && !(kind == STK_TOLD_STEP && walk->launched)) ||
-           (kind == STK_TOLD_EPOCH && status->told[STK_TOLD_BEST] == NULL);
+/* Kinds whose last event counts also when an earlier process has emitted it. */
+static bool outlives_its_process(stk_event_kind kind) {
+    return kind == STK_EVENT_EPOCH || kind == STK_EVENT_SUBMISSION;
 }
 
-/* Takes a line that stands before all that were taken. */
-static void take_earlier(stk_run_status *status, back_walk *walk, const char *line, size_t length) {
-    stk_told kind = kind_of(line, length);
-    if (!is_wanted(status, walk, kind)) {
+/* Whether a line that stands before all lines found so far says something new. */
+static bool is_wanted(const back_walk *walk, stk_event_kind kind) {
+    if (kind == STK_EVENT_KINDS || (walk->started && !outlives_its_process(kind))) {
+        return false;
+    }
+    return kind == STK_EVENT_ATTEMPT ||
+           (!walk->found[kind] && !(kind == STK_EVENT_STEP && walk->launched)) ||
+           (kind == STK_EVENT_EPOCH && !walk->found_best);
+}
+
+static bool is_true(const stk_json *object, const char *key) {
+    return stk_json_bool(stk_json_get(object, key), false);
+}
+
+static void add_line(back_walk *walk, const char *line, size_t length) {
+    void *grown = stk_mem_grow(walk->lines, &walk->capacity, walk->count + 1, sizeof *walk->lines);
+    if (grown == NULL) {
+        walk->failed = true;
         return;
     }
-    stk_json *event = parse(line, length);
-    if (event == NULL) {
+    walk->lines = grown;
+    walk->lines[walk->count].text = line;
+    walk->lines[walk->count++].length = length;
+}
+
+/* Looks at a line that stands before all lines found so far. */
+static void look_at_line(back_walk *walk, const char *line, size_t length) {
+    stk_event_kind kind = kind_of(line, length);
+    stk_json *object = is_wanted(walk, kind) ? parse(line, length) : NULL;
+    if (object == NULL) {
         return;
     }
-    if (!walk->any) {
-        status->last_t = stk_json_number(stk_json_get(event, "t"), NAN);
-        walk->any = true;
+    bool first_epoch = kind == STK_EVENT_EPOCH && !walk->found[kind];
+    bool best_epoch = kind == STK_EVENT_EPOCH && is_true(object, "best");
+    if (kind != STK_EVENT_EPOCH || first_epoch || best_epoch) {
+        add_line(walk, line, length);
     }
-    walk->started = walk->started || kind == STK_TOLD_START;
-    if (kind == STK_TOLD_EPOCH && status->told[STK_TOLD_BEST] == NULL && is_best(event)) {
-        status->told[STK_TOLD_BEST] = parse(line, length);
-    }
-    if (kind == STK_TOLD_ATTEMPT && has_ended(event)) {
-        add_attempt(status, parse(line, length));
-    } else if (kind == STK_TOLD_ATTEMPT) {
-        walk->launched = true;
-    }
-    if (status->told[kind] == NULL) {
-        status->told[kind] = event;
-    } else {
-        stk_json_free(event);
-    }
-    walk->complete = true;
-    for (stk_told k = 0; k < STK_TOLD_KINDS; k++) {
-        walk->complete =
-            walk->complete && (status->told[k] != NULL || (walk->started && k <= STK_TOLD_START));
+    walk->found[kind] = true;
+    walk->found_best = walk->found_best || best_epoch;
+    walk->started = walk->started || kind == STK_EVENT_START;
+    walk->launched = walk->launched || (kind == STK_EVENT_ATTEMPT && !is_true(object, "ended"));
+    stk_json_free(object);
+    walk->complete = walk->found_best;
+    for (stk_event_kind k = 0; k < STK_EVENT_KINDS; k++) {
+        bool over = walk->found[k] || (walk->started && !outlives_its_process(k));
+        walk->complete = walk->complete && (over || !is_looked_for(k));
     }
 }
 
 /* Goes through the whole lines of a piece, the last first. */
-static void walk_back(stk_run_status *status, back_walk *walk, const char *text, size_t size,
-                      bool from_start) {
+static void walk_back(back_walk *walk, const char *text, size_t size, bool from_start) {
     const char *end = memrchr(text, '\n', size);
     while (end != NULL && !walk->complete) {
         const char *before = memrchr(text, '\n', (size_t)(end - text));
         const char *line = before != NULL ? before + 1 : text;
         if (before != NULL || from_start) { /* otherwise it may be the end of a line */
-            take_earlier(status, walk, line, (size_t)(end - line));
+            look_at_line(walk, line, (size_t)(end - line));
         }
         end = before;
     }
@@ -262,28 +223,46 @@ static size_t each_line(stk_run_status *status, const char *text, size_t size,
     return (size_t)(line - text);
 }
 
+/* The first start event of the file, which lies before all that the search has read. */
 static void take_first_start(stk_run_status *status, const char *line, size_t length) {
-    if (status->told[STK_TOLD_START] == NULL && kind_of(line, length) == STK_TOLD_START) {
-        status->told[STK_TOLD_START] = parse(line, length);
+    if (status->view.start == NULL && kind_of(line, length) == STK_EVENT_START) {
+        (void)feed_line(status, line, length);
     }
 }
 
 static void take_loss(stk_run_status *status, const char *line, size_t length) {
-    stk_json *event = kind_of(line, length) == STK_TOLD_STEP ? parse(line, length) : NULL;
-    if (event != NULL) {
-        stk_curve_add(&status->losses, stk_json_number(stk_json_get(event, "loss"), NAN));
-        stk_json_free(event);
+    stk_json *object = kind_of(line, length) == STK_EVENT_STEP ? parse(line, length) : NULL;
+    if (object != NULL) {
+        stk_curve_add(&status->losses, stk_json_number(stk_json_get(object, "loss"), NAN));
+        stk_json_free(object);
     }
 }
 
 static void forget_all(stk_run_status *status) {
-    for (stk_told kind = 0; kind < STK_TOLD_KINDS; kind++) {
-        forget(status, kind);
-    }
-    forget_attempts(status);
+    stk_run_view_close(&status->view);
+    status->ended_count = 0;
     status->losses = (stk_curve){0};
     status->last_t = NAN;
     status->at = 0;
+}
+
+/* Feeds what the search has found, in the order of the file. */
+static stk_status feed_found(stk_run_status *status, const char *path, const back_walk *walk,
+                             stk_error *err) {
+    stk_bytes head = {0};
+    stk_status result = STK_OK;
+    if (!walk->found[STK_EVENT_START]) {
+        result = stk_file_read_part(path, 0, HEAD_PIECE, &head, err);
+        if (result == STK_OK) {
+            each_line(status, (const char *)head.data, head.size, take_first_start);
+        }
+    }
+    for (size_t i = walk->count; i > 0; i--) {
+        (void)feed_line(status, walk->lines[i - 1].text, walk->lines[i - 1].length);
+    }
+    list_ended_attempts(status);
+    stk_bytes_free(&head);
+    return walk->failed && result == STK_OK ? STK_FAIL_MEMORY(err, path) : result;
 }
 
 /* Everything that a file of `size` bytes has to say. */
@@ -293,41 +272,38 @@ static stk_status read_end(stk_run_status *status, const char *path, uint64_t si
     stk_status result = STK_OK;
     back_walk walk = {0};
     forget_all(status);
-    for (size_t piece = FIRST_PIECE; result == STK_OK && !walk.complete; piece *= 4) {
+    for (size_t piece = FIRST_PIECE;; piece *= 4) {
         piece = piece < LARGEST_PIECE ? piece : LARGEST_PIECE;
         uint64_t offset = size > piece ? size - piece : 0;
-        forget_all(status);
+        stk_mem_free(walk.lines);
         walk = (back_walk){0};
         result = stk_file_read_part(path, offset, (size_t)(size - offset), &bytes, err);
         if (result != STK_OK) {
             break;
         }
-        walk_back(status, &walk, (const char *)bytes.data, bytes.size, offset == 0);
+        walk_back(&walk, (const char *)bytes.data, bytes.size, offset == 0);
         const char *end = memrchr(bytes.data, '\n', bytes.size);
         status->at = end != NULL ? offset + (size_t)(end - (const char *)bytes.data) + 1 : offset;
-        if (offset == 0 || piece == LARGEST_PIECE) {
+        if (walk.complete || offset == 0 || piece == LARGEST_PIECE) {
             break;
         }
     }
-    turn_attempts(status);
-    if (result == STK_OK && status->told[STK_TOLD_START] == NULL) {
-        result = stk_file_read_part(path, 0, HEAD_PIECE, &bytes, err);
-        if (result == STK_OK) {
-            each_line(status, (const char *)bytes.data, bytes.size, take_first_start);
-        }
+    if (result == STK_OK) {
+        result = feed_found(status, path, &walk, err);
     }
     if (result == STK_OK && status->with_curve) {
         uint64_t offset = status->at > CURVE_PIECE ? status->at - CURVE_PIECE : 0;
         result = stk_file_read_part(path, offset, (size_t)(status->at - offset), &bytes, err);
-        if (result == STK_OK) { /* half a line in front is no event */
+        if (result == STK_OK) { /* half a line at the beginning is no event */
             each_line(status, (const char *)bytes.data, bytes.size, take_loss);
         }
     }
+    stk_mem_free(walk.lines);
     stk_bytes_free(&bytes);
     return result;
 }
 
-/* What was added since. */
+/* What was added since the last call. */
 static stk_status read_on(stk_run_status *status, const char *path, uint64_t size, stk_error *err) {
     stk_bytes bytes = {0};
     stk_status result = STK_OK;
@@ -386,10 +362,15 @@ static int64_t count_rows(const stk_run_status *status, const char *name) {
     return lines - 1;
 }
 
-/* What a run has beside its events. */
+/* The files beside events.jsonl. A run that goes on has no end yet: its summary.json is that of an
+ * earlier process. */
 static void read_others(stk_run_status *status) {
-    stk_json_free(status->summary);
-    status->summary = read_json(status, "summary.json");
+    stk_json *summary = status->running ? NULL : read_json(status, "summary.json");
+    if (summary != NULL) {
+        feed_summary(status, summary);
+        list_ended_attempts(status);
+        stk_json_free(summary);
+    }
     status->epochs_done = count_rows(status, "results.csv");
     status->bad_images = count_rows(status, "bad_images.csv");
     status->resumable = has_file(status, "state/train.safetensors");
@@ -420,7 +401,6 @@ stk_status stk_run_status_open(stk_run_status *status, const char *folder, bool 
 
 void stk_run_status_close(stk_run_status *status) {
     forget_all(status);
-    stk_json_free(status->summary);
     stk_mem_free(status->metric);
     stk_mem_free(status->folder);
     memset(status, 0, sizeof *status);
@@ -457,136 +437,119 @@ stk_status stk_run_status_read(stk_run_status *status, int64_t now_ns, stk_error
         status->silent_s = fmax((double)now_ns * 1e-9 - written_s, 0);
         read_others(status);
     }
+    if (result == STK_OK && status->view.failed) {
+        result = STK_FAIL_MEMORY(err, path);
+    }
     stk_mem_free(path);
     return result;
 }
 
-/* ---- what it comes to ---- */
+/* ---- the state of the run ---- */
 
-static const stk_json *member(const stk_run_status *status, stk_told kind, const char *key) {
-    return stk_json_get(status->told[kind], key);
+const stk_event_step *stk_run_status_step(const stk_run_status *status) {
+    return status->view.is_current[STK_EVENT_STEP] ? status->view.step : NULL;
 }
 
-/* A whole number from 0 on; -1: it is none. */
-static int64_t count_of(const stk_json *value) {
-    uint64_t count = 0;
-    return stk_json_u64(value, &count) ? (int64_t)count : -1;
+const stk_event_sample *stk_run_status_sample(const stk_run_status *status) {
+    return status->view.is_current[STK_EVENT_SAMPLE] ? status->view.sample : NULL;
 }
 
-double stk_told_number(const stk_run_status *status, stk_told kind, const char *key) {
-    return stk_json_number(member(status, kind, key), NAN);
-}
-
-int64_t stk_told_count(const stk_run_status *status, stk_told kind, const char *key) {
-    return count_of(member(status, kind, key));
-}
-
-const char *stk_told_text(const stk_run_status *status, stk_told kind, const char *key) {
-    return stk_json_string(member(status, kind, key));
-}
-
-/* How it ended: the file, or where a kill came between both the event. */
-static const stk_json *ended(const stk_run_status *status) {
-    const stk_json *end = status->summary != NULL ? status->summary : status->told[STK_TOLD_STOP];
-    return status->running ? NULL : end;
+/* How the run ended; NULL: it goes on, or was killed. */
+static const stk_summary *end_of(const stk_run_status *status) {
+    bool ended = !status->running && stk_run_view_has_ended(&status->view);
+    return ended ? status->view.summary : NULL;
 }
 
 const char *stk_run_status_state(const stk_run_status *status) {
-    return status->running ? "running" : ended(status) != NULL ? "ended" : "killed";
+    return status->running ? "running" : end_of(status) != NULL ? "ended" : "killed";
 }
 
 double stk_run_status_used_s(const stk_run_status *status) {
-    const stk_json *end = ended(status);
+    const stk_summary *end = end_of(status);
     if (end != NULL) {
-        return stk_json_number(stk_json_get(end, "used_s"), NAN);
+        return end->used_s;
     }
     return status->running ? status->last_t + status->silent_s : status->last_t;
 }
 
-static const char *text_of(const stk_json *end, const char *key) {
-    return stk_json_string(stk_json_get(end, key));
-}
-
-static double number_of(const stk_json *end, const char *key) {
-    return stk_json_number(stk_json_get(end, key), NAN);
-}
-
-static int int_of(const stk_json *end, const char *key) {
-    int64_t count = count_of(stk_json_get(end, key));
-    return count <= INT32_MAX ? (int)count : -1;
-}
-
 /* The fold that is trained, from 0; -1: none yet. */
-static int64_t fold_now(const stk_run_status *status) {
-    int64_t fold = stk_told_count(status, STK_TOLD_STEP, "fold");
-    return fold >= 0 ? fold : stk_told_count(status, STK_TOLD_EPOCH, "fold");
+static int fold_now(const stk_run_status *status) {
+    const stk_event_step *step = stk_run_status_step(status);
+    const stk_event_epoch *epoch = status->view.epoch;
+    return step != NULL && step->fold >= 0 ? step->fold : epoch != NULL ? epoch->fold : -1;
 }
 
-const char *stk_run_status_command(const stk_run_status *status) {
-    const char *told = text_of(ended(status), "command");
-    const char *first = status->attempt_count > 0
-                            ? status->attempts[0].command
-                            : stk_told_text(status, STK_TOLD_ATTEMPT, "command");
-    return told != NULL ? told : first;
-}
-
-/* What a supervised command has beside or instead of what a run of our own has. */
+/* What a supervised command has beside or instead of what a training has. */
 static void add_command(const stk_run_status *status, stk_summary *summary) {
-    const stk_json *attempt = status->told[STK_TOLD_ATTEMPT];
-    summary->command = stk_run_status_command(status);
+    const stk_run_view *view = &status->view;
+    summary->command = stk_run_view_command(view);
     if (summary->command == NULL) {
+        summary->attempts = NULL;
+        summary->attempt_count = 0;
         return;
     }
-    summary->attempts = status->attempts;
-    summary->attempt_count = status->attempt_count;
-    if (ended(status) == NULL) {
-        int64_t epoch = stk_told_count(status, STK_TOLD_STEP, "epoch");
+    summary->attempts = status->ended;
+    summary->attempt_count = status->ended_count;
+    if (end_of(status) == NULL) {
+        const stk_event_step *step = stk_run_status_step(status);
+        const stk_event_attempt *last = view->attempt;
+        bool known = view->is_current[STK_EVENT_ATTEMPT];
         summary->exit_code = -1;
-        summary->epochs_done = epoch > 0 ? (int)epoch - 1 : -1;
+        summary->epochs_done = step != NULL && step->epoch > 0 ? step->epoch - 1 : -1;
         summary->folds_done = -1;
-        summary->batch = int_of(attempt, "batch");
-        summary->workers = int_of(attempt, "workers");
+        summary->batch = known && last->batch <= INT32_MAX ? (int)last->batch : -1;
+        summary->workers = known ? last->workers : -1;
     }
+}
+
+/* The summary of a run that has not ended. */
+static stk_summary summary_so_far(const stk_run_status *status) {
+    const stk_run_view *view = &status->view;
+    const stk_any_event unknown = stk_event_unknown(STK_EVENT_START);
+    const stk_event_start *start = view->start != NULL ? view->start : &unknown.start;
+    const stk_event_step *step = stk_run_status_step(status);
+    const stk_event_sample *sample = stk_run_status_sample(status);
+    const stk_event_epoch *epoch = view->epoch;
+    double best = view->best != NULL ? view->best->val_acc1 : NAN;
+    bool best_is_metric = status->metric != NULL && stk_str_equal(status->metric, "acc1");
+    return (stk_summary){
+        .best_acc1 = best,
+        .metric = status->metric,
+        .best_metric = best_is_metric ? best : NAN,
+        .epochs_done = (int)status->epochs_done,
+        .folds_done = fold_now(status), /* the folds before it are done */
+        .folds_planned = start->folds,
+        .oof_acc1 = NAN,
+        .oof_metric = NAN,
+        .images_per_second = step != NULL    ? step->images_per_second
+                             : epoch != NULL ? epoch->images_per_second
+                                             : NAN,
+        .wait_fraction = step != NULL    ? step->wait_fraction
+                         : epoch != NULL ? epoch->wait_fraction
+                                         : NAN,
+        .budget_s = start->budget_s,
+        .used_s = stk_run_status_used_s(status),
+        .reserve_s = view->is_current[STK_EVENT_PLAN] ? view->plan->reserve_s : NAN,
+        .batch = start->batch,
+        .workers = sample != NULL && sample->workers >= 0 ? sample->workers : start->workers,
+        .prefetch = start->prefetch,
+        .device = start->device,
+        .precision = start->precision,
+        .bad_images = status->bad_images,
+        .verdict = view->is_current[STK_EVENT_VERDICT] ? view->verdict->name : NULL,
+        .submission = has_file(status, "submission.csv") ? "submission.csv" : NULL,
+    };
 }
 
 void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) {
-    const stk_json *end = ended(status);
-    const stk_json *start = status->told[STK_TOLD_START];
-    if (end != NULL) {
-        *summary = stk_replay_read_summary(end);
-        add_command(status, summary);
-        return;
-    }
-    double best = stk_told_number(status, STK_TOLD_BEST, "val_acc1");
-    stk_told rates = status->told[STK_TOLD_STEP] != NULL ? STK_TOLD_STEP : STK_TOLD_EPOCH;
-    int workers = int_of(status->told[STK_TOLD_SAMPLE], "workers");
-    *summary = (stk_summary){
-        .best_acc1 = best,
-        .metric = status->metric,
-        .best_metric = status->metric != NULL && stk_str_equal(status->metric, "acc1") ? best : NAN,
-        .epochs_done = (int)status->epochs_done,
-        .folds_done = (int)fold_now(status), /* those before it are done */
-        .folds_planned = int_of(start, "folds"),
-        .oof_acc1 = NAN,
-        .oof_metric = NAN,
-        .images_per_second = stk_told_number(status, rates, "images_per_second"),
-        .wait_fraction = stk_told_number(status, rates, "wait_fraction"),
-        .budget_s = number_of(start, "budget_s"),
-        .used_s = stk_run_status_used_s(status),
-        .reserve_s = stk_told_number(status, STK_TOLD_PLAN, "reserve_s"),
-        .batch = int_of(start, "batch"),
-        .workers = workers >= 0 ? workers : int_of(start, "workers"),
-        .prefetch = int_of(start, "prefetch"),
-        .device = text_of(start, "device"),
-        .precision = text_of(start, "precision"),
-        .bad_images = status->bad_images,
-        .verdict = stk_told_text(status, STK_TOLD_VERDICT, "name"),
-        .submission = has_file(status, "submission.csv") ? "submission.csv" : NULL,
-    };
+    const stk_summary *end = end_of(status);
+    *summary = end != NULL ? *end : summary_so_far(status);
     add_command(status, summary);
 }
 
 const char *stk_run_status_verdict(const stk_run_status *status) {
-    const char *told = stk_told_text(status, STK_TOLD_VERDICT, "text");
-    return told != NULL ? told : text_of(ended(status), "verdict");
+    const stk_run_view *view = &status->view;
+    const stk_summary *end = end_of(status);
+    const char *text = view->is_current[STK_EVENT_VERDICT] ? view->verdict->text : NULL;
+    return text != NULL ? text : end != NULL ? end->verdict : NULL;
 }

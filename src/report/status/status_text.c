@@ -5,9 +5,8 @@
 
 #include "base/mem.h"
 #include "report/text/attempt_text.h"
-#include "report/observers/jsonl.h"
-#include "report/state/replay.h"
 #include "report/status/run_status.h"
+#include "report/text/event_json.h"
 #include "report/text/text.h"
 
 /* Seconds are enough: "2026-11-16T06:40:01Z"; NULL where the moment is not known. */
@@ -22,33 +21,14 @@ static const char *moment(char *buf, size_t size, int64_t wall_ns) {
 
 /* ---- for programs ---- */
 
-typedef struct shown {
-    const char *key;
-    stk_told kind;
-} shown;
+/* Members that are shown as the last step and the last sample have them. */
+static const char *const step_keys[] = {"fold", "epoch", "epochs", "step",  "steps",
+                                        "loss", "acc1",  "lr",     "left_s"};
+static const char *const sample_keys[] = {
+    "gpu_util", "sm_activity", "gpu_memory_used", "gpu_memory_total", "gpu_memory_own",
+    "cpu",      "cpu_own",     "resident",        "batches_ready",    "slots"};
 
-/* Values that are shown as an event had them. */
-static const shown as_told[] = {
-    {"fold", STK_TOLD_STEP},
-    {"epoch", STK_TOLD_STEP},
-    {"epochs", STK_TOLD_STEP},
-    {"step", STK_TOLD_STEP},
-    {"steps", STK_TOLD_STEP},
-    {"loss", STK_TOLD_STEP},
-    {"acc1", STK_TOLD_STEP},
-    {"lr", STK_TOLD_STEP},
-    {"left_s", STK_TOLD_STEP},
-    {"gpu_util", STK_TOLD_SAMPLE},
-    {"sm_activity", STK_TOLD_SAMPLE},
-    {"gpu_memory_used", STK_TOLD_SAMPLE},
-    {"gpu_memory_total", STK_TOLD_SAMPLE},
-    {"gpu_memory_own", STK_TOLD_SAMPLE},
-    {"cpu", STK_TOLD_SAMPLE},
-    {"cpu_own", STK_TOLD_SAMPLE},
-    {"resident", STK_TOLD_SAMPLE},
-    {"batches_ready", STK_TOLD_SAMPLE},
-    {"slots", STK_TOLD_SAMPLE},
-};
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 static void put_whole(stk_json_writer *writer, const char *key, int64_t value) {
     stk_json_key(writer, key);
@@ -64,7 +44,12 @@ static void put_name(stk_json_writer *writer, const char *key, const char *text)
     stk_json_put_string(writer, text);
 }
 
+static const stk_event_attempt *current_attempt(const stk_run_status *status) {
+    return status->view.is_current[STK_EVENT_ATTEMPT] ? status->view.attempt : NULL;
+}
+
 void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
+    const stk_event_start *start = status->view.start;
     stk_summary summary;
     char since[32];
     stk_run_status_summary(status, &summary);
@@ -74,20 +59,24 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
     put_name(writer, "since", moment(since, sizeof since, status->running ? status->since_ns : -1));
     stk_json_key(writer, "resumable");
     stk_json_put_bool(writer, status->resumable && !status->running);
-    stk_jsonl_put_summary(writer, &summary);
-    for (size_t i = 0; i < sizeof as_told / sizeof *as_told; i++) {
-        stk_json_key(writer, as_told[i].key);
-        stk_json_put_double(writer, stk_told_number(status, as_told[i].kind, as_told[i].key));
+    stk_event_put(writer, STK_EVENT_STOP, &summary);
+    for (size_t i = 0; i < COUNT_OF(step_keys); i++) {
+        stk_event_put_member(writer, STK_EVENT_STEP, stk_run_status_step(status), step_keys[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(sample_keys); i++) {
+        stk_event_put_member(writer, STK_EVENT_SAMPLE, stk_run_status_sample(status),
+                             sample_keys[i]);
     }
     stk_json_key(writer, "budget_left_s");
     double left_s = summary.budget_s - summary.used_s;
     stk_json_put_double(writer, left_s < 0 ? 0 : round(1e3 * left_s) / 1e3);
     put_name(writer, "verdict_text", stk_run_status_verdict(status));
-    put_name(writer, "model", stk_told_text(status, STK_TOLD_START, "model"));
-    put_name(writer, "data", stk_told_text(status, STK_TOLD_START, "data"));
+    put_name(writer, "model", start != NULL ? start->model : NULL);
+    put_name(writer, "data", start != NULL ? start->data : NULL);
     if (summary.command != NULL) {
-        put_name(writer, "part", stk_told_text(status, STK_TOLD_ATTEMPT, "part"));
-        put_whole(writer, "attempt", stk_told_count(status, STK_TOLD_ATTEMPT, "number"));
+        const stk_event_attempt *attempt = current_attempt(status);
+        put_name(writer, "part", attempt != NULL ? attempt->part : NULL);
+        put_whole(writer, "attempt", attempt != NULL ? attempt->number : -1);
     }
 }
 
@@ -103,7 +92,6 @@ static void put_bracketed(stk_str *out, const char *text) {
 }
 
 void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
-    const stk_json *start = status->told[STK_TOLD_START];
     char text[32];
     stk_summary summary;
     stk_run_status_summary(status, &summary);
@@ -132,7 +120,7 @@ void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
         stk_report_append_line(out, status->folder);
     } else {
         stk_str_appendf(out, ": was killed %s; begin a new run",
-                        start != NULL ? "before its first step" : "before it began");
+                        status->view.start != NULL ? "before its first step" : "before it began");
     }
     stk_str_append(out, "\n");
 }
@@ -152,7 +140,7 @@ static void put_words(stk_str *out, const char *name, stk_str *words) {
 
 /* The command, its attempts that have ended, and the one that runs. */
 static void put_command(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
-    const stk_json *last = status->told[STK_TOLD_ATTEMPT];
+    const stk_event_attempt *last = current_attempt(status);
     stk_str words = {0};
     if (summary->command == NULL) {
         return;
@@ -163,10 +151,9 @@ static void put_command(const stk_run_status *status, const stk_summary *summary
         stk_attempt_put_line(&words, &summary->attempts[i]);
         put_words(out, i == 0 ? "attempts" : "", &words);
     }
-    stk_event_attempt now = stk_replay_read_attempt(last);
-    if (last != NULL && !now.ended) {
-        stk_attempt_put_name(&words, &now);
-        stk_attempt_put_setting(&words, ", ", &now);
+    if (last != NULL && !last->ended) {
+        stk_attempt_put_name(&words, last);
+        stk_attempt_put_setting(&words, ", ", last);
         put_words(out, status->running ? "now" : "at the end", &words);
     }
     if (summary->epochs_done >= 0) {
@@ -176,37 +163,30 @@ static void put_command(const stk_run_status *status, const stk_summary *summary
 }
 
 static void put_training(const stk_run_status *status, stk_str *out) {
-    int64_t epoch = stk_told_count(status, STK_TOLD_STEP, "epoch");
-    int64_t epochs = stk_told_count(status, STK_TOLD_STEP, "epochs");
-    int64_t folds = stk_told_count(status, STK_TOLD_START, "folds");
-    double loss = stk_told_number(status, STK_TOLD_STEP, "loss");
-    double acc1 = stk_told_number(status, STK_TOLD_STEP, "acc1");
-    if (epoch < 0 || stk_str_equal(stk_run_status_state(status), "ended")) {
-        return; /* what it came to is said below */
+    const stk_event_step *step = stk_run_status_step(status);
+    int folds = status->view.start != NULL ? status->view.start->folds : -1;
+    if (step == NULL || step->epoch < 0 || stk_str_equal(stk_run_status_state(status), "ended")) {
+        return; /* the rows below say how it ended */
     }
     begin_row(out, "training");
     if (folds > 1) {
-        stk_str_appendf(out, "fold %lld/%lld, ",
-                        (long long)stk_told_count(status, STK_TOLD_STEP, "fold") + 1,
-                        (long long)folds);
+        stk_str_appendf(out, "fold %d/%d, ", step->fold + 1, folds);
     }
-    stk_str_appendf(out, "epoch %lld", (long long)epoch);
-    if (epochs >= epoch) {
-        stk_str_appendf(out, "/%lld", (long long)epochs);
+    stk_str_appendf(out, "epoch %d", step->epoch);
+    if (step->epochs >= step->epoch) {
+        stk_str_appendf(out, "/%d", step->epochs);
     }
-    int64_t step = stk_told_count(status, STK_TOLD_STEP, "step");
-    int64_t steps = stk_told_count(status, STK_TOLD_STEP, "steps");
-    if (step >= 0) {
-        stk_str_appendf(out, ", step %lld", (long long)step);
-        if (steps >= 0) {
-            stk_str_appendf(out, "/%lld", (long long)steps);
+    if (step->step >= 0) {
+        stk_str_appendf(out, ", step %lld", (long long)step->step);
+        if (step->steps >= 0) {
+            stk_str_appendf(out, "/%lld", (long long)step->steps);
         }
     }
-    if (isfinite(loss)) {
-        stk_str_appendf(out, ", loss %.4g", loss);
+    if (isfinite(step->loss)) {
+        stk_str_appendf(out, ", loss %.4g", step->loss);
     }
-    if (isfinite(acc1)) {
-        stk_str_appendf(out, ", accuracy %.1f%%", acc1);
+    if (isfinite(step->acc1)) {
+        stk_str_appendf(out, ", accuracy %.1f%%", step->acc1);
     }
     stk_str_append(out, "\n");
 }
@@ -252,18 +232,16 @@ static void put_time(const stk_run_status *status, const stk_summary *summary, s
         double left = fmax(summary->budget_s - summary->used_s, 0);
         stk_str_appendf(out, ", %s left", stk_format_duration(text, sizeof text, left));
     }
-    double left = stk_told_number(status, STK_TOLD_STEP, "left_s");
-    if (status->running && isfinite(left)) {
+    const stk_event_step *step = stk_run_status_step(status);
+    if (status->running && step != NULL && isfinite(step->left_s)) {
         stk_str_appendf(out, "; about %s of training to go",
-                        stk_format_duration(text, sizeof text, left));
+                        stk_format_duration(text, sizeof text, step->left_s));
     }
     stk_str_append(out, "\n");
 }
 
 /* "GPU 81%": nothing where it is not known. */
-static void put_share(const stk_run_status *status, stk_str *out, const char **between,
-                      const char *name, const char *key) {
-    double share = stk_told_number(status, STK_TOLD_SAMPLE, key);
+static void put_share(stk_str *out, const char **between, const char *name, double share) {
     if (isfinite(share)) {
         stk_str_appendf(out, "%s%s %.0f%%", *between, name, share);
         *between = ", ";
@@ -271,20 +249,23 @@ static void put_share(const stk_run_status *status, stk_str *out, const char **b
 }
 
 static void put_machine(const stk_run_status *status, stk_str *out) {
-    double used = stk_told_number(status, STK_TOLD_SAMPLE, "gpu_memory_used");
-    double total = stk_told_number(status, STK_TOLD_SAMPLE, "gpu_memory_total");
+    const stk_event_sample *sample = stk_run_status_sample(status);
     const char *between = "";
     stk_str row = {0};
     char text[32];
-    put_share(status, &row, &between, "GPU", "gpu_util");
-    put_share(status, &row, &between, "SM", "sm_activity");
-    if (isfinite(used) && total > 0) {
+    if (sample == NULL) {
+        return;
+    }
+    put_share(&row, &between, "GPU", sample->gpu_util);
+    put_share(&row, &between, "SM", sample->sm_activity);
+    if (isfinite(sample->gpu_memory_used) && sample->gpu_memory_total > 0) {
         stk_str_appendf(&row, "%sGPU memory %s", between,
-                        stk_format_bytes(text, sizeof text, (uint64_t)used));
-        stk_str_appendf(&row, " of %s", stk_format_bytes(text, sizeof text, (uint64_t)total));
+                        stk_format_bytes(text, sizeof text, (uint64_t)sample->gpu_memory_used));
+        stk_str_appendf(&row, " of %s",
+                        stk_format_bytes(text, sizeof text, (uint64_t)sample->gpu_memory_total));
         between = ", ";
     }
-    put_share(status, &row, &between, "CPU", "cpu");
+    put_share(&row, &between, "CPU", sample->cpu);
     if (row.length > 0) {
         begin_row(out, "machine");
         stk_str_appendf(out, "%s\n", row.text);
@@ -293,8 +274,7 @@ static void put_machine(const stk_run_status *status, stk_str *out) {
 }
 
 static void put_submission(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
-    const char *made = stk_told_text(status, STK_TOLD_SUBMISSION, "status");
-    int64_t wanted = stk_told_count(status, STK_TOLD_START, "test_images");
+    const stk_run_view *view = &status->view;
     if (summary->command != NULL && summary->submission == NULL) {
         return; /* nobody knows whether there is to be one */
     }
@@ -306,9 +286,10 @@ static void put_submission(const stk_run_status *status, const stk_summary *summ
             stk_str_append(out, "/");
         }
         stk_report_append_line(out, summary->submission);
-        put_bracketed(out, made);
+        put_bracketed(out, view->submission != NULL ? view->submission->status : NULL);
     } else {
-        stk_str_append(out, wanted == 0 ? "none: the data has no test pictures" : "none");
+        bool without_test = view->start != NULL && view->start->test_images == 0;
+        stk_str_append(out, without_test ? "none: the data has no test pictures" : "none");
     }
     stk_str_append(out, "\n");
 }

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "report/text/attempt_text.h"
-#include "report/state/replay.h"
+#include "report/text/event_json.h"
 #include "report/text/text.h"
 
 #define LEAST_COLUMNS 20
@@ -30,13 +30,16 @@
 
 typedef enum top_tint { PLAIN, BOLD, GREEN, YELLOW, RED, CYAN } top_tint;
 
-typedef struct frame {
+typedef struct top_frame {
     const stk_run_status *status;
+    const stk_event_start *start; /* the last one; never NULL, as the next two */
+    const stk_event_step *step;
+    const stk_event_sample *sample;
     stk_top_look look;
     stk_str *out;
-    int column; /* of the next letter */
-    int line;   /* lines that are whole */
-} frame;
+    int column; /* where the next letter goes */
+    int line;   /* lines that are complete */
+} top_frame;
 
 /* ---- letters ---- */
 
@@ -64,7 +67,7 @@ static unsigned code_of(const char *text, size_t length) {
 }
 
 /* Puts clean text on the line, up to the column `end`; returns the bytes that had room. */
-static size_t put_until(frame *f, const char *text, int end) {
+static size_t put_until(top_frame *f, const char *text, int end) {
     size_t left = strlen(text);
     const char *p = text;
     while (left > 0) {
@@ -88,25 +91,25 @@ static size_t put_until(frame *f, const char *text, int end) {
     return (size_t)(p - text);
 }
 
-static void put_text(frame *f, const char *text) {
+static void put_text(top_frame *f, const char *text) {
     put_until(f, text, f->look.columns);
 }
 
 /* Puts a text of others. */
-static void put_foreign(frame *f, const char *text) {
+static void put_foreign(top_frame *f, const char *text) {
     stk_str clean = {0};
     stk_report_append_line(&clean, text);
     put_text(f, stk_str_text(&clean));
     stk_str_free(&clean);
 }
 
-static void put_blanks(frame *f, int until) {
+static void put_blanks(top_frame *f, int until) {
     while (f->column < until && f->column < f->look.columns) {
         put_text(f, " ");
     }
 }
 
-static void begin_tint(frame *f, top_tint tint) {
+static void begin_tint(top_frame *f, top_tint tint) {
     static const char *const codes[] = {
         [PLAIN] = "",          [BOLD] = "\x1b[1m", [GREEN] = "\x1b[32m",
         [YELLOW] = "\x1b[33m", [RED] = "\x1b[31m", [CYAN] = "\x1b[36m"};
@@ -115,30 +118,30 @@ static void begin_tint(frame *f, top_tint tint) {
     }
 }
 
-static void end_tint(frame *f) {
+static void end_tint(top_frame *f) {
     if (f->look.colour) {
         stk_str_append(f->out, "\x1b[0m");
     }
 }
 
-static void end_line(frame *f) {
+static void end_line(top_frame *f) {
     stk_str_append(f->out, "\n");
     f->column = 0;
     f->line++;
 }
 
-static bool has_room(const frame *f) {
+static bool has_room(const top_frame *f) {
     return f->look.rows == 0 || f->line < f->look.rows;
 }
 
 /* ---- bars ---- */
 
-static int bar_columns(const frame *f) {
+static int bar_columns(const top_frame *f) {
     return f->look.columns < NARROW_COLUMNS ? f->look.columns / 3 : BAR_COLUMNS;
 }
 
 /* A share of 0 to 1, to an eighth of a letter where the terminal has such letters. */
-static void put_bar(frame *f, double share, top_tint tint) {
+static void put_bar(top_frame *f, double share, top_tint tint) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int columns = bar_columns(f);
     int start = f->column;
@@ -158,7 +161,7 @@ static void put_bar(frame *f, double share, top_tint tint) {
 }
 
 /* "GPU     81% ######----  note": a line; the note may be NULL. */
-static void draw_bar(frame *f, const char *name, const char *value, double share, top_tint tint,
+static void draw_bar(top_frame *f, const char *name, const char *value, double share, top_tint tint,
                      const char *note) {
     if (!has_room(f)) {
         return;
@@ -176,12 +179,8 @@ static void draw_bar(frame *f, const char *name, const char *value, double share
     end_line(f);
 }
 
-static double sampled(const frame *f, const char *key) {
-    return stk_told_number(f->status, STK_TOLD_SAMPLE, key);
-}
-
 /* A bar of a share in percent that may not be known. */
-static void draw_percent(frame *f, const char *name, double percent, top_tint tint,
+static void draw_percent(top_frame *f, const char *name, double percent, top_tint tint,
                          const char *note) {
     char value[16];
     if (isfinite(percent)) {
@@ -192,7 +191,7 @@ static void draw_percent(frame *f, const char *name, double percent, top_tint ti
 
 /* ---- lines ---- */
 
-static void draw_title(frame *f) {
+static void draw_title(top_frame *f) {
     const stk_run_status *s = f->status;
     char text[64];
     stk_summary summary;
@@ -217,21 +216,17 @@ static void draw_title(frame *f) {
     end_line(f);
 }
 
-static void draw_model(frame *f) {
-    const stk_run_status *s = f->status;
-    const char *model = stk_told_text(s, STK_TOLD_START, "model");
-    const char *device = stk_told_text(s, STK_TOLD_START, "device_name");
-    const char *precision = stk_told_text(s, STK_TOLD_START, "precision");
-    long long size = stk_told_count(s, STK_TOLD_START, "img_size");
-    long long batch = stk_told_count(s, STK_TOLD_START, "batch");
+static void draw_model(top_frame *f) {
+    const stk_event_start *start = f->start;
+    const char *device = start->device_name != NULL ? start->device_name : start->device;
+    const char *precision = start->precision;
     char text[64] = "";
-    if (model == NULL || !has_room(f)) {
+    if (start->model == NULL || !has_room(f)) {
         return;
     }
-    device = device != NULL ? device : stk_told_text(s, STK_TOLD_START, "device");
-    put_foreign(f, model);
-    if (size >= 0 && batch >= 0) {
-        snprintf(text, sizeof text, " at %lld px, batch %lld", size, batch);
+    put_foreign(f, start->model);
+    if (start->img_size >= 0 && start->batch >= 0) {
+        snprintf(text, sizeof text, " at %d px, batch %d", start->img_size, start->batch);
     }
     put_text(f, text);
     put_text(f, precision != NULL ? ", " : "");
@@ -242,25 +237,25 @@ static void draw_model(frame *f) {
 }
 
 /* What is supervised, and which attempt at it runs. */
-static void draw_command(frame *f) {
+static void draw_command(top_frame *f) {
     const stk_run_status *s = f->status;
-    const stk_json *last = s->told[STK_TOLD_ATTEMPT];
-    stk_event_attempt attempt = stk_replay_read_attempt(last);
+    const stk_run_view *view = &s->view;
+    const stk_event_attempt *last = view->is_current[STK_EVENT_ATTEMPT] ? view->attempt : NULL;
     stk_str words = {0};
-    if (stk_run_status_command(s) == NULL || !has_room(f)) {
+    if (stk_run_view_command(view) == NULL || !has_room(f)) {
         return;
     }
-    bool now = last != NULL && !attempt.ended && attempt.command != NULL;
-    put_foreign(f, now ? attempt.command : stk_run_status_command(s));
+    bool now = last != NULL && !last->ended && last->command != NULL;
+    put_foreign(f, now ? last->command : stk_run_view_command(view));
     end_line(f);
     if (last == NULL || !has_room(f)) {
         return;
     }
-    if (attempt.ended) {
-        stk_attempt_put_line(&words, &attempt);
+    if (last->ended) {
+        stk_attempt_put_line(&words, last);
     } else {
-        stk_attempt_put_name(&words, &attempt);
-        stk_attempt_put_setting(&words, ", ", &attempt);
+        stk_attempt_put_name(&words, last);
+        stk_attempt_put_setting(&words, ", ", last);
     }
     put_foreign(f, stk_str_text(&words));
     end_line(f);
@@ -269,42 +264,38 @@ static void draw_command(frame *f) {
 }
 
 /* The bar is of the epoch that is trained. */
-static void draw_epoch(frame *f) {
-    const stk_run_status *s = f->status;
-    int64_t epoch = stk_told_count(s, STK_TOLD_STEP, "epoch");
-    int64_t epochs = stk_told_count(s, STK_TOLD_STEP, "epochs");
-    double step = stk_told_number(s, STK_TOLD_STEP, "step");
-    double steps = stk_told_number(s, STK_TOLD_STEP, "steps");
-    double left = stk_told_number(s, STK_TOLD_STEP, "left_s");
-    int64_t folds = stk_told_count(s, STK_TOLD_START, "folds");
+static void draw_epoch(top_frame *f) {
+    const stk_event_step *step = f->step;
     char value[32];
     char note[128] = "";
     char duration[32];
     int length = 0;
-    if (epoch < 0) {
+    if (step->epoch < 0) {
         return;
     }
-    snprintf(value, sizeof value, epochs >= epoch ? "%lld/%lld" : "%lld", (long long)epoch,
-             (long long)epochs);
-    if (isfinite(step)) {
-        length =
-            snprintf(note, sizeof note, steps > 0 ? "step %.0f/%.0f" : "step %.0f", step, steps);
+    snprintf(value, sizeof value, step->epochs >= step->epoch ? "%d/%d" : "%d", step->epoch,
+             step->epochs);
+    if (step->step >= 0) {
+        length = snprintf(note, sizeof note, step->steps > 0 ? "step %lld/%lld" : "step %lld",
+                          (long long)step->step, (long long)step->steps);
     }
-    if (folds > 1) {
-        length +=
-            snprintf(note + length, sizeof note - (size_t)length, ", fold %lld/%lld",
-                     (long long)stk_told_count(s, STK_TOLD_STEP, "fold") + 1, (long long)folds);
+    if (f->start->folds > 1) {
+        length += snprintf(note + length, sizeof note - (size_t)length, ", fold %d/%d",
+                           step->fold + 1, f->start->folds);
     }
-    if (s->running && isfinite(left)) {
+    if (f->status->running && isfinite(step->left_s)) {
         snprintf(note + length, sizeof note - (size_t)length, "%sabout %s left",
-                 length > 0 ? ", " : "", stk_format_duration(duration, sizeof duration, left));
+                 length > 0 ? ", " : "",
+                 stk_format_duration(duration, sizeof duration, step->left_s));
     }
-    draw_bar(f, "epoch", value, steps > 0 ? step / steps : 0, CYAN, note);
+    double share =
+        step->step >= 0 && step->steps > 0 ? (double)step->step / (double)step->steps : 0;
+    draw_bar(f, "epoch", value, share, CYAN, note);
 }
 
-static void draw_budget(frame *f) {
+static void draw_budget(top_frame *f) {
     double used = stk_run_status_used_s(f->status);
-    double budget = stk_told_number(f->status, STK_TOLD_START, "budget_s");
+    double budget = f->start->budget_s;
     char value[32];
     char note[96];
     char total[32];
@@ -327,21 +318,21 @@ static void draw_budget(frame *f) {
     }
 }
 
-static void draw_gpu(frame *f) {
-    double used = sampled(f, "gpu_memory_used");
-    double total = sampled(f, "gpu_memory_total");
-    double power = sampled(f, "gpu_power_w");
-    double heat = sampled(f, "gpu_temperature_c");
-    const char *throttled = stk_told_text(f->status, STK_TOLD_SAMPLE, "gpu_throttled");
+static void draw_gpu(top_frame *f) {
+    const stk_event_sample *sample = f->sample;
+    double used = sample->gpu_memory_used;
+    double total = sample->gpu_memory_total;
+    const char *throttled = sample->gpu_throttled;
     char note[160] = "";
     char text[2][32];
-    if (isfinite(power) && isfinite(heat)) {
-        snprintf(note, sizeof note, "%.0f W, %.0f C%s%.80s", power, heat,
+    if (isfinite(sample->gpu_power_w) && isfinite(sample->gpu_temperature_c)) {
+        snprintf(note, sizeof note, "%.0f W, %.0f C%s%.80s", sample->gpu_power_w,
+                 sample->gpu_temperature_c,
                  throttled != NULL && throttled[0] != '\0' ? ", held down by " : "",
                  throttled != NULL ? throttled : "");
     }
-    draw_percent(f, "GPU", sampled(f, "gpu_util"), GREEN, note);
-    draw_percent(f, "SM", sampled(f, "sm_activity"), GREEN, NULL);
+    draw_percent(f, "GPU", sample->gpu_util, GREEN, note);
+    draw_percent(f, "SM", sample->sm_activity, GREEN, NULL);
     if (isfinite(used) && total > 0) {
         snprintf(note, sizeof note, "%s of %s",
                  stk_format_bytes(text[0], sizeof text[0], (uint64_t)fmax(used, 0)),
@@ -351,28 +342,26 @@ static void draw_gpu(frame *f) {
 }
 
 /* One letter for each core, as high as it is busy, where all of them fit. */
-static void draw_cores(frame *f) {
+static void draw_cores(top_frame *f) {
     static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    const stk_json *cores = stk_json_get(f->status->told[STK_TOLD_SAMPLE], "cores");
-    size_t count = stk_json_count(cores);
-    if (count == 0 || count > (size_t)(f->look.columns - LABEL_COLUMNS) || !has_room(f)) {
+    int count = f->sample->core_count;
+    if (count == 0 || count > f->look.columns - LABEL_COLUMNS || !has_room(f)) {
         return;
     }
     put_text(f, "cores");
     put_blanks(f, LABEL_COLUMNS);
-    const stk_json *core = stk_json_at(cores, 0);
-    for (size_t i = 0; i < count; i++, core = stk_json_next(cores, core)) {
-        double share = fmin(fmax(stk_json_number(core, 0), 0), 100) / 100;
+    for (int i = 0; i < count; i++) {
+        double share = fmin(fmax((double)f->sample->cores[i], 0), 100) / 100; /* NaN counts as 0 */
         char digit[2] = {(char)('0' + (int)(9 * share + 0.5)), '\0'};
         put_text(f, f->look.utf8 ? heights[(int)(7 * share + 0.5)] : digit);
     }
     end_line(f);
 }
 
-static void draw_host(frame *f) {
-    double own = sampled(f, "cpu_own");
-    double iowait = sampled(f, "iowait");
-    double resident = sampled(f, "resident");
+static void draw_host(top_frame *f) {
+    double own = f->sample->cpu_own;
+    double iowait = f->sample->iowait;
+    double resident = f->sample->resident;
     char note[128] = "";
     char text[32];
     int length = 0;
@@ -387,25 +376,24 @@ static void draw_host(frame *f) {
         snprintf(note + length, sizeof note - (size_t)length, "%s%s", length > 0 ? ", " : "",
                  stk_format_bytes(text, sizeof text, (uint64_t)fmax(resident, 0)));
     }
-    draw_percent(f, "CPU", sampled(f, "cpu"), GREEN, note);
+    draw_percent(f, "CPU", f->sample->cpu, GREEN, note);
     draw_cores(f);
 }
 
-static void draw_loader(frame *f) {
-    const stk_run_status *s = f->status;
-    int64_t ready = stk_told_count(s, STK_TOLD_SAMPLE, "batches_ready");
-    int64_t slots = stk_told_count(s, STK_TOLD_SAMPLE, "slots");
-    int64_t workers = stk_told_count(s, STK_TOLD_SAMPLE, "workers");
-    /* A second in which nothing was trained has neither; then it is that of the epoch. */
-    stk_told kind = isfinite(sampled(f, "images_per_second")) ? STK_TOLD_SAMPLE : STK_TOLD_STEP;
-    double wait = 100 * stk_told_number(s, kind, "wait_fraction");
-    double rate = stk_told_number(s, kind, "images_per_second");
+static void draw_loader(top_frame *f) {
+    int ready = f->sample->batches_ready;
+    int slots = f->sample->slots;
+    int workers = f->sample->workers;
+    /* A second without training has no rate; that of the epoch is shown then. */
+    bool trained = isfinite(f->sample->images_per_second);
+    double wait = 100 * (trained ? f->sample->wait_fraction : f->step->wait_fraction);
+    double rate = trained ? f->sample->images_per_second : f->step->images_per_second;
     char value[48];
     char note[64] = "";
     if (ready >= 0 && slots > 0) {
-        snprintf(value, sizeof value, "%lld/%lld", (long long)ready, (long long)slots);
+        snprintf(value, sizeof value, "%d/%d", ready, slots);
         if (workers >= 0) {
-            snprintf(note, sizeof note, "batches ready, %lld worker%s", (long long)workers,
+            snprintf(note, sizeof note, "batches ready, %d worker%s", workers,
                      workers == 1 ? "" : "s");
         }
         draw_bar(f, "queue", value, (double)ready / (double)slots, GREEN, note);
@@ -417,14 +405,14 @@ static void draw_loader(frame *f) {
     draw_percent(f, "wait", wait, wait > MANY_WAIT ? RED : wait > SOME_WAIT ? YELLOW : GREEN, note);
 }
 
-static void draw_numbers(frame *f) {
+static void draw_numbers(top_frame *f) {
     const stk_run_status *s = f->status;
     stk_summary summary;
     stk_run_status_summary(s, &summary);
-    double loss = stk_told_number(s, STK_TOLD_STEP, "loss");
-    double acc1 = stk_told_number(s, STK_TOLD_STEP, "acc1");
-    double val = stk_told_number(s, STK_TOLD_EPOCH, "val_acc1");
-    /* A run of our own has it beside the waiting. */
+    double loss = f->step->loss;
+    double acc1 = f->step->acc1;
+    double val = s->view.epoch != NULL ? s->view.epoch->val_acc1 : NAN;
+    /* A training shows its rate beside the waiting. */
     double rate = summary.command != NULL ? summary.images_per_second : NAN;
     const struct {
         const char *format;
@@ -497,7 +485,7 @@ static void set_dots(dot_grid *grid, const stk_curve *curve, double least, doubl
     }
 }
 
-static void put_letter(frame *f, const dot_grid *grid, int column, int row) {
+static void put_letter(top_frame *f, const dot_grid *grid, int column, int row) {
     static const unsigned char bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
     unsigned set = 0;
     for (int dx = 0; dx < grid->across; dx++) {
@@ -516,7 +504,7 @@ static void put_letter(frame *f, const dot_grid *grid, int column, int row) {
     put_text(f, letter);
 }
 
-static void draw_curve(frame *f, int rows) {
+static void draw_curve(top_frame *f, int rows) {
     const stk_curve *curve = &f->status->losses;
     int columns = f->look.columns - LABEL_COLUMNS;
     dot_grid grid = {.across = f->look.utf8 ? 2 : 1, .down = f->look.utf8 ? 4 : 1};
@@ -553,14 +541,14 @@ static void draw_curve(frame *f, int rows) {
 /* ---- what was said ---- */
 
 /* A sentence over some lines, broken between words where that is possible. */
-static void draw_said(frame *f, top_tint tint, const char *name, const char *text) {
+static void draw_said(top_frame *f, top_tint tint, const char *name, const char *text) {
     stk_str clean = {0};
     stk_report_append_line(&clean, name);
     stk_str_append(&clean, ": ");
     stk_report_append_line(&clean, text);
     const char *p = stk_str_text(&clean);
     for (int row = 0; row < SAID_ROWS && *p != '\0' && has_room(f); row++) {
-        frame probe = *f; /* how much fits */
+        top_frame probe = *f; /* how much fits */
         stk_str unused = {0};
         probe.out = &unused;
         size_t fits = put_until(&probe, p, f->look.columns);
@@ -585,22 +573,22 @@ static void draw_said(frame *f, top_tint tint, const char *name, const char *tex
     stk_str_free(&clean);
 }
 
-static void draw_words(frame *f) {
+static void draw_words(top_frame *f) {
     const stk_run_status *s = f->status;
     stk_summary summary;
     stk_run_status_summary(s, &summary);
-    bool fine = stk_json_bool(stk_json_get(s->told[STK_TOLD_VERDICT], "fine"), false);
-    const char *what = stk_told_text(s, STK_TOLD_DECISION, "what");
-    const char *why = stk_told_text(s, STK_TOLD_DECISION, "why");
-    const char *warning = stk_told_text(s, STK_TOLD_WARNING, "text");
+    const stk_run_view *view = &s->view;
+    bool fine = view->is_current[STK_EVENT_VERDICT] && view->verdict->fine;
+    const stk_event_decision *decision =
+        view->is_current[STK_EVENT_DECISION] ? view->decision : NULL;
     if (stk_run_status_verdict(s) != NULL) {
         draw_said(f, fine ? GREEN : YELLOW, "verdict", stk_run_status_verdict(s));
     }
-    if (warning != NULL) {
-        draw_said(f, YELLOW, "warning", warning);
+    if (view->is_current[STK_EVENT_WARNING]) {
+        draw_said(f, YELLOW, "warning", view->warning->text);
     }
-    if (what != NULL) {
-        draw_said(f, PLAIN, what, why != NULL ? why : "");
+    if (decision != NULL && decision->what != NULL) {
+        draw_said(f, PLAIN, decision->what, decision->why != NULL ? decision->why : "");
     }
     if (!s->running && summary.submission != NULL) {
         draw_said(f, PLAIN, "submission", summary.submission);
@@ -617,7 +605,17 @@ static void draw_words(frame *f) {
 }
 
 void stk_top_draw(const stk_run_status *status, const stk_top_look *look, stk_str *out) {
-    frame f = {.status = status, .look = *look, .out = out};
+    const stk_any_event no_start = stk_event_unknown(STK_EVENT_START);
+    const stk_any_event no_step = stk_event_unknown(STK_EVENT_STEP);
+    const stk_any_event no_sample = stk_event_unknown(STK_EVENT_SAMPLE);
+    const stk_event_step *step = stk_run_status_step(status);
+    const stk_event_sample *sample = stk_run_status_sample(status);
+    top_frame f = {.status = status,
+                   .start = status->view.start != NULL ? status->view.start : &no_start.start,
+                   .step = step != NULL ? step : &no_step.step,
+                   .sample = sample != NULL ? sample : &no_sample.sample,
+                   .look = *look,
+                   .out = out};
     f.look.columns = look->columns < LEAST_COLUMNS  ? LEAST_COLUMNS
                      : look->columns > MOST_COLUMNS ? MOST_COLUMNS
                                                     : look->columns;
@@ -632,7 +630,7 @@ void stk_top_draw(const stk_run_status *status, const stk_top_look *look, stk_st
     draw_numbers(&f);
     /* What is said comes below the curve, but has its rows first. */
     stk_str words = {0};
-    frame below = f;
+    top_frame below = f;
     below.out = &words;
     draw_words(&below);
     int words_rows = below.line - f.line;

@@ -1,12 +1,16 @@
 /*
- * event_fields.c - which fields each kind of event has, so that a new field is one new row.
+ * event_fields.c - the fields of every kind of event.
+ *
+ * Rows stand in the order in which a line of events.jsonl has them; a new field is one new row.
  */
 #include "report/text/event_fields.h"
 
-#include <stoker/events.h>
-
 #define FIELD(type, kind, name) \
-    { #name, STK_FIELD_##kind, offsetof(type, name) }
+    { #name, STK_FIELD_##kind, offsetof(type, name), 0 }
+
+/* A list, whose length is the field `count`. */
+#define LIST(type, kind, name, count) \
+    { #name, STK_FIELD_##kind, offsetof(type, name), offsetof(type, count) }
 
 static const stk_field start_rows[] = {
     FIELD(stk_event_start, TEXT, chosen),
@@ -88,7 +92,6 @@ static const stk_field times_rows[] = {
     FIELD(stk_times, SECONDS, other_s),    FIELD(stk_times, SECONDS, total_s),
 };
 
-/* Its cores stand behind them in a line. */
 static const stk_field sample_rows[] = {
     FIELD(stk_event_sample, SECONDS, at_s),
     FIELD(stk_event_sample, NUMBER, gpu_util),
@@ -117,9 +120,9 @@ static const stk_field sample_rows[] = {
     FIELD(stk_event_sample, COUNT, batches_ready),
     FIELD(stk_event_sample, COUNT, slots),
     FIELD(stk_event_sample, COUNT, workers),
+    LIST(stk_event_sample, CORES, cores, core_count),
 };
 
-/* Its remedies stand behind them in a line. */
 static const stk_field verdict_rows[] = {
     FIELD(stk_event_verdict, TEXT, name),
     FIELD(stk_event_verdict, TEXT, text),
@@ -132,6 +135,7 @@ static const stk_field verdict_rows[] = {
     FIELD(stk_event_verdict, NUMBER, gpu_util),
     FIELD(stk_event_verdict, NUMBER, gpu_memory_used),
     FIELD(stk_event_verdict, NUMBER, gpu_memory_total),
+    LIST(stk_event_verdict, REMEDIES, remedies, remedy_count),
 };
 
 static const stk_field remedy_rows[] = {
@@ -140,7 +144,7 @@ static const stk_field remedy_rows[] = {
     FIELD(stk_remedy, NUMBER, gain),
 };
 
-/* A summary has those behind the first. */
+/* The attempts of a summary have ended, and lack the first row. */
 static const stk_field attempt_rows[] = {
     FIELD(stk_event_attempt, TRUTH, ended),
     FIELD(stk_event_attempt, COUNT, number),
@@ -203,30 +207,38 @@ static const stk_field summary_rows[] = {
     FIELD(stk_summary, TEXT, submission),
 };
 
-/* The attempts stand behind them. */
 static const stk_field summary_command_rows[] = {
     FIELD(stk_summary, TEXT, command),
     FIELD(stk_summary, TEXT, estimate),
     FIELD(stk_summary, COUNT, exit_code),
+    LIST(stk_summary, ATTEMPTS, attempts, attempt_count),
 };
 
-#define FIELDS(event, rows) \
-    { event, rows, sizeof(rows) / sizeof *(rows) }
+static const stk_field warning_rows[] = {
+    FIELD(stk_event_warning, TEXT, text),
+};
 
-const stk_fields stk_start_fields = FIELDS("start", start_rows);
-const stk_fields stk_plan_fields = FIELDS("plan", plan_rows);
-const stk_fields stk_decision_fields = FIELDS("decision", decision_rows);
-const stk_fields stk_step_fields = FIELDS("step", step_rows);
-const stk_fields stk_epoch_fields = FIELDS("epoch", epoch_rows);
-const stk_fields stk_times_fields = FIELDS(NULL, times_rows);
-const stk_fields stk_sample_fields = FIELDS("sample", sample_rows);
-const stk_fields stk_verdict_fields = FIELDS("verdict", verdict_rows);
-const stk_fields stk_remedy_fields = FIELDS(NULL, remedy_rows);
-const stk_fields stk_attempt_fields = FIELDS("attempt", attempt_rows);
-const stk_fields stk_attempt_done_fields = {NULL, attempt_rows + 1,
+#define FIELDS(rows) \
+    { rows, sizeof(rows) / sizeof *(rows) }
+
+const stk_fields stk_times_fields = FIELDS(times_rows);
+const stk_fields stk_remedy_fields = FIELDS(remedy_rows);
+const stk_fields stk_attempt_done_fields = {attempt_rows + 1,
                                             sizeof attempt_rows / sizeof *attempt_rows - 1};
-const stk_fields stk_checkpoint_fields = FIELDS("checkpoint", checkpoint_rows);
-const stk_fields stk_bad_image_fields = FIELDS("bad_image", bad_image_rows);
-const stk_fields stk_submission_fields = FIELDS("submission", submission_rows);
-const stk_fields stk_summary_fields = FIELDS("stop", summary_rows);
-const stk_fields stk_summary_command_fields = FIELDS(NULL, summary_command_rows);
+const stk_fields stk_summary_command_fields = FIELDS(summary_command_rows);
+
+const stk_event_form stk_event_forms[STK_EVENT_KINDS] = {
+    [STK_EVENT_START] = {"start", FIELDS(start_rows)},
+    [STK_EVENT_PLAN] = {"plan", FIELDS(plan_rows)},
+    [STK_EVENT_DECISION] = {"decision", FIELDS(decision_rows)},
+    [STK_EVENT_STEP] = {"step", FIELDS(step_rows)},
+    [STK_EVENT_EPOCH] = {"epoch", FIELDS(epoch_rows)},
+    [STK_EVENT_CHECKPOINT] = {"checkpoint", FIELDS(checkpoint_rows)},
+    [STK_EVENT_BAD_IMAGE] = {"bad_image", FIELDS(bad_image_rows)},
+    [STK_EVENT_SUBMISSION] = {"submission", FIELDS(submission_rows)},
+    [STK_EVENT_WARNING] = {"warning", FIELDS(warning_rows)},
+    [STK_EVENT_STOP] = {"stop", FIELDS(summary_rows)},
+    [STK_EVENT_SAMPLE] = {"sample", FIELDS(sample_rows)},
+    [STK_EVENT_VERDICT] = {"verdict", FIELDS(verdict_rows)},
+    [STK_EVENT_ATTEMPT] = {"attempt", FIELDS(attempt_rows)},
+};

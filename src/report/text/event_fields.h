@@ -1,49 +1,56 @@
 /*
- * event_fields.h - inside the report room: the fields of events.jsonl, for who writes and who reads
- * them. A field stands under its own name in the struct of stoker/events.h.
+ * event_fields.h - inside the report room: the table of all fields of all events.
+ *
+ * One table serves everybody who treats fields alike: event_json.h writes and reads them as JSON
+ * (events.jsonl, summary.json, --json), event_copy.h copies the texts and lists that an event
+ * points to. A field has the same name in JSON as in its struct of stoker/events.h.
  */
 #ifndef STK_REPORT_TEXT_EVENT_FIELDS_H
 #define STK_REPORT_TEXT_EVENT_FIELDS_H
 
 #include <stddef.h>
 
+#include "events/any_event.h"
+
+/* The C type of a field, and what it is in JSON. */
 typedef enum stk_field_kind {
-    STK_FIELD_TEXT,    /* const char *, NULL is null */
-    STK_FIELD_COUNT,   /* int, negative is null */
-    STK_FIELD_COUNT64, /* int64_t, negative is null */
-    STK_FIELD_NUMBER,  /* double, to six digits */
-    STK_FIELD_SECONDS, /* double, to the millisecond */
-    STK_FIELD_TRUTH,   /* bool */
-    STK_FIELD_TIMES    /* stk_times: an object */
+    STK_FIELD_TEXT,     /* const char *; NULL is null */
+    STK_FIELD_COUNT,    /* int; negative is null */
+    STK_FIELD_COUNT64,  /* int64_t; negative is null */
+    STK_FIELD_NUMBER,   /* double, to six digits; NaN is null */
+    STK_FIELD_SECONDS,  /* double, to the millisecond; NaN is null */
+    STK_FIELD_TRUTH,    /* bool */
+    STK_FIELD_TIMES,    /* stk_times: an object */
+    STK_FIELD_CORES,    /* const float *: an array of whole numbers */
+    STK_FIELD_REMEDIES, /* stk_remedy[STK_MOST_REMEDIES]: an array of objects */
+    STK_FIELD_ATTEMPTS  /* const stk_event_attempt *: an array of objects */
 } stk_field_kind;
 
 typedef struct stk_field {
     const char *key;
     stk_field_kind kind;
-    size_t offset; /* in the event's struct */
+    size_t offset;       /* bytes from the beginning of the struct */
+    size_t count_offset; /* of an array: where its length lies, an int; otherwise 0 */
 } stk_field;
 
 typedef struct stk_fields {
-    const char *event; /* its name; NULL for what is a part of an event */
     const stk_field *rows;
     size_t count;
 } stk_fields;
 
-extern const stk_fields stk_start_fields;
-extern const stk_fields stk_plan_fields;
-extern const stk_fields stk_decision_fields;
-extern const stk_fields stk_step_fields;
-extern const stk_fields stk_epoch_fields;
+/* One kind of event as events.jsonl has it. */
+typedef struct stk_event_form {
+    const char *name; /* its `event`; NULL: this kind is not written (progress, batch) */
+    stk_fields fields;
+} stk_event_form;
+
+extern const stk_event_form stk_event_forms[STK_EVENT_KINDS];
+
+/* Parts of events. */
 extern const stk_fields stk_times_fields;
-extern const stk_fields stk_sample_fields;  /* without its cores */
-extern const stk_fields stk_verdict_fields; /* without its remedies */
 extern const stk_fields stk_remedy_fields;
-extern const stk_fields stk_attempt_fields;
-extern const stk_fields stk_attempt_done_fields; /* of one that has ended, within a summary */
-extern const stk_fields stk_checkpoint_fields;
-extern const stk_fields stk_bad_image_fields;
-extern const stk_fields stk_submission_fields;
-extern const stk_fields stk_summary_fields;         /* and summary.json */
-extern const stk_fields stk_summary_command_fields; /* further ones of a supervised command */
+extern const stk_fields stk_attempt_done_fields; /* an attempt within a summary */
+extern const stk_fields
+    stk_summary_command_fields; /* a summary has them for a supervised command */
 
 #endif

@@ -1,0 +1,205 @@
+/* run_view.c - one function per event changes the state. */
+#include "report/state/run_view.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- the last events ---- */
+
+/* Stores a copy in a slot, which is made with the first event; NULL without memory. */
+static const stk_any_event *store(stk_run_view *view, stk_view_slot **slot, stk_event_kind kind,
+                                  const void *event) {
+    if (*slot == NULL) {
+        *slot = stk_mem_new(1, sizeof **slot);
+    }
+    if (*slot == NULL) {
+        view->failed = true;
+        return NULL;
+    }
+    stk_event_pool_clear(&(*slot)->pool);
+    stk_event_copy(&(*slot)->pool, kind, event, &(*slot)->event);
+    view->failed = view->failed || (*slot)->pool.failed;
+    return &(*slot)->event;
+}
+
+static void free_slot(stk_view_slot *slot) {
+    if (slot != NULL) {
+        stk_event_pool_clear(&slot->pool);
+        stk_mem_free(slot);
+    }
+}
+
+/* Lets the pointer of a kind lead to what was stored. */
+static void show(stk_run_view *view, stk_event_kind kind, const stk_any_event *stored) {
+    switch (kind) {
+    case STK_EVENT_START:
+        view->start = &stored->start;
+        break;
+    case STK_EVENT_PLAN:
+        view->plan = &stored->plan;
+        break;
+    case STK_EVENT_DECISION:
+        view->decision = &stored->decision;
+        break;
+    case STK_EVENT_STEP:
+        view->step = &stored->step;
+        break;
+    case STK_EVENT_EPOCH:
+        view->epoch = &stored->epoch;
+        break;
+    case STK_EVENT_CHECKPOINT:
+        view->weights = &stored->checkpoint;
+        break;
+    case STK_EVENT_SUBMISSION:
+        view->submission = &stored->submission;
+        break;
+    case STK_EVENT_WARNING:
+        view->warning = &stored->warning;
+        break;
+    case STK_EVENT_STOP:
+        view->summary = &stored->stop;
+        break;
+    case STK_EVENT_SAMPLE:
+        view->sample = &stored->sample;
+        break;
+    case STK_EVENT_VERDICT:
+        view->verdict = &stored->verdict;
+        break;
+    case STK_EVENT_ATTEMPT:
+        view->attempt = &stored->attempt;
+        break;
+    case STK_EVENT_BAD_IMAGE:
+    case STK_EVENT_PROGRESS:
+    case STK_EVENT_BATCH:
+    case STK_EVENT_KINDS:
+        break; /* these are not stored */
+    }
+}
+
+/* ---- attempts ---- */
+
+static void forget_attempts(stk_run_view *view) {
+    view->attempt_count = 0;
+    stk_event_pool_clear(&view->attempt_texts);
+}
+
+static bool is_same(const char *a, const char *b) {
+    return a != NULL && b != NULL ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Adds an attempt to the list, or replaces its start by its end. */
+static void list_attempt(stk_run_view *view, const stk_event_attempt *event) {
+    int at = 0;
+    while (at < view->attempt_count && !(view->attempts[at].number == event->number &&
+                                         is_same(view->attempts[at].part, event->part))) {
+        at++;
+    }
+    if (view->attempts == NULL) {
+        view->attempts = stk_mem_new(STK_VIEW_ATTEMPTS, sizeof *view->attempts);
+        view->failed = view->failed || view->attempts == NULL;
+    }
+    if (view->attempts == NULL || at == STK_VIEW_ATTEMPTS) {
+        return;
+    }
+    if (at == view->attempt_count || (event->ended && !view->attempts[at].ended)) {
+        stk_any_event copy;
+        stk_event_copy(&view->attempt_texts, STK_EVENT_ATTEMPT, event, &copy);
+        view->attempts[at] = copy.attempt;
+        view->attempt_count += at == view->attempt_count;
+        view->failed = view->failed || view->attempt_texts.failed;
+    }
+}
+
+/* ---- events that change more than their slot ---- */
+
+static void take_start(stk_run_view *view) {
+    memset(view->is_current, 0, sizeof view->is_current);
+    forget_attempts(view);
+}
+
+static void take_epoch(stk_run_view *view, const stk_event_epoch *event) {
+    view->in_epoch = false;
+    if (event->best) {
+        const stk_any_event *stored = store(view, &view->best_slot, STK_EVENT_EPOCH, event);
+        view->best = stored != NULL ? &stored->epoch : view->best;
+    }
+}
+
+static void take_attempt(stk_run_view *view, const stk_event_attempt *event) {
+    list_attempt(view, event);
+    view->in_epoch = false;
+    if (!event->ended) {
+        view->is_current[STK_EVENT_STEP] = false; /* the last step is that of the attempt before */
+    }
+}
+
+/* A summary has all attempts, also those whose events were lost. */
+static void take_stop(stk_run_view *view, const stk_summary *summary) {
+    if (summary->attempt_count > 0) {
+        forget_attempts(view);
+    }
+    for (int i = 0; i < summary->attempt_count; i++) {
+        list_attempt(view, &summary->attempts[i]);
+    }
+}
+
+void stk_run_view_take(void *user, stk_event_kind kind, const void *event) {
+    stk_run_view *view = user;
+    switch (kind) {
+    case STK_EVENT_START:
+        take_start(view);
+        break;
+    case STK_EVENT_STEP:
+        view->in_epoch = true;
+        break;
+    case STK_EVENT_EPOCH:
+        take_epoch(view, event);
+        break;
+    case STK_EVENT_ATTEMPT:
+        take_attempt(view, event);
+        break;
+    case STK_EVENT_STOP:
+        take_stop(view, event);
+        break;
+    case STK_EVENT_BAD_IMAGE:
+        view->bad_images++;
+        return;
+    case STK_EVENT_CHECKPOINT:
+        if (!((const stk_event_checkpoint *)event)->best) {
+            return;
+        }
+        break;
+    case STK_EVENT_PROGRESS:
+    case STK_EVENT_BATCH:
+        return;
+    default:
+        break;
+    }
+    const stk_any_event *stored = store(view, &view->slots[kind], kind, event);
+    if (stored != NULL) {
+        show(view, kind, stored);
+        view->is_current[kind] = true;
+    }
+}
+
+void stk_run_view_close(stk_run_view *view) {
+    for (int kind = 0; kind < STK_EVENT_KINDS; kind++) {
+        free_slot(view->slots[kind]);
+    }
+    free_slot(view->best_slot);
+    stk_event_pool_clear(&view->attempt_texts);
+    stk_mem_free(view->attempts);
+    *view = (stk_run_view){0};
+}
+
+bool stk_run_view_has_ended(const stk_run_view *view) {
+    return view->is_current[STK_EVENT_STOP];
+}
+
+const char *stk_run_view_command(const stk_run_view *view) {
+    if (stk_run_view_has_ended(view) && view->summary->command != NULL) {
+        return view->summary->command;
+    }
+    return view->attempt_count > 0 ? view->attempts[0].command : NULL;
+}

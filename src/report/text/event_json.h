@@ -1,0 +1,42 @@
+/*
+ * event_json.h - inside the report room: events to JSON and back, by the table of event_fields.h.
+ *
+ * Threads: safe, nothing is stored.
+ */
+#ifndef STK_REPORT_TEXT_EVENT_JSON_H
+#define STK_REPORT_TEXT_EVENT_JSON_H
+
+#include "base/text/json.h"
+#include "report/text/event_fields.h"
+
+/* Limits on what is read; later entries are left out. */
+#define STK_EVENT_MOST_CORES 1024
+#define STK_EVENT_MOST_ATTEMPTS 128
+
+/* Writes all fields of an event as members of the open object. */
+void stk_event_put(stk_json_writer *writer, stk_event_kind kind, const void *event);
+
+/* Writes one member by its key; null where `event` is NULL. The kind has such a field. */
+void stk_event_put_member(stk_json_writer *writer, stk_event_kind kind, const void *event,
+                          const char *key);
+
+/* A double as fields of kind SECONDS are written. */
+void stk_event_put_seconds(stk_json_writer *writer, double seconds);
+
+/* Room for the arrays that an event points to. */
+typedef struct stk_event_arrays {
+    float cores[STK_EVENT_MOST_CORES];
+    stk_event_attempt attempts[STK_EVENT_MOST_ATTEMPTS];
+} stk_event_arrays;
+
+/*
+ * Fills in *event from an object; a member that is missing or of another type is not known. Texts
+ * of the event are those of the object, its arrays lie in `arrays`.
+ */
+void stk_event_read(const stk_json *object, stk_event_kind kind, stk_any_event *event,
+                    stk_event_arrays *arrays);
+
+/* An event of which nothing is known: numbers are NaN, counts -1, texts NULL, arrays empty. */
+stk_any_event stk_event_unknown(stk_event_kind kind);
+
+#endif
