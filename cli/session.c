@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
+#include "base/files/write_target.h"
 #include "base/threads/process.h"
 #include "options/options.h"
 #include "report/observers/jsonl.h"
@@ -179,7 +180,7 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
 /* Rows on standard output must not be mixed with anything else. */
 static stk_status look_at_out(cli_session *session, const cli_verb *verb, stk_error *err) {
     const char *out = verb->output != NULL ? stk_options_get(session->options, verb->output) : NULL;
-    session->stdout_taken = out != NULL && stk_path_is_descriptor(out, STDOUT_FILENO);
+    session->stdout_taken = out != NULL && stk_write_target_is_descriptor(out, STDOUT_FILENO);
     return session->stdout_taken && session->json
                ? STK_FAIL(err, STK_ERR_USAGE,
                           "--%s %s and --json both write to standard output; give one of them",

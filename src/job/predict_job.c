@@ -240,8 +240,8 @@ static stk_status find_place(predict_job *job, stk_error *err) {
     }
     job->once = place.stream;
     stk_write_target_free(&place);
-    status =
-        stk_path_check_place(job->options->out != NULL ? "--out" : "cannot write", job->path, &why);
+    status = stk_write_target_check(job->options->out != NULL ? "--out" : "cannot write", job->path,
+                                    &why);
     return status == STK_OK ? STK_OK
                             : STK_FAIL(err, status == STK_ERR_USAGE ? STK_ERR_STORAGE : status,
                                        "%s", why.message);

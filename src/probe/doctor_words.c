@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/write_target.h"
 #include "base/str.h"
 #include "probe/doctor.h"
 #include "report/plots/bars.h"
@@ -233,7 +234,7 @@ stk_status stk_doctor_can_draw(const char *path, stk_error *err) {
                         ".svg",
                         path);
     }
-    stk_status status = stk_path_check_place("--plot", path, err);
+    stk_status status = stk_write_target_check("--plot", path, err);
     if (status == STK_OK) {
         status = stk_canvas_for(&canvas, path, 1, 1, err);
     }

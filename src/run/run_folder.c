@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
+#include "base/files/file_lock.h"
 #include "base/mem.h"
 #include "base/threads/process.h"
 

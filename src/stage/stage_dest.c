@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
+#include "base/files/file_lock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text/json.h"

@@ -166,7 +166,7 @@ static char *kept_folder(const stk_storage_options *given) {
         !stk_str_equal(cache, "decoded")) {
         return stk_mem_strdup(cache);
     }
-    return stk_path_kept();
+    return stk_path_user_cache();
 }
 
 /* Finds out whether the place is one of shards. */

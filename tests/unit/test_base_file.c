@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/files/file.h"
+#include "base/files/file_lock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "folder_looks.h"

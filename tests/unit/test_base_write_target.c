@@ -15,6 +15,8 @@
 
 #include "base/clock.h"
 #include "base/files/file.h"
+#include "base/files/file_lock.h"
+#include "base/files/write_target.h"
 #include "base/mem.h"
 #include "folder_looks.h"
 #include "report/observers/lines.h"
@@ -187,7 +189,7 @@ static void pipes_are_written_to(void) {
     pthread_t reader;
     char *many = stk_mem_new(MANY_BYTES, 1);
     REQUIRE(many != NULL && mkfifo(path, 0600) == 0);
-    REQUIRE_OK(stk_path_check_place("--out", path, &err), &err);
+    REQUIRE_OK(stk_write_target_check("--out", path, &err), &err);
     REQUIRE(pthread_create(&reader, NULL, read_all, &d) == 0);
     stk_status status = stk_file_write_how(path, many, MANY_BYTES, &chosen, &err);
     pthread_join(reader, NULL);
@@ -254,12 +256,13 @@ static void descriptors_are_written_to(void) {
     REQUIRE(fd >= 0 && write(fd, "lines\n", 6) == 6);
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     REQUIRE(symlink(name, link_path) == 0);
-    CHECK(stk_path_is_descriptor(link_path, fd) && !stk_path_is_descriptor(link_path, fd + 1));
-    CHECK(!stk_path_is_descriptor(path, fd));
+    CHECK(stk_write_target_is_descriptor(link_path, fd) &&
+          !stk_write_target_is_descriptor(link_path, fd + 1));
+    CHECK(!stk_write_target_is_descriptor(path, fd));
     REQUIRE_OK(stk_file_write_how(link_path, "rows\n", 5, &chosen, &err), &err);
     REQUIRE(write(fd, "more\n", 5) == 5);
     CHECK(holds(path, "lines\nrows\nmore\n"));
-    REQUIRE_OK(stk_path_check_place("--out", link_path, &err), &err);
+    REQUIRE_OK(stk_write_target_check("--out", link_path, &err), &err);
     close(fd);
     CHECK(kind_of(link_path) == S_IFLNK && entries(folder) == 2);
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0);
@@ -295,7 +298,7 @@ static void sockets_and_folders_are_refused(void) {
     REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
     CHECK_INT(stk_file_write_how(address.sun_path, "x", 1, &chosen, &errs[0]), STK_ERR_STORAGE);
     CHECK_CONTAINS(errs[0].message, "a socket");
-    CHECK_INT(stk_path_check_place("--plot", address.sun_path, &errs[1]), STK_ERR_USAGE);
+    CHECK_INT(stk_write_target_check("--plot", address.sun_path, &errs[1]), STK_ERR_USAGE);
     CHECK_CONTAINS(errs[1].message, "--plot");
     CHECK(kind_of(address.sun_path) == S_IFSOCK);
     close(fd);

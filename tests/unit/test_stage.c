@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files/file_lock.h"
 #include "base/str.h"
 #include "base/text/csv.h"
 #include "image_files.h"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/files/sync.h"
 #include "base/mem.h"
 #include "base/threads/timed_call.h"
@@ -92,7 +92,7 @@ stk_disk *stk_disk_enter(const stk_disk_config *config) {
         d->pid = getpid();
         d->before = entered;
         entered = d;
-        char *kept = stk_path_kept();
+        char *kept = stk_path_user_cache();
         stk_disk_root(kept, true);
         stk_mem_free(kept);
     }

@@ -45,7 +45,7 @@ typedef struct stk_disk_config {
 
 /*
  * NULL without memory: then calls are the system's. Within another it takes its place. What is kept
- * between runs (stk_path_kept) is an optional root from the start.
+ * between runs (stk_path_user_cache) is an optional root from the start.
  */
 stk_disk *stk_disk_enter(const stk_disk_config *config);
 bool stk_disk_is_entered(void); /* whether the calling thread has entered one */

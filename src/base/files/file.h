@@ -1,11 +1,15 @@
 /*
- * file.h - reading whole files, writing them so that a kill leaves the old or the new one, folders.
+ * file.h - reading files, and writing them so that a kill leaves the old or the new contents.
  *
- * Errors are STK_ERR_STORAGE with the path and the system's reason; where the process has run out
- * of memory or of file descriptors, which is not the file's fault, STK_ERR_MEMORY. A regular file
- * that becomes shorter while it is read is an error. After a failed read errno is the system's
- * reason, or 0 when it was another. Threads: safe. On a thread that has entered a stk_disk (disk.h)
- * no call waits for ever: a disk that does not answer is an error like others.
+ * Errors are STK_ERR_STORAGE with the path and the system's reason, or STK_ERR_MEMORY where the
+ * process has run out of memory or descriptors. A regular file that becomes shorter while it is
+ * read is an error. After a failed read errno is the system's reason, or 0 where the system gave
+ * none.
+ *
+ * On a thread that has entered a stk_disk (disk.h) every call has a time-out, and a disk that does
+ * not answer is an error like others. The exception is stk_file_read_stream. Threads: safe.
+ *
+ * Folders are in dir.h, paths in path.h, locks in file_lock.h.
  */
 #ifndef STK_BASE_FILES_FILE_H
 #define STK_BASE_FILES_FILE_H
@@ -19,40 +23,45 @@
 #include <stoker/status.h>
 #include <stoker/stop.h>
 
-/* Bytes in a block that is used again and again; starts zeroed, ends with stk_bytes_free. */
+#include "base/files/dir.h"
+#include "base/files/path.h"
+
+/* ---- reading ---- */
+
+/* A block of bytes that callers reuse; starts zeroed, ends with stk_bytes_free. */
 typedef struct stk_bytes {
     uint8_t *data; /* owned */
-    size_t size;   /* that are there */
+    size_t size;   /* bytes in use */
     size_t capacity;
 } stk_bytes;
 
 void stk_bytes_free(stk_bytes *bytes);
 
-/* Makes room for `capacity` bytes and keeps those that are there; false without memory. */
+/* Makes room for `capacity` bytes and keeps the contents; false without memory. */
 STK_CHECKED bool stk_bytes_reserve(stk_bytes *bytes, size_t capacity);
 
-/* Reads all of a regular file into a block, which grows as it must. */
+/* Reads a whole regular file into a block, which grows as needed. 0 as max_bytes: no limit. */
 STK_CHECKED stk_status stk_file_read_into(const char *path, size_t max_bytes, stk_bytes *bytes,
                                           stk_error *err);
 
-/* Reads `length` bytes from an offset on, or as many as there are. */
+/* Reads `length` bytes from `offset` on, or fewer at the end of the file. */
 STK_CHECKED stk_status stk_file_read_part(const char *path, uint64_t offset, size_t length,
                                           stk_bytes *bytes, stk_error *err);
 
 /*
- * Reads all of a regular file. The buffer has one NUL behind the contents and is freed with
- * stk_mem_free. A file over max_bytes is an error; 0 means no limit.
+ * Reads a whole regular file into a new buffer with a NUL after the contents; stk_mem_free. A file
+ * over max_bytes is an error; 0: no limit.
  */
 STK_CHECKED stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
                                      stk_error *err);
 
-/* The same for what a shell hands over, pipes included; it waits until they end. */
+/* The same, also for pipes such as a shell's <(...). Waits until the pipe ends. */
 STK_CHECKED stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data,
                                             size_t *size, stk_error *err);
 
 /*
- * A regular file that is read in pieces, by any number of threads. Reading beyond its end is an
- * error: the file has become shorter. Close (NULL is fine) frees the reader.
+ * A regular file that any number of threads read in pieces. A read beyond the end is an error: the
+ * file has become shorter. stk_file_close frees the reader; NULL is fine.
  */
 typedef struct stk_file_reader stk_file_reader;
 STK_CHECKED stk_status stk_file_open(stk_file_reader **reader, const char *path, stk_error *err);
@@ -61,54 +70,51 @@ STK_CHECKED stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t 
                                         size_t size, stk_error *err);
 void stk_file_close(stk_file_reader *reader);
 
+/* ---- writing ---- */
+
 /*
- * How a file is written. All zeros, or NULL for all of it: a file of Stoker's own, in a run folder,
- * say, which is on the disk when it is in place. Where something else than a file has its name, a
- * link above all, it is refused: somebody else put it there.
+ * How a file is written. NULL, or all zeros, is a file of Stoker's own, for example in a run
+ * folder: it is synced before it gets its name, and a link or another thing in its place is
+ * refused (write_target.h). A file that replaces another keeps its mode, and its owner where the
+ * system allows that.
  *
- * A path that a user has `chosen` says where bytes go to. Links are followed, and the file that
- * they lead to is replaced or made. Into named pipes, terminals, character devices and the
- * descriptors of this process (/dev/stdout, /dev/fd/N) bytes are written one after the other, and
- * what was written before an error stays written. Who writes to a pipe waits for its reader; a
- * request to `stop` ends that, and so does the deadline.
- *
- * A file that is replaced hands its mode on, and its owner where the system allows it.
+ * A path that a user has `chosen` may also be a link or a stream. Bytes that went into a stream
+ * before an error stay there. A writer to a pipe waits for the reader until `stop` or the deadline.
  */
 typedef struct stk_file_how {
-    bool chosen;     /* a user named the path */
-    bool passing;    /* replaced again soon: no disk is waited for, and everybody may read it */
-    bool owner_only; /* nobody else may read it, whatever the umask and the mode before say */
-    const stk_stop *stop; /* borrowed; NULL: nobody can ask */
-    int64_t deadline_ns;  /* of stk_clock_ns, for readers of a pipe; 0: none */
+    bool chosen;          /* a user gave the path */
+    bool passing;         /* will be replaced soon: not synced, and readable for everybody */
+    bool owner_only;      /* mode 0600, whatever the umask and the replaced file's mode */
+    const stk_stop *stop; /* borrowed; NULL: no request to stop */
+    int64_t deadline_ns;  /* stk_clock_ns, for readers of a pipe; 0: none */
 } stk_file_how;
 
-/* Replaces or creates `path` in one step: a reader sees the old contents or all of the new ones. */
+/* Replaces or creates `path` in one step: a reader sees the old contents or all of the new. */
 STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t size,
                                       stk_error *err);
 STK_CHECKED stk_status stk_file_write_how(const char *path, const void *data, size_t size,
                                           const stk_file_how *how, stk_error *err);
 
-/* The same for a file that is somebody else's, as one that a user has chosen; it must be there. */
+/* The same for a chosen file, which must exist. */
 STK_CHECKED stk_status stk_file_rewrite(const char *path, const void *data, size_t size,
                                         stk_error *err);
 
 /*
- * Gives the file `path` the second name `alias` in one step, in place of what has that name: a
- * link, or a copy where there are none. Whoever replaces one of them leaves the other alone.
+ * Gives the file `path` a second name in one step, replacing what has the name `alias`: a hard
+ * link, or a copy where the file system has no links. Replacing one file later leaves the other.
  */
 STK_CHECKED stk_status stk_file_alias(const char *path, const char *alias, stk_error *err);
 
 /*
- * Writes a `passing` file that a user has chosen. A reader of a pipe who is not there is not waited
- * for: what others look at meanwhile must not hold up the work.
+ * Writes a chosen `passing` file, such as a metrics page. Waits 10 ms at most for the reader of a
+ * pipe: what others look at must not hold up the work.
  */
 STK_CHECKED stk_status stk_file_show(const char *path, const void *data, size_t size,
                                      stk_error *err);
 
 /*
- * The same for contents that come piece by piece. Pieces go to a hidden file beside the one that
- * is replaced; commit syncs it and renames it; discard (NULL is fine) removes it. Both free the
- * writer.
+ * Writing piece by piece. The pieces go to a hidden file in the same folder; commit syncs it and
+ * renames it, discard (NULL is fine) removes it. Both free the writer.
  */
 typedef struct stk_file_writer stk_file_writer;
 STK_CHECKED stk_status stk_file_create(stk_file_writer **writer, const char *path, stk_error *err);
@@ -120,98 +126,18 @@ STK_CHECKED stk_status stk_file_commit(stk_file_writer *writer, stk_error *err);
 void stk_file_discard(stk_file_writer *writer);
 
 /*
- * The same with the pieces gathered in a block, as long as there is memory for them. After commit a
- * block with bytes in it has all of them, and nothing was written; when it is empty the file is in
- * place. It is borrowed until then, and what it held before is gone.
+ * A writer that collects the pieces in a borrowed block while memory lasts. If the block holds
+ * bytes after commit, they are the whole contents and nothing was written to the disk. If the block
+ * is empty, the file is in place. The block's earlier contents are lost.
  */
 STK_CHECKED stk_status stk_file_gather(stk_file_writer **writer, const char *path, stk_bytes *block,
                                        stk_error *err);
 
 /*
- * Opens a file of Stoker's own that grows or is changed where it lies, for open(2)'s flags; with
- * O_CREAT it is made with this mode. A link, a pipe or a device is refused. close(2) ends it.
+ * Opens a file of Stoker's own that is appended to or changed in place. `flags` and `mode` are
+ * those of open(2). A link, a pipe or a device is refused. stk_disk_close closes it.
  */
 STK_CHECKED stk_status stk_file_open_own(const char *path, int flags, mode_t mode, int *fd,
                                          stk_error *err);
-
-/* Whether a path that a user has chosen means this descriptor of the process: /dev/stdout is 1. */
-bool stk_path_is_descriptor(const char *path, int descriptor);
-
-/* Makes a folder and its parents; one that exists is fine. */
-STK_CHECKED stk_status stk_dir_make(const char *path, stk_error *err);
-
-/* Makes one folder that must not exist yet: *made says whether it was this call that made it. */
-STK_CHECKED stk_status stk_dir_claim(const char *path, bool *made, stk_error *err);
-
-typedef struct stk_dir_entry {
-    char *name;  /* owned by the list */
-    bool is_dir; /* links are followed */
-} stk_dir_entry;
-
-typedef struct stk_dir_list {
-    stk_dir_entry *entries; /* by the bytes of the name, files first; hidden ones left out */
-    size_t count;
-} stk_dir_list;
-
-STK_CHECKED stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err);
-
-/* The same where an entry may be long in coming: calls each(user) after every one. */
-STK_CHECKED stk_status stk_dir_read_watched(const char *path, stk_dir_list *list,
-                                            void (*each)(void *user), void *user, stk_error *err);
-
-/* For lists that come from elsewhere: adds an entry, whose name is copied; false without memory. */
-bool stk_dir_list_add(stk_dir_list *list, size_t *capacity, const char *name, size_t length,
-                      bool is_dir);
-void stk_dir_list_sort(stk_dir_list *list);
-void stk_dir_list_free(stk_dir_list *list);
-
-bool stk_path_is_dir(const char *path);
-bool stk_path_is_file(const char *path);
-
-/*
- * For who did not find what should be at `path`: STK_ERR_STORAGE where its disk does not answer
- * (disk.h), since it may well be there. Nothing is asked of the disk.
- */
-STK_CHECKED stk_status stk_path_check_answer(const char *path, stk_error *err);
-
-/*
- * Whether a file that is written later can be put at `path`, which a user has chosen: the folder of
- * the file that links lead to must exist and may be written to, or what is there takes bytes.
- * Otherwise the error is one of usage, or, where the disk does not answer, of storage, and names
- * the option that gave the path.
- */
-STK_CHECKED stk_status stk_path_check_place(const char *option, const char *path, stk_error *err);
-
-/* "a/b" from "a" and "b"; an absolute b stands alone. NULL without memory; stk_mem_free. */
-char *stk_path_join(const char *a, const char *b);
-
-/*
- * The folder of what is kept between runs, $XDG_CACHE_HOME/stoker or ~/.cache/stoker; it need not
- * exist. NULL where there is none, and without memory; stk_mem_free.
- */
-char *stk_path_kept(void);
-
-/* What stands behind the last slash; a pointer into path. */
-const char *stk_path_base(const char *path);
-
-/*
- * Takes an exclusive lock on a file, which is created: *fd holds it until stk_file_unlock or the
- * end of the process. *taken is false, and *fd -1, when another process (or this one)
- * holds it.
- */
-STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
-void stk_file_unlock(int fd, const char *path);
-
-typedef enum stk_lock_state {
-    STK_LOCK_FREE,
-    STK_LOCK_HELD,
-    STK_LOCK_UNKNOWN /* the file system has no locks */
-} stk_lock_state;
-
-/*
- * Whether a process holds that lock. To know it this one shares the lock for an instant: who finds
- * it taken should look twice. Nothing is changed, and a missing file is free.
- */
-STK_CHECKED stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err);
 
 #endif

@@ -1,17 +1,17 @@
 /*
  * sync.h - fsync that does not hold up the end of the process.
  *
- * While a disk stores a file, the thread that waits for it cannot be killed, and a process is not
- * over before its threads are: a slow disk would make the whole command late. So a child process
- * waits for the disk, and the calling thread waits for the child, which it may be taken from at any
- * time. A child whose process has ended stays until the disk is done. Of open files it holds that
- * one alone, no pipe and no lock, but the memory of the process is given back only then.
+ * A thread in fsync cannot be killed until the disk has answered, and a process ends only after its
+ * threads: a slow disk would make the whole command late. Here a child process calls fsync, and the
+ * calling thread waits for the child, a wait that can be killed. A child whose parent has ended
+ * lives on until the disk has answered. It keeps one file open, no pipe and no lock; the memory of
+ * the parent is released only when the child ends.
  */
 #ifndef STK_BASE_FILES_SYNC_H
 #define STK_BASE_FILES_SYNC_H
 
-/* As fsync: 0, or -1 with errno. Where no process can be started the thread waits itself. Threads:
- * safe. */
+/* As fsync: 0, or -1 with errno. Calls fsync itself where no process can be started. Threads: safe.
+ */
 int stk_sync(int fd);
 
 #endif

@@ -1,4 +1,7 @@
-/* write_target.c - following links by hand: the system's own walk does not say where it would end.
+/*
+ * write_target.c - follows links by hand, since open(2) does not say where they end.
+ *
+ * A path into /proc/self/fd is no link to follow: it stands for a descriptor of this process.
  */
 #include "base/files/write_target.h"
 
@@ -12,7 +15,8 @@
 
 #include "base/error.h"
 #include "base/files/disk.h"
-#include "base/files/file.h"
+#include "base/files/dir.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -95,36 +99,36 @@ static bool is_open_file(const char *path, int *descriptor) {
 }
 
 /* Goes from link to link, to a name that is none, or to what a process has open. */
-static stk_status follow_all(stk_write_target *place, const char *path, stk_error *err) {
+static stk_status follow_all(stk_write_target *target, const char *path, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; status == STK_OK; i++) {
-        place->is_there = stk_disk_look_link(place->path, &place->info) == 0;
-        if (!place->is_there && errno != ENOENT) {
+        target->is_there = stk_disk_look_link(target->path, &target->info) == 0;
+        if (!target->is_there && errno != ENOENT) {
             return FAIL_WRITING(err, path);
         }
-        if (!place->is_there || !S_ISLNK(place->info.st_mode)) {
+        if (!target->is_there || !S_ISLNK(target->info.st_mode)) {
             return STK_OK;
         }
-        if (is_open_file(place->path, &place->descriptor)) {
-            place->stream = true;
-            return stat(place->path, &place->info) == 0 ? STK_OK : FAIL_WRITING(err, path);
+        if (is_open_file(target->path, &target->descriptor)) {
+            target->stream = true;
+            return stat(target->path, &target->info) == 0 ? STK_OK : FAIL_WRITING(err, path);
         }
         errno = ELOOP;
-        status = i < MOST_LINKS ? follow(&place->path, err) : FAIL_WRITING(err, path);
+        status = i < MOST_LINKS ? follow(&target->path, err) : FAIL_WRITING(err, path);
     }
     return status;
 }
 
 /* A disk is not written over by mistake, and a socket in the file system cannot be opened. */
-static stk_status check_kind(stk_write_target *place, const char *path, bool chosen,
+static stk_status check_kind(stk_write_target *target, const char *path, bool chosen,
                              stk_error *err) {
-    mode_t mode = place->info.st_mode;
-    if (!place->is_there || S_ISREG(mode)) {
+    mode_t mode = target->info.st_mode;
+    if (!target->is_there || S_ISREG(mode)) {
         return STK_OK;
     }
-    bool open_socket = S_ISSOCK(mode) && place->descriptor >= 0;
+    bool open_socket = S_ISSOCK(mode) && target->descriptor >= 0;
     if (chosen && (S_ISFIFO(mode) || S_ISCHR(mode) || open_socket)) {
-        place->stream = true;
+        target->stream = true;
         return STK_OK;
     }
     if (chosen && !S_ISDIR(mode)) {
@@ -134,27 +138,86 @@ static stk_status check_kind(stk_write_target *place, const char *path, bool cho
     return stk_write_target_refuse(path, mode, err);
 }
 
-stk_status stk_write_target_find(stk_write_target *place, const char *path, bool chosen,
+stk_status stk_write_target_find(stk_write_target *target, const char *path, bool chosen,
                                  stk_error *err) {
-    *place = (stk_write_target){.path = stk_mem_strdup(path), .descriptor = -1};
-    if (place->path == NULL) {
+    *target = (stk_write_target){.path = stk_mem_strdup(path), .descriptor = -1};
+    if (target->path == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
     stk_status status = STK_OK;
     if (chosen) {
-        status = follow_all(place, path, err);
+        status = follow_all(target, path, err);
     } else {
-        place->is_there = stk_disk_look_link(path, &place->info) == 0;
-        status = place->is_there || errno == ENOENT ? STK_OK : FAIL_WRITING(err, path);
+        target->is_there = stk_disk_look_link(path, &target->info) == 0;
+        status = target->is_there || errno == ENOENT ? STK_OK : FAIL_WRITING(err, path);
     }
-    status = status == STK_OK ? check_kind(place, path, chosen, err) : status;
+    status = status == STK_OK ? check_kind(target, path, chosen, err) : status;
     if (status != STK_OK) {
-        stk_write_target_free(place);
+        stk_write_target_free(target);
     }
     return status;
 }
 
-void stk_write_target_free(stk_write_target *place) {
-    stk_mem_free(place->path);
-    *place = (stk_write_target){.descriptor = -1};
+void stk_write_target_free(stk_write_target *target) {
+    stk_mem_free(target->path);
+    *target = (stk_write_target){.descriptor = -1};
+}
+
+bool stk_write_target_is_descriptor(const char *path, int descriptor) {
+    stk_write_target target;
+    if (stk_write_target_find(&target, path, true, NULL) != STK_OK) {
+        return false;
+    }
+    bool meant = target.descriptor == descriptor;
+    stk_write_target_free(&target);
+    return meant;
+}
+
+/* Of a new file: whether its folder is there and takes files. */
+static stk_status check_folder(const char *option, const char *path, const char *target,
+                               stk_error *err) {
+    const char *base = stk_path_base(target);
+    char *folder =
+        base > target ? stk_mem_strndup(target, (size_t)(base - target)) : stk_mem_strdup(".");
+    if (folder == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    stk_status status = STK_OK;
+    if (!stk_path_is_dir(folder)) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: there is no folder %s; make it first", option,
+                          path, folder);
+    } else if (stk_disk_access(folder, W_OK | X_OK) != 0) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: cannot write to %s: %s", option, path, folder,
+                          stk_disk_reason(errno));
+    }
+    stk_mem_free(folder);
+    return status;
+}
+
+stk_status stk_write_target_check(const char *option, const char *path, stk_error *err) {
+    stk_write_target target;
+    stk_error why = {0};
+    errno = 0;
+    if (stk_path_base(path)[0] == '\0' || stk_path_is_dir(path)) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s %s is a folder; name a file in it", option, path);
+    }
+    if (errno == ETIMEDOUT) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "%s %s: %s", option, path, stk_disk_reason(errno));
+    }
+    stk_status status = stk_write_target_find(&target, path, true, &why);
+    if (status != STK_OK && errno == ENOTDIR) { /* the words for a folder that is not there fit */
+        return check_folder(option, path, path, err);
+    }
+    if (status != STK_OK) {
+        return STK_FAIL(err, status == STK_ERR_STORAGE ? STK_ERR_USAGE : status, "%s %s: %s",
+                        option, path, why.message);
+    }
+    if (!target.stream) {
+        status = check_folder(option, path, target.path, err);
+    } else if (target.descriptor < 0 && stk_disk_access(target.path, W_OK) != 0) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: cannot write to it: %s", option, path,
+                          stk_disk_reason(errno));
+    }
+    stk_write_target_free(&target);
+    return status;
 }

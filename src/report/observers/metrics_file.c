@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/write_target.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/threads/timed_call.h"
@@ -361,7 +362,7 @@ static void on_stop(void *user, const stk_summary *summary) {
 
 stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config *config,
                                 stk_error *err) {
-    stk_status status = stk_path_check_place("--metrics-file", config->path, err);
+    stk_status status = stk_write_target_check("--metrics-file", config->path, err);
     if (status != STK_OK) {
         return status;
     }

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/write_target.h"
 #include "base/mem.h"
 #include "supervise/settings/config_keys.h"
 
@@ -238,7 +239,7 @@ static stk_status check_file(const stk_command_setting *knob, stk_error *err) {
     }
     /* It will be replaced where it is, at the end of all links. */
     stk_status status = access(target, W_OK) == 0
-                            ? stk_path_check_place("--config-file", target, err)
+                            ? stk_write_target_check("--config-file", target, err)
                             : STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: cannot write it: %s",
                                        path, strerror(errno));
     free(target);

@@ -68,7 +68,7 @@ stk_status stk_cuda_store_open(cuda_store **store, const char *folder, const cha
     if (s == NULL) {
         return STK_FAIL_MEMORY(err, "the store of kernels");
     }
-    char *kept = folder == NULL ? stk_path_kept() : NULL;
+    char *kept = folder == NULL ? stk_path_user_cache() : NULL;
     s->folder = folder != NULL ? stk_mem_strdup(folder)
                 : kept != NULL ? stk_path_join(kept, "cuda")
                                : NULL;

@@ -1,0 +1,19 @@
+/*
+ * path.h - paths as text. Nothing here asks the file system. Threads: safe.
+ */
+#ifndef STK_BASE_FILES_PATH_H
+#define STK_BASE_FILES_PATH_H
+
+/* "a/b" from "a" and "b"; an absolute b stands alone. NULL without memory; stk_mem_free. */
+char *stk_path_join(const char *a, const char *b);
+
+/* The file name: what follows the last slash. Points into `path`. */
+const char *stk_path_base(const char *path);
+
+/*
+ * The user's cache folder for Stoker: $XDG_CACHE_HOME/stoker or ~/.cache/stoker. It need not exist.
+ * NULL where neither variable holds an absolute path, and without memory; stk_mem_free.
+ */
+char *stk_path_user_cache(void);
+
+#endif
