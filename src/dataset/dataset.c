@@ -148,7 +148,7 @@ static stk_status find_parts(stk_listing *listing, stk_error *err) {
             status = stk_data_is_own(listing->dataset->source, entry.name, &own, err);
         }
         if (own) {
-            status = stk_passed_over_add(&listing->passed, entry.name, err);
+            status = stk_skipped_folders_add(&listing->passed, entry.name, err);
             stk_mem_free(entry.name);
         } else {
             top->entries[kept++] = entry;
@@ -199,9 +199,9 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
 /* What is said before an error may never be shown, so the error's own sentence says it. */
 static void tell_passed_over(const stk_listing *listing, stk_status status, stk_error *err) {
     if (status == STK_ERR_DATA) {
-        stk_passed_over_explain(&listing->passed, err);
+        stk_skipped_folders_explain(&listing->passed, err);
     } else if (listing->passed.count > 0) {
-        stk_passed_over_tell(&listing->passed, listing->dataset->root, listing->events);
+        stk_skipped_folders_report(&listing->passed, listing->dataset->root, listing->events);
     }
 }
 
@@ -211,7 +211,7 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     stk_map_free(&listing->part_places);
     stk_dir_list_free(&listing->top);
     tell_passed_over(listing, status, err);
-    stk_passed_over_free(&listing->passed);
+    stk_skipped_folders_free(&listing->passed);
     if (status == STK_OK) {
         *dataset = listing->dataset;
     } else {

@@ -12,7 +12,7 @@
 #include "base/map.h"
 #include "base/text/csv.h"
 #include "dataset/dataset.h"
-#include "storage/passed_over.h"
+#include "storage/data_folders.h"
 
 #define STK_EXT_MAX 8
 
@@ -59,7 +59,7 @@ typedef struct stk_listing {
     const stk_events *events;           /* borrowed, may be NULL */
     stk_dataset *dataset;               /* being made */
     stk_dir_list top;                   /* what stands in the folder itself */
-    stk_passed_over passed;             /* what Stoker wrote there; told at the end */
+    stk_skipped_folders passed;         /* what Stoker wrote there; told at the end */
     stk_split_folder splits[STK_SPLIT_KINDS];
     char ext[STK_EXT_MAX]; /* ".jpg" of --image-ext; "": every picture counts */
     stk_map class_places;  /* from class name to label */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "dataset/dataset.h"
-#include "storage/passed_over.h"
+#include "storage/data_folders.h"
 
 /* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
 typedef struct level {
@@ -18,7 +18,7 @@ typedef struct level {
 typedef struct picture_walk {
     stk_store *store;
     size_t most;
-    stk_passed_over *passed;
+    stk_skipped_folders *passed;
     stk_picture_paths *paths;
 } picture_walk;
 
@@ -75,12 +75,12 @@ static stk_status walk_folder(const picture_walk *w, const char *folder, const l
 
 stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *events,
                             stk_picture_paths *paths, stk_error *err) {
-    stk_passed_over passed = {0};
+    stk_skipped_folders passed = {0};
     picture_walk w = {.store = store, .most = most, .passed = &passed, .paths = paths};
     memset(paths, 0, sizeof *paths);
     stk_status status = walk_folder(&w, "", NULL, err);
-    stk_passed_over_tell(&passed, stk_store_root(store), events);
-    stk_passed_over_free(&passed);
+    stk_skipped_folders_report(&passed, stk_store_root(store), events);
+    stk_skipped_folders_free(&passed);
     if (status == STK_OK && paths->count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "there are no pictures in %s: Stoker looks for .jpg, .jpeg, .png and "

@@ -22,7 +22,7 @@
 #include "stage/pump.h"
 #include "stage/stage_dest.h"
 #include "stage/stage_tables.h"
-#include "storage/shards/tar_write.h"
+#include "storage/tar/tar_write.h"
 
 #define PATIENCE_NS 100000000
 

@@ -11,7 +11,7 @@
 #define STK_STAGE_STAGE_DEST_H
 
 #include "stage/staging_list.h"
-#include "storage/shards/index.h"
+#include "storage/tar/shard_index.h"
 
 typedef struct stk_stage_dest {
     char *path;  /* owned */

@@ -12,7 +12,7 @@
 
 #include "base/files/file.h"
 #include "events/events.h"
-#include "storage/reading/io_threads.h"
+#include "storage/io_threads.h"
 #include "storage/storage.h"
 #include "storage/tree.h"
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
-#include "storage/shards/index.h"
+#include "storage/tar/shard_index.h"
 
 #define HEAD "STOKERIX\1\0\0\0\0\0\0\0"
 #define MEMBER_NUMBERS "\0\2\0\0\0\0\0\0\5\0\0\0\0\0\0\0\1\2\3\4\5\6\7\x8"

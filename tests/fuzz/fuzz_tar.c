@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "storage/shards/tar_read.h"
+#include "storage/tar/tar_read.h"
 
 #define SEEDS 4
 #define SEED_BLOCKS 12

@@ -2,7 +2,7 @@
 #include "test_dataset.h"
 
 #include "base/str.h"
-#include "storage/shards/tar_write.h"
+#include "storage/tar/tar_write.h"
 
 /* Writes a tar of members NAME, or NAME=TEXT. */
 static void put_members(const char *name, const char *const *members) {

@@ -24,7 +24,7 @@
 #include "report/observers/metrics_file.h"
 #include "stage/pump.h"
 #include "storage/cache/cache.h"
-#include "storage/reading/io_threads.h"
+#include "storage/io_threads.h"
 #include "storage/reading/reader.h"
 #include "supervise/process/guardian.h"
 #include "supervise/output/output.h"

@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
 #include "base/str.h"
-#include "storage/shards/index.h"
-#include "storage/shards/place.h"
+#include "storage/tar/shard_index.h"
+#include "storage/shards/shard_names.h"
 #include "storage/shards/scan.h"
-#include "storage/opened.h"
-#include "storage/shards/tar_write.h"
+#include "storage/reading/store_state.h"
+#include "storage/tar/tar_write.h"
 
 static char folder[256]; /* of the running test */
 
@@ -335,7 +335,7 @@ static void knows_a_place_of_shards(void) {
         stk_store *store = NULL;
         stk_dir_list top;
         bool wanted = false;
-        stk_passed_over passed = {0};
+        stk_skipped_folders passed = {0};
         stk_error err = {0};
         begin();
         write_file("empty/place.tex", ""); /* opened first, since the others fail to open */
@@ -350,7 +350,7 @@ static void knows_a_place_of_shards(void) {
         if (wanted != cases[i].wanted) {
             CHECK_FAIL("case %zu (%s): wanted is %d", i, cases[i].files[0], wanted);
         }
-        stk_passed_over_free(&passed);
+        stk_skipped_folders_free(&passed);
         stk_dir_list_free(&top);
         stk_store_close(store);
     }

@@ -8,8 +8,8 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/shards/tar_read.h"
-#include "storage/shards/tar_write.h"
+#include "storage/tar/tar_read.h"
+#include "storage/tar/tar_write.h"
 
 /* What a reader told, as one line per member: PATH OFFSET SIZE [TEXT]. */
 typedef struct told {

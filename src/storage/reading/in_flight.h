@@ -22,7 +22,7 @@
 #include <pthread.h>
 
 #include "storage/reading/read_policy.h"
-#include "storage/opened.h"
+#include "storage/reading/store_state.h"
 
 /* How an attempt gets its bytes. */
 typedef enum stk_attempt_kind { ATTEMPT_SOURCE, ATTEMPT_VERSION, ATTEMPT_CACHE } stk_attempt_kind;

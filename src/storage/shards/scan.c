@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/threads/pool.h"
-#include "storage/opened.h"
+#include "storage/reading/store_state.h"
 
 /* A hop reads this much: a header, and where members are tiny some more of them. */
 #define HOP_BYTES ((size_t)4096)

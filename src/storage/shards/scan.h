@@ -9,9 +9,9 @@
 
 #include <stdatomic.h>
 
-#include "storage/shards/index.h"
+#include "storage/tar/shard_index.h"
 #include "storage/storage.h"
-#include "storage/shards/tar_read.h"
+#include "storage/tar/tar_read.h"
 
 /* What is read of a far tar at once. */
 #define STK_SCAN_PART_BYTES ((size_t)4 * 1024 * 1024)

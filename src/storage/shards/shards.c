@@ -7,10 +7,10 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/shards/index.h"
-#include "storage/shards/learn.h"
-#include "storage/shards/place.h"
-#include "storage/opened.h"
+#include "storage/tar/shard_index.h"
+#include "storage/shards/find_members.h"
+#include "storage/shards/shard_names.h"
+#include "storage/reading/store_state.h"
 
 #define VERSION_SIZE 160
 #define NO_MEMBER UINT64_MAX
@@ -35,17 +35,17 @@ struct stk_shards {
 
 /* How members are shown. */
 typedef struct showing {
-    const stk_shard_facts *facts;
+    const stk_shard_members *found;
     size_t cut;          /* bytes in front of every path that are left out */
     const char **splits; /* owned: for each shard the folder its members are put in, or NULL */
     stk_str path;        /* of the member that was shown last */
 } showing;
 
 /* The folder that all members are in, its slash included; 0: there is none, or it tells a split. */
-static size_t common_folder(const stk_shard_facts *facts) {
-    const stk_index_member *members = facts->index.members;
-    size_t count = facts->index.member_count;
-    if (count == 0 || facts->staged > 0) {
+static size_t common_folder(const stk_shard_members *found) {
+    const stk_index_member *members = found->index.members;
+    size_t count = found->index.member_count;
+    if (count == 0 || found->staged > 0) {
         return 0;
     }
     const char *first = members[0].path;
@@ -63,7 +63,7 @@ static size_t common_folder(const stk_shard_facts *facts) {
 
 /* Where the shards belong to more than one split, each member is shown in the folder of its own. */
 static stk_status choose_splits(showing *s, const char *only, stk_error *err) {
-    const stk_shard_index *index = &s->facts->index;
+    const stk_shard_index *index = &s->found->index;
     const char *any = NULL;
     bool differ = false;
     s->splits = stk_mem_new(index->shard_count, sizeof *s->splits);
@@ -84,8 +84,8 @@ static stk_status choose_splits(showing *s, const char *only, stk_error *err) {
 
 /* The path under which a member is shown; valid until the next; NULL without memory. */
 static const char *show(showing *s, size_t number) {
-    const stk_index_member *m = &s->facts->index.members[number];
-    if (number < s->facts->staged) {
+    const stk_index_member *m = &s->found->index.members[number];
+    if (number < s->found->staged) {
         return m->path;
     }
     const char *path = m->path + s->cut;
@@ -102,12 +102,12 @@ static const char *show(showing *s, size_t number) {
 
 /* Adds all members to a tree. */
 static stk_status fill_tree(showing *s, stk_tree *tree, stk_error *err) {
-    const stk_shard_facts *facts = s->facts;
+    const stk_shard_members *found = s->found;
     stk_status status = STK_OK;
-    for (size_t i = 0; status == STK_OK && i < facts->index.member_count; i++) {
-        const stk_index_member *m = &facts->index.members[i];
+    for (size_t i = 0; status == STK_OK && i < found->index.member_count; i++) {
+        const stk_index_member *m = &found->index.members[i];
         const char *path = show(s, i);
-        const char *version = facts->versions[m->shard];
+        const char *version = found->versions[m->shard];
         status = path != NULL ? stk_tree_add(tree, path, strlen(path), m->size,
                                              version != NULL ? version : "", i, err)
                               : STK_FAIL_MEMORY(err, "the list of members");
@@ -117,7 +117,7 @@ static stk_status fill_tree(showing *s, stk_tree *tree, stk_error *err) {
 
 /* In one tar the last of several with one name counts; two tars must not have the same. */
 static stk_status check_twice(showing *s, const char *root, stk_error *err) {
-    const stk_shard_index *index = &s->facts->index;
+    const stk_shard_index *index = &s->found->index;
     stk_tree all = {0};
     stk_map seen = {0};
     stk_status status = fill_tree(s, &all, err);
@@ -141,7 +141,7 @@ static stk_status check_twice(showing *s, const char *root, stk_error *err) {
 }
 
 /* What stands beside the tars is shown as it is. */
-static stk_status add_others(stk_store *store, const stk_shard_place *place, stk_tree *tree,
+static stk_status add_others(stk_store *store, const stk_shard_files *place, stk_tree *tree,
                              stk_error *err) {
     stk_status status = STK_OK;
     for (size_t i = 0; status == STK_OK && i < place->others.count; i++) {
@@ -198,9 +198,9 @@ static stk_status take_members(stk_shards *shards, const stk_shard_index *index,
     return status;
 }
 
-static stk_status show_all(stk_shards *shards, stk_store *store, const stk_shard_place *place,
-                           const char *only, stk_shard_facts *facts, stk_error *err) {
-    showing s = {.facts = facts, .cut = common_folder(facts)};
+static stk_status show_all(stk_shards *shards, stk_store *store, const stk_shard_files *place,
+                           const char *only, stk_shard_members *found, stk_error *err) {
+    showing s = {.found = found, .cut = common_folder(found)};
     stk_status status = choose_splits(&s, only, err);
     status = status == STK_OK ? fill_tree(&s, &shards->tree, err) : status;
     size_t added = shards->tree.count;
@@ -219,10 +219,10 @@ static stk_status show_all(stk_shards *shards, stk_store *store, const stk_shard
 
 stk_status stk_shards_open(stk_shards **out, stk_store *store, const char *only, const char *kept,
                            bool refresh, const stk_events *events, stk_error *err) {
-    stk_shard_place place = {0};
-    stk_shard_facts facts = {0};
+    stk_shard_files place = {0};
+    stk_shard_members found = {0};
     stk_shards *shards = stk_mem_new(1, sizeof *shards);
-    stk_status status = shards != NULL ? stk_shard_place_list(store, only, &place, err)
+    stk_status status = shards != NULL ? stk_shard_files_list(store, only, &place, err)
                                        : STK_FAIL_MEMORY(err, "the shards");
     if (status == STK_OK && place.is_staging && !place.has_index) {
         status = STK_FAIL(err, STK_ERR_DATA,
@@ -231,12 +231,12 @@ stk_status stk_shards_open(stk_shards **out, stk_store *store, const char *only,
                           store->root);
     }
     if (status == STK_OK) {
-        status = stk_shard_learn(store, &place, only, kept, refresh, events, &facts, err);
+        status = stk_shard_members_find(store, &place, only, kept, refresh, events, &found, err);
     }
-    status = status == STK_OK ? show_all(shards, store, &place, only, &facts, err) : status;
-    status = status == STK_OK ? take_members(shards, &facts.index, err) : status;
-    stk_shard_facts_free(&facts);
-    stk_shard_place_free(&place);
+    status = status == STK_OK ? show_all(shards, store, &place, only, &found, err) : status;
+    status = status == STK_OK ? take_members(shards, &found.index, err) : status;
+    stk_shard_members_free(&found);
+    stk_shard_files_free(&place);
     if (status != STK_OK) {
         stk_shards_close(shards);
         return status;

@@ -13,7 +13,7 @@
 #ifndef STK_STORAGE_SHARDS_SHARDS_H
 #define STK_STORAGE_SHARDS_SHARDS_H
 
-#include "storage/passed_over.h"
+#include "storage/data_folders.h"
 #include "storage/storage.h"
 #include "storage/tree.h"
 
@@ -34,10 +34,11 @@ bool stk_shards_is_tar_name(const char *name);
 /*
  * Whether a place that has these entries at its top is one of shards: tars at the top or in folders
  * called train, val or test, and neither pictures nor other folders beside them. Folders that are
- * no data do not count; what Stoker wrote is added to `passed`.
+ * no data do not count; what Stoker wrote is added to `skipped`.
  */
 STK_CHECKED stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
-                                         stk_passed_over *passed, bool *wanted, stk_error *err);
+                                         stk_skipped_folders *skipped, bool *wanted,
+                                         stk_error *err);
 
 /*
  * Finds the members of all tars of a place (`only` NULL) or of one of its objects. `kept` is a

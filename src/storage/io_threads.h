@@ -9,8 +9,8 @@
  * bytes are missing while tasks wait, so that their number follows latency times rate and not the
  * number of cores. Threads: safe.
  */
-#ifndef STK_STORAGE_READING_IO_THREADS_H
-#define STK_STORAGE_READING_IO_THREADS_H
+#ifndef STK_STORAGE_IO_THREADS_H
+#define STK_STORAGE_IO_THREADS_H
 
 #include <stoker/status.h>
 

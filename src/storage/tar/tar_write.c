@@ -1,5 +1,5 @@
 /* tar_write.c - ustar headers, and PAX where they are too small. */
-#include "storage/shards/tar_write.h"
+#include "storage/tar/tar_write.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* store.c - opening a place: its source, its shards, its cache; and reading one object of it. */
-#include "storage/opened.h"
+#include "storage/reading/store_state.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -173,17 +173,17 @@ static char *kept_folder(const stk_storage_options *given) {
 static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
     stk_dir_list top = {0};
-    stk_passed_over passed = {0};
+    stk_skipped_folders skipped = {0};
     stk_status status = stk_store_list(s, "", &top, err);
     bool wanted = only != NULL;
     if (status == STK_OK && !wanted) {
-        status = stk_shards_wanted(s, &top, &passed, &wanted, err);
+        status = stk_shards_wanted(s, &top, &skipped, &wanted, err);
     }
     stk_dir_list_free(&top);
     if (status == STK_OK && wanted) { /* whoever lists the folder otherwise tells it */
-        stk_passed_over_tell(&passed, s->root, events);
+        stk_skipped_folders_report(&skipped, s->root, events);
     }
-    stk_passed_over_free(&passed);
+    stk_skipped_folders_free(&skipped);
     if (status == STK_OK && wanted) {
         status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
         s->tree = status == STK_OK ? stk_shards_tree(s->shards) : s->tree;

@@ -1,10 +1,10 @@
 /*
- * learn.c - the members of all shards of a place, from wherever they are known soonest.
+ * find_members.c - the members of all shards of a place, from wherever they are known soonest.
  *
  * Tars are first looked at, all together: is one in the index of `stoker stage`, is what was
  * remembered of it still right? The headers of the others are then read, some tars at a time.
  */
-#include "storage/shards/learn.h"
+#include "storage/shards/find_members.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "base/threads/pool.h"
 #include "storage/shards/scan.h"
-#include "storage/opened.h"
+#include "storage/reading/store_state.h"
 
 /* Parts of tars that are read at a time: several tars, or parts of one. */
 #define AT_A_TIME 8
@@ -31,36 +31,36 @@
 #define VERSION_SIZE 160
 
 /* One tar while it is being learned. */
-typedef struct job {
+typedef struct tar_task {
     const char *object;           /* the tar's path; the place's */
     char version[VERSION_SIZE];   /* what changes when it does */
     const stk_index_shard *known; /* its entry in the index of `stoker stage`, or NULL */
     bool done;                    /* `found` holds its members */
     stk_shard_index found;
-    stk_tar_counts passed_over;
+    stk_tar_counts skipped;
     stk_error error;
-} job;
+} tar_task;
 
-typedef struct opening {
+typedef struct member_search {
     stk_store *store;
     const char *only;
     const char *kept; /* folder, or NULL */
     bool refresh;
     const stk_events *events;
-    const stk_shard_place *place;
+    const stk_shard_files *place;
     stk_shard_index staged; /* of `stoker stage` */
-    job *jobs;              /* owned; one for each tar of the place */
-    size_t *todo;           /* owned: jobs that need their headers read */
+    tar_task *tasks;        /* owned; one for each tar of the place */
+    size_t *todo;           /* owned: tasks that need their headers read */
     size_t todo_count;
     int at_a_time; /* parts of one tar */
     atomic_size_t text_left;
-    atomic_bool failed; /* some job; the others need not begin */
-} opening;
+    atomic_bool failed; /* some tar_task; the others need not begin */
+} member_search;
 
 /* ---- what was remembered ---- */
 
 /* The file that remembers an object; NULL without memory or where nothing is remembered. */
-static char *kept_file(const opening *o, const char *object) {
+static char *kept_file(const member_search *o, const char *object) {
     if (o->kept == NULL) {
         return NULL;
     }
@@ -75,7 +75,7 @@ static char *kept_file(const opening *o, const char *object) {
 }
 
 /* Loads what was remembered of an object of that version; false when it is not there. */
-static bool recall(const opening *o, const char *object, const char *version,
+static bool recall(const member_search *o, const char *object, const char *version,
                    stk_shard_index *index) {
     stk_bytes bytes = {0};
     char *file = o->refresh ? NULL : kept_file(o, object);
@@ -92,7 +92,7 @@ static bool recall(const opening *o, const char *object, const char *version,
 }
 
 /* What cannot be remembered is read again next time. */
-static void remember(const opening *o, const char *object, const char *version,
+static void remember(const member_search *o, const char *object, const char *version,
                      stk_shard_index *index) {
     char *file = kept_file(o, object);
     if (file != NULL && stk_dir_make(o->kept, NULL) == STK_OK) {
@@ -130,7 +130,7 @@ static stk_status read_large(stk_store *store, const char *object, stk_bytes *al
     return status;
 }
 
-static stk_status load_staged(opening *o, stk_error *err) {
+static stk_status load_staged(member_search *o, stk_error *err) {
     char version[VERSION_SIZE];
     stk_bytes bytes = {0};
     stk_error why = {0};
@@ -164,12 +164,12 @@ static stk_status load_staged(opening *o, stk_error *err) {
 }
 
 /* Finds the tars of the index among those of the place. */
-static stk_status match_staged(opening *o, stk_error *err) {
+static stk_status match_staged(member_search *o, stk_error *err) {
     stk_map by_name = {0};
     stk_status status = STK_OK;
     bool added;
     for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
-        if (!stk_map_add(&by_name, o->jobs[i].object, i, &added)) {
+        if (!stk_map_add(&by_name, o->tasks[i].object, i, &added)) {
             status = STK_FAIL_MEMORY(err, "the list of shards");
         }
     }
@@ -177,7 +177,7 @@ static stk_status match_staged(opening *o, stk_error *err) {
         size_t number;
         const stk_index_shard *shard = &o->staged.shards[i];
         if (stk_map_find(&by_name, shard->name, &number)) {
-            o->jobs[number].known = shard;
+            o->tasks[number].known = shard;
         } else if (o->only == NULL) {
             status = STK_FAIL(err, STK_ERR_DATA,
                               "the shard %s, which %s names, is not in %s; run the same `stoker "
@@ -192,73 +192,73 @@ static stk_status match_staged(opening *o, stk_error *err) {
 /* ---- looking at tars and reading them ---- */
 
 /* Whether a tar has as many bytes as the index says; near ones are asked for the last one. */
-static stk_status check_size(const opening *o, const job *j, stk_error *err) {
+static stk_status check_size(const member_search *o, const tar_task *t, stk_error *err) {
     stk_bytes bytes = {0};
-    uint64_t size = stk_store_size(o->store, j->object);
-    uint64_t wanted = j->known->size;
+    uint64_t size = stk_store_size(o->store, t->object);
+    uint64_t wanted = t->known->size;
     stk_status status = STK_OK;
     if (wanted == 0) {
         return STK_OK;
     }
     if (size == 0) {
-        status = stk_store_read_part(o->store, j->object, wanted - 1, 2, &bytes, err);
+        status = stk_store_read_part(o->store, t->object, wanted - 1, 2, &bytes, err);
         size = wanted - 1 + bytes.size;
     }
     if (status == STK_OK && size != wanted) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "the shard %s in %s is not the one that was staged: it has %s than %llu "
                           "bytes; run the same `stoker stage` again to have it written",
-                          j->object, o->store->base, size < wanted ? "fewer" : "more",
+                          t->object, o->store->base, size < wanted ? "fewer" : "more",
                           (unsigned long long)wanted);
     }
     stk_bytes_free(&bytes);
     return status;
 }
 
-/* Sets whether a job failed; the error stays with it until all are over. */
-static void end_job(opening *o, stk_status status) {
+/* Sets whether a tar_task failed; the error stays with it until all are over. */
+static void end_task(member_search *o, stk_status status) {
     if (status != STK_OK) {
         atomic_store(&o->failed, true);
     }
 }
 
 static void look_at(void *context, size_t task, int thread) {
-    opening *o = context;
-    job *j = &o->jobs[task];
+    member_search *o = context;
+    tar_task *t = &o->tasks[task];
     (void)thread;
     if (atomic_load(&o->failed)) {
         return;
     }
     stk_status status =
-        stk_store_version(o->store, j->object, j->version, sizeof j->version, &j->error);
-    if (status == STK_OK && j->known != NULL) {
-        status = check_size(o, j, &j->error);
+        stk_store_version(o->store, t->object, t->version, sizeof t->version, &t->error);
+    if (status == STK_OK && t->known != NULL) {
+        status = check_size(o, t, &t->error);
     } else if (status == STK_OK) {
-        j->done = recall(o, j->object, j->version, &j->found);
+        t->done = recall(o, t->object, t->version, &t->found);
     }
-    end_job(o, status);
+    end_task(o, status);
 }
 
 static void read_headers(void *context, size_t task, int thread) {
-    opening *o = context;
-    job *j = &o->jobs[o->todo[task]];
+    member_search *o = context;
+    tar_task *t = &o->tasks[o->todo[task]];
     (void)thread;
     if (atomic_load(&o->failed)) {
         return;
     }
-    stk_status status = stk_shard_scan(o->store, j->object, o->at_a_time, &o->text_left, &j->found,
-                                       &j->passed_over, &j->error);
+    stk_status status = stk_shard_scan(o->store, t->object, o->at_a_time, &o->text_left, &t->found,
+                                       &t->skipped, &t->error);
     if (status == STK_OK) {
-        j->done = true;
-        if (stk_store_is_remote(o->store) || j->found.member_count >= REMEMBER_MEMBERS) {
-            remember(o, j->object, j->version, &j->found);
+        t->done = true;
+        if (stk_store_is_remote(o->store) || t->found.member_count >= REMEMBER_MEMBERS) {
+            remember(o, t->object, t->version, &t->found);
         }
     }
-    end_job(o, status);
+    end_task(o, status);
 }
 
-/* Runs one step of all jobs, a few at a time; the error of the first one that failed is told. */
-static stk_status run_jobs(opening *o, size_t tasks, stk_pool_task *task, stk_error *err) {
+/* Runs one step of all tasks, a few at a time; the error of the first one that failed is told. */
+static stk_status run_tasks(member_search *o, size_t tasks, stk_pool_task *task, stk_error *err) {
     stk_pool *pool = NULL;
     int threads = tasks < AT_A_TIME ? (int)tasks : AT_A_TIME;
     if (tasks == 0) {
@@ -270,20 +270,20 @@ static stk_status run_jobs(opening *o, size_t tasks, stk_pool_task *task, stk_er
     }
     stk_pool_free(pool);
     for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
-        if (o->jobs[i].error.status != STK_OK) {
-            status = STK_FAIL(err, o->jobs[i].error.status, "%s", o->jobs[i].error.message);
+        if (o->tasks[i].error.status != STK_OK) {
+            status = STK_FAIL(err, o->tasks[i].error.status, "%s", o->tasks[i].error.message);
         }
     }
     return status;
 }
 
 /* Reading through tars that are far away takes its time: people are told why. */
-static void tell_reading(const opening *o) {
+static void tell_reading(const member_search *o) {
     char what[120];
     char bytes[32];
     uint64_t sum = 0;
     for (size_t i = 0; i < o->todo_count; i++) {
-        sum += stk_store_size(o->store, o->jobs[o->todo[i]].object);
+        sum += stk_store_size(o->store, o->tasks[o->todo[i]].object);
     }
     if (o->todo_count > 0 && stk_store_is_remote(o->store)) {
         snprintf(what, sizeof what, "reading through %zu tar%s, %s", o->todo_count,
@@ -294,12 +294,12 @@ static void tell_reading(const opening *o) {
     }
 }
 
-static void tell_passed_over(const opening *o) {
+static void tell_skipped(const member_search *o) {
     unsigned long long links = 0;
     unsigned long long unknown = 0;
     for (size_t i = 0; i < o->place->tars.count; i++) {
-        links += o->jobs[i].passed_over.links;
-        unknown += o->jobs[i].passed_over.unknown;
+        links += o->tasks[i].skipped.links;
+        unknown += o->tasks[i].skipped.unknown;
     }
     if (links + unknown > 0) {
         stk_events_warning(o->events,
@@ -310,32 +310,32 @@ static void tell_passed_over(const opening *o) {
     }
 }
 
-static stk_status run_all(opening *o, stk_error *err) {
+static stk_status run_all(member_search *o, stk_error *err) {
     size_t count = o->place->tars.count;
-    o->jobs = stk_mem_new(count, sizeof *o->jobs);
+    o->tasks = stk_mem_new(count, sizeof *o->tasks);
     o->todo = stk_mem_new(count, sizeof *o->todo);
-    if (o->jobs == NULL || o->todo == NULL) {
+    if (o->tasks == NULL || o->todo == NULL) {
         return STK_FAIL_MEMORY(err, "the list of shards");
     }
     for (size_t i = 0; i < count; i++) {
-        o->jobs[i].object = o->place->tars.paths[i];
+        o->tasks[i].object = o->place->tars.paths[i];
     }
     stk_status status = match_staged(o, err);
-    status = status == STK_OK ? run_jobs(o, count, look_at, err) : status;
+    status = status == STK_OK ? run_tasks(o, count, look_at, err) : status;
     if (status != STK_OK) {
         return status;
     }
     for (size_t i = 0; i < count; i++) {
-        if (o->jobs[i].known == NULL && !o->jobs[i].done) {
+        if (o->tasks[i].known == NULL && !o->tasks[i].done) {
             o->todo[o->todo_count++] = i;
         }
     }
     tell_reading(o);
     size_t todo = o->todo_count;
     o->at_a_time = todo > 0 && todo < AT_A_TIME ? AT_A_TIME / (int)todo : 1;
-    status = run_jobs(o, o->todo_count, read_headers, err);
+    status = run_tasks(o, o->todo_count, read_headers, err);
     if (status == STK_OK) {
-        tell_passed_over(o);
+        tell_skipped(o);
     }
     return status;
 }
@@ -343,7 +343,7 @@ static stk_status run_all(opening *o, stk_error *err) {
 /* ---- what came of it ---- */
 
 /* Where only one tar counts, the members of the others are left out. */
-static void leave_others_out(opening *o) {
+static void leave_others_out(member_search *o) {
     stk_shard_index *staged = &o->staged;
     size_t kept = 0;
     for (size_t i = 0; i < staged->member_count; i++) {
@@ -355,23 +355,23 @@ static void leave_others_out(opening *o) {
     staged->member_count = kept;
 }
 
-static stk_status keep_versions(const opening *o, stk_shard_facts *facts, stk_error *err) {
+static stk_status keep_versions(const member_search *o, stk_shard_members *found, stk_error *err) {
     stk_map numbers = {0};
     stk_status status = STK_OK;
     bool added;
-    facts->versions = stk_mem_new(facts->index.shard_count, sizeof *facts->versions);
-    if (facts->versions == NULL) {
+    found->versions = stk_mem_new(found->index.shard_count, sizeof *found->versions);
+    if (found->versions == NULL) {
         return STK_FAIL_MEMORY(err, "the list of shards");
     }
-    for (size_t i = 0; status == STK_OK && i < facts->index.shard_count; i++) {
-        if (!stk_map_add(&numbers, facts->index.shards[i].name, i, &added)) {
+    for (size_t i = 0; status == STK_OK && i < found->index.shard_count; i++) {
+        if (!stk_map_add(&numbers, found->index.shards[i].name, i, &added)) {
             status = STK_FAIL_MEMORY(err, "the list of shards");
         }
     }
     for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
         size_t number;
-        if (stk_map_find(&numbers, o->jobs[i].object, &number) &&
-            (facts->versions[number] = stk_mem_strdup(o->jobs[i].version)) == NULL) {
+        if (stk_map_find(&numbers, o->tasks[i].object, &number) &&
+            (found->versions[number] = stk_mem_strdup(o->tasks[i].version)) == NULL) {
             status = STK_FAIL_MEMORY(err, "the list of shards");
         }
     }
@@ -379,47 +379,47 @@ static stk_status keep_versions(const opening *o, stk_shard_facts *facts, stk_er
     return status;
 }
 
-static stk_status put_together(opening *o, stk_shard_facts *facts, stk_error *err) {
+static stk_status put_together(member_search *o, stk_shard_members *found, stk_error *err) {
     stk_status status = STK_OK;
     if (o->only != NULL) {
         leave_others_out(o);
     }
-    facts->index = o->staged;
+    found->index = o->staged;
     memset(&o->staged, 0, sizeof o->staged);
-    facts->staged = facts->index.member_count;
+    found->staged = found->index.member_count;
     for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
-        status = stk_shard_index_merge(&facts->index, &o->jobs[i].found, err);
+        status = stk_shard_index_merge(&found->index, &o->tasks[i].found, err);
     }
-    return status == STK_OK ? keep_versions(o, facts, err) : status;
+    return status == STK_OK ? keep_versions(o, found, err) : status;
 }
 
-void stk_shard_facts_free(stk_shard_facts *facts) {
-    for (size_t i = 0; facts->versions != NULL && i < facts->index.shard_count; i++) {
-        stk_mem_free(facts->versions[i]);
+void stk_shard_members_free(stk_shard_members *found) {
+    for (size_t i = 0; found->versions != NULL && i < found->index.shard_count; i++) {
+        stk_mem_free(found->versions[i]);
     }
-    stk_mem_free(facts->versions);
-    facts->versions = NULL;
-    stk_shard_index_free(&facts->index);
+    stk_mem_free(found->versions);
+    found->versions = NULL;
+    stk_shard_index_free(&found->index);
 }
 
-stk_status stk_shard_learn(stk_store *store, const stk_shard_place *place, const char *only,
-                           const char *kept, bool refresh, const stk_events *events,
-                           stk_shard_facts *facts, stk_error *err) {
-    opening o = {.store = store,
-                 .place = place,
-                 .only = only,
-                 .kept = kept,
-                 .refresh = refresh,
-                 .events = events};
+stk_status stk_shard_members_find(stk_store *store, const stk_shard_files *place, const char *only,
+                                  const char *kept, bool refresh, const stk_events *events,
+                                  stk_shard_members *found, stk_error *err) {
+    member_search o = {.store = store,
+                       .place = place,
+                       .only = only,
+                       .kept = kept,
+                       .refresh = refresh,
+                       .events = events};
     atomic_init(&o.text_left, MOST_TEXT_BYTES);
     stk_status status = load_staged(&o, err);
     status = status == STK_OK ? run_all(&o, err) : status;
-    status = status == STK_OK ? put_together(&o, facts, err) : status;
-    for (size_t i = 0; o.jobs != NULL && i < place->tars.count; i++) {
-        stk_shard_index_free(&o.jobs[i].found);
+    status = status == STK_OK ? put_together(&o, found, err) : status;
+    for (size_t i = 0; o.tasks != NULL && i < place->tars.count; i++) {
+        stk_shard_index_free(&o.tasks[i].found);
     }
     stk_shard_index_free(&o.staged);
-    stk_mem_free(o.jobs);
+    stk_mem_free(o.tasks);
     stk_mem_free(o.todo);
     return status;
 }

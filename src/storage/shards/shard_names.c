@@ -1,5 +1,5 @@
-/* place.c - what the names in a place say about its shards. */
-#include "storage/shards/place.h"
+/* shard_names.c - what the names in a place say about its shards. */
+#include "storage/shards/shard_names.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/shards/index.h"
+#include "storage/tar/shard_index.h"
 #include "storage/shards/shards.h"
 
 /* What the parts of a data set are called, and what each is shown as. */
@@ -93,18 +93,19 @@ static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, 
 }
 
 /* Whether a folder that is no split stands in the way of taking the place as one of shards. */
-static stk_status is_in_the_way(stk_store *store, const char *name, stk_passed_over *passed,
+static stk_status is_in_the_way(stk_store *store, const char *name, stk_skipped_folders *skipped,
                                 bool *is, stk_error *err) {
     bool junk = stk_folder_is_junk(name);
     bool own = stk_str_equal(name, STK_RUNS_FOLDER);
     stk_status status = own || junk ? STK_OK : stk_data_is_own(store, name, &own, err);
     *is = !own && !junk;
-    return status == STK_OK && own ? stk_passed_over_add(passed, name, err) : status;
+    return status == STK_OK && own ? stk_skipped_folders_add(skipped, name, err) : status;
 }
 
 /* What stands at the top: *other is set when that is more than shards, splits and tables. */
-static stk_status look_at_top(stk_store *store, const stk_dir_list *top, stk_passed_over *passed,
-                              bool *shards, bool *tables, bool *other, stk_error *err) {
+static stk_status look_at_top(stk_store *store, const stk_dir_list *top,
+                              stk_skipped_folders *skipped, bool *shards, bool *tables, bool *other,
+                              stk_error *err) {
     stk_status status = STK_OK;
     *shards = *tables = *other = false;
     for (size_t i = 0; status == STK_OK && !*other && i < top->count; i++) {
@@ -115,19 +116,19 @@ static stk_status look_at_top(stk_store *store, const stk_dir_list *top, stk_pas
                       stk_str_equal(entry->name, STK_STAGING_NAME);
             *tables = *tables || stk_str_ends_with_nocase(entry->name, ".csv");
         } else if (!stk_shard_is_split(entry->name, strlen(entry->name))) {
-            status = is_in_the_way(store, entry->name, passed, other, err);
+            status = is_in_the_way(store, entry->name, skipped, other, err);
         }
     }
     return status;
 }
 
-stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top, stk_passed_over *passed,
-                             bool *wanted, stk_error *err) {
+stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
+                             stk_skipped_folders *skipped, bool *wanted, stk_error *err) {
     bool shards;
     bool tables;
     bool other;
     *wanted = false;
-    stk_status status = look_at_top(store, top, passed, &shards, &tables, &other, err);
+    stk_status status = look_at_top(store, top, skipped, &shards, &tables, &other, err);
     if (status != STK_OK || other) {
         return status;
     }
@@ -172,12 +173,12 @@ static void free_list(stk_path_list *list) {
     memset(list, 0, sizeof *list);
 }
 
-void stk_shard_place_free(stk_shard_place *place) {
+void stk_shard_files_free(stk_shard_files *place) {
     free_list(&place->tars);
     free_list(&place->others);
 }
 
-static stk_status take_folder(stk_store *store, const char *folder, stk_shard_place *place,
+static stk_status take_folder(stk_store *store, const char *folder, stk_shard_files *place,
                               stk_error *err) {
     stk_dir_list list;
     stk_status status = stk_store_list(store, folder, &list, err);
@@ -203,7 +204,7 @@ static stk_status take_folder(stk_store *store, const char *folder, stk_shard_pl
 }
 
 /* Looks for one tar, which must be there, and for the index that may know it. */
-static stk_status take_one(stk_store *store, const char *name, stk_shard_place *place,
+static stk_status take_one(stk_store *store, const char *name, stk_shard_files *place,
                            stk_error *err) {
     stk_dir_list list;
     bool found = false;
@@ -221,7 +222,7 @@ static stk_status take_one(stk_store *store, const char *name, stk_shard_place *
     return status == STK_OK ? keep(&place->tars, "", name, err) : status;
 }
 
-stk_status stk_shard_place_list(stk_store *store, const char *only, stk_shard_place *place,
+stk_status stk_shard_files_list(stk_store *store, const char *only, stk_shard_files *place,
                                 stk_error *err) {
     return only != NULL ? take_one(store, only, place, err) : take_folder(store, "", place, err);
 }

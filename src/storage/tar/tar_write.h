@@ -6,8 +6,8 @@
  * files in the same order give the same tar. The tar appears under its name when it is whole, and
  * not before. One thread at a time.
  */
-#ifndef STK_STORAGE_SHARDS_TAR_WRITE_H
-#define STK_STORAGE_SHARDS_TAR_WRITE_H
+#ifndef STK_STORAGE_TAR_TAR_WRITE_H
+#define STK_STORAGE_TAR_TAR_WRITE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * to back. It knows the old V7 format, ustar, GNU's long names and PAX. Damage is STK_ERR_DATA and
  * names the tar, the member and the byte. One thread at a time.
  */
-#ifndef STK_STORAGE_SHARDS_TAR_READ_H
-#define STK_STORAGE_SHARDS_TAR_READ_H
+#ifndef STK_STORAGE_TAR_TAR_READ_H
+#define STK_STORAGE_TAR_TAR_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

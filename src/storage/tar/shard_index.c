@@ -1,5 +1,5 @@
 /*
- * index.c - the index of shards as a file.
+ * shard_index.c - the index of shards as a file.
  *
  *     8 bytes  "STOKERIX"        u32 version          u32 0
  *     origin                     a text
@@ -12,7 +12,7 @@
  * it lies. The checksum is made piece by piece, each seeded with that of the pieces before it: a
  * writer need not have all of the file in memory.
  */
-#include "storage/shards/index.h"
+#include "storage/tar/shard_index.h"
 
 #include <stdlib.h>
 #include <string.h>

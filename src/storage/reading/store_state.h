@@ -1,6 +1,6 @@
-/* opened.h - inside storage: what an opened place consists of, for store.c and reader.c. */
-#ifndef STK_STORAGE_OPENED_H
-#define STK_STORAGE_OPENED_H
+/* store_state.h - inside storage: what an opened place consists of, for store.c and reader.c. */
+#ifndef STK_STORAGE_READING_STORE_STATE_H
+#define STK_STORAGE_READING_STORE_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
  * block of zeros, though tars that were joined go on behind it and some have no end at all. See
  * POSIX, `pax`, and the manual of GNU tar, "Basic Tar Format".
  */
-#include "storage/shards/tar_read.h"
+#include "storage/tar/tar_read.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* passed_over.c - which folders of a place are no data, and one line about them. */
-#include "storage/passed_over.h"
+/* data_folders.c - which folders of a place are no data, and one line about them. */
+#include "storage/data_folders.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/shards/index.h"
+#include "storage/tar/shard_index.h"
 
 /* Names that one line has room for. */
 #define NAMES_TOLD 3
@@ -62,27 +62,27 @@ static stk_status is_own(stk_store *store, const char *folder, const stk_dir_lis
     return status;
 }
 
-stk_status stk_passed_over_add(stk_passed_over *passed, const char *path, stk_error *err) {
+stk_status stk_skipped_folders_add(stk_skipped_folders *skipped, const char *path, stk_error *err) {
     size_t place;
     bool added;
-    if (stk_map_find(&passed->seen, path, &place)) {
+    if (stk_map_find(&skipped->seen, path, &place)) {
         return STK_OK;
     }
     char *copy = stk_mem_strdup(path);
-    char **grown = copy != NULL ? stk_mem_grow(passed->paths, &passed->capacity, passed->count + 1,
-                                               sizeof *grown)
+    char **grown = copy != NULL ? stk_mem_grow(skipped->paths, &skipped->capacity,
+                                               skipped->count + 1, sizeof *grown)
                                 : NULL;
-    passed->paths = grown != NULL ? grown : passed->paths;
-    if (grown == NULL || !stk_map_add(&passed->seen, copy, passed->count, &added)) {
+    skipped->paths = grown != NULL ? grown : skipped->paths;
+    if (grown == NULL || !stk_map_add(&skipped->seen, copy, skipped->count, &added)) {
         stk_mem_free(copy);
         return STK_FAIL_MEMORY(err, path);
     }
-    grown[passed->count++] = copy;
+    grown[skipped->count++] = copy;
     return STK_OK;
 }
 
 /* Takes out what is known by its name. */
-static stk_status drop_named(const char *folder, stk_passed_over *passed, stk_dir_list *list,
+static stk_status drop_named(const char *folder, stk_skipped_folders *skipped, stk_dir_list *list,
                              stk_error *err) {
     stk_status status = STK_OK;
     size_t kept = 0;
@@ -93,9 +93,9 @@ static stk_status drop_named(const char *folder, stk_passed_over *passed, stk_di
             list->entries[kept++] = entry;
             continue;
         }
-        if (runs && passed != NULL && status == STK_OK) {
+        if (runs && skipped != NULL && status == STK_OK) {
             char *path = join(folder, entry.name);
-            status = path != NULL ? stk_passed_over_add(passed, path, err)
+            status = path != NULL ? stk_skipped_folders_add(skipped, path, err)
                                   : STK_FAIL_MEMORY(err, entry.name);
             stk_mem_free(path);
         }
@@ -105,7 +105,7 @@ static stk_status drop_named(const char *folder, stk_passed_over *passed, stk_di
     return status;
 }
 
-stk_status stk_data_list(stk_store *store, const char *folder, stk_passed_over *passed,
+stk_status stk_data_list(stk_store *store, const char *folder, stk_skipped_folders *skipped,
                          stk_dir_list *list, bool *own, stk_error *err) {
     *own = false;
     stk_status status = stk_store_list(store, folder, list, err);
@@ -117,10 +117,10 @@ stk_status stk_data_list(stk_store *store, const char *folder, stk_passed_over *
     }
     if (status != STK_OK || *own) {
         stk_dir_list_free(list);
-        return status == STK_OK && passed != NULL ? stk_passed_over_add(passed, folder, err)
-                                                  : status;
+        return status == STK_OK && skipped != NULL ? stk_skipped_folders_add(skipped, folder, err)
+                                                   : status;
     }
-    status = drop_named(folder, passed, list, err);
+    status = drop_named(folder, skipped, list, err);
     if (status != STK_OK) {
         stk_dir_list_free(list);
     }
@@ -143,48 +143,48 @@ static int compare(const void *a, const void *b) {
 }
 
 /* The first names, in order. */
-static void list_names(const stk_passed_over *passed, char names[NAMES_TEXT]) {
+static void list_names(const stk_skipped_folders *skipped, char names[NAMES_TEXT]) {
     size_t length = 0;
-    qsort(passed->paths, passed->count, sizeof *passed->paths, compare);
-    for (size_t i = 0; i < passed->count && i < NAMES_TOLD; i++) {
+    qsort(skipped->paths, skipped->count, sizeof *skipped->paths, compare);
+    for (size_t i = 0; i < skipped->count && i < NAMES_TOLD; i++) {
         length += (size_t)snprintf(names + length, NAMES_TEXT - length, "%s%.*s", i > 0 ? ", " : "",
-                                   NAME_BYTES, passed->paths[i]);
+                                   NAME_BYTES, skipped->paths[i]);
     }
-    snprintf(names + length, NAMES_TEXT - length, "%s", passed->count > NAMES_TOLD ? " ..." : "");
+    snprintf(names + length, NAMES_TEXT - length, "%s", skipped->count > NAMES_TOLD ? " ..." : "");
 }
 
-void stk_passed_over_explain(const stk_passed_over *passed, stk_error *err) {
+void stk_skipped_folders_explain(const stk_skipped_folders *skipped, stk_error *err) {
     char names[NAMES_TEXT];
-    if (passed->count == 0 || err == NULL) {
+    if (skipped->count == 0 || err == NULL) {
         return;
     }
-    list_names(passed, names);
+    list_names(skipped, names);
     size_t length = strlen(err->message);
     snprintf(err->message + length, sizeof err->message - length,
              " (passed over: %s; what Stoker wrote and folders called %s are no data)", names,
              STK_RUNS_FOLDER);
 }
 
-void stk_passed_over_tell(const stk_passed_over *passed, const char *root,
-                          const stk_events *events) {
+void stk_skipped_folders_report(const stk_skipped_folders *skipped, const char *root,
+                                const stk_events *events) {
     char names[NAMES_TEXT];
-    if (passed->count == 0) {
+    if (skipped->count == 0) {
         return;
     }
-    list_names(passed, names);
+    list_names(skipped, names);
     stk_events_warning(events,
                        "passed over %zu folder%s of %s: %s; what Stoker wrote (folders called "
                        "%s, and those with args.json, stage.json, %s or " RUN_LOCK
                        " in them) is no data, so rename a class that is called so",
-                       passed->count, passed->count == 1 ? "" : "s", root, names, STK_RUNS_FOLDER,
+                       skipped->count, skipped->count == 1 ? "" : "s", root, names, STK_RUNS_FOLDER,
                        STK_STAGING_NAME);
 }
 
-void stk_passed_over_free(stk_passed_over *passed) {
-    for (size_t i = 0; i < passed->count; i++) {
-        stk_mem_free(passed->paths[i]);
+void stk_skipped_folders_free(stk_skipped_folders *skipped) {
+    for (size_t i = 0; i < skipped->count; i++) {
+        stk_mem_free(skipped->paths[i]);
     }
-    stk_mem_free(passed->paths);
-    stk_map_free(&passed->seen);
-    memset(passed, 0, sizeof *passed);
+    stk_mem_free(skipped->paths);
+    stk_map_free(&skipped->seen);
+    memset(skipped, 0, sizeof *skipped);
 }

@@ -1,5 +1,5 @@
 /* io_threads.c - threads that work off one queue of tasks, any of which may never return. */
-#include "storage/reading/io_threads.h"
+#include "storage/io_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,13 +1,13 @@
 /*
- * index.h - where the members of tar shards are, in memory and as a file.
+ * shard_index.h - where the members of tar shards are, in memory and as a file.
  *
  * `stoker stage` puts such a file beside the shards that it writes (STK_SHARD_INDEX_NAME), and what
  * was learned from the headers of others' tars is remembered in one. The file has a version, and a
  * checksum at its end, and holds the members sorted by path; numbers in it are little-endian.
  * 1,200,000 members take about 0.1 s to load. One thread at a time.
  */
-#ifndef STK_STORAGE_SHARDS_INDEX_H
-#define STK_STORAGE_SHARDS_INDEX_H
+#ifndef STK_STORAGE_TAR_SHARD_INDEX_H
+#define STK_STORAGE_TAR_SHARD_INDEX_H
 
 #include <stdbool.h>
 #include <stddef.h>
