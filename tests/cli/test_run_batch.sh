@@ -30,13 +30,13 @@ expect "64, 128 and 64 again" test "$(attempts '{batch}' | tr '\n' ',')" = '64,1
 expect "why is told" test "$(attempts '{stop_reason}' | tr '\n' ',')" = 'batch,memory,done,'
 
 it "takes a batch back that is not faster, and puts the configuration back"
-printf 'model: net\nbatch_size: 32  # as in the paper\nepochs: 3\n' >c.yaml
-cp c.yaml before.yaml
-supervise_gpu --budget 150s --batch-key batch_size --config-file c.yaml -- \
-    python3 -u "$TRAIN" --config c.yaml --step-s 0.0 --image-s 0.001 --best-batch 32 --memory-per-image 1e7 --util 30 --exit-after 5
+printf '{"model": "net",\n "batch_size":  32,\n "epochs": 3}\n' >c.json
+cp c.json before.json
+supervise_gpu --budget 150s --batch-key batch_size --config-file c.json -- \
+    python3 -u "$TRAIN" --config c.json --step-s 0.0 --image-s 0.001 --best-batch 32 --memory-per-image 1e7 --util 30 --exit-after 5
 expect_exit 0
 expect "32, 64 and 32 again" test "$(attempts '{batch} {kept}' | tr '\n' ',')" = '32 False,64 False,32 False,'
-expect_same c.yaml before.yaml
+expect_same c.json before.json
 
 it "halves a first batch that there is no memory for"
 supervise_gpu --batch-arg --batch-size -- python3 -u "$TRAIN" --util 90 --batch-size 300 --exit-after 1

@@ -28,15 +28,15 @@ expect "64 is tried once, and taken back" test "$(attempts '{batch} {kept}' | tr
 expect_err 'told batch 64 and still says 32'
 
 it "goes on as it can where the command cannot be told, and predicts"
-echo 'batch_size: 32' >c.yaml
+echo '{"batch_size": 32}' >c.json
 # shellcheck disable=SC2016  # the shell that is run expands it
-supervise_gpu --budget 60s --batch-key batch_size --config-file c.yaml --predict 'echo predicted' -- \
-    sh -c 'echo "epochs: 3" >c.yaml; exec python3 -u "$TRAIN" --util 10 --exit-after 5'
+supervise_gpu --budget 60s --batch-key batch_size --config-file c.json --predict 'echo predicted' -- \
+    sh -c 'echo "epochs: 3" >c.json; exec python3 -u "$TRAIN" --util 10 --exit-after 5'
 expect_exit 0
 expect_out '^predicted$'
 expect_err 'batch 64 cannot be told to the command'
 expect "32 twice" test "$(attempts '{part} {batch}' | tr '\n' ',')" = 'train 32,train 32,predict None,'
-expect "the file is as somebody else left it" grep -q epochs c.yaml
+expect "the file is as somebody else left it" grep -q epochs c.json
 
 it "does not take what one start said last for the words of the next"
 # shellcheck disable=SC2016  # the shell that is run expands it
@@ -49,13 +49,13 @@ expect "the second failed, without a speed" test "$(attempts '{stop_reason} {ima
 expect "the third is done" test "$(attempts '{stop_reason}' | tr '\n' ',')" = 'batch,crash,done,'
 
 it "goes on with a command that cannot be told what was to be tried"
-echo 'batch_size: 32' >gone.yaml
+echo '{"batch_size": 32}' >gone.json
 # shellcheck disable=SC2016  # the shell that is run expands it
-supervise_gpu --budget 60s --batch-key batch_size --config-file gone.yaml --predict 'echo predicted' -- \
-    sh -c 'rm gone.yaml || exit 0; exec python3 -u "$TRAIN" --util 20 --exit-after 20'
+supervise_gpu --budget 60s --batch-key batch_size --config-file gone.json --predict 'echo predicted' -- \
+    sh -c 'rm gone.json || exit 0; exec python3 -u "$TRAIN" --util 20 --exit-after 20'
 expect_exit 0
 expect_out '^predicted$'
-expect_err 'warning: batch 64 cannot be told to the command: .*gone.yaml'
+expect_err 'warning: batch 64 cannot be told to the command: .*gone.json'
 expect "stopped once, and then done" test "$(attempts '{part} {stop_reason}' | tr '\n' ',')" = 'train batch,train done,predict done,'
 
 finish

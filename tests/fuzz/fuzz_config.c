@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supervise/settings/config_keys.h"
+#include "supervise/settings/config_scan.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("{\"lr\": 0.1, \"train\": {\"batch_size\": 32, \"l\": [1, {\"b\": 2}]}}\n"),
@@ -37,9 +37,9 @@ static void check_number(const char *name, const uint8_t *data, size_t size,
     int64_t other = value;
     char *copy = changed(data, size, entry);
     FUZZ_REQUIRE(stk_config_scan(&again, name, copy, size, NULL) == STK_OK);
-    FUZZ_REQUIRE(stk_config_find(&again, entry->way, &found, &other, NULL) == STK_OK);
+    FUZZ_REQUIRE(stk_config_keys_find(&again, entry->key_path, &found, &other, NULL) == STK_OK);
     FUZZ_REQUIRE(found->start == entry->start && found->length == entry->length && other != value);
-    stk_config_free(&again);
+    stk_config_keys_free(&again);
     free(copy);
 }
 
@@ -53,13 +53,13 @@ static void try_as(const char *name, const uint8_t *data, size_t size) {
         const stk_config_key *found = NULL;
         int64_t value;
         FUZZ_REQUIRE(entry->start <= size && entry->length <= size - entry->start);
-        FUZZ_REQUIRE(entry->name <= strlen(entry->way) && entry->depth > 0);
+        FUZZ_REQUIRE(entry->name <= strlen(entry->key_path) && entry->depth > 0);
         if (i < MOST_CHECKED &&
-            stk_config_find(&entries, entry->way, &found, &value, NULL) == STK_OK) {
+            stk_config_keys_find(&entries, entry->key_path, &found, &value, NULL) == STK_OK) {
             check_number(name, data, size, found, value);
         }
     }
-    stk_config_free(&entries);
+    stk_config_keys_free(&entries);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -17,7 +17,7 @@
 #include "base/files/file.h"
 #include "base/files/write_target.h"
 #include "base/mem.h"
-#include "supervise/settings/config_keys.h"
+#include "supervise/settings/config_scan.h"
 
 /* A configuration that somebody wrote is never near this. */
 #define FILE_MOST (16 << 20)
@@ -56,17 +56,17 @@ static char *kept_path(const stk_command_setting *knob, const char *run_dir, con
 /* Where the number stands in a text, and what it is. */
 static stk_status find_number(const stk_command_setting *knob, const contents *file, size_t *start,
                               size_t *length, int64_t *value, stk_error *err) {
-    stk_config_keys entries;
+    stk_config_keys keys;
     const stk_config_key *entry = NULL;
-    stk_status status = stk_config_scan(&entries, knob->config.file, file->data, file->size, err);
+    stk_status status = stk_config_scan(&keys, knob->config.file, file->data, file->size, err);
     if (status == STK_OK) {
-        status = stk_config_find(&entries, knob->config.key, &entry, value, err);
+        status = stk_config_keys_find(&keys, knob->config.key, &entry, value, err);
     }
     if (status == STK_OK) {
         *start = entry->start;
         *length = entry->length;
     }
-    stk_config_free(&entries);
+    stk_config_keys_free(&keys);
     return status;
 }
 
