@@ -2,7 +2,7 @@
  * metrics_file.c - events to Prometheus text.
  *
  * One table says which figure comes from which field of the last event of its kind. Names and units
- * are as Prometheus wants them: seconds, bytes, ratios from 0 to 1. What is not known is left out.
+ * follow Prometheus: seconds, bytes, ratios from 0 to 1. A figure that is not known is left out.
  */
 #include "report/observers/metrics_file.h"
 
@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/threads/timed_call.h"
+#include "report/state/run_view.h"
 #include "report/text/text.h"
 #include "report/text/time_parts.h"
 
@@ -28,15 +29,22 @@
  * figures are left out until it ends, and a run does not wait for it again. */
 #define WAIT_NS INT64_C(1000000000)
 
-typedef enum source { FROM_START, FROM_STEP, FROM_EPOCH, FROM_SAMPLE, SOURCE_COUNT } source;
+/* Where a figure comes from: the last event of a kind, or the batch size. */
+typedef enum metric_source {
+    FROM_START,
+    FROM_STEP,
+    FROM_EPOCH,
+    FROM_SAMPLE,
+    FROM_BATCH
+} metric_source;
 
-typedef enum kind { NUMBER, COUNT, COUNT64 } kind; /* double, int, int64_t */
+typedef enum metric_type { NUMBER, COUNT, COUNT64 } metric_type; /* double, int, int64_t */
 
 typedef struct metric {
-    const char *name; /* behind "stoker_" */
+    const char *name; /* without "stoker_" in front */
     const char *help;
-    source from;
-    kind kind;
+    metric_source from;
+    metric_type type;
     size_t offset; /* in the event's struct */
     double scale;  /* to the base unit */
 } metric;
@@ -50,8 +58,8 @@ typedef struct metric {
 
 static const metric metrics[] = {
     {"folds", "Folds that were planned.", START(COUNT, folds)},
-    {"batch_size", "Images of a step, as chosen at the start; once finished, as used.",
-     START(COUNT, batch)},
+    {"batch_size", "Images of a step, as chosen at the start; once finished, as used.", FROM_BATCH,
+     COUNT, 0, 1},
     {"train_images", "Images to train on.", START(COUNT64, train_images)},
     {"val_images", "Images to validate on.", START(COUNT64, val_images)},
     {"fold", "Fold in work, from 0.", STEP(COUNT, fold), 1},
@@ -114,27 +122,23 @@ typedef struct delivery {
 } delivery;
 
 struct stk_metrics_file {
-    stk_observer observer;
+    stk_event_sink sink;     /* receives the events */
     char *path;              /* owned */
     int64_t (*now_ns)(void); /* never NULL, as the next */
     int64_t (*wall_ns)(void);
-    bool has[SOURCE_COUNT]; /* such an event was told; the last one: */
-    stk_event_start start;  /* its texts are gone, as the sample's */
-    stk_event_step step;
-    stk_event_epoch epoch;
-    stk_event_sample sample;
-    double start_s;        /* by the clock on the wall, since 1970 */
-    int64_t bad_images;    /* so far */
-    stk_str info;          /* owned: the labels of run_info */
-    stk_str verdict;       /* owned: the labels of the last verdict; empty: none yet */
-    stk_str ended;         /* owned: the labels of how the run ended; empty: it has not */
-    int exit_code;         /* -1: the run goes on */
-    int64_t written_ns;    /* when the file was replaced last */
-    bool written;          /* it was */
-    stk_timed_call *aside; /* owned: writes; NULL: none could be had, and none is needed */
-    delivery *delivery;    /* owned; the thread's while it writes */
-    bool hangs;            /* a write was not waited for */
-    stk_error error;       /* the first */
+    stk_run_view view;      /* what the events come to */
+    int batch;              /* chosen at the start; at the end the one that was used */
+    double start_s;         /* when the run began, by the wall clock: seconds since 1970 */
+    stk_str info;           /* owned: the labels of run_info */
+    stk_str verdict;        /* owned: the labels of the last verdict; empty: none yet */
+    stk_str ended;          /* owned: the labels of how the run ended; empty: it goes on */
+    int exit_code;          /* -1: the run goes on */
+    int64_t written_ns;     /* when the file was replaced last */
+    bool written;           /* the file was replaced */
+    stk_timed_call *writer; /* owned; NULL without a thread: then the caller's thread writes */
+    delivery *delivery;     /* owned; used by the writer's thread while it writes */
+    bool hangs;             /* the last write did not end in time */
+    stk_error error;        /* the first one */
 };
 
 /* ---- the text ---- */
@@ -185,13 +189,14 @@ static void append_label(stk_str *labels, const char *name, const char *text) {
 }
 
 static double value_of(const stk_metrics_file *m, const metric *row) {
-    const void *const events[SOURCE_COUNT] = {&m->start, &m->step, &m->epoch, &m->sample};
-    if (!m->has[row->from]) {
+    const void *const sources[] = {m->view.start, m->view.step, m->view.epoch, m->view.sample,
+                                   &m->batch};
+    if (sources[row->from] == NULL) {
         return NAN;
     }
-    const void *at = (const char *)events[row->from] + row->offset;
+    const void *at = (const char *)sources[row->from] + row->offset;
     double value = NAN;
-    switch (row->kind) {
+    switch (row->type) {
     case NUMBER:
         value = *(const double *)at;
         break;
@@ -203,16 +208,17 @@ static double value_of(const stk_metrics_file *m, const metric *row) {
         break;
     }
     /* An unknown count is -1; nothing that is counted is negative. */
-    return row->kind != NUMBER && value < 0 ? NAN : value * row->scale;
+    return row->type != NUMBER && value < 0 ? NAN : value * row->scale;
 }
 
 static void append_times(stk_str *out, const stk_metrics_file *m) {
-    if (!m->has[FROM_EPOCH] || !(m->epoch.times.total_s > 0)) {
+    const stk_event_epoch *epoch = m->view.epoch;
+    if (epoch == NULL || !(epoch->times.total_s > 0)) {
         return;
     }
     append_head(out, "epoch_time_ratio", "Where the time of the last validated epoch went.");
     for (int i = 0; i < STK_TIME_PARTS; i++) {
-        double share = stk_time_share(&m->epoch.times, i);
+        double share = stk_time_share(&epoch->times, i);
         if (isfinite(share)) {
             stk_str_appendf(out, "stoker_epoch_time_ratio{part=\"%s\"} %.6g\n",
                             stk_time_part_names[i], share);
@@ -221,12 +227,16 @@ static void append_times(stk_str *out, const stk_metrics_file *m) {
 }
 
 static void append_clock(stk_str *out, const stk_metrics_file *m) {
-    double used = (double)(m->now_ns() - m->start.start_ns) * 1e-9;
+    const stk_event_start *start = m->view.start;
+    if (start == NULL) {
+        return;
+    }
+    double used = (double)(m->now_ns() - start->start_ns) * 1e-9;
     append_gauge(out, "start_time_seconds", "When the run began, since 1970.", m->start_s);
     append_gauge(out, "used_seconds", "Time since the run began.", used);
-    append_gauge(out, "budget_seconds", "Time that the run was given.", m->start.budget_s);
+    append_gauge(out, "budget_seconds", "Time that the run was given.", start->budget_s);
     append_gauge(out, "budget_left_seconds", "Time until the budget is used up.",
-                 m->start.budget_s - used);
+                 start->budget_s - used);
 }
 
 static void append_all(stk_str *out, const stk_metrics_file *m) {
@@ -236,7 +246,7 @@ static void append_all(stk_str *out, const stk_metrics_file *m) {
         append_gauge(out, metrics[i].name, metrics[i].help, value_of(m, &metrics[i]));
     }
     append_times(out, m);
-    append_gauge(out, "bad_images", "Images that could not be used.", (double)m->bad_images);
+    append_gauge(out, "bad_images", "Images that could not be used.", (double)m->view.bad_images);
     append_labelled(out, "verdict", "What limits the speed of the run.", &m->verdict);
     append_labelled(out, "ended", "How the run ended.", &m->ended);
     append_gauge(out, "finished", "Whether the run has ended.", m->ended.length > 0);
@@ -265,7 +275,7 @@ static void deliver(void *state) {
 /* Whether the last write has ended, which is waited for once. */
 static bool has_ended(stk_metrics_file *m) {
     int64_t wait_ns = m->hangs ? 0 : WAIT_NS;
-    m->hangs = m->aside != NULL && !stk_timed_call_wait(m->aside, stk_clock_ns() + wait_ns);
+    m->hangs = m->writer != NULL && !stk_timed_call_wait(m->writer, stk_clock_ns() + wait_ns);
     if (!m->hangs && m->error.status == STK_OK) {
         m->error = m->delivery->error;
     }
@@ -284,27 +294,25 @@ static void write_file(stk_metrics_file *m) {
     }
     stk_str_clear(&m->delivery->text);
     append_all(&m->delivery->text, m);
-    if (m->aside == NULL) {
+    if (m->writer == NULL) {
         deliver(m->delivery);
     } else {
-        stk_timed_call_begin(m->aside, deliver, m->delivery, free_delivery);
+        stk_timed_call_begin(m->writer, deliver, m->delivery, free_delivery);
     }
     (void)has_ended(m);
 }
 
 /* After every event; before the start there is nothing to say. */
 static void refresh(stk_metrics_file *m) {
-    if (m->has[FROM_START] && (!m->written || m->now_ns() - m->written_ns >= WRITE_GAP_NS)) {
+    if (m->view.start != NULL && (!m->written || m->now_ns() - m->written_ns >= WRITE_GAP_NS)) {
         write_file(m);
     }
 }
 
-/* ---- callbacks ---- */
+/* ---- events ---- */
 
-static void on_start(void *user, const stk_event_start *event) {
-    stk_metrics_file *m = user;
-    m->start = *event;
-    m->has[FROM_START] = true;
+static void take_start(stk_metrics_file *m, const stk_event_start *event) {
+    m->batch = event->batch;
     m->start_s = (double)(m->wall_ns() - (m->now_ns() - event->start_ns)) * 1e-9;
     stk_str_clear(&m->info);
     append_label(&m->info, "run", event->run_dir != NULL ? stk_path_base(event->run_dir) : NULL);
@@ -312,50 +320,40 @@ static void on_start(void *user, const stk_event_start *event) {
     append_label(&m->info, "device", event->device);
     append_label(&m->info, "device_name", event->device_name);
     append_label(&m->info, "precision", event->precision);
-    write_file(m);
 }
 
-static void on_step(void *user, const stk_event_step *event) {
-    stk_metrics_file *m = user;
-    m->step = *event;
-    m->has[FROM_STEP] = true;
-    refresh(m);
-}
-
-static void on_epoch(void *user, const stk_event_epoch *event) {
-    stk_metrics_file *m = user;
-    m->epoch = *event;
-    m->has[FROM_EPOCH] = true;
-    refresh(m);
-}
-
-static void on_sample(void *user, const stk_event_sample *event) {
-    stk_metrics_file *m = user;
-    m->sample = *event;
-    m->has[FROM_SAMPLE] = true;
-    refresh(m);
-}
-
-static void on_bad_image(void *user, const stk_event_bad_image *event) {
-    stk_metrics_file *m = user;
-    (void)event;
-    m->bad_images++;
-}
-
-static void on_verdict(void *user, const stk_event_verdict *event) {
-    stk_metrics_file *m = user;
-    stk_str_clear(&m->verdict);
-    append_label(&m->verdict, "name", event->name);
-    refresh(m);
-}
-
-static void on_stop(void *user, const stk_summary *summary) {
-    stk_metrics_file *m = user;
-    m->start.batch = summary->batch; /* it may have been measured, or memory run out */
+static void take_stop(stk_metrics_file *m, const stk_summary *summary) {
+    m->batch = summary->batch; /* it may have been measured, or shrunk when memory ran out */
     stk_str_clear(&m->ended);
     append_label(&m->ended, "status", summary->status);
     append_label(&m->ended, "reason", summary->stop_reason);
-    write_file(m);
+}
+
+static void take(void *user, stk_event_kind kind, const void *event) {
+    stk_metrics_file *m = user;
+    stk_run_view_take(&m->view, kind, event);
+    switch (kind) {
+    case STK_EVENT_START:
+        take_start(m, event);
+        write_file(m);
+        break;
+    case STK_EVENT_VERDICT:
+        stk_str_clear(&m->verdict);
+        append_label(&m->verdict, "name", ((const stk_event_verdict *)event)->name);
+        refresh(m);
+        break;
+    case STK_EVENT_STEP:
+    case STK_EVENT_EPOCH:
+    case STK_EVENT_SAMPLE:
+        refresh(m);
+        break;
+    case STK_EVENT_STOP:
+        take_stop(m, event);
+        write_file(m);
+        break;
+    default:
+        break; /* the next of the events above shows what changed */
+    }
 }
 
 /* ---- the header's functions ---- */
@@ -380,32 +378,24 @@ stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config
     m->path = path;
     m->delivery = d;
     d->path = same;
-    if (stk_timed_call_open(&m->aside, "writes figures", NULL) != STK_OK) {
-        m->aside = NULL;
+    if (stk_timed_call_open(&m->writer, "writes figures", NULL) != STK_OK) {
+        m->writer = NULL;
     }
     m->now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
     m->wall_ns = config->wall_ns != NULL ? config->wall_ns : stk_clock_wall_ns;
     m->exit_code = -1;
-    m->observer = (stk_observer){
-        .user = m,
-        .start = on_start,
-        .step = on_step,
-        .epoch = on_epoch,
-        .bad_image = on_bad_image,
-        .stop = on_stop,
-        .sample = on_sample,
-        .verdict = on_verdict,
-    };
+    stk_event_sink_open(&m->sink, take, m);
     *out = m;
     return STK_OK;
 }
 
 void stk_metrics_file_free(stk_metrics_file *m) {
     if (m != NULL) {
-        if (!stk_timed_call_close(m->aside)) {
+        if (!stk_timed_call_close(m->writer)) {
             free_delivery(m->delivery);
         }
         stk_mem_free(m->path);
+        stk_run_view_close(&m->view);
         stk_str_free(&m->info);
         stk_str_free(&m->verdict);
         stk_str_free(&m->ended);
@@ -414,11 +404,11 @@ void stk_metrics_file_free(stk_metrics_file *m) {
 }
 
 const stk_observer *stk_metrics_file_observer(stk_metrics_file *m) {
-    return &m->observer;
+    return &m->sink.observer;
 }
 
 void stk_metrics_file_finish(stk_metrics_file *m, int exit_code) {
-    if (m->has[FROM_START]) {
+    if (m->view.start != NULL) {
         m->exit_code = exit_code;
         write_file(m);
     }

@@ -17,6 +17,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "report/state/run_view.h"
 #include "report/text/attempt_text.h"
 #include "report/text/text.h"
 
@@ -31,22 +32,15 @@
 
 struct stk_screen {
     stk_screen_config config;
-    stk_observer observer;
-    stk_str line;        /* being built */
-    stk_str clean;       /* what goes out */
-    char *run_dir;       /* owned; NULL until the start or without memory, as the next two */
-    char *submission;    /* owned; the last one's path */
-    char *weights;       /* owned; the best checkpoint's path */
-    int folds;           /* planned */
-    double budget_s;     /* NaN without one */
-    bool live;           /* a redrawn line stands on the terminal, the cursor behind it */
-    bool drawn;          /* drawn_ns holds the time of a drawing */
-    int64_t drawn_ns;    /* the last drawing, or the last plain progress line */
-    stk_event_step step; /* the last one; step.epoch is 0 before the first */
-    stk_event_plan plan; /* the last one shown; plan.fold is -1 before the first */
-    int64_t bad_images;  /* seen */
-    char *verdict;       /* owned; the last one's sentence */
-    bool supervised;     /* the run is a command's */
+    stk_event_sink sink;     /* receives the events */
+    stk_run_view view;       /* what they come to; lacks texts for which there was no memory */
+    stk_str line;            /* the line that is being built */
+    stk_str clean;           /* the same, fit for a terminal */
+    bool live;               /* the cursor stands behind a line that will be redrawn */
+    bool drawn;              /* drawn_ns is set */
+    int64_t drawn_ns;        /* when a line was redrawn last, or a plain progress line printed */
+    stk_event_step progress; /* the last step or progress; its epoch is 0 before the first step */
+    stk_event_plan plan;     /* the last one that was shown; its fold is -1 before the first */
 };
 
 /* ---- lines ---- */
@@ -138,9 +132,14 @@ static void put_percent(stk_str *line, const char *name, double percent, int dec
     }
 }
 
+/* Planned folds; 0 before the start. */
+static int folds_of(const stk_screen *screen) {
+    return screen->view.start != NULL ? screen->view.start->folds : 0;
+}
+
 static void put_fold(const stk_screen *screen, stk_str *line, int fold, const char *behind) {
-    if (screen->folds > 1) {
-        stk_str_appendf(line, "fold %d/%d%s", fold + 1, screen->folds, behind);
+    if (folds_of(screen) > 1) {
+        stk_str_appendf(line, "fold %d/%d%s", fold + 1, folds_of(screen), behind);
     }
 }
 
@@ -162,13 +161,7 @@ static const char *plural(int64_t count) {
     return count == 1 ? "" : "s";
 }
 
-/* ---- callbacks ---- */
-
-/* Replaces an owned copy; NULL without memory, which leaves the line that needs it out. */
-static void keep(char **copy, const char *text) {
-    stk_mem_free(*copy);
-    *copy = text != NULL ? stk_mem_strdup(text) : NULL;
-}
+/* ---- lines of events ---- */
 
 static void show_data(stk_screen *screen, const stk_event_start *event) {
     begin_line(screen);
@@ -232,14 +225,7 @@ static void show_resources(stk_screen *screen, const stk_event_start *event) {
     end_line(screen);
 }
 
-static void on_start(void *user, const stk_event_start *event) {
-    stk_screen *screen = user;
-    keep(&screen->run_dir, event->run_dir);
-    screen->folds = event->folds;
-    screen->budget_s = event->budget_s;
-    if (screen->config.quiet) {
-        return;
-    }
+static void show_start(stk_screen *screen, const stk_event_start *event) {
     if (event->chosen != NULL && !screen->config.beside) { /* there the attempt says it */
         begin_line(screen);
         stk_str_append(&screen->line, event->chosen);
@@ -267,9 +253,9 @@ static void put_time_plan(const stk_screen *screen, stk_str *line, const stk_eve
     if (isfinite(plan->left_s)) {
         stk_str_append(line, "; ");
         put_seconds(line, plan->left_s, false);
-        if (isfinite(screen->budget_s)) {
+        if (screen->view.start != NULL && isfinite(screen->view.start->budget_s)) {
             stk_str_append(line, " of ");
-            put_seconds(line, screen->budget_s, false);
+            put_seconds(line, screen->view.start->budget_s, false);
         }
         stk_str_append(line, " left");
         if (isfinite(plan->reserve_s)) {
@@ -284,10 +270,9 @@ static void put_time_plan(const stk_screen *screen, stk_str *line, const stk_eve
     }
 }
 
-static void on_plan(void *user, const stk_event_plan *plan) {
-    stk_screen *screen = user;
+static void show_plan(stk_screen *screen, const stk_event_plan *plan) {
     stk_str *line = &screen->line;
-    if (screen->config.quiet || !plan_is_news(&screen->plan, plan)) {
+    if (!plan_is_news(&screen->plan, plan)) {
         return;
     }
     screen->plan = *plan;
@@ -312,9 +297,8 @@ static void on_plan(void *user, const stk_event_plan *plan) {
     end_line(screen);
 }
 
-static void on_decision(void *user, const stk_event_decision *event) {
-    stk_screen *screen = user;
-    if (screen->config.quiet || event->what == NULL) {
+static void show_decision(stk_screen *screen, const stk_event_decision *event) {
+    if (event->what == NULL) {
         return;
     }
     begin_line(screen);
@@ -336,7 +320,8 @@ static bool is_due(stk_screen *screen, bool new_epoch) {
             screen->drawn_ns = now;
             screen->drawn = true;
         }
-        bool ends = screen->step.step >= screen->step.steps; /* its own line follows */
+        bool ends =
+            screen->progress.step >= screen->progress.steps; /* the epoch's own line follows */
         due = !ends && now - screen->drawn_ns >= PLAIN_GAP_NS;
     }
     if (due) {
@@ -346,12 +331,11 @@ static bool is_due(stk_screen *screen, bool new_epoch) {
     return due;
 }
 
-static void on_step(void *user, const stk_event_step *event) {
-    stk_screen *screen = user;
+static void show_step(stk_screen *screen, const stk_event_step *event) {
     stk_str *line = &screen->line;
-    bool new_epoch = screen->step.epoch != event->epoch || screen->step.fold != event->fold;
-    screen->step = *event;
-    if (screen->config.quiet || screen->config.beside || !is_due(screen, new_epoch)) {
+    bool new_epoch = screen->progress.epoch != event->epoch || screen->progress.fold != event->fold;
+    screen->progress = *event;
+    if (screen->config.beside || !is_due(screen, new_epoch)) {
         return;
     }
     begin_line(screen);
@@ -373,17 +357,14 @@ static void on_step(void *user, const stk_event_step *event) {
     }
 }
 
-static void on_epoch(void *user, const stk_event_epoch *event) {
-    stk_screen *screen = user;
+static void show_epoch(stk_screen *screen, const stk_event_epoch *event) {
     stk_str *line = &screen->line;
-    if (screen->config.quiet) {
-        return;
-    }
-    bool has_step = screen->step.epoch == event->epoch && screen->step.fold == event->fold;
+    const stk_event_step *step = &screen->progress;
+    bool has_step = step->epoch == event->epoch && step->fold == event->fold;
     begin_line(screen);
     put_epoch(screen, line, event->fold, event->epoch, event->epochs);
     if (has_step) {
-        put_progress(line, &screen->step);
+        put_progress(line, step);
     }
     put_loss(line, "loss", event->train_loss);
     put_percent(line, "acc", event->train_acc1, 1);
@@ -391,7 +372,7 @@ static void on_epoch(void *user, const stk_event_epoch *event) {
     put_percent(line, "val acc", event->val_acc1, 1);
     stk_str_append(line, event->best ? "  best" : "");
     if (has_step) {
-        put_rate(line, screen->step.steps_per_second, "it/s");
+        put_rate(line, step->steps_per_second, "it/s");
     }
     put_rate(line, event->images_per_second, "img/s");
     put_percent(line, "wait", 100 * event->wait_fraction, 0);
@@ -402,16 +383,8 @@ static void on_epoch(void *user, const stk_event_epoch *event) {
     end_line(screen);
 }
 
-static void on_checkpoint(void *user, const stk_event_checkpoint *event) {
-    stk_screen *screen = user;
-    if (event->best) {
-        keep(&screen->weights, event->path);
-    }
-}
-
-static void on_bad_image(void *user, const stk_event_bad_image *event) {
-    stk_screen *screen = user;
-    if (++screen->bad_images > NAMED_BAD_IMAGES) {
+static void show_bad_image(stk_screen *screen, const stk_event_bad_image *event) {
+    if (screen->view.bad_images > NAMED_BAD_IMAGES) {
         return;
     }
     begin_line(screen);
@@ -426,20 +399,19 @@ static void on_bad_image(void *user, const stk_event_bad_image *event) {
     end_line(screen);
 }
 
-static void on_submission(void *user, const stk_event_submission *event) {
-    stk_screen *screen = user;
+static void show_submission(stk_screen *screen, const stk_event_submission *event) {
     stk_str *line = &screen->line;
-    keep(&screen->submission, event->path);
-    if (screen->config.quiet || event->path == NULL) {
+    bool supervised = screen->view.attempt != NULL;
+    if (event->path == NULL) {
         return;
     }
     begin_line(screen);
     stk_str_appendf(line, "submission: %s (", event->path);
     if (event->rows >= 0) {
         stk_str_appendf(line, "%lld row%s%s", (long long)event->rows, plural(event->rows),
-                        screen->supervised ? "" : ", ");
+                        supervised ? "" : ", ");
     }
-    if (screen->supervised) { /* how it was made is the command's affair */
+    if (supervised) { /* how it was made is the command's affair */
         stk_str_append(line, event->rows >= 0 ? ")" : "rows were not counted)");
     } else if (event->models > 0 && event->models < event->models_wanted) {
         stk_str_appendf(line, "from %d of %d models)", event->models, event->models_wanted);
@@ -476,10 +448,8 @@ static void show_use(stk_screen *screen, const stk_event_verdict *event) {
     }
 }
 
-static void on_verdict(void *user, const stk_event_verdict *event) {
-    stk_screen *screen = user;
-    keep(&screen->verdict, event->text);
-    if (screen->config.quiet || event->text == NULL) {
+static void show_verdict(stk_screen *screen, const stk_event_verdict *event) {
+    if (event->text == NULL) {
         return;
     }
     if (event->first && !screen->config.beside) {
@@ -490,12 +460,7 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     end_line(screen);
 }
 
-static void on_attempt(void *user, const stk_event_attempt *event) {
-    stk_screen *screen = user;
-    screen->supervised = true;
-    if (screen->config.quiet) {
-        return;
-    }
+static void show_attempt(stk_screen *screen, const stk_event_attempt *event) {
     begin_line(screen);
     if (event->ended) {
         stk_attempt_put_line(&screen->line, event);
@@ -507,8 +472,7 @@ static void on_attempt(void *user, const stk_event_attempt *event) {
     end_line(screen);
 }
 
-static void on_warning(void *user, const char *text) {
-    stk_screen *screen = user;
+static void show_warning(stk_screen *screen, const char *text) {
     begin_line(screen);
     stk_str_appendf(&screen->line, "warning: %s", text);
     end_line(screen);
@@ -524,17 +488,15 @@ static void put_bytes(stk_str *line, double bytes, const char *behind) {
 }
 
 /* Work that is no training; its end is told by whoever asked for it. */
-static void on_progress(void *user, const stk_event_progress *event) {
-    stk_screen *screen = user;
+static void show_progress(stk_screen *screen, const stk_event_progress *event) {
     stk_str *line = &screen->line;
-    screen->step = (stk_event_step){.step = event->done, .steps = event->total};
-    if (screen->config.quiet || screen->config.beside || event->what == NULL ||
-        !is_due(screen, false)) {
+    screen->progress = (stk_event_step){.step = event->done, .steps = event->total};
+    if (screen->config.beside || event->what == NULL || !is_due(screen, false)) {
         return;
     }
     begin_line(screen);
     stk_str_append(line, event->what);
-    put_progress(line, &screen->step);
+    put_progress(line, &screen->progress);
     put_bytes(line, (double)event->bytes, "");
     put_rate(line, event->per_second, "img/s");
     put_bytes(line, event->bytes_per_second, "/s");
@@ -621,28 +583,67 @@ static void show_attempts(stk_screen *screen, const stk_summary *summary) {
     }
 }
 
+/* NULL before the start. */
+static const char *run_dir_of(const stk_screen *screen) {
+    return screen->view.start != NULL ? screen->view.start->run_dir : NULL;
+}
+
 /* A path of the summary stands relative to the run folder; an absolute one stays. */
 static void show_inside(stk_screen *screen, const char *name, const char *path, bool must_exist) {
-    char *full = stk_path_join(screen->run_dir != NULL ? screen->run_dir : "", path);
+    const char *folder = run_dir_of(screen);
+    char *full = stk_path_join(folder != NULL ? folder : "", path);
     if (full != NULL && (!must_exist || stk_path_is_file(full))) {
         show_row(screen, name, full);
     }
     stk_mem_free(full);
 }
 
-static void on_stop(void *user, const stk_summary *summary) {
-    stk_screen *screen = user;
-    int64_t bad = summary->bad_images >= 0 ? summary->bad_images : screen->bad_images;
-    const char *folder = screen->run_dir != NULL ? screen->run_dir : ".";
-    if (screen->config.quiet) {
-        if (bad > NAMED_BAD_IMAGES) {
-            begin_line(screen);
-            stk_str_appendf(&screen->line, "warning: %lld bad images; %s/bad_images.csv names them",
-                            (long long)bad, folder);
-            end_line(screen);
-        }
+/* Bad images of the run, and where they are named. With --quiet only those count that had no line
+ * of their own. */
+static void show_bad_images(stk_screen *screen, const stk_summary *summary) {
+    int64_t bad = summary->bad_images >= 0 ? summary->bad_images : screen->view.bad_images;
+    const char *folder = run_dir_of(screen) != NULL ? run_dir_of(screen) : ".";
+    bool quiet = screen->config.quiet;
+    if (bad <= (quiet ? NAMED_BAD_IMAGES : 0)) {
         return;
     }
+    begin_line(screen);
+    if (quiet) {
+        stk_str_appendf(&screen->line, "warning: %lld bad images; %s/bad_images.csv names them",
+                        (long long)bad, folder);
+    } else {
+        stk_str_appendf(&screen->line, "  %-11s %lld, named in %s/bad_images.csv", "bad images",
+                        (long long)bad, folder);
+    }
+    end_line(screen);
+}
+
+/* Where the results lie. */
+static void show_files(stk_screen *screen, const stk_summary *summary) {
+    const stk_run_view *view = &screen->view;
+    bool priors = summary->folds_done == 0 && strcmp(summary->status, "prior") == 0;
+    show_row(screen, "run folder", run_dir_of(screen));
+    if (folds_of(screen) > 1 && !priors) {
+        show_inside(screen, "weights", "weights", false);
+    } else if (!priors) { /* weights that do not beat priors were moved away */
+        show_row(screen, "weights", view->weights != NULL ? view->weights->path : NULL);
+    }
+    if (view->submission != NULL && view->submission->path != NULL) {
+        show_row(screen, "submission", view->submission->path);
+    } else if (summary->submission != NULL && summary->command != NULL) {
+        show_row(screen, "submission", summary->submission);
+    } else if (summary->submission != NULL) {
+        show_inside(screen, "submission", summary->submission, false);
+    }
+    if (run_dir_of(screen) != NULL) {
+        show_inside(screen, "plot", "results.png", true);
+        show_inside(screen, "plot", "results.svg", true);
+        show_inside(screen, "report", "report.html", true);
+    }
+}
+
+static void show_stop(stk_screen *screen, const stk_summary *summary) {
+    const stk_event_verdict *verdict = screen->view.verdict;
     if (!screen->config.beside) {
         begin_line(screen);
         end_line(screen);
@@ -650,31 +651,74 @@ static void on_stop(void *user, const stk_summary *summary) {
     show_result(screen, summary);
     show_attempts(screen, summary);
     show_time(screen, summary);
-    if (bad > 0) {
-        begin_line(screen);
-        stk_str_appendf(&screen->line, "  %-11s %lld, named in %s/bad_images.csv", "bad images",
-                        (long long)bad, folder);
-        end_line(screen);
+    show_bad_images(screen, summary);
+    show_row(screen, "verdict",
+             verdict != NULL && verdict->text != NULL ? verdict->text : summary->verdict);
+    show_files(screen, summary);
+}
+
+/* ---- events ---- */
+
+/* With --quiet there are only warnings. */
+static void take_quietly(stk_screen *screen, stk_event_kind kind, const void *event) {
+    if (kind == STK_EVENT_BAD_IMAGE) {
+        show_bad_image(screen, event);
+    } else if (kind == STK_EVENT_WARNING) {
+        show_warning(screen, ((const stk_event_warning *)event)->text);
+    } else if (kind == STK_EVENT_STOP) {
+        show_bad_images(screen, event);
     }
-    show_row(screen, "verdict", screen->verdict != NULL ? screen->verdict : summary->verdict);
-    show_row(screen, "run folder", screen->run_dir);
-    bool priors = summary->folds_done == 0 && strcmp(summary->status, "prior") == 0;
-    if (screen->folds > 1 && !priors) {
-        show_inside(screen, "weights", "weights", false);
-    } else if (!priors) { /* weights that do not beat priors are not where they were saved */
-        show_row(screen, "weights", screen->weights);
+}
+
+static void take(void *user, stk_event_kind kind, const void *event) {
+    stk_screen *screen = user;
+    stk_run_view_take(&screen->view, kind, event);
+    if (screen->config.quiet) {
+        take_quietly(screen, kind, event);
+        return;
     }
-    if (screen->submission != NULL) {
-        show_row(screen, "submission", screen->submission);
-    } else if (summary->submission != NULL && summary->command != NULL) {
-        show_row(screen, "submission", summary->submission);
-    } else if (summary->submission != NULL) {
-        show_inside(screen, "submission", summary->submission, false);
-    }
-    if (screen->run_dir != NULL) {
-        show_inside(screen, "plot", "results.png", true);
-        show_inside(screen, "plot", "results.svg", true);
-        show_inside(screen, "report", "report.html", true);
+    switch (kind) {
+    case STK_EVENT_START:
+        show_start(screen, event);
+        break;
+    case STK_EVENT_PLAN:
+        show_plan(screen, event);
+        break;
+    case STK_EVENT_DECISION:
+        show_decision(screen, event);
+        break;
+    case STK_EVENT_STEP:
+        show_step(screen, event);
+        break;
+    case STK_EVENT_EPOCH:
+        show_epoch(screen, event);
+        break;
+    case STK_EVENT_BAD_IMAGE:
+        show_bad_image(screen, event);
+        break;
+    case STK_EVENT_SUBMISSION:
+        show_submission(screen, event);
+        break;
+    case STK_EVENT_WARNING:
+        show_warning(screen, ((const stk_event_warning *)event)->text);
+        break;
+    case STK_EVENT_STOP:
+        show_stop(screen, event);
+        break;
+    case STK_EVENT_PROGRESS:
+        show_progress(screen, event);
+        break;
+    case STK_EVENT_VERDICT:
+        show_verdict(screen, event);
+        break;
+    case STK_EVENT_ATTEMPT:
+        show_attempt(screen, event);
+        break;
+    case STK_EVENT_CHECKPOINT:
+    case STK_EVENT_BATCH:
+    case STK_EVENT_SAMPLE:
+    case STK_EVENT_KINDS:
+        break; /* these have no line */
     }
 }
 
@@ -692,24 +736,8 @@ stk_status stk_screen_new(stk_screen **out, const stk_screen_config *config, stk
     }
     screen->config = *config;
     screen->config.now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
-    screen->budget_s = NAN;
     screen->plan.fold = -1;
-    screen->observer = (stk_observer){
-        .user = screen,
-        .start = on_start,
-        .plan = on_plan,
-        .decision = on_decision,
-        .step = on_step,
-        .epoch = on_epoch,
-        .checkpoint = on_checkpoint,
-        .bad_image = on_bad_image,
-        .submission = on_submission,
-        .warning = on_warning,
-        .stop = on_stop,
-        .progress = on_progress,
-        .verdict = on_verdict,
-        .attempt = on_attempt,
-    };
+    stk_event_sink_open(&screen->sink, take, screen);
     *out = screen;
     return STK_OK;
 }
@@ -720,10 +748,7 @@ void stk_screen_free(stk_screen *screen) {
             fputs("\n", screen->config.out);
             fflush(screen->config.out);
         }
-        stk_mem_free(screen->run_dir);
-        stk_mem_free(screen->submission);
-        stk_mem_free(screen->weights);
-        stk_mem_free(screen->verdict);
+        stk_run_view_close(&screen->view);
         stk_str_free(&screen->line);
         stk_str_free(&screen->clean);
         stk_mem_free(screen);
@@ -731,5 +756,5 @@ void stk_screen_free(stk_screen *screen) {
 }
 
 const stk_observer *stk_screen_observer(stk_screen *screen) {
-    return &screen->observer;
+    return &screen->sink.observer;
 }
