@@ -124,7 +124,7 @@ static inline bool check_is_quick(void) {
 
 /* ---- Folders for files ---- */
 
-static char check_folders[256]; /* holds all folders of this process; "" before the first */
+static char check_folders[160]; /* holds all folders of this process; "" before the first */
 static pid_t check_owner;       /* the process that removes them: not a child that it has forked */
 
 /* Removes a file or a folder with all that is in it, also where a test has forbidden writing. */
@@ -155,7 +155,7 @@ static inline void check_remove_folders(void) {
 
 /* A fresh folder for this test's files; it goes away when the process ends. */
 static inline const char *check_folder(void) {
-    static char path[300];
+    static char path[176];
     if (check_folders[0] == '\0') {
         const char *base = getenv("TMPDIR");
         snprintf(check_folders, sizeof check_folders, "%s/stoker-test-XXXXXX",

@@ -226,7 +226,7 @@ static void add_corpus(const char *folder) {
     FUZZ_REQUIRE(seeds != NULL);
     memcpy(seeds, plan.seeds, plan.count * sizeof *seeds);
     for (int i = 0; i < files; i++) {
-        char path[1024];
+        char path[2048];
         snprintf(path, sizeof path, "%s/%s", folder, list[i]->d_name);
         if (list[i]->d_name[0] != '.') {
             seeds[plan.count++] = read_seed(path);
