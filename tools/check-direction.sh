@@ -12,7 +12,8 @@
 set -eu
 
 rooms='base base/threads base/files base/text base/numbers'
-rooms="$rooms options events storage/http storage storage/s3 dataset image stage loader engine backend/cpu backend/cuda backend"
+rooms="$rooms options events storage/http storage storage/s3 storage/cache storage/tar storage/reading"
+rooms="$rooms storage/shards storage/store dataset image stage loader engine backend/cpu backend/cuda backend"
 rooms="$rooms models weights train predict budget monitor"
 rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
 rooms="$rooms run probe"

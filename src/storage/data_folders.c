@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/tar/shard_index.h"
 
 /* Names that one line has room for. */
 #define NAMES_TOLD 3

@@ -19,7 +19,7 @@
 typedef struct stk_io_threads stk_io_threads;
 typedef struct stk_fetch stk_fetch;
 
-/* What a thread works on: a copy of the fetch's question and the answer. */
+/* What a thread works on: a copy of the fetch's request and the answer. */
 typedef struct stk_io_task {
     int kind; /* stk_fetch_kind */
     const char *path;

@@ -1,7 +1,7 @@
 /*
  * local.c - files below a folder, of a disk or of a mount.
  *
- * Every question to the file system is asked by io_threads, since a mount whose server is gone does
+ * Every request to the file system is asked by io_threads, since a mount whose server is gone does
  * not answer: listing and looking at it as well as reading.
  */
 #include "storage/source.h"

@@ -30,6 +30,11 @@
 /* Seconds for which those who were asked to stop may still wait for storage. */
 #define STK_STORAGE_STOP_S 2
 
+/* Files at the top of a location that `stoker stage` wrote: the index, and a mark while it writes.
+ */
+#define STK_SHARD_INDEX_NAME "stoker.index"
+#define STK_STAGING_NAME "staging.json"
+
 typedef struct stk_storage_options {
     const char *cache;     /* NULL: auto; "off", "ram", "decoded", or a folder */
     uint64_t cache_size;   /* STK_AUTO_BYTES: what there is room for */

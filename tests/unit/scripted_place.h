@@ -27,7 +27,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "storage/reading/store_state.h"
+#include "storage/store/store.h"
 
 #define SCRIPTED_OBJECTS 256
 #define SCRIPTED_MS 1000000LL

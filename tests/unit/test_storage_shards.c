@@ -12,6 +12,7 @@
 #include "storage/shards/shard_names.h"
 #include "storage/shards/scan.h"
 #include "storage/reading/store_state.h"
+#include "storage/shards/shards.h"
 #include "storage/tar/tar_write.h"
 
 static char folder[256]; /* of the running test */
@@ -652,14 +653,14 @@ static stk_status open_far(stk_store **store, stk_shards **shards, bool refresh,
         stk_store *s = *store;
         far_source = stk_storage_local;
         far_source.remote = true;
-        s->source->close(s->place);
-        s->place = NULL;
+        s->source->close(s->location);
+        s->location = NULL;
         s->source = &far_source;
         stk_mem_free(s->base);
         stk_mem_free(s->name);
         s->base = stk_mem_strdup(place);
         s->name = stk_mem_strdup(place);
-        status = s->source->open(&s->place, place, &s->options, s->io_threads, NULL, NULL, err);
+        status = s->source->open(&s->location, place, &s->options, s->io_threads, NULL, NULL, err);
         status =
             status == STK_OK ? stk_shards_open(shards, s, NULL, kept, refresh, NULL, err) : status;
     }

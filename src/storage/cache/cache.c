@@ -1,7 +1,6 @@
 /* cache.c - the front of the cache: keys, looking up, counting; the kinds do the rest. */
 #include "storage/cache/cache.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,47 +10,6 @@
 /* Where the two halves of a key begin: any two numbers that differ. */
 #define SEED_HIGH 0x7374302D68696768ull
 #define SEED_LOW 0x7374312D6C6F7721ull
-
-void stk_cache_init(stk_cache *cache, const stk_cache_kind *kind, uint64_t most_bytes) {
-    cache->kind = kind;
-    atomic_init(&cache->users, 1);
-    cache->counters.most_bytes = most_bytes;
-    pthread_mutex_init(&cache->lock, NULL);
-}
-
-void stk_cache_hold(stk_cache *cache) {
-    atomic_fetch_add(&cache->users, 1);
-}
-
-void stk_cache_let_go(stk_cache *cache) {
-    if (atomic_fetch_sub(&cache->users, 1) == 1) {
-        cache->kind->free(cache);
-    }
-}
-
-void stk_cache_end(stk_cache *cache) {
-    stk_cache_table_free(&cache->table);
-    pthread_mutex_destroy(&cache->lock);
-}
-
-bool stk_cache_knows(const stk_cache *cache, stk_cache_key key) {
-    const stk_cache_entry *entry = stk_cache_table_find(&cache->table, key);
-    return entry != NULL && !entry->gone;
-}
-
-bool stk_cache_has_ended(const stk_cache *cache) {
-    return cache->counters.full || cache->counters.failed;
-}
-
-void stk_cache_note(stk_cache *cache, const char *format, ...) {
-    if (cache->notice[0] == '\0') {
-        va_list values;
-        va_start(values, format);
-        vsnprintf(cache->notice, sizeof cache->notice, format, values);
-        va_end(values);
-        cache->has_notice = true;
-    }
-}
 
 /* A checksum holds the length of what it sums, so that each part is told from its neighbours. */
 stk_cache_key stk_cache_key_make(const char *const *parts, size_t count) {
@@ -72,7 +30,7 @@ stk_status stk_cache_open(stk_cache **cache, const stk_cache_config *config, stk
 void stk_cache_close(stk_cache *cache) {
     if (cache != NULL) {
         cache->kind->close(cache);
-        stk_cache_let_go(cache);
+        stk_cache_drop(cache);
     }
 }
 
@@ -132,7 +90,7 @@ bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes) {
     } else {
         take_back(cache, &read, room);
     }
-    stk_cache_let_go(cache);
+    stk_cache_drop(cache);
     return right;
 }
 

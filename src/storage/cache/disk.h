@@ -65,10 +65,10 @@ static inline stk_cache_disk *stk_cache_disk_of(stk_cache *cache) {
  * False without memory or when the folder cannot be listed (errno says why): what was known before
  * stays.
  */
-STK_CHECKED bool stk_cache_disk_look(stk_cache_disk *disk);
+STK_CHECKED bool stk_cache_folder_look(stk_cache_disk *disk);
 
 /* Reads the entries of a pack that are not known yet; false without memory. */
-STK_CHECKED bool stk_cache_disk_load(stk_cache_disk *disk, stk_pack *pack);
+STK_CHECKED bool stk_cache_folder_load(stk_cache_disk *disk, stk_pack *pack);
 
 /* The queue and its thread. */
 STK_CHECKED stk_status stk_cache_writer_start(stk_cache_disk *disk, stk_error *err);

@@ -13,7 +13,7 @@
 #include "storage/cache/table.h"
 
 typedef struct stk_cache_kind {
-    /* Makes the whole struct, with *cache set up by stk_cache_init. */
+    /* Makes the whole struct, with *cache set up by stk_cache_begin. */
     stk_status (*open)(stk_cache **cache, const stk_cache_config *config, stk_error *err);
     /* Ends what the kind has under way, in bounded time. */
     void (*close)(stk_cache *cache);
@@ -40,14 +40,14 @@ struct stk_cache {
 extern const stk_cache_kind stk_cache_on_disk;
 extern const stk_cache_kind stk_cache_in_memory;
 
-void stk_cache_init(stk_cache *cache, const stk_cache_kind *kind, uint64_t most_bytes);
+void stk_cache_begin(stk_cache *cache, const stk_cache_kind *kind, uint64_t most_bytes);
 
 /*
  * One who uses the cache begins or ends to. The last one frees it: a read or a write that hangs
  * with its disk may come to an end long after the cache was closed.
  */
 void stk_cache_hold(stk_cache *cache);
-void stk_cache_let_go(stk_cache *cache);
+void stk_cache_drop(stk_cache *cache);
 
 /* Frees what init made and the table; not the struct. */
 void stk_cache_end(stk_cache *cache);

@@ -18,7 +18,7 @@ static stk_status open_memory(stk_cache **cache, const stk_cache_config *config,
     if (made == NULL) {
         return STK_FAIL_MEMORY(err, "the cache in memory");
     }
-    stk_cache_init(made, &stk_cache_in_memory, config->most_bytes);
+    stk_cache_begin(made, &stk_cache_in_memory, config->most_bytes);
     *cache = made;
     return STK_OK;
 }

@@ -46,12 +46,12 @@
 #define FLUSH_NS (10 * SECOND_NS)
 
 /* What is written together. */
-typedef struct batch {
+typedef struct cache_batch {
     stk_cache_entry entries[BATCH_ITEMS];
     struct iovec pieces[BATCH_ITEMS]; /* their bytes, which the items own */
     size_t count;
     uint64_t bytes;
-} batch;
+} cache_batch;
 
 static uint64_t cost_of(size_t size) {
     return (uint64_t)size + sizeof(stk_cache_item);
@@ -109,7 +109,7 @@ static bool take_over(stk_cache_disk *disk) {
             stk_pack_take(pack, disk->folder_fd) != STK_PACK_OURS) {
             continue;
         }
-        if (pack_has_room(disk, pack) && stk_cache_disk_load(disk, pack)) {
+        if (pack_has_room(disk, pack) && stk_cache_folder_load(disk, pack)) {
             disk->own = pack;
             return true;
         }
@@ -155,7 +155,7 @@ static bool check_limits(stk_cache_disk *disk) {
     if (disk->since_look >= LOOK_BYTES || disk->room_bytes < LITTLE_ROOM_BYTES ||
         stk_clock_ns() - looked_ns >= LOOK_NS) {
         /* Without memory or descriptors the numbers of the last look have to do. */
-        (void)(stk_cache_disk_look(disk) == true);
+        (void)(stk_cache_folder_look(disk) == true);
     }
     if (disk->removed) {
         end_failed(disk, "it has been removed");
@@ -164,7 +164,7 @@ static bool check_limits(stk_cache_disk *disk) {
 }
 
 /* Whether an object has to be written; *generation is the one that its entry gets. */
-static bool is_wanted(stk_cache_disk *disk, const batch *b, stk_cache_key key,
+static bool is_wanted(stk_cache_disk *disk, const cache_batch *b, stk_cache_key key,
                       uint8_t *generation) {
     for (size_t i = 0; i < b->count; i++) {
         if (b->entries[i].key.high == key.high && b->entries[i].key.low == key.low) {
@@ -200,7 +200,7 @@ static bool fits(stk_cache_disk *disk, size_t size) {
 }
 
 /* Takes one object into the batch; false when caching has ended. */
-static bool add_item(stk_cache_disk *disk, batch *b, stk_cache_item *item) {
+static bool add_item(stk_cache_disk *disk, cache_batch *b, stk_cache_item *item) {
     stk_cache_entry *entry = &b->entries[b->count];
     *entry = (stk_cache_entry){.key = item->key, .length = (uint32_t)item->size};
     if (!is_wanted(disk, b, item->key, &entry->generation)) {
@@ -228,7 +228,7 @@ static uint64_t end_of(const stk_cache_entry *entry) {
 }
 
 /* Writes the bytes, then the entries of those that came through, and makes them known. */
-static void write_out(stk_cache_disk *disk, batch *b) {
+static void write_out(stk_cache_disk *disk, cache_batch *b) {
     stk_cache *cache = &disk->cache;
     stk_pack *pack = disk->own;
     uint64_t start = pack->data_bytes;
@@ -265,7 +265,7 @@ static void leave_pack(stk_cache_disk *disk) {
 }
 
 static void write_batch(stk_cache_disk *disk, stk_cache_item *items) {
-    batch b = {.count = 0};
+    cache_batch b = {.count = 0};
     if (has_ended(disk) || !check_limits(disk)) {
         return;
     }
@@ -358,7 +358,7 @@ static void *work(void *argument) {
             break;
         } else if (disk->look) {
             pthread_mutex_unlock(&disk->cache.lock);
-            (void)(stk_cache_disk_look(disk) == true);
+            (void)(stk_cache_folder_look(disk) == true);
             pthread_mutex_lock(&disk->cache.lock);
             disk->look = false;
         } else if (disk->first == NULL) {
@@ -368,7 +368,7 @@ static void *work(void *argument) {
     disk->ended = true;
     pthread_cond_broadcast(&disk->done);
     pthread_mutex_unlock(&disk->cache.lock);
-    stk_cache_let_go(&disk->cache);
+    stk_cache_drop(&disk->cache);
     return NULL;
 }
 
@@ -383,7 +383,7 @@ stk_status stk_cache_writer_start(stk_cache_disk *disk, stk_error *err) {
     stk_cache_hold(&disk->cache);
     stk_status status = stk_thread_start(&disk->thread, &config, work, disk, err);
     if (status != STK_OK) {
-        stk_cache_let_go(&disk->cache);
+        stk_cache_drop(&disk->cache);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;

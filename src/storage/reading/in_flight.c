@@ -62,7 +62,7 @@ static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, st
     }
     bool is_part = active->is_part && at == ATTEMPT_SOURCE;
     stk_fetch *fetch = &a->fetch;
-    fetch->kind = at == ATTEMPT_VERSION ? STK_FETCH_VERSION : active->question.kind;
+    fetch->kind = at == ATTEMPT_VERSION ? STK_FETCH_VERSION : active->request.kind;
     fetch->path = active->is_part ? active->extent.object : active->read->path;
     fetch->offset = is_part ? active->extent.offset : 0;
     fetch->length = is_part ? active->extent.length : 0;
@@ -84,23 +84,23 @@ static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, st
 /* Begins one more attempt; false without memory. */
 static bool begin_attempt(stk_reader *r, stk_active_read *active, stk_attempt_kind at) {
     stk_store *store = r->store;
-    int place = active->attempts[0] == NULL ? 0 : 1;
+    int location = active->attempts[0] == NULL ? 0 : 1;
     stk_read_attempt *a = make_attempt(r, active, at);
     if (a == NULL) {
         return false;
     }
-    if (active->attempts[1 - place] == NULL) { /* the block of the caller, used again */
+    if (active->attempts[1 - location] == NULL) { /* the block of the caller, used again */
         a->fetch.bytes = active->read->bytes;
         memset(&active->read->bytes, 0, sizeof active->read->bytes);
     }
-    active->attempts[place] = a;
+    active->attempts[location] = a;
     r->attempts++;
     uint64_t key[2] = {active->key.high, active->key.low};
     bool begun = at == ATTEMPT_CACHE ? stk_io_threads_begin(store->cache_io_threads, &a->fetch,
                                                             cached_work, store->cache, key)
-                                     : store->source->begin(store->place, &a->fetch);
+                                     : store->source->begin(store->location, &a->fetch);
     if (!begun) {
-        active->attempts[place] = NULL;
+        active->attempts[location] = NULL;
         r->attempts--;
         let_go(r, a);
     }
@@ -127,7 +127,7 @@ void stk_reader_cancel_unwanted(stk_reader *r) {
         if (a->kind == ATTEMPT_CACHE) {
             stk_io_threads_cancel(r->store->cache_io_threads, &a->fetch);
         } else {
-            r->store->source->cancel(r->store->place, &a->fetch);
+            r->store->source->cancel(r->store->location, &a->fetch);
         }
         pthread_mutex_lock(&r->lock);
         let_go(r, a);
@@ -173,7 +173,7 @@ void stk_active_read_report(stk_reader *r, stk_active_read *active) {
     }
 }
 
-/* Says that nothing can be had from the place any more; all reads end with it. */
+/* Says that nothing can be had from the location any more; all reads end with it. */
 static void lose_place(stk_reader *r, const stk_error *why) {
     if (r->lost.status == STK_OK) {
         r->lost = *why;
@@ -193,7 +193,7 @@ static void lose_silent_place(stk_reader *r, const stk_error *last) {
 
 /* A read of an object, by somebody who wants it. */
 static bool is_plain(const stk_reader *r, const stk_active_read *active) {
-    return active->question.kind == STK_FETCH_BYTES && !active->question.whole_place &&
+    return active->request.kind == STK_FETCH_BYTES && !active->request.is_object &&
            active->read != &r->probe;
 }
 
@@ -225,7 +225,7 @@ static bool give_up(stk_reader *r, stk_active_read *active, bool silent) {
     return true;
 }
 
-/* The place has answered something to a read, if only that there is no such object. */
+/* The location has answered something to a read, if only that there is no such object. */
 static void note_answer(stk_reader *r, const stk_active_read *active, int64_t now) {
     stk_read_policy_note_answer(&r->policy, now);
     stk_outage_answered(&r->store->outage, now, active->failures == 0);
@@ -244,7 +244,7 @@ static const char *cause_of(const stk_active_read *active, const stk_error *erro
 }
 
 /*
- * Notes a failure, and whether it says anything about the object: not while the place is silent,
+ * Notes a failure, and whether it says anything about the object: not while the location is silent,
  * and neither for as long as an outage may last while it fails everybody now and then.
  */
 static void assign_blame(stk_reader *r, stk_active_read *active, const stk_fetch *fetch,
@@ -379,7 +379,7 @@ static const char *version_of(const stk_fetch *fetch) {
 
 /* Remembers an object that can be read; without memory the one before is as good. */
 static void remember(stk_reader *r, const stk_active_read *active, int64_t now) {
-    if (active->question.kind == STK_FETCH_BYTES && !active->question.whole_place &&
+    if (active->request.kind == STK_FETCH_BYTES && !active->request.is_object &&
         now - r->known_ns > KNOWN_NS) {
         char *copy = stk_mem_strdup(active->read->path);
         if (copy != NULL) {
@@ -413,7 +413,7 @@ static bool receive(stk_reader *r, stk_active_read *active, stk_read_attempt *a)
         return false;
     }
     note_start(active, started > 0 ? started : a->begun_ns);
-    if (a->kind == ATTEMPT_SOURCE) { /* what a cache brings says nothing about the place */
+    if (a->kind == ATTEMPT_SOURCE) { /* what a cache brings says nothing about the location */
         stk_read_policy_note_success(&r->policy, now, now - (started > 0 ? started : a->begun_ns));
         note_answer(r, active, now);
         remember(r, active, now);
@@ -432,7 +432,7 @@ static void check_member(stk_reader *r, stk_read_attempt *a) {
     const stk_active_read *active = a->owner;
     stk_fetch *fetch = &a->fetch;
     if (active == NULL || fetch->verdict != STK_FETCH_OK || a->kind != ATTEMPT_SOURCE ||
-        !active->is_part || active->question.whole_place) {
+        !active->is_part || active->request.is_object) {
         return;
     }
     stk_extent extent = active->extent;
@@ -469,8 +469,8 @@ static void attempt_done(stk_fetch *fetch) {
 
 /* Finds out where the bytes of a read are. */
 static void locate(const stk_store *store, stk_active_read *active) {
-    const stk_question *q = &active->question;
-    if (q->whole_place) {
+    const stk_read_request *q = &active->request;
+    if (q->is_object) {
         active->is_part = q->length > 0;
         active->extent =
             (stk_extent){.object = active->read->path, .offset = q->offset, .length = q->length};
@@ -480,13 +480,13 @@ static void locate(const stk_store *store, stk_active_read *active) {
 }
 
 stk_active_read *stk_active_read_new(const stk_reader *r, stk_read *read,
-                                     const stk_question *question) {
+                                     const stk_read_request *request) {
     stk_active_read *active = stk_mem_new(1, sizeof *active);
     if (active != NULL) {
         read->error.status = STK_OK;
         read->lost = false;
         active->read = read;
-        active->question = *question;
+        active->request = *request;
         active->begun_ns = stk_clock_ns();
         locate(r->store, active);
     }

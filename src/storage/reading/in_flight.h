@@ -5,14 +5,14 @@
  * belongs to its source until done, so one that is not wanted any more is cut loose from its
  * read, cancelled and dropped when it ends.
  *
- * A read that fails for good may be one bad object or the first sign of a place that is gone. So
- * when reads get into trouble and the place is silent, the reader reads once more what it got
+ * A read that fails for good may be one bad object or the first sign of a location that is gone. So
+ * when reads get into trouble and the location is silent, the reader reads once more what it got
  * before: the probe. A read that is given up without anything having come since is a doubt: its
- * owner is told when the place answers somebody (the object was bad), when there are too many
- * doubts (the place is lost), or when there is no other read left to wait for.
+ * owner is told when the location answers somebody (the object was bad), when there are too many
+ * doubts (the location is lost), or when there is no other read left to wait for.
  *
  * Where an outage is waited out (outage.h), silence is nobody's fault: such attempts are made again
- * until the place answers or the outage has lasted too long, and there are no doubts.
+ * until the location answers or the outage has lasted too long, and there are no doubts.
  *
  * Everything here is called with the reader's lock, unless it says otherwise.
  */
@@ -40,7 +40,7 @@ typedef struct stk_read_attempt {
 /* A read that is under way. */
 typedef struct stk_active_read {
     stk_read *read; /* its error is that of the last attempt that failed */
-    stk_question question;
+    stk_read_request request;
     stk_extent extent; /* where it is */
     bool is_part;      /* the extent counts: a member of a shard, or a part of an object */
     stk_cache_key key; /* when has_key */
@@ -80,7 +80,7 @@ struct stk_reader {
     uint64_t generation;
     uint64_t cancel_before; /* reads of earlier generations end */
     stk_read_policy policy;
-    stk_error lost;   /* what is said once the place is lost */
+    stk_error lost;   /* what is said once the location is lost */
     char *known;      /* owned: an object that was read lately, or NULL */
     int64_t known_ns; /* when it was */
     stk_read probe;   /* reads it again */
@@ -93,7 +93,7 @@ void stk_reader_wake(stk_reader *r);
 
 /* A read of a read, not in the air yet; NULL without memory. */
 stk_active_read *stk_active_read_new(const stk_reader *r, stk_read *read,
-                                     const stk_question *question);
+                                     const stk_read_request *request);
 
 /* Puts a read into the air. */
 void stk_active_read_start(stk_reader *r, stk_active_read *active);
@@ -108,11 +108,11 @@ void stk_active_read_hedge(stk_reader *r, stk_active_read *active);
 /* Gives up an attempt that takes too long. True when the read is over. */
 bool stk_active_read_time_out(stk_reader *r, stk_active_read *active, int which);
 
-/* Ends a read with the place's loss, or as stopped. It has landed then. */
+/* Ends a read with the location's loss, or as stopped. It has landed then. */
 void stk_active_read_end_lost(stk_reader *r, stk_active_read *active);
 void stk_active_read_end_stopped(stk_reader *r, stk_active_read *active);
 
-/* The place has been silent for as long as an outage may last: it is lost. */
+/* The location has been silent for as long as an outage may last: it is lost. */
 void stk_reader_lose_silent(stk_reader *r);
 
 /* Takes a read out of the air; whoever called then tells of it. */

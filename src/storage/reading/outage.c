@@ -1,4 +1,4 @@
-/* outage.c - since when a place is silent, and what people are told about it. */
+/* outage.c - since when a location is silent, and what people are told about it. */
 #include "storage/reading/outage.h"
 
 #include <stdio.h>
@@ -103,7 +103,8 @@ bool stk_outage_is_too_long(stk_outage *o, int64_t now_ns) {
     return begun_ns > 0 && now_ns - begun_ns >= o->most_ns;
 }
 
-bool stk_outage_notice(stk_outage *o, const char *place, int64_t now_ns, char *buf, size_t size) {
+bool stk_outage_notice(stk_outage *o, const char *location, int64_t now_ns, char *buf,
+                       size_t size) {
     int64_t least_ns = o->most_ns / TELL_SHARE < TELL_NS ? o->most_ns / TELL_SHARE : TELL_NS;
     pthread_mutex_lock(&o->lock);
     int64_t begun_ns = atomic_load(&o->begun_ns);
@@ -112,11 +113,11 @@ bool stk_outage_notice(stk_outage *o, const char *place, int64_t now_ns, char *b
     if (begins) {
         o->told = true;
         o->over_s = 0; /* the one before was not told to be over: it is the same to people */
-        snprintf(buf, size, "%s: no answer for %s (%s): waiting up to %s", place,
+        snprintf(buf, size, "%s: no answer for %s (%s): waiting up to %s", location,
                  stk_format_span((double)(now_ns - begun_ns) / NS_PER_S).text, o->why,
                  stk_format_span((double)o->most_ns / NS_PER_S).text);
     } else if (ends) {
-        snprintf(buf, size, "%s answers again after %s", place, stk_format_span(o->over_s).text);
+        snprintf(buf, size, "%s answers again after %s", location, stk_format_span(o->over_s).text);
         o->over_s = 0;
     }
     pthread_mutex_unlock(&o->lock);

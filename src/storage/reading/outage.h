@@ -1,10 +1,10 @@
 /*
- * outage.h - inside storage: a place that answers nobody for a while.
+ * outage.h - inside storage: a location that answers nobody for a while.
  *
- * A read that fails since nothing comes from the place says nothing about its object. So the
+ * A read that fails since nothing comes from the location says nothing about its object. So the
  * readers of a store tell the outage of every answer and of every attempt that failed without
- * one: it knows whether an object is to blame, since when the place is silent, and when that has
- * lasted too long. A place that has never answered has no outages: it may not be there at all.
+ * one: it knows whether an object is to blame, since when the location is silent, and when that has
+ * lasted too long. A location that has never answered has no outages: it may not be there at all.
  *
  * Threads: safe. Times are those of stk_clock_ns().
  */
@@ -19,7 +19,7 @@
 
 typedef struct stk_outage {
     int64_t most_ns;        /* how long one is waited out; 0: not at all */
-    atomic_llong answer_ns; /* when the place last answered; 0: it never has */
+    atomic_llong answer_ns; /* when the location last answered; 0: it never has */
     atomic_llong begun_ns;  /* since when nothing comes; 0: there is no outage; written with lock */
     pthread_mutex_t lock;
     char why[300];     /* what the latest attempt said; lock */
@@ -32,10 +32,10 @@ typedef struct stk_outage {
 void stk_outage_open(stk_outage *o, double most_s);
 void stk_outage_close(stk_outage *o);
 
-/* Whether silence is waited out: somebody wants that, and the place has answered before. */
+/* Whether silence is waited out: somebody wants that, and the location has answered before. */
 bool stk_outage_counts(const stk_outage *o);
 
-/* The place has answered something. `first`: to the first attempt of a read. */
+/* The location has answered something. `first`: to the first attempt of a read. */
 void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);
 
 /*
@@ -46,16 +46,17 @@ void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);
 bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
                        const char *why);
 
-/* Whether the place answers, but fails so often that an object that was unlucky is no bad one. */
+/* Whether the location answers, but fails so often that an object that was unlucky is no bad one.
+ */
 bool stk_outage_is_ill(stk_outage *o);
 
 /*
- * Whether the place has been silent for too long; asked many times a second while reads are under
- * way. Time in which nobody asked does not count: this process was stopped, not the place.
+ * Whether the location has been silent for too long; asked many times a second while reads are
+ * under way. Time in which nobody asked does not count: this process was stopped, not the location.
  */
 bool stk_outage_is_too_long(stk_outage *o, int64_t now_ns);
 
 /* One sentence for people, when an outage has lasted for some seconds, and one when it is over. */
-bool stk_outage_notice(stk_outage *o, const char *place, int64_t now_ns, char *buf, size_t size);
+bool stk_outage_notice(stk_outage *o, const char *location, int64_t now_ns, char *buf, size_t size);
 
 #endif

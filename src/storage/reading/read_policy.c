@@ -19,13 +19,13 @@
 /* An attempt that does bring something, but slowly, may take this many time-outs. */
 #define SLOW_TIMEOUTS 8
 
-/* So many reads given up in a row, and the place is lost. */
+/* So many reads given up in a row, and the location is lost. */
 #define LOST_AFTER 4
 
 /*
  * A second attempt is made when the first has taken this many times the median of its peers,
  * and a quarter of a second: the tail of object stores is above a second where the median is ten
- * milliseconds. At most one read in twenty gets one, or a place that is slow as a whole would be
+ * milliseconds. At most one read in twenty gets one, or a location that is slow as a whole would be
  * asked twice for everything.
  */
 #define FAR_SLOWER 8

@@ -20,7 +20,7 @@ typedef struct stk_read_policy {
     int64_t timeout_ns;                      /* for an attempt without a sign of life */
     int64_t peers_ns[STK_READ_POLICY_PEERS]; /* how long the latest good reads took */
     size_t good_reads;                       /* so far */
-    int64_t answer_ns;                       /* when the place last answered; 0: not yet */
+    int64_t answer_ns;                       /* when the location last answered; 0: not yet */
     int64_t median_ns;                       /* of the peers; 0: there are too few */
     double credit;                           /* second attempts that may be made */
     int given_up;                            /* reads in a row, without an answer between them */
@@ -33,7 +33,7 @@ void stk_read_policy_init(stk_read_policy *p, double timeout_s, uint64_t seed);
 /* A read was handed over. */
 void stk_read_policy_count_read(stk_read_policy *p);
 
-/* The place has answered something, if only that it has no such object. */
+/* The location has answered something, if only that it has no such object. */
 void stk_read_policy_note_answer(stk_read_policy *p, int64_t now_ns);
 
 /* A read has brought its bytes. */
@@ -44,8 +44,8 @@ void stk_read_policy_update_median(stk_read_policy *p);
 
 /*
  * How long to wait after a number of failures: twice as long each time, from half to all of that,
- * since those who failed together must not come back together; at least what the place asked for,
- * within reason.
+ * since those who failed together must not come back together; at least what the location asked
+ * for, within reason.
  */
 int64_t stk_read_policy_pause_ns(stk_read_policy *p, int failures, double asked_s);
 
@@ -65,12 +65,12 @@ bool stk_read_policy_is_stuck(const stk_read_policy *p, int64_t now_ns, int64_t 
 bool stk_read_policy_hedges(stk_read_policy *p, int64_t age_ns);
 
 /*
- * A read that first failed at failed_ns was given up. True when that may be the place's fault, and
- * then it is counted: nobody got an answer since.
+ * A read that first failed at failed_ns was given up. True when that may be the location's fault,
+ * and then it is counted: nobody got an answer since.
  */
 bool stk_read_policy_defers(stk_read_policy *p, int64_t failed_ns);
 
-/* So many doubts in a row that the place is lost. */
+/* So many doubts in a row that the location is lost. */
 bool stk_read_policy_is_lost(const stk_read_policy *p);
 
 #endif

@@ -28,7 +28,7 @@
 /* After an outage reads are made again as if they had failed so often. */
 #define SOON_FAILURES 3
 
-/* How often a place that is silent is asked for what it had before. */
+/* How often a location that is silent is asked for what it had before. */
 #define PROBE_NS 1000000000
 
 /* What the watch found on its way through the reads. */
@@ -73,14 +73,14 @@ static bool look_at_attempt(stk_reader *r, stk_active_read *active, int which, f
     if (stk_read_policy_has_timed_out(&r->policy, now, started, atomic_load(&a->fetch.heard_ns))) {
         return stk_active_read_time_out(r, active, which);
     }
-    if (!active->hedged && a->kind == ATTEMPT_SOURCE && active->question.kind == STK_FETCH_BYTES &&
+    if (!active->hedged && a->kind == ATTEMPT_SOURCE && active->request.kind == STK_FETCH_BYTES &&
         stk_read_policy_hedges(&r->policy, now - started)) {
         stk_active_read_hedge(r, active);
     }
     return false;
 }
 
-/* The place answers again: a read that pauses need not do so for long; they differ, as
+/* The location answers again: a read that pauses need not do so for long; they differ, as
  * pauses do.
  */
 static void hasten(stk_reader *r, stk_active_read *active, int64_t now) {
@@ -135,8 +135,8 @@ static void note_read(const stk_reader *r, const stk_active_read *active, findin
 }
 
 /*
- * Asks the place for what it had before, once in a time-out at most; where outages are waited out
- * once in a second, since only its answers tell a bad object from one.
+ * Asks the location for what it had before, once in a time-out at most; where outages are waited
+ * out once in a second, since only its answers tell a bad object from one.
  */
 static void probe(stk_reader *r, int64_t now) {
     int64_t pause_ns = r->policy.timeout_ns;
@@ -149,8 +149,9 @@ static void probe(stk_reader *r, int64_t now) {
     char *path = stk_mem_strdup(r->known);
     r->probe.path = path;
     stk_active_read *active =
-        path != NULL ? stk_active_read_new(r, &r->probe, &(stk_question){.kind = STK_FETCH_BYTES})
-                     : NULL;
+        path != NULL
+            ? stk_active_read_new(r, &r->probe, &(stk_read_request){.kind = STK_FETCH_BYTES})
+            : NULL;
     if (active == NULL) {
         stk_mem_free(path);
         return;
@@ -291,8 +292,8 @@ void stk_reader_close(stk_reader *r) {
     free_reader(r);
 }
 
-bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_question *question) {
-    stk_active_read *active = stk_active_read_new(r, read, question);
+bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_read_request *request) {
+    stk_active_read *active = stk_active_read_new(r, read, request);
     if (active == NULL) {
         return false;
     }
@@ -309,7 +310,7 @@ bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_question *question)
 }
 
 bool stk_reader_submit(stk_reader *r, stk_read *read) {
-    return stk_reader_ask(r, read, &(stk_question){.kind = STK_FETCH_BYTES});
+    return stk_reader_ask(r, read, &(stk_read_request){.kind = STK_FETCH_BYTES});
 }
 
 void stk_reader_hurry(stk_reader *r) {

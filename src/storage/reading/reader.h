@@ -8,14 +8,15 @@
  * One policy for all places: bytes come from the cache when it has them and go into it when not; an
  * attempt that takes too long is given up; one that fails is made again after a pause that
  * grows and is never the same; one that is far slower than its peers gets a second one beside it
- * and the first to come wins. A read ends with an error when time or attempts have run out. A place
- * that answers nobody is waited for as long as the options say (outage.h). Then it is lost, and
- * where nobody waits when several reads in a row have ended so: the reads say so, and whoever reads
- * should stop.
+ * and the first to come wins. A read ends with an error when time or attempts have run out. A
+ * location that answers nobody is waited for as long as the options say (outage.h). Then it is
+ * lost, and where nobody waits when several reads in a row have ended so: the reads say so, and
+ * whoever reads should stop.
  */
 #ifndef STK_STORAGE_READING_READER_H
 #define STK_STORAGE_READING_READER_H
 
+#include "storage/source.h"
 #include "storage/storage.h"
 
 typedef struct stk_reader stk_reader;
@@ -25,7 +26,7 @@ typedef struct stk_read {
     const char *path; /* borrowed until done */
     stk_bytes bytes;  /* what was read; the block is used again */
     stk_error error;  /* error.status is STK_OK when it went well, STOPPED when cancelled */
-    bool lost;        /* with an error: nothing more can be had from this place */
+    bool lost;        /* with an error: nothing more can be had from this location */
     int64_t ns;       /* how long it took, without the wait for its turn */
     bool keep;        /* stk_store_keep may be given something to keep instead of the bytes */
     uint64_t key[2];  /* for stk_store_keep */
@@ -57,5 +58,17 @@ void stk_store_keep(stk_store *store, const stk_read *read, const void *data, si
 
 /* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */
 void stk_reader_cancel(stk_reader *reader);
+
+/* What a read is about. */
+typedef struct stk_read_request {
+    stk_fetch_kind kind;
+    bool is_object;  /* the path names an object of the location, not a member of a shard */
+    uint64_t offset; /* with is_object and a length: a part of it */
+    uint64_t length; /* 0: all of it */
+} stk_read_request;
+
+/* The same as stk_reader_submit, for other questions than the bytes of an object. */
+STK_CHECKED bool stk_reader_ask(stk_reader *reader, stk_read *read,
+                                const stk_read_request *request);
 
 #endif

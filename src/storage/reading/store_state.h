@@ -1,4 +1,4 @@
-/* store_state.h - inside storage: what an opened place consists of, for store.c and reader.c. */
+/* store_state.h - inside storage: what an opened location consists of, for store.c and reader.c. */
 #ifndef STK_STORAGE_READING_STORE_STATE_H
 #define STK_STORAGE_READING_STORE_STATE_H
 
@@ -8,21 +8,21 @@
 #include "storage/cache/cache.h"
 #include "storage/reading/outage.h"
 #include "storage/reading/reader.h"
-#include "storage/shards/shards.h"
 #include "storage/reading/backoff.h"
 #include "storage/source.h"
+#include "storage/tar/members.h"
 
 struct stk_store {
     char *root; /* owned: as given, without slashes at its end */
     char *base; /* owned: what the source was opened on; the folder of a tar */
-    char *name; /* owned: the root as no other place is called, for the keys of the cache */
+    char *name; /* owned: the root as no other location is called, for the keys of the cache */
     stk_storage_options options;
     int64_t begun_ns; /* when it was being opened */
     const stk_storage_source *source;
-    void *place;                /* the source's */
+    void *location;             /* the source's */
     stk_io_threads *io_threads; /* for the source */
     stk_io_threads
-        *cache_io_threads;   /* for the cache: who is stuck in the place does not hold it up */
+        *cache_io_threads;   /* for the cache: who is stuck in the location does not hold it up */
     const stk_tree *tree;    /* of the shards or of the source, or NULL */
     stk_shards *shards;      /* owned, or NULL */
     stk_cache *cache;        /* owned, or NULL */
@@ -38,43 +38,16 @@ struct stk_store {
     atomic_bool is_lost;       /* one of the readers has found that nothing comes any more */
     stk_error lost;            /* what it said; lost_lock; set before is_lost */
     stk_backoff backoff;       /* objects that gave no answer lately */
-    stk_outage outage;         /* what is known of the place's silence */
+    stk_outage outage;         /* what is known of the location's silence */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;
 };
 
-/*
- * A store on a source's place that is open already, for tests: no shards and no cache. It takes the
- * place and closes it, also when it fails.
- */
-STK_CHECKED stk_status stk_store_open_on(stk_store **store, const stk_storage_source *source,
-                                         void *place, const stk_storage_options *options,
-                                         stk_error *err);
-
-/*
- * Opens the cache that the options ask for, if any. `kept` is the folder of what is kept between
- * runs, or NULL. Closing waits for nobody who is stuck in it.
- */
-STK_CHECKED stk_status stk_store_open_cache(stk_store *store, const char *kept,
-                                            const stk_events *events, stk_error *err);
-void stk_store_close_cache(stk_store *store);
-
-/* Tells all readers that nothing can be had from this place any more; the first reason stays. */
+/* Tells all readers that nothing can be had from this location any more; the first reason stays. */
 void stk_store_lose(stk_store *store, const stk_error *why);
 
 /* Whether that was told; then *why is the reason. */
 bool stk_store_is_lost(stk_store *store, stk_error *why);
-
-/* What a read is about. */
-typedef struct stk_question {
-    stk_fetch_kind kind;
-    bool whole_place; /* the path names an object of the place, not a member of a shard */
-    uint64_t offset;  /* with whole_place and a length: a part of it */
-    uint64_t length;  /* 0: all of it */
-} stk_question;
-
-/* The same as stk_reader_submit, for other questions than the bytes of an object. */
-STK_CHECKED bool stk_reader_ask(stk_reader *reader, stk_read *read, const stk_question *question);
 
 /*
  * The key under which an object is cached. `version` is NULL or what a fetch of STK_FETCH_VERSION
@@ -89,6 +62,6 @@ bool stk_store_key(const stk_store *store, const char *path, const char *version
  */
 void stk_store_put_member(stk_store *store, const char *object, const char *version,
                           uint64_t offset, const void *data, size_t size);
-void stk_store_put_settle(stk_store *store);
+void stk_store_flush_cache(stk_store *store);
 
 #endif

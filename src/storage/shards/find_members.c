@@ -1,5 +1,5 @@
 /*
- * find_members.c - the members of all shards of a place, from wherever they are known soonest.
+ * find_members.c - the members of all shards of a files, from wherever they are known soonest.
  *
  * Tars are first looked at, all together: is one in the index of `stoker stage`, is what was
  * remembered of it still right? The headers of the others are then read, some tars at a time.
@@ -32,7 +32,7 @@
 
 /* One tar while it is being learned. */
 typedef struct tar_task {
-    const char *object;           /* the tar's path; the place's */
+    const char *object;           /* the tar's path; owned by `files` */
     char version[VERSION_SIZE];   /* what changes when it does */
     const stk_index_shard *known; /* its entry in the index of `stoker stage`, or NULL */
     bool done;                    /* `found` holds its members */
@@ -47,9 +47,9 @@ typedef struct member_search {
     const char *kept; /* folder, or NULL */
     bool refresh;
     const stk_events *events;
-    const stk_shard_files *place;
+    const stk_shard_files *files;
     stk_shard_index staged; /* of `stoker stage` */
-    tar_task *tasks;        /* owned; one for each tar of the place */
+    tar_task *tasks;        /* owned; one for each tar */
     size_t *todo;           /* owned: tasks that need their headers read */
     size_t todo_count;
     int at_a_time; /* parts of one tar */
@@ -135,7 +135,7 @@ static stk_status load_staged(member_search *o, stk_error *err) {
     stk_bytes bytes = {0};
     stk_error why = {0};
     bool far = stk_store_is_remote(o->store);
-    if (!o->place->has_index) {
+    if (!o->files->has_index) {
         return STK_OK;
     }
     stk_status status =
@@ -163,12 +163,12 @@ static stk_status load_staged(member_search *o, stk_error *err) {
     return status;
 }
 
-/* Finds the tars of the index among those of the place. */
+/* Finds the tars of the index among those of the location. */
 static stk_status match_staged(member_search *o, stk_error *err) {
     stk_map by_name = {0};
     stk_status status = STK_OK;
     bool added;
-    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+    for (size_t i = 0; status == STK_OK && i < o->files->tars.count; i++) {
         if (!stk_map_add(&by_name, o->tasks[i].object, i, &added)) {
             status = STK_FAIL_MEMORY(err, "the list of shards");
         }
@@ -269,7 +269,7 @@ static stk_status run_tasks(member_search *o, size_t tasks, stk_pool_task *task,
         stk_pool_run(pool, tasks, task, o);
     }
     stk_pool_free(pool);
-    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+    for (size_t i = 0; status == STK_OK && i < o->files->tars.count; i++) {
         if (o->tasks[i].error.status != STK_OK) {
             status = STK_FAIL(err, o->tasks[i].error.status, "%s", o->tasks[i].error.message);
         }
@@ -297,7 +297,7 @@ static void tell_reading(const member_search *o) {
 static void tell_skipped(const member_search *o) {
     unsigned long long links = 0;
     unsigned long long unknown = 0;
-    for (size_t i = 0; i < o->place->tars.count; i++) {
+    for (size_t i = 0; i < o->files->tars.count; i++) {
         links += o->tasks[i].skipped.links;
         unknown += o->tasks[i].skipped.unknown;
     }
@@ -311,14 +311,14 @@ static void tell_skipped(const member_search *o) {
 }
 
 static stk_status run_all(member_search *o, stk_error *err) {
-    size_t count = o->place->tars.count;
+    size_t count = o->files->tars.count;
     o->tasks = stk_mem_new(count, sizeof *o->tasks);
     o->todo = stk_mem_new(count, sizeof *o->todo);
     if (o->tasks == NULL || o->todo == NULL) {
         return STK_FAIL_MEMORY(err, "the list of shards");
     }
     for (size_t i = 0; i < count; i++) {
-        o->tasks[i].object = o->place->tars.paths[i];
+        o->tasks[i].object = o->files->tars.paths[i];
     }
     stk_status status = match_staged(o, err);
     status = status == STK_OK ? run_tasks(o, count, look_at, err) : status;
@@ -368,7 +368,7 @@ static stk_status keep_versions(const member_search *o, stk_shard_members *found
             status = STK_FAIL_MEMORY(err, "the list of shards");
         }
     }
-    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+    for (size_t i = 0; status == STK_OK && i < o->files->tars.count; i++) {
         size_t number;
         if (stk_map_find(&numbers, o->tasks[i].object, &number) &&
             (found->versions[number] = stk_mem_strdup(o->tasks[i].version)) == NULL) {
@@ -387,7 +387,7 @@ static stk_status put_together(member_search *o, stk_shard_members *found, stk_e
     found->index = o->staged;
     memset(&o->staged, 0, sizeof o->staged);
     found->staged = found->index.member_count;
-    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+    for (size_t i = 0; status == STK_OK && i < o->files->tars.count; i++) {
         status = stk_shard_index_merge(&found->index, &o->tasks[i].found, err);
     }
     return status == STK_OK ? keep_versions(o, found, err) : status;
@@ -402,11 +402,11 @@ void stk_shard_members_free(stk_shard_members *found) {
     stk_shard_index_free(&found->index);
 }
 
-stk_status stk_shard_members_find(stk_store *store, const stk_shard_files *place, const char *only,
+stk_status stk_shard_members_find(stk_store *store, const stk_shard_files *files, const char *only,
                                   const char *kept, bool refresh, const stk_events *events,
                                   stk_shard_members *found, stk_error *err) {
     member_search o = {.store = store,
-                       .place = place,
+                       .files = files,
                        .only = only,
                        .kept = kept,
                        .refresh = refresh,
@@ -415,7 +415,7 @@ stk_status stk_shard_members_find(stk_store *store, const stk_shard_files *place
     stk_status status = load_staged(&o, err);
     status = status == STK_OK ? run_all(&o, err) : status;
     status = status == STK_OK ? put_together(&o, found, err) : status;
-    for (size_t i = 0; o.tasks != NULL && i < place->tars.count; i++) {
+    for (size_t i = 0; o.tasks != NULL && i < files->tars.count; i++) {
         stk_shard_index_free(&o.tasks[i].found);
     }
     stk_shard_index_free(&o.staged);

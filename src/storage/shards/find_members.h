@@ -1,5 +1,5 @@
 /*
- * find_members.h - inside storage: finds out where all members of a place's shards are.
+ * find_members.h - inside storage: finds out where all members of a files's shards are.
  */
 #ifndef STK_STORAGE_SHARDS_FIND_MEMBERS_H
 #define STK_STORAGE_SHARDS_FIND_MEMBERS_H
@@ -16,8 +16,8 @@ typedef struct stk_shard_members {
 
 void stk_shard_members_free(stk_shard_members *found);
 
-/* As stk_shards_open(); the place was listed before. */
-STK_CHECKED stk_status stk_shard_members_find(stk_store *store, const stk_shard_files *place,
+/* As stk_shards_open(); `files` was listed before. */
+STK_CHECKED stk_status stk_shard_members_find(stk_store *store, const stk_shard_files *files,
                                               const char *only, const char *kept, bool refresh,
                                               const stk_events *events, stk_shard_members *found,
                                               stk_error *err);

@@ -16,7 +16,7 @@
 
 /*
  * What a disk or a mount can be trusted to deliver from front to back. Members that come sooner by
- * reading all between two headers than by one more question are read so.
+ * reading all between two headers than by one more request are read so.
  */
 #define STREAM_BYTES_PER_NS 0.5
 
@@ -183,7 +183,7 @@ static stk_status take_part(scan *s, const part *one, stk_error *err) {
     s->end = one->offset + one->bytes.size;
     s->ended = one->bytes.size < one->length;
     stk_status status = take(s, one->offset, &one->bytes, err);
-    stk_store_put_settle(s->store);
+    stk_store_flush_cache(s->store);
     return status;
 }
 

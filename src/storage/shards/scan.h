@@ -2,7 +2,7 @@
  * scan.h - inside storage: finds the members of one tar by reading its headers.
  *
  * Near tars are read by hops from header to header, far ones from front to back in large parts,
- * several at a time, since there a question takes longer than the bytes between two headers.
+ * several at a time, since there a request takes longer than the bytes between two headers.
  */
 #ifndef STK_STORAGE_SHARDS_SCAN_H
 #define STK_STORAGE_SHARDS_SCAN_H

@@ -4,6 +4,7 @@
 #ifndef STK_STORAGE_SHARDS_SHARD_NAMES_H
 #define STK_STORAGE_SHARDS_SHARD_NAMES_H
 
+#include "storage/data_folders.h"
 #include "storage/storage.h"
 
 /* Paths below the place; all owned. */
@@ -38,5 +39,17 @@ bool stk_shard_is_split(const char *name, size_t length);
  * (val/000.tar, imagenet-validation-000.tar); NULL: neither says any.
  */
 const char *stk_shard_split(const char *object);
+
+/* Whether a file's name is a tar's; compressed ones count, though opening them only says so. */
+bool stk_shards_is_tar_name(const char *name);
+
+/*
+ * Whether a place that has these entries at its top is one of shards: tars at the top or in folders
+ * called train, val or test, and neither pictures nor other folders beside them. Folders that are
+ * no data do not count; what Stoker wrote is added to `skipped`.
+ */
+STK_CHECKED stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
+                                         stk_skipped_folders *skipped, bool *wanted,
+                                         stk_error *err);
 
 #endif

@@ -13,25 +13,6 @@
 #include "storage/reading/store_state.h"
 
 #define VERSION_SIZE 160
-#define NO_MEMBER UINT64_MAX
-
-/* Longer texts are no labels, and each is its own. */
-#define SHARED_TEXT_BYTES 32
-
-/* A member, without what the tree has of it. */
-typedef struct member {
-    uint64_t offset;
-    uint64_t checksum;
-    const char *text; /* the index's, or NULL */
-    uint32_t shard;   /* in the index */
-    bool has_checksum;
-} member;
-
-struct stk_shards {
-    stk_tree tree;         /* value: the number of the member, or NO_MEMBER */
-    member *members;       /* owned */
-    stk_shard_index index; /* owned: names of tars and texts; it has no members */
-};
 
 /* How members are shown. */
 typedef struct showing {
@@ -141,139 +122,61 @@ static stk_status check_twice(showing *s, const char *root, stk_error *err) {
 }
 
 /* What stands beside the tars is shown as it is. */
-static stk_status add_others(stk_store *store, const stk_shard_files *place, stk_tree *tree,
+static stk_status add_others(stk_store *store, const stk_shard_files *files, stk_tree *tree,
                              stk_error *err) {
     stk_status status = STK_OK;
-    for (size_t i = 0; status == STK_OK && i < place->others.count; i++) {
+    for (size_t i = 0; status == STK_OK && i < files->others.count; i++) {
         char version[VERSION_SIZE];
-        const char *path = place->others.paths[i];
+        const char *path = files->others.paths[i];
         status = stk_store_version(store, path, version, sizeof version, err);
         if (status == STK_OK) {
             status = stk_tree_add(tree, path, strlen(path), stk_store_size(store, path), version,
-                                  NO_MEMBER, err);
+                                  STK_NO_MEMBER, err);
         }
     }
     return status;
 }
 
-/* Copies a text; labels of the same class are the same text. */
-static const char *share_text(stk_shard_index *index, stk_map *seen, const char *text) {
-    size_t found;
-    bool added = true;
-    bool is_short = strlen(text) <= SHARED_TEXT_BYTES;
-    if (is_short && stk_map_find(seen, text, &found)) {
-        return (const char *)found;
-    }
-    const char *copy = stk_shard_index_keep(index, text);
-    if (copy == NULL || (is_short && !stk_map_add(seen, copy, (size_t)copy, &added))) {
-        return NULL;
-    }
-    return copy;
-}
-
-/* Copies what is needed besides the tree: the index itself holds every path once more. */
-static stk_status take_members(stk_shards *shards, const stk_shard_index *index, stk_error *err) {
-    stk_map seen = {0};
-    uint32_t number;
-    shards->members = stk_mem_raw(index->member_count, sizeof *shards->members);
-    stk_status status =
-        shards->members != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of members");
-    for (size_t i = 0; status == STK_OK && i < index->shard_count; i++) {
-        const stk_index_shard *shard = &index->shards[i];
-        status = stk_shard_index_add_shard(&shards->index, shard->name, shard->size, &number, err);
-    }
-    for (size_t i = 0; status == STK_OK && i < index->member_count; i++) {
-        const stk_index_member *m = &index->members[i];
-        const char *text = m->text != NULL ? share_text(&shards->index, &seen, m->text) : NULL;
-        if (m->text != NULL && text == NULL) {
-            status = STK_FAIL_MEMORY(err, "the list of members");
-        }
-        shards->members[i] = (member){.offset = m->offset,
-                                      .checksum = m->checksum,
-                                      .text = text,
-                                      .shard = m->shard,
-                                      .has_checksum = m->has_checksum};
-    }
-    stk_map_free(&seen);
-    return status;
-}
-
-static stk_status show_all(stk_shards *shards, stk_store *store, const stk_shard_files *place,
-                           const char *only, stk_shard_members *found, stk_error *err) {
+/* Fills the tree: all members, and what stands beside the tars. */
+static stk_status show_all(stk_tree *tree, stk_store *store, const stk_shard_files *files,
+                           const char *only, const stk_shard_members *found, stk_error *err) {
     showing s = {.found = found, .cut = common_folder(found)};
     stk_status status = choose_splits(&s, only, err);
-    status = status == STK_OK ? fill_tree(&s, &shards->tree, err) : status;
-    size_t added = shards->tree.count;
-    status = status == STK_OK ? stk_tree_finish(&shards->tree, err) : status;
-    if (status == STK_OK && shards->tree.count < added) {
+    status = status == STK_OK ? fill_tree(&s, tree, err) : status;
+    size_t added = tree->count;
+    status = status == STK_OK ? stk_tree_finish(tree, err) : status;
+    if (status == STK_OK && tree->count < added) {
         status = check_twice(&s, store->root, err);
     }
-    if (status == STK_OK && place->others.count > 0) {
-        status = add_others(store, place, &shards->tree, err);
-        status = status == STK_OK ? stk_tree_finish(&shards->tree, err) : status;
+    if (status == STK_OK && files->others.count > 0) {
+        status = add_others(store, files, tree, err);
+        status = status == STK_OK ? stk_tree_finish(tree, err) : status;
     }
     stk_mem_free(s.splits);
     stk_str_free(&s.path);
     return status;
 }
 
-stk_status stk_shards_open(stk_shards **out, stk_store *store, const char *only, const char *kept,
-                           bool refresh, const stk_events *events, stk_error *err) {
-    stk_shard_files place = {0};
+stk_status stk_shards_open(stk_shards **shards, stk_store *store, const char *only,
+                           const char *kept, bool refresh, const stk_events *events,
+                           stk_error *err) {
+    stk_shard_files files = {0};
     stk_shard_members found = {0};
-    stk_shards *shards = stk_mem_new(1, sizeof *shards);
-    stk_status status = shards != NULL ? stk_shard_files_list(store, only, &place, err)
-                                       : STK_FAIL_MEMORY(err, "the shards");
-    if (status == STK_OK && place.is_staging && !place.has_index) {
+    stk_tree tree = {0};
+    stk_status status = stk_shard_files_list(store, only, &files, err);
+    if (status == STK_OK && files.is_staging && !files.has_index) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "staging of %s is not finished: run the same `stoker stage` again to "
                           "finish it",
                           store->root);
     }
     if (status == STK_OK) {
-        status = stk_shard_members_find(store, &place, only, kept, refresh, events, &found, err);
+        status = stk_shard_members_find(store, &files, only, kept, refresh, events, &found, err);
     }
-    status = status == STK_OK ? show_all(shards, store, &place, only, &found, err) : status;
-    status = status == STK_OK ? take_members(shards, &found.index, err) : status;
+    status = status == STK_OK ? show_all(&tree, store, &files, only, &found, err) : status;
+    status = status == STK_OK ? stk_shards_new(shards, &tree, &found.index, err) : status;
+    stk_tree_free(&tree);
     stk_shard_members_free(&found);
-    stk_shard_files_free(&place);
-    if (status != STK_OK) {
-        stk_shards_close(shards);
-        return status;
-    }
-    *out = shards;
-    return STK_OK;
-}
-
-void stk_shards_close(stk_shards *shards) {
-    if (shards != NULL) {
-        stk_tree_free(&shards->tree);
-        stk_mem_free(shards->members);
-        stk_shard_index_free(&shards->index);
-        stk_mem_free(shards);
-    }
-}
-
-const stk_tree *stk_shards_tree(const stk_shards *shards) {
-    return &shards->tree;
-}
-
-bool stk_shards_find(const stk_shards *shards, const char *path, stk_extent *extent) {
-    const stk_tree_object *object = stk_tree_find(&shards->tree, path);
-    if (object == NULL || object->value == NO_MEMBER) {
-        return false;
-    }
-    const member *m = &shards->members[object->value];
-    *extent = (stk_extent){.object = shards->index.shards[m->shard].name,
-                           .offset = m->offset,
-                           .length = object->size,
-                           .has_checksum = m->has_checksum,
-                           .checksum = m->checksum};
-    return true;
-}
-
-const char *stk_shards_text(const stk_shards *shards, const char *path) {
-    const stk_tree_object *object = stk_tree_find(&shards->tree, path);
-    return object != NULL && object->value != NO_MEMBER ? shards->members[object->value].text
-                                                        : NULL;
+    stk_shard_files_free(&files);
+    return status;
 }

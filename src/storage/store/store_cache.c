@@ -9,7 +9,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/reading/store_state.h"
+#include "storage/store/store.h"
 
 /* Reads of the cache at a time. */
 #define MOST_THREADS 64

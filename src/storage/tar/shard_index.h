@@ -17,10 +17,6 @@
 
 #include "base/files/file.h"
 
-/* What stands at the top of a place that `stoker stage` wrote, and there only while it does. */
-#define STK_SHARD_INDEX_NAME "stoker.index"
-#define STK_STAGING_NAME "staging.json"
-
 typedef struct stk_index_shard {
     const char *name; /* the tar's path below the place */
     uint64_t size;    /* bytes of the tar; 0: not known */

@@ -1,0 +1,214 @@
+/*
+ * store_reads.c - single questions to a store, each of which the caller waits for: the bytes of one
+ * object, a folder's list, an object's version.
+ *
+ * All of them go through one reader of the store's own, so that the read policy holds for them too.
+ */
+#include "storage/reading/store_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+/* How often a caller that waits looks at the stop request, the deadline and the outage. */
+#define LOOK_NS 50000000
+#define NS_PER_S 1000000000
+
+/* Someone who waits for one read. */
+typedef struct waiting {
+    stk_read read; /* first, so that a read leads to it */
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool over; /* lock */
+} waiting;
+
+static void single_done(void *user, stk_read *read) {
+    (void)user;
+    waiting *w = (waiting *)(void *)read;
+    pthread_mutex_lock(&w->lock);
+    w->over = true;
+    pthread_cond_signal(&w->done);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static stk_status own_reader(stk_store *s, stk_reader **reader, stk_error *err) {
+    stk_status status = STK_OK;
+    pthread_mutex_lock(&s->lock);
+    if (s->reader == NULL) {
+        stk_reader_config config = {.store = s, .done = single_done};
+        status = stk_reader_open(&s->reader, &config, err);
+    }
+    *reader = s->reader;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/*
+ * Whether an answer is not waited for any more: a stop was asked for, or the time is up and it does
+ * not come. What takes a moment only is waited for: without it nothing can be delivered.
+ */
+static stk_status check_end(const stk_store *s, const char *path, int64_t start_ns,
+                            stk_error *err) {
+    const char *slash = path[0] != '\0' ? "/" : "";
+    if (stk_stop_asked(s->options.stop) != STK_STOP_NONE &&
+        stk_clock_since_s(s->begun_ns) > STK_STORAGE_STOP_S) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s%s%s was read", s->root, slash,
+                        path);
+    }
+    if (s->options.deadline_ns > 0 && stk_clock_ns() > s->options.deadline_ns &&
+        stk_clock_since_s(start_ns) > STK_STORAGE_STOP_S) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "the time budget ended while %s%s%s was read",
+                        s->root, slash, path);
+    }
+    return STK_OK;
+}
+
+/* Waits for the answer, and tells whether it was waited for to the end. */
+static stk_status wait_for(stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
+    bool watched = s->options.stop != NULL || s->options.deadline_ns > 0 || stk_store_tells(s);
+    int64_t start = stk_clock_ns();
+    stk_status status = STK_OK;
+    pthread_mutex_lock(&w->lock);
+    while (!w->over) {
+        if (!watched || status != STK_OK) {
+            pthread_cond_wait(&w->done, &w->lock);
+            continue;
+        }
+        int64_t end = stk_clock_ns() + LOOK_NS;
+        struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
+        pthread_cond_timedwait(&w->done, &w->lock, &at);
+        stk_store_tell_outage(s);
+        status = w->over ? STK_OK : check_end(s, w->read.path, start, err);
+        if (status != STK_OK) {
+            stk_reader_cancel(reader);
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}
+
+static stk_status ask(stk_store *s, const char *path, const stk_read_request *request,
+                      stk_bytes *bytes, stk_error *err) {
+    stk_reader *reader = NULL;
+    stk_status status = check_end(s, path, stk_clock_ns(), err);
+    status = status == STK_OK ? own_reader(s, &reader, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
+    waiting w = {.read = {.path = path, .bytes = *bytes}};
+    memset(bytes, 0, sizeof *bytes);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_cond_init(&w.done, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (stk_reader_ask(reader, &w.read, request)) {
+        status = wait_for(s, reader, &w, err);
+    } else {
+        status = STK_FAIL_MEMORY(err, path);
+    }
+    pthread_cond_destroy(&w.done);
+    pthread_mutex_destroy(&w.lock);
+    *bytes = w.read.bytes;
+    return status != STK_OK || w.read.error.status == STK_OK
+               ? status
+               : STK_FAIL(err, w.read.error.status, "%s", w.read.error.message);
+}
+
+stk_status stk_store_read(stk_store *s, const char *path, stk_bytes *bytes, stk_error *err) {
+    return ask(s, path, &(stk_read_request){.kind = STK_FETCH_BYTES}, bytes, err);
+}
+
+stk_status stk_store_read_part(stk_store *s, const char *object, uint64_t offset, uint64_t length,
+                               stk_bytes *bytes, stk_error *err) {
+    stk_read_request request = {
+        .kind = STK_FETCH_BYTES, .is_object = true, .offset = offset, .length = length};
+    return ask(s, object, &request, bytes, err);
+}
+
+/* The list as sources write it. */
+static bool unpack(const stk_bytes *bytes, stk_dir_list *list) {
+    size_t capacity = 0;
+    for (size_t at = 0; at < bytes->size;) {
+        const char *name = (const char *)bytes->data + at + 1;
+        size_t length = strlen(name);
+        if (!stk_dir_list_add(list, &capacity, name, length, bytes->data[at] == 'd')) {
+            return false;
+        }
+        at += length + 2;
+    }
+    return true;
+}
+
+stk_status stk_store_list(stk_store *s, const char *folder, stk_dir_list *list, stk_error *err) {
+    memset(list, 0, sizeof *list);
+    if (s->tree != NULL) {
+        return stk_tree_list(s->tree, folder, list, err);
+    }
+    stk_bytes bytes = {0};
+    stk_status status = ask(s, folder, &(stk_read_request){.kind = STK_FETCH_LIST}, &bytes, err);
+    if (status == STK_OK && !unpack(&bytes, list)) {
+        stk_dir_list_free(list);
+        status = STK_FAIL_MEMORY(err, folder);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identity *identity,
+                              stk_error *err) {
+    memset(identity, 0, sizeof *identity);
+    if (s->tree != NULL) {
+        return STK_OK;
+    }
+    stk_bytes bytes = {0};
+    stk_status status =
+        ask(s, folder, &(stk_read_request){.kind = STK_FETCH_IDENTITY}, &bytes, err);
+    if (status == STK_OK && bytes.size == sizeof *identity) {
+        memcpy(identity, bytes.data, sizeof *identity);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t size,
+                             stk_error *err) {
+    const stk_tree *tree = s->source->tree != NULL ? s->source->tree(s->location) : NULL;
+    if (tree != NULL) {
+        const stk_tree_object *known = stk_tree_find(tree, object);
+        if (known == NULL) {
+            return STK_FAIL(err, STK_ERR_DATA, "%s has no object %s", s->base, object);
+        }
+        snprintf(buf, size, "%s.%" PRIu64, known->version, known->size);
+        return STK_OK;
+    }
+    stk_bytes bytes = {0};
+    stk_read_request request = {.kind = STK_FETCH_VERSION, .is_object = true};
+    stk_status status = ask(s, object, &request, &bytes, err);
+    if (status == STK_OK) {
+        snprintf(buf, size, "%.*s", (int)bytes.size, (const char *)bytes.data);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_store_has(stk_store *s, const char *path, bool *has, stk_error *err) {
+    stk_bytes bytes = {0};
+    stk_error why = {0};
+    if (s->tree != NULL) {
+        *has = stk_tree_find(s->tree, path) != NULL;
+        return STK_OK;
+    }
+    stk_read_request request = {.kind = STK_FETCH_VERSION, .is_object = true};
+    stk_status status = ask(s, path, &request, &bytes, &why);
+    stk_bytes_free(&bytes);
+    *has = status == STK_OK;
+    return status == STK_ERR_MEMORY || status == STK_ERR_STOPPED
+               ? STK_FAIL(err, status, "%s", why.message)
+               : STK_OK;
+}

@@ -1,0 +1,122 @@
+/*
+ * members.c - the lookup from a path to its member, small in memory: the tree has the paths, and
+ * labels that are equal share one text.
+ */
+#include "storage/tar/members.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+/* Longer texts are no labels, and each is its own. */
+#define SHARED_TEXT_BYTES 32
+
+/* A member, without what the tree has of it. */
+typedef struct member {
+    uint64_t offset;
+    uint64_t checksum;
+    const char *text; /* the index's, or NULL */
+    uint32_t shard;   /* in the index */
+    bool has_checksum;
+} member;
+
+struct stk_shards {
+    stk_tree tree;         /* value: the number of the member, or NO_MEMBER */
+    member *members;       /* owned */
+    stk_shard_index index; /* owned: names of tars and texts; it has no members */
+};
+
+/* Copies a text; labels of the same class are the same text. */
+static const char *share_text(stk_shard_index *index, stk_map *seen, const char *text) {
+    size_t found;
+    bool added = true;
+    bool is_short = strlen(text) <= SHARED_TEXT_BYTES;
+    if (is_short && stk_map_find(seen, text, &found)) {
+        return (const char *)found;
+    }
+    const char *copy = stk_shard_index_keep(index, text);
+    if (copy == NULL || (is_short && !stk_map_add(seen, copy, (size_t)copy, &added))) {
+        return NULL;
+    }
+    return copy;
+}
+
+/* Copies what is needed besides the tree: the index itself holds every path once more. */
+static stk_status take_members(stk_shards *shards, const stk_shard_index *index, stk_error *err) {
+    stk_map seen = {0};
+    uint32_t number;
+    shards->members = stk_mem_raw(index->member_count, sizeof *shards->members);
+    stk_status status =
+        shards->members != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of members");
+    for (size_t i = 0; status == STK_OK && i < index->shard_count; i++) {
+        const stk_index_shard *shard = &index->shards[i];
+        status = stk_shard_index_add_shard(&shards->index, shard->name, shard->size, &number, err);
+    }
+    for (size_t i = 0; status == STK_OK && i < index->member_count; i++) {
+        const stk_index_member *m = &index->members[i];
+        const char *text = m->text != NULL ? share_text(&shards->index, &seen, m->text) : NULL;
+        if (m->text != NULL && text == NULL) {
+            status = STK_FAIL_MEMORY(err, "the list of members");
+        }
+        shards->members[i] = (member){.offset = m->offset,
+                                      .checksum = m->checksum,
+                                      .text = text,
+                                      .shard = m->shard,
+                                      .has_checksum = m->has_checksum};
+    }
+    stk_map_free(&seen);
+    return status;
+}
+
+stk_status stk_shards_new(stk_shards **out, stk_tree *tree, const stk_shard_index *index,
+                          stk_error *err) {
+    stk_shards *shards = stk_mem_new(1, sizeof *shards);
+    if (shards == NULL) {
+        stk_tree_free(tree);
+        return STK_FAIL_MEMORY(err, "the shards");
+    }
+    shards->tree = *tree;
+    memset(tree, 0, sizeof *tree);
+    stk_status status = take_members(shards, index, err);
+    if (status != STK_OK) {
+        stk_shards_close(shards);
+        return status;
+    }
+    *out = shards;
+    return STK_OK;
+}
+
+void stk_shards_close(stk_shards *shards) {
+    if (shards != NULL) {
+        stk_tree_free(&shards->tree);
+        stk_mem_free(shards->members);
+        stk_shard_index_free(&shards->index);
+        stk_mem_free(shards);
+    }
+}
+
+const stk_tree *stk_shards_tree(const stk_shards *shards) {
+    return &shards->tree;
+}
+
+bool stk_shards_find(const stk_shards *shards, const char *path, stk_extent *extent) {
+    const stk_tree_object *object = stk_tree_find(&shards->tree, path);
+    if (object == NULL || object->value == STK_NO_MEMBER) {
+        return false;
+    }
+    const member *m = &shards->members[object->value];
+    *extent = (stk_extent){.object = shards->index.shards[m->shard].name,
+                           .offset = m->offset,
+                           .length = object->size,
+                           .has_checksum = m->has_checksum,
+                           .checksum = m->checksum};
+    return true;
+}
+
+const char *stk_shards_text(const stk_shards *shards, const char *path) {
+    const stk_tree_object *object = stk_tree_find(&shards->tree, path);
+    return object != NULL && object->value != STK_NO_MEMBER ? shards->members[object->value].text
+                                                            : NULL;
+}
