@@ -16,7 +16,7 @@
 #include "report/plots/axis.h"
 #include "report/plots/chart.h"
 #include "report/text/event_json.h"
-#include "report/page/parts.h"
+#include "report/page/html.h"
 #include "report/text/text.h"
 
 #define MOST_OPTIONS 200     /* in which runs differ */

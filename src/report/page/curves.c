@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "report/plots/axis.h"
 #include "report/plots/chart.h"
-#include "report/page/parts.h"
+#include "report/page/html.h"
+#include "report/page/sections.h"
 #include "report/text/text.h"
 
 #define PEAK 3.0 /* times the largest training loss: higher ones are cut off */

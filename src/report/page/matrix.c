@@ -12,7 +12,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "report/plots/axis.h"
-#include "report/page/parts.h"
+#include "report/page/html.h"
+#include "report/page/sections.h"
 #include "report/text/text.h"
 
 #define LABELLED 40

@@ -1,9 +1,7 @@
 /*
  * page.c - report.html, section by section.
  *
- * Styles stand in the page, and a policy in its head forbids everything else: a page that somebody
- * was sent opens no connection. Plots are SVG; in the dark their paper and inks change by rules on
- * the colours that canvas_svg.c writes.
+ * Sections of text and tables are here. Those with plots are in curves.c and matrix.c.
  */
 #include "report/page/page.h"
 
@@ -13,99 +11,12 @@
 
 #include "base/error.h"
 #include "report/text/attempt_text.h"
-#include "report/page/parts.h"
+#include "report/page/html.h"
+#include "report/page/sections.h"
 #include "report/text/event_json.h"
 #include "report/text/text.h"
 
 #define MOST_EPOCH_ROWS 300 /* of the table; results.csv has all */
-
-static const char style[] =
-    ":root{color-scheme:light dark;--paper:#f4f5f7;--card:#ffffff;--ink:#26282b;--soft:#5c6167;"
-    "--line:#dfe2e6;--good:#2f7d52;--bad:#b3452c;--mark:#3b6fb6}\n"
-    "@media(prefers-color-scheme:dark){:root{--paper:#15171a;--card:#1e2125;--ink:#e4e6e9;"
-    "--soft:#a3a9b0;--line:#383d44;--good:#6cc495;--bad:#ee8b6e;--mark:#7fa8e0}\n"
-    "svg.plot rect[fill=\"#ffffff\"]{fill:#1e2125}svg.plot text[fill=\"#26282b\"]{fill:#e4e6e9}"
-    "svg.plot text[fill=\"#6b7076\"]{fill:#a3a9b0}"
-    "svg.plot polyline[stroke=\"#e6e8eb\"]{stroke:#33383e}}\n"
-    "*{box-sizing:border-box}\n"
-    "body{margin:0;background:var(--paper);color:var(--ink);line-height:1.45;"
-    "font-family:system-ui,\"DejaVu Sans\",Helvetica,Arial,sans-serif;font-size:16px}\n"
-    "main{max-width:1400px;margin:0 auto;padding:12px}\n"
-    "h1{font-size:1.35rem;margin:.4rem 0;overflow-wrap:anywhere}\n"
-    "h2{font-size:1.05rem;margin:0 0 .6rem}h3{font-size:.95rem;margin:1rem 0 .4rem}\n"
-    "section{background:var(--card);border:1px solid var(--line);border-radius:8px;"
-    "padding:14px;margin:12px 0}\n"
-    "p{margin:.3rem 0}.soft{color:var(--soft)}.lead{font-size:1.1rem;overflow-wrap:anywhere}\n"
-    "#verdict{border-left:6px solid var(--soft)}#verdict.fine{border-left-color:var(--good)}"
-    "#verdict.slow{border-left-color:var(--bad)}\n"
-    ".grid{display:grid;gap:14px;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))"
-    "}\n"
-    ".figures{display:grid;gap:10px;margin:0;"
-    "grid-template-columns:repeat(auto-fill,minmax(min(100%,9.5rem),1fr))}\n"
-    ".figures div{min-width:0}.figures dt{color:var(--soft);font-size:.8rem}"
-    ".figures dd{margin:0;font-weight:600;overflow-wrap:anywhere}\n"
-    "svg.plot{display:block;width:100%;height:auto;max-width:720px}\n"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem}\n"
-    "th,td{text-align:left;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);"
-    "vertical-align:top;overflow-wrap:anywhere}th,td.n,#runs td,#attempts td{white-space:nowrap}\n"
-    "#attempts td:last-child{white-space:normal;min-width:18rem}\n"
-    "td.n,th.n{text-align:right}\n"
-    "code{font-size:.88em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--mark)}\n"
-    "ul,ol{margin:.3rem 0;padding-left:1.3rem}li{margin:.2rem 0;overflow-wrap:anywhere}\n"
-    ".key{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.88rem}"
-    ".key i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}\n"
-    ".pictures{display:grid;gap:12px;"
-    "grid-template-columns:repeat(auto-fill,minmax(min(46%,9rem),1fr))}\n"
-    "figure{margin:0;font-size:.8rem;min-width:0}figure img{width:100%;height:auto;"
-    "border-radius:4px;display:block}figcaption{overflow-wrap:anywhere}\n";
-
-/* ---- pieces ---- */
-
-/* Foreign text. */
-static void put(stk_str *out, const char *text) {
-    stk_report_append_markup(out, text != NULL ? text : STK_PAGE_UNKNOWN);
-}
-
-void stk_page_begin(stk_str *out, const char *title) {
-    stk_str_append(out,
-                   "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                   "img-src data:; style-src 'unsafe-inline'\">\n"
-                   "<link rel=\"icon\" href=\"data:,\">\n<title>");
-    put(out, title);
-    stk_str_append(out, "</title>\n<style>\n");
-    stk_str_append(out, style);
-    stk_str_append(out, "</style>\n</head>\n<body>\n<main>\n<h1>");
-    put(out, title);
-    stk_str_append(out, "</h1>\n");
-}
-
-void stk_page_end(stk_str *out) {
-    stk_str_append(out, "</main>\n</body>\n</html>\n");
-}
-
-void stk_page_open_section(stk_str *out, const char *id, const char *heading) {
-    stk_str_appendf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", id, heading);
-}
-
-void stk_page_close_section(stk_str *out) {
-    stk_str_append(out, "</section>\n");
-}
-
-void stk_page_put_cell(stk_str *out, const char *text) {
-    stk_str_append(out, "<td>");
-    put(out, text);
-    stk_str_append(out, "</td>");
-}
-
-void stk_page_put_number_cell(stk_str *out, int decimals, double value) {
-    if (isfinite(value)) {
-        stk_str_appendf(out, "<td class=\"n\">%.*f</td>", decimals, value);
-    } else {
-        stk_str_append(out, "<td class=\"n\">" STK_PAGE_UNKNOWN "</td>");
-    }
-}
 
 /* ---- the verdict ---- */
 
@@ -125,11 +36,11 @@ static void put_remedies(stk_str *out, const stk_event_verdict *verdict) {
     for (int i = 0; i < verdict->remedy_count; i++) {
         const stk_remedy *remedy = &verdict->remedies[i];
         stk_str_append(out, "<li>");
-        put(out, remedy->text);
+        stk_page_put_text(out, remedy->text);
         put_gain(out, remedy->gain);
         if (remedy->flags != NULL && remedy->flags[0] != '\0') {
             stk_str_append(out, "<br><code>");
-            put(out, remedy->flags);
+            stk_page_put_text(out, remedy->flags);
             stk_str_append(out, "</code>");
         }
         stk_str_append(out, "</li>\n");
@@ -143,29 +54,30 @@ static void put_verdict(stk_str *out, const stk_run_history *history) {
     stk_str_appendf(out, "<section id=\"verdict\"%s>\n<h2>Verdict", kind);
     if (verdict != NULL && verdict->name != NULL) {
         stk_str_append(out, ": ");
-        put(out, verdict->name);
+        stk_page_put_text(out, verdict->name);
     }
     stk_str_append(out, "</h2>\n");
     if (verdict == NULL) {
         const char *said =
             stk_run_view_has_ended(&history->view) ? history->view.summary->verdict : NULL;
         stk_str_append(out, "<p class=\"lead\">");
-        put(out,
-            said != NULL ? said : "Too little was seen to say why the run is as fast as it is.");
+        stk_page_put_text(out, said != NULL
+                                   ? said
+                                   : "Too little was seen to say why the run is as fast as it is.");
         stk_str_append(out, "</p>\n</section>\n");
         return;
     }
     stk_str_append(out, "<p class=\"lead\">");
-    put(out, verdict->text);
+    stk_page_put_text(out, verdict->text);
     stk_str_append(out, "</p>\n");
     if (verdict->evidence != NULL && verdict->evidence[0] != '\0') {
         stk_str_append(out, "<p class=\"soft\">Evidence: ");
-        put(out, verdict->evidence);
+        stk_page_put_text(out, verdict->evidence);
         stk_str_append(out, "</p>\n");
     }
     if (verdict->batch != NULL) {
         stk_str_append(out, "<p>");
-        put(out, verdict->batch);
+        stk_page_put_text(out, verdict->batch);
         stk_str_append(out, "</p>\n");
     }
     put_remedies(out, verdict);
@@ -185,7 +97,7 @@ static void close_figure(stk_str *out) {
 static void put_figure(stk_str *out, const char *name, const char *text) {
     if (text != NULL && text[0] != '\0') {
         open_figure(out, name);
-        put(out, text);
+        stk_page_put_text(out, text);
         close_figure(out);
     }
 }
@@ -215,10 +127,10 @@ static void put_span(stk_str *out, const char *name, double seconds) {
 static void put_state(stk_str *out, const stk_run_history *history, const stk_summary *summary) {
     open_figure(out, "State");
     if (stk_run_view_has_ended(&history->view)) {
-        put(out, stk_report_words(summary->status));
+        stk_page_put_text(out, stk_report_words(summary->status));
         if (summary->stop_reason != NULL) {
             stk_str_append(out, ": ");
-            put(out, stk_report_stop_words(summary));
+            stk_page_put_text(out, stk_report_stop_words(summary));
         }
     } else {
         stk_str_append(out, "no end was written: it goes on, or was killed");
@@ -232,7 +144,7 @@ static void put_results(stk_str *out, const stk_run_history *history, const stk_
     put_number(out, "Best validation accuracy", 2, summary->best_acc1, " %");
     if (other && isfinite(summary->best_metric)) {
         stk_str_append(out, "<div><dt>Best ");
-        put(out, summary->metric);
+        stk_page_put_text(out, summary->metric);
         stk_str_appendf(out, "</dt><dd>%.5g", summary->best_metric);
         close_figure(out);
     }
@@ -296,11 +208,11 @@ static void put_setting(stk_str *out, const stk_run_history *history, const stk_
 static void put_command(stk_str *out, const stk_summary *summary) {
     if (summary->command != NULL) {
         stk_str_append(out, "<p class=\"soft\">Command: <code>");
-        put(out, summary->command);
+        stk_page_put_text(out, summary->command);
         stk_str_append(out, "</code></p>\n");
         if (summary->estimate != NULL) {
             stk_str_append(out, "<p>By its own words: ");
-            put(out, summary->estimate);
+            stk_page_put_text(out, summary->estimate);
             stk_str_append(out, "</p>\n");
         }
     }
@@ -322,7 +234,7 @@ static void put_figures(stk_str *out, const stk_run_history *history, const stk_
     put_command(out, summary);
     if (history->view.start != NULL && history->view.start->data != NULL) {
         stk_str_append(out, "<p class=\"soft\">Data: <code>");
-        put(out, history->view.start->data);
+        stk_page_put_text(out, history->view.start->data);
         stk_str_append(out, "</code></p>\n");
     }
     stk_page_close_section(out);
@@ -349,10 +261,10 @@ static void put_notes(stk_str *out, const stk_run_history *history, stk_note_kin
         const stk_note *note = &notes->items[i];
         stk_str_append(out, "<li>");
         put_time(out, note->at_s);
-        put(out, note->what);
+        stk_page_put_text(out, note->what);
         if (note->why != NULL && note->why[0] != '\0') {
             stk_str_append(out, ": ");
-            put(out, note->why);
+            stk_page_put_text(out, note->why);
         }
         stk_str_append(out, "</li>\n");
     }
@@ -403,7 +315,7 @@ static void put_attempt_row(stk_str *out, const stk_event_attempt *attempt) {
     stk_page_put_cell(out, stk_str_text(&end));
     stk_page_put_cell(out, attempt->kept ? "yes" : "");
     stk_str_append(out, "<td><code>");
-    put(out, attempt->command);
+    stk_page_put_text(out, attempt->command);
     stk_str_append(out, "</code></td></tr>\n");
     out->failed = out->failed || !stk_str_ok(&name) || !stk_str_ok(&memory) || !stk_str_ok(&end);
     stk_str_free(&name);
@@ -492,7 +404,7 @@ static void put_reason(stk_str *out, const char *yaml, const char *key) {
             if (reason != NULL) {
                 stk_str text = {0};
                 stk_str_append_bytes(&text, reason, (size_t)(end - reason));
-                put(out, stk_str_text(&text));
+                stk_page_put_text(out, stk_str_text(&text));
                 stk_str_free(&text);
             }
             return;
@@ -510,7 +422,7 @@ static void put_options(stk_str *out, const stk_page *page) {
     const stk_run_view *view = &page->history->view;
     if (view->start != NULL && view->start->chosen != NULL && stk_run_view_command(view) == NULL) {
         stk_str_append(out, "<p>Chosen: ");
-        put(out, view->start->chosen);
+        stk_page_put_text(out, view->start->chosen);
         stk_str_append(out, "</p>\n");
     }
     stk_str_append(out, "<details><summary>All options as they were used</summary>\n"

@@ -28,8 +28,4 @@ typedef struct stk_page {
 /* Appends the page. */
 STK_CHECKED stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err);
 
-/* For pages of other kinds: all up to the end of the heading, and the end. */
-void stk_page_begin(stk_str *out, const char *title);
-void stk_page_end(stk_str *out);
-
 #endif

@@ -17,7 +17,7 @@ double stk_axis_step(double span, int ticks) {
     return power * (ratio <= 1.0001 ? 1 : ratio <= 2.0001 ? 2 : ratio <= 5.0001 ? 5 : 10);
 }
 
-stk_axis stk_axis_nice(double low, double high, bool percent, bool from_zero) {
+stk_chart_axis stk_axis_nice(double low, double high, bool percent, bool from_zero) {
     if (low > high) {
         low = 0;
         high = percent ? 100 : 1;
@@ -32,7 +32,7 @@ stk_axis stk_axis_nice(double low, double high, bool percent, bool from_zero) {
         high += room;
     }
     double step = stk_axis_step(high - low, 5);
-    stk_axis a = {.step = step};
+    stk_chart_axis a = {.step = step};
     a.low = floor(low / step + 1e-9) * step;
     a.high = ceil(high / step - 1e-9) * step;
     if (percent) {
@@ -42,7 +42,7 @@ stk_axis stk_axis_nice(double low, double high, bool percent, bool from_zero) {
     return a;
 }
 
-double stk_axis_px(const stk_axis *a, double value) {
+double stk_axis_px(const stk_chart_axis *a, double value) {
     return a->from_px + (value - a->low) / (a->high - a->low) * (a->to_px - a->from_px);
 }
 
@@ -57,7 +57,7 @@ void stk_axis_tick(char *text, size_t size, double value, double step) {
     }
 }
 
-double stk_axis_label_width(stk_canvas *canvas, const stk_axis *y) {
+double stk_axis_label_width(stk_canvas *canvas, const stk_chart_axis *y) {
     const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     double widest = 0;
     for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {
@@ -68,7 +68,8 @@ double stk_axis_label_width(stk_canvas *canvas, const stk_axis *y) {
     return widest;
 }
 
-void stk_axis_draw_y(stk_canvas *canvas, const stk_axis *x, const stk_axis *y, bool right) {
+void stk_axis_draw_y(stk_canvas *canvas, const stk_chart_axis *x, const stk_chart_axis *y,
+                     bool right) {
     const stk_font font = {11, STK_SOFT_INK, false, right ? STK_ALIGN_LEFT : STK_ALIGN_RIGHT};
     const stk_pen grid = {STK_GRID, 1, 1, 0};
     for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {

@@ -25,9 +25,9 @@ typedef struct frame {
     const stk_chart *chart;
     stk_canvas *canvas;
     stk_point *points; /* owned: room for the longest line */
-    stk_axis x;
-    stk_axis y;
-    stk_axis right;
+    stk_chart_axis x;
+    stk_chart_axis y;
+    stk_chart_axis right;
     bool has_right;
 } frame;
 
@@ -55,11 +55,11 @@ bool stk_chart_has_points(const stk_chart *chart) {
 
 /* ---- axes ---- */
 
-static stk_axis range_of_y(const stk_chart *chart, bool right) {
+static stk_chart_axis range_of_y(const stk_chart *chart, bool right) {
     bool percent = right ? chart->right_percent : chart->percent;
     bool from_zero = right || chart->from_zero;
     if (percent && from_zero) {
-        return (stk_axis){.high = 100, .step = 20}; /* a little must not look like a lot */
+        return (stk_chart_axis){.high = 100, .step = 20}; /* a little must not look like a lot */
     }
     double low = INFINITY;
     double high = -INFINITY;
@@ -94,7 +94,7 @@ static double time_step(double span) {
     return 86400 * ceil(span / 86400 / X_TICKS);
 }
 
-static stk_axis range_of_x(const stk_chart *chart) {
+static stk_chart_axis range_of_x(const stk_chart *chart) {
     double low = INFINITY;
     double high = -INFINITY;
     for (size_t l = 0; l < chart->line_count; l++) {
@@ -106,7 +106,7 @@ static stk_axis range_of_x(const stk_chart *chart) {
             }
         }
     }
-    stk_axis axis = {.low = low, .high = high, .step = 1};
+    stk_chart_axis axis = {.low = low, .high = high, .step = 1};
     if (low > high) {
         axis.low = 0;
         axis.high = 1;
@@ -158,7 +158,7 @@ static void draw_run(const frame *f, size_t count, const stk_pen *pen) {
 }
 
 static void draw_line(const frame *f, const stk_chart_line *line) {
-    const stk_axis *y = line->right ? &f->right : &f->y;
+    const stk_chart_axis *y = line->right ? &f->right : &f->y;
     stk_pen pen = {line->color, 1, line->dash_px > 0 ? 1.4 : 1.9, line->dash_px};
     size_t run = 0;
     for (size_t i = 0; i < line->count; i++) {

@@ -77,7 +77,7 @@ static double value_of(const stk_event_epoch *row, const series *s) {
     return value;
 }
 
-static stk_axis range_of(const drawing *d, const panel *p, bool right) {
+static stk_chart_axis range_of(const drawing *d, const panel *p, bool right) {
     double low = INFINITY;
     double high = -INFINITY;
     double first_high = -INFINITY; /* of the first series: the training's own */
@@ -103,10 +103,10 @@ static stk_axis range_of(const drawing *d, const panel *p, bool right) {
 }
 
 /* Whole epochs; a lone one stands in the middle. */
-static stk_axis epoch_axis(const drawing *d) {
+static stk_chart_axis epoch_axis(const drawing *d) {
     double low = d->first_epoch;
     double high = d->last_epoch;
-    stk_axis a = {.low = low, .high = high, .step = 1};
+    stk_chart_axis a = {.low = low, .high = high, .step = 1};
     if (high <= low) {
         a.low = low - 1;
         a.high = low + 1;
@@ -120,7 +120,7 @@ static stk_axis epoch_axis(const drawing *d) {
 
 /* ---- pieces of a panel ---- */
 
-static void draw_x_axis(const drawing *d, const stk_axis *x, double y) {
+static void draw_x_axis(const drawing *d, const stk_chart_axis *x, double y) {
     const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_CENTER};
     const stk_pen rule = {STK_RULE, 1, 1, 0};
     stk_canvas_line(d->canvas, x->from_px, y, x->to_px, y, &rule);
@@ -147,8 +147,8 @@ static void draw_run(const drawing *d, size_t count, const stk_pen *pen) {
     }
 }
 
-static void draw_series(const drawing *d, const series *s, const stk_axis *x, const stk_axis *y,
-                        int fold) {
+static void draw_series(const drawing *d, const series *s, const stk_chart_axis *x,
+                        const stk_chart_axis *y, int fold) {
     bool many = d->folds > 1;
     stk_pen pen = {.color = s->color, .opacity = 1, .width_px = 2, .dash_px = s->dash_px};
     if (many) {
@@ -191,7 +191,8 @@ static void draw_legend(const drawing *d, const panel *p, double right_px, doubl
     }
 }
 
-static void draw_best(const drawing *d, const panel *p, const stk_axis *x, const stk_axis *y) {
+static void draw_best(const drawing *d, const panel *p, const stk_chart_axis *x,
+                      const stk_chart_axis *y) {
     const stk_event_epoch *best = d->best;
     if (!p->mark_best || best == NULL || !isfinite(best->val_acc1)) {
         return;
@@ -213,9 +214,9 @@ static void draw_panel(const drawing *d, const panel *p, double left_px, double 
     const stk_font caption = {13, STK_INK, true, STK_ALIGN_LEFT};
     double bottom = d->canvas->height_px - FOOTER_PX;
     double top = HEADER_PX + CAPTION_PX;
-    stk_axis y = range_of(d, p, false);
-    stk_axis y_right = range_of(d, p, true);
-    stk_axis x = epoch_axis(d);
+    stk_chart_axis y = range_of(d, p, false);
+    stk_chart_axis y_right = range_of(d, p, true);
+    stk_chart_axis x = epoch_axis(d);
     y.from_px = y_right.from_px = bottom;
     y.to_px = y_right.to_px = top;
     x.from_px = left_px + stk_axis_label_width(d->canvas, &y) + 10;
