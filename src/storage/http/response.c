@@ -17,9 +17,9 @@
 
 /* Copies a value as text, cut to fit. */
 static void copy_value(char *out, size_t room, const char *value, size_t size) {
-    size_t kept = size < room ? size : room - 1;
-    memcpy(out, value, kept);
-    out[kept] = '\0';
+    size_t length = size < room ? size : room - 1;
+    memcpy(out, value, length);
+    out[length] = '\0';
 }
 
 /* Reads digits and moves *at behind them; false without digits or above 64 bits. */

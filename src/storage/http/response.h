@@ -2,7 +2,7 @@
  * response.h - the header lines of an HTTP response that storage looks at.
  *
  * libcurl hands over one header line after another; stk_http_response_line() keeps the values that
- * somebody in storage uses and ignores all other lines. A server may send anything: every value is
+ * storage uses and ignores all other lines. A server may send anything: every value is
  * cut to its field, and values with control characters are dropped. Built with STK_HAVE_S3 only.
  * Threads: safe on different responses.
  */

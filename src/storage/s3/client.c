@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "storage/http/engine.h"
 #include "storage/s3/classify.h"
+#include "storage/s3/providers.h"
 #include "storage/s3/renew.h"
 
 /* Enough for any latency; a store that could serve more meets other limits first. */

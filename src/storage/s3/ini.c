@@ -1,6 +1,8 @@
 /*
- * ini.c - reads the AWS tools' files in one pass and in place: all text that is handed out lies in
- * the one block that the file was read into, which is wiped at the end.
+ * ini.c - parses the AWS tools' files in one pass and in place.
+ *
+ * All text that is handed out lies in the one block that the file was read into; freeing wipes that
+ * block, and with it every secret.
  */
 #include "storage/s3/ini.h"
 
@@ -15,12 +17,13 @@
 
 #define BLANKS " \t\v\f\r"
 
-typedef struct entry {
+typedef struct ini_entry {
     const char *name;
     char *value;
-    const char *parent; /* the name that this one stands below; NULL: it stands in the section */
-    size_t section;     /* index of its section */
-} entry;
+    const char
+        *parent;    /* the name above that it belongs to; NULL: it belongs to the section itself */
+    size_t section; /* index of its section */
+} ini_entry;
 
 struct stk_ini {
     char *text;  /* owned; cut up by NULs */
@@ -28,24 +31,24 @@ struct stk_ini {
     const char **sections;
     size_t section_count;
     size_t section_capacity;
-    entry *entries; /* in the order of the file */
+    ini_entry *entries; /* in the order of the file */
     size_t entry_count;
     size_t entry_capacity;
 };
 
-/* Where reading is. */
-typedef struct cursor {
+/* The parser's position and state. */
+typedef struct ini_parser {
     stk_ini *ini;
     stk_map known;    /* sections by name */
-    size_t section;   /* the one that lines belong to */
-    bool in_section;  /* false before the first */
-    size_t top;       /* index of the name that deeper lines belong to */
-    bool has_top;     /* there is one in this section */
-    size_t indent;    /* of its line */
-    char *end;        /* of its value, where a continuation goes; NULL: the value is empty */
+    size_t section;   /* index of the current section */
+    bool in_section;  /* false before the first section */
+    size_t top;       /* index of the entry that deeper lines belong to */
+    bool has_top;     /* the current section has such an entry */
+    size_t indent;    /* of that entry's line */
+    char *end;        /* of that entry's value, where a continuation goes; NULL: it is empty */
     size_t line;      /* number of the line, from 1 */
     const char *file; /* for errors */
-} cursor;
+} ini_parser;
 
 /* Cuts blanks off both ends in place; returns the new start. */
 static char *trim(char *text) {
@@ -58,7 +61,7 @@ static char *trim(char *text) {
     return text;
 }
 
-/* Drops quotes and makes several blanks one, in place. */
+/* Removes quotes and merges repeated blanks, in place. */
 static void simplify(char *name) {
     char *to = name;
     for (const char *from = name; *from != '\0'; from++) {
@@ -71,12 +74,12 @@ static void simplify(char *name) {
     *to = '\0';
 }
 
-static stk_status malformed(const cursor *at, const char *what, stk_error *err) {
+static stk_status malformed(const ini_parser *at, const char *what, stk_error *err) {
     return STK_FAIL(err, STK_ERR_USAGE, "cannot read %s: line %zu %s; correct the file", at->file,
                     at->line, what);
 }
 
-static stk_status read_section(cursor *at, char *line, stk_error *err) {
+static stk_status read_section(ini_parser *at, char *line, stk_error *err) {
     stk_ini *ini = at->ini;
     char *end = strchr(line, ']');
     if (end == NULL) {
@@ -109,26 +112,26 @@ static stk_status read_section(cursor *at, char *line, stk_error *err) {
 }
 
 /* Reads `name = value`, where `marks` are the characters that may stand for '='. */
-static stk_status read_entry(cursor *at, char *line, const char *marks, const char *parent,
+static stk_status read_entry(ini_parser *at, char *line, const char *marks, const char *parent,
                              stk_error *err) {
     stk_ini *ini = at->ini;
     char *mark = strpbrk(line, marks);
     if (mark == NULL || mark == line) {
         return malformed(at, "is neither a [section] nor a `name = value`", err);
     }
-    entry *entries =
+    ini_entry *entries =
         stk_mem_grow(ini->entries, &ini->entry_capacity, ini->entry_count + 1, sizeof *entries);
     if (entries == NULL) {
         return STK_FAIL_MEMORY(err, at->file);
     }
     *mark = '\0';
     ini->entries = entries;
-    entries[ini->entry_count++] = (entry){
+    entries[ini->entry_count++] = (ini_entry){
         .name = trim(line), .value = trim(mark + 1), .parent = parent, .section = at->section};
     return STK_OK;
 }
 
-static stk_status read_top(cursor *at, char *line, size_t indent, stk_error *err) {
+static stk_status read_top(ini_parser *at, char *line, size_t indent, stk_error *err) {
     if (!at->in_section) {
         return malformed(at, "stands before the first [section]", err);
     }
@@ -143,9 +146,8 @@ static stk_status read_top(cursor *at, char *line, size_t indent, stk_error *err
     return status;
 }
 
-/* A line below a name. What continues a value moves up to it: there is room, since it comes later.
- */
-static stk_status read_deeper(cursor *at, char *line, stk_error *err) {
+/* A line below a name. A continuation is moved up behind its value; it always fits there. */
+static stk_status read_deeper(ini_parser *at, char *line, stk_error *err) {
     if (at->end == NULL) {
         return read_entry(at, line, "=", at->ini->entries[at->top].name, err);
     }
@@ -156,7 +158,7 @@ static stk_status read_deeper(cursor *at, char *line, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status read_line(cursor *at, char *line, stk_error *err) {
+static stk_status read_line(ini_parser *at, char *line, stk_error *err) {
     size_t indent = strspn(line, BLANKS);
     char *start = trim(line);
     if (*start == '\0' || *start == '#' || *start == ';') {
@@ -170,7 +172,7 @@ static stk_status read_line(cursor *at, char *line, stk_error *err) {
 
 /* Reads all lines of ini->text. */
 static stk_status read_lines(stk_ini *ini, const char *file, stk_error *err) {
-    cursor at = {.ini = ini, .file = file};
+    ini_parser at = {.ini = ini, .file = file};
     stk_status status = STK_OK;
     char *line = ini->text;
     const char *end = ini->text + ini->size;
@@ -178,7 +180,7 @@ static stk_status read_lines(stk_ini *ini, const char *file, stk_error *err) {
         return STK_FAIL(err, STK_ERR_USAGE, "cannot read %s: it is no text", file);
     }
     if (strncmp(line, "\xef\xbb\xbf", 3) == 0) {
-        line += 3; /* the mark that some editors put in front of UTF-8 */
+        line += 3; /* the byte order mark that some editors write */
     }
     while (line != NULL && status == STK_OK) {
         char *next = memchr(line, '\n', (size_t)(end - line));
@@ -215,7 +217,7 @@ static stk_status parse(stk_ini **ini, char *text, size_t size, const char *file
 stk_status stk_ini_read(stk_ini **ini, const char *path, stk_error *err) {
     char *text = NULL;
     size_t size = 0;
-    /* A home on a mount that does not answer has no settings: others may say all that is needed. */
+    /* A home on a mount that does not answer has no settings; the environment may be enough. */
     char *folder = stk_mem_strndup(path, (size_t)(stk_path_base(path) - path));
     stk_disk_root(folder != NULL && folder[0] != '\0' ? folder : NULL, true);
     stk_mem_free(folder);
@@ -260,7 +262,7 @@ bool stk_ini_has(const stk_ini *ini, const char *section) {
 }
 
 /* Whether `name` means this entry: its own name or parent.name. */
-static bool is_called(const entry *e, const char *name) {
+static bool is_called(const ini_entry *e, const char *name) {
     if (e->parent == NULL) {
         return strcasecmp(e->name, name) == 0;
     }
@@ -272,7 +274,7 @@ static bool is_called(const entry *e, const char *name) {
 const char *stk_ini_get(const stk_ini *ini, const char *section, const char *name) {
     size_t index = find_section(ini, section);
     for (size_t i = ini->entry_count; i > 0 && index < ini->section_count; i--) {
-        const entry *e = &ini->entries[i - 1];
+        const ini_entry *e = &ini->entries[i - 1];
         if (e->section == index && is_called(e, name)) {
             return *e->value != '\0' ? e->value : NULL;
         }

@@ -1,13 +1,13 @@
 /*
- * manifest.c - a listing as text.
+ * manifest.c - writes and reads a listing as text.
  *
  *     stoker-listing 1 1794650580 5000 us-east-1 https://host s3://bucket/prefix
  *     48213 9e107d9d372bb6826bd81d3542a419d6 train/cat/0001.jpg
  *     ...
  *     end 5000 MD5-OF-ALL-LINES-ABOVE
  *
- * Bytes that would break lines or fields are written as %XX, and nothing else, so that a person can
- * read and search it. An empty field is a "-".
+ * Only bytes that would break lines or fields are written as %XX, so that people can read and
+ * search the file. An empty field is a "-".
  */
 #include "storage/s3/manifest.h"
 
@@ -27,7 +27,7 @@
 #define NAME_DIGITS 32
 #define PIECE_BYTES ((size_t)1024 * 1024)
 
-/* Millions of objects fit; a file that is larger is not ours. */
+/* Enough for millions of objects; a larger file is not ours. */
 #define MANIFEST_BYTES ((size_t)4 * 1024 * 1024 * 1024)
 
 /* ---- writing ---- */
@@ -50,7 +50,7 @@ static void append_escaped(stk_str *out, const char *text) {
     }
 }
 
-/* What was collected goes to the file and into the checksum. */
+/* Moves the collected text into the file and the checksum. */
 static stk_status flush(stk_file_writer *writer, stk_md5 *sum, stk_str *piece, stk_error *err) {
     if (!stk_str_ok(piece)) {
         return STK_FAIL_MEMORY(err, "the listing");
@@ -103,7 +103,7 @@ static int hex_digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* In place; false when it is not what append_escaped writes. */
+/* Decodes in place; false for a text that append_escaped() does not write. */
 static bool unescape(char *text, size_t *length) {
     if (*length == 1 && text[0] == '-') {
         *length = 0;
@@ -131,7 +131,7 @@ static bool unescape(char *text, size_t *length) {
     return true;
 }
 
-/* A field up to the byte `stop`, decoded and ended with a NUL; moves *at behind it. NULL: none. */
+/* Reads a field up to the byte `stop`, decodes it and ends it with a NUL. NULL: none. */
 static char *take_field(char **at, char *end, char stop, size_t *length) {
     char *field = *at;
     char *behind = field < end ? memchr(field, stop, (size_t)(end - field)) : NULL;
@@ -143,7 +143,7 @@ static char *take_field(char **at, char *end, char stop, size_t *length) {
     return unescape(field, length) ? field : NULL;
 }
 
-/* Digits up to a blank; moves *at behind it. */
+/* Reads digits up to a blank. */
 static bool take_number(char **at, const char *end, uint64_t *number) {
     char *start = *at;
     uint64_t value = 0;
@@ -166,8 +166,8 @@ static bool read_head(char **at, char *end, stk_s3_manifest *manifest, uint64_t 
     }
     const char *region = take_field(at, end, ' ', &length);
     const char *endpoint = region != NULL ? take_field(at, end, ' ', &length) : NULL;
-    const char *place = endpoint != NULL ? take_field(at, end, '\n', &length) : NULL;
-    if (place == NULL || !stk_str_equal(place, manifest->location) ||
+    const char *location = endpoint != NULL ? take_field(at, end, '\n', &length) : NULL;
+    if (location == NULL || !stk_str_equal(location, manifest->location) ||
         !stk_str_equal(endpoint, manifest->endpoint)) {
         return false;
     }
@@ -176,7 +176,7 @@ static bool read_head(char **at, char *end, stk_s3_manifest *manifest, uint64_t 
     return true;
 }
 
-/* Where the last line begins, when it is the right one; else NULL. It also tells the objects. */
+/* Checks the last line: the checksum must fit. Returns where the line begins, or NULL. */
 static char *check_end(char *data, size_t size, uint64_t *count) {
     size_t start = size > 0 ? size - 1 : 0;
     while (start > 0 && data[start - 1] != '\n') {

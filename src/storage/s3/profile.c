@@ -1,4 +1,4 @@
-/* profile.c - finds a profile's sections in the AWS tools' two files. */
+/* profile.c - finds a profile's sections in the two files of the AWS tools. */
 #include "storage/s3/profile.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static stk_status read_file(stk_ini **ini, const char *path, stk_error *err) {
     return path != NULL ? stk_ini_read(ini, path, err) : stk_ini_parse(ini, "", 0, "", err);
 }
 
-/* Which section of the config file is meant; only the default profile may lack the word. */
+/* The name of the profile's section in the config file. */
 static char *config_section(const stk_ini *config, const char *name) {
     char *section = stk_str_format("profile %s", name);
     if (section != NULL && strcmp(name, "default") == 0 && !stk_ini_has(config, section)) {

@@ -1,4 +1,4 @@
-/* renew.c - a thread that belongs to nobody, and what it shares with the one who began it. */
+/* renew.c - a detached thread, and the struct that it shares with the client. */
 #include "storage/s3/renew.h"
 
 #ifdef STK_HAVE_S3
@@ -9,19 +9,19 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/threads/thread.h"
-#include "storage/s3/settings.h"
+#include "storage/s3/providers.h"
 
-/* A service that was just asked says the same again. */
+/* A provider that was asked a moment ago would give the same answer again. */
 #define URGENT_PAUSE_S 5.0
 #define EASY_PAUSE_S 60.0
 
 struct stk_s3_renewal {
     pthread_mutex_t lock;
     stk_s3_renewed *renewed; /* NULL: closed; lock */
-    void *user;
-    bool running;     /* lock; the thread frees this when it was closed meanwhile */
-    bool has_tried;   /* lock */
-    int64_t tried_ns; /* when that had ended; lock */
+    void *user;              /* the argument of `renewed` */
+    bool running;            /* the thread runs; it frees this struct if it is closed then; lock */
+    bool has_ended;          /* a renewal has ended; lock */
+    int64_t ended_ns;        /* when the last one did; lock */
 };
 
 static void destroy(stk_s3_renewal *r) {
@@ -29,11 +29,11 @@ static void destroy(stk_s3_renewal *r) {
     stk_mem_free(r);
 }
 
-static void *find(void *argument) {
+static void *find_again(void *argument) {
     stk_s3_renewal *r = argument;
     stk_s3_settings settings = {0};
     stk_s3_credentials found = {0};
-    stk_error ignored = {0}; /* the old credentials go on until the store refuses them */
+    stk_error ignored = {0}; /* the old credentials stay in use until the store refuses them */
     bool good = stk_s3_settings_load(&settings, &ignored) == STK_OK &&
                 stk_s3_credentials_find(&settings, &found, &ignored) == STK_OK;
     pthread_mutex_lock(&r->lock);
@@ -41,8 +41,8 @@ static void *find(void *argument) {
         r->renewed(r->user, &found);
     }
     r->running = false;
-    r->has_tried = true;
-    r->tried_ns = stk_clock_ns();
+    r->has_ended = true;
+    r->ended_ns = stk_clock_ns();
     bool closed = r->renewed == NULL;
     pthread_mutex_unlock(&r->lock);
     if (closed) {
@@ -82,9 +82,9 @@ void stk_s3_renewal_close(stk_s3_renewal *r) {
 bool stk_s3_renewal_begin(stk_s3_renewal *r, bool urgent) {
     pthread_mutex_lock(&r->lock);
     double pause_s = urgent ? URGENT_PAUSE_S : EASY_PAUSE_S;
-    if (!r->running && !(r->has_tried && stk_clock_since_s(r->tried_ns) < pause_s)) {
+    if (!r->running && !(r->has_ended && stk_clock_since_s(r->ended_ns) < pause_s)) {
         const stk_thread_config config = {.what = "renews credentials", .detached = true};
-        r->running = stk_thread_start(NULL, &config, find, r, NULL) == STK_OK;
+        r->running = stk_thread_start(NULL, &config, find_again, r, NULL) == STK_OK;
     }
     bool running = r->running;
     pthread_mutex_unlock(&r->lock);

@@ -1,9 +1,9 @@
 /*
- * renew.h - inside storage: credentials found again while requests go on.
+ * renew.h - finds credentials again in the background while requests go on.
  *
- * Finding them may take long (a service, a program of the user's), so it is done in a thread, one
- * at a time, which nobody waits for: when the renewal is closed meanwhile, the thread drops what it
- * brings. Built with STK_HAVE_S3 only. Threads: safe.
+ * Finding may take long (a service, a credential_process), so a detached thread does it, one at a
+ * time, and nobody waits for it. When the renewal is closed meanwhile, the thread drops what it
+ * finds and frees the renewal. Built with STK_HAVE_S3 only. Threads: safe.
  */
 #ifndef STK_STORAGE_S3_RENEW_H
 #define STK_STORAGE_S3_RENEW_H
@@ -12,11 +12,11 @@
 
 #include <stoker/status.h>
 
-#include "storage/s3/providers.h"
+#include "storage/s3/credentials.h"
 
 typedef struct stk_s3_renewal stk_s3_renewal;
 
-/* Told of credentials, from the renewal's thread. What it leaves in *found is wiped and freed. */
+/* Receives new credentials on the renewal's thread. What it leaves in *found is wiped and freed. */
 typedef void stk_s3_renewed(void *user, stk_s3_credentials *found);
 
 STK_CHECKED stk_status stk_s3_renewal_open(stk_s3_renewal **renewal, stk_s3_renewed *renewed,
@@ -26,8 +26,9 @@ STK_CHECKED stk_status stk_s3_renewal_open(stk_s3_renewal **renewal, stk_s3_rene
 void stk_s3_renewal_close(stk_s3_renewal *renewal);
 
 /*
- * Begins to find credentials unless that is being done, or was done a moment ago: a minute where it
- * is not `urgent`. False: it is not being done, so that waiting is of no use.
+ * Starts a renewal unless one is running or has just ended: five seconds ago or less when `urgent`
+ * (the store has refused the credentials), else a minute. True: a renewal is running, so that
+ * waiting for it makes sense.
  */
 bool stk_s3_renewal_begin(stk_s3_renewal *renewal, bool urgent);
 

@@ -417,17 +417,18 @@ static stk_status list(s3_location *p, const stk_storage_options *options,
     report_region(p, manifest, events);
     if (path != NULL && stk_s3_manifest_save(path, manifest, &p->tree, &why) != STK_OK) {
         stk_events_warning(events,
-                           "the next run lists %s again, since its listing cannot be kept: %s",
+                           "the next run lists %s again, since its listing cannot be stored: %s",
                            p->root, why.message);
     }
     return STK_OK;
 }
 
 /* Loads the listing of an earlier run, or lists the location. */
-static stk_status find_objects(s3_location *p, const stk_storage_options *options, const char *kept,
-                               const stk_events *events, stk_error *err) {
+static stk_status find_objects(s3_location *p, const stk_storage_options *options,
+                               const char *manifest_folder, const stk_events *events,
+                               stk_error *err) {
     stk_s3_manifest manifest = {.location = p->root, .endpoint = stk_s3_client_endpoint(p->client)};
-    char *path = kept != NULL ? stk_s3_manifest_path(kept, &manifest) : NULL;
+    char *path = manifest_folder != NULL ? stk_s3_manifest_path(manifest_folder, &manifest) : NULL;
     stk_status status = STK_OK;
     if (path != NULL && !options->refresh && stk_s3_manifest_load(path, &manifest, &p->tree)) {
         stk_s3_client_set_region(p->client, manifest.region);
@@ -458,7 +459,7 @@ static void close_location(void *location) {
 }
 
 static stk_status open_location(void **out, const char *root, const stk_storage_options *options,
-                                stk_io_threads *io_threads, const char *kept,
+                                stk_io_threads *io_threads, const char *manifest_folder,
                                 const stk_events *events, stk_error *err) {
     (void)io_threads; /* nothing here blocks */
     s3_location *p = stk_mem_new(1, sizeof *p);
@@ -474,7 +475,7 @@ static stk_status open_location(void **out, const char *root, const stk_storage_
                                        .timeout_s = options->read_timeout_s};
         status = stk_s3_client_open(&p->client, &config, err);
     }
-    status = status == STK_OK ? find_objects(p, options, kept, events, err) : status;
+    status = status == STK_OK ? find_objects(p, options, manifest_folder, events, err) : status;
     if (status != STK_OK) {
         close_location(p);
         return status;

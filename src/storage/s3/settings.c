@@ -1,9 +1,8 @@
 /*
- * settings.c - the environment and ~/.aws/config to settings, settings and a bucket to an
- * address.
+ * settings.c - loads the settings, and makes the URL of a bucket from them.
  *
- * Whatever becomes part of an address or a signature is checked here once, so that nothing behind
- * it has to: regions and buckets are plain names, endpoints have a scheme, a host and no secrets.
+ * Everything that becomes part of a URL or a signature is checked here once, so that no other file
+ * has to: regions and buckets are plain names, endpoints have a scheme, a host and no secrets.
  */
 #include "storage/s3/settings.h"
 
@@ -20,9 +19,9 @@
 #include "base/str.h"
 #include "storage/s3/profile.h"
 
-#define BUCKET_MAX 255 /* bytes of the longest bucket name that Amazon ever allowed */
+#define BUCKET_MAX 255 /* bytes of the longest bucket name that Amazon has ever allowed */
 
-/* The home folder, from the environment or the list of users; NULL when there is none. */
+/* The home folder, from the environment or the user database; NULL: none. */
 static char *home_folder(void) {
     const char *home = stk_s3_environment("HOME");
     char buffer[4096];
@@ -35,7 +34,7 @@ static char *home_folder(void) {
     return home != NULL ? stk_mem_strdup(home) : NULL;
 }
 
-/* What the variable says, or `name` below ~/.aws. *path stays NULL without a home. */
+/* The path that a variable names, else `name` in ~/.aws; *path stays NULL without a home. */
 static bool find_file(const char *variable, const char *name, char **path) {
     const char *given = stk_s3_environment(variable);
     bool below_home = given == NULL || (given[0] == '~' && (given[1] == '/' || given[1] == '\0'));
@@ -53,17 +52,17 @@ static bool find_file(const char *variable, const char *name, char **path) {
     return *path != NULL;
 }
 
-static bool keep(char **to, const char *text) {
+static bool copy(char **to, const char *text) {
     *to = text != NULL ? stk_mem_strdup(text) : NULL;
     return text == NULL || *to != NULL;
 }
 
-/* Letters and digits that every locale has. */
+/* ASCII letters and digits, in every locale. */
 static bool is_plain(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Names that may stand in an address and in a signature as they are. */
+/* Whether a name may be part of a URL and a signature as it is; `also`: further characters. */
 static bool is_plain_name(const char *text, const char *also) {
     for (const char *p = text; *p != '\0'; p++) {
         if (!is_plain(*p) && strchr(also, *p) == NULL) {
@@ -88,10 +87,10 @@ static stk_status find_region(const stk_s3_profile *profile, char **region, stk_
                         "nothing behind it",
                         found);
     }
-    return keep(region, found) ? STK_OK : STK_FAIL_MEMORY(err, "the settings of S3");
+    return copy(region, found) ? STK_OK : STK_FAIL_MEMORY(err, "the settings of S3");
 }
 
-/* A port at the end of a host; *length becomes that of the host alone. 0: there is none. */
+/* Cuts a port off a host: *length becomes the host's alone; *port 0: none. False: not valid. */
 static bool split_port(const char *host, size_t *length, int64_t *port) {
     const char *end = host + *length;
     const char *colon = end;
@@ -109,7 +108,7 @@ static bool split_port(const char *host, size_t *length, int64_t *port) {
     return *port > 0 && *port <= UINT16_MAX;
 }
 
-/* A name or an address in brackets; '@' is among what is refused, since secrets stand before it. */
+/* A host name, or an IPv6 address in brackets. '@' is refused: a password may stand before it. */
 static bool is_host(const char *host, size_t length) {
     bool brackets = length > 2 && host[0] == '[' && host[length - 1] == ']';
     for (size_t i = brackets ? 1 : 0; i < length - (brackets ? 1 : 0); i++) {
@@ -120,17 +119,17 @@ static bool is_host(const char *host, size_t length) {
     return length > 0;
 }
 
-/* An endpoint in parts, which point into its text. */
-typedef struct endpoint {
-    bool secure;
+/* An endpoint's parts; the pointers point into its text. */
+typedef struct endpoint_parts {
+    bool secure; /* https */
     const char *host;
     size_t host_length;
-    int64_t port; /* 0: the usual one */
+    int64_t port; /* 0: the default one */
     const char *path;
     size_t path_length; /* without slashes at its end */
-} endpoint;
+} endpoint_parts;
 
-static bool parse_endpoint(const char *text, endpoint *parts) {
+static bool parse_endpoint(const char *text, endpoint_parts *parts) {
     parts->secure = strncasecmp(text, "https://", 8) == 0;
     if (!parts->secure && strncasecmp(text, "http://", 7) != 0) {
         return false;
@@ -151,8 +150,8 @@ static bool parse_endpoint(const char *text, endpoint *parts) {
     return true;
 }
 
-/* Appends host and port as a request's Host header has them. */
-static void append_host(stk_str *out, const endpoint *parts) {
+/* Appends host and port in the form of a Host header. */
+static void append_host(stk_str *out, const endpoint_parts *parts) {
     for (size_t i = 0; i < parts->host_length; i++) {
         const char c = (char)tolower((unsigned char)parts->host[i]);
         stk_str_append_bytes(out, &c, 1);
@@ -162,7 +161,7 @@ static void append_host(stk_str *out, const endpoint *parts) {
     }
 }
 
-/* The endpoint as it was written, and by whom; NULL: Amazon itself. */
+/* The endpoint as the user wrote it, and where; NULL: Amazon. */
 static const char *written_endpoint(const stk_s3_profile *profile, const char **by) {
     static const char *const variables[] = {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"};
     const char *ignore = stk_s3_profile_get(profile, "ignore_configured_endpoint_urls");
@@ -191,11 +190,11 @@ static const char *written_endpoint(const stk_s3_profile *profile, const char **
     return stk_s3_profile_get(profile, "endpoint_url");
 }
 
-/* Keeps the endpoint, written in one way: small letters, no usual port, no slash at its end. */
-static stk_status find_endpoint(const stk_s3_profile *profile, char **kept, stk_error *err) {
+/* Normalises the endpoint: lower case, no default port, no slash at its end. */
+static stk_status find_endpoint(const stk_s3_profile *profile, char **normalised, stk_error *err) {
     const char *by = NULL;
     const char *written = written_endpoint(profile, &by);
-    endpoint parts = {0};
+    endpoint_parts parts = {0};
     if (written == NULL) {
         return STK_OK;
     }
@@ -209,8 +208,8 @@ static stk_status find_endpoint(const stk_s3_profile *profile, char **kept, stk_
     stk_str_append(&out, parts.secure ? "https://" : "http://");
     append_host(&out, &parts);
     stk_str_append_bytes(&out, parts.path, parts.path_length);
-    *kept = stk_str_take(&out);
-    return *kept != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the settings of S3");
+    *normalised = stk_str_take(&out);
+    return *normalised != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the settings of S3");
 }
 
 static stk_status find_style(const stk_s3_profile *profile, stk_s3_style *style, stk_error *err) {
@@ -232,14 +231,14 @@ static stk_status find_style(const stk_s3_profile *profile, stk_s3_style *style,
                     profile->name, value);
 }
 
-/* What the environment says alone: which profile, and where the files are. */
+/* Finds the profile's name and the two files; only the environment decides these. */
 static stk_status find_profile(stk_s3_settings *settings, stk_error *err) {
     const char *name = stk_s3_environment("AWS_PROFILE");
     name = name != NULL ? name : stk_s3_environment("AWS_DEFAULT_PROFILE");
     settings->profile_named = name != NULL;
     settings->anonymous = stk_s3_environment_bool("AWS_NO_SIGN_REQUEST");
     bool good =
-        keep(&settings->profile, name != NULL ? name : "default") &&
+        copy(&settings->profile, name != NULL ? name : "default") &&
         find_file("AWS_CONFIG_FILE", "config", &settings->config_path) &&
         find_file("AWS_SHARED_CREDENTIALS_FILE", "credentials", &settings->credentials_path);
     return good ? STK_OK : STK_FAIL_MEMORY(err, "the settings of S3");
@@ -254,7 +253,7 @@ stk_status stk_s3_settings_load(stk_s3_settings *settings, stk_error *err) {
     if (status == STK_OK) {
         const char *bundle = stk_s3_environment("AWS_CA_BUNDLE");
         bundle = bundle != NULL ? bundle : stk_s3_profile_get(&profile, "ca_bundle");
-        status = keep(&settings->ca_bundle, bundle) ? STK_OK
+        status = copy(&settings->ca_bundle, bundle) ? STK_OK
                                                     : STK_FAIL_MEMORY(err, "the settings of S3");
         status = status == STK_OK ? find_region(&profile, &settings->region, err) : status;
         status = status == STK_OK ? find_endpoint(&profile, &settings->endpoint, err) : status;
@@ -277,7 +276,7 @@ void stk_s3_settings_free(stk_s3_settings *settings) {
     memset(settings, 0, sizeof *settings);
 }
 
-/* Amazon's domain for a region: most of the world has one, some countries have their own. */
+/* Amazon's domain for a region; some partitions have their own. */
 static const char *amazon_domain(const char *region) {
     static const struct {
         const char *prefix;
@@ -296,16 +295,18 @@ static const char *amazon_domain(const char *region) {
     return "amazonaws.com";
 }
 
-/* An address in numbers, in front of which no bucket can stand. */
-static bool is_number(const endpoint *parts) {
+/* Whether the host is an IP address: no bucket name can stand before it. */
+static bool is_number(const endpoint_parts *parts) {
     return parts->host[0] == '[' || strspn(parts->host, "0123456789.") >= parts->host_length;
 }
 
 /*
- * Whether the bucket becomes a part of the host's name. Names with capitals or underscores cannot;
- * those with dots do not match the one star of Amazon's certificates, unless that was asked for.
+ * Whether the bucket becomes part of the host name. Names with capitals or underscores cannot.
+ * Names with dots do not match the wildcard of Amazon's certificates, so only an explicit style
+ * does it.
  */
-static bool is_virtual(const stk_s3_settings *settings, const endpoint *parts, const char *bucket) {
+static bool is_virtual(const stk_s3_settings *settings, const endpoint_parts *parts,
+                       const char *bucket) {
     size_t length = strlen(bucket);
     bool host_name = length >= 3 && length <= 63 && !is_number(parts) &&
                      strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-.") == length &&
@@ -321,7 +322,7 @@ static bool is_virtual(const stk_s3_settings *settings, const endpoint *parts, c
     }
 }
 
-static bool write_address(const stk_s3_settings *settings, const endpoint *parts,
+static bool write_address(const stk_s3_settings *settings, const endpoint_parts *parts,
                           const char *bucket, stk_s3_address *address) {
     bool in_host = is_virtual(settings, parts, bucket);
     stk_str host = {0};
@@ -345,7 +346,7 @@ static bool write_address(const stk_s3_settings *settings, const endpoint *parts
 
 stk_status stk_s3_address_of(const stk_s3_settings *settings, const char *bucket,
                              stk_s3_address *address, stk_error *err) {
-    endpoint parts = {0};
+    endpoint_parts parts = {0};
     if (!is_plain_name(bucket, "-._") || strlen(bucket) > BUCKET_MAX ||
         strspn(bucket, ".") == strlen(bucket)) {
         return STK_FAIL(err, STK_ERR_USAGE,
@@ -353,19 +354,19 @@ stk_status stk_s3_address_of(const stk_s3_settings *settings, const char *bucket
                         "dashes and underscores only",
                         bucket);
     }
-    char *place = settings->endpoint != NULL ? stk_mem_strdup(settings->endpoint)
-                                             : stk_str_format("https://s3.%s.%s", settings->region,
-                                                              amazon_domain(settings->region));
-    bool parsed = place != NULL && parse_endpoint(place, &parts);
+    char *url = settings->endpoint != NULL ? stk_mem_strdup(settings->endpoint)
+                                           : stk_str_format("https://s3.%s.%s", settings->region,
+                                                            amazon_domain(settings->region));
+    bool parsed = url != NULL && parse_endpoint(url, &parts);
     bool good = parsed && write_address(settings, &parts, bucket, address);
     stk_status status = STK_OK;
-    if (place != NULL && !parsed) {
-        status = STK_FAIL(err, STK_ERR_USAGE, "there is no address %s of a store", place);
+    if (url != NULL && !parsed) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s is not a URL of a store", url);
     } else if (!good) {
         stk_s3_address_free(address);
         status = STK_FAIL_MEMORY(err, "the address of a bucket");
     }
-    stk_mem_free(place);
+    stk_mem_free(url);
     return status;
 }
 

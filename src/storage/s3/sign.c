@@ -1,9 +1,9 @@
 /*
- * sign.c - Signature Version 4, as Amazon's "Authenticating Requests" for S3 says it.
+ * sign.c - Signature Version 4, after Amazon's "Authenticating Requests (AWS Signature Version 4)".
  *
- * The canonical request is never put together: its parts go straight into the hash, so that tokens
- * are not copied about. Requests have no body, and the hash of nothing stands for it: unlike the
- * word UNSIGNED-PAYLOAD every store accepts that, without TLS too.
+ * The canonical request is never put together as a text: its parts go straight into the hash, so
+ * that tokens are not copied. The hash of the empty body is signed. The alternative, the word
+ * UNSIGNED-PAYLOAD, is not accepted by every store without TLS.
  */
 #include "storage/s3/sign.h"
 
@@ -21,23 +21,23 @@
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define HASH_OF_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* Of the caller's headers; host, Authorization and three of x-amz come on top. */
+/* Most headers of the caller's. Authorization and three x-amz headers are sent as well. */
 #define EXTRA_MAX (STK_S3_HEADERS_MAX - 4)
-#define SIGNED_MAX (EXTRA_MAX + 4)
+#define SIGNED_MAX (EXTRA_MAX + 4) /* three x-amz headers and Host */
 
-/* The time of a request as it is written. */
-typedef struct stamp {
+/* The time of a request in the two forms that the signature needs. */
+typedef struct sign_time {
     char time[24]; /* "20130524T000000Z" */
     char date[12]; /* "20130524" */
-} stamp;
+} sign_time;
 
-/* Letters, digits and -._~ are the same for every reader of an address. */
+/* RFC 3986's unreserved characters: never encoded. */
 static bool is_unreserved(unsigned char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '.' || c == '_' || c == '~';
 }
 
-/* Appends text with every other byte but those of `keep` as %XX. */
+/* Appends text; every byte that is neither unreserved nor in `keep` becomes %XX. */
 static void append_encoded(stk_str *out, const char *text, const char *keep) {
     static const char digits[] = "0123456789ABCDEF";
     for (const char *p = text; *p != '\0'; p++) {
@@ -57,12 +57,12 @@ char *stk_s3_encode_path(const char *path) {
     return stk_str_take(&out);
 }
 
-typedef struct query_part { /* encoded */
-    char *name;             /* owned */
-    char *value;            /* owned */
+typedef struct query_part {
+    char *name;  /* owned, encoded */
+    char *value; /* owned, encoded */
 } query_part;
 
-/* By name, then by value: as one text, "a-b=" would come before "a=". */
+/* By name, then by value. Compared as one text, "a-b=" would come before "a=". */
 static int compare_parts(const void *a, const void *b) {
     const query_part *x = a;
     const query_part *y = b;
@@ -101,7 +101,7 @@ static stk_status encode_query(const stk_s3_unsigned *request, char **query, stk
     return *query != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the query of a request to S3");
 }
 
-/* Names of headers are ASCII; the locale has no say in what their capitals are. */
+/* Header names are ASCII: the locale must not decide about capitals. */
 static char lower(char c) {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
@@ -127,7 +127,7 @@ static void hash_text(stk_sha256 *hash, const char *text) {
     stk_sha256_add(hash, text, strlen(text));
 }
 
-/* A value without blanks at its ends and with one blank where there were several. */
+/* Hashes a value without blanks at its ends, and with one blank where there are several. */
 static void hash_value(stk_sha256 *hash, const char *value) {
     value += strspn(value, " \t");
     while (*value != '\0') {
@@ -151,7 +151,7 @@ static void hash_header(stk_sha256 *hash, const stk_s3_pair *header) {
     hash_text(hash, "\n");
 }
 
-/* The canonical request's hash, in digits; headers are sorted and names are theirs, "a;b;c". */
+/* The canonical request's hash in hex. Headers are sorted; `names` joins their names: "a;b;c". */
 static void hash_request(const stk_s3_unsigned *request, const char *query,
                          const stk_s3_pair *headers, size_t count, const char *names,
                          char text[STK_SHA256_TEXT]) {
@@ -173,7 +173,7 @@ static void hash_request(const stk_s3_unsigned *request, const char *query,
     stk_hex(digest, sizeof digest, text);
 }
 
-/* The key of a day, a region and S3, derived step by step from the secret. */
+/* Derives the signing key for one day, one region and S3 from the secret. */
 static stk_status derive_key(const char *secret, const char *date, const char *region,
                              uint8_t key[STK_SHA256_BYTES], stk_error *err) {
     char *first = stk_str_format("AWS4%s", secret);
@@ -189,7 +189,7 @@ static stk_status derive_key(const char *secret, const char *date, const char *r
     return STK_OK;
 }
 
-/* Adds "name: value" to what is sent. libcurl wants "name;" for a header without a value. */
+/* Adds a header to send. libcurl's form for a header without a value is "name;". */
 static stk_status put_header(stk_s3_signed *out, const char *name, const char *value,
                              stk_error *err) {
     if (strpbrk(name, "\r\n:;") != NULL || strpbrk(value, "\r\n") != NULL) {
@@ -206,10 +206,10 @@ static stk_status put_header(stk_s3_signed *out, const char *name, const char *v
     return STK_OK;
 }
 
-/* Writes the line that holds the signature. */
+/* Adds the Authorization header, which has the signature. */
 static stk_status put_authorization(const stk_s3_unsigned *request,
                                     const stk_s3_credentials *credentials, const char *region,
-                                    const stamp *when, const stk_s3_pair *headers, size_t count,
+                                    const sign_time *when, const stk_s3_pair *headers, size_t count,
                                     stk_s3_signed *out, stk_error *err) {
     uint8_t key[STK_SHA256_BYTES] = {0};
     char hash[STK_SHA256_TEXT];
@@ -243,7 +243,7 @@ static stk_status put_authorization(const stk_s3_unsigned *request,
     return status;
 }
 
-static stk_status write_stamp(int64_t now_s, stamp *when, stk_error *err) {
+static stk_status write_stamp(int64_t now_s, sign_time *when, stk_error *err) {
     time_t now = (time_t)now_s;
     struct tm utc;
     if (gmtime_r(&now, &utc) == NULL || utc.tm_year < 70 || utc.tm_year > 9999 - 1900) {
@@ -256,10 +256,10 @@ static stk_status write_stamp(int64_t now_s, stamp *when, stk_error *err) {
     return STK_OK;
 }
 
-/* Signs: adds our own headers to the caller's, which are sent already, and the signature. */
+/* Adds the x-amz headers and the signature; the caller's headers were added before. */
 static stk_status sign(const stk_s3_unsigned *request, const stk_s3_credentials *credentials,
                        const char *region, int64_t now_s, stk_s3_signed *out, stk_error *err) {
-    stamp when = {0};
+    sign_time when = {0};
     stk_s3_pair headers[SIGNED_MAX];
     size_t count = request->header_count;
     stk_status status = write_stamp(now_s, &when, err);

@@ -1,7 +1,7 @@
 /*
- * sign.h - Signature Version 4 for requests to S3 that have no body.
+ * sign.h - AWS Signature Version 4 for requests to S3 that have no body.
  *
- * Signed here instead of by libcurl, whose own signatures differ between versions. Nothing is kept
+ * libcurl can sign as well, but its signatures differ between versions. The functions keep nothing
  * between calls. Threads: safe.
  */
 #ifndef STK_STORAGE_S3_SIGN_H
@@ -19,17 +19,18 @@ typedef struct stk_s3_pair {
     const char *value;
 } stk_s3_pair;
 
+/* A request as the signature sees it. All pointers are borrowed. */
 typedef struct stk_s3_unsigned {
     const char *method;       /* "GET", "HEAD" */
-    const char *host;         /* as it is sent: "bucket.s3.amazonaws.com", "127.0.0.1:9000" */
-    const char *path;         /* from stk_s3_encode_path, with a slash in front */
+    const char *host;         /* the Host header: "bucket.s3.amazonaws.com", "127.0.0.1:9000" */
+    const char *path;         /* encoded (stk_s3_encode_path), with a slash in front */
     const stk_s3_pair *query; /* not encoded, in any order; NULL where query_count is 0 */
     size_t query_count;
-    const stk_s3_pair *headers; /* to sign and send besides; "Range" may be sent unsigned instead */
+    const stk_s3_pair *headers; /* further headers to sign; Range may be sent unsigned instead */
     size_t header_count;
 } stk_s3_unsigned;
 
-/* Room for Authorization, the three of x-amz and some of the caller's. */
+/* Authorization, up to three x-amz headers, and the caller's. */
 #define STK_S3_HEADERS_MAX 16
 
 typedef struct stk_s3_signed { /* starts zeroed; all text is owned */
@@ -39,8 +40,8 @@ typedef struct stk_s3_signed { /* starts zeroed; all text is owned */
 } stk_s3_signed;
 
 /*
- * Signs for the time now_s (unix). Without a key_id nothing is signed: the query and the caller's
- * headers come out alone. A header with a line break in it is refused (STK_ERR_USAGE).
+ * Signs for the unix time now_s. Credentials without a key_id sign nothing: the result then has the
+ * query and the caller's headers only. A header with a line break is refused (STK_ERR_USAGE).
  */
 STK_CHECKED stk_status stk_s3_sign(const stk_s3_unsigned *request,
                                    const stk_s3_credentials *credentials, const char *region,
@@ -50,8 +51,8 @@ STK_CHECKED stk_status stk_s3_sign(const stk_s3_unsigned *request,
 void stk_s3_signed_free(stk_s3_signed *out);
 
 /*
- * A key as it stands in an address: every byte but A-Z a-z 0-9 - . _ ~ and / becomes %XX. Send the
- * address with CURLOPT_PATH_AS_IS: "a/../b" is a key like any other. NULL without memory;
+ * Encodes a key for a URL: every byte but A-Z a-z 0-9 - . _ ~ and / becomes %XX. The URL must be
+ * sent with CURLOPT_PATH_AS_IS: "a/../b" is a key like any other. NULL without memory; freed with
  * stk_mem_free.
  */
 char *stk_s3_encode_path(const char *path);

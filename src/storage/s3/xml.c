@@ -1,4 +1,8 @@
-/* xml.c - expat's events to pages and errors. Names of spaces are not looked at. */
+/*
+ * xml.c - turns expat's callbacks into objects, folders and errors.
+ *
+ * XML namespaces are ignored: stores differ in them.
+ */
 #include "storage/s3/xml.h"
 
 #ifdef STK_HAVE_S3
@@ -9,14 +13,14 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* Answers are shallow; what is deeper is not from S3. */
+/* S3's XML is shallow; deeper XML is not from S3. */
 #define DEPTH_MAX 16
 
-/* A key has 1,024 bytes, of which encoding makes at most three each; tokens are no longer. */
+/* Most bytes of one text. A key has 1,024 bytes, three times that when encoded. */
 #define TEXT_MAX ((size_t)16 * 1024)
 
-/* What an element's text is for. */
-typedef enum meaning {
+/* The elements whose text is used. */
+typedef enum xml_field {
     NOTHING,
     KEY,
     SIZE,
@@ -27,34 +31,34 @@ typedef enum meaning {
     CODE,
     MESSAGE,
     REGION
-} meaning;
+} xml_field;
 
-typedef struct reading {
+typedef struct xml_reader {
     XML_Parser parser;
-    stk_s3_page *page;            /* NULL: a complaint is read */
-    stk_s3_error_body *complaint; /* NULL: a page is read */
-    const char *trouble;          /* why reading was stopped; NULL: it was not */
+    stk_s3_page *page;        /* NULL: an error is read */
+    stk_s3_error_body *error; /* NULL: a page is read */
+    const char *trouble;      /* why parsing was stopped, part of a sentence; NULL: it was not */
     bool no_memory;
     int depth;
     bool in_contents;
     bool in_prefixes;
-    bool is_page; /* the outermost element was that of a listing */
-    bool encoded; /* keys are percent-encoded */
-    meaning now;
-    stk_str text; /* of the element that is read now */
+    bool is_page;  /* the outermost element was that of a listing */
+    bool encoded;  /* keys are percent-encoded */
+    xml_field now; /* the element that is read now */
+    stk_str text;  /* of the element that is read now */
     stk_str key;
     stk_str etag;
     uint64_t size;
-} reading;
+} xml_reader;
 
-static void stop(reading *r, const char *trouble) {
+static void stop(xml_reader *r, const char *trouble) {
     if (r->trouble == NULL) {
         r->trouble = trouble;
         (void)XML_StopParser(r->parser, XML_FALSE);
     }
 }
 
-static void stop_memory(reading *r) {
+static void stop_memory(xml_reader *r) {
     r->no_memory = true;
     stop(r, "");
 }
@@ -69,7 +73,7 @@ static int hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place, as forms are encoded: a plus sign is a blank. Returns the new length. */
+/* Decodes percent-encoding in place, with + for a blank. Returns the new length. */
 static size_t decode(char *text, size_t length) {
     size_t out = 0;
     for (size_t i = 0; i < length; i++) {
@@ -86,8 +90,8 @@ static size_t decode(char *text, size_t length) {
     return out;
 }
 
-/* The text that was collected, without the quotes that ETags have. */
-static void keep_etag(reading *r) {
+/* Stores an ETag without its quotes. */
+static void keep_etag(xml_reader *r) {
     const char *text = stk_str_text(&r->text);
     size_t length = r->text.length;
     if (length >= 2 && text[0] == '"' && text[length - 1] == '"') {
@@ -98,7 +102,7 @@ static void keep_etag(reading *r) {
     stk_str_append_bytes(&r->etag, text, length);
 }
 
-static void keep_size(reading *r) {
+static void keep_size(xml_reader *r) {
     int64_t size;
     if (!stk_parse_int(stk_str_text(&r->text), &size) || size < 0) {
         stop(r, "an object without a size");
@@ -107,8 +111,8 @@ static void keep_size(reading *r) {
     r->size = (uint64_t)size;
 }
 
-/* Printable bytes only: what a server says goes to people's screens. */
-static void keep_plain(const reading *r, char *out, size_t room) {
+/* Copies printable bytes only: the text may be shown in a terminal. */
+static void keep_plain(const xml_reader *r, char *out, size_t room) {
     size_t length = r->text.length < room ? r->text.length : room - 1;
     for (size_t i = 0; i < length; i++) {
         char c = r->text.text[i];
@@ -117,7 +121,7 @@ static void keep_plain(const reading *r, char *out, size_t room) {
     out[length] = '\0';
 }
 
-static meaning meaning_in_page(const reading *r, const char *name) {
+static xml_field field_in_page(const xml_reader *r, const char *name) {
     if (r->depth == 3 && r->in_contents) {
         return strcmp(name, "Key") == 0    ? KEY
                : strcmp(name, "Size") == 0 ? SIZE
@@ -135,8 +139,8 @@ static meaning meaning_in_page(const reading *r, const char *name) {
                                                         : NOTHING;
 }
 
-/* Some stores put the error into an outer element. */
-static meaning meaning_in_complaint(const char *name) {
+/* At any depth: some stores put the error into an outer element. */
+static xml_field field_in_error(const char *name) {
     return strcmp(name, "Code") == 0      ? CODE
            : strcmp(name, "Message") == 0 ? MESSAGE
            : strcmp(name, "Region") == 0  ? REGION
@@ -144,7 +148,7 @@ static meaning meaning_in_complaint(const char *name) {
 }
 
 static void XMLCALL begin_element(void *user, const XML_Char *name, const XML_Char **attributes) {
-    reading *r = user;
+    xml_reader *r = user;
     (void)attributes;
     const char *colon = strchr(name, ':');
     const char *bare = colon != NULL ? colon + 1 : name;
@@ -163,12 +167,12 @@ static void XMLCALL begin_element(void *user, const XML_Char *name, const XML_Ch
             r->size = 0;
         }
     }
-    r->now = r->complaint != NULL ? meaning_in_complaint(bare) : meaning_in_page(r, bare);
+    r->now = r->error != NULL ? field_in_error(bare) : field_in_page(r, bare);
     stk_str_clear(&r->text);
 }
 
 static void XMLCALL take_text(void *user, const XML_Char *text, int length) {
-    reading *r = user;
+    xml_reader *r = user;
     if (r->now == NOTHING) {
         return;
     }
@@ -182,7 +186,7 @@ static void XMLCALL take_text(void *user, const XML_Char *text, int length) {
     }
 }
 
-static void end_text(reading *r) {
+static void end_text(xml_reader *r) {
     switch (r->now) {
     case KEY:
     case PREFIX:
@@ -203,13 +207,13 @@ static void end_text(reading *r) {
         stk_str_append_bytes(&r->page->token, stk_str_text(&r->text), r->text.length);
         break;
     case CODE:
-        keep_plain(r, r->complaint->code, sizeof r->complaint->code);
+        keep_plain(r, r->error->code, sizeof r->error->code);
         break;
     case MESSAGE:
-        keep_plain(r, r->complaint->message, sizeof r->complaint->message);
+        keep_plain(r, r->error->message, sizeof r->error->message);
         break;
     case REGION:
-        keep_plain(r, r->complaint->region, sizeof r->complaint->region);
+        keep_plain(r, r->error->region, sizeof r->error->region);
         break;
     case NOTHING:
         break;
@@ -218,7 +222,7 @@ static void end_text(reading *r) {
 }
 
 static void XMLCALL end_element(void *user, const XML_Char *name) {
-    reading *r = user;
+    xml_reader *r = user;
     (void)name;
     end_text(r);
     bool whole = r->page != NULL && r->is_page && r->depth == 2;
@@ -254,8 +258,8 @@ static void XMLCALL refuse_doctype(void *user, const XML_Char *name, const XML_C
     stop(user, "XML with a document type");
 }
 
-/* True when all of the text was read. */
-static bool read_all(reading *r, const void *data, size_t size) {
+/* Parses everything; false on any trouble. */
+static bool read_all(xml_reader *r, const void *data, size_t size) {
     r->parser = XML_ParserCreate(NULL);
     if (r->parser == NULL) {
         r->no_memory = true;
@@ -280,12 +284,12 @@ static bool read_all(reading *r, const void *data, size_t size) {
 }
 
 stk_status stk_s3_page_parse(const void *data, size_t size, stk_s3_page *page, stk_error *err) {
-    /* Some stores say it behind the keys. No key can be mistaken for it: there it has no "<". */
+    /* Some stores send this element behind the keys. A key cannot contain it: "<" is escaped. */
     static const char said[] = "<EncodingType>url</EncodingType>";
     page->truncated = false;
     stk_str_clear(&page->token);
-    reading r = {.page = page,
-                 .encoded = size > 0 && memmem(data, size, said, sizeof said - 1) != NULL};
+    xml_reader r = {.page = page,
+                    .encoded = size > 0 && memmem(data, size, said, sizeof said - 1) != NULL};
     bool good = read_all(&r, data, size);
     if (r.no_memory || !stk_str_ok(&page->token)) {
         return STK_FAIL_MEMORY(err, "a page of the listing");
@@ -301,10 +305,10 @@ stk_status stk_s3_page_parse(const void *data, size_t size, stk_s3_page *page, s
     return good ? STK_OK : STK_FAIL(err, STK_ERR_STORAGE, "%s", r.trouble);
 }
 
-void stk_s3_error_body_parse(const void *data, size_t size, stk_s3_error_body *complaint) {
-    memset(complaint, 0, sizeof *complaint);
-    reading r = {.complaint = complaint};
-    (void)read_all(&r, data, size); /* what was read before trouble is better than nothing */
+void stk_s3_error_body_parse(const void *data, size_t size, stk_s3_error_body *error) {
+    memset(error, 0, sizeof *error);
+    xml_reader r = {.error = error};
+    (void)read_all(&r, data, size); /* on trouble, the fields that were read before it are kept */
 }
 
 #endif
