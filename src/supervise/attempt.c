@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "supervise/settings/timed_setting.h"
+#include "supervise/settings/command_setting.h"
 #include "supervise/supervision.h"
 
 #define TICK_MS 50

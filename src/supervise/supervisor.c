@@ -17,7 +17,7 @@
 #include "base/text/locale.h"
 #include "budget/budget.h"
 #include "report/observers/jsonl.h"
-#include "supervise/settings/timed_setting.h"
+#include "supervise/settings/command_setting.h"
 #include "supervise/output/relay.h"
 #include "supervise/supervision.h"
 

@@ -11,7 +11,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "supervise/files/disk_call.h"
-#include "supervise/settings/timed_setting.h"
+#include "supervise/settings/command_setting.h"
 
 #define LONG_S 60.0
 

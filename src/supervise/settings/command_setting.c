@@ -1,8 +1,8 @@
 /*
- * command_setting.c - three ways to tell a command a number.
+ * command_setting.c - changes a variable, an argument or a number in a file.
  *
- * Two knobs may be keys of one file. So the file as it was and as we last wrote it are known by
- * their names in the run folder, which both share, and not by what one of them remembers.
+ * Two settings may be keys of the same file. So the copies of the original and of the last written
+ * file have fixed names in the run folder, which both settings share.
  */
 #include "supervise/settings/command_setting.h"
 
@@ -19,48 +19,48 @@
 #include "base/mem.h"
 #include "supervise/settings/config_scan.h"
 
-/* A configuration that somebody wrote is never near this. */
+/* Largest file that is read; no configuration is near this. */
 #define FILE_MOST (16 << 20)
 
-/* The contents of a file; data is NULL where it could not be read. */
-typedef struct contents {
+/* Contents of a file; data is NULL where it could not be read. */
+typedef struct file_contents {
     char *data; /* owned */
     size_t size;
-} contents;
+} file_contents;
 
-static stk_status read_file(const char *path, contents *file, stk_error *err) {
-    *file = (contents){0};
+static stk_status read_file(const char *path, file_contents *file, stk_error *err) {
+    *file = (file_contents){0};
     return stk_file_read(path, FILE_MOST, &file->data, &file->size, err);
 }
 
-/* A file that may be missing. */
-static contents read_if_there(const char *path) {
-    contents file;
+/* Reads a file that may be missing. */
+static file_contents read_if_there(const char *path) {
+    file_contents file;
     if (read_file(path, &file, NULL) != STK_OK) {
-        file = (contents){0};
+        file = (file_contents){0};
     }
     return file;
 }
 
-static bool same(const contents *a, const contents *b) {
+static bool same(const file_contents *a, const file_contents *b) {
     return a->data != NULL && b->data != NULL && a->size == b->size &&
            memcmp(a->data, b->data, a->size) == 0;
 }
 
-/* "run/config.before.yaml"; NULL without memory. */
-static char *kept_path(const stk_command_setting *knob, const char *run_dir, const char *which) {
-    const char *ending = strrchr(knob->config.file, '.');
+/* "run/config.before.yaml"; NULL: out of memory. */
+static char *copy_path(const stk_command_setting *setting, const char *run_dir, const char *which) {
+    const char *ending = strrchr(setting->config.file, '.');
     return stk_str_format("%s/config.%s%s", run_dir, which, ending != NULL ? ending : "");
 }
 
-/* Where the number stands in a text, and what it is. */
-static stk_status find_number(const stk_command_setting *knob, const contents *file, size_t *start,
-                              size_t *length, int64_t *value, stk_error *err) {
+/* Finds the position and the value of the number. */
+static stk_status find_number(const stk_command_setting *setting, const file_contents *file,
+                              size_t *start, size_t *length, int64_t *value, stk_error *err) {
     stk_config_keys keys;
     const stk_config_key *entry = NULL;
-    stk_status status = stk_config_scan(&keys, knob->config.file, file->data, file->size, err);
+    stk_status status = stk_config_scan(&keys, setting->config.file, file->data, file->size, err);
     if (status == STK_OK) {
-        status = stk_config_keys_find(&keys, knob->config.key, &entry, value, err);
+        status = stk_config_keys_find(&keys, setting->config.key, &entry, value, err);
     }
     if (status == STK_OK) {
         *start = entry->start;
@@ -70,30 +70,30 @@ static stk_status find_number(const stk_command_setting *knob, const contents *f
     return status;
 }
 
-/* What the file has for the key. */
-static stk_status read_number(const stk_command_setting *knob, int64_t *value, stk_error *err) {
-    contents file;
+/* Reads the number from the file. */
+static stk_status read_number(const stk_command_setting *setting, int64_t *value, stk_error *err) {
+    file_contents file;
     size_t start;
     size_t length;
-    stk_status status = read_file(knob->config.file, &file, err);
+    stk_status status = read_file(setting->config.file, &file, err);
     if (status == STK_OK) {
-        status = find_number(knob, &file, &start, &length, value, err);
+        status = find_number(setting, &file, &start, &length, value, err);
     }
     stk_mem_free(file.data);
     return status;
 }
 
 /*
- * The text with another number in it. It is read again before anybody sees it: the number must be
- * found at the same place and be the one that was meant.
+ * Makes the text with another number. Scans it again before it is written: the number must be found
+ * at the same position with the new value.
  */
-static stk_status replace(const stk_command_setting *knob, const contents *file, int64_t value,
-                          contents *replaced, stk_error *err) {
+static stk_status replace(const stk_command_setting *setting, const file_contents *file,
+                          int64_t value, file_contents *replaced, stk_error *err) {
     size_t start;
     size_t length;
     int64_t old;
-    *replaced = (contents){0};
-    stk_status status = find_number(knob, file, &start, &length, &old, err);
+    *replaced = (file_contents){0};
+    stk_status status = find_number(setting, file, &start, &length, &old, err);
     if (status != STK_OK) {
         return status;
     }
@@ -105,92 +105,93 @@ static stk_status replace(const stk_command_setting *knob, const contents *file,
     replaced->size = text.length;
     replaced->data = stk_str_take(&text);
     if (replaced->data == NULL) {
-        return STK_FAIL_MEMORY(err, knob->config.file);
+        return STK_FAIL_MEMORY(err, setting->config.file);
     }
     size_t place;
-    status = find_number(knob, replaced, &place, &length, &old, err);
+    status = find_number(setting, replaced, &place, &length, &old, err);
     if (status == STK_OK && (place != start || place + length != behind || old != value)) {
-        status = STK_FAIL(err, STK_ERR_INTERNAL, "%s would not have %s %" PRId64 " afterwards",
-                          knob->config.file, knob->config.key, value);
+        status = STK_FAIL(err, STK_ERR_INTERNAL, "changing %s would not give %s the value %" PRId64,
+                          setting->config.file, setting->config.key, value);
     }
     return status;
 }
 
-/* Fills the names of what is kept. */
-static stk_status name_kept(stk_command_setting *knob, const char *run_dir, stk_error *err) {
-    if (knob->original == NULL) {
-        knob->original = kept_path(knob, run_dir, "before");
+/* Sets the paths of the two copies. */
+static stk_status name_copies(stk_command_setting *setting, const char *run_dir, stk_error *err) {
+    if (setting->original == NULL) {
+        setting->original = copy_path(setting, run_dir, "before");
     }
-    if (knob->changed == NULL) {
-        knob->changed = kept_path(knob, run_dir, "changed");
+    if (setting->changed == NULL) {
+        setting->changed = copy_path(setting, run_dir, "changed");
     }
-    return knob->original != NULL && knob->changed != NULL
+    return setting->original != NULL && setting->changed != NULL
                ? STK_OK
-               : STK_FAIL_MEMORY(err, knob->config.file);
+               : STK_FAIL_MEMORY(err, setting->config.file);
 }
 
-static void forget_kept(stk_command_setting *knob) {
-    stk_mem_free(knob->original);
-    stk_mem_free(knob->changed);
-    knob->original = NULL;
-    knob->changed = NULL;
+static void forget_copies(stk_command_setting *setting) {
+    stk_mem_free(setting->original);
+    stk_mem_free(setting->changed);
+    setting->original = NULL;
+    setting->changed = NULL;
 }
 
 /*
- * Keeps the file as it is before our first change, and a copy of what will be written. Where
- * somebody has changed it since we did, it is not ours to put back: then the copy goes, and with it
- * goes the order to restore.
+ * Before a change, copies the original file (first change only) and the text to be written. If
+ * somebody else has changed the file since our last write, it must not be restored: the copy of our
+ * text is removed, and without it nothing is restored.
  */
-static stk_status keep(stk_command_setting *knob, bool first, const contents *now,
-                       const contents *next, stk_error *err) {
-    contents before = read_if_there(knob->original);
-    contents changed = read_if_there(knob->changed);
+static stk_status write_copies(stk_command_setting *setting, bool first, const file_contents *now,
+                               const file_contents *next, stk_error *err) {
+    file_contents before = read_if_there(setting->original);
+    file_contents changed = read_if_there(setting->changed);
     bool fresh = before.data == NULL || same(now, &before) || (first && changed.data == NULL);
     bool ours = fresh || same(now, &changed);
-    const stk_file_how how = {.owner_only = true}; /* the file may be so, and hold secrets */
+    const stk_file_how how = {.owner_only = true}; /* the original may be private */
     stk_status status = STK_OK;
     if (fresh && !same(now, &before)) {
-        status = stk_file_write_how(knob->original, now->data, now->size, &how, err);
+        status = stk_file_write_how(setting->original, now->data, now->size, &how, err);
     }
     if (status == STK_OK && ours) {
-        status = stk_file_write_how(knob->changed, next->data, next->size, &how, err);
+        status = stk_file_write_how(setting->changed, next->data, next->size, &how, err);
     } else if (status == STK_OK) {
-        (void)unlink(knob->changed);
+        (void)unlink(setting->changed);
     }
     stk_mem_free(before.data);
     stk_mem_free(changed.data);
     return status;
 }
 
-static stk_status set_in_file(stk_command_setting *knob, int64_t value, const char *run_dir,
+static stk_status set_in_file(stk_command_setting *setting, int64_t value, const char *run_dir,
                               stk_error *err) {
-    const char *path = knob->config.file;
-    bool first = knob->original == NULL;
-    contents next = {0};
-    contents written = {0};
-    contents now;
+    const char *path = setting->config.file;
+    bool first = setting->original == NULL;
+    file_contents next = {0};
+    file_contents written = {0};
+    file_contents now;
     stk_status status = read_file(path, &now, err);
     if (status == STK_OK) {
-        status = replace(knob, &now, value, &next, err);
+        status = replace(setting, &now, value, &next, err);
     }
     if (status != STK_OK || same(&now, &next)) {
         goto done;
     }
-    status = name_kept(knob, run_dir, err);
+    status = name_copies(setting, run_dir, err);
     if (status == STK_OK) {
-        status = keep(knob, first, &now, &next, err);
+        status = write_copies(setting, first, &now, &next, err);
     }
     if (status == STK_OK) {
         status = stk_file_rewrite(path, next.data, next.size, err);
     }
     if (status != STK_OK && first) {
-        forget_kept(knob); /* nothing was changed: there is nothing to put back */
+        forget_copies(setting); /* the file is unchanged: nothing to restore */
     }
     if (status == STK_OK) {
         status = read_file(path, &written, err);
     }
     if (status == STK_OK && !same(&written, &next)) {
-        status = STK_FAIL(err, STK_ERR_STORAGE, "%s is not as it was written; is it in use?", path);
+        status = STK_FAIL(err, STK_ERR_STORAGE,
+                          "%s is not as Stoker wrote it; does another program write it?", path);
     }
 done:
     stk_mem_free(now.data);
@@ -199,25 +200,25 @@ done:
     return status;
 }
 
-static stk_status check_ways(const stk_setting_config *config, stk_error *err) {
-    const char *ways[] = {config->env, config->arg, config->key};
+static stk_status check_options(const stk_setting_config *config, stk_error *err) {
+    const char *given_names[] = {config->env, config->arg, config->key};
     static const char *const names[] = {"env", "arg", "key"};
     int given = -1;
     for (int i = 0; i < 3; i++) {
-        if (ways[i] == NULL) {
+        if (given_names[i] == NULL) {
             continue;
         }
         if (given >= 0) {
             return STK_FAIL(err, STK_ERR_USAGE,
-                            "--%s-%s and --%s-%s are two ways to say the same; give one of them",
+                            "--%s-%s and --%s-%s name the same number twice; give one of them",
                             config->what, names[given], config->what, names[i]);
         }
         given = i;
-        if (ways[i][0] == '\0' || (i < 2 && ways[i][strcspn(ways[i], "= \t")] != '\0')) {
+        if (given_names[i][0] == '\0' ||
+            (i < 2 && given_names[i][strcspn(given_names[i], "= \t")] != '\0')) {
             return STK_FAIL(err, STK_ERR_USAGE,
-                            "--%s-%s '%s' is no name; it must not be empty or have = or blanks in "
-                            "it",
-                            config->what, names[i], ways[i]);
+                            "--%s-%s '%s' is no name; it must not be empty or contain = or blanks",
+                            config->what, names[i], given_names[i]);
         }
     }
     if (config->key != NULL && config->file == NULL) {
@@ -228,131 +229,133 @@ static stk_status check_ways(const stk_setting_config *config, stk_error *err) {
     return STK_OK;
 }
 
-/* A file that is missing is one of the wrong name, not of storage that fails. */
-static stk_status check_file(const stk_command_setting *knob, stk_error *err) {
-    const char *path = knob->config.file;
+/* A missing file is an error of the user, not of the storage. */
+static stk_status check_file(const stk_command_setting *setting, stk_error *err) {
+    const char *path = setting->config.file;
     char *target = realpath(path, NULL);
     int64_t value;
     if (target == NULL || stk_path_is_dir(target)) {
         free(target);
         return STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: there is no such file", path);
     }
-    /* It will be replaced where it is, at the end of all links. */
+    /* The file at the end of all links will be replaced. */
     stk_status status = access(target, W_OK) == 0
                             ? stk_write_target_check("--config-file", target, err)
                             : STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: cannot write it: %s",
                                        path, strerror(errno));
     free(target);
-    return status == STK_OK ? read_number(knob, &value, err) : status;
+    return status == STK_OK ? read_number(setting, &value, err) : status;
 }
 
-stk_status stk_setting_open(stk_command_setting *knob, const stk_setting_config *config,
+stk_status stk_setting_open(stk_command_setting *setting, const stk_setting_config *config,
                             stk_error *err) {
-    *knob = (stk_command_setting){.config = *config};
-    stk_status status = check_ways(config, err);
+    *setting = (stk_command_setting){.config = *config};
+    stk_status status = check_options(config, err);
     if (status != STK_OK) {
         return status;
     }
     if (config->env != NULL) {
-        knob->kind = STK_SETTING_ENV;
+        setting->kind = STK_SETTING_ENV;
     } else if (config->arg != NULL) {
-        knob->kind = STK_SETTING_ARG;
+        setting->kind = STK_SETTING_ARG;
     } else if (config->key != NULL) {
-        knob->kind = STK_SETTING_KEY;
-        status = check_file(knob, err);
+        setting->kind = STK_SETTING_KEY;
+        status = check_file(setting, err);
     }
     return status;
 }
 
-/* What the command has of a variable or an argument, as text; NULL: nothing. */
-static const char *text_of(const stk_command_setting *knob, const stk_command *command) {
-    return knob->kind == STK_SETTING_ENV   ? stk_command_env(command, knob->config.env)
-           : knob->kind == STK_SETTING_ARG ? stk_command_arg(command, knob->config.arg)
-                                           : NULL;
+/* The variable or argument as text; NULL: it does not exist. */
+static const char *text_of(const stk_command_setting *setting, const stk_command *command) {
+    return setting->kind == STK_SETTING_ENV   ? stk_command_env(command, setting->config.env)
+           : setting->kind == STK_SETTING_ARG ? stk_command_arg(command, setting->config.arg)
+                                              : NULL;
 }
 
-static stk_status set_text(const stk_command_setting *knob, stk_command *command, const char *text,
+static stk_status set_text(const stk_command_setting *setting, stk_command *command,
+                           const char *text, stk_error *err) {
+    return setting->kind == STK_SETTING_ENV
+               ? stk_command_set_env(command, setting->config.env, text, false, err)
+               : stk_command_set_arg(command, setting->config.arg, text, err);
+}
+
+/* Stores the value from before the first change. */
+static stk_status remember(stk_command_setting *setting, const stk_command *command,
                            stk_error *err) {
-    return knob->kind == STK_SETTING_ENV
-               ? stk_command_set_env(command, knob->config.env, text, false, err)
-               : stk_command_set_arg(command, knob->config.arg, text, err);
-}
-
-/* Before the first change: what was there. */
-static stk_status remember(stk_command_setting *knob, const stk_command *command, stk_error *err) {
-    const char *text = text_of(knob, command);
-    if (!knob->told && text != NULL) {
-        knob->before = stk_mem_strdup(text);
-        if (knob->before == NULL) {
-            return STK_FAIL_MEMORY(err, knob->config.what);
+    const char *text = text_of(setting, command);
+    if (!setting->was_set && text != NULL) {
+        setting->before = stk_mem_strdup(text);
+        if (setting->before == NULL) {
+            return STK_FAIL_MEMORY(err, setting->config.what);
         }
     }
-    knob->told = true;
+    setting->was_set = true;
     return STK_OK;
 }
 
-stk_status stk_setting_check(const stk_command_setting *knob, const stk_command *command,
+stk_status stk_setting_check(const stk_command_setting *setting, const stk_command *command,
                              stk_error *err) {
-    return knob->kind == STK_SETTING_ARG ? stk_command_check_arg(command, knob->config.arg, err)
-                                         : STK_OK;
+    return setting->kind == STK_SETTING_ARG
+               ? stk_command_check_arg(command, setting->config.arg, err)
+               : STK_OK;
 }
 
-int64_t stk_setting_value(const stk_command_setting *knob, const stk_command *command) {
+int64_t stk_setting_value(const stk_command_setting *setting, const stk_command *command) {
     int64_t value = -1;
-    if (knob->kind == STK_SETTING_KEY) {
-        return read_number(knob, &value, NULL) == STK_OK ? value : -1;
+    if (setting->kind == STK_SETTING_KEY) {
+        return read_number(setting, &value, NULL) == STK_OK ? value : -1;
     }
-    const char *text = text_of(knob, command);
+    const char *text = text_of(setting, command);
     return text != NULL && stk_parse_int(text, &value) && value >= 0 ? value : -1;
 }
 
-stk_status stk_setting_set(stk_command_setting *knob, stk_command *command, int64_t value,
+stk_status stk_setting_set(stk_command_setting *setting, stk_command *command, int64_t value,
                            const char *run_dir, stk_error *err) {
     char text[24];
-    if (knob->kind == STK_SETTING_NONE) {
-        return STK_FAIL(err, STK_ERR_USAGE, "nothing says how the command is told its %s",
-                        knob->config.what);
+    if (setting->kind == STK_SETTING_NONE) {
+        return STK_FAIL(err, STK_ERR_USAGE, "no option says how to set the command's %s",
+                        setting->config.what);
     }
-    if (knob->kind == STK_SETTING_KEY) {
-        return set_in_file(knob, value, run_dir, err);
+    if (setting->kind == STK_SETTING_KEY) {
+        return set_in_file(setting, value, run_dir, err);
     }
     (void)snprintf(text, sizeof text, "%" PRId64, value);
-    stk_status status = remember(knob, command, err);
-    return status == STK_OK ? set_text(knob, command, text, err) : status;
+    stk_status status = remember(setting, command, err);
+    return status == STK_OK ? set_text(setting, command, text, err) : status;
 }
 
-stk_status stk_setting_unset(stk_command_setting *knob, stk_command *command, stk_error *err) {
+stk_status stk_setting_unset(stk_command_setting *setting, stk_command *command, stk_error *err) {
     stk_status status = STK_OK;
-    if (!knob->told) {
+    if (!setting->was_set) {
         return STK_OK;
     }
-    if (knob->before != NULL) {
-        status = set_text(knob, command, knob->before, err);
-    } else if (knob->kind == STK_SETTING_ENV) {
-        stk_command_unset_env(command, knob->config.env);
+    if (setting->before != NULL) {
+        status = set_text(setting, command, setting->before, err);
+    } else if (setting->kind == STK_SETTING_ENV) {
+        stk_command_unset_env(command, setting->config.env);
     } else {
-        stk_command_unset_arg(command, knob->config.arg);
+        stk_command_unset_arg(command, setting->config.arg);
     }
     return status;
 }
 
-stk_status stk_setting_restore(stk_command_setting *knob, bool *mine, stk_error *err) {
+stk_status stk_setting_restore(stk_command_setting *setting, bool *mine, stk_error *err) {
     *mine = true;
-    if (knob->original == NULL) {
+    if (setting->original == NULL) {
         return STK_OK;
     }
-    contents now = read_if_there(knob->config.file);
-    contents changed = read_if_there(knob->changed);
-    contents before;
-    stk_status status = read_file(knob->original, &before, err);
+    file_contents now = read_if_there(setting->config.file);
+    file_contents changed = read_if_there(setting->changed);
+    file_contents before;
+    stk_status status = read_file(setting->original, &before, err);
     if (status == STK_OK && !same(&now, &before)) {
         *mine = same(&now, &changed);
         if (*mine) {
-            status = stk_file_rewrite(knob->config.file, before.data, before.size, err);
+            status = stk_file_rewrite(setting->config.file, before.data, before.size, err);
         }
     }
     if (status == STK_OK && *mine) {
-        (void)unlink(knob->changed); /* the other knob of this file finds that nothing is left */
+        (void)unlink(setting->changed); /* so the other setting of this file restores nothing */
     }
     stk_mem_free(now.data);
     stk_mem_free(changed.data);
@@ -360,8 +363,8 @@ stk_status stk_setting_restore(stk_command_setting *knob, bool *mine, stk_error 
     return status;
 }
 
-void stk_setting_close(stk_command_setting *knob) {
-    forget_kept(knob);
-    stk_mem_free(knob->before);
-    memset(knob, 0, sizeof *knob);
+void stk_setting_close(stk_command_setting *setting) {
+    forget_copies(setting);
+    stk_mem_free(setting->before);
+    memset(setting, 0, sizeof *setting);
 }
