@@ -185,18 +185,18 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_attempt_
     tell_blind(s, a, &seen);
     stk_trial_facts facts = facts_of(s, a, &seen, a->since_s, now_s);
     a->advice = stk_trials_after(&s->trials, &facts);
-    bool again = a->advice.act != STK_TRIAL_STAY;
+    bool again = a->advice.action != STK_TRIAL_STAY;
     if (a->advice.what[0] != '\0') {
         char what[160];
         snprintf(what, sizeof what, "%s%s", again && s->o->dry_run ? "would start again: " : "",
                  a->advice.what);
         stk_events_decision(&s->events, what, a->advice.why);
     }
-    *why = a->advice.of == STK_TRIAL_SETTING_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
+    *why = a->advice.setting == STK_TRIAL_SETTING_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
     if (s->o->dry_run) {
-        a->advice.act = STK_TRIAL_STAY; /* also when the command ends later */
+        a->advice.action = STK_TRIAL_STAY; /* also when the command ends later */
     }
-    return a->advice.act != STK_TRIAL_STAY;
+    return a->advice.action != STK_TRIAL_STAY;
 }
 
 /*
@@ -250,10 +250,10 @@ void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
     facts.crashed = !hung && !out_of_memory;
     a->advice = stk_trials_after(&s->trials, &facts);
     if (s->o->dry_run) {
-        a->advice.act = STK_TRIAL_STAY;
+        a->advice.action = STK_TRIAL_STAY;
     }
     /* Otherwise how it ended says it all. */
-    if (a->advice.act != STK_TRIAL_STAY || out_of_memory) {
+    if (a->advice.action != STK_TRIAL_STAY || out_of_memory) {
         stk_events_decision(&s->events, a->advice.what, a->advice.why);
     }
 }

@@ -77,13 +77,13 @@ static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_attempt_
     switch (why) {
     case STK_END_HANG: /* a trial that does is taken back, whatever is done about others */
         return room &&
-               (a->advice.act == STK_TRIAL_TAKE_BACK ||
+               (a->advice.action == STK_TRIAL_TAKE_BACK ||
                 (s->o->on_hang == STK_HANG_RESTART && s->hangs - s->trial_hangs <= s->o->retries));
     case STK_END_BATCH:
     case STK_END_WORKERS:
         return room;
     case STK_END_ITSELF:
-        return room && a->ended.code != 0 && a->advice.act != STK_TRIAL_STAY;
+        return room && a->ended.code != 0 && a->advice.action != STK_TRIAL_STAY;
     default:
         return false;
     }
@@ -122,11 +122,11 @@ static stk_status train(stk_supervision *s, stk_attempt_end *last, stk_error *er
         if (*last == STK_END_LOST) {
             return fail_lost(s, err);
         }
-        s->trial_hangs += *last == STK_END_HANG && a->advice.act != STK_TRIAL_STAY;
+        s->trial_hangs += *last == STK_END_HANG && a->advice.action != STK_TRIAL_STAY;
         if (!goes_on(s, a, *last)) {
             return STK_OK;
         }
-        if (a->advice.act != STK_TRIAL_STAY) {
+        if (a->advice.action != STK_TRIAL_STAY) {
             follow(s, &a->advice);
         }
         stk_attempt_wait_for_gpus(s);

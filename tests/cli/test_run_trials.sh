@@ -25,7 +25,7 @@ it "sees that a batch was told and not taken"
 supervise_gpu --budget 60s --batch-env NOT_ITS_BATCH -- python3 -u "$TRAIN" --util 10 --exit-after 5
 expect_exit 0
 expect "64 is tried once, and taken back" test "$(attempts '{batch} {kept}' | tr '\n' ',')" = '32 False,32 False,32 False,'
-expect_err 'told batch 64 and still says 32'
+expect_err 'ignored the requested batch 64 and ran with its previous one, 32'
 
 it "goes on as it can where the command cannot be told, and predicts"
 echo '{"batch_size": 32}' >c.json

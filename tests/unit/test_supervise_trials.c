@@ -34,17 +34,17 @@ static stk_trial_advice first(const stk_trial_facts *facts) {
 static void an_idle_gpu_gets_twice_the_batch(void) {
     stk_trial_facts facts = idle();
     stk_trial_advice advice = first(&facts);
-    CHECK_INT(advice.act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(advice.action, STK_TRIAL_RELAUNCH);
     CHECK_INT(advice.batch, 64);
     CHECK_INT(advice.workers, -1);
-    CHECK_INT(advice.of, STK_TRIAL_SETTING_BATCH);
+    CHECK_INT(advice.setting, STK_TRIAL_SETTING_BATCH);
     CHECK_STR(advice.what, "batch 64");
     CHECK_STR(advice.why, "GPU memory 1 %, activity 12 %, 410 img/s");
 }
 
 static void stays(stk_trial_facts facts, const char *says) {
     stk_trial_advice advice = first(&facts);
-    CHECK_INT(advice.act, STK_TRIAL_STAY);
+    CHECK_INT(advice.action, STK_TRIAL_STAY);
     CHECK_INT(advice.batch, -1);
     CHECK_INT(advice.workers, -1);
     CHECK_CONTAINS(advice.why, says);
@@ -61,23 +61,23 @@ static void what_keeps_it_as_it_is(void) {
     f = idle(), f.gpu_used = false;
     stays(f, "no GPU is used");
     f = idle(), f.memory_share = NAN;
-    stays(f, "memory cannot be seen");
+    stays(f, "memory is unknown");
     f.activity = NAN, f.images_per_second = NAN;
-    stays(f, "its GPU memory cannot be seen");
+    stays(f, "its GPU memory is unknown");
     f = idle(), f.can_set_batch = false;
     stays(f, "--batch-env");
     f = idle(), f.batch = -1;
     stays(f, "BATCH_SIZE=");
     f = idle(), f.images_per_second = NAN;
-    stays(f, "no it/s or img/s was heard");
+    stays(f, "no it/s or img/s");
     f.images_per_second = 0;
-    stays(f, "no it/s or img/s was heard");
+    stays(f, "no it/s or img/s");
     f = idle(), f.left_s = 240;
     stays(f, "no time for a trial: it costs 60 s of the 240 s");
     f = idle(), f.batch = INT64_C(1) << 30;
     stays(f, "would not fit");
     f = idle(), f.crashed = true;
-    stays(f, "ended before it could be looked at");
+    stays(f, "ended before it could be checked");
     f = idle(), f.input_bound = true, f.can_set_workers = false;
     stays(f, "--workers-env");
     f = idle(), f.input_bound = true, f.workers = 8;
@@ -90,11 +90,11 @@ static void what_keeps_it_as_it_is(void) {
 static void a_trial_needs_time_and_no_activity(void) {
     stk_trial_facts f = idle();
     f.left_s = 241;
-    CHECK_INT(first(&f).act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(first(&f).action, STK_TRIAL_RELAUNCH);
     f.lost_s = NAN, f.left_s = 1;
-    CHECK_INT(first(&f).act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(first(&f).action, STK_TRIAL_RELAUNCH);
     f = idle(), f.activity = NAN; /* parts of a GPU do not tell it: the rate judges */
-    CHECK_INT(first(&f).act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(first(&f).action, STK_TRIAL_RELAUNCH);
 }
 
 static void the_fill_sets_the_step(void) {
@@ -112,7 +112,7 @@ static void the_fill_sets_the_step(void) {
         f.batch = cases[i].batch, f.memory_share = cases[i].share, f.fill = cases[i].fill;
         f.activity = 99;
         stk_trial_advice advice = first(&f);
-        CHECK_INT(advice.act, cases[i].next > 0 ? STK_TRIAL_RELAUNCH : STK_TRIAL_STAY);
+        CHECK_INT(advice.action, cases[i].next > 0 ? STK_TRIAL_RELAUNCH : STK_TRIAL_STAY);
         CHECK_INT(advice.batch, cases[i].next > 0 ? cases[i].next : -1);
     }
 }
@@ -125,14 +125,14 @@ static void one_that_waits_gets_workers(void) {
         stk_trial_facts f = idle();
         f.input_bound = true, f.workers = cases[i].workers, f.cores = cases[i].cores;
         stk_trial_advice advice = first(&f);
-        CHECK_INT(advice.act, STK_TRIAL_RELAUNCH);
+        CHECK_INT(advice.action, STK_TRIAL_RELAUNCH);
         CHECK_INT(advice.workers, cases[i].next);
         CHECK_INT(advice.batch, -1);
         CHECK_CONTAINS(advice.why, "waits for its input");
     }
     stk_trial_facts f = idle(); /* also without a GPU */
     f.input_bound = true, f.gpu_used = false;
-    CHECK_INT(first(&f).act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(first(&f).action, STK_TRIAL_RELAUNCH);
 }
 
 /* What becomes of batch 64 after 410 images/s with 32, and of the attempt behind it. */
@@ -145,8 +145,8 @@ static void how_a_trial_ends(void) {
         {423, false, false, true, "batch 64: 423 img/s instead of 410; GPU memory"},
         {422, false, false, false, "batch 64: 422 img/s instead of 410"},
         {100, false, false, false, "batch 64: 100 img/s instead of 410"},
-        {NAN, false, false, false, "cannot be told"},
-        {0, false, false, false, "cannot be told"},
+        {NAN, false, false, false, "cannot be compared"},
+        {0, false, false, false, "cannot be compared"},
         {NAN, true, false, false, "batch 64: it ran out of memory"},
         {NAN, true, true, false, "batch 64: it ran out of memory"},
         {900, false, true, false, "batch 64: it ended before"},
@@ -162,14 +162,14 @@ static void how_a_trial_ends(void) {
         stk_trial_advice advice = stk_trials_after(&trials, &f);
         CHECK(advice.tried);
         CHECK(advice.kept == cases[i].kept);
-        CHECK_INT(advice.act, cases[i].kept ? STK_TRIAL_RELAUNCH : STK_TRIAL_TAKE_BACK);
+        CHECK_INT(advice.action, cases[i].kept ? STK_TRIAL_RELAUNCH : STK_TRIAL_TAKE_BACK);
         CHECK_INT(advice.batch, cases[i].kept ? 128 : 32);
         CHECK_STR(advice.what, cases[i].kept ? "batch 128" : "batch 32 again");
         CHECK_CONTAINS(advice.why, cases[i].says);
         if (!cases[i].kept) {
             f = idle();
             advice = stk_trials_after(&trials, &f);
-            CHECK_INT(advice.act, STK_TRIAL_STAY);
+            CHECK_INT(advice.action, STK_TRIAL_STAY);
             CHECK(!advice.tried);
             CHECK_STR(advice.what, "batch 32 stays");
             f.memory_share = NAN, f.activity = NAN, f.images_per_second = NAN;
@@ -189,9 +189,9 @@ static void workers_of_which_nothing_was_known_are_left_to_the_command(void) {
     (void)stk_trials_after(&trials, &f);
     f.workers = 4;
     stk_trial_advice advice = stk_trials_after(&trials, &f);
-    CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
+    CHECK_INT(advice.action, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.workers, -1);
-    CHECK_INT(advice.of, STK_TRIAL_SETTING_WORKERS);
+    CHECK_INT(advice.setting, STK_TRIAL_SETTING_WORKERS);
     CHECK_STR(advice.what, "as the command has it again");
 }
 
@@ -201,14 +201,14 @@ static void the_first_batch_is_halved_until_it_fits(void) {
     stk_trials_begin(&trials);
     f.batch = 128, f.out_of_memory = true, f.crashed = true;
     stk_trial_advice advice = stk_trials_after(&trials, &f);
-    CHECK_INT(advice.act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(advice.action, STK_TRIAL_RELAUNCH);
     CHECK_INT(advice.batch, 64);
     CHECK_STR(advice.why, "batch 128 ran out of memory");
     f.batch = 64;
     CHECK_INT(stk_trials_after(&trials, &f).batch, 32);
     f = idle(); /* however idle it is: 64 is known not to fit */
     advice = stk_trials_after(&trials, &f);
-    CHECK_INT(advice.act, STK_TRIAL_STAY);
+    CHECK_INT(advice.action, STK_TRIAL_STAY);
     CHECK_INT(advice.batch, 32);
     f.out_of_memory = true;
     CHECK_INT(stk_trials_after(&trials, &f).batch, 16);
@@ -218,7 +218,7 @@ static void the_first_batch_is_halved_until_it_fits(void) {
 static stk_trial_advice second(const stk_trial_facts *before, const stk_trial_facts *after) {
     stk_trials trials;
     stk_trials_begin(&trials);
-    CHECK_INT(stk_trials_after(&trials, before).act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(stk_trials_after(&trials, before).action, STK_TRIAL_RELAUNCH);
     return stk_trials_after(&trials, after);
 }
 
@@ -228,10 +228,10 @@ static void a_batch_that_is_not_taken_is_no_gain(void) {
     before.said_batch = after.said_batch = 32;
     after.images_per_second = 820; /* as many steps, times a batch that it does not have */
     stk_trial_advice advice = second(&before, &after);
-    CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
+    CHECK_INT(advice.action, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.batch, 32);
     CHECK(advice.ignored);
-    CHECK_CONTAINS(advice.why, "told batch 64 and still says 32");
+    CHECK_CONTAINS(advice.why, "ignored the requested batch 64 and ran with its previous one, 32");
     after.said_batch = 64;
     CHECK(second(&before, &after).kept);
     CHECK(!second(&before, &after).ignored);
@@ -254,7 +254,7 @@ static void a_trial_that_hangs_is_taken_back(void) {
     stk_trial_facts after = idle();
     after.hung = true;
     stk_trial_advice advice = second(&before, &after);
-    CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
+    CHECK_INT(advice.action, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.batch, 32);
     CHECK_STR(advice.why, "batch 64: it hung");
 }
@@ -266,10 +266,10 @@ static void what_could_not_be_told_is_not_tried_again(void) {
     CHECK_INT(stk_trials_after(&trials, &f).batch, 64);
     stk_trials_cancel(&trials);
     stk_trial_advice advice = stk_trials_after(&trials, &f);
-    CHECK_INT(advice.act, STK_TRIAL_STAY);
+    CHECK_INT(advice.action, STK_TRIAL_STAY);
     CHECK(!advice.tried);
     f.input_bound = true;
-    CHECK_INT(stk_trials_after(&trials, &f).act, STK_TRIAL_RELAUNCH);
+    CHECK_INT(stk_trials_after(&trials, &f).action, STK_TRIAL_RELAUNCH);
 }
 
 static void late_memory_errors_start_nothing_anew(void) {
@@ -286,7 +286,7 @@ static void a_look_at_work_counts_more_than_one_before_it(void) {
     stk_trial_facts f = idle();
     stk_trials_begin(&trials);
     f.gpu_used = false, f.images_per_second = 9000;
-    CHECK_INT(stk_trials_after(&trials, &f).act, STK_TRIAL_STAY);
+    CHECK_INT(stk_trials_after(&trials, &f).action, STK_TRIAL_STAY);
     f = idle();
     CHECK_INT(stk_trials_after(&trials, &f).batch, 64);
     f.batch = 64, f.images_per_second = 800;
@@ -297,16 +297,16 @@ static void memory_that_never_suffices(void) {
     stk_trials trials;
     stk_trial_facts f = idle();
     f.out_of_memory = true, f.batch = 1;
-    CHECK_INT(first(&f).act, STK_TRIAL_STAY);
+    CHECK_INT(first(&f).action, STK_TRIAL_STAY);
     CHECK_CONTAINS(first(&f).why, "no smaller one");
     f.batch = -1;
-    CHECK_CONTAINS(first(&f).why, "not known");
+    CHECK_CONTAINS(first(&f).why, "unknown");
     f.can_set_batch = false;
     CHECK_CONTAINS(first(&f).why, "--batch-env");
     f = idle(), f.out_of_memory = true, f.batch = INT64_MAX;
     stk_trials_begin(&trials);
     int relaunches = 0;
-    for (stk_trial_advice advice = stk_trials_after(&trials, &f); advice.act != STK_TRIAL_STAY;
+    for (stk_trial_advice advice = stk_trials_after(&trials, &f); advice.action != STK_TRIAL_STAY;
          advice = stk_trials_after(&trials, &f)) {
         CHECK(advice.batch == f.batch / 2);
         f.batch = advice.batch;
@@ -314,7 +314,7 @@ static void memory_that_never_suffices(void) {
     }
     CHECK(relaunches > 10 && relaunches < STK_TRIALS_MOST);
     for (int i = 0; i < 3 * STK_TRIALS_MOST; i++) {
-        CHECK_INT(stk_trials_after(&trials, &f).act, STK_TRIAL_STAY);
+        CHECK_INT(stk_trials_after(&trials, &f).action, STK_TRIAL_STAY);
     }
 }
 
@@ -367,7 +367,7 @@ static search_end searched(const machine *m, int64_t batch, int workers) {
         end.best = fmax(end.best, end.rate);
         stk_trial_advice advice = stk_trials_after(&trials, &f);
         CHECK(advice.what[0] != '\0' && advice.why[0] != '\0');
-        if (advice.act == STK_TRIAL_STAY) {
+        if (advice.action == STK_TRIAL_STAY) {
             return end;
         }
         if (++end.starts > STK_TRIALS_MOST) {

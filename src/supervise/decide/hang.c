@@ -1,8 +1,8 @@
 /*
- * hang.c - the ranges of what was seen in a silence, and what they mean.
+ * hang.c - ranges of samples during a silence, and what they mean.
  *
- * Samples that lie closer together than the limit divided by the number of spans share a span, so
- * that the spans always reach back over the whole limit.
+ * Samples closer together than limit_s / STK_HANG_SPANS share a span, so the ring always reaches
+ * back over the whole limit.
  */
 #include "supervise/decide/hang.h"
 
@@ -12,33 +12,34 @@
 
 #include "base/str.h"
 
-#define IDLE_UTIL 10.0   /* percent: a GPU below it idles */
-#define SPIN_UTIL 95.0   /* percent: one that never falls below it may spin */
-#define SPIN_POWER 1.05  /* the most by the least: a spinning one's power does not change */
-#define SPIN_INPUT 5e6   /* bytes per second: more than that is a batch on its way */
-#define IDLE_CPU 2.0     /* percent of the cores */
-#define IDLE_CORE 5.0    /* percent of one: of many cores two percent are more than one program */
-#define SPIN_CORE 95.0   /* percent of one */
-#define SPIN_CPU 2.0     /* percent of the cores: how little it changes */
-#define USUAL_SILENCES 3 /* as long as the longest so far */
-#define ODD_SHARE 20     /* of so many spans one may be unlike the others, at either end */
+#define IDLE_UTIL 10.0  /* percent: a GPU below it idles */
+#define SPIN_UTIL 95.0  /* percent: a GPU that never falls below it may spin */
+#define SPIN_POWER 1.05 /* highest by lowest power: a spinning GPU stays below it */
+#define SPIN_INPUT 5e6  /* bytes per second: more is a batch on its way */
+#define IDLE_CPU 2.0    /* percent of the cores */
+#define IDLE_CORE \
+    5.0 /* percent of one core: on many cores IDLE_CPU would be more than one program */
+#define SPIN_CORE 95.0   /* percent of one core */
+#define SPIN_CPU 2.0     /* percent of the cores: largest range of a spinning command */
+#define USUAL_SILENCES 3 /* times the longest silence before */
+#define ODD_SHARE 20     /* one in this many spans is ignored at either end of the range */
 
 void stk_hang_begin(stk_hang *hang, double limit_s, double now_s) {
     *hang = (stk_hang){.limit_s = limit_s,
                        .began_s = now_s,
                        .quiet_s = now_s,
-                       .bytes = NAN,
-                       .said = NAN,
+                       .quiet_bytes = NAN,
+                       .last_bytes = NAN,
                        .progress_s = NAN};
 }
 
-/* What is not known (NaN) widens nothing: fmin and fmax leave it out. */
+/* fmin and fmax leave NaN out. */
 static void widen(double *least, double *most, double value) {
     *least = fmin(*least, value);
     *most = fmax(*most, value);
 }
 
-/* The span that a sample of this time belongs to. */
+/* The span for a sample of this time. */
 static stk_hang_span *span_at(stk_hang *hang, double at_s) {
     stk_hang_span *last = &hang->spans[(hang->next_span + STK_HANG_SPANS - 1) % STK_HANG_SPANS];
     if (hang->span_count > 0 && at_s - last->from_s < hang->limit_s / STK_HANG_SPANS) {
@@ -51,9 +52,9 @@ static stk_hang_span *span_at(stk_hang *hang, double at_s) {
     return span;
 }
 
-/* Whether something went on since the last sample; keeps what the next one is compared with. */
+/* Whether there was output or progress since the last sample. */
 static bool goes_on(stk_hang *hang, double bytes, double progress_s) {
-    bool speaks = isnan(hang->said) || bytes != hang->said;
+    bool speaks = isnan(hang->last_bytes) || bytes != hang->last_bytes;
     bool heard = !isnan(progress_s);
     bool moves = heard && (isnan(hang->progress_s) || progress_s > hang->progress_s);
     if (moves) {
@@ -61,14 +62,14 @@ static bool goes_on(stk_hang *hang, double bytes, double progress_s) {
         hang->gap_s = fmax(hang->gap_s, progress_s - before_s);
         hang->progress_s = progress_s;
     }
-    hang->said = bytes;
+    hang->last_bytes = bytes;
     return moves || (speaks && !heard);
 }
 
 void stk_hang_add(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s) {
     if (goes_on(hang, bytes, progress_s)) {
         hang->quiet_s = sample->at_s;
-        hang->bytes = bytes;
+        hang->quiet_bytes = bytes;
         hang->span_count = 0;
         return;
     }
@@ -83,26 +84,26 @@ void stk_hang_add(stk_hang *hang, const stk_event_sample *sample, double bytes, 
     hang->cores = sample->core_count > hang->cores ? sample->core_count : hang->cores;
 }
 
-/* ---- the last seconds of the silence ---- */
+/* ---- The last seconds of the silence ---- */
 
-/* Ranges of what the spans show together. */
-typedef struct evidence {
-    stk_hang_span all; /* of CPU and GPU without the odd ones */
+/* What the spans show together. */
+typedef struct silence_evidence {
+    stk_hang_span all; /* ranges over all spans; CPU and GPU use without outliers */
     double silence_s;
     double gap_s;
-    bool heard; /* progress, ever */
+    bool heard; /* there was progress */
     int cores;
     int spans;
-} evidence;
+} silence_evidence;
 
-/* Values of a figure in all spans, the lowest and the highest of each. */
-typedef struct figures {
+/* Lowest and highest value of one figure in each span. */
+typedef struct span_figures {
     double least[STK_HANG_SPANS];
     double most[STK_HANG_SPANS];
     int count;
-} figures;
+} span_figures;
 
-static void note(figures *f, double least, double most) {
+static void note(span_figures *f, double least, double most) {
     if (!isnan(least)) {
         f->least[f->count] = least;
         f->most[f->count++] = most;
@@ -115,8 +116,8 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The range without the odd ones at either end; NaN where nothing is known. */
-static void usual_range(figures *f, double *least, double *most) {
+/* The range without outliers at either end; NaN: unknown. */
+static void usual_range(span_figures *f, double *least, double *most) {
     size_t count = (size_t)f->count;
     size_t odd = count / ODD_SHARE;
     qsort(f->least, count, sizeof *f->least, compare);
@@ -125,14 +126,14 @@ static void usual_range(figures *f, double *least, double *most) {
     *most = count > 0 ? f->most[count - 1 - odd] : NAN;
 }
 
-static evidence look_back(const stk_hang *hang, double now_s) {
-    evidence e = {.all = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
-                  .silence_s = now_s - hang->quiet_s,
-                  .gap_s = hang->gap_s,
-                  .heard = !isnan(hang->progress_s),
-                  .cores = hang->cores};
-    figures util = {.count = 0};
-    figures cpu = {.count = 0};
+static silence_evidence look_back(const stk_hang *hang, double now_s) {
+    silence_evidence e = {.all = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
+                          .silence_s = now_s - hang->quiet_s,
+                          .gap_s = hang->gap_s,
+                          .heard = !isnan(hang->progress_s),
+                          .cores = hang->cores};
+    span_figures util = {.count = 0};
+    span_figures cpu = {.count = 0};
     for (int i = 0; i < hang->span_count; i++) {
         const stk_hang_span *span =
             &hang->spans[(hang->next_span + STK_HANG_SPANS - 1 - i) % STK_HANG_SPANS];
@@ -153,38 +154,38 @@ static evidence look_back(const stk_hang *hang, double now_s) {
     return e;
 }
 
-/* ---- what it means ---- */
+/* ---- What it means ---- */
 
-static bool cpu_idles(const evidence *e) {
+static bool cpu_idles(const silence_evidence *e) {
     double limit = e->cores > 0 ? fmin(IDLE_CPU, IDLE_CORE / e->cores) : IDLE_CPU;
     return e->all.cpu_most < limit;
 }
 
-/* Of one that was never heard to make progress nobody knows how long it is silent as a rule. */
-static bool is_unusual(const evidence *e) {
+/* Before any progress the usual length of a silence is unknown. */
+static bool is_unusual(const silence_evidence *e) {
     return e->heard && e->silence_s >= USUAL_SILENCES * e->gap_s;
 }
 
-static bool gpu_idles(const evidence *e) {
+static bool gpu_idles(const silence_evidence *e) {
     bool cpu_works = !isnan(e->all.cpu_most) && !cpu_idles(e);
     return e->all.util_most < IDLE_UTIL && (!cpu_works || is_unusual(e));
 }
 
-static bool gpu_spins(const evidence *e) {
+static bool gpu_spins(const silence_evidence *e) {
     const stk_hang_span *all = &e->all;
     return all->util_least >= SPIN_UTIL && all->memory_least == all->memory_most &&
            !(all->power_most > all->power_least * SPIN_POWER) && !(all->input_most > SPIN_INPUT) &&
            e->silence_s >= USUAL_SILENCES * e->gap_s;
 }
 
-static bool cpu_spins(const evidence *e) {
+static bool cpu_spins(const silence_evidence *e) {
     int cores = e->cores > 0 ? e->cores : 1;
     return e->all.cpu_least * cores >= SPIN_CORE && e->all.cpu_most - e->all.cpu_least < SPIN_CPU &&
            is_unusual(e);
 }
 
-/* What the GPU or, without one, the command's processes do that makes it a hang; false: nothing. */
-static bool says_what(const evidence *e, char *what, size_t room) {
+/* Says what the GPU or, without one, the processes do that makes it a hang; false: no hang. */
+static bool says_what(const silence_evidence *e, char *what, size_t room) {
     const stk_hang_span *all = &e->all;
     if (!isnan(all->util_most)) {
         if (gpu_idles(e)) {
@@ -218,11 +219,11 @@ bool stk_hang_is(const stk_hang *hang, double now_s, char *why, size_t room) {
     if (!(silence_s >= hang->limit_s)) {
         return false;
     }
-    evidence e = look_back(hang, now_s);
+    silence_evidence e = look_back(hang, now_s);
     if (e.spans == 0 || !says_what(&e, what, sizeof what)) {
         return false;
     }
-    bool spoke = hang->said != hang->bytes;
+    bool spoke = hang->last_bytes != hang->quiet_bytes;
     snprintf(why, room, "%s for %s while %s",
              spoke ? "output but no progress" : "no output and no progress",
              stk_format_span(silence_s).text, what);

@@ -1,4 +1,4 @@
-/* timetable.c - from the end of the budget backwards. */
+/* timetable.c - plans backwards from the end of the budget. */
 #include "supervise/decide/timetable.h"
 
 #include <math.h>
@@ -9,20 +9,20 @@
 #include "base/str.h"
 #include "budget/budget.h"
 
-/* The usual grace, and the most of a budget that it takes; one that was asked for is kept. */
+/* Default grace time: seconds, and its largest share of the budget. */
 #define GRACE_S 10.0
 #define GRACE_SHARE 0.1
 
-/* For the last files, once all commands have ended: a share of the budget, within limits. */
+/* Time for the last files, after all commands: a share of the budget, within limits. */
 #define CLOSING_SHARE 0.02
 #define CLOSING_LEAST_S 0.5
 #define CLOSING_MOST_S 2.0
 
-/* A prediction that is stopped has less to put in order than a training. */
+/* Grace time of a prediction; it has less to save than a training. */
 #define PREDICT_GRACE_S 2.0
 #define PREDICT_GRACE_SHARE 0.05
 
-/* Of the seconds that a request to end leaves: what training may take of them to stop. */
+/* Share of the time left after a request to end that training may take to stop. */
 #define HURRY_SHARE 0.35
 
 stk_status stk_slice_read(stk_slice *slice, const char *option, const char *text, stk_error *err) {
@@ -58,7 +58,7 @@ static double closing_of(double budget_s) {
                 budget_s / 4);
 }
 
-/* The point was given. */
+/* With --stop-at. */
 static stk_status place_at(stk_timetable *table, const stk_timetable_facts *facts, stk_error *err) {
     double budget_s = facts->budget_s;
     table->stop_s = slice_of(&facts->stop_at, budget_s);

@@ -1,9 +1,8 @@
 /*
  * trials.c - one attempt after another, each judged by its images per second.
  *
- * Only one thing is changed at a time, so that what was gained or lost is known to be its doing. A
- * trial that did not help ends the search for that knob: rates and memory grow with the batch (and
- * with the workers) up to a point and not again behind it, so there is nothing beyond to be found.
+ * A trial changes one setting, so a gain or loss is its effect. A trial that did not help ends the
+ * search for its setting: speed grows with the batch (or the workers) up to a point and not beyond.
  */
 #include "supervise/decide/trials.h"
 
@@ -16,40 +15,40 @@
 
 #include "monitor/rates.h"
 
-/* The rule without --fill: under both of them a GPU has room for twice the batch. */
+/* Without --fill: a GPU below both has room for twice the batch. */
 #define MEMORY_LOW 0.50
 #define ACTIVITY_LOW 60.0
 
-/* A share of the memory over which a batch is not expected to fit: libraries take some as well. */
+/* Share of memory up to which a batch is expected to fit; libraries need some as well. */
 #define MEMORY_FULL 0.95
 
-/* With --fill: within a tenth of the target it is reached. */
+/* With --fill: the target counts as reached at this share of it. */
 #define FILL_REACHED 0.9
 
-/* Smaller steps than this are not worth a start anew. */
+/* Least growth of a batch that is worth a restart. */
 #define STEP_LEAST 1.25
 
-/* What is kept must be faster by this; less is within what two looks differ by. */
+/* Least gain of a trial that is kept; smaller differences are noise. */
 #define FASTER 1.03
 
-/* A batch that brought so much is followed by a larger one, however busy the GPU has become. */
+/* After a gain like this the next larger batch is tried, however busy the GPU is. */
 #define GROWS 1.10
 
-/* A trial may cost this part of what is left at most: throwing away, starting, and taking back. */
+/* A trial may begin if the time left is more than this many times its cost. */
 #define COST_OF_LEFT 4.0
 
-/* Memory that changes by less than this part is the same. */
+/* Memory that differs by less than this share is the same. */
 #define SAME_MEMORY 0.01
 
 #define BATCH_MOST (INT64_C(1) << 30)
 #define WORKERS_FIRST 4
 
-/* Room for one attempt that is taken back must be left. */
+/* Attempts after which no trial begins: taking it back needs room too. */
 #define SEEN_MOST (STK_TRIALS_MOST - 2)
 
 static void say(char *text, size_t room, const char *format, ...) STK_PRINTF(3, 4);
 
-/* Appends; what is too long is cut. */
+/* Appends to a text; cuts what is too long. */
 static void say(char *text, size_t room, const char *format, ...) {
     size_t length = strlen(text);
     va_list arguments;
@@ -60,7 +59,7 @@ static void say(char *text, size_t room, const char *format, ...) {
 
 #define SAY(text, ...) say((text), sizeof(text), __VA_ARGS__)
 
-/* "GPU memory 1 %, activity 12 %, 410 img/s", as far as it is known. */
+/* "GPU memory 1 %, activity 12 %, 410 img/s", without unknown figures. */
 static void say_numbers(stk_trial_advice *advice, const stk_trial_facts *facts) {
     const char *comma = "";
     if (isfinite(facts->memory_share)) {
@@ -76,35 +75,35 @@ static void say_numbers(stk_trial_advice *advice, const stk_trial_facts *facts) 
     }
 }
 
-/* Names what the command runs with: "batch 64", "8 workers", "as it is". */
-static void say_what(stk_trial_advice *advice, stk_trial_setting of, const char *behind) {
-    if (of == STK_TRIAL_SETTING_WORKERS && advice->workers >= 0) {
+/* Names what the command will run with: "batch 64", "8 workers". */
+static void say_what(stk_trial_advice *advice, stk_trial_setting setting, const char *behind) {
+    if (setting == STK_TRIAL_SETTING_WORKERS && advice->workers >= 0) {
         SAY(advice->what, "%d worker%s%s", advice->workers, advice->workers == 1 ? "" : "s",
             behind);
-    } else if (of != STK_TRIAL_SETTING_WORKERS && advice->batch > 0) {
+    } else if (setting != STK_TRIAL_SETTING_WORKERS && advice->batch > 0) {
         SAY(advice->what, "batch %lld%s", (long long)advice->batch, behind);
     } else {
         SAY(advice->what, "as the command has it%s", behind);
     }
 }
 
-/* What the command is to run with, where nothing new is tried. */
+/* Advises the best values so far. */
 static void advise_best(const stk_trials *trials, stk_trial_advice *advice) {
     const stk_trial_facts *best = trials->best >= 0 ? &trials->seen[trials->best] : NULL;
-    advice->batch = best != NULL && trials->batch_told ? best->batch : -1;
-    advice->workers = best != NULL && trials->workers_told ? best->workers : -1;
+    advice->batch = best != NULL && trials->batch_set ? best->batch : -1;
+    advice->workers = best != NULL && trials->workers_set ? best->workers : -1;
 }
 
-static void finish(stk_trials *trials, stk_trial_setting of) {
-    trials->batch_done = trials->batch_done || of == STK_TRIAL_SETTING_BATCH;
-    trials->workers_done = trials->workers_done || of == STK_TRIAL_SETTING_WORKERS;
+static void finish(stk_trials *trials, stk_trial_setting setting) {
+    trials->batch_done = trials->batch_done || setting == STK_TRIAL_SETTING_BATCH;
+    trials->workers_done = trials->workers_done || setting == STK_TRIAL_SETTING_WORKERS;
 }
 
-/* `why` has been said. */
+/* Advises to let the command run; advice->why may hold the reason already. */
 static void stay(const stk_trials *trials, stk_trial_advice *advice) {
     const stk_trial_facts *best = trials->best >= 0 ? &trials->seen[trials->best] : NULL;
     advise_best(trials, advice);
-    advice->act = STK_TRIAL_STAY;
+    advice->action = STK_TRIAL_STAY;
     if (advice->why[0] == '\0') {
         SAY(advice->why, "there is nothing more to try");
     }
@@ -115,83 +114,83 @@ static void stay(const stk_trials *trials, stk_trial_advice *advice) {
     }
 }
 
-/* Ends the trial that ran; `why` has been said here too. */
+/* Ends the running trial without success; advice->why holds the reason already. */
 static void take_back(stk_trials *trials, stk_trial_advice *advice) {
-    stk_trial_setting of = trials->trying;
-    finish(trials, of);
+    stk_trial_setting setting = trials->trying;
+    finish(trials, setting);
     trials->trying = STK_TRIAL_SETTING_NONE;
     advise_best(trials, advice);
-    advice->act = STK_TRIAL_TAKE_BACK;
-    advice->of = of;
-    say_what(advice, of, " again");
+    advice->action = STK_TRIAL_TAKE_BACK;
+    advice->setting = setting;
+    say_what(advice, setting, " again");
 }
 
-static void relaunch(stk_trials *trials, stk_trial_advice *advice, stk_trial_setting of,
-                     int64_t value) {
-    trials->trying = of;
+static void restart(stk_trials *trials, stk_trial_advice *advice, stk_trial_setting setting,
+                    int64_t value) {
+    trials->trying = setting;
     trials->value = value;
-    trials->batch_told = trials->batch_told || of == STK_TRIAL_SETTING_BATCH;
-    trials->workers_told = trials->workers_told || of == STK_TRIAL_SETTING_WORKERS;
+    trials->batch_set = trials->batch_set || setting == STK_TRIAL_SETTING_BATCH;
+    trials->workers_set = trials->workers_set || setting == STK_TRIAL_SETTING_WORKERS;
     advise_best(trials, advice);
-    if (of == STK_TRIAL_SETTING_BATCH) {
+    if (setting == STK_TRIAL_SETTING_BATCH) {
         advice->batch = value;
     } else {
         advice->workers = (int)value;
     }
-    advice->act = STK_TRIAL_RELAUNCH;
-    advice->of = of;
-    say_what(advice, of, "");
+    advice->action = STK_TRIAL_RELAUNCH;
+    advice->setting = setting;
+    say_what(advice, setting, "");
 }
 
-/* An attempt that was no trial ran out of memory: half of its batch, until one fits. */
+/* An attempt that was no trial ran out of memory: halves its batch until one fits. */
 static void halve(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
     trials->batch_done = true;
-    trials->best = -1; /* also where it ran well for a while: it does not fit */
+    trials->best = -1; /* this batch does not fit, even if it ran for a while */
     if (facts->batch > 0) {
         SAY(advice->why, "batch %lld ran out of memory", (long long)facts->batch);
     } else {
         SAY(advice->why, "it ran out of memory");
     }
     if (!facts->can_set_batch) {
-        SAY(advice->why, "; say how it is told a smaller batch with --batch-env, --batch-arg or "
+        SAY(advice->why, "; say how to set a smaller batch with --batch-env, --batch-arg or "
                          "--batch-key");
     } else if (facts->batch <= 0) {
-        SAY(advice->why, " and its batch is not known: give it one in the command");
+        SAY(advice->why, " and its batch is unknown: give it one in the command");
     } else if (facts->batch == 1) {
         SAY(advice->why, ", and there is no smaller one");
-    } else if (facts->left_s < facts->lost_s) { /* what it has saved is worth more */
+    } else if (facts->left_s < facts->lost_s) { /* the checkpoints it saved are worth more */
         SAY(advice->why, "; less time is left than it had taken by then");
     } else if (trials->count >= SEEN_MOST) {
         SAY(advice->why, "; enough was tried");
     } else {
-        relaunch(trials, advice, STK_TRIAL_SETTING_BATCH, facts->batch / 2);
-        trials->trying = STK_TRIAL_SETTING_NONE; /* there is nothing to go back to */
+        restart(trials, advice, STK_TRIAL_SETTING_BATCH, facts->batch / 2);
+        trials->trying = STK_TRIAL_SETTING_NONE; /* there is no earlier value to return to */
         return;
     }
     stay(trials, advice);
 }
 
-/* An attempt that ended before it could be looked at. */
+/* After an attempt that ended before it could be checked. */
 static void after_end(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
     bool batch = trials->trying == STK_TRIAL_SETTING_BATCH;
     if (trials->trying == STK_TRIAL_SETTING_NONE && facts->out_of_memory) {
         halve(trials, facts, advice);
     } else if (trials->trying == STK_TRIAL_SETTING_NONE) {
-        SAY(advice->why, "it ended before it could be looked at");
+        SAY(advice->why, "it ended before it could be checked");
         stay(trials, advice);
     } else {
         SAY(advice->why, "%s %lld: it %s", batch ? "batch" : "workers", (long long)trials->value,
             facts->out_of_memory ? "ran out of memory"
             : facts->hung        ? "hung"
-                                 : "ended before it could be looked at");
+                                 : "ended before it could be checked");
         take_back(trials, advice);
     }
 }
 
 /*
- * A batch that the command was told and did not take: steps times that batch would make each such
- * trial look twice as fast as the one before it. Its own words tell, or epochs of as many steps in
- * as much memory as before. True: it is said.
+ * Whether the command ignored the requested batch. Its speed is steps times batch, so an ignored
+ * batch would look twice as fast. The command prints its old batch, or its epochs have as many
+ * steps and take as much memory as before. True: advice->why says so.
  */
 static bool is_ignored(const stk_trials *trials, const stk_trial_facts *facts,
                        stk_trial_advice *advice) {
@@ -203,19 +202,20 @@ static bool is_ignored(const stk_trials *trials, const stk_trial_facts *facts,
         facts->epoch_steps == before->epoch_steps &&
         fabs(facts->memory_share - before->memory_share) < SAME_MEMORY * before->memory_share;
     if (says) {
-        SAY(advice->why, "it was told batch %lld and still says %lld; does it take it from there?",
+        SAY(advice->why,
+            "the command ignored the requested batch %lld and ran with its previous one, %lld",
             (long long)trials->value, (long long)facts->said_batch);
     } else if (counts) {
         SAY(advice->why,
-            "it was told batch %lld, and its epochs still have %lld steps and take as much memory; "
-            "does it take it from there?",
+            "the command ignored the requested batch %lld: its epochs still have %lld steps and "
+            "take as much memory",
             (long long)trials->value, (long long)facts->epoch_steps);
     }
     advice->ignored = says || counts;
     return advice->ignored;
 }
 
-/* Says how a trial went; true: it is kept. */
+/* Judges the running trial and says how it went; true: it is kept. */
 static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
     double before = trials->seen[trials->best].images_per_second;
     double now = facts->images_per_second;
@@ -223,7 +223,7 @@ static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
         return false;
     }
     if (!(now > 0) || !(before > 0)) {
-        SAY(advice->why, "it cannot be told whether it is faster: no it/s or img/s was heard");
+        SAY(advice->why, "the command printed no it/s or img/s, so the trial cannot be compared");
         return false;
     }
     SAY(advice->why, "%s %lld: %s img/s instead of %s",
@@ -232,14 +232,12 @@ static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
     return now >= FASTER * before;
 }
 
-/*
- * What every trial needs: a rate to compare with, time, and room in the list. False: one of them is
- * missing, and said.
- */
+/* Every trial needs a speed to compare with, time, and room in the list. False: one is missing, and
+ * advice->why says which. */
 static bool may_try(const stk_trials *trials, const stk_trial_facts *facts,
                     stk_trial_advice *advice) {
     if (!(facts->images_per_second > 0)) {
-        SAY(advice->why, "; no it/s or img/s was heard, so that it cannot be told what is faster");
+        SAY(advice->why, "; the command prints no it/s or img/s, so trials cannot be compared");
         return false;
     }
     double lost_s = isnan(facts->lost_s) ? 0 : facts->lost_s;
@@ -255,7 +253,7 @@ static bool may_try(const stk_trials *trials, const stk_trial_facts *facts,
     return true;
 }
 
-/* The GPU waits for its input: more workers. True: the advice is complete. */
+/* Tries more workers, since the GPU waits for its input. True: the advice is complete. */
 static bool try_workers(stk_trials *trials, const stk_trial_facts *facts,
                         stk_trial_advice *advice) {
     int cores = facts->cores > 0 ? facts->cores : 1;
@@ -266,7 +264,7 @@ static bool try_workers(stk_trials *trials, const stk_trial_facts *facts,
         return false;
     }
     if (!facts->can_set_workers) {
-        SAY(advice->why, "; more workers may help: say how they are told with --workers-env, "
+        SAY(advice->why, "; more workers may help: say how to set them with --workers-env, "
                          "--workers-arg or --workers-key");
         return false;
     }
@@ -278,18 +276,18 @@ static bool try_workers(stk_trials *trials, const stk_trial_facts *facts,
     if (!may_try(trials, facts, advice)) {
         return false;
     }
-    relaunch(trials, advice, STK_TRIAL_SETTING_WORKERS, more);
+    restart(trials, advice, STK_TRIAL_SETTING_WORKERS, more);
     return true;
 }
 
-/* The batch to try next by memory and activity; 0: none, and why is said where it is of interest.
- */
+/* The batch to try next, by memory and activity; 0: none; -1: a larger one, but the batch is
+ * unknown. */
 static int64_t larger_batch(const stk_trial_facts *facts, bool grows, stk_trial_advice *advice) {
     double share = facts->memory_share;
     bool by_fill = !isnan(facts->fill);
     double target = by_fill ? fmin(facts->fill, MEMORY_FULL) : MEMORY_FULL;
     if (isnan(share)) {
-        SAY(advice->why, "%sits GPU memory cannot be seen", advice->why[0] != '\0' ? "; " : "");
+        SAY(advice->why, "%sits GPU memory is unknown", advice->why[0] != '\0' ? "; " : "");
         return 0;
     }
     if (by_fill ? share >= FILL_REACHED * target
@@ -319,25 +317,25 @@ static bool try_batch(stk_trials *trials, const stk_trial_facts *facts, bool gro
         return false;
     }
     if (!facts->can_set_batch) {
-        SAY(advice->why, "; a larger batch may help: say how it is told with --batch-env, "
+        SAY(advice->why, "; a larger batch may help: say how to set it with --batch-env, "
                          "--batch-arg or --batch-key");
         return false;
     }
     if (larger < 0) {
-        SAY(advice->why, "; the batch is not known: say it with BATCH_SIZE=... or let the command "
-                         "print batch_size=...");
+        SAY(advice->why, "; its batch is unknown: set BATCH_SIZE=... or let the command print "
+                         "batch_size=...");
         return false;
     }
     if (!may_try(trials, facts, advice)) {
         return false;
     }
-    relaunch(trials, advice, STK_TRIAL_SETTING_BATCH, larger);
+    restart(trials, advice, STK_TRIAL_SETTING_BATCH, larger);
     return true;
 }
 
-/* An attempt that ran long enough to be looked at. */
-static void after_look(stk_trials *trials, const stk_trial_facts *facts, int index,
-                       stk_trial_advice *advice) {
+/* After an attempt that ran long enough to be checked. */
+static void after_check(stk_trials *trials, const stk_trial_facts *facts, int index,
+                        stk_trial_advice *advice) {
     bool grows = false;
     if (trials->trying != STK_TRIAL_SETTING_NONE) {
         double before = trials->best >= 0 ? trials->seen[trials->best].images_per_second : NAN;
@@ -350,11 +348,11 @@ static void after_look(stk_trials *trials, const stk_trial_facts *facts, int ind
         }
         SAY(advice->why, "; ");
     }
-    /* One that was taken back is the same again: the first look at it that told its speed on the
-     * GPU stays the one to beat. */
+    /* After a trial was taken back, the command runs with the best values again; then the first
+     * check that knew their speed on the GPU stays the one to beat. */
     const stk_trial_facts *best = trials->best >= 0 ? &trials->seen[trials->best] : facts;
-    bool untold = !(best->images_per_second > 0) || (!best->gpu_used && facts->gpu_used);
-    trials->best = advice->kept || trials->best < 0 || untold ? index : trials->best;
+    bool unknown = !(best->images_per_second > 0) || (!best->gpu_used && facts->gpu_used);
+    trials->best = advice->kept || trials->best < 0 || unknown ? index : trials->best;
     trials->trying = STK_TRIAL_SETTING_NONE;
     say_numbers(advice, facts);
     bool more = facts->input_bound ? try_workers(trials, facts, advice)
@@ -370,7 +368,7 @@ void stk_trials_begin(stk_trials *trials) {
 }
 
 stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *facts) {
-    stk_trial_advice advice = {.act = STK_TRIAL_STAY, .batch = -1, .workers = -1};
+    stk_trial_advice advice = {.action = STK_TRIAL_STAY, .batch = -1, .workers = -1};
     advice.tried = trials->trying != STK_TRIAL_SETTING_NONE;
     if (trials->count >= STK_TRIALS_MOST) {
         SAY(advice.why, "enough was tried");
@@ -388,7 +386,7 @@ stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *fac
     if (seen->out_of_memory || seen->crashed || seen->hung) {
         after_end(trials, seen, &advice);
     } else {
-        after_look(trials, seen, index, &advice);
+        after_check(trials, seen, index, &advice);
     }
     return advice;
 }

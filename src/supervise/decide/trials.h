@@ -1,12 +1,12 @@
 /*
- * trials.h - whether a command is to be started again with a larger batch or more workers, and
- * whether what was tried stays. Pure: facts go in, one piece of advice comes out.
+ * trials.h - decides whether a command is restarted with a larger batch or more workers.
  *
- * A GPU that is neither full nor busy, and does not wait for its input, gets twice the batch, and
- * again while that brings a tenth or more and it is not half full; where
- * it waits for its input the workers become more, never the batch. What did not raise the images
- * per second by 3 %, ran out of memory, hung, or was not taken notice of, is taken back. No trial
- * is begun that there is no time for.
+ * Pure: the facts of one attempt go in, one piece of advice comes out. A GPU with little memory in
+ * use and little activity, which does not wait for its input, gets twice the batch, and again while
+ * that gains a tenth or more and the memory is less than half full. A GPU that waits for its input
+ * gets more workers, never a larger batch. A trial is taken back if it did not raise images per
+ * second by 3 %, ran out of memory, hung, or was ignored by the command. No trial begins without
+ * enough time left for it.
  */
 #ifndef STK_SUPERVISE_DECIDE_TRIALS_H
 #define STK_SUPERVISE_DECIDE_TRIALS_H
@@ -16,37 +16,36 @@
 
 #define STK_TRIALS_MOST 24
 
-/* What one attempt has shown when it was looked at. NaN or -1: not known. */
+/* What one attempt showed when it was checked, or when it ended before. NaN or -1: unknown. */
 typedef struct stk_trial_facts {
-    int64_t batch;
-    int64_t said_batch;  /* by the command itself, whatever it was told; 0 the same as -1 */
-    int64_t epoch_steps; /* of its epochs, as it says them; the same */
-    int workers;
-    double images_per_second; /* or steps, where no batch is known: only compared with each other */
-    double memory_share;      /* of the GPUs', 0 to 1 */
+    int64_t batch;            /* images per step that the command was given, or printed */
+    int64_t said_batch;       /* batch that the command printed; 0 or -1: unknown */
+    int64_t epoch_steps;      /* steps per epoch that the command printed; 0 or -1: unknown */
+    int workers;              /* loader workers */
+    double images_per_second; /* steps per second where no batch is known: only compared */
+    double memory_share;      /* of the GPUs' memory in use, 0 to 1 */
     double activity;          /* of the GPUs, percent */
     bool gpu_used;
-    bool input_bound;
-    bool out_of_memory; /* the command ended so */
-    bool crashed;       /* it ended otherwise before it could be looked at */
-    bool hung;          /* it did not, and was ended */
-    /* What there is to work with */
-    bool can_set_batch; /* the batch can be told */
+    bool input_bound;   /* the GPUs wait for data */
+    bool out_of_memory; /* the attempt ended for lack of memory */
+    bool crashed;       /* it ended otherwise before it could be checked */
+    bool hung;          /* it hung and was ended */
+    /* Circumstances */
+    bool can_set_batch; /* the user said how to set the batch */
     bool can_set_workers;
     int cores;
-    double lost_s; /* training time that a start anew throws away, and starting takes */
+    double lost_s; /* training time that a restart throws away, starting included */
     double left_s; /* until training is stopped; INFINITY: no budget */
-    double
-        fill; /* share of the memory to be reached; NaN: the rule of 50 % memory, 60 % activity */
+    double fill;   /* target share of memory (--fill); NaN: 50 % memory, 60 % activity */
 } stk_trial_facts;
 
 typedef enum stk_trial_action {
-    STK_TRIAL_STAY,     /* it runs well, or nothing more is to be tried: go on */
-    STK_TRIAL_RELAUNCH, /* stop, and start with what the advice says */
-    STK_TRIAL_TAKE_BACK /* the same with what was best before; nothing more is tried */
+    STK_TRIAL_STAY,     /* let it run: it runs well, or nothing more can be tried */
+    STK_TRIAL_RELAUNCH, /* restart with the advised values */
+    STK_TRIAL_TAKE_BACK /* restart with the best values so far; this setting is not tried again */
 } stk_trial_action;
 
-/* What an attempt is started for. */
+/* Which setting a trial changes. */
 typedef enum stk_trial_setting {
     STK_TRIAL_SETTING_NONE,
     STK_TRIAL_SETTING_BATCH,
@@ -54,35 +53,35 @@ typedef enum stk_trial_setting {
 } stk_trial_setting;
 
 typedef struct stk_trial_advice {
-    stk_trial_action act;
-    stk_trial_setting of; /* what is to become another one */
-    int64_t batch;        /* to start with; -1: as the command has it */
-    int workers;
-    bool kept;      /* what the last attempt tried was better, and stays */
-    bool tried;     /* the last attempt was a trial */
-    bool ignored;   /* the trial was of a batch that the command did not take: it used `batch` */
-    char what[120]; /* "batch 64", "batch 32 stays" */
-    char why[240];  /* with the numbers */
+    stk_trial_action action;
+    stk_trial_setting setting; /* to change */
+    int64_t batch;             /* to start with; -1: leave it as the command has it */
+    int workers;               /* to start with; -1: leave it as the command has it */
+    bool kept;                 /* the last attempt was a trial that helped */
+    bool tried;                /* the last attempt was a trial */
+    bool ignored;              /* the command ignored the requested batch and ran with `batch` */
+    char what[120];            /* "batch 64", "batch 32 stays" */
+    char why[240];             /* the reason, with its numbers */
 } stk_trial_advice;
 
 typedef struct stk_trials {
-    stk_trial_facts seen[STK_TRIALS_MOST];
-    int count;
-    int best;                 /* of them; -1: none could be looked at */
-    stk_trial_setting trying; /* what was changed for the attempt that runs */
-    int64_t value;            /* that it was given for this */
-    bool batch_told;          /* the batch was changed once: from then on advice names it */
-    bool workers_told;
-    bool batch_done; /* no larger one is to be tried */
-    bool workers_done;
+    stk_trial_facts seen[STK_TRIALS_MOST]; /* attempts so far */
+    int count;                             /* of `seen` */
+    int best;                              /* index into `seen`; -1: none could be checked */
+    stk_trial_setting trying;              /* changed for the running attempt */
+    int64_t value;                         /* of that setting in the running attempt */
+    bool batch_set;                        /* the batch was changed once: advice names it */
+    bool workers_set;                      /* the workers were changed once */
+    bool batch_done;                       /* no larger batch will be tried */
+    bool workers_done;                     /* no more workers will be tried */
 } stk_trials;
 
 void stk_trials_begin(stk_trials *trials);
 
-/* After an attempt was looked at (or ended before that). */
+/* Takes in the facts of an attempt that was checked, or ended before that. */
 stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *facts);
 
-/* The command could not be told what the last advice said: nothing of its kind is tried again. */
+/* The last advice could not be carried out: its setting is not tried again. */
 void stk_trials_cancel(stk_trials *trials);
 
 #endif
