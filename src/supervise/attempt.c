@@ -91,7 +91,7 @@ stk_status stk_attempt_start(stk_supervision *s, const stk_command *command, boo
     if (is_training || s->workers.kind != STK_SETTING_KEY) {
         s->workers_told = stk_int_or_none(stk_setting_value_within(&s->workers, command, within_s));
     }
-    stk_command_evidence_begin(s->symptoms, &s->last, a->began_s);
+    stk_command_evidence_begin(s->evidence, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
         stk_guardian_launch(s->guardian, command->argv, command->envp, &a->pid, &s->exit_code, err);
@@ -296,7 +296,7 @@ void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why)
     stk_evidence_summary seen;
     double to_s = stk_supervision_now(s);
     double from_s = isnan(a->since_s) ? a->began_s : a->since_s;
-    stk_command_evidence_since(s->symptoms, from_s, &seen);
+    stk_command_evidence_since(s->evidence, from_s, &seen);
     end_all(s, a, why);
     settle(s);
     a->stepped_s = -INFINITY; /* how far it came is told, however soon after the step before */

@@ -167,7 +167,7 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
         stk_events_warning(&s->events, "going on without samples of the machine: %s",
                            refused.message);
     }
-    return stk_command_evidence_new(&s->symptoms, err);
+    return stk_command_evidence_new(&s->evidence, err);
 }
 
 static void hear(void *user, const char *line, size_t length, double at_s) {

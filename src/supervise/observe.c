@@ -42,7 +42,7 @@ static void take_samples(stk_supervision *s, const stk_attempt *a) {
         sample.batches_ready = -1;
         sample.slots = -1;
         sample.workers = a->is_training ? stk_supervision_workers(s) : -1;
-        stk_command_evidence_add(s->symptoms, &sample, &s->tree, a->pid);
+        stk_command_evidence_add(s->evidence, &sample, &s->tree, a->pid);
         stk_hang_add(&s->hang, &sample, bytes, s->progress.progress_s);
         s->last = sample;
         s->looked = true;
@@ -128,7 +128,7 @@ int stk_supervision_workers(const stk_supervision *s) {
 /* Tells the verdict of a stretch where it is another than before. */
 static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen,
                   double from_s, double to_s) {
-    stk_command_evidence_judge(s->symptoms, seen, &s->progress, from_s, to_s,
+    stk_command_evidence_judge(s->evidence, seen, &s->progress, from_s, to_s,
                                stk_supervision_batch(s), false, &s->verdict);
     a->judged_s = to_s;
     bool news = s->verdict.kind != STK_VERDICT_UNKNOWN && s->verdict.kind != a->told;
@@ -179,7 +179,7 @@ static void tell_blind(stk_supervision *s, stk_attempt *a, const stk_evidence_su
 /* The check itself: once for each start of the command. */
 static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_attempt_end *why) {
     stk_evidence_summary seen;
-    stk_command_evidence_since(s->symptoms, a->since_s, &seen);
+    stk_command_evidence_since(s->evidence, a->since_s, &seen);
     a->checked = true;
     judge(s, a, &seen, a->since_s, now_s);
     tell_blind(s, a, &seen);
@@ -206,7 +206,7 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_attempt_
  */
 static void find_since(const stk_supervision *s, stk_attempt *a, double now_s) {
     double working_s =
-        s->gpu_count > 0 ? stk_command_evidence_working_since(s->symptoms) : a->first_progress_s;
+        s->gpu_count > 0 ? stk_command_evidence_working_since(s->evidence) : a->first_progress_s;
     if (!isnan(working_s) && !a->worked) {
         a->worked = true;
         a->since_s = working_s;
@@ -228,7 +228,7 @@ bool stk_judge_if_due(stk_supervision *s, stk_attempt *a, stk_attempt_end *why) 
     }
     if (now_s - a->judged_s >= JUDGE_GAP_S) {
         stk_evidence_summary seen;
-        stk_command_evidence_since(s->symptoms, now_s - JUDGE_S, &seen);
+        stk_command_evidence_since(s->evidence, now_s - JUDGE_S, &seen);
         judge(s, a, &seen, now_s - JUDGE_S, now_s);
     }
     return false;
@@ -243,7 +243,7 @@ void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
         (hung && s->trials.trying == STK_TRIAL_SETTING_NONE)) {
         return; /* all was done, or it is not what was tried that ended it */
     }
-    stk_command_evidence_since(s->symptoms, a->began_s, &seen);
+    stk_command_evidence_since(s->evidence, a->began_s, &seen);
     stk_trial_facts facts = facts_of(s, a, &seen, a->began_s, now_s);
     facts.out_of_memory = out_of_memory;
     facts.hung = hung;

@@ -78,7 +78,7 @@ typedef struct stk_supervision {
     stk_output *output;
     stk_guardian *guardian;
     stk_machine_sampler *sampler;
-    stk_command_evidence *symptoms;
+    stk_command_evidence *evidence;
     stk_proc_tree tree;
     stk_gpu_info gpus[STK_GPU_MOST];
     size_t gpu_count;

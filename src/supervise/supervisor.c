@@ -346,7 +346,7 @@ static void close_all(stk_supervision *s) {
     stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
     stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
     stk_machine_sampler_stop(s->sampler);
-    stk_command_evidence_free(s->symptoms);
+    stk_command_evidence_free(s->evidence);
     stk_proc_tree_free(&s->tree);
     for (int i = 0; i < s->attempt_count; i++) {
         stk_mem_free(s->attempts[i].command);

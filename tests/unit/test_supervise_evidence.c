@@ -113,8 +113,8 @@ static void means_of_a_stretch(void) {
     CHECK_NEAR(seen.memory_used, 6e9, 0);
     CHECK_NEAR(seen.memory_share, 0.25, 1e-9);
     CHECK_NEAR(seen.driver_busy, 50, 1e-6);
-    CHECK_INT(seen.feeders, 0);
-    CHECK(isnan(seen.feeders_busy));
+    CHECK_INT(seen.loaders, 0);
+    CHECK(isnan(seen.loaders_busy));
     CHECK(seen.has_gpu && seen.gpu_used && !seen.input_bound);
     CHECK_NEAR(seen.blocked, 0, 0);
     seen = seen_since(NAN);
@@ -231,8 +231,8 @@ static void feeders_are_what_works_below_the_driver(void) {
     add_process(400, 200, 3, "cwebp", 85);
     look(30);
     stk_evidence_summary seen = seen_since(10);
-    CHECK_INT(seen.feeders, 5);
-    CHECK_NEAR(seen.feeders_busy, 85, 1e-6);
+    CHECK_INT(seen.loaders, 5);
+    CHECK_NEAR(seen.loaders_busy, 85, 1e-6);
     CHECK_NEAR(seen.driver_busy, 20, 1e-6);
     end();
 }
@@ -247,8 +247,8 @@ static void shells_are_no_drivers(void) {
     add_process(201, 150, 3, "python", 70);
     look(20);
     stk_evidence_summary seen = seen_since(1);
-    CHECK_INT(seen.feeders, 2);
-    CHECK_NEAR(seen.feeders_busy, 80, 1e-6);
+    CHECK_INT(seen.loaders, 2);
+    CHECK_NEAR(seen.loaders_busy, 80, 1e-6);
     CHECK_NEAR(seen.driver_busy, 30, 1e-6);
     end();
 }
@@ -260,17 +260,17 @@ static void wrappers_are_no_drivers(void) {
     add_process(150, COMMAND, 2, "python", 95);
     look(20);
     stk_evidence_summary seen = seen_since(5);
-    CHECK_INT(seen.feeders, 0);
+    CHECK_INT(seen.loaders, 0);
     CHECK_NEAR(seen.driver_busy, 95, 1e-6);
     m.procs[1].resident = 250000001; /* one that waits for its only worker */
     look(1);
     seen = seen_since(5);
-    CHECK_INT(seen.feeders, 1);
+    CHECK_INT(seen.loaders, 1);
     CHECK_NEAR(seen.driver_busy, 0, 0);
     m.procs[1].resident = 250000000; /* and one that does a little itself */
     m.busy[1] = 1.1;
     look(20);
-    CHECK_INT(seen_since(21).feeders, 1);
+    CHECK_INT(seen_since(21).loaders, 1);
     end();
 }
 
@@ -285,8 +285,8 @@ static void several_drivers(void) {
     }
     look(40);
     stk_evidence_summary seen = seen_since(5);
-    CHECK_INT(seen.feeders, 6);
-    CHECK_NEAR(seen.feeders_busy, 82, 1e-6);
+    CHECK_INT(seen.loaders, 6);
+    CHECK_NEAR(seen.loaders_busy, 82, 1e-6);
     CHECK_NEAR(seen.driver_busy, 70, 1e-6);
     end();
 }
@@ -303,8 +303,8 @@ static void workers_of_epochs_follow_each_other(void) {
         look(10);
     }
     stk_evidence_summary seen = seen_since(NAN);
-    CHECK_INT(seen.feeders, 4);
-    CHECK_NEAR(seen.feeders_busy, 50, 1e-6);
+    CHECK_INT(seen.loaders, 4);
+    CHECK_NEAR(seen.loaders_busy, 50, 1e-6);
     end();
 }
 
@@ -317,8 +317,8 @@ static void numbers_may_come_again(void) {
     m.procs[2].cpu_s = 0;
     look(10);
     stk_evidence_summary seen = seen_since(10);
-    CHECK_INT(seen.feeders, 1);
-    CHECK_NEAR(seen.feeders_busy, 90, 1e-6);
+    CHECK_INT(seen.loaders, 1);
+    CHECK_NEAR(seen.loaders_busy, 90, 1e-6);
     end();
 }
 
@@ -331,13 +331,13 @@ static void long_stretches(void) {
     look(200);
     stk_evidence_summary seen = seen_since(NAN);
     CHECK_INT(seen.samples, 1200);
-    CHECK_NEAR(seen.feeders_busy, 90, 1e-6);
+    CHECK_NEAR(seen.loaders_busy, 90, 1e-6);
     CHECK_NEAR(seen.driver_busy, 20, 1e-6);
     look(4000);
     seen = seen_since(NAN);
     CHECK_INT(seen.samples, 3599);
     CHECK_NEAR(seen.seconds, 3599, 1e-6);
-    CHECK_NEAR(seen.feeders_busy, 90, 1e-6);
+    CHECK_NEAR(seen.loaders_busy, 90, 1e-6);
     end();
 }
 
@@ -348,12 +348,12 @@ static void many_processes(void) {
         add_process(1000 + i, COMMAND, 2, "python", 50);
     }
     look(5);
-    CHECK(seen_since(NAN).feeders > 500);
+    CHECK(seen_since(NAN).loaders > 500);
     m.tree.count = 2;
     look(125);
     add_process(3000, COMMAND, 2, "python", 50);
     look(5);
-    CHECK_INT(seen_since(130).feeders, 1);
+    CHECK_INT(seen_since(130).loaders, 1);
     end();
 }
 
@@ -363,7 +363,7 @@ static void a_tree_that_cannot_be_read(void) {
     look(10);
     stk_evidence_summary seen = seen_since(NAN);
     CHECK(isnan(seen.blocked) && isnan(seen.driver_busy));
-    CHECK_INT(seen.feeders, 0);
+    CHECK_INT(seen.loaders, 0);
     CHECK_INT(seen.samples, 10);
     end();
 }
@@ -371,10 +371,10 @@ static void a_tree_that_cannot_be_read(void) {
 /* ---- Input-bound ---- */
 
 /* Thirty looks at a GPU of this activity with four workers; then the question. */
-static bool bound(double util, double feeders_busy, double cpu_own, double iowait, int blocked) {
+static bool bound(double util, double loaders_busy, double cpu_own, double iowait, int blocked) {
     begin(20);
     for (int i = 0; i < 4; i++) {
-        add_process(200 + i, COMMAND, 2, "python", feeders_busy);
+        add_process(200 + i, COMMAND, 2, "python", loaders_busy);
     }
     m.sample.gpu_util = util;
     m.sample.cpu_own = cpu_own;
@@ -408,11 +408,11 @@ static void feeders_that_wait_for_a_core_are_busy(void) {
     CHECK(seen_since(1).input_bound);
     m.procs[3].state = 'S';
     look(6);
-    CHECK_NEAR(seen_since(1).feeders_busy, 90, 1e-6);
+    CHECK_NEAR(seen_since(1).loaders_busy, 90, 1e-6);
     m.procs[2].state = 'S';
     look(10);
     stk_evidence_summary seen = seen_since(1);
-    CHECK_NEAR(seen.feeders_busy, 67.5, 1e-6);
+    CHECK_NEAR(seen.loaders_busy, 67.5, 1e-6);
     CHECK(!seen.input_bound);
     end();
 }
@@ -580,12 +580,12 @@ static void cores_that_compute(void) {
 }
 
 static void lack_of_memory_is_an_error(void) {
-    stk_command_evidence *symptoms = NULL;
+    stk_command_evidence *evidence = NULL;
     stk_error err = {0};
     stk_mem_fail_after(0);
-    CHECK_INT(stk_command_evidence_new(&symptoms, &err), STK_ERR_MEMORY);
+    CHECK_INT(stk_command_evidence_new(&evidence, &err), STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
-    CHECK_CONTAINS(err.message, "out of memory for looking at a command");
+    CHECK_CONTAINS(err.message, "out of memory for the evidence of a command");
     stk_command_evidence_free(NULL);
 }
 

@@ -1,14 +1,12 @@
 /*
- * command_evidence.c - a command from outside: looks at the machine, and CPU times of its
- * processes.
+ * command_evidence.c - samples of the machine and CPU times of the command's processes.
  *
- * Looks are kept for an hour. The CPU time of every process is kept for the last two minutes, look
- * by look, so that what a process did in any stretch can be told; a longer stretch is told by its
- * last two minutes.
+ * Samples are kept for an hour. The CPU time of every process is kept for the last two minutes,
+ * sample by sample; a longer interval is judged by its last two minutes.
  *
- * Who drives the GPU and who feeds it is not told by anybody. A command is a shell, a launcher or
- * the training itself; below launchers stand the drivers, several where several GPUs are used, and
- * what works below a driver feeds it.
+ * Nobody says which process drives the GPU and which load data for it. The command's first process
+ * is a launcher (a shell, torchrun) or the training itself. Below launchers are the drivers,
+ * several where several GPUs are used; processes that work below a driver are its loaders.
  */
 #include "supervise/decide/command_evidence.h"
 
@@ -19,122 +17,121 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-#define LOOKS 3600    /* an hour */
-#define READINGS 120  /* of a process's CPU time */
-#define PROCESSES 512 /* more are not looked at */
+#define SAMPLES 3600  /* an hour */
+#define READINGS 120  /* CPU times of a process, one per sample */
+#define PROCESSES 512 /* more are ignored */
 
-/* Work of a GPU: kernels for a twentieth of the time, in three of four looks that follow each
- * other. A desktop's drawing or a context that is made stays below. */
+/* A GPU works when kernels run for a twentieth of the time in three of four successive samples. A
+ * desktop, or a context being made, stays below. */
 #define WORK_UTIL 5.0
-#define WORK_LOOKS 3
+#define WORK_SAMPLES 3
 #define WORK_WINDOW 4
 
-/* Where a GPU does not tell its utilisation memory has to do: more than a context by itself has. */
+/* Without utilisation, memory decides: more than a context alone holds. */
 #define WORK_BYTES 600e6
 
-/* Less than this over the level before is not taken for the command's. */
+/* Least memory above the level before that counts as the command's. */
 #define USED_BYTES 64e6
 
-/* Below this a GPU waits for something (the rule of `stoker run`). */
+/* Below this the GPU waits for something. */
 #define ACTIVITY_LOW 60.0 /* percent */
 
-/* A process that feeds works for four fifths of its time when it is what others wait for; the rest
- * is handing over. One that waits for a core works as well: others have taken it. */
-#define FEEDER_BUSY 80.0 /* percent of a core */
-#define FEEDER_LEAST 2.0 /* one that does less does not feed: a pool that waits */
-#define CORES_FULL 90.0  /* percent of all, by the command: there is nothing left to feed with */
-#define CORES_TAKEN 97.0 /* the same by anybody */
+/* Loaders that limit are busy for four fifths of their time; the rest is handing over. A loader
+ * that waits for a core counts as busy. */
+#define LOADER_BUSY 80.0 /* percent of a core */
+#define LOADER_LEAST 2.0 /* percent of a core: a process that does less is no loader */
+#define CORES_FULL 90.0  /* percent of all cores, by the command: none is left for loading */
+#define CORES_TAKEN 97.0 /* percent of all cores, by anybody */
 
-/* Looks at which one waits for a disk catch a moment each: in every second of them is much, since
- * others of its kind go on. */
+/* Share of samples with a process that waits for a disk, from which on storage limits. A sample
+ * catches one moment, and other loaders go on meanwhile, so half of them is much. */
 #define BLOCKED_SHARE 0.5
 #define IOWAIT_HIGH 20.0 /* percent */
 
-/* One that does next to nothing is a launcher where what it has started holds four times as much
- * memory, as a training does beside a wrapper, or has processes at work itself. A driver holds more
- * than its workers. */
+/* An idle process is a launcher if a child holds four times its memory, as a training does beside
+ * its wrapper, or if a child has working children. A driver holds more memory than its loaders. */
 #define IDLE 1.0 /* percent of a core */
 #define LAUNCHER_MEMORY 4
 
-/* Programs that start others and wait, whatever CPU time they took for starting themselves. */
+/* Programs that start others and wait, even if they used CPU time to start. */
 static const char *const launchers[] = {
     "sh",         "bash",      "dash", "zsh",    "env",   "timeout", "nice",   "nohup",
     "stdbuf",     "time",      "sudo", "uv",     "conda", "pdm",     "poetry", "torchrun",
     "accelerate", "deepspeed", "srun", "mpirun", "tmux",  "script",
 };
 
-typedef struct look {
+typedef struct evidence_sample {
     double at_s;
-    double util; /* percent; NaN: not known, as in all that follow */
+    double util; /* percent; NaN: unknown, as for all figures below */
     double sm_activity;
-    double memory;       /* bytes, of the command */
-    bool is_told;        /* by the list of processes, not by what there is more than before */
+    double memory;       /* bytes that the command holds on the GPUs */
+    bool memory_is_own;  /* from NVML's process list, not the rise above the level */
     double memory_total; /* bytes */
-    double clock;        /* share of the highest, 0 to 1 */
+    double clock;        /* share of the highest clock, 0 to 1 */
     double cpu;          /* percent of the cores */
     double cpu_own;
     double iowait;
-    double throttled; /* 1: something holds the clock down, 0: nothing */
-    double blocked;   /* 1: a process waits for a disk, 0: none does */
-} look;
+    double throttled; /* 1: throttled, 0: not */
+    double blocked;   /* 1: a process waits for a disk, 0: none */
+} evidence_sample;
 
-/* A process that was seen at one look or more. */
+/* A process of the command. */
 typedef struct seen_process {
     pid_t pid;
     pid_t parent;
     uint64_t born;
-    uint64_t first;       /* number of the look at which it was seen first */
-    uint64_t last;        /* and last */
-    int64_t resident;     /* bytes, when it was seen last */
-    double cpu[READINGS]; /* seconds since it was born; look N at N % READINGS */
-    bool ready[READINGS]; /* it ran, or would have if there had been a core; the same */
+    uint64_t first;       /* number of the first sample with it */
+    uint64_t last;        /* number of the last sample with it */
+    int64_t resident;     /* bytes, in the last sample */
+    double cpu[READINGS]; /* CPU seconds since its start; sample N at N % READINGS */
+    bool ready[READINGS]; /* it ran or waited for a core; sample N at N % READINGS */
     bool is_launcher;     /* by its name */
 } seen_process;
 
 struct stk_command_evidence {
     double began_s;
-    double level;  /* bytes that the GPUs held without the command; NaN: not known */
-    uint64_t next; /* number of the next look; from 0 with each command */
-    double working_since;
-    int cores;          /* that the machine shows; 0: not known */
-    char throttled[72]; /* what held the clock down last */
-    pid_t command;      /* its first process */
-    look looks[LOOKS];  /* look N at N % LOOKS */
+    double level;                  /* bytes held on the GPUs without the command; NaN: unknown */
+    uint64_t next;                 /* number of the next sample; 0 for each new command */
+    double working_since;          /* when the GPU began to work; NaN: not yet */
+    int cores;                     /* of the machine; 0: unknown */
+    char throttled[72];            /* last throttle reasons */
+    pid_t command;                 /* its first process */
+    evidence_sample ring[SAMPLES]; /* sample N at N % SAMPLES */
     seen_process processes[PROCESSES];
     size_t process_count;
 };
 
-/* ---- Means of what is known ---- */
+/* ---- Means that leave unknown values out ---- */
 
-typedef struct mean {
+typedef struct known_mean {
     double sum;
     int count;
-} mean;
+} known_mean;
 
-static void add_to(mean *m, double value) {
+static void add_to(known_mean *m, double value) {
     if (!isnan(value)) {
         m->sum += value;
         m->count++;
     }
 }
 
-static double mean_of(mean m) {
+static double mean_of(known_mean m) {
     return m.count > 0 ? m.sum / m.count : NAN;
 }
 
-/* ---- Looks ---- */
+/* ---- Samples ---- */
 
-stk_status stk_command_evidence_new(stk_command_evidence **symptoms, stk_error *err) {
-    *symptoms = stk_mem_new(1, sizeof **symptoms);
-    if (*symptoms == NULL) {
-        return STK_FAIL_MEMORY(err, "looking at a command");
+stk_status stk_command_evidence_new(stk_command_evidence **evidence, stk_error *err) {
+    *evidence = stk_mem_new(1, sizeof **evidence);
+    if (*evidence == NULL) {
+        return STK_FAIL_MEMORY(err, "the evidence of a command");
     }
-    stk_command_evidence_begin(*symptoms, NULL, 0);
+    stk_command_evidence_begin(*evidence, NULL, 0);
     return STK_OK;
 }
 
-void stk_command_evidence_free(stk_command_evidence *symptoms) {
-    stk_mem_free(symptoms);
+void stk_command_evidence_free(stk_command_evidence *evidence) {
+    stk_mem_free(evidence);
 }
 
 void stk_command_evidence_begin(stk_command_evidence *s, const stk_event_sample *level,
@@ -149,21 +146,20 @@ void stk_command_evidence_begin(stk_command_evidence *s, const stk_event_sample 
     s->process_count = 0;
 }
 
-static const look *look_at(const stk_command_evidence *s, uint64_t number) {
-    return &s->looks[number % LOOKS];
+static const evidence_sample *sample_at(const stk_command_evidence *s, uint64_t number) {
+    return &s->ring[number % SAMPLES];
 }
 
-/* The first look that lies behind a moment and whose forerunner is kept as well; s->next: there is
- * none. */
+/* The first sample after a moment whose predecessor is still in the ring; s->next: none. */
 static uint64_t first_after(const stk_command_evidence *s, double from_s) {
-    uint64_t number = s->next > LOOKS ? s->next - LOOKS + 1 : 0;
-    while (number < s->next && look_at(s, number)->at_s <= from_s) {
+    uint64_t number = s->next > SAMPLES ? s->next - SAMPLES + 1 : 0;
+    while (number < s->next && sample_at(s, number)->at_s <= from_s) {
         number++;
     }
     return number;
 }
 
-/* The command's part of the memory: what its processes have, or what there is more than before. */
+/* GPU memory of the command: of its processes, or what is in use above the level before. */
 static double memory_of(stk_command_evidence *s, const stk_event_sample *sample) {
     if (isnan(s->level)) {
         s->level = sample->gpu_memory_used;
@@ -174,12 +170,12 @@ static double memory_of(stk_command_evidence *s, const stk_event_sample *sample)
     return isnan(sample->gpu_memory_used) ? NAN : fmax(0, sample->gpu_memory_used - s->level);
 }
 
-/* A GPU that works for others is not meant, as far as that is told. */
-static bool is_work(const look *l) {
+/* Whether the GPU works for the command, as far as that is known. */
+static bool is_work(const evidence_sample *l) {
     if (isnan(l->util)) {
         return l->memory >= WORK_BYTES;
     }
-    return l->util >= WORK_UTIL && !(l->is_told && l->memory < USED_BYTES);
+    return l->util >= WORK_UTIL && !(l->memory_is_own && l->memory < USED_BYTES);
 }
 
 static void find_work(stk_command_evidence *s) {
@@ -187,17 +183,17 @@ static void find_work(stk_command_evidence *s) {
     double since_s = NAN;
     uint64_t first = s->next > WORK_WINDOW ? s->next - WORK_WINDOW : 0;
     for (uint64_t number = first; isnan(s->working_since) && number < s->next; number++) {
-        if (is_work(look_at(s, number))) {
-            since_s = working++ == 0 ? look_at(s, number)->at_s : since_s;
+        if (is_work(sample_at(s, number))) {
+            since_s = working++ == 0 ? sample_at(s, number)->at_s : since_s;
         }
     }
-    if (working >= WORK_LOOKS) {
+    if (working >= WORK_SAMPLES) {
         s->working_since = since_s;
     }
 }
 
-double stk_command_evidence_working_since(const stk_command_evidence *symptoms) {
-    return symptoms->working_since;
+double stk_command_evidence_working_since(const stk_command_evidence *evidence) {
+    return evidence->working_since;
 }
 
 /* ---- Processes ---- */
@@ -211,7 +207,7 @@ static bool has_launchers_name(const char *name) {
     return false;
 }
 
-/* A place for one that was not seen before; NULL: all are taken. */
+/* Room for a new process; NULL: none. */
 static seen_process *new_process(stk_command_evidence *s) {
     for (size_t i = 0; i < s->process_count; i++) {
         if (s->processes[i].last + READINGS < s->next) {
@@ -236,10 +232,10 @@ static seen_process *process_of(stk_command_evidence *s, const stk_proc *proc) {
     return added;
 }
 
-static void see_process(stk_command_evidence *s, const stk_proc *proc) {
+static void add_process(stk_command_evidence *s, const stk_proc *proc) {
     seen_process *p = process_of(s, proc);
     if (p != NULL) {
-        /* One that was missed at a look did nothing there. */
+        /* A process that a sample missed did nothing then. */
         for (uint64_t i = p->first < s->next ? p->last + 1 : s->next; i < s->next; i++) {
             p->cpu[i % READINGS] = p->cpu[p->last % READINGS];
             p->ready[i % READINGS] = false;
@@ -255,27 +251,27 @@ static void see_process(stk_command_evidence *s, const stk_proc *proc) {
 
 void stk_command_evidence_add(stk_command_evidence *s, const stk_event_sample *sample,
                               const stk_proc_tree *tree, pid_t command) {
-    look *l = &s->looks[s->next % LOOKS];
+    evidence_sample *l = &s->ring[s->next % SAMPLES];
     bool is_held = sample->gpu_throttled != NULL && sample->gpu_throttled[0] != '\0';
     bool is_blocked = false;
     for (size_t i = 0; i < tree->count; i++) {
         if (tree->items[i].depth > 0) {
-            see_process(s, &tree->items[i]);
+            add_process(s, &tree->items[i]);
             is_blocked = is_blocked || tree->items[i].state == 'D';
         }
     }
-    *l = (look){.at_s = sample->at_s,
-                .util = sample->gpu_util,
-                .sm_activity = sample->sm_activity,
-                .memory = memory_of(s, sample),
-                .is_told = !isnan(sample->gpu_memory_own),
-                .memory_total = sample->gpu_memory_total,
-                .clock = sample->gpu_clock_mhz / sample->gpu_clock_most_mhz,
-                .cpu = sample->cpu,
-                .cpu_own = sample->cpu_own,
-                .iowait = sample->iowait,
-                .throttled = sample->gpu_throttled != NULL ? is_held : NAN,
-                .blocked = tree->count > 0 ? is_blocked : NAN};
+    *l = (evidence_sample){.at_s = sample->at_s,
+                           .util = sample->gpu_util,
+                           .sm_activity = sample->sm_activity,
+                           .memory = memory_of(s, sample),
+                           .memory_is_own = !isnan(sample->gpu_memory_own),
+                           .memory_total = sample->gpu_memory_total,
+                           .clock = sample->gpu_clock_mhz / sample->gpu_clock_most_mhz,
+                           .cpu = sample->cpu,
+                           .cpu_own = sample->cpu_own,
+                           .iowait = sample->iowait,
+                           .throttled = sample->gpu_throttled != NULL ? is_held : NAN,
+                           .blocked = tree->count > 0 ? is_blocked : NAN};
     if (is_held) {
         snprintf(s->throttled, sizeof s->throttled, "%s", sample->gpu_throttled);
     }
@@ -285,30 +281,29 @@ void stk_command_evidence_add(stk_command_evidence *s, const stk_event_sample *s
     find_work(s);
 }
 
-/* ---- Who drives, who feeds ---- */
+/* ---- Drivers and loaders ---- */
 
-/* A process in a stretch. */
-typedef struct part {
-    int parent;     /* index of it; -1: none that was there */
-    double lived_s; /* in the stretch; 0: it was not there */
-    double used_s;  /* CPU */
-    int looks;      /* at it */
-    int ready;      /* of them */
+/* What a process did in an interval. */
+typedef struct process_share {
+    int parent;     /* index of the parent; -1: unknown */
+    double lived_s; /* seconds that it existed in the interval */
+    double used_s;  /* CPU seconds */
+    int samples;    /* of the process */
+    int ready;      /* samples in which it ran or waited for a core */
     bool is_launcher;
-} part;
+} process_share;
 
-/* The looks from the first to the last of a stretch, as far as readings of processes are kept, and
- * the parts of all processes. */
-typedef struct stretch {
+/* An interval, cut to the samples for which CPU times are kept, with all processes. */
+typedef struct process_interval {
     const stk_command_evidence *s;
     uint64_t first;
     uint64_t last;
-    part parts[PROCESSES];
-} stretch;
+    process_share shares[PROCESSES];
+} process_interval;
 
-/* When a look's time begins: where that of the look before ends. */
+/* When the time of a sample begins: at the sample before. */
 static double begin_of(const stk_command_evidence *s, uint64_t number) {
-    return number > 0 ? look_at(s, number - 1)->at_s : s->began_s;
+    return number > 0 ? sample_at(s, number - 1)->at_s : s->began_s;
 }
 
 static int parent_of(const stk_command_evidence *s, const seen_process *p) {
@@ -322,16 +317,17 @@ static int parent_of(const stk_command_evidence *s, const seen_process *p) {
     return found;
 }
 
-static part part_of(const stretch *t, const seen_process *p) {
-    part found = {.parent = -1, .is_launcher = p->is_launcher};
+static process_share share_of(const process_interval *t, const seen_process *p) {
+    process_share found = {.parent = -1, .is_launcher = p->is_launcher};
     if (p->last >= t->first) {
-        bool is_old = p->first < t->first; /* and was read at the look before the stretch */
+        bool is_old = p->first < t->first; /* it existed before the interval */
         double before_s = is_old ? p->cpu[(t->first - 1) % READINGS] : 0;
         found.parent = parent_of(t->s, p);
-        found.lived_s = look_at(t->s, p->last)->at_s - begin_of(t->s, is_old ? t->first : p->first);
+        found.lived_s =
+            sample_at(t->s, p->last)->at_s - begin_of(t->s, is_old ? t->first : p->first);
         found.used_s = fmax(0, p->cpu[p->last % READINGS] - before_s);
         for (uint64_t i = is_old ? t->first : p->first; i <= p->last; i++) {
-            found.looks++;
+            found.samples++;
             found.ready += p->ready[i % READINGS] ? 1 : 0;
         }
     }
@@ -339,170 +335,170 @@ static part part_of(const stretch *t, const seen_process *p) {
 }
 
 /* Percent of a core. */
-static double busy(const part *p) {
+static double busy(const process_share *p) {
     return p->lived_s > 0 ? 100 * p->used_s / p->lived_s : 0;
 }
 
-/* By what they have started; see IDLE. */
-static void find_launchers(stretch *t) {
+/* Finds launchers by their children; see IDLE. */
+static void find_launchers(process_interval *t) {
     for (size_t i = 0; i < t->s->process_count; i++) {
-        int parent = t->parts[i].parent;
-        int above = parent >= 0 ? t->parts[parent].parent : -1;
-        if (parent >= 0 && busy(&t->parts[parent]) < IDLE &&
+        int parent = t->shares[i].parent;
+        int above = parent >= 0 ? t->shares[parent].parent : -1;
+        if (parent >= 0 && busy(&t->shares[parent]) < IDLE &&
             t->s->processes[parent].resident <= t->s->processes[i].resident / LAUNCHER_MEMORY) {
-            t->parts[parent].is_launcher = true;
+            t->shares[parent].is_launcher = true;
         }
-        if (above >= 0 && busy(&t->parts[above]) < IDLE && busy(&t->parts[i]) >= FEEDER_LEAST) {
-            t->parts[above].is_launcher = true;
+        if (above >= 0 && busy(&t->shares[above]) < IDLE && busy(&t->shares[i]) >= LOADER_LEAST) {
+            t->shares[above].is_launcher = true;
         }
     }
 }
 
-static void find_parts(stretch *t, const stk_command_evidence *s, uint64_t first) {
+static void find_shares(process_interval *t, const stk_command_evidence *s, uint64_t first) {
     t->s = s;
     t->last = s->next - 1;
     t->first = t->last - first < READINGS - 1 ? first : t->last - READINGS + 2;
     for (size_t i = 0; i < s->process_count; i++) {
-        t->parts[i] = part_of(t, &s->processes[i]);
+        t->shares[i] = share_of(t, &s->processes[i]);
     }
     find_launchers(t);
 }
 
-typedef enum role { OTHER, DRIVER, FEEDER } role;
+typedef enum process_role { OTHER, DRIVER, LOADER } process_role;
 
-/* What is below one that is no launcher feeds it; what lost its parents is not told apart. */
-static role role_of(const stretch *t, size_t index) {
+/* A process below one that is no launcher is its loader. A process that lost its parents has no
+ * known role. */
+static process_role role_of(const process_interval *t, size_t index) {
     int at = (int)index;
-    for (int i = 0; t->parts[at].parent >= 0 && i < PROCESSES; i++) {
-        at = t->parts[at].parent;
-        if (!t->parts[at].is_launcher) {
-            return FEEDER;
+    for (int i = 0; t->shares[at].parent >= 0 && i < PROCESSES; i++) {
+        at = t->shares[at].parent;
+        if (!t->shares[at].is_launcher) {
+            return LOADER;
         }
     }
     return t->s->processes[at].pid == t->s->command ? DRIVER : OTHER;
 }
 
-static void tell_processes(const stk_command_evidence *s, uint64_t first,
-                           stk_evidence_summary *seen) {
-    stretch t;
-    part feeders = {0};
-    find_parts(&t, s, first);
-    double seconds = look_at(s, t.last)->at_s - begin_of(s, t.first);
+static void sum_up_processes(const stk_command_evidence *s, uint64_t first,
+                             stk_evidence_summary *summary) {
+    process_interval t;
+    process_share loaders = {0};
+    find_shares(&t, s, first);
+    double seconds = sample_at(s, t.last)->at_s - begin_of(s, t.first);
     for (size_t i = 0; i < s->process_count; i++) {
-        const part *p = &t.parts[i];
-        role does = p->lived_s > 0 ? role_of(&t, i) : OTHER;
+        const process_share *p = &t.shares[i];
+        process_role does = p->lived_s > 0 ? role_of(&t, i) : OTHER;
         if (does == DRIVER) {
-            seen->driver_busy = fmax(seen->driver_busy, busy(p)); /* fmax leaves NaN out */
-        } else if (does == FEEDER && busy(p) >= FEEDER_LEAST) {
-            feeders.used_s += p->used_s;
-            feeders.lived_s += p->lived_s;
-            feeders.looks += p->looks;
-            feeders.ready += p->ready;
+            summary->driver_busy = fmax(summary->driver_busy, busy(p)); /* fmax leaves NaN out */
+        } else if (does == LOADER && busy(p) >= LOADER_LEAST) {
+            loaders.used_s += p->used_s;
+            loaders.lived_s += p->lived_s;
+            loaders.samples += p->samples;
+            loaders.ready += p->ready;
         }
     }
-    if (feeders.lived_s > 0 && seconds > 0) {
-        /* Those of one epoch and of the next are not there at the same time. */
-        seen->feeders = (int)fmax(1, round(feeders.lived_s / seconds));
-        seen->feeders_busy = fmax(busy(&feeders), 100.0 * feeders.ready / feeders.looks);
+    if (loaders.lived_s > 0 && seconds > 0) {
+        /* Loaders of successive epochs do not exist at the same time. */
+        summary->loaders = (int)fmax(1, round(loaders.lived_s / seconds));
+        summary->loaders_busy = fmax(busy(&loaders), 100.0 * loaders.ready / loaders.samples);
     }
 }
 
-/* ---- What was seen ---- */
+/* ---- Summary ---- */
 
-static bool waits_for_disk(const stk_evidence_summary *seen) {
-    return seen->blocked >= BLOCKED_SHARE || seen->iowait >= IOWAIT_HIGH;
+static bool waits_for_disk(const stk_evidence_summary *summary) {
+    return summary->blocked >= BLOCKED_SHARE || summary->iowait >= IOWAIT_HIGH;
 }
 
-static bool has_busy_feeders(const stk_evidence_summary *seen) {
-    return seen->feeders > 0 && seen->feeders_busy >= FEEDER_BUSY;
+static bool has_busy_loaders(const stk_evidence_summary *summary) {
+    return summary->loaders > 0 && summary->loaders_busy >= LOADER_BUSY;
 }
 
-/*
- * A single core is full as soon as one process launches without a pause. Whoever else fills the
- * cores takes them from those that feed.
- */
-static bool has_full_cores(const stk_command_evidence *s, const stk_evidence_summary *seen) {
-    return (seen->cpu_own >= CORES_FULL && (seen->feeders > 0 || s->cores > 1)) ||
-           (seen->cpu >= CORES_TAKEN && seen->feeders > 0);
+/* A single core is full as soon as one process launches without a pause; that alone is no lack of
+ * cores. Other programs that fill the cores take them from the loaders. */
+static bool has_full_cores(const stk_command_evidence *s, const stk_evidence_summary *summary) {
+    return (summary->cpu_own >= CORES_FULL && (summary->loaders > 0 || s->cores > 1)) ||
+           (summary->cpu >= CORES_TAKEN && summary->loaders > 0);
 }
 
-static bool is_input_bound(const stk_command_evidence *s, const stk_evidence_summary *seen) {
-    return seen->has_gpu && seen->gpu_used && seen->activity < ACTIVITY_LOW &&
-           (has_busy_feeders(seen) || has_full_cores(s, seen) || waits_for_disk(seen));
+static bool is_input_bound(const stk_command_evidence *s, const stk_evidence_summary *summary) {
+    return summary->has_gpu && summary->gpu_used && summary->activity < ACTIVITY_LOW &&
+           (has_busy_loaders(summary) || has_full_cores(s, summary) || waits_for_disk(summary));
 }
 
 void stk_command_evidence_since(const stk_command_evidence *s, double from_s,
-                                stk_evidence_summary *seen) {
-    mean util = {0};
-    mean cpu_own = {0};
-    mean cpu = {0};
-    mean iowait = {0};
-    mean blocked = {0};
+                                stk_evidence_summary *summary) {
+    known_mean util = {0};
+    known_mean cpu_own = {0};
+    known_mean cpu = {0};
+    known_mean iowait = {0};
+    known_mean blocked = {0};
     bool worked = false;
     uint64_t first = first_after(s, isnan(from_s) ? s->began_s : from_s);
-    *seen = (stk_evidence_summary){.memory_used = NAN,
-                                   .memory_total = NAN,
-                                   .memory_share = NAN,
-                                   .feeders_busy = NAN,
-                                   .driver_busy = NAN};
+    *summary = (stk_evidence_summary){.memory_used = NAN,
+                                      .memory_total = NAN,
+                                      .memory_share = NAN,
+                                      .loaders_busy = NAN,
+                                      .driver_busy = NAN};
     for (uint64_t number = first; number < s->next; number++) {
-        const look *l = look_at(s, number);
+        const evidence_sample *l = sample_at(s, number);
         add_to(&util, l->util);
         add_to(&cpu_own, l->cpu_own);
         add_to(&cpu, l->cpu);
         add_to(&iowait, l->iowait);
         add_to(&blocked, l->blocked);
         worked = worked || is_work(l);
-        seen->has_gpu = seen->has_gpu || !isnan(l->util) || !isnan(l->memory_total);
-        /* The most that it had: what a larger batch needs comes on top of it. The GPUs are those
-         * that it was on then; before its first memory and after its last they are all. */
-        if (isnan(seen->memory_total) || !(l->memory < seen->memory_used)) {
-            seen->memory_total = isnan(l->memory_total) ? seen->memory_total : l->memory_total;
+        summary->has_gpu = summary->has_gpu || !isnan(l->util) || !isnan(l->memory_total);
+        /* The largest use counts, since a larger batch adds to it. The total is of the GPUs in use
+         * at that time; a sample without memory of the command covers all GPUs. */
+        if (isnan(summary->memory_total) || !(l->memory < summary->memory_used)) {
+            summary->memory_total =
+                isnan(l->memory_total) ? summary->memory_total : l->memory_total;
         }
-        seen->memory_used = fmax(seen->memory_used, l->memory);
-        seen->samples++;
+        summary->memory_used = fmax(summary->memory_used, l->memory);
+        summary->samples++;
     }
-    seen->memory_share = seen->memory_used / seen->memory_total;
-    seen->gpu_used = worked || seen->memory_used >= USED_BYTES;
-    seen->activity = mean_of(util);
-    seen->cpu_own = mean_of(cpu_own);
-    seen->cpu = mean_of(cpu);
-    seen->iowait = mean_of(iowait);
-    seen->blocked = mean_of(blocked);
-    if (seen->samples > 0) {
-        seen->seconds = look_at(s, s->next - 1)->at_s - begin_of(s, first);
-        tell_processes(s, first, seen);
+    summary->memory_share = summary->memory_used / summary->memory_total;
+    summary->gpu_used = worked || summary->memory_used >= USED_BYTES;
+    summary->activity = mean_of(util);
+    summary->cpu_own = mean_of(cpu_own);
+    summary->cpu = mean_of(cpu);
+    summary->iowait = mean_of(iowait);
+    summary->blocked = mean_of(blocked);
+    if (summary->samples > 0) {
+        summary->seconds = sample_at(s, s->next - 1)->at_s - begin_of(s, first);
+        sum_up_processes(s, first, summary);
     }
-    seen->input_bound = is_input_bound(s, seen);
+    summary->input_bound = is_input_bound(s, summary);
 }
 
 /* ---- The verdict ---- */
 
-/* A GPU that the command leaves alone says nothing of it. */
-static bool is_on_gpu(const stk_evidence_summary *seen) {
-    return seen->has_gpu && seen->gpu_used;
+/* A GPU that the command does not use is no evidence. */
+static bool is_on_gpu(const stk_evidence_summary *summary) {
+    return summary->has_gpu && summary->gpu_used;
 }
 
-/* Part of the time in which the step is computed. Without a GPU a driver that is busy computes. */
-static double computing(const stk_evidence_summary *seen) {
-    double percent = is_on_gpu(seen) ? seen->activity : seen->driver_busy;
+/* Share of time in which the step is computed. Without a GPU, the busy driver computes. */
+static double computing(const stk_evidence_summary *summary) {
+    double percent = is_on_gpu(summary) ? summary->activity : summary->driver_busy;
     return isnan(percent) ? 1 : fmin(1, percent / 100);
 }
 
-static stk_times times_of(const stk_evidence_summary *seen) {
-    double compute_s = seen->seconds * computing(seen);
-    double rest_s = seen->seconds - compute_s;
-    bool on_gpu = is_on_gpu(seen);
-    bool waits = on_gpu ? seen->input_bound : computing(seen) < ACTIVITY_LOW / 100;
-    stk_times times = {.compute_s = compute_s, .total_s = seen->seconds};
-    if (waits && waits_for_disk(seen) && !has_busy_feeders(seen)) {
+static stk_times times_of(const stk_evidence_summary *summary) {
+    double compute_s = summary->seconds * computing(summary);
+    double rest_s = summary->seconds - compute_s;
+    bool on_gpu = is_on_gpu(summary);
+    bool waits = on_gpu ? summary->input_bound : computing(summary) < ACTIVITY_LOW / 100;
+    stk_times times = {.compute_s = compute_s, .total_s = summary->seconds};
+    if (waits && waits_for_disk(summary) && !has_busy_loaders(summary)) {
         times.read_s = rest_s;
-    } else if (waits && (on_gpu || has_busy_feeders(seen))) {
+    } else if (waits && (on_gpu || has_busy_loaders(summary))) {
         times.decode_s = rest_s;
     } else if (on_gpu) {
         times.other_s = rest_s;
     } else {
-        times.compute_s = seen->seconds; /* by threads or processes that are not told apart */
+        times.compute_s = summary->seconds; /* nobody is known to wait */
     }
     return times;
 }
@@ -511,13 +507,13 @@ static int64_t images_of_epoch(const stk_progress *progress, int64_t batch) {
     return progress->steps > 0 && batch > 0 ? progress->steps * batch : -1;
 }
 
-/* What the samples of a stretch say of the GPU. */
+/* Adds the GPU figures of the samples in an interval. */
 static void add_gpu(const stk_command_evidence *s, double from_s, double to_s, stk_evidence *e) {
-    mean sm = {0};
-    mean clock = {0};
-    mean throttled = {0};
+    known_mean sm = {0};
+    known_mean clock = {0};
+    known_mean throttled = {0};
     for (uint64_t number = first_after(s, from_s); number < s->next; number++) {
-        const look *l = look_at(s, number);
+        const evidence_sample *l = sample_at(s, number);
         if (!(l->at_s > to_s)) {
             add_to(&sm, l->sm_activity);
             add_to(&clock, l->clock);
@@ -530,40 +526,40 @@ static void add_gpu(const stk_command_evidence *s, double from_s, double to_s, s
     e->throttled_share = mean_of(throttled);
 }
 
-void stk_command_evidence_judge(const stk_command_evidence *s, const stk_evidence_summary *seen,
+void stk_command_evidence_judge(const stk_command_evidence *s, const stk_evidence_summary *summary,
                                 const stk_progress *progress, double from_s, double to_s,
                                 int64_t batch, bool first, stk_verdict *verdict) {
     int64_t images = batch > 0 ? batch : progress->batch;
     double start_s = isnan(from_s) ? s->began_s : from_s;
     double rate = stk_progress_image_rate(progress, images, start_s, to_s);
-    double steps = stk_progress_step_rate(progress, start_s, to_s) * seen->seconds;
-    stk_evidence e = {.seconds = seen->seconds,
+    double steps = stk_progress_step_rate(progress, start_s, to_s) * summary->seconds;
+    stk_evidence e = {.seconds = summary->seconds,
                       .steps = steps >= 0 ? llround(steps) : -1,
                       .images_per_second = rate,
-                      .times = times_of(seen),
+                      .times = times_of(summary),
                       .rates = {.storage = NAN,
                                 .decode = NAN,
-                                .workers = seen->feeders,
+                                .workers = summary->loaders,
                                 .cores = s->cores,
                                 .copy = NAN,
-                                .step = rate / computing(seen),
-                                .on_host = !is_on_gpu(seen),
+                                .step = rate / computing(summary),
+                                .on_host = !is_on_gpu(summary),
                                 .batch = images > 0 ? images : 0,
                                 .fixed_s = NAN,
                                 .source_px = NAN,
                                 .images = images_of_epoch(progress, images)},
-                      .is_gpu = is_on_gpu(seen),
+                      .is_gpu = is_on_gpu(summary),
                       .is_foreign = true,
                       .prefetch = -1,
                       .storage_share = NAN,
                       .cache_hits = NAN,
                       .cache_room = NAN,
-                      .gpu_util = seen->activity,
-                      .gpu_memory_used = seen->memory_used,
-                      .gpu_memory_total = seen->memory_total,
-                      .cpu = seen->cpu,
-                      .cpu_own = seen->cpu_own,
-                      .iowait = seen->iowait,
+                      .gpu_util = summary->activity,
+                      .gpu_memory_used = summary->memory_used,
+                      .gpu_memory_total = summary->memory_total,
+                      .cpu = summary->cpu,
+                      .cpu_own = summary->cpu_own,
+                      .iowait = summary->iowait,
                       .largest_batch = -1};
     add_gpu(s, start_s, to_s, &e);
     stk_verdict_judge(&e, first, verdict);

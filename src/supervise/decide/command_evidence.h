@@ -1,12 +1,11 @@
 /*
- * command_evidence.h - what a command under supervision shows from outside, and what follows for
- * the verdict.
+ * command_evidence.h - observes a supervised command from outside and judges what limits it.
  *
- * Once a second a sample of the machine and the tree of its processes are added; a stretch of them
- * becomes evidence for the same table of verdicts that a training of our own is judged by: the part
- * of the time in which the GPU works is computing, and what it waits for in the rest is told by who
- * is busy meanwhile: the processes that feed it (decoding), the disks (storage), or the one that
- * drives it (launching). Threads: one at a time.
+ * Once a second the caller adds a sample of the machine and the command's process tree. An interval
+ * of them becomes evidence for the same verdicts as a training of our own (monitor/verdict.h). The
+ * time in which the GPU works is computing. What it waits for in the rest follows from who is busy
+ * meanwhile: the loader processes (decoding), the disks (storage), or the process that drives the
+ * GPU (launching). Threads: one at a time.
  */
 #ifndef STK_SUPERVISE_DECIDE_COMMAND_EVIDENCE_H
 #define STK_SUPERVISE_DECIDE_COMMAND_EVIDENCE_H
@@ -19,48 +18,49 @@
 
 typedef struct stk_command_evidence stk_command_evidence;
 
-STK_CHECKED stk_status stk_command_evidence_new(stk_command_evidence **symptoms, stk_error *err);
-void stk_command_evidence_free(stk_command_evidence *symptoms); /* NULL is fine */
+STK_CHECKED stk_status stk_command_evidence_new(stk_command_evidence **evidence, stk_error *err);
+void stk_command_evidence_free(stk_command_evidence *evidence); /* NULL is fine */
 
-/* A new command begins; `level` is a sample from before (or NULL): what the GPUs held without it.
- */
-void stk_command_evidence_begin(stk_command_evidence *symptoms, const stk_event_sample *level,
+/* Starts over for a new command. `level` is a sample from before its start, or NULL: GPU memory
+ * that others hold. */
+void stk_command_evidence_begin(stk_command_evidence *evidence, const stk_event_sample *level,
                                 double at_s);
 
-/* `tree` is that of the guardian; `command` the command's first process. */
-void stk_command_evidence_add(stk_command_evidence *symptoms, const stk_event_sample *sample,
+/* `tree` is the guardian's process tree; `command` is the command's first process. */
+void stk_command_evidence_add(stk_command_evidence *evidence, const stk_event_sample *sample,
                               const stk_proc_tree *tree, pid_t command);
 
-/* When the GPU work began that lasts since: the check's clock starts there. NaN: there was none. */
-double stk_command_evidence_working_since(const stk_command_evidence *symptoms);
+/* When the GPU began to work for the command; NaN: not yet. */
+double stk_command_evidence_working_since(const stk_command_evidence *evidence);
 
-/* What was seen since a moment. NaN: not known. */
+/* What an interval showed. NaN: unknown. */
 typedef struct stk_evidence_summary {
     double seconds;
     int samples;
-    bool has_gpu;        /* the machine shows one that the command may use */
-    bool gpu_used;       /* the command has memory on it, or it worked */
-    double memory_used;  /* bytes, by the command: by its processes, or over the level before it */
-    double memory_total; /* bytes, of all the GPUs that it may use */
-    double memory_share; /* 0 to 1 */
-    double activity;     /* percent of the time that the GPUs worked, their mean */
-    double cpu_own;      /* percent of the cores, by the command's tree */
-    double cpu;          /* by anybody */
-    double iowait;
-    double feeders_busy; /* percent of the time, the mean of the processes that feed the first one:
-                            on a core, or waiting for one */
-    int feeders;
-    double driver_busy; /* percent of a core, of the first process */
-    double blocked;     /* share of the looks at which a process of the tree waited for a disk */
-    bool input_bound;
+    bool has_gpu;  /* the machine shows a GPU that the command may use */
+    bool gpu_used; /* the command holds memory on it, or it worked */
+    double
+        memory_used; /* bytes on the GPUs: of the command's processes, or above the level before */
+    double memory_total; /* bytes of the GPUs that it may use */
+    double memory_share; /* used by total, 0 to 1 */
+    double activity;     /* mean utilisation of the GPUs, percent */
+    double cpu_own;      /* percent of the cores, used by the command */
+    double cpu;          /* percent of the cores, used by anybody */
+    double iowait;       /* percent */
+    double loaders_busy; /* percent of the time that loader processes ran or waited for a core */
+    int loaders;         /* loader processes: they work below the process that drives the GPU */
+    double driver_busy;  /* percent of a core, of the process that drives the GPU */
+    double blocked;      /* share of samples in which a process waited for a disk */
+    bool input_bound;    /* the GPU waits for data */
 } stk_evidence_summary;
 
-void stk_command_evidence_since(const stk_command_evidence *symptoms, double from_s,
-                                stk_evidence_summary *seen);
+/* Sums up all samples after from_s; NaN: all of them. */
+void stk_command_evidence_since(const stk_command_evidence *evidence, double from_s,
+                                stk_evidence_summary *summary);
 
-/* Judges it by the table of verdicts; what the command said of itself is evidence too. */
-void stk_command_evidence_judge(const stk_command_evidence *symptoms,
-                                const stk_evidence_summary *seen, const stk_progress *progress,
+/* Judges the interval by the table of verdicts, with the progress that the command printed. */
+void stk_command_evidence_judge(const stk_command_evidence *evidence,
+                                const stk_evidence_summary *summary, const stk_progress *progress,
                                 double from_s, double to_s, int64_t batch, bool first,
                                 stk_verdict *verdict);
 
