@@ -464,7 +464,7 @@ static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *
                            .x_label = m->sampled   ? "time since the start"
                                       : m->by_time ? "time of training"
                                                    : "epoch",
-                           .x_is_time = m->by_time,
+                           .x_scale = m->by_time ? STK_CHART_TIME : STK_CHART_WHOLE,
                            .percent = m->percent,
                            .from_zero = m->from_zero,
                            .lines = o.lines,

@@ -5,128 +5,69 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "report/plots/axis.h"
-#include "report/plots/chart.h"
+#include "report/plots/epoch_lines.h"
 #include "report/page/html.h"
 #include "report/page/sections.h"
 #include "report/text/text.h"
 
-#define PEAK 3.0 /* times the largest training loss: higher ones are cut off */
-#define MOST_LINES 64
+#define MOST_MEASURES 3
+#define MOST_LINES (MOST_MEASURES * (STK_AXIS_COLORS + 1)) /* with those of the legend */
 #define BAR_HEIGHT_PX 34
 #define GIGA 1e9
 #define MEGA 1e6
 
 /* ---- curves over epochs ---- */
 
-/* A measure of the epochs. */
-typedef struct measure {
-    const char *label;
-    size_t offset;       /* of a double in stk_event_epoch */
-    uint32_t color;      /* of the measure with one fold; with several, colours tell folds apart */
-    double fold_dash_px; /* of the measure with several folds: dashes tell measures apart */
-    double factor;       /* to the unit that is shown */
-    bool right;
-} measure;
+#define AT STK_EPOCH_FIELD
 
-#define AT(field) offsetof(stk_event_epoch, field)
-
-static const measure loss_measures[] = {
-    {"train", AT(train_loss), 0x3b6fb6, 5, 1, false},
-    {"validation", AT(val_loss), 0xe07b39, 0, 1, false},
+static const stk_epoch_measure loss_measures[] = {
+    {"train", AT(train_loss), 0x3b6fb6, 0, 5, 1, false},
+    {"validation", AT(val_loss), 0xe07b39, 0, 0, 1, false},
 };
-static const measure accuracy_measures[] = {
-    {"train", AT(train_acc1), 0x3b6fb6, 5, 1, false},
-    {"validation", AT(val_acc1), 0xe07b39, 0, 1, false},
-    {"validation, top-5", AT(val_acc5), 0x8c6d4f, 2, 1, false},
+static const stk_epoch_measure accuracy_measures[] = {
+    {"train", AT(train_acc1), 0x3b6fb6, 0, 5, 1, false},
+    {"validation", AT(val_acc1), 0xe07b39, 0, 0, 1, false},
+    {"validation, top-5", AT(val_acc5), 0x8c6d4f, 0, 2, 1, false},
 };
-static const measure rate_measures[] = {
-    {"learning rate", AT(lr), 0x8268ad, 0, 1, false},
+static const stk_epoch_measure rate_measures[] = {
+    {"learning rate", AT(lr), 0x8268ad, 0, 0, 1, false},
 };
-static const measure speed_measures[] = {
-    {"images/s, left", AT(images_per_second), 0x3f9d6c, 0, 1, false},
-    {"waiting for data, %, right", AT(wait_fraction), 0xc64f4f, 3, 100, true},
+static const stk_epoch_measure speed_measures[] = {
+    {"images/s, left", AT(images_per_second), 0x3f9d6c, 0, 0, 1, false},
+    {"waiting for data, %, right", AT(wait_fraction), 0xc64f4f, 0, 3, 100, true},
 };
-
-static double value_of(const stk_event_epoch *row, const measure *m) {
-    double value;
-    memcpy(&value, (const char *)row + m->offset, sizeof value);
-    return value * m->factor;
-}
-
-/* The lines of a chart over epochs, and the points that they lead to. */
-typedef struct curves {
-    stk_chart_line lines[MOST_LINES];
-    size_t line_count;
-    stk_point *points; /* owned */
-    size_t point_count;
-} curves;
-
-/* One line per fold that is shown. */
-static void add_measure(curves *c, const stk_run_history *history, const measure *m, int folds) {
-    for (int fold = 0; fold < folds && c->line_count < MOST_LINES; fold++) {
-        stk_chart_line *line = &c->lines[c->line_count];
-        *line = (stk_chart_line){.label = folds > 1 ? NULL : m->label,
-                                 .color = folds > 1 ? stk_axis_color((size_t)fold) : m->color,
-                                 .dash_px = folds > 1 ? m->fold_dash_px : 0,
-                                 .right = m->right,
-                                 .points = c->points + c->point_count};
-        for (size_t i = 0; i < history->row_count; i++) {
-            if (history->rows[i].fold == fold) {
-                c->points[c->point_count++] =
-                    (stk_point){history->rows[i].epoch, value_of(&history->rows[i], m)};
-                line->count++;
-            }
-        }
-        c->line_count += line->count > 0;
-    }
-    if (folds > 1 && c->line_count < MOST_LINES) { /* for the legend alone */
-        c->lines[c->line_count++] = (stk_chart_line){.label = m->label,
-                                                     .color = STK_SOFT_INK,
-                                                     .dash_px = m->fold_dash_px,
-                                                     .right = m->right};
-    }
-}
 
 static stk_status put_curve(const stk_run_history *history, stk_chart chart,
-                            const measure *measures, size_t count, stk_str *out, stk_error *err) {
-    curves c = {.points = stk_mem_new(count * history->row_count, sizeof *c.points)};
+                            const stk_epoch_measure *measures, size_t count, stk_str *out,
+                            stk_error *err) {
     int folds = stk_run_history_folds(history);
-    stk_status status = STK_OK;
-    if (c.points == NULL) {
-        return STK_FAIL_MEMORY(err, "a plot");
-    }
     folds = folds < STK_AXIS_COLORS ? folds : STK_AXIS_COLORS;
-    for (size_t i = 0; i < count; i++) {
-        add_measure(&c, history, &measures[i], folds);
+    stk_chart_line lines[MOST_LINES];
+    stk_epoch_lines made;
+    stk_status status =
+        stk_epoch_lines_make(&made, history->rows, history->row_count, measures, count, folds, err);
+    if (status != STK_OK) {
+        return status;
     }
     chart.x_label = "epoch";
-    chart.lines = c.lines;
-    chart.line_count = c.line_count;
+    chart.lines = lines;
+    chart.line_count = made.count;
+    memcpy(lines, made.lines, made.count * sizeof *lines);
+    for (size_t i = 0; i < count; i++) {
+        if (folds > 1) { /* a line for the legend alone */
+            lines[chart.line_count++] = (stk_chart_line){.label = measures[i].label,
+                                                         .color = STK_SOFT_INK,
+                                                         .dash_px = measures[i].fold_dash_px,
+                                                         .right = measures[i].right};
+        } else if (i < made.count) {
+            lines[i].label = measures[i].label;
+        }
+    }
     if (stk_chart_has_points(&chart)) {
         status = stk_chart_put(&chart, out, err);
     }
-    stk_mem_free(c.points);
+    stk_epoch_lines_free(&made);
     return status;
-}
-
-/* One wild epoch must not flatten all the others. */
-static double highest_loss(const stk_run_history *history) {
-    double most = 0;
-    for (size_t i = 0; i < history->row_count; i++) {
-        most = fmax(most, history->rows[i].train_loss); /* fmax passes over NaN */
-    }
-    return isfinite(most) ? PEAK * most : 0;
-}
-
-/* Top-5 accuracy says nothing where it is unknown or always 100. */
-static bool top5_is_telling(const stk_run_history *history) {
-    for (size_t i = 0; i < history->row_count; i++) {
-        if (history->rows[i].val_acc5 < 99.95) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Which colour is which fold. */
@@ -152,13 +93,17 @@ stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out, stk
     stk_page_open_section(out, "curves", "Curves");
     put_fold_key(history, out);
     stk_str_append(out, "<div class=\"grid\">\n");
-    stk_status status = put_curve(
-        history, (stk_chart){.id = "plot-loss", .caption = "Loss", .most = highest_loss(history)},
-        loss_measures, 2, out, err);
+    stk_status status =
+        put_curve(history,
+                  (stk_chart){.id = "plot-loss",
+                              .caption = "Loss",
+                              .most = stk_epoch_highest_loss(history->rows, history->row_count)},
+                  loss_measures, 2, out, err);
     if (status == STK_OK) {
         status = put_curve(
             history, (stk_chart){.id = "plot-accuracy", .caption = "Accuracy, %", .percent = true},
-            accuracy_measures, top5_is_telling(history) ? 3 : 2, out, err);
+            accuracy_measures, stk_epoch_top5_matters(history->rows, history->row_count) ? 3 : 2,
+            out, err);
     }
     if (status == STK_OK) {
         status = put_curve(
@@ -406,7 +351,7 @@ static stk_status put_timeline(const stk_run_history *history, const timeline *t
     stk_chart chart = {.id = t->id,
                        .caption = t->caption,
                        .x_label = "time since the start",
-                       .x_is_time = true,
+                       .x_scale = STK_CHART_TIME,
                        .percent = t->percent,
                        .from_zero = true,
                        .lines = lines};

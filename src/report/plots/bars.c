@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "report/plots/axis.h"
+
 #define TOP_PX 76
 #define ROW_PX 26
 #define BOTTOM_PX 20
@@ -11,9 +13,6 @@
 #define TEXT_PX 150.0 /* that the number behind a bar needs */
 #define BAR_PX 14.0
 #define CUT_PX 6.0 /* the gap that shows that a bar goes on */
-#define INK 0x26282bu
-#define SOFT_INK 0x6b7076u
-#define RULE 0xe6e8ebu
 #define BAR 0x8fb0dbu
 #define MARK 0xe07b39u
 #define WHITE 0xffffffu
@@ -23,8 +22,8 @@ int stk_bar_plot_height(const stk_bar_plot *plot) {
 }
 
 static void draw_bar(const stk_bar_plot *plot, const stk_bar *bar, double y, stk_canvas *canvas) {
-    const stk_font label = {12, INK, bar->marked, STK_ALIGN_LEFT};
-    const stk_font text = {12, SOFT_INK, bar->marked, STK_ALIGN_LEFT};
+    const stk_font label = {12, STK_INK, bar->marked, STK_ALIGN_LEFT};
+    const stk_font text = {12, STK_SOFT_INK, bar->marked, STK_ALIGN_LEFT};
     double room = canvas->width_px - BARS_PX - TEXT_PX;
     double length = 0;
     stk_canvas_text(canvas, LEFT_PX, y, bar->label, &label);
@@ -41,10 +40,10 @@ static void draw_bar(const stk_bar_plot *plot, const stk_bar *bar, double y, stk
 }
 
 void stk_bar_plot_draw(const stk_bar_plot *plot, stk_canvas *canvas) {
-    const stk_font title = {17, INK, true, STK_ALIGN_LEFT};
-    const stk_font below = {12, SOFT_INK, false, STK_ALIGN_LEFT};
-    const stk_font heading = {12, SOFT_INK, true, STK_ALIGN_LEFT};
-    const stk_pen rule = {RULE, 1, 1, 0};
+    const stk_font title = {17, STK_INK, true, STK_ALIGN_LEFT};
+    const stk_font below = {12, STK_SOFT_INK, false, STK_ALIGN_LEFT};
+    const stk_font heading = {12, STK_SOFT_INK, true, STK_ALIGN_LEFT};
+    const stk_pen rule = {STK_GRID, 1, 1, 0};
     stk_canvas_text(canvas, LEFT_PX, 32, plot->title, &title);
     stk_canvas_text(canvas, LEFT_PX, 54, plot->below, &below);
     for (size_t i = 0; i < plot->count; i++) {

@@ -1,7 +1,8 @@
 /*
- * chart.c - one picture with lines.
+ * chart.c - axes and lines.
  *
- * From top to bottom: the caption, as many rows of legend as it takes, the plot, its x axis.
+ * A chart of a page has, from top to bottom: the caption, as many rows of legend as it takes, the
+ * lines, the x axis.
  */
 #include "report/plots/chart.h"
 
@@ -11,25 +12,25 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "report/plots/axis.h"
 
 #define MARGIN_PX 10.0
 #define CAPTION_PX 24.0
 #define LEGEND_PX 17.0 /* a row of it */
 #define FOOTER_PX 42.0
-#define DOTTED 24 /* up to so many points each one gets a dot */
 #define MOST 1e15 /* what is beyond is no measurement */
-#define X_TICKS 6
 
-typedef struct frame {
+/* What a stk_chart leaves at 0. */
+#define X_TICKS 6
+#define X_PADDING 0.015
+#define DOTTED 24
+
+/* A chart that is being drawn. */
+typedef struct chart_drawing {
     const stk_chart *chart;
     stk_canvas *canvas;
     stk_point *points; /* owned: room for the longest line */
-    stk_chart_axis x;
-    stk_chart_axis y;
-    stk_chart_axis right;
-    bool has_right;
-} frame;
+    stk_chart_frame frame;
+} chart_drawing;
 
 static bool is_shown(const stk_point *point) {
     return fabs(point->x) < MOST && fabs(point->y) < MOST; /* false for NaN */
@@ -61,6 +62,9 @@ static stk_chart_axis range_of_y(const stk_chart *chart, bool right) {
     if (percent && from_zero) {
         return (stk_chart_axis){.high = 100, .step = 20}; /* a little must not look like a lot */
     }
+    if (!right && chart->range != NULL) {
+        return stk_axis_nice(chart->range[0], chart->range[1], percent, from_zero);
+    }
     double low = INFINITY;
     double high = -INFINITY;
     for (size_t l = 0; l < chart->line_count; l++) {
@@ -78,168 +82,229 @@ static stk_chart_axis range_of_y(const stk_chart *chart, bool right) {
     if (right && high > 0) {
         high *= 1.2; /* head room, so that two level lines do not cover each other */
     }
-    high = from_zero && high <= 0 ? 1 : high; /* what is always 0 */
+    high = from_zero && high <= 0 ? 1 : high; /* all values are 0 */
     return stk_axis_nice(low, high, percent, from_zero);
 }
 
 /* Seconds between two ticks that people like to read. */
-static double time_step(double span) {
+static double time_step(double span, int ticks) {
     static const double steps[] = {1,   2,   5,    10,   15,   30,    60,    120,  300,
                                    600, 900, 1800, 3600, 7200, 10800, 21600, 43200};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        if (span / steps[i] <= X_TICKS) {
+        if (span / steps[i] <= ticks) {
             return steps[i];
         }
     }
-    return 86400 * ceil(span / 86400 / X_TICKS);
+    return 86400 * ceil(span / 86400 / ticks);
 }
 
-static stk_chart_axis range_of_x(const stk_chart *chart) {
-    double low = INFINITY;
-    double high = -INFINITY;
+static int x_ticks(const stk_chart *chart) {
+    return chart->x_ticks > 0 ? chart->x_ticks : X_TICKS;
+}
+
+/* The lowest and the highest x of all points; false without points. */
+static bool span_of_x(const stk_chart *chart, double *low, double *high) {
+    *low = INFINITY;
+    *high = -INFINITY;
     for (size_t l = 0; l < chart->line_count; l++) {
         const stk_chart_line *line = &chart->lines[l];
         for (size_t i = 0; i < line->count; i++) {
             if (is_shown(&line->points[i])) {
-                low = fmin(low, line->points[i].x);
-                high = fmax(high, line->points[i].x);
+                *low = fmin(*low, line->points[i].x);
+                *high = fmax(*high, line->points[i].x);
             }
         }
     }
+    return *low <= *high;
+}
+
+static stk_chart_axis range_of_x(const stk_chart *chart) {
+    double low;
+    double high;
+    bool known = span_of_x(chart, &low, &high);
     stk_chart_axis axis = {.low = low, .high = high, .step = 1};
-    if (low > high) {
+    if (!known) {
         axis.low = 0;
         axis.high = 1;
+    } else if (chart->x_scale == STK_CHART_POWERS) {
+        axis.low = floor(low + 1e-9);
+        axis.high = fmax(ceil(high - 1e-9), axis.low + 1);
     } else if (high - low < 1e-6) {
         axis.low = low - 1; /* a lone point stands in the middle */
         axis.high = low + 1;
     } else {
         double span = high - low;
-        axis.step = chart->x_is_time ? time_step(span) : fmax(1, stk_axis_step(span, X_TICKS));
-        axis.low -= 0.015 * span; /* what is at the ends stands clear of the axes */
-        axis.high += 0.015 * span;
+        double padding = chart->x_padding > 0 ? chart->x_padding : X_PADDING;
+        axis.step = chart->x_scale == STK_CHART_TIME ? time_step(span, x_ticks(chart))
+                                                     : fmax(1, stk_axis_step(span, x_ticks(chart)));
+        axis.low -= padding * span; /* points at the ends stand clear of the axes */
+        axis.high += padding * span;
     }
     return axis;
 }
 
-static void draw_x_axis(const frame *f) {
+static void format_tick(char *text, size_t size, stk_chart_scale scale, double tick) {
+    if (scale == STK_CHART_TIME) {
+        stk_format_duration(text, size, tick);
+    } else if (scale == STK_CHART_POWERS) {
+        snprintf(text, size, tick >= -3 ? "%g" : "%.0e", pow(10, tick));
+    } else {
+        snprintf(text, size, "%.0f", tick);
+    }
+}
+
+static void draw_x_axis(const chart_drawing *d) {
     const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_CENTER};
     const stk_pen rule = {STK_RULE, 1, 1, 0};
-    double y = floor(f->y.from_px) + 0.5;
-    stk_canvas_line(f->canvas, f->x.from_px, y, f->x.to_px, y, &rule);
-    double first = ceil(f->x.low / f->x.step - 1e-9) * f->x.step;
-    int ticks = (int)floor((f->x.high - first) / f->x.step + 1e-9) + 1;
-    for (int i = 0; i < ticks && i <= 2 * X_TICKS; i++) {
+    const stk_chart_axis *x = &d->frame.x;
+    stk_chart_scale scale = d->chart->x_scale;
+    double y = floor(d->frame.y.from_px) + 0.5;
+    double from = x->low;
+    double to = x->high;
+    stk_canvas_line(d->canvas, x->from_px, y, x->to_px, y, &rule);
+    if (scale == STK_CHART_WHOLE && !span_of_x(d->chart, &from, &to)) {
+        from = x->low;
+        to = x->high;
+    }
+    double first = ceil(from / x->step - 1e-9) * x->step;
+    int ticks = (int)floor((to - first) / x->step + 1e-9) + 1;
+    for (int i = 0; i < ticks && i <= 2 * x_ticks(d->chart); i++) {
         char text[32];
-        double tick = first + i * f->x.step;
-        double at = stk_axis_px(&f->x, tick);
-        if (f->chart->x_is_time) {
-            stk_format_duration(text, sizeof text, tick);
-        } else {
-            snprintf(text, sizeof text, "%.0f", tick);
-        }
-        if (tick >= 0) { /* the axis of a lone point may begin below */
-            double half = stk_canvas_text_width(f->canvas, text, &font) / 2;
-            stk_canvas_line(f->canvas, at, y, at, y + 4, &rule);
-            stk_canvas_text(f->canvas, fmin(at, f->canvas->width_px - half), y + 17, text, &font);
+        double tick = first + i * x->step;
+        double at = stk_axis_px(x, tick);
+        format_tick(text, sizeof text, scale, tick);
+        if (tick >= 0 || scale == STK_CHART_POWERS) { /* time before the start is padding */
+            double half = stk_canvas_text_width(d->canvas, text, &font) / 2;
+            stk_canvas_line(d->canvas, at, y, at, y + 4, &rule);
+            stk_canvas_text(d->canvas, fmin(at, d->canvas->width_px - half), y + 17, text, &font);
         }
     }
-    stk_canvas_text(f->canvas, (f->x.from_px + f->x.to_px) / 2, y + 34, f->chart->x_label, &font);
+    stk_canvas_text(d->canvas, (x->from_px + x->to_px) / 2, y + 34, d->chart->x_label, &font);
 }
 
 /* ---- lines ---- */
 
-static void draw_run(const frame *f, size_t count, const stk_pen *pen) {
-    stk_canvas_polyline(f->canvas, f->points, count, pen);
-    bool dots = count <= DOTTED && pen->dash_px <= 0;
+/* A piece of a line without gaps: a line, and dots where a line alone would not show its points. */
+static void draw_piece(const chart_drawing *d, size_t count, const stk_pen *pen) {
+    size_t dotted = d->chart->dotted > 0 ? d->chart->dotted : DOTTED;
+    stk_canvas_polyline(d->canvas, d->points, count, pen);
+    bool dots = count <= dotted && pen->dash_px <= 0;
     for (size_t i = 0; i < count && (dots || count == 1); i++) {
-        stk_canvas_dot(f->canvas, f->points[i].x, f->points[i].y, 2.4, pen->color);
+        stk_canvas_dot(d->canvas, d->points[i].x, d->points[i].y, count == 1 ? 3.5 : 2.4,
+                       pen->color);
     }
 }
 
-static void draw_line(const frame *f, const stk_chart_line *line) {
-    const stk_chart_axis *y = line->right ? &f->right : &f->y;
-    stk_pen pen = {line->color, 1, line->dash_px > 0 ? 1.4 : 1.9, line->dash_px};
-    size_t run = 0;
+static void draw_line(const chart_drawing *d, const stk_chart_line *line) {
+    const stk_chart_axis *y = line->right ? &d->frame.right : &d->frame.y;
+    double width = line->width_px > 0 ? line->width_px : line->dash_px > 0 ? 1.4 : 1.9;
+    const stk_pen pen = {line->color, 1, width, line->dash_px};
+    size_t piece = 0;
     for (size_t i = 0; i < line->count; i++) {
         if (!is_shown(&line->points[i])) {
-            draw_run(f, run, &pen);
-            run = 0;
+            draw_piece(d, piece, &pen);
+            piece = 0;
             continue;
         }
         double value = fmin(fmax(line->points[i].y, y->low), y->high);
-        f->points[run++] =
-            (stk_point){stk_axis_px(&f->x, line->points[i].x), stk_axis_px(y, value)};
+        d->points[piece++] =
+            (stk_point){stk_axis_px(&d->frame.x, line->points[i].x), stk_axis_px(y, value)};
     }
-    draw_run(f, run, &pen);
+    draw_piece(d, piece, &pen);
 }
 
-/* Draws the legend, from left to right and on as many rows as it takes; gives where it ends. */
-static double draw_legend(const frame *f, double top) {
+static bool has_right_axis(const stk_chart *chart) {
+    for (size_t i = 0; i < chart->line_count; i++) {
+        if (chart->lines[i].right && any_shown(&chart->lines[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Chooses the axes and places them in the box. */
+static stk_chart_frame make_frame(const stk_chart *chart, stk_canvas *canvas,
+                                  const stk_chart_box *box, bool has_right) {
+    stk_chart_frame frame = {
+        .x = range_of_x(chart), .y = range_of_y(chart, false), .right = range_of_y(chart, true)};
+    frame.y.from_px = frame.right.from_px = box->bottom;
+    frame.y.to_px = frame.right.to_px = box->top;
+    frame.x.from_px = box->left + stk_axis_label_width(canvas, &frame.y) + 10;
+    frame.x.to_px = box->right - (has_right ? stk_axis_label_width(canvas, &frame.right) + 10 : 0);
+    return frame;
+}
+
+stk_status stk_chart_draw(const stk_chart *chart, stk_canvas *canvas, const stk_chart_box *box,
+                          stk_chart_frame *frame, stk_error *err) {
+    bool has_right = has_right_axis(chart);
+    chart_drawing d = {
+        .chart = chart, .canvas = canvas, .frame = make_frame(chart, canvas, box, has_right)};
+    size_t longest = 1;
+    for (size_t i = 0; i < chart->line_count; i++) {
+        longest = chart->lines[i].count > longest ? chart->lines[i].count : longest;
+    }
+    d.points = stk_mem_new(longest, sizeof *d.points);
+    if (d.points == NULL) {
+        return STK_FAIL_MEMORY(err, "a plot");
+    }
+    stk_axis_draw_y(canvas, &d.frame.x, &d.frame.y, false);
+    if (has_right) {
+        stk_axis_draw_y(canvas, &d.frame.x, &d.frame.right, true);
+    }
+    draw_x_axis(&d);
+    for (size_t i = 0; i < chart->line_count; i++) {
+        draw_line(&d, &chart->lines[i]);
+    }
+    if (frame != NULL) {
+        *frame = d.frame;
+    }
+    stk_mem_free(d.points);
+    return STK_OK;
+}
+
+/* ---- charts of a page ---- */
+
+/* Draws the legend, from left to right on as many rows as it takes; returns where it ends. */
+static double draw_legend(const stk_chart *chart, stk_canvas *canvas, double top) {
     const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_LEFT};
     double x = MARGIN_PX;
     double y = top;
     bool any = false;
-    for (size_t i = 0; i < f->chart->line_count; i++) {
-        const stk_chart_line *line = &f->chart->lines[i];
+    for (size_t i = 0; i < chart->line_count; i++) {
+        const stk_chart_line *line = &chart->lines[i];
         if (line->label == NULL || (line->count > 0 && !any_shown(line))) {
             continue;
         }
-        double width = 24 + stk_canvas_text_width(f->canvas, line->label, &font) + 12;
-        if (x > MARGIN_PX && x + width > f->canvas->width_px) {
+        double width = 24 + stk_canvas_text_width(canvas, line->label, &font) + 12;
+        if (x > MARGIN_PX && x + width > canvas->width_px) {
             x = MARGIN_PX;
             y += LEGEND_PX;
         }
         const stk_pen pen = {line->color, 1, 2.5, line->dash_px};
-        stk_canvas_line(f->canvas, x, y + 7, x + 18, y + 7, &pen);
-        stk_canvas_text(f->canvas, x + 24, y + 11, line->label, &font);
+        stk_canvas_line(canvas, x, y + 7, x + 18, y + 7, &pen);
+        stk_canvas_text(canvas, x + 24, y + 11, line->label, &font);
         x += width;
         any = true;
     }
     return any ? y + LEGEND_PX : top;
 }
 
-static void draw(frame *f) {
-    const stk_font caption = {13, STK_INK, true, STK_ALIGN_LEFT};
-    stk_canvas_text(f->canvas, MARGIN_PX, 17, f->chart->caption, &caption);
-    double top = draw_legend(f, CAPTION_PX) + 8;
-    f->y = range_of_y(f->chart, false);
-    f->right = range_of_y(f->chart, true);
-    f->x = range_of_x(f->chart);
-    f->y.from_px = f->right.from_px = f->canvas->height_px - FOOTER_PX;
-    f->y.to_px = f->right.to_px = top;
-    f->x.from_px = MARGIN_PX + stk_axis_label_width(f->canvas, &f->y) + 10;
-    f->x.to_px = f->canvas->width_px - MARGIN_PX;
-    if (f->has_right) {
-        f->x.to_px -= stk_axis_label_width(f->canvas, &f->right) + 10;
-    }
-    stk_axis_draw_y(f->canvas, &f->x, &f->y, false);
-    if (f->has_right) {
-        stk_axis_draw_y(f->canvas, &f->x, &f->right, true);
-    }
-    draw_x_axis(f);
-    for (size_t i = 0; i < f->chart->line_count; i++) {
-        draw_line(f, &f->chart->lines[i]);
-    }
-}
-
 stk_status stk_chart_put(const stk_chart *chart, stk_str *out, stk_error *err) {
-    frame f = {.chart = chart};
-    size_t longest = 1;
-    for (size_t i = 0; i < chart->line_count; i++) {
-        longest = chart->lines[i].count > longest ? chart->lines[i].count : longest;
-        f.has_right = f.has_right || (chart->lines[i].right && any_shown(&chart->lines[i]));
+    const stk_font caption = {13, STK_INK, true, STK_ALIGN_LEFT};
+    stk_canvas *canvas = NULL;
+    stk_status status = stk_canvas_svg_new(&canvas, STK_CHART_WIDTH_PX, STK_CHART_HEIGHT_PX, err);
+    if (status != STK_OK) {
+        return status;
     }
-    f.points = stk_mem_new(longest, sizeof *f.points);
-    if (f.points == NULL) {
-        return STK_FAIL_MEMORY(err, "a plot");
-    }
-    stk_status status = stk_canvas_svg_new(&f.canvas, STK_CHART_WIDTH_PX, STK_CHART_HEIGHT_PX, err);
+    stk_canvas_text(canvas, MARGIN_PX, 17, chart->caption, &caption);
+    const stk_chart_box box = {.left = MARGIN_PX,
+                               .right = canvas->width_px - MARGIN_PX,
+                               .top = draw_legend(chart, canvas, CAPTION_PX) + 8,
+                               .bottom = canvas->height_px - FOOTER_PX};
+    status = stk_chart_draw(chart, canvas, &box, NULL, err);
     if (status == STK_OK) {
-        draw(&f);
-        status = stk_canvas_svg_embed(f.canvas, chart->id, chart->caption, out, err);
+        status = stk_canvas_svg_embed(canvas, chart->id, chart->caption, out, err);
     }
-    stk_canvas_free(f.canvas);
-    stk_mem_free(f.points);
+    stk_canvas_free(canvas);
     return status;
 }

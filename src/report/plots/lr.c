@@ -11,59 +11,22 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "report/plots/chart.h"
 
-#define LEFT_PX 64.0
-#define RIGHT_PX 20.0
+#define MARGIN_PX 16.0
 #define TOP_PX 64.0
 #define BOTTOM_PX 52.0
-#define PEAK 1.6 /* times the loss at the beginning: higher ones are cut off */
-#define TICKS 5  /* of the loss, about */
-#define INK 0x26282bu
-#define SOFT_INK 0x6b7076u
-#define RULE 0x9aa0a6u
-#define GRID 0xe6e8ebu
+#define PEAK 1.6   /* times the loss at the beginning: higher ones are cut off */
+#define ROOM 0.05  /* above and below the losses, as a share of their span */
+#define UNDOTTED 1 /* no dots but on a lone point */
 #define RAW 0xb7c6dcu
 #define SMOOTH 0x3b6fb6u
 #define MARK 0xe07b39u
 
-typedef struct frame {
-    const stk_lr_plot *plot;
-    stk_canvas *canvas;
-    stk_point *points;               /* (plot->count) */
-    double left, right, top, bottom; /* px */
-    double low_power, high_power;    /* of ten: the ends of the rates' axis */
-    double low, high, step;          /* of the losses' axis */
-} frame;
-
-static double x_of(const frame *f, double lr) {
-    double along = (log10(lr) - f->low_power) / (f->high_power - f->low_power);
-    return f->left + along * (f->right - f->left);
-}
-
-static double y_of(const frame *f, double loss) {
-    double along = (fmin(fmax(loss, f->low), f->high) - f->low) / (f->high - f->low);
-    return f->bottom - along * (f->bottom - f->top);
-}
-
-/* 1, 2 or 5 times a power of ten. */
-static double round_step(double span) {
-    double power = pow(10, floor(log10(span / TICKS)));
-    double ratio = span / TICKS / power;
-    return power * (ratio <= 1 ? 1 : ratio <= 2 ? 2 : ratio <= 5 ? 5 : 10);
-}
-
-static void measure(frame *f) {
-    const stk_lr_plot *plot = f->plot;
+/* The lowest and the highest value of the axis of losses, from the smoothed ones. */
+static void find_range(const stk_lr_plot *plot, double range[2]) {
     double low = INFINITY;
     double high = -INFINITY;
-    f->low_power = -7;
-    f->high_power = 1;
-    if (plot->count > 0) {
-        f->low_power = floor(log10(plot->points[0].lr) + 1e-9);
-        f->high_power = ceil(log10(plot->points[plot->count - 1].lr) - 1e-9);
-    }
-    f->high_power = fmax(f->high_power, f->low_power + 1);
     for (size_t i = 0; i < plot->count; i++) {
         if (isfinite(plot->points[i].smoothed)) {
             low = fmin(low, plot->points[i].smoothed);
@@ -73,96 +36,75 @@ static void measure(frame *f) {
     low = isfinite(low) ? low : 0;
     high = isfinite(high) ? fmin(high, PEAK * plot->points[0].smoothed) : 1;
     high = high - low > 1e-6 * fabs(high) ? high : low + fmax(fabs(low), 1e-3);
-    f->step = round_step(1.1 * (high - low));
-    f->low = floor((low - 0.05 * (high - low)) / f->step) * f->step;
-    f->high = ceil((high + 0.05 * (high - low)) / f->step) * f->step;
-    f->left = LEFT_PX;
-    f->right = f->canvas->width_px - RIGHT_PX;
-    f->top = TOP_PX;
-    f->bottom = f->canvas->height_px - BOTTOM_PX;
+    range[0] = low - ROOM * (high - low);
+    range[1] = high + ROOM * (high - low);
 }
 
-static void draw_axes(const frame *f) {
-    const stk_font below = {11, SOFT_INK, false, STK_ALIGN_CENTER};
-    const stk_font beside = {11, SOFT_INK, false, STK_ALIGN_RIGHT};
-    const stk_pen grid = {GRID, 1, 1, 0};
-    const stk_pen rule = {RULE, 1, 1, 0};
-    char text[32];
-    int decimals = (int)fmax(0, ceil(-log10(f->step) - 1e-9));
-    int rows = (int)lround((f->high - f->low) / f->step);
-    for (int i = 0; i <= rows; i++) {
-        double loss = f->low + i * f->step;
-        double y = floor(y_of(f, loss)) + 0.5;
-        snprintf(text, sizeof text, "%.*f", decimals < 6 ? decimals : 6, loss);
-        stk_canvas_line(f->canvas, f->left, y, f->right, y, &grid);
-        stk_canvas_text(f->canvas, f->left - 8, y + 4, text, &beside);
-    }
-    for (int power = (int)f->low_power; power <= (int)f->high_power; power++) {
-        double x = floor(x_of(f, pow(10, power))) + 0.5;
-        snprintf(text, sizeof text, power >= -3 ? "%g" : "%.0e", pow(10, power));
-        stk_canvas_line(f->canvas, x, f->bottom, x, f->bottom + 4, &rule);
-        stk_canvas_text(f->canvas, x, f->bottom + 18, text, &below);
-    }
-    stk_canvas_line(f->canvas, f->left, f->bottom + 0.5, f->right, f->bottom + 0.5, &rule);
-    stk_canvas_text(f->canvas, (f->left + f->right) / 2, f->bottom + 38, "learning rate", &below);
-}
-
-static void draw_curve(const frame *f, bool smoothed) {
-    const stk_pen pen = {smoothed ? SMOOTH : RAW, 1, smoothed ? 2.2 : 1.2, 0};
-    size_t run = 0;
-    for (size_t i = 0; i < f->plot->count; i++) {
-        const stk_lr_point *point = &f->plot->points[i];
-        double loss = smoothed ? point->smoothed : point->loss;
-        if (isfinite(loss)) {
-            f->points[run++] = (stk_point){x_of(f, point->lr), y_of(f, loss)};
-        }
-    }
-    stk_canvas_polyline(f->canvas, f->points, run, &pen);
-}
-
-static void draw_suggestion(const frame *f) {
+static void draw_suggestion(const stk_lr_plot *plot, stk_canvas *canvas,
+                            const stk_chart_frame *frame) {
     const stk_pen pen = {MARK, 1, 1.6, 5};
-    double lr = f->plot->suggestion;
-    if (!isfinite(lr) || !(lr > 0)) {
+    const stk_chart_axis *axis = &frame->x;
+    double top = frame->y.to_px;
+    if (!isfinite(plot->suggestion) || !(plot->suggestion > 0)) {
         return;
     }
-    double x = fmin(fmax(x_of(f, lr), f->left), f->right);
-    bool left_half = x < (f->left + f->right) / 2;
+    double x = stk_axis_px(axis, log10(plot->suggestion));
+    x = fmin(fmax(x, axis->from_px), axis->to_px);
+    bool left_half = x < (axis->from_px + axis->to_px) / 2;
     stk_font font = {12, MARK, true, left_half ? STK_ALIGN_LEFT : STK_ALIGN_RIGHT};
     char text[48];
-    snprintf(text, sizeof text, "suggested %g", lr);
-    stk_canvas_line(f->canvas, x, f->top, x, f->bottom, &pen);
-    stk_canvas_text(f->canvas, x + (left_half ? 6 : -6), f->top + 12, text, &font);
+    snprintf(text, sizeof text, "suggested %g", plot->suggestion);
+    stk_canvas_line(canvas, x, top, x, frame->y.from_px, &pen);
+    stk_canvas_text(canvas, x + (left_half ? 6 : -6), top + 12, text, &font);
 }
 
-static void draw_header(const frame *f) {
-    const stk_font title = {16, INK, true, STK_ALIGN_LEFT};
-    const stk_font legend = {11, SOFT_INK, false, STK_ALIGN_LEFT};
+static void draw_header(const stk_lr_plot *plot, stk_canvas *canvas) {
+    const stk_font title = {16, STK_INK, true, STK_ALIGN_LEFT};
+    const stk_font legend = {11, STK_SOFT_INK, false, STK_ALIGN_LEFT};
     const stk_pen raw = {RAW, 1, 2, 0};
     const stk_pen smooth = {SMOOTH, 1, 2.5, 0};
-    if (f->plot->title != NULL) {
-        stk_canvas_text(f->canvas, 16, 27, f->plot->title, &title);
+    if (plot->title != NULL) {
+        stk_canvas_text(canvas, MARGIN_PX, 27, plot->title, &title);
     }
-    stk_canvas_line(f->canvas, 16, 44, 34, 44, &smooth);
-    stk_canvas_text(f->canvas, 40, 48, "loss, smoothed", &legend);
-    stk_canvas_line(f->canvas, 136, 44, 154, 44, &raw);
-    stk_canvas_text(f->canvas, 160, 48, "of each step", &legend);
+    stk_canvas_line(canvas, 16, 44, 34, 44, &smooth);
+    stk_canvas_text(canvas, 40, 48, "loss, smoothed", &legend);
+    stk_canvas_line(canvas, 136, 44, 154, 44, &raw);
+    stk_canvas_text(canvas, 160, 48, "of each step", &legend);
 }
 
 stk_status stk_lr_plot_draw(const stk_lr_plot *plot, stk_canvas *canvas, stk_error *err) {
-    frame f = {.plot = plot, .canvas = canvas};
-    f.points = stk_mem_new(plot->count > 0 ? plot->count : 1, sizeof *f.points);
-    if (f.points == NULL) {
+    size_t count = plot->count;
+    stk_point *points = stk_mem_new(count > 0 ? 2 * count : 1, sizeof *points);
+    if (points == NULL) {
         return STK_FAIL_MEMORY(err, "a plot");
     }
-    measure(&f);
-    draw_header(&f);
-    draw_axes(&f);
-    draw_curve(&f, false);
-    draw_curve(&f, true);
-    draw_suggestion(&f);
-    stk_mem_free(f.points);
-    return STK_OK;
+    for (size_t i = 0; i < count; i++) {
+        double power = log10(plot->points[i].lr);
+        points[i] = (stk_point){power, plot->points[i].loss};
+        points[count + i] = (stk_point){power, plot->points[i].smoothed};
+    }
+    const stk_chart_line lines[] = {
+        {.color = RAW, .width_px = 1.2, .points = points, .count = count},
+        {.color = SMOOTH, .width_px = 2.2, .points = points + count, .count = count},
+    };
+    double range[2];
+    find_range(plot, range);
+    const stk_chart chart = {.x_label = "learning rate",
+                             .x_scale = STK_CHART_POWERS,
+                             .range = range,
+                             .dotted = UNDOTTED,
+                             .lines = lines,
+                             .line_count = 2};
+    const stk_chart_box box = {MARGIN_PX, canvas->width_px - MARGIN_PX, TOP_PX,
+                               canvas->height_px - BOTTOM_PX};
+    stk_chart_frame frame;
+    draw_header(plot, canvas);
+    stk_status status = stk_chart_draw(&chart, canvas, &box, &frame, err);
+    if (status == STK_OK) {
+        draw_suggestion(plot, canvas, &frame);
+    }
+    stk_mem_free(points);
+    return status;
 }
 
 stk_status stk_lr_plot_write(const stk_lr_plot *plot, const char *path, stk_error *err) {
