@@ -1,4 +1,4 @@
-/* begin.c - all that is done before the first command is started. */
+/* begin.c - reads the options and opens everything that a run needs before its first command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,8 +20,8 @@
 #include "supervise/supervision.h"
 
 #define LOG_NAME "output.log"
-#define LATE_S 2.0    /* behind the budget: what runs then is ended without us */
-#define FOLDER_S 30.0 /* that a disk may take to begin with */
+#define LATE_S 2.0    /* after the budget: the guardian then ends the command by itself */
+#define FOLDER_S 30.0 /* that a disk may take to answer at the start */
 
 typedef struct signal_name {
     const char *name;
@@ -32,7 +32,7 @@ static stk_status read_signal(const char *text, int *number, stk_error *err) {
     static const signal_name names[] = {{"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},
                                         {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
     int64_t given = 0;
-    text = text != NULL ? text : names[0].name; /* an empty one is none */
+    text = text != NULL ? text : names[0].name; /* an empty text is NULL */
     const char *bare = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (stk_str_equal_nocase(bare, names[i].name) ||
@@ -56,11 +56,11 @@ static stk_status read_fill(const char *text, double *fill, stk_error *err) {
     return status;
 }
 
-static bool said_twice(const char *batch, const char *workers) {
+static bool are_same(const char *batch, const char *workers) {
     return batch != NULL && workers != NULL && strcmp(batch, workers) == 0;
 }
 
-static stk_status open_knobs(stk_supervision *s, stk_error *err) {
+static stk_status open_settings(stk_supervision *s, stk_error *err) {
     const stk_supervise_options *o = s->o;
     stk_setting_config batch = {.what = "batch",
                                 .env = o->batch_env,
@@ -78,26 +78,26 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
                         "is meant?",
                         o->config_file);
     }
-    const char *both = said_twice(o->batch_env, o->workers_env)   ? o->batch_env
-                       : said_twice(o->batch_arg, o->workers_arg) ? o->batch_arg
-                       : said_twice(o->batch_key, o->workers_key) ? o->batch_key
-                                                                  : NULL;
+    const char *both = are_same(o->batch_env, o->workers_env)   ? o->batch_env
+                       : are_same(o->batch_arg, o->workers_arg) ? o->batch_arg
+                       : are_same(o->batch_key, o->workers_key) ? o->batch_key
+                                                                : NULL;
     if (both != NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "%s cannot be the batch size and the number of workers at once", both);
     }
-    stk_status status = stk_setting_open(&s->batch, &batch, err);
+    stk_status status = stk_setting_open(&s->batch_setting, &batch, err);
     if (status == STK_OK) {
-        status = stk_setting_open(&s->workers, &workers, err);
+        status = stk_setting_open(&s->workers_setting, &workers, err);
     }
     if (status == STK_OK) {
-        status = stk_setting_check(&s->batch, &s->command, err);
+        status = stk_setting_check(&s->batch_setting, &s->command, err);
     }
     if (status == STK_OK) {
-        status = stk_setting_check(&s->workers, &s->command, err);
+        status = stk_setting_check(&s->workers_setting, &s->command, err);
     }
-    s->batch_told = stk_setting_value(&s->batch, &s->command);
-    s->workers_told = (int)stk_setting_value(&s->workers, &s->command);
+    s->batch_given = stk_setting_value(&s->batch_setting, &s->command);
+    s->workers_given = (int)stk_setting_value(&s->workers_setting, &s->command);
     return status;
 }
 
@@ -112,30 +112,10 @@ static stk_status make_timetable(stk_supervision *s, stk_error *err) {
     if (status == STK_OK && facts.reserve.given && facts.stop_at.given) {
         status = STK_FAIL(err, STK_ERR_USAGE, "--reserve and --stop-at say the same; give one");
     }
-    return status == STK_OK ? stk_timetable_make(&s->table, &facts, err) : status;
+    return status == STK_OK ? stk_timetable_make(&s->timetable, &facts, err) : status;
 }
 
-/* What the command may want to know, and what makes Python speak at once and of its stack. */
-stk_status stk_supervision_set_environment(const stk_supervision *s, stk_command *command,
-                                           stk_error *err) {
-    char number[32];
-    const char *dir = stk_folder_writer_full_path(s->folder);
-    stk_status status = stk_command_set_env(command, "PYTHONUNBUFFERED", "1", true, err);
-    if (status == STK_OK) {
-        status = stk_command_set_env(command, "PYTHONFAULTHANDLER", "1", true, err);
-    }
-    if (status == STK_OK) {
-        status = stk_command_set_env(command, "STOKER_RUN_DIR", dir, false, err);
-    }
-    if (status == STK_OK && !isinf(s->table.stop_s)) {
-        double now = (double)stk_clock_wall_ns() * 1e-9 - stk_supervision_now(s);
-        snprintf(number, sizeof number, "%.0f", now + s->table.stop_s);
-        status = stk_command_set_env(command, "STOKER_STOP_AT", number, false, err);
-    }
-    return status;
-}
-
-/* Bytes that others hold on the GPUs; NaN: not known. */
+/* Bytes in use on the GPUs before the first command; NaN: unknown. */
 static double gpu_level(const char *const *bus_ids, size_t count) {
     char why[160];
     stk_event_sample sample = {.gpu_memory_used = NAN};
@@ -145,7 +125,7 @@ static double gpu_level(const char *const *bus_ids, size_t count) {
     return sample.gpu_memory_used;
 }
 
-static stk_status open_eyes(stk_supervision *s, stk_error *err) {
+static stk_status open_samplers(stk_supervision *s, stk_error *err) {
     char why[160] = "";
     const char *ids[STK_GPU_MOST];
     s->gpu_count = stk_gpu_list(stk_command_env(&s->command, "CUDA_VISIBLE_DEVICES"), s->gpus, why,
@@ -154,7 +134,7 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
         ids[i] = s->gpus[i].bus_id;
     }
     s->gpu_level = gpu_level(ids, s->gpu_count);
-    s->last.gpu_memory_used = s->gpu_level; /* what the first command holds is more than that */
+    s->last_sample.gpu_memory_used = s->gpu_level; /* the first command's memory adds to it */
     if (s->gpu_count == 0) {
         stk_events_decision(&s->events, "only the host is watched", why);
     }
@@ -170,14 +150,14 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
     return stk_command_evidence_new(&s->evidence, err);
 }
 
-static void hear(void *user, const char *line, size_t length, double at_s) {
+static void read_line(void *user, const char *line, size_t length, double at_s) {
     stk_supervision *s = user;
     pthread_mutex_lock(&s->lock);
     stk_progress_read_line(&s->live_progress, line, length, at_s);
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The pipes that commands write to, and the guardian that holds their ends. */
+/* Opens the pipes that commands write to, and the guardian that holds their ends. */
 static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     char *log = stk_path_join(stk_folder_writer_path(s->folder), LOG_NAME);
     int out = -1;
@@ -190,7 +170,7 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
                                 .log_path = log,
                                 .log_within_s = stk_supervision_spare(s, FOLDER_S),
                                 .start_ns = s->clock.start_ns,
-                                .hear = hear,
+                                .hear = read_line,
                                 .user = s};
     stk_status status = stk_output_open(&s->output, &config, &out, &error, err);
     stk_mem_free(log);
@@ -240,18 +220,20 @@ static void tell_start(const stk_supervision *s) {
 static void tell_timetable(const stk_supervision *s) {
     char what[64];
     char why[200];
-    if (isinf(s->table.stop_s)) {
+    if (isinf(s->timetable.stop_s)) {
         return;
     }
-    snprintf(what, sizeof what, "training stops after %s", stk_format_span(s->table.stop_s).text);
+    snprintf(what, sizeof what, "training stops after %s",
+             stk_format_span(s->timetable.stop_s).text);
     snprintf(why, sizeof why, "budget %s, %s of grace, %s for %s",
-             stk_format_span(s->table.budget_s).text, stk_format_span(s->table.grace_s).text,
-             stk_format_span(s->table.reserve_s).text,
+             stk_format_span(s->timetable.budget_s).text,
+             stk_format_span(s->timetable.grace_s).text,
+             stk_format_span(s->timetable.reserve_s).text,
              s->o->predict != NULL ? "the prediction" : "the last files");
     stk_events_decision(&s->events, what, why);
 }
 
-/* Events for a program that drives us, where it asked for them. */
+/* Opens --json-fd: events for a program that runs Stoker. */
 static stk_status open_json(stk_supervision *s, stk_error *err) {
     if (stk_is_auto_int(s->o->json_fd)) {
         return STK_OK;
@@ -274,7 +256,7 @@ static stk_status open_json(stk_supervision *s, stk_error *err) {
     return status;
 }
 
-/* What is stored of the prediction's line has no secrets in it; the line that runs has them. */
+/* Hides secrets of --predict in the stored options; the command that runs keeps them. */
 static stk_status hide_predict(stk_supervision *s, stk_error *err) {
     stk_command command = {0};
     stk_str shown = {0};
@@ -295,7 +277,7 @@ static stk_status hide_predict(stk_supervision *s, stk_error *err) {
     return status;
 }
 
-/* The run folder, and its files before all other observers. */
+/* Opens the run folder; its observer comes before all others. */
 static stk_status open_folder(stk_supervision *s, stk_error *err) {
     stk_status status = hide_predict(s, err);
     stk_folder_writer_config config = {.out = s->o->out,
@@ -308,16 +290,16 @@ static stk_status open_folder(stk_supervision *s, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    s->others = s->events;
+    s->other_observers = s->events;
     s->events = (stk_events){0};
     stk_events_add(&s->events, stk_folder_writer_observer(s->folder));
-    for (int i = 0; i < s->others.count; i++) {
-        stk_events_add(&s->events, s->others.observers[i]);
+    for (int i = 0; i < s->other_observers.count; i++) {
+        stk_events_add(&s->events, s->other_observers.observers[i]);
     }
     return STK_OK;
 }
 
-/* All that is needed, in the order in which it fails cheapest. */
+/* In order of cost: what fails cheaply comes first. */
 stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, size_t count,
                                  stk_error *err) {
     stk_status status = stk_command_make(&s->command, words, count, NULL, err);
@@ -328,7 +310,7 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
         status = read_fill(s->o->fill, &s->fill, err);
     }
     if (status == STK_OK) {
-        status = open_knobs(s, err);
+        status = open_settings(s, err);
     }
     if (status == STK_OK) {
         status = make_timetable(s, err);
@@ -337,7 +319,7 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
         status = open_json(s, err);
     }
     if (status == STK_OK) {
-        status = stk_expected_file_begin_within(&s->expect, s->o->expect,
+        status = stk_expected_file_begin_within(&s->expected, s->o->expect,
                                                 stk_supervision_spare(s, FOLDER_S), err);
     }
     if (status == STK_OK) {
@@ -357,5 +339,5 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
     s->progress = s->live_progress;
     tell_start(s);
     tell_timetable(s);
-    return open_eyes(s, err);
+    return open_samplers(s, err);
 }

@@ -1,4 +1,9 @@
-/* observe.c - what is seen of a command that runs, and what follows from it. */
+/*
+ * observe.c - watches a running command: samples, progress, estimate; verdicts, trials, hangs.
+ *
+ * Each training is checked once, some time after its GPU work began: the check makes the first
+ * verdict and decides on a trial. Later verdicts follow every minute.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,11 +14,12 @@
 #include "supervise/process/stacks.h"
 #include "supervise/supervision.h"
 
-#define STEP_GAP_S 0.5 /* between two tellings of its progress */
-#define RATE_S 15.0    /* that a speed which is shown is about */
+#define STEP_GAP_S 0.5 /* least time between two progress events */
+#define RATE_S 15.0    /* window of the speed that is shown */
+
 /*
- * The first steps are slow: an estimate waits some seconds, or such a part of the training's time,
- * from the first that was heard. It is told again where it has changed by so much.
+ * The first steps are slow. An estimate waits ESTIMATE_AFTER_S after the first progress, or this
+ * share of the training's time if that is less. It is reported again if it changed by this share.
  */
 #define ESTIMATE_AFTER_S 10.0
 #define ESTIMATE_SHARE 0.05
@@ -21,9 +27,9 @@
 #define ESTIMATE_CHANGE 0.25
 
 #define JUDGE_GAP_S 60.0 /* between two verdicts after the check */
-#define JUDGE_S 60.0     /* that they are about */
+#define JUDGE_S 60.0     /* length of the interval that they judge */
 
-/* ---- seeing ---- */
+/* ---- Observing ---- */
 
 static stk_times no_times(void) {
     return (stk_times){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
@@ -44,13 +50,13 @@ static void take_samples(stk_supervision *s, const stk_attempt *a) {
         sample.workers = a->is_training ? stk_supervision_workers(s) : -1;
         stk_command_evidence_add(s->evidence, &sample, &s->tree, a->pid);
         stk_hang_add(&s->hang, &sample, bytes, s->progress.progress_s);
-        s->last = sample;
-        s->looked = true;
+        s->last_sample = sample;
+        s->has_sample = true;
         stk_events_sample(&s->events, &sample);
     }
 }
 
-static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
+static void report_progress(stk_supervision *s, stk_attempt *a, double now_s) {
     const stk_progress *w = &s->progress;
     stk_forecast forecast;
     bool news = !isnan(w->progress_s) && !(w->progress_s == a->progress_s);
@@ -83,7 +89,7 @@ static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
     stk_events_step(&s->events, &step);
 }
 
-static void tell_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
+static void report_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
     stk_forecast forecast;
     double heard_s = now_s - a->first_progress_s;
     double enough_s = fmin(ESTIMATE_AFTER_S, ESTIMATE_SHARE * (a->stop_s - a->began_s));
@@ -93,7 +99,7 @@ static void tell_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
     }
     double total_s = isnan(forecast.total_s) ? forecast.epoch_s : forecast.total_s;
     if (fabs(total_s - a->estimate_s) < ESTIMATE_CHANGE * a->estimate_s) {
-        return; /* it was told */
+        return; /* already reported */
     }
     a->estimated_s = now_s;
     a->estimate_s = total_s;
@@ -110,22 +116,14 @@ void stk_observe(stk_supervision *s, stk_attempt *a) {
         take_samples(s, a);
     }
     if (a->is_training) {
-        tell_progress(s, a, now_s);
-        tell_estimate(s, a, now_s);
+        report_progress(s, a, now_s);
+        report_estimate(s, a, now_s);
     }
 }
 
-int64_t stk_supervision_batch(const stk_supervision *s) {
-    return s->batch_told > 0 ? s->batch_told : s->progress.batch;
-}
+/* ---- Judging ---- */
 
-int stk_supervision_workers(const stk_supervision *s) {
-    return s->workers_told >= 0 ? s->workers_told : s->progress.workers;
-}
-
-/* ---- judging ---- */
-
-/* Tells the verdict of a stretch where it is another than before. */
+/* Judges an interval; reports the verdict if it differs from the last one. */
 static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen,
                   double from_s, double to_s) {
     stk_command_evidence_judge(s->evidence, seen, &s->progress, from_s, to_s,
@@ -154,36 +152,36 @@ static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
                              .activity = seen->activity,
                              .gpu_used = seen->gpu_used,
                              .input_bound = seen->input_bound,
-                             .can_set_batch = s->batch.kind != STK_SETTING_NONE,
-                             .can_set_workers = s->workers.kind != STK_SETTING_NONE,
+                             .can_set_batch = s->batch_setting.kind != STK_SETTING_NONE,
+                             .can_set_workers = s->workers_setting.kind != STK_SETTING_NONE,
                              .cores = stk_machine_cores(),
                              .lost_s = to_s - a->began_s,
                              .left_s = fmin(a->stop_s - to_s, forecast.left_s),
                              .fill = s->fill};
 }
 
-/* Neither does it use a GPU nor does it speak of one. */
-static void tell_blind(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen) {
-    if (a->blind || !seen->has_gpu || seen->gpu_used || !isnan(s->progress.gpu_memory_used)) {
+/* Warns if the command uses no GPU and prints nothing about one. */
+static void warn_of_no_gpu(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen) {
+    if (a->told_no_gpu || !seen->has_gpu || seen->gpu_used || !isnan(s->progress.gpu_memory_used)) {
         return;
     }
-    a->blind = true;
+    a->told_no_gpu = true;
     stk_events_warning(
         &s->events,
         "the GPU is not used: no process of the command has memory on it, it did no "
-        "work in %s, and no line about GPU memory was heard; the command computes on "
+        "work in %s, and the command printed nothing about GPU memory; it computes on "
         "the CPU (does it see the GPU? is the model moved to it?)",
         stk_format_span(stk_supervision_now(s) - a->began_s).text);
 }
 
-/* The check itself: once for each start of the command. */
+/* The check: once for each attempt. */
 static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_attempt_end *why) {
     stk_evidence_summary seen;
-    stk_command_evidence_since(s->evidence, a->since_s, &seen);
+    stk_command_evidence_since(s->evidence, a->check_from_s, &seen);
     a->checked = true;
-    judge(s, a, &seen, a->since_s, now_s);
-    tell_blind(s, a, &seen);
-    stk_trial_facts facts = facts_of(s, a, &seen, a->since_s, now_s);
+    judge(s, a, &seen, a->check_from_s, now_s);
+    warn_of_no_gpu(s, a, &seen);
+    stk_trial_facts facts = facts_of(s, a, &seen, a->check_from_s, now_s);
     a->advice = stk_trials_after(&s->trials, &facts);
     bool again = a->advice.action != STK_TRIAL_STAY;
     if (a->advice.what[0] != '\0') {
@@ -194,33 +192,33 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_attempt_
     }
     *why = a->advice.setting == STK_TRIAL_SETTING_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
     if (s->o->dry_run) {
-        a->advice.action = STK_TRIAL_STAY; /* also when the command ends later */
+        a->advice.action = STK_TRIAL_STAY; /* also for the end of the command */
     }
     return a->advice.action != STK_TRIAL_STAY;
 }
 
 /*
- * Where the check's clock starts: with the GPU's work (without a GPU: with the first progress), or
- * when the grace time is over. Work that begins after that (data were downloaded first) is what the
- * check is about: it starts again.
+ * Finds the start of the interval that the check judges: when the GPU began to work (without a GPU:
+ * the first progress), or the end of the grace time. If work begins after that, because the command
+ * downloaded data first, the check runs again for that work.
  */
-static void find_since(const stk_supervision *s, stk_attempt *a, double now_s) {
+static void find_check_start(const stk_supervision *s, stk_attempt *a, double now_s) {
     double working_s =
         s->gpu_count > 0 ? stk_command_evidence_working_since(s->evidence) : a->first_progress_s;
-    if (!isnan(working_s) && !a->worked) {
-        a->worked = true;
-        a->since_s = working_s;
+    if (!isnan(working_s) && !a->gpu_worked) {
+        a->gpu_worked = true;
+        a->check_from_s = working_s;
         a->checked = false;
     }
-    if (isnan(a->since_s) && now_s - a->began_s >= s->o->grace_s) {
-        a->since_s = a->began_s + s->o->grace_s;
+    if (isnan(a->check_from_s) && now_s - a->began_s >= s->o->grace_s) {
+        a->check_from_s = a->began_s + s->o->grace_s;
     }
 }
 
 bool stk_judge_if_due(stk_supervision *s, stk_attempt *a, stk_attempt_end *why) {
     double now_s = stk_supervision_now(s);
-    find_since(s, a, now_s);
-    if (isnan(a->since_s) || now_s - a->since_s < s->o->check_after_s) {
+    find_check_start(s, a, now_s);
+    if (isnan(a->check_from_s) || now_s - a->check_from_s < s->o->check_after_s) {
         return false;
     }
     if (!a->checked) {
@@ -237,11 +235,11 @@ bool stk_judge_if_due(stk_supervision *s, stk_attempt *a, stk_attempt_end *why) 
 void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
     stk_evidence_summary seen;
     double now_s = stk_supervision_now(s);
-    bool failed = hung || a->ended.code != 0;
+    bool failed = hung || a->exit.code != 0;
     bool out_of_memory = s->progress.out_of_memory && !hung;
     if (!failed || (a->checked && !out_of_memory) ||
         (hung && s->trials.trying == STK_TRIAL_SETTING_NONE)) {
-        return; /* all was done, or it is not what was tried that ended it */
+        return; /* it did not fail, or not because of a trial */
     }
     stk_command_evidence_since(s->evidence, a->began_s, &seen);
     stk_trial_facts facts = facts_of(s, a, &seen, a->began_s, now_s);
@@ -252,13 +250,13 @@ void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
     if (s->o->dry_run) {
         a->advice.action = STK_TRIAL_STAY;
     }
-    /* Otherwise how it ended says it all. */
+    /* In all other cases the end itself says enough. */
     if (a->advice.action != STK_TRIAL_STAY || out_of_memory) {
         stk_events_decision(&s->events, a->advice.what, a->advice.why);
     }
 }
 
-/* ---- hangs ---- */
+/* ---- Hangs ---- */
 
 static void record_hang(stk_supervision *s, const char *why) {
     char name[32];

@@ -1,4 +1,10 @@
-/* supervision.h - inside the room: all that one supervised run has at hand. */
+/*
+ * supervision.h - inside the room: the state of one `stoker run`, and the steps that work on it.
+ *
+ * supervisor.c owns the state and calls the steps in order: begin.c prepares, attempt.c runs one
+ * command, observe.c watches it and decides, supervision.c answers questions about the state. All
+ * of it runs on the caller's thread, except for live_progress.
+ */
 #ifndef STK_SUPERVISE_SUPERVISION_H
 #define STK_SUPERVISE_SUPERVISION_H
 
@@ -8,173 +14,185 @@
 #include <stoker/supervise.h>
 
 #include "events/events.h"
-#include "run/run_clock.h"
 #include "monitor/gpu_list.h"
 #include "monitor/machine_sampler.h"
 #include "report/observers/jsonl.h"
-#include "supervise/files/expected_file.h"
-#include "supervise/files/folder_writer.h"
-#include "supervise/process/guardian.h"
-#include "supervise/decide/hang.h"
-#include "supervise/settings/command_setting.h"
-#include "supervise/output/output.h"
-#include "supervise/supervise_options.h"
+#include "run/run_clock.h"
 #include "supervise/decide/command_evidence.h"
+#include "supervise/decide/hang.h"
 #include "supervise/decide/timetable.h"
 #include "supervise/decide/trials.h"
+#include "supervise/files/expected_file.h"
+#include "supervise/files/folder_writer.h"
+#include "supervise/output/output.h"
+#include "supervise/process/guardian.h"
+#include "supervise/settings/command_setting.h"
+#include "supervise/supervise_options.h"
 
-/* Trials and starts after a hang, and the prediction. */
+/* Attempts of one run: trials, restarts after a hang, and the prediction. */
 #define STK_ATTEMPTS_MOST (STK_TRIALS_MOST + 24)
 
-/* Why a command is no longer watched. */
+/* Why watching an attempt ended. After all but ITSELF and LOST the command still runs and is ended.
+ */
 typedef enum stk_attempt_end {
-    STK_END_ITSELF, /* it has ended */
-    STK_END_BUDGET, /* from here on: it is to be ended */
-    STK_END_SIGNAL,
-    STK_END_HANG,
-    STK_END_BATCH,   /* to be started again with another one */
-    STK_END_WORKERS, /* the same */
-    STK_END_LOST     /* the guardian was killed */
+    STK_END_ITSELF,  /* the command has ended */
+    STK_END_BUDGET,  /* its time is over */
+    STK_END_SIGNAL,  /* the user asked to end */
+    STK_END_HANG,    /* it hangs */
+    STK_END_BATCH,   /* it will be restarted with another batch */
+    STK_END_WORKERS, /* it will be restarted with more workers */
+    STK_END_LOST     /* the guardian was killed, and the command with it */
 } stk_attempt_end;
 
-/* One start of a command; the texts that the event points to are here or static. */
+/* One start of a command. Times are seconds since the start of the run. */
 typedef struct stk_attempt {
-    stk_event_attempt event;
-    char *command; /* owned */
+    stk_event_attempt event; /* its texts are `command` or static */
+    char *command;           /* owned: the command line, shortened, without secrets */
     pid_t pid;
-    bool is_training;
+    bool is_training; /* false: the prediction */
     double began_s;
-    double stop_s;  /* when it is asked to stop */
-    double kill_s;  /* when it is killed */
-    double since_s; /* what the check looks at begins here; NaN: not known yet */
-    bool worked;    /* that is when the GPU began to work */
-    bool checked;
-    bool on_gpu;             /* it had memory on one, or one worked */
-    bool looked;             /* there were samples of it */
-    bool blind;              /* it was said that no GPU is used */
-    double first_progress_s; /* when it was first heard of; NaN: not yet */
-    double estimated_s;      /* when an estimate of its time was last told */
-    double estimate_s;       /* that estimate; NaN: none was told */
-    double judged_s;         /* when it was last judged */
-    double stepped_s;        /* when its progress was last told */
-    double progress_s;       /* of what was told */
-    stk_verdict_kind told;   /* the last verdict */
-    stk_command_exit ended;
-    stk_trial_advice advice; /* of the check, or of its end */
+    double stop_s;           /* when it is asked to stop */
+    double kill_s;           /* when it is killed */
+    double check_from_s;     /* the check judges samples after this; NaN: not known yet */
+    bool gpu_worked;         /* check_from_s is when the GPU began to work */
+    bool checked;            /* the check has run */
+    bool on_gpu;             /* it held memory on a GPU, or a GPU worked */
+    bool was_sampled;        /* there were samples of it */
+    bool told_no_gpu;        /* the warning that no GPU is used was given */
+    double first_progress_s; /* when progress first appeared; NaN: not yet */
+    double estimated_s;      /* when an estimate was last reported */
+    double estimate_s;       /* that estimate, seconds of the training; NaN: none */
+    double judged_s;         /* when a verdict was last made */
+    double stepped_s;        /* when progress was last reported */
+    double progress_s;       /* time of the progress last reported */
+    stk_verdict_kind told;   /* last verdict reported */
+    stk_command_exit exit;   /* how the command ended */
+    stk_trial_advice advice; /* of the check, or of the end */
 } stk_attempt;
 
 typedef struct stk_supervision {
-    stk_options *options;
-    const stk_supervise_options *o;
+    /* What was asked for */
+    stk_options *options;           /* borrowed */
+    const stk_supervise_options *o; /* their values */
+    stk_command command;            /* the training */
+    stk_passing passing;            /* where the command's output goes */
+    int stop_signal;                /* asks the training to stop */
+    double fill;                    /* --fill; NaN: not given */
+    stk_expected_file expected;     /* --expect */
+    char expected_path[PATH_MAX];   /* its full path once it is complete; "" until then */
+
+    /* Time */
     stk_run_clock clock;
-    stk_timetable table;
-    stk_events events;
-    stk_folder_writer *folder; /* NULL: there is none yet */
-    stk_events others;         /* all observers but the folder's */
-    stk_jsonl *jsonl;          /* for --json-fd, or NULL */
-    stk_output *json_relay;
-    int json_end; /* of it; -1: none */
-    stk_passing passing;
-    stk_output *output;
-    stk_guardian *guardian;
-    stk_machine_sampler *sampler;
-    stk_command_evidence *evidence;
-    stk_proc_tree tree;
+    stk_timetable timetable;
+    bool end_requested;    /* the timetable takes account of a request to end */
+    bool end_has_deadline; /* and of its deadline */
+
+    /* Who is told */
+    stk_events events;          /* all observers, the run folder's first */
+    stk_events other_observers; /* all but the run folder's */
+    stk_folder_writer *folder;  /* owned; NULL: not opened yet */
+    stk_jsonl *jsonl;           /* owned: writes --json-fd; NULL: not asked for */
+    stk_output *json_relay;     /* owned: passes the lines of jsonl on without waiting */
+    int json_end;               /* descriptor that jsonl writes to; -1: none */
+    char estimate[240];         /* last estimate reported; "": none */
+    bool told_not_passed;       /* the warning that output was lost was given */
+    bool told_not_logged;       /* the warning that the log has gaps was given */
+
+    /* The running command */
+    stk_guardian *guardian;         /* owned; NULL: not started, or lost */
+    stk_output *output;             /* owned */
+    pthread_mutex_t lock;           /* guards live_progress */
+    stk_progress live_progress;     /* written by the threads of `output` */
+    stk_progress progress;          /* a copy, made by stk_observe() */
+    stk_machine_sampler *sampler;   /* owned; NULL: the machine cannot be sampled */
+    stk_event_sample last_sample;   /* before the first one only GPU memory; texts are not valid */
+    bool has_sample;                /* last_sample is a real one */
+    stk_command_evidence *evidence; /* owned */
+    stk_verdict verdict;            /* the last one */
+    stk_hang hang;
+    int hangs;          /* of the training so far */
+    int trial_hangs;    /* those during trials */
+    stk_proc_tree tree; /* below the guardian, at the last sample */
     stk_gpu_info gpus[STK_GPU_MOST];
     size_t gpu_count;
-    double gpu_level;      /* bytes that others held on the GPUs before the first command; NaN */
-    stk_event_sample last; /* sample, before the first one only the level; no texts of it */
-    bool looked;           /* there was one */
-    pthread_mutex_t lock;  /* of the next one, which the readers of the output write */
-    stk_progress live_progress;
-    stk_progress progress; /* a copy of it as of the last look */
-    stk_command command;
-    stk_command_setting batch;
-    stk_command_setting workers;
-    int64_t batch_told; /* by its knob, to the command that runs; -1: not known */
-    int workers_told;
+    double gpu_level; /* bytes in use on the GPUs before the first command; NaN: unknown */
+
+    /* Trials */
+    stk_command_setting batch_setting;
+    stk_command_setting workers_setting;
+    int64_t batch_given; /* batch of the running command by its setting; -1: unknown */
+    int workers_given;   /* workers of the running command by their setting; -1: unknown */
     stk_trials trials;
-    stk_expected_file expect;
-    char expected[PATH_MAX]; /* the file's full path once it is there; "": it is not */
-    stk_hang hang;
-    stk_verdict verdict;
-    char estimate[240]; /* "": none was made */
-    double fill;        /* NaN: by the rule */
-    int stop_signal;
-    int hangs;       /* of the command so far */
-    int trial_hangs; /* hangs that a trial is to blame for */
-    bool not_passed; /* it was told that output was lost, and the same of the log */
-    bool not_logged;
-    bool hurried;    /* the timetable knows that an end was asked for */
-    bool rushed;     /* and by when */
-    int launched;    /* starts of the training command */
-    int epochs_done; /* of the last training; -1: not known */
-    int exit_code;   /* of the whole */
-    char status[16];
+
+    /* Results */
     stk_attempt attempts[STK_ATTEMPTS_MOST];
     int attempt_count;
+    int trainings;   /* starts of the training */
+    int epochs_done; /* of the last training; -1: unknown */
+    int exit_code;   /* of the run */
+    char status[16]; /* "complete", "partial" or "failed"; "": not known yet */
 } stk_supervision;
 
-/* A number that may be any; -1, which is not known, where no int can be it. */
-static inline int stk_int_or_none(int64_t number) {
-    return number >= 0 && number <= INT_MAX ? (int)number : -1;
-}
+/* ---- supervision.c: questions about the state ---- */
+
+/* The number as an int; -1 where it does not fit. */
+int stk_int_or_none(int64_t number);
 
 /* Seconds since the start of the run. */
 double stk_supervision_now(const stk_supervision *s);
 
-/* As many as are wanted, or what may be spent of the budget's rest on things that may be in vain.
+/* wanted_s, or less if that is too large a share of the time left: for waits that may be in vain.
  */
 double stk_supervision_spare(const stk_supervision *s, double wanted_s);
 
-/* How long killed processes may take to be gone. */
+/* How long to wait until killed processes are gone. */
 double stk_supervision_kill_s(const stk_supervision *s);
+
+/* Batch and workers of the running command, by its settings or its output; -1: unknown. */
+int64_t stk_supervision_batch(const stk_supervision *s);
+int stk_supervision_workers(const stk_supervision *s);
 
 /* Cuts a command line that is too long to be shown. */
 void stk_supervision_shorten(stk_str *command);
 
-/* ---- supervise_begin.c: all before the first command ---- */
-
-/* Reads what was asked for, makes the run folder, the guardian and the eyes, and tells the start.
- */
-STK_CHECKED stk_status stk_supervision_begin(stk_supervision *s, const char *const *words,
-                                             size_t count, stk_error *err);
-
-/* What a command may want to know, and what makes Python speak at once and of its stack. */
+/* Sets STOKER_RUN_DIR and STOKER_STOP_AT for a command, and makes Python print at once and print
+ * its stack when it is killed. */
 STK_CHECKED stk_status stk_supervision_set_environment(const stk_supervision *s,
                                                        stk_command *command, stk_error *err);
 
-/* ---- attend.c: one command, from its start until nothing of it is left ---- */
+/* ---- begin.c: everything before the first command ---- */
 
-/* Starts it, and tells it. */
+/* Reads the options, opens run folder, guardian and samplers, and reports the start. */
+STK_CHECKED stk_status stk_supervision_begin(stk_supervision *s, const char *const *words,
+                                             size_t count, stk_error *err);
+
+/* ---- observe.c: what a running command does, and what follows ---- */
+
+/* Takes in new samples and output lines; reports progress and the estimate. */
+void stk_observe(stk_supervision *s, stk_attempt *attempt);
+
+/* Makes a verdict when it is time. True: the command must be restarted; *why says for what. */
+bool stk_judge_if_due(stk_supervision *s, stk_attempt *attempt, stk_attempt_end *why);
+
+/* Fills in the advice after a training that ended, or hung, before its check. */
+void stk_judge_ended(stk_supervision *s, stk_attempt *attempt, bool hung);
+
+/* Records a hang in the run folder. True: it hangs, and the command must be ended. */
+bool stk_judge_hang(stk_supervision *s);
+
+/* ---- attempt.c: one command, from its start until all its processes are gone ---- */
+
+/* Starts a command and reports it. *attempt points into s->attempts. */
 STK_CHECKED stk_status stk_attempt_start(stk_supervision *s, const stk_command *command,
                                          bool is_training, stk_attempt **attempt, stk_error *err);
 
-/* Watches it until it has ended or is to be ended. */
+/* Watches it until it has ended or must be ended. */
 stk_attempt_end stk_attempt_watch(stk_supervision *s, stk_attempt *attempt);
 
-/* Ends whatever of it is left, passes its last words on, and tells how it ended. */
+/* Ends its processes, passes the rest of its output on, and reports how it ended. */
 void stk_attempt_finish(stk_supervision *s, stk_attempt *attempt, stk_attempt_end why);
 
-/* Waits until the GPUs hold no more than before, for some seconds at most. */
+/* Waits some seconds until the GPUs hold no more memory than before the run. */
 void stk_attempt_wait_for_gpus(stk_supervision *s);
-
-/* ---- check.c: what is seen of it, and what follows ---- */
-
-/* All that is new: samples, words, progress, the estimate. */
-void stk_observe(stk_supervision *s, stk_attempt *attempt);
-
-/* Judges where it is time to; true where the command is to be started anew: *why says for what. */
-bool stk_judge_if_due(stk_supervision *s, stk_attempt *attempt, stk_attempt_end *why);
-
-/* The advice after a training command that has ended, or hung, before it was checked. */
-void stk_judge_ended(stk_supervision *s, stk_attempt *attempt, bool hung);
-
-/* True where it hangs and something is to be done about it; where it is, is recorded. */
-bool stk_judge_hang(stk_supervision *s);
-
-/* The batch and workers that the command has, by its knobs or its words; -1: not known. */
-int64_t stk_supervision_batch(const stk_supervision *s);
-int stk_supervision_workers(const stk_supervision *s);
 
 #endif

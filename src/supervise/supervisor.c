@@ -1,6 +1,6 @@
 /*
- * supervisor.c - the whole: start a command, look at it, start it again better, stop it in time,
- * let the prediction run, and tell how it was.
+ * supervisor.c - `stoker run` as a whole: trains, restarts with better settings, stops in time,
+ * predicts, checks the expected file, and reports the end.
  */
 #include <stoker/supervise.h>
 
@@ -21,61 +21,62 @@
 #include "supervise/output/relay.h"
 #include "supervise/supervision.h"
 
-#define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */
-#define CLOSE_S 0.5      /* for the last words */
+#define SIGNAL_CODES 128 /* plus a signal's number: exit code of a process that it ended */
+#define CLOSE_S 0.5      /* for passing on the last output */
 
-/* For a last look at a disk and for the last files: a share of the time that is left, within
- * limits. The lower one does not hold for a disk that is known to hang by then. */
+/* Time for checking the expected file and for the last files: a share of the time left, within
+ * limits. The lower limit does not apply to a disk that is known to hang. */
 #define LAST_SHARE 0.5
 #define LAST_LEAST_S 3.0
 #define LAST_FILES_S 10.0
-#define LAST_LOOK_S 600.0 /* at a table of gigabytes */
-#define HELD_S 2.0
-#define FREE_S 0.2  /* for closing the files */
-#define KNOB_S 10.0 /* for changing a file of a command and putting it back */
+#define LAST_CHECK_S 600.0 /* the expected file may be a table of gigabytes */
+#define HELD_S 2.0         /* a disk that has not answered for this long hangs */
+#define FREE_S 0.2         /* for closing the files */
+#define SETTING_S 10.0     /* for changing or restoring the file of a setting */
 
-/* ---- training ---- */
+/* ---- Training ---- */
 
-/* Tells the command what the advice says; the guardian puts a file back should we be killed. */
-static stk_status turn_knob(stk_supervision *s, stk_command_setting *knob, int64_t value,
-                            stk_error *err) {
+/* Changes a setting (below 0: undoes all changes). If this process is killed, the guardian restores
+ * the file. */
+static stk_status change_setting(stk_supervision *s, stk_command_setting *setting, int64_t value,
+                                 stk_error *err) {
     if (value < 0) {
-        return stk_setting_unset(knob, &s->command, err);
+        return stk_setting_unset(setting, &s->command, err);
     }
-    double within_s = stk_supervision_spare(s, KNOB_S);
-    if (knob->kind == STK_SETTING_NONE ||
-        value == stk_setting_value_within(knob, &s->command, within_s)) {
+    double within_s = stk_supervision_spare(s, SETTING_S);
+    if (setting->kind == STK_SETTING_NONE ||
+        value == stk_setting_value_within(setting, &s->command, within_s)) {
         return STK_OK;
     }
-    stk_status status = stk_setting_set_within(knob, &s->command, value,
+    stk_status status = stk_setting_set_within(setting, &s->command, value,
                                                stk_folder_writer_path(s->folder), within_s, err);
-    if (status == STK_OK && knob->original != NULL) {
-        status = stk_guardian_on_orphaned(s->guardian, knob->config.file, knob->changed,
-                                          knob->original, err);
+    if (status == STK_OK && setting->original != NULL) {
+        status = stk_guardian_on_orphaned(s->guardian, setting->config.file, setting->changed,
+                                          setting->original, err);
     }
     return status;
 }
 
-static stk_status turn_knobs(stk_supervision *s, const stk_trial_advice *advice, stk_error *err) {
-    stk_status status = turn_knob(s, &s->batch, advice->batch, err);
-    return status == STK_OK ? turn_knob(s, &s->workers, advice->workers, err) : status;
+static stk_status apply_advice(stk_supervision *s, const stk_trial_advice *advice, stk_error *err) {
+    stk_status status = change_setting(s, &s->batch_setting, advice->batch, err);
+    return status == STK_OK ? change_setting(s, &s->workers_setting, advice->workers, err) : status;
 }
 
-/* A command that cannot be told what would be better runs as it can. */
-static void follow(stk_supervision *s, const stk_trial_advice *advice) {
+/* If the advice cannot be carried out, the command runs as it is. */
+static void follow_advice(stk_supervision *s, const stk_trial_advice *advice) {
     stk_error why = {0};
-    if (turn_knobs(s, advice, &why) != STK_OK) {
+    if (apply_advice(s, advice, &why) != STK_OK) {
         stk_trials_cancel(&s->trials);
-        stk_events_warning(&s->events, "%s cannot be told to the command: %s", advice->what,
+        stk_events_warning(&s->events, "%s could not be set for the command: %s", advice->what,
                            why.message);
     }
 }
 
-/* Whether the command is to be started once more after an attempt. */
-static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_attempt_end why) {
+/* Whether the training starts once more after an attempt. */
+static bool restarts(const stk_supervision *s, const stk_attempt *a, stk_attempt_end why) {
     bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_run_clock_stopping(&s->clock);
     switch (why) {
-    case STK_END_HANG: /* a trial that does is taken back, whatever is done about others */
+    case STK_END_HANG: /* a trial that hung is taken back, whatever --on-hang says */
         return room &&
                (a->advice.action == STK_TRIAL_TAKE_BACK ||
                 (s->o->on_hang == STK_HANG_RESTART && s->hangs - s->trial_hangs <= s->o->retries));
@@ -83,7 +84,7 @@ static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_attempt_
     case STK_END_WORKERS:
         return room;
     case STK_END_ITSELF:
-        return room && a->ended.code != 0 && a->advice.action != STK_TRIAL_STAY;
+        return room && a->exit.code != 0 && a->advice.action != STK_TRIAL_STAY;
     default:
         return false;
     }
@@ -100,16 +101,15 @@ static stk_status fail_lost(const stk_supervision *s, stk_error *err) {
 }
 
 /*
- * From the first start of the training command to the end of the last; *last is that one's end.
- * A command that was trained already and cannot be started again is no failure of the whole: what
- * it has left is still to be predicted from.
+ * Runs all attempts of the training; *last says how the last one ended. If a restart fails, the run
+ * goes on: the earlier attempt may have left a model to predict with.
  */
 static stk_status train(stk_supervision *s, stk_attempt_end *last, stk_error *err) {
     for (;;) {
         stk_attempt *a = NULL;
         stk_error why = {0};
         stk_status status = stk_attempt_start(s, &s->command, true, &a, &why);
-        if (status != STK_OK && s->launched == 0) {
+        if (status != STK_OK && s->trainings == 0) {
             *err = why;
             return status;
         }
@@ -123,17 +123,17 @@ static stk_status train(stk_supervision *s, stk_attempt_end *last, stk_error *er
             return fail_lost(s, err);
         }
         s->trial_hangs += *last == STK_END_HANG && a->advice.action != STK_TRIAL_STAY;
-        if (!goes_on(s, a, *last)) {
+        if (!restarts(s, a, *last)) {
             return STK_OK;
         }
         if (a->advice.action != STK_TRIAL_STAY) {
-            follow(s, &a->advice);
+            follow_advice(s, &a->advice);
         }
         stk_attempt_wait_for_gpus(s);
     }
 }
 
-/* ---- prediction ---- */
+/* ---- Prediction ---- */
 
 static int code_of(const stk_command_exit *ended) {
     return ended->signal != 0 ? SIGNAL_CODES + ended->signal : ended->code;
@@ -152,13 +152,13 @@ static stk_status predict(stk_supervision *s, stk_error *err) {
     if (status == STK_OK) {
         stk_attempt_end why = stk_attempt_watch(s, a);
         stk_attempt_finish(s, a, why);
-        s->exit_code = code_of(&a->ended);
+        s->exit_code = code_of(&a->exit);
     }
     stk_command_free(&command);
     return status;
 }
 
-/* ---- after the last command ---- */
+/* ---- After the last command ---- */
 
 static const stk_attempt *last_training(const stk_supervision *s) {
     const stk_attempt *found = NULL;
@@ -168,73 +168,72 @@ static const stk_attempt *last_training(const stk_supervision *s) {
     return found;
 }
 
-/* Exit code of a training without a prediction behind it. */
+/* Exit code of a run without a prediction. */
 static int training_code(const stk_supervision *s, stk_attempt_end why) {
     const stk_attempt *a = last_training(s);
     switch (why) {
     case STK_END_ITSELF:
-        return code_of(&a->ended);
+        return code_of(&a->exit);
     case STK_END_BUDGET:
         return 0;
     case STK_END_SIGNAL:
         return s->o->expect != NULL ? 0 : stk_status_exit_code(STK_ERR_STOPPED);
     default:
-        return code_of(&a->ended) != 0 ? code_of(&a->ended) : 1;
+        return code_of(&a->exit) != 0 ? code_of(&a->exit) : 1;
     }
 }
 
-/* What was asked for has to be there, whatever the commands say. `missing` is the exit code of a
- * run in which all went well otherwise. */
+/* Checks --expect, whatever the exit codes say. `missing` gives the exit code if only the file is
+ * missing. */
 static void check_expected(stk_supervision *s, stk_status missing) {
     stk_error why = {0};
     int64_t rows = -1;
-    if (s->expect.path == NULL) {
+    if (s->expected.path == NULL) {
         return;
     }
     double within_s =
-        fmax(fmin(LAST_SHARE * stk_run_clock_left(&s->clock), LAST_LOOK_S), LAST_LEAST_S);
+        fmax(fmin(LAST_SHARE * stk_run_clock_left(&s->clock), LAST_CHECK_S), LAST_LEAST_S);
     stk_status status =
-        stk_expected_file_check_within(&s->expect, within_s, &rows, s->expected, &why);
+        stk_expected_file_check_within(&s->expected, within_s, &rows, s->expected_path, &why);
     if (status != STK_OK) {
         stk_events_warning(&s->events, "--expect: %s", why.message);
-        /* Without memory nobody knows whether it is there. */
+        /* Out of memory: unknown whether the file is complete. */
         missing = status == STK_ERR_MEMORY ? status : missing;
         s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(missing);
         return;
     }
     stk_event_submission event = {
-        .path = s->expect.path, .status = "complete", .rows = rows, .models = -1};
+        .path = s->expected.path, .status = "complete", .rows = rows, .models = -1};
     stk_events_submission(&s->events, &event);
 }
 
-static void restore(stk_supervision *s, stk_command_setting *knob) {
+static void restore(stk_supervision *s, stk_command_setting *setting) {
     stk_error why = {0};
     bool mine = true;
-    if (knob->original == NULL) {
+    if (setting->original == NULL) {
         return;
     }
-    /* A file that is somebody else's is worth some seconds behind the budget. */
+    /* Restoring the user's file is worth some seconds after the budget. */
     bool held = stk_folder_writer_is_held(s->folder, HELD_S);
-    double within_s = fmax(stk_supervision_spare(s, KNOB_S), held ? FREE_S : LAST_LEAST_S);
-    if (stk_setting_restore_within(knob, &mine, within_s, &why) != STK_OK) {
-        stk_events_warning(&s->events, "%s is not put back as it was: %s", knob->config.file,
+    double within_s = fmax(stk_supervision_spare(s, SETTING_S), held ? FREE_S : LAST_LEAST_S);
+    if (stk_setting_restore_within(setting, &mine, within_s, &why) != STK_OK) {
+        stk_events_warning(&s->events, "%s could not be restored: %s", setting->config.file,
                            why.message);
     } else if (!mine) {
         stk_events_warning(
             &s->events,
-            "%s was changed by somebody else meanwhile and stays as it is; as it was "
-            "before it is in %s",
-            knob->config.file, knob->original);
+            "%s was changed by another program and stays as it is; the original is in %s",
+            setting->config.file, setting->original);
     } else if (s->guardian != NULL &&
                stk_guardian_on_orphaned(s->guardian, NULL, NULL, NULL, &why) != STK_OK) {
         stk_events_warning(&s->events, "%s", why.message);
     }
 }
 
-/* Of one that failed; NULL: none did. */
+/* Stop reason of a prediction that failed; NULL: none failed. */
 static const char *prediction_reason(const stk_supervision *s) {
     const stk_attempt *last = s->attempt_count > 0 ? &s->attempts[s->attempt_count - 1] : NULL;
-    if (last == NULL || last->is_training || code_of(&last->ended) == 0) {
+    if (last == NULL || last->is_training || code_of(&last->exit) == 0) {
         return NULL;
     }
     const char *reason = last->event.stop_reason;
@@ -244,25 +243,25 @@ static const char *prediction_reason(const stk_supervision *s) {
 static const char *stop_reason(const stk_supervision *s, stk_attempt_end why, stk_status status,
                                const stk_attempt *a) {
     const char *prediction = prediction_reason(s);
-    return status != STK_OK || a == NULL                 ? "error"
-           : prediction != NULL                          ? prediction
-           : why == STK_END_BUDGET                       ? "budget"
-           : why == STK_END_SIGNAL                       ? "signal"
-           : why == STK_END_ITSELF && a->ended.code == 0 ? "epochs"
-                                                         : "error";
+    return status != STK_OK || a == NULL                ? "error"
+           : prediction != NULL                         ? prediction
+           : why == STK_END_BUDGET                      ? "budget"
+           : why == STK_END_SIGNAL                      ? "signal"
+           : why == STK_END_ITSELF && a->exit.code == 0 ? "epochs"
+                                                        : "error";
 }
 
-/* What a training computed on; NULL: it was too short to tell. */
+/* Device of the training; NULL: it was too short to know. */
 static const char *device_of(const stk_supervision *s, const stk_attempt *a) {
     if (s->gpu_count == 0) {
         return "cpu";
     }
-    return a == NULL || !a->looked ? NULL : a->on_gpu ? "cuda" : "cpu";
+    return a == NULL || !a->was_sampled ? NULL : a->on_gpu ? "cuda" : "cpu";
 }
 
-/* All that a summary says; `told` and `command` are what it points to. */
+/* The summary; it borrows `events` and `command`. */
 static stk_summary summarize(const stk_supervision *s, stk_attempt_end why, stk_status status,
-                             const stk_event_attempt *told, const char *command) {
+                             const stk_event_attempt *events, const char *command) {
     const stk_attempt *a = last_training(s);
     const char *reason = stop_reason(s, why, status, a);
     bool good = status == STK_OK && s->exit_code == 0;
@@ -281,32 +280,31 @@ static stk_summary summarize(const stk_supervision *s, stk_attempt_end why, stk_
                          .wait_fraction = NAN,
                          .budget_s = s->clock.budget_s,
                          .used_s = stk_supervision_now(s),
-                         .reserve_s = s->table.reserve_s,
+                         .reserve_s = s->timetable.reserve_s,
                          .batch = a != NULL ? stk_int_or_none(a->event.batch) : -1,
                          .workers = a != NULL ? a->event.workers : -1,
                          .prefetch = -1,
                          .device = device_of(s, a),
                          .bad_images = -1,
                          .verdict = a != NULL ? a->event.verdict : NULL,
-                         .submission = good && s->expected[0] != '\0' ? s->expected : NULL,
+                         .submission =
+                             good && s->expected_path[0] != '\0' ? s->expected_path : NULL,
                          .command = command,
-                         .attempts = told,
+                         .attempts = events,
                          .attempt_count = s->attempt_count,
                          .estimate = s->estimate[0] != '\0' ? s->estimate : NULL,
                          .exit_code = s->exit_code};
 }
 
-/*
- * Waits for the files of the run folder. What is missing there is said and changes nothing else:
- * what was asked for is there, or it is not, and exit code and summary agree on that.
- */
-static void settle_folder(stk_supervision *s) {
+/* Waits for the files of the run folder. Missing files cause a warning only: exit code and summary
+ * are about the commands and the expected file. */
+static void flush_folder(stk_supervision *s) {
     stk_str text = {0};
     double left_s = fmin(LAST_SHARE * stk_run_clock_left(&s->clock), LAST_FILES_S);
     double within_s =
         stk_folder_writer_is_held(s->folder, HELD_S) ? left_s : fmax(left_s, LAST_LEAST_S);
     if (!stk_folder_writer_flush(s->folder, within_s, &text)) {
-        stk_events_warning(&s->others, "%s",
+        stk_events_warning(&s->other_observers, "%s",
                            stk_str_ok(&text) ? stk_str_text(&text)
                                              : "files of the run folder, summary.json perhaps one "
                                                "of them, are missing: there was no memory");
@@ -315,20 +313,20 @@ static void settle_folder(stk_supervision *s) {
 }
 
 static void finish(stk_supervision *s, stk_attempt_end why, stk_status status) {
-    stk_event_attempt told[STK_ATTEMPTS_MOST];
+    stk_event_attempt events[STK_ATTEMPTS_MOST];
     stk_str command = {0};
     for (int i = 0; i < s->attempt_count; i++) {
-        told[i] = s->attempts[i].event;
+        events[i] = s->attempts[i].event;
     }
     stk_command_show(&s->command, &command);
     stk_supervision_shorten(&command);
     stk_folder_writer_finish(s->folder, s->clock.budget_s - stk_supervision_now(s));
-    stk_summary summary = summarize(s, why, status, told, stk_str_text(&command));
+    stk_summary summary = summarize(s, why, status, events, stk_str_text(&command));
     stk_events folder = {0};
     stk_events_add(&folder, stk_folder_writer_observer(s->folder));
-    stk_events_stop(&folder, &summary); /* first: others may look at the files */
-    settle_folder(s);
-    stk_events_stop(&s->others, &summary);
+    stk_events_stop(&folder, &summary); /* first: other observers may read the files */
+    flush_folder(s);
+    stk_events_stop(&s->other_observers, &summary);
     snprintf(s->status, sizeof s->status, "%s", summary.status);
     stk_str_free(&command);
 }
@@ -338,7 +336,7 @@ static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
              s->folder != NULL ? stk_folder_writer_path(s->folder) : "");
     snprintf(outcome->status, sizeof outcome->status, "%s",
              s->status[0] != '\0' ? s->status : "failed");
-    outcome->attempts = s->launched;
+    outcome->attempts = s->trainings;
     outcome->exit_code = s->exit_code;
 }
 
@@ -351,8 +349,8 @@ static void close_all(stk_supervision *s) {
     for (int i = 0; i < s->attempt_count; i++) {
         stk_mem_free(s->attempts[i].command);
     }
-    stk_setting_close(&s->batch);
-    stk_setting_close(&s->workers);
+    stk_setting_close(&s->batch_setting);
+    stk_setting_close(&s->workers_setting);
     stk_command_free(&s->command);
     stk_folder_writer_close(s->folder, FREE_S);
     stk_jsonl_free(s->jsonl);
@@ -360,7 +358,7 @@ static void close_all(stk_supervision *s) {
     pthread_mutex_destroy(&s->lock);
 }
 
-/* The training, and whatever became of it the prediction. */
+/* Trains, then predicts, however the training ended. */
 static stk_status run_commands(stk_supervision *s, stk_attempt_end *why, stk_error *err) {
     stk_status status = train(s, why, err);
     bool may_predict =
@@ -386,8 +384,8 @@ static stk_status run(stk_supervision *s, const char *const *words, size_t count
         return status;
     }
     status = run_commands(s, &why, err);
-    restore(s, &s->batch);
-    restore(s, &s->workers);
+    restore(s, &s->batch_setting);
+    restore(s, &s->workers_setting);
     if (status != STK_OK && s->exit_code == 0) {
         s->exit_code = stk_status_exit_code(status);
     }

@@ -39,6 +39,6 @@ supervise_gpu --budget 150s --hang 3s --on-hang stop --batch-env BATCH_SIZE -- \
 expect_exit 0
 expect "32, 64 and 32 again" test "$(attempts '{batch} {stop_reason}' | tr '\n' ',')" = '32 batch,64 hang,32 done,'
 expect_err 'batch 64: it hung'
-expect_err '6.4 GB more than at the start are in use on the GPU'
+expect_err 'the GPU has 6.4 GB more in use than at the start'
 
 finish

@@ -34,7 +34,7 @@ supervise_gpu --budget 60s --batch-key batch_size --config-file c.json --predict
     sh -c 'echo "epochs: 3" >c.json; exec python3 -u "$TRAIN" --util 10 --exit-after 5'
 expect_exit 0
 expect_out '^predicted$'
-expect_err 'batch 64 cannot be told to the command'
+expect_err 'batch 64 could not be set for the command'
 expect "32 twice" test "$(attempts '{part} {batch}' | tr '\n' ',')" = 'train 32,train 32,predict None,'
 expect "the file is as somebody else left it" grep -q epochs c.json
 
@@ -55,7 +55,7 @@ supervise_gpu --budget 60s --batch-key batch_size --config-file gone.json --pred
     sh -c 'rm gone.json || exit 0; exec python3 -u "$TRAIN" --util 20 --exit-after 20'
 expect_exit 0
 expect_out '^predicted$'
-expect_err 'warning: batch 64 cannot be told to the command: .*gone.json'
+expect_err 'warning: batch 64 could not be set for the command: .*gone.json'
 expect "stopped once, and then done" test "$(attempts '{part} {stop_reason}' | tr '\n' ',')" = 'train batch,train done,predict done,'
 
 finish
