@@ -13,7 +13,9 @@ set -eu
 
 rooms='base base/threads base/files base/text base/numbers'
 rooms="$rooms options events storage/http storage storage/s3 storage/cache storage/tar storage/reading"
-rooms="$rooms storage/shards storage/store dataset image stage loader engine backend/cpu backend/cuda backend"
+rooms="$rooms storage/shards storage/store dataset image stage loader engine backend/cpu"
+rooms="$rooms backend/cuda/driver backend/cuda/program backend/cuda/emit backend/cuda/variants backend/cuda/convolution"
+rooms="$rooms backend/cuda/player backend/cuda/tuning backend/cuda/lowering backend/cuda backend"
 rooms="$rooms models weights train predict budget monitor"
 rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
 rooms="$rooms run probe"

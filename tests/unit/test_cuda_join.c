@@ -171,7 +171,7 @@ static bool run_numbers(play_device *play, numbers *m) {
     CHECK(bytes > 0);
     join.partial = stk_cuda_buffer(&p, bytes);
     stk_cuda_join(&p, &join);
-    stk_cuda_join_settle(&p, &join);
+    stk_cuda_join_finalise(&p, &join);
     play_data data[] = {
         play_in(join.x, PLAY_T, rk, m->x),
         play_in(added.x, PLAY_T, rk, m->added),

@@ -171,7 +171,7 @@ static bool run_numbers(play_device *play, numbers *m) {
     CHECK(bytes > 0);
     join.partial = stk_cuda_buffer(&p, bytes);
     stk_cuda_join_back(&p, &join);
-    stk_cuda_join_back_settle(&p, &join);
+    stk_cuda_join_back_finalise(&p, &join);
     play_data data[20] = {play_in(join.dy, PLAY_T, m->rows * m->n, m->dy),
                           play_in(join.weight, PLAY_T, m->n * m->k, m->weight),
                           {join.old, PLAY_T, rk, m->old, m->c.apart ? NULL : m->dz},

@@ -563,15 +563,16 @@ static void no_memory_is_an_error_and_no_leak(void) {
 static void the_texts_are_those_of_the_files(void) {
     int files = 0;
     for (const cuda_text *t = stk_cuda_texts; t->name != NULL; t++) {
-        bool knobs = strcmp(t->name, "kernel_constants.h") == 0;
-        char *path = stk_str_format("%s/%s%s", STK_CUDA_FOLDER, knobs ? "" : "kernels/", t->name);
+        bool constants = strcmp(t->name, "kernel_constants.h") == 0;
+        char *path = stk_str_format("%s/%s%s", STK_CUDA_FOLDER, constants ? "program/" : "kernels/",
+                                    t->name);
         char *data = NULL;
         size_t size = 0;
         stk_error err = {0};
         REQUIRE_OK(stk_file_read(path, 0, &data, &size, &err), &err);
         CHECK_STR(t->text, data);
         CHECK_INT(strlen(t->text), size);
-        files += knobs || strcmp(t->name, "prelude.cuh") == 0;
+        files += constants || strcmp(t->name, "prelude.cuh") == 0;
         stk_mem_free(data);
         stk_mem_free(path);
     }

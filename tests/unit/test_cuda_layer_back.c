@@ -270,7 +270,7 @@ static bool run_numbers(play_device *play, numbers *m, float *dx) {
                              .g = at.g,
                              .x = at.x,
                              .norm = &at.norm,
-                             .tail = &tail,
+                             .tail = tail,
                              .mask = at.mask,
                              .added_dx = at.added_dx,
                              .input = at.input,
@@ -360,11 +360,10 @@ static void rows_and_blocks(void) {
 static void limits(void) {
     cuda_program p;
     cuda_norm norm = {.epsilon = 0};
-    cuda_tail tail = {.act = STK_OP_COUNT};
     cuda_layer_back layer = {.plane = {2, 9, 64},
                              .channels = 64,
                              .norm = &norm,
-                             .tail = &tail,
+                             .tail = {.act = STK_OP_COUNT},
                              .mask = cuda_nothing(),
                              .added_dx = cuda_nothing()};
     stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, 4);
@@ -383,9 +382,9 @@ static void limits(void) {
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
     p.major = 9;
     layer.channels = 64;
-    tail = (cuda_tail){.act = STK_OP_SILU, .drop_rate = 0.5F};
+    layer.tail = (cuda_tail){.act = STK_OP_SILU, .drop_rate = 0.5F};
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
-    tail.drop_rate = 0;
+    layer.tail.drop_rate = 0;
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) > 0);
     stk_cuda_program_free(&p);
     stk_cuda_program_begin(&p, CUDA_TYPE_F32, false, 4);

@@ -348,9 +348,16 @@ static bool run_case(play_device *play, played *k) {
     if (c->forget) {
         at.added.x = cuda_nothing();
     }
-    stk_cuda_norm_reduce(&p, c->plane, at.g, at.x, &at.norm, &tail, &at.added, at.mask, at.again,
-                         false);
-    stk_cuda_norm_backward(&p, c->plane, at.g, at.x, &at.norm, &tail, &at.added, at.mask, at.dx);
+    const cuda_norm_back back = {.plane = c->plane,
+                                 .g = at.g,
+                                 .x = at.x,
+                                 .norm = &at.norm,
+                                 .tail = tail,
+                                 .added = at.added,
+                                 .mask = at.mask,
+                                 .dx = at.dx};
+    stk_cuda_norm_reduce(&p, &back, at.again, cuda_nothing());
+    stk_cuda_norm_backward(&p, &back);
     bool good = play_run(play, &p, data, used);
     stk_cuda_program_free(&p);
     return good;

@@ -25,7 +25,7 @@ typedef struct lowered {
     stk_graph *graph;
     stk_pieces pieces;
     cuda_layout layout;
-    cuda_choices *choices;
+    cuda_tuning_results *results;
     cuda_program program;
 } lowered;
 
@@ -34,7 +34,7 @@ static bool cut(lowered *l, const scene *s, stk_error *err) {
     stk_pieces_config config = {.train = true, .frozen = s->frozen, .fuse = true};
     return stk_pieces_make(&l->pieces, l->graph, &config, err) == STK_OK &&
            stk_cuda_layout_make(&l->layout, l->graph, s->type, true, err) == STK_OK &&
-           stk_cuda_choices_open(&l->choices, NULL, err) == STK_OK;
+           stk_cuda_tuning_results_open(&l->results, NULL, err) == STK_OK;
 }
 
 static bool begin(lowered *l, const scene *s, stk_error *err) {
@@ -47,18 +47,18 @@ static bool begin(lowered *l, const scene *s, stk_error *err) {
 
 static void end(lowered *l) {
     stk_cuda_program_free(&l->program);
-    stk_cuda_choices_close(l->choices);
+    stk_cuda_tuning_results_close(l->results);
     stk_cuda_layout_free(&l->layout);
     stk_pieces_free(&l->pieces);
     stk_graph_free(l->graph);
 }
 
-static bool lower(lowered *l, const scene *s, cuda_choices *choices, stk_error *err) {
+static bool lower(lowered *l, const scene *s, cuda_tuning_results *results, stk_error *err) {
     cuda_ref logits;
     stk_cuda_program_free(&l->program);
     stk_cuda_program_begin(&l->program, s->type, false, 132);
     l->program.major = s->major;
-    return stk_cuda_lower(&l->program, &l->pieces, &l->layout, s->batch, choices, &logits, err) ==
+    return stk_cuda_lower(&l->program, &l->pieces, &l->layout, s->batch, results, &logits, err) ==
                STK_OK &&
            stk_cuda_program_lay_out(&l->program, err) == STK_OK;
 }
@@ -66,12 +66,12 @@ static bool lower(lowered *l, const scene *s, cuda_choices *choices, stk_error *
 /* By dice, or always the second way where there are none. True: there was something to answer. */
 static bool answer(lowered *l, stk_rng *dice) {
     bool some = false;
-    for (int i = 0; i < l->program.question_count; i++) {
-        char name[CUDA_CHOICE_NAME];
-        stk_cuda_question_name(&l->program.questions[i], name);
-        if (stk_cuda_choice_of(l->choices, name) == CUDA_UNDECIDED) {
-            int way = dice != NULL ? (int)stk_rng_below(dice, CUDA_CONTEST_WAYS) : 1;
-            stk_cuda_choice_set(l->choices, name, way);
+    for (int i = 0; i < l->program.decision_count; i++) {
+        char name[CUDA_RESULT_NAME];
+        stk_cuda_decision_name(&l->program.decisions[i], name);
+        if (stk_cuda_tuning_result(l->results, name) == CUDA_UNDECIDED) {
+            int way = dice != NULL ? (int)stk_rng_below(dice, CUDA_VARIANTS) : 1;
+            stk_cuda_tuning_result_set(l->results, name, way);
             some = true;
         }
     }
@@ -96,7 +96,7 @@ static int throw_dice(const scene *s, uint64_t seed) {
     int counters = l.program.counters;
     bool more = true;
     for (int round = 0; round < ROUNDS && more && good; round++) {
-        good = lower(&l, s, l.choices, &err);
+        good = lower(&l, s, l.results, &err);
         check_plan(&l, s, arena_bytes, counters);
         more = answer(&l, &dice);
     }
@@ -104,7 +104,7 @@ static int throw_dice(const scene *s, uint64_t seed) {
         CHECK_FAIL("%s: %s", s->model, err.message);
     }
     CHECK(!more);
-    int questions = l.program.question_count;
+    int questions = l.program.decision_count;
     end(&l);
     return questions;
 }
@@ -223,7 +223,7 @@ static void gradients_join_when_all_are_there(void) {
     CHECK(cut(&l, &s, &err));
     int joined = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        CHECK(lower(&l, &s, l.choices, &err));
+        CHECK(lower(&l, &s, l.results, &err));
         (void)answer(&l, NULL);
     }
     for (int i = 0; i < l.program.op_count; i++) {

@@ -230,7 +230,7 @@ static stk_status open_makers(stk_device *d, stk_error *err) {
         status = stk_cuda_convs_open(&d->convs, &convs, err);
     }
     return status == STK_OK && !d->config.deterministic
-               ? stk_cuda_choices_open(&d->choices, d->store, err)
+               ? stk_cuda_tuning_results_open(&d->tuning_results, d->store, err)
                : status;
 }
 
@@ -302,7 +302,7 @@ void stk_cuda_device_close(stk_device *device) {
         (void)device->driver->context_use(NULL);
         (void)device->driver->context_release(device->ordinal);
     }
-    stk_cuda_choices_close(device->choices);
+    stk_cuda_tuning_results_close(device->tuning_results);
     stk_cuda_store_close(device->store);
     stk_cuda_libraries_close(&device->libraries);
     stk_mem_free(device);

@@ -36,8 +36,8 @@ struct stk_device {
     cuda_store *store;
     cuda_kernels *kernels;
     cuda_convs *convs;
-    cuda_choices *choices; /* NULL: nothing is left to a clock */
-    char description[400]; /* "NVIDIA H200, 139.8 GiB, ..." */
+    cuda_tuning_results *tuning_results; /* NULL: deterministic, plain variants always */
+    char description[400];               /* "NVIDIA H200, 139.8 GiB, ..." */
 };
 
 /* ---- device.c: these parts of the interface ---- */

@@ -83,7 +83,7 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
  */
 static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph *graph,
                        const stk_compile_config *config, const stk_state_config *state,
-                       cuda_choices *choices, stk_error *err) {
+                       cuda_tuning_results *results, stk_error *err) {
     stk_precision precision = stk_cuda_device_precision(device, config->precision);
     cuda_type type = type_of(precision);
     bool strict = precision == STK_PRECISION_FP32_STRICT;
@@ -106,7 +106,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
     }
     if (status == STK_OK) {
         status = stk_cuda_lower(&exec->main, &exec->pieces, &exec->layout, (int)config->batch,
-                                choices, &exec->logits, err);
+                                results, &exec->logits, err);
     }
     if (status == STK_OK) {
         stk_cuda_lower_weights(&exec->weights, &exec->pieces, &exec->layout);
@@ -290,7 +290,10 @@ static stk_status aim(stk_exec *exec, stk_error *err) {
     exec->fixed[CUDA_FIXED_SCALER] = state->scaler;
     const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
     for (int i = 0; i < 4; i++) {
-        exec->players[i] = (cuda_player){.device = state->device,
+        exec->players[i] = (cuda_player){.driver = d,
+                                         .stream = stream,
+                                         .kernels = state->device->kernels,
+                                         .convs = state->device->convs,
                                          .program = programs[i],
                                          .arena = exec->memory + exec->sizes.arena,
                                          .fixed = exec->fixed};
@@ -334,7 +337,7 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *err) {
+static stk_status lower_main(stk_exec *exec, cuda_tuning_results *results, stk_error *err) {
     cuda_program *p = &exec->main;
     const stk_device *device = exec->state->device;
     cuda_type type = p->type;
@@ -343,7 +346,7 @@ static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *e
     stk_cuda_program_begin(p, type, strict, device->multiprocessors);
     p->major = device->major;
     stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
-                                       choices, &exec->logits, err);
+                                       results, &exec->logits, err);
     return status == STK_OK ? stk_cuda_program_lay_out(p, err) : status;
 }
 
@@ -352,7 +355,7 @@ static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *e
  * memory; should one need more after all, the plain ways are right, if slower.
  */
 static stk_status lower_again(stk_exec *exec, stk_error *err) {
-    stk_status status = lower_main(exec, exec->state->device->choices, err);
+    stk_status status = lower_main(exec, exec->state->device->tuning_results, err);
     if (status == STK_OK && !fits(exec)) {
         status = lower_main(exec, NULL, err);
     }
@@ -363,12 +366,14 @@ static stk_status lower_again(stk_exec *exec, stk_error *err) {
 }
 
 /* Answers lead to further questions, but never more than a few times. */
-static stk_status choose(stk_exec *exec, stk_error *err) {
-    bool answered = true;
+static stk_status autotune(stk_exec *exec, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    bool tuned = true;
     stk_status status = STK_OK;
-    for (int round = 0; round < MOST_ROUNDS && answered && status == STK_OK; round++) {
-        status = stk_cuda_contests(&exec->players[1], &answered, err);
-        status = status == STK_OK && answered ? lower_again(exec, err) : status;
+    for (int round = 0; round < MOST_ROUNDS && tuned && status == STK_OK; round++) {
+        status = stk_cuda_autotune(&exec->players[1], device->tuning_results, &device->config,
+                                   &tuned, err);
+        status = status == STK_OK && tuned ? lower_again(exec, err) : status;
     }
     return status;
 }
@@ -392,7 +397,7 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     }
     /* What is taken instead may be void as well. */
     for (int round = 0; round < MOST_VOID && status == STK_OK; round++) {
-        if (!stk_cuda_contests_void(&exec->players[1])) {
+        if (!stk_cuda_autotune_retract(&exec->players[1], exec->state->device->tuning_results)) {
             break;
         }
         status = lower_again(exec, err);
@@ -421,8 +426,9 @@ static stk_status check_config(stk_exec *exec, stk_error *err) {
 
 /* What follows the plan, in this order. */
 typedef stk_status compile_step(stk_exec *exec, stk_error *err);
-static compile_step *const compile_steps[] = {
-    check_config, take_memory, take_host_memory, make_events, aim, set_scaler, choose, make_plans};
+static compile_step *const compile_steps[] = {check_config, take_memory, take_host_memory,
+                                              make_events,  aim,         set_scaler,
+                                              autotune,     make_plans};
 
 /* With a `home` it is the smaller one of that. */
 static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_config *config,
@@ -439,8 +445,8 @@ static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
     if (status == STK_OK) {
-        status =
-            plan(exec, state->device, state->graph, config, &kinds, state->device->choices, err);
+        status = plan(exec, state->device, state->graph, config, &kinds,
+                      state->device->tuning_results, err);
     }
     for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
         status = compile_steps[i](exec, err);

@@ -6,6 +6,7 @@
 #define STK_BACKEND_CUDA_EXEC_H
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/player/player.h"
 #include "engine/pieces.h"
 
 /* ---- state.c ---- */
@@ -25,57 +26,6 @@ stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_
                                        stk_error *err);
 /* The loss scale at its start: a moving one, or 1. How many updates were left out stays known. */
 STK_CHECKED stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err);
-
-/* ---- player.c: a program on the device ---- */
-
-/* A program with its places; run by launches, then captured and replayed. */
-typedef struct cuda_player {
-    stk_device *device;          /* borrowed */
-    const cuda_program *program; /* borrowed */
-    cuda_pointer arena;
-    const cuda_pointer *fixed; /* CUDA_FIXED_COUNT; borrowed */
-    cuda_graph_exec graph;     /* NULL before it was captured */
-    int runs;
-} cuda_player;
-
-/* Puts numbers into what an operation reads. */
-typedef struct cuda_refresh {
-    stk_status (*run)(const void *user, int op, stk_error *err);
-    const void *user;
-} cuda_refresh;
-/*
- * Makes the plans of the convolutions, with these pointers. `refresh`, if it is not NULL, runs
- * before the plans of an operation are compared.
- */
-STK_CHECKED stk_status stk_cuda_player_prepare(const cuda_player *player,
-                                               const cuda_refresh *refresh, stk_error *err);
-/* Once by launches, which loads everything that is loaded late; from then on as a graph. */
-STK_CHECKED stk_status stk_cuda_player_run(cuda_player *player, stk_error *err);
-void stk_cuda_player_close(cuda_player *player);
-/* Some operations of a program, one behind another. */
-typedef struct cuda_range {
-    int first, count;
-} cuda_range;
-
-/* These operations by launches. */
-STK_CHECKED stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops,
-                                             stk_error *err);
-/* These operations, `times` over, as a graph; they have run before. */
-STK_CHECKED stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, int times,
-                                               cuda_graph_exec *graph, stk_error *err);
-/* One operation of the program, by launches. */
-STK_CHECKED stk_status stk_cuda_player_launch(const cuda_player *player, int op, stk_error *err);
-
-/* ---- timing.c ---- */
-
-#define CUDA_MOST_RACERS 4
-
-/*
- * Which of up to CUDA_MOST_RACERS parts of a prepared program is the fastest: another than the
- * first only when it gains more than one per cent. For cuda_choices.
- */
-STK_CHECKED stk_status stk_cuda_race(const cuda_player *player, const cuda_range *ways, int count,
-                                     int *winner, stk_error *err);
 
 /* ---- profile.c ---- */
 

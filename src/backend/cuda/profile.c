@@ -39,8 +39,8 @@ static double buffer_bytes(const cuda_program *p, cuda_ref ref) {
 static double op_bytes(const cuda_program *p, const cuda_op *op) {
     double bytes = 0;
     if (op->kind == CUDA_OP_CONV) {
-        return buffer_bytes(p, op->conv.x) + buffer_bytes(p, op->conv.y) +
-               buffer_bytes(p, op->conv.added);
+        return buffer_bytes(p, op->conv.shape.in_norm ? op->conv.raw : op->conv.x) +
+               buffer_bytes(p, op->conv.y) + buffer_bytes(p, op->conv.added);
     }
     for (int i = 0; i < op->launch.arg_count; i++) {
         if (op->launch.args[i].kind == CUDA_ARG_REF) {
@@ -77,16 +77,16 @@ static int longest_first(const void *a, const void *b) {
 /* The shortest of some rounds, per operation; events has one more than there are operations. */
 static stk_status time_ops(const cuda_player *player, cuda_event *events, double *ms,
                            stk_error *err) {
-    const cuda_driver *d = player->device->driver;
+    const cuda_driver *d = player->driver;
     int count = player->program->op_count;
     stk_status status = STK_OK;
     for (int round = 0; round < ROUNDS && status == STK_OK; round++) {
-        int result = d->event_record(events[0], player->device->compute);
+        int result = d->event_record(events[0], player->stream);
         for (int i = 0; i < count && status == STK_OK; i++) {
             status = stk_cuda_player_launch(player, i, err);
-            result |= d->event_record(events[i + 1], player->device->compute);
+            result |= d->event_record(events[i + 1], player->stream);
         }
-        result |= d->stream_wait(player->device->compute);
+        result |= d->stream_wait(player->stream);
         for (int i = 0; i < count && status == STK_OK; i++) {
             float took = 0;
             result |= d->event_elapsed_ms(&took, events[i], events[i + 1]);
@@ -101,7 +101,7 @@ static stk_status time_ops(const cuda_player *player, cuda_event *events, double
 
 static stk_status profile_one(const cuda_player *player, stk_profile_line *lines, size_t room,
                               size_t *count, stk_error *err) {
-    const cuda_driver *d = player->device->driver;
+    const cuda_driver *d = player->driver;
     size_t ops = (size_t)player->program->op_count;
     cuda_event *events = stk_mem_new(ops + 1, sizeof(cuda_event));
     double *ms = stk_mem_new(ops + 1, sizeof *ms);
@@ -114,9 +114,6 @@ static stk_status profile_one(const cuda_player *player, stk_profile_line *lines
         status = time_ops(player, events, ms, err);
     }
     for (size_t i = 0; i < ops && status == STK_OK; i++) {
-        if (player->program->ops[i].kind == CUDA_OP_HOLD) {
-            continue;
-        }
         add_line(lines, room, count, player->program, &player->program->ops[i], ms[i]);
     }
     for (size_t i = 0; i <= ops && events != NULL; i++) {

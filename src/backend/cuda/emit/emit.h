@@ -63,15 +63,12 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
                          cuda_ref scratch);
 
 /*
- * The same from sums, float32 (2, C), that are there already: of x, then of its squares. They are
- * not taken about a pivot: the variance is off by some 1e-7 of the mean's square, which is little
- * unless the mean is hundreds of deviations. Uses up as many counters as stk_cuda_norm_stats(), so
- * that a program is as large with one as with the other.
+ * The same from sums, float32 (2, C), that another operation has accumulated: of x, then of its
+ * squares. These are not taken about a pivot: the variance is off by some 1e-7 of the mean's
+ * square, which matters only where the mean is hundreds of deviations.
  */
-void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *norm, cuda_ref sums);
-
-/* Nothing, but uses up as many counters as well: where another kernel has taken statistics. */
-void stk_cuda_norm_skip(cuda_program *p, cuda_plane plane);
+void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *norm,
+                            cuda_ref sums);
 
 /* coefs from the running statistics. */
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm);
@@ -94,24 +91,36 @@ typedef struct cuda_added {
 void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
                          const cuda_tail *tail, const cuda_added *added, cuda_ref y, cuda_ref mask);
 
-/*
- * Backward, first pass: with dn = drop * slope * g, the sums of dn and dn * normed x give the
- * gradients of weight and bias, and `back`. The slope comes from the mask or, without one, from x.
- * With added->norm the sums of that norm (dn = slope * g) too, in the same pass. `again`: the
- * output of the chain is computed once more into it (never with something added). `spared`: no, but
- * it is named and the same memory is used as if.
- */
-void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
-                          const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
-                          cuda_ref mask, cuda_ref again, bool spared);
+/* The backward of a norm and of what follows it in its chain. Both passes take the same struct. */
+typedef struct cuda_norm_back {
+    cuda_plane plane;
+    cuda_ref g;            /* T: gradient of the chain's output */
+    cuda_ref x;            /* T: what the norm read in forward */
+    const cuda_norm *norm; /* the first pass writes its gradients and `back`; the second reads it */
+    cuda_tail tail;
+    cuda_added added;
+    cuda_ref mask; /* of stk_cuda_norm_apply(); nothing: the slope is computed from x */
+    cuda_ref dx;   /* second pass: T, gradient of x; may lie on g; nothing: not wanted */
+} cuda_norm_back;
 
 /*
- * Second pass: dx = a * dn + b * (x - mean) + d, and what was added gets slope * g, or through its
- * own norm. dx or added->dx may lie on g; dx nothing: not wanted.
+ * First pass: with dn = drop * slope * g, the sums of dn and of dn * (normalised x) give the
+ * gradients of weight and bias, and `back`. With added.norm the same pass also takes the sums of
+ * that norm (dn = slope * g). `again`: T, the chain's output is computed once more into it; never
+ * where something is added. `scratch`: stk_cuda_norm_reduce_scratch() bytes; nothing: a buffer of
+ * its own.
  */
-void stk_cuda_norm_backward(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
-                            const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
-                            cuda_ref mask, cuda_ref dx);
+void stk_cuda_norm_reduce(cuda_program *p, const cuda_norm_back *back, cuda_ref again,
+                          cuda_ref scratch);
+
+/* Bytes for partial sums of the first pass, with or without `again`. */
+size_t stk_cuda_norm_reduce_scratch(const cuda_program *p, const cuda_norm_back *back, bool again);
+
+/*
+ * Second pass: dx = a * dn + b * (x - mean) + d. What was added gets slope * g in added.dx, or its
+ * gradient through its own norm. added.dx may lie on g.
+ */
+void stk_cuda_norm_backward(cuda_program *p, const cuda_norm_back *back);
 
 /* ---- convolution and norm: kernels/layer_back.cu ---- */
 
@@ -125,7 +134,7 @@ typedef struct cuda_layer_back {
     cuda_ref g;            /* T (rows, plane.channels): of the chain's output */
     cuda_ref x;            /* T, the same: what the norm read */
     const cuda_norm *norm; /* with `back` */
-    const cuda_tail *tail;
+    cuda_tail tail;
     cuda_ref mask;            /* as in stk_cuda_norm_backward() */
     cuda_ref added_dx;        /* slope * g is written to it; may lie on g; nothing: not wanted */
     cuda_ref input;           /* T (rows, channels): what the convolution read, or: */
@@ -152,7 +161,7 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
 /*
  * A norm, an addition and a ReLU, and a convolution of 1 by 1, stride 1, that reads what they make,
  * with the statistics of the norm behind it: what stk_cuda_norm_apply(), CUDA_CONV_FORWARD with
- * statistics and stk_cuda_norm_settle() do, in one pass over all rows.
+ * statistics and stk_cuda_norm_finalise() do, in one pass over all rows.
  */
 typedef struct cuda_join {
     cuda_plane plane; /* of the value */
@@ -174,7 +183,7 @@ size_t stk_cuda_join_scratch(const cuda_program *p, const cuda_join *join);
 void stk_cuda_join(cuda_program *p, const cuda_join *join);
 
 /* From partial sums to coefs and running statistics of `next`. */
-void stk_cuda_join_settle(cuda_program *p, const cuda_join *join);
+void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join);
 
 /* ---- where gradients join: kernels/join_back.cu ---- */
 
@@ -209,7 +218,7 @@ size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *j
 void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join);
 
 /* From partial sums to the gradients of the norms' weights and biases, and their `back`. */
-void stk_cuda_join_back_settle(cuda_program *p, const cuda_join_back *join);
+void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join);
 
 /* ---- depthwise: kernels/depthwise.cu, depthwise_back.cu ---- */
 

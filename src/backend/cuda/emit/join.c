@@ -86,10 +86,10 @@ void stk_cuda_join(cuda_program *p, const cuda_join *join) {
     stk_cuda_arg_int(launch, (int32_t)rows_of(join));
 }
 
-void stk_cuda_join_settle(cuda_program *p, const cuda_join *join) {
+void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
     const cuda_norm *next = join->next;
     cuda_launch *launch = stk_cuda_launch(
-        p, FILE_NAME, "join_settle", (unsigned)cuda_ceil((size_t)join->filters, SETTLE_WIDTH), 1,
+        p, FILE_NAME, "join_finalise", (unsigned)cuda_ceil((size_t)join->filters, SETTLE_WIDTH), 1,
         SETTLE_WIDTH * SETTLE_HANDS, SETTLE_HANDS * 2 * SETTLE_WIDTH * (unsigned)sizeof(double));
     stk_cuda_define(launch, "N", join->filters);
     stk_cuda_define(launch, "WIDTH", SETTLE_WIDTH);

@@ -110,10 +110,10 @@ static void tell_norm(cuda_launch *launch, const cuda_norm *norm) {
     stk_cuda_arg(launch, norm != NULL ? norm->back : cuda_nothing());
 }
 
-void stk_cuda_join_back_settle(cuda_program *p, const cuda_join_back *join) {
+void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
     shape s = shape_of(p, join);
     size_t room = SETTLE_HANDS * sums_of(join) * 4 * SETTLE_QUADS * sizeof(double);
-    cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back_settle",
+    cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back_finalise",
                                           (unsigned)join->plane.channels / (4 * SETTLE_QUADS), 1,
                                           SETTLE_THREADS, (unsigned)room);
     stk_cuda_define(launch, "K", join->plane.channels);

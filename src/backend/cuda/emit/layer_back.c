@@ -41,7 +41,7 @@ static size_t apart(int channels) {
 }
 
 static bool has_mask(const cuda_layer_back *layer) {
-    bool steps = layer->tail->act == STK_OP_RELU || layer->tail->act == STK_OP_RELU6;
+    bool steps = layer->tail.act == STK_OP_RELU || layer->tail.act == STK_OP_RELU6;
     return steps && cuda_is_something(layer->mask);
 }
 
@@ -102,11 +102,11 @@ static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
 }
 
 static bool possible(const cuda_program *p, const cuda_layer_back *layer) {
-    bool from_x = layer->tail->act != STK_OP_COUNT && !has_mask(layer);
+    bool from_x = layer->tail.act != STK_OP_COUNT && !has_mask(layer);
     return cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32 && layer->plane.channels % 8 == 0 &&
            layer->channels % 8 == 0 && layer->plane.channels <= MOST_COLUMNS &&
            layer->channels <= MOST_COLUMNS && weights_of(layer) <= MOST_WEIGHTS &&
-           !(from_x && layer->tail->drop_rate > 0) &&
+           !(from_x && layer->tail.drop_rate > 0) &&
            shape_of(p, layer).shared_bytes <= CUDA_MOST_SHARED;
 }
 
@@ -123,8 +123,8 @@ static void define(cuda_launch *launch, const cuda_layer_back *layer, shape s) {
     stk_cuda_define(launch, "BLOCKS", s.blocks);
     stk_cuda_define(launch, "HIGH", s.high);
     stk_cuda_define(launch, "DX_TALL", s.tall);
-    stk_cuda_define(launch, "ACT", stk_cuda_act_code(layer->tail->act));
-    stk_cuda_define(launch, "DROP", layer->tail->drop_rate > 0);
+    stk_cuda_define(launch, "ACT", stk_cuda_act_code(layer->tail.act));
+    stk_cuda_define(launch, "DROP", layer->tail.drop_rate > 0);
     stk_cuda_define(launch, "MASK", has_mask(layer));
     stk_cuda_define(launch, "ADDED_DX", cuda_is_something(layer->added_dx));
     stk_cuda_define(launch, "ACCUMULATE", layer->accumulate);
@@ -153,8 +153,8 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
     stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
     stk_cuda_arg_int(launch, (int32_t)rows_of(layer));
     stk_cuda_arg_int(launch, layer->plane.pixels);
-    stk_cuda_arg_float(launch, layer->tail->drop_rate);
-    stk_cuda_arg_int(launch, layer->tail->drop_node);
+    stk_cuda_arg_float(launch, layer->tail.drop_rate);
+    stk_cuda_arg_int(launch, layer->tail.drop_node);
     launch = stk_cuda_launch(p, FILE_NAME, "layer_back_sum",
                              (unsigned)cuda_ceil(count, (size_t)4 * SUM_QUADS), 1, SUM_THREADS,
                              SUM_THREADS * PIECE);

@@ -241,10 +241,11 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     stk_cuda_arg_float(launch, norm->epsilon);
 }
 
-void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *norm, cuda_ref sums) {
+void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *norm,
+                            cuda_ref sums) {
     unsigned threads = 128;
     cuda_launch *launch =
-        stk_cuda_launch(p, FORWARD, "norm_settled",
+        stk_cuda_launch(p, FORWARD, "norm_finalise",
                         (unsigned)cuda_ceil((size_t)plane.channels, threads), 1, threads, 0);
     stk_cuda_arg(launch, sums);
     stk_cuda_arg(launch, norm->weight);
@@ -256,11 +257,6 @@ void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *no
     stk_cuda_arg_int(launch, plane.channels);
     stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
     stk_cuda_arg_float(launch, norm->epsilon);
-    stk_cuda_norm_skip(p, plane);
-}
-
-void stk_cuda_norm_skip(cuda_program *p, cuda_plane plane) {
-    (void)stk_cuda_counters(p, shape_of_stats(p, plane).tiles);
 }
 
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm) {
@@ -294,38 +290,48 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
 
 /* ---- backward ---- */
 
-void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
-                          const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
-                          cuda_ref mask, cuda_ref again, bool spared) {
+/* How the first pass runs, and how many sums it takes per channel. */
+static shape shape_of_reduce(const cuda_program *p, const cuda_norm_back *back, bool again,
+                             int *sums) {
+    chain c = chain_of(&back->tail, &back->added, back->mask);
+    bool heavy = c.added == 2 && (c.from_x || c.drop);
+    *sums = c.added != 2 ? 2 : c.drop ? 4 : 3;
+    return shape_of_sums(p, back->plane,
+                         effort_of(p, back->plane.channels, c.read_added ? 3 : 2, heavy || again));
+}
+
+size_t stk_cuda_norm_reduce_scratch(const cuda_program *p, const cuda_norm_back *back, bool again) {
+    int sums = 0;
+    shape s = shape_of_reduce(p, back, again, &sums);
+    return partial_bytes(s, sums);
+}
+
+void stk_cuda_norm_reduce(cuda_program *p, const cuda_norm_back *back, cuda_ref again,
+                          cuda_ref scratch) {
     static const cuda_norm none = {.weight = {CUDA_NO_BUFFER, 0},
                                    .weight_grad = {CUDA_NO_BUFFER, 0},
                                    .bias_grad = {CUDA_NO_BUFFER, 0},
                                    .coefs = {CUDA_NO_BUFFER, 0},
                                    .back = {CUDA_NO_BUFFER, 0}};
-    chain c = chain_of(tail, added, mask);
-    const cuda_norm *other = c.added == 2 ? added->norm : &none;
-    bool anew = cuda_is_something(again) && !spared;
-    bool heavy = c.added == 2 && (c.from_x || c.drop);
-    int tensors = c.read_added ? 3 : 2;
-    shape s = shape_of_sums(p, plane, effort_of(p, plane.channels, tensors, heavy || anew));
-    int sums = c.added != 2 ? 2 : c.drop ? 4 : 3;
-    size_t bytes = partial_bytes(s, sums);
-    if (cuda_is_something(again)) { /* room for both ways */
-        effort other_way = effort_of(p, plane.channels, tensors, heavy || spared);
-        bytes = most_of(bytes, partial_bytes(shape_of_sums(p, plane, other_way), sums));
-    }
-    cuda_ref partial = stk_cuda_buffer(p, bytes);
+    cuda_plane plane = back->plane;
+    const cuda_norm *norm = back->norm;
+    chain c = chain_of(&back->tail, &back->added, back->mask);
+    const cuda_norm *other = c.added == 2 ? back->added.norm : &none;
+    int sums = 0;
+    shape s = shape_of_reduce(p, back, cuda_is_something(again), &sums);
+    cuda_ref partial =
+        cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, partial_bytes(s, sums));
     cuda_launch *launch = launch_sums(p, BACKWARD, "norm_reduce", plane, s, sums);
     define_chain(launch, &c);
-    stk_cuda_define(launch, "AGAIN", anew);
-    stk_cuda_arg(launch, g);
-    stk_cuda_arg(launch, x);
+    stk_cuda_define(launch, "AGAIN", cuda_is_something(again));
+    stk_cuda_arg(launch, back->g);
+    stk_cuda_arg(launch, back->x);
     stk_cuda_arg(launch, norm->weight);
     stk_cuda_arg(launch, norm->coefs);
-    stk_cuda_arg(launch, c.read_added ? added->x : cuda_nothing());
+    stk_cuda_arg(launch, c.read_added ? back->added.x : cuda_nothing());
     stk_cuda_arg(launch, other->weight);
     stk_cuda_arg(launch, other->coefs);
-    stk_cuda_arg(launch, when(c.mask, mask));
+    stk_cuda_arg(launch, when(c.mask, back->mask));
     stk_cuda_arg(launch, again);
     stk_cuda_arg(launch, norm->weight_grad);
     stk_cuda_arg(launch, norm->bias_grad);
@@ -335,15 +341,15 @@ void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_re
     stk_cuda_arg(launch, other->back);
     stk_cuda_arg(launch, partial);
     stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
-    tell_rows(launch, plane, tail);
+    tell_rows(launch, plane, &back->tail);
 }
 
-void stk_cuda_norm_backward(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
-                            const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
-                            cuda_ref mask, cuda_ref dx) {
-    chain c = chain_of(tail, added, mask);
-    bool with_dx = cuda_is_something(dx);
-    bool with_added = added != NULL && cuda_is_something(added->dx);
+void stk_cuda_norm_backward(cuda_program *p, const cuda_norm_back *back) {
+    cuda_plane plane = back->plane;
+    const cuda_norm *norm = back->norm;
+    chain c = chain_of(&back->tail, &back->added, back->mask);
+    bool with_dx = cuda_is_something(back->dx);
+    bool with_added = cuda_is_something(back->added.dx);
     if (!with_dx && !with_added) {
         return;
     }
@@ -351,21 +357,21 @@ void stk_cuda_norm_backward(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_
         c.added = 1;
     }
     bool both = with_added && c.added == 2;
-    bool accumulate = with_added && added->accumulate;
+    bool accumulate = with_added && back->added.accumulate;
     effort e = effort_of(p, plane.channels, 2 + (c.read_added || accumulate), both && c.from_x);
     cuda_launch *launch = launch_rows(p, BACKWARD, "norm_backward", plane, e);
     define_chain(launch, &c);
     stk_cuda_define(launch, "DX", with_dx);
     stk_cuda_define(launch, "ADDED_DX", accumulate ? 2 : with_added);
-    stk_cuda_arg(launch, g);
-    stk_cuda_arg(launch, x);
+    stk_cuda_arg(launch, back->g);
+    stk_cuda_arg(launch, back->x);
     stk_cuda_arg(launch, norm->coefs);
     stk_cuda_arg(launch, norm->back);
-    stk_cuda_arg(launch, c.read_added ? added->x : cuda_nothing());
-    stk_cuda_arg(launch, c.added == 2 ? added->norm->coefs : cuda_nothing());
-    stk_cuda_arg(launch, c.added == 2 ? added->norm->back : cuda_nothing());
-    stk_cuda_arg(launch, when(c.mask, mask));
-    stk_cuda_arg(launch, dx);
-    stk_cuda_arg(launch, with_added ? added->dx : cuda_nothing());
-    tell_rows(launch, plane, tail);
+    stk_cuda_arg(launch, c.read_added ? back->added.x : cuda_nothing());
+    stk_cuda_arg(launch, c.added == 2 ? back->added.norm->coefs : cuda_nothing());
+    stk_cuda_arg(launch, c.added == 2 ? back->added.norm->back : cuda_nothing());
+    stk_cuda_arg(launch, when(c.mask, back->mask));
+    stk_cuda_arg(launch, back->dx);
+    stk_cuda_arg(launch, with_added ? back->added.dx : cuda_nothing());
+    tell_rows(launch, plane, &back->tail);
 }

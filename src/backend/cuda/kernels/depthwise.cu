@@ -161,7 +161,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     tell_spread(&t, &s, room, slots + blockIdx.y * SLOT);
     if (gather(slots, counters, room)) {
         for (int c = threadIdx.x; c < SL && c0 + c < C; c += THREADS) {
-            norm_settle(c0 + c, C, room[SL + c], room[2 * SL + c], room[c], epsilon, norm_weight,
+            norm_set_coefs(c0 + c, C, room[SL + c], room[2 * SL + c], room[c], epsilon, norm_weight,
                         norm_bias, running_mean, running_var, coefs);
         }
     }

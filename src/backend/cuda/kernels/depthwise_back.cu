@@ -202,7 +202,7 @@ DEVICE void settle(const float *room, int c0, int batch, const float *coefs,
     }
 #if SUMS
     for (int c = threadIdx.x; c < SL && c0 + c < C; c += THREADS) {
-        norm_settle_back(c0 + c, C, room[KK * SL + c], room[(KK + 1) * SL + c],
+        norm_set_back(c0 + c, C, room[KK * SL + c], room[(KK + 1) * SL + c],
                          (double)batch * IH * IW, norm_weight, coefs, norm_weight_grad,
                          norm_bias_grad, back);
     }

@@ -16,7 +16,7 @@
  * tile in shared memory for the product; there are two of these, so that the warps of a block wait
  * for each other once for each tile. A warp has 8 * UNITS of the filters, whose weights stay in its
  * registers, dealt such that a lane has filters that follow each other. Sums stay in registers until
- * the end, when they go to `partial`; join_settle adds up those of all blocks, in their order: the
+ * the end, when they go to `partial`; join_finalise adds up those of all blocks, in their order: the
  * same bits every time.
  *
  * Defines: K, a multiple of 64; N, of 8 times the warps; THREADS, a multiple of K / 8; ROWS, a
@@ -237,10 +237,10 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 }
 #endif
 
-#ifdef K_join_settle
+#ifdef K_join_finalise
 /* Adds up the sums of all blocks, in float64; a block has WIDTH filters, HANDS threads for each. */
 #define AHEAD 4
-KERNEL join_settle(const float *partial /* (blocks, 2, N) */, const float *weight,
+KERNEL join_finalise(const float *partial /* (blocks, 2, N) */, const float *weight,
                    const float *bias, float *running_mean, float *running_var,
                    float *coefs /* (4, N) */, int narrow, int blocks, u32 rows, float epsilon) {
     SHARED(double, room); /* (HANDS, 2, WIDTH) */
@@ -270,7 +270,7 @@ KERNEL join_settle(const float *partial /* (blocks, 2, N) */, const float *weigh
             sum += room[k * 2 * WIDTH + own];
             squares += room[(k * 2 + 1) * WIDTH + own];
         }
-        norm_settle_sums(c, N, sum, squares, rows, epsilon, weight, bias, running_mean,
+        norm_set_coefs_of_sums(c, N, sum, squares, rows, epsilon, weight, bias, running_mean,
                          running_var, coefs, narrow);
     }
 }

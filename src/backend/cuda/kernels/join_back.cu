@@ -19,7 +19,7 @@
  * the product is which channel is free: they are dealt such that of a row in the result a lane has 8
  * channels that follow each other, a piece of 16 bytes. So old and x are copied by the thread that
  * will read them, and dz is stored as it is made, by whole pieces; the sums of 8 channels stay in
- * registers until the end, when they go to `partial`. join_back_settle adds up those of all blocks,
+ * registers until the end, when they go to `partial`. join_back_finalise adds up those of all blocks,
  * in their order: the same bits every time.
  *
  * Defines: N, a multiple of 16; K; COLUMNS, also the number of threads: a divisor of K, a multiple of
@@ -246,7 +246,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 }
 #endif
 
-#ifdef K_join_back_settle
+#ifdef K_join_back_finalise
 #define AHEAD 4
 #define BLOCK_QUADS (u64)(SUMS * K / 4)
 #define IN_DOUBLE 1
@@ -256,7 +256,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
  * Adds up the sums of all blocks, in float64, and settles QUADS times four channels; HANDS threads
  * share a quad.
  */
-KERNEL join_back_settle(const float *partial /* (blocks, SUMS, K) */, const float *weight,
+KERNEL join_back_finalise(const float *partial /* (blocks, SUMS, K) */, const float *weight,
                         const float *coefs /* (4, K) */, float *weight_grad, float *bias_grad,
                         float *back /* (3, K) */, const float *other_weight,
                         const float *other_coefs, float *other_weight_grad, float *other_bias_grad,
@@ -284,10 +284,10 @@ KERNEL join_back_settle(const float *partial /* (blocks, SUMS, K) */, const floa
             }
         }
         int c = first + own;
-        norm_settle_back(c, K, sums[0], sums[1] * coefs[K + c], rows, weight, coefs, weight_grad,
+        norm_set_back(c, K, sums[0], sums[1] * coefs[K + c], rows, weight, coefs, weight_grad,
                          bias_grad, back);
 #if OTHER
-        norm_settle_back(c, K, sums[0], sums[2] * other_coefs[K + c], rows, other_weight,
+        norm_set_back(c, K, sums[0], sums[2] * other_coefs[K + c], rows, other_weight,
                          other_coefs, other_weight_grad, other_bias_grad, other_back);
 #else
         (void)other_weight;

@@ -51,7 +51,7 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
         if (c < C) {
             double apart = totals[k] / rows;
             double squares = totals[LANES * TILE + k] - totals[k] * apart;
-            norm_settle(c, C, up(x[c]) + apart, squares < 0 ? 0 : squares, rows, epsilon, weight,
+            norm_set_coefs(c, C, up(x[c]) + apart, squares < 0 ? 0 : squares, rows, epsilon, weight,
                         bias, running_mean, running_var, coefs);
             if (narrow) {
                 norm_narrow(c, C, bias, coefs);
@@ -61,14 +61,14 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
 }
 #endif
 
-#ifdef K_norm_settled
+#ifdef K_norm_finalise
 /* From sums that a convolution took. */
-KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, const float *bias,
+KERNEL norm_finalise(const float *sums /* (2, channels) */, const float *weight, const float *bias,
                     float *running_mean, float *running_var, float *coefs /* (4, channels) */,
                     int narrow, int channels, u32 rows, float epsilon) {
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c < channels) {
-        norm_settle_sums(c, channels, sums[c], sums[channels + c], rows, epsilon, weight, bias,
+        norm_set_coefs_of_sums(c, channels, sums[c], sums[channels + c], rows, epsilon, weight, bias,
                          running_mean, running_var, coefs, narrow);
     }
 }

@@ -133,10 +133,10 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
     for (int k = threadIdx.x; k < LANES * TILE; k += THREADS) {
         int c = channel_of(k);
         if (c < C) {
-            norm_settle_back(c, C, totals[k], totals[LANES * TILE + k] * coefs[C + c], rows, weight,
+            norm_set_back(c, C, totals[k], totals[LANES * TILE + k] * coefs[C + c], rows, weight,
                              coefs, weight_grad, bias_grad, back);
 #if ADDED == 2
-            norm_settle_back(c, C, totals[(SUMS == 4 ? 3 : 0) * LANES * TILE + k],
+            norm_set_back(c, C, totals[(SUMS == 4 ? 3 : 0) * LANES * TILE + k],
                              totals[2 * LANES * TILE + k] * added_coefs[C + c], rows, added_weight,
                              added_coefs, added_weight_grad, added_bias_grad, added_back);
 #endif

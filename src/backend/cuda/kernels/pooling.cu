@@ -260,7 +260,7 @@ KERNEL __launch_bounds__(THREADS, 4)
                 both[0] += totals[2 * (k * COLUMNS + column)];
                 both[1] += totals[2 * (k * COLUMNS + column) + 1];
             }
-            norm_settle_back(channel, C, both[0], both[1] * coefs[C + channel],
+            norm_set_back(channel, C, both[0], both[1] * coefs[C + channel],
                              (double)batch * height * width, weight, coefs, weight_grad, bias_grad,
                              back);
         }

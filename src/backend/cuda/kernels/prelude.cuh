@@ -376,7 +376,7 @@ DEVICE int last_block(u32 *counter, u32 blocks, volatile u32 *told) {
  * From the mean of one channel and the squares about it, summed over `rows`: coefs (4, channels),
  * and the running statistics move.
  */
-DEVICE void norm_settle(int c, int channels, double mean, double squares, double rows,
+DEVICE void norm_set_coefs(int c, int channels, double mean, double squares, double rows,
                         float epsilon, const float *weight, const float *bias, float *running_mean,
                         float *running_var, float *coefs) {
     float m = (float)mean;
@@ -407,13 +407,13 @@ DEVICE void norm_narrow(int c, int channels, const float *bias, float *coefs) {
  * variance that is less than their rounding is not known: it is taken for that much, since a smaller
  * one would make large numbers of noise. Of 2-byte numbers it is at least that, where it is not zero.
  */
-DEVICE void norm_settle_sums(int c, int channels, double sum, double all, double rows,
+DEVICE void norm_set_coefs_of_sums(int c, int channels, double sum, double all, double rows,
                              float epsilon, const float *weight, const float *bias,
                              float *running_mean, float *running_var, float *coefs, int narrow) {
     double mean = sum / rows;
     double squares = all - sum * mean;
     double least = all * 0x1.0p-23;
-    norm_settle(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight, bias,
+    norm_set_coefs(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight, bias,
                 running_mean, running_var, coefs);
     if (narrow) {
         norm_narrow(c, channels, bias, coefs);
@@ -424,7 +424,7 @@ DEVICE void norm_settle_sums(int c, int channels, double sum, double all, double
  * From the sums of dn and of dn times the normed x over `rows`: the gradients of weight and bias,
  * and back (3, channels), where dx = a * dn + b * (x - mean) + d.
  */
-DEVICE void norm_settle_back(int c, int channels, double sum, double product, double rows,
+DEVICE void norm_set_back(int c, int channels, double sum, double product, double rows,
                              const float *weight, const float *coefs, float *weight_grad,
                              float *bias_grad, float *back) {
     double invstd = coefs[channels + c];

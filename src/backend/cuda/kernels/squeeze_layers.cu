@@ -501,7 +501,7 @@ DEVICE void settle_channel(double *room, const double mine[3], int c0, int batch
             }
         }
         db2[c] = (float)sums[2];
-        norm_settle_back(c, C, sums[0], sums[1] * coefs[C + c], (double)batch * PIXELS,
+        norm_set_back(c, C, sums[0], sums[1] * coefs[C + c], (double)batch * PIXELS,
                          norm_weight, coefs, norm_weight_grad, norm_bias_grad, back);
     }
 }

@@ -147,7 +147,7 @@ static void find_stem(lowering *l) {
                           .kernel = conv->kernel};
 }
 
-void stk_cuda_lower_find(lowering *l) {
+void stk_cuda_lower_analyse(lowering *l) {
     int readers[1];
     for (int i = 0; i < l->pieces->count; i++) {
         const stk_piece *piece = &l->pieces->items[i];

@@ -1,39 +1,15 @@
 /*
- * chain.c - chains of a convolution, a norm and what stands behind it, and the
- * squeeze-and-excite block that may follow.
+ * chain.c - chains: a convolution, a norm and what follows it; and the squeeze-and-excite block
+ * that may come next.
  *
- * A gradient that ends in a chain is used up there: the gradient of the convolution's output, or
- * that of what was added, takes its memory.
+ * A gradient that ends in a chain is not needed afterwards: the gradient of the convolution's
+ * output, or that of what was added, takes its memory.
  */
 #include "backend/cuda/lowering/lowering.h"
-#include "backend/cuda/tuning/norm_conv.h"
-#include "backend/cuda/tuning/conv_stats.h"
 
-cuda_norm stk_cuda_lower_norm(const lowering *l, int node) {
-    const stk_node *n = lower_node(l, node);
-    size_t channels = (size_t)lower_shape(l, n->output).channels;
-    size_t narrow = 2 * channels * cuda_type_bytes(l->p->type);
-    return (cuda_norm){.weight = cuda_value(l->layout, n->params[0]),
-                       .bias = cuda_value(l->layout, n->params[1]),
-                       .running_mean = cuda_value(l->layout, n->params[2]),
-                       .running_var = cuda_value(l->layout, n->params[3]),
-                       .weight_grad = cuda_fresh(l->layout, n->params[0]),
-                       .bias_grad = cuda_fresh(l->layout, n->params[1]),
-                       .epsilon = n->epsilon,
-                       .coefs = stk_cuda_buffer(l->p, 4 * channels * sizeof(float) + narrow),
-                       .back = cuda_nothing()};
-}
-
-static const stk_piece *piece_of(const lowering *l, int piece) {
-    return &l->pieces->items[piece];
-}
-
-static stk_op act_of(const lowering *l, const stk_piece *piece) {
-    return piece->act != STK_NO_NODE ? lower_node(l, piece->act)->op : STK_OP_COUNT;
-}
-
-static cuda_tail tail_of(const lowering *l, const stk_piece *piece) {
-    cuda_tail tail = {.act = act_of(l, piece)};
+static cuda_tail tail_of(const lowering *l, int chain) {
+    const stk_piece *piece = lower_piece_of(l, chain);
+    cuda_tail tail = {.act = lower_act(l, chain)};
     if (piece->drop != STK_NO_NODE && piece->training) {
         tail.drop_node = piece->drop;
         tail.drop_rate = lower_node(l, piece->drop)->rate;
@@ -49,172 +25,159 @@ static bool is_depthwise(const lowering *l, const stk_piece *piece) {
 static cuda_depthwise depthwise_of(lowering *l, const stk_piece *piece) {
     int maker = lower_left(l, piece->inputs[0], LOWER_BY_DEPTHWISE);
     if (maker < 0) {
-        return stk_cuda_lower_depthwise(l, piece->conv,
-                                        stk_cuda_lower_pictures(l, piece->inputs[0]));
+        return stk_cuda_lower_depthwise(l, piece->conv, stk_cuda_lower_data(l, piece->inputs[0]));
     }
     cuda_depthwise conv = stk_cuda_lower_depthwise(l, piece->conv, l->items[maker].inner);
     conv.in_norm = &l->items[maker].norm;
-    conv.in_act = act_of(l, piece_of(l, maker));
+    conv.in_act = lower_act(l, maker);
     return conv;
 }
 
-/* What is added: a value, or one that its chain has left unfinished. */
+/* What a chain adds: a stored value, or one whose norm is applied as it is added. */
 static cuda_added added_of(lowering *l, const stk_piece *piece) {
     cuda_added added = {.x = cuda_nothing(), .dx = cuda_nothing()};
     if (piece->add != STK_NO_NODE) {
         int maker = lower_left(l, piece->inputs[1], LOWER_BY_SUM);
-        added.x = maker >= 0 ? l->items[maker].inner : stk_cuda_lower_pictures(l, piece->inputs[1]);
+        added.x = maker >= 0 ? l->items[maker].inner : stk_cuda_lower_data(l, piece->inputs[1]);
         added.norm = maker >= 0 ? &l->items[maker].norm : NULL;
     }
     return added;
 }
 
+/* ---- forward ---- */
+
 /*
- * Inference: the norm is in the weights already, and the library adds the bias and what comes
- * behind.
+ * Inference: stk_cuda_lower_weights() has folded the norm into the weights. The convolution adds
+ * the bias and what follows.
  */
-static void folded_chain(lowering *l, const stk_piece *piece) {
+static void folded_chain(lowering *l, int chain) {
+    const stk_piece *piece = lower_piece_of(l, chain);
     const stk_node *norm = lower_node(l, piece->norm);
     cuda_added added = added_of(l, piece);
-    cuda_conv_shape shape = stk_cuda_lower_shape(l, piece->conv, CUDA_CONV_FORWARD);
-    cuda_conv_op conv =
-        cuda_conv_of(&shape, l->values[piece->inputs[0]].data,
-                     stk_cuda_lower_filter(l, piece->conv), lower_buffer(l, piece->output));
+    cuda_conv_op conv = stk_cuda_lower_forward_op(l, piece->conv, lower_buffer(l, piece->output));
     conv.bias = cuda_fresh(l->layout, norm->params[1]);
     conv.added = added.x;
     conv.shape.bias = true;
     conv.shape.added = cuda_is_something(added.x);
-    conv.shape.act = act_of(l, piece);
+    conv.shape.act = lower_act(l, chain);
     l->values[piece->output].data = conv.y;
     stk_cuda_conv(l->p, &conv);
 }
 
-/* Whether a library's convolution could compute the chain's norm and activation as it loads. */
-static bool can_be_normed(const lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
-    return l->p->type == CUDA_TYPE_F16 && l->items[index].by == LOWER_BY_ITSELF &&
-           piece->training && piece->live && piece->add == STK_NO_NODE &&
-           piece->drop == STK_NO_NODE && act_of(l, piece) == STK_OP_RELU &&
-           lower_shape(l, piece->output).channels % 8 == 0 && l->values[piece->output].again;
-}
-
-void stk_cuda_lower_begin(lowering *l, int index, size_t stats_bytes) {
-    const stk_piece *piece = piece_of(l, index);
-    lower_piece *item = &l->items[index];
-    if (item->begun) {
-        return;
+/*
+ * The convolution of a chain in training, and the statistics of the chain's norm: the second part
+ * of CUDA_FUSE_JOIN or CUDA_FUSE_NORM_CONV where the first was lowered with the input, and
+ * otherwise CUDA_FUSE_STATS.
+ */
+static void conv_and_stats(lowering *l, int chain) {
+    const stk_piece *piece = lower_piece_of(l, chain);
+    lower_piece *item = &l->items[chain];
+    const lower_value *v = &l->values[piece->inputs[0]];
+    cuda_site site = {.forward = {.conv = stk_cuda_lower_forward_op(l, piece->conv, item->inner),
+                                  .out = lower_plane(l, piece->output),
+                                  .next = &item->norm,
+                                  .norm_decision = v->norm_decision}};
+    cuda_forward_site *s = &site.forward;
+    bool normalises = cuda_is_something(v->raw);
+    s->conv.stats = item->stats;
+    s->conv.raw = v->raw;
+    s->conv.in_norm = v->in_norm;
+    bool fused = item->may_join ? item->join_variant == CUDA_FUSED
+                 : normalises   ? v->norm_variant == CUDA_FUSED
+                                : false;
+    if (!fused) {
+        cuda_decision decision = {.fusion = CUDA_FUSE_STATS, .shape = s->conv.shape};
+        s->stats = stk_cuda_decide(l->p, l->results, &decision, &s->stats_decision);
     }
-    item->begun = true;
-    item->norm = stk_cuda_lower_norm(l, piece->norm);
-    item->norm.narrow = can_be_normed(l, index);
-    if (piece->training && !is_depthwise(l, piece)) {
-        size_t bytes = stk_cuda_norm_scratch(l->p, lower_plane(l, piece->output));
-        item->stats = stk_cuda_buffer(l->p, bytes > stats_bytes ? bytes : stats_bytes);
-    }
-    if (piece->conv == STK_NO_NODE) {
-        item->inner = stk_cuda_lower_pictures(l, piece->inputs[0]);
+    if (item->may_join) {
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN, &site, 1, item->join_variant);
+    } else if (normalises) {
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_NORM_CONV, &site, 1, v->norm_variant);
     } else {
-        item->inner = lower_buffer(l, piece->inner);
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_STATS, &site, 0, s->stats);
     }
 }
 
-static void filter_forward(lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
-    lower_piece *item = &l->items[index];
+/* All of a chain up to the coefficients of its norm. */
+static void filter_forward(lowering *l, int chain) {
+    const stk_piece *piece = lower_piece_of(l, chain);
+    lower_piece *item = &l->items[chain];
     cuda_plane plane = lower_plane(l, piece->output);
-    bool summed = false;
-    stk_cuda_lower_begin(l, index, 0);
-    if (item->joined) {
-        stk_cuda_lower_joined(l, index);
-        return;
-    }
+    stk_cuda_lower_begin(l, chain, 0);
     if (is_depthwise(l, piece)) {
         cuda_depthwise conv = depthwise_of(l, piece);
         stk_cuda_depthwise(l->p, &conv, item->inner, piece->training ? &item->norm : NULL);
+    } else if (piece->conv != STK_NO_NODE && piece->training) {
+        conv_and_stats(l, chain);
     } else if (piece->conv != STK_NO_NODE) {
-        summed = stk_cuda_lower_conv(l, piece->conv, item->inner, item->stats);
+        cuda_conv_op conv = stk_cuda_lower_forward_op(l, piece->conv, item->inner);
+        stk_cuda_conv(l->p, &conv);
+    } else if (piece->training) {
+        stk_cuda_norm_stats(l->p, plane, item->inner, &item->norm, item->stats);
     }
     if (!piece->training) {
         stk_cuda_norm_running(l->p, plane.channels, &item->norm);
-    } else if (summed) {
-        stk_cuda_norm_settle(l->p, plane, &item->norm, item->stats);
-    } else if (!is_depthwise(l, piece)) {
-        stk_cuda_norm_stats(l->p, plane, item->inner, &item->norm, item->stats);
     }
 }
 
 /*
- * Asks whether the chain that reads a value is to compute it; for what it returns see
- * lower_value.normed_by. Only a convolution that takes statistics can, so that it is known first
- * whether it otherwise does.
+ * Whether the chain that reads a value computes the value's norm and ReLU. The fused convolution
+ * also takes statistics, so the result of CUDA_FUSE_STATS must be known first.
  */
-static int ask_normed(const lowering *l, int value) {
-    const stk_piece *next = piece_of(l, l->values[value].reader);
+static void decide_norm_conv(const lowering *l, lower_value *v) {
+    const stk_piece *next = lower_piece_of(l, v->reader);
+    v->norm_variant = CUDA_PLAIN;
     if (next->node != STK_NO_NODE || !next->training) {
-        return 0;
+        return;
     }
-    cuda_question question = {.kind = CUDA_ASK_STATS,
+    cuda_decision decision = {.fusion = CUDA_FUSE_STATS,
                               .shape = stk_cuda_lower_shape(l, next->conv, CUDA_CONV_FORWARD)};
-    int asked = 0;
-    question.variant = stk_cuda_answer(l->choices, &question);
-    question.kind = CUDA_ASK_NORMED;
-    return question.variant != CUDA_UNDECIDED &&
-                   stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_NORMED_FUSED
-               ? asked
-               : 0;
-}
-
-/* The same of the gradient of the filters. */
-static int ask_normed_back(const lowering *l, int value) {
-    const lower_value *v = &l->values[value];
-    int asked = 0;
-    if (!v->waits || !cuda_is_something(v->raw)) {
-        return 0;
+    decision.detail = stk_cuda_decision_result(l->results, &decision);
+    decision.fusion = CUDA_FUSE_NORM_CONV;
+    if (decision.detail != CUDA_UNDECIDED) {
+        v->norm_variant = stk_cuda_decide(l->p, l->results, &decision, &v->norm_decision);
     }
-    cuda_question question = {.kind = CUDA_ASK_NORMED_BACK,
-                              .shape = stk_cuda_lower_shape(l, v->waiting, CUDA_CONV_WEIGHT)};
-    return stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_NORMED_FUSED ? asked : 0;
 }
 
-void stk_cuda_lower_chain(lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
-    lower_piece *item = &l->items[index];
+void stk_cuda_lower_chain(lowering *l, int chain) {
+    const stk_piece *piece = lower_piece_of(l, chain);
+    lower_piece *item = &l->items[chain];
     if (!l->train && piece->conv != STK_NO_NODE && !is_depthwise(l, piece)) {
-        folded_chain(l, piece);
+        folded_chain(l, chain);
         return;
     }
     lower_value *v = &l->values[piece->output];
-    filter_forward(l, index);
+    filter_forward(l, chain);
     if (item->by != LOWER_BY_ITSELF) {
         return;
     }
-    cuda_tail tail = tail_of(l, piece);
-    cuda_added added = added_of(l, piece);
     cuda_plane plane = lower_plane(l, piece->output);
+    cuda_site site = {.forward = {.plane = plane,
+                                  .x = item->inner,
+                                  .norm = &item->norm,
+                                  .tail = tail_of(l, chain),
+                                  .added = added_of(l, piece)}};
+    cuda_forward_site *s = &site.forward;
     item->mask = cuda_nothing();
     if (piece->live && piece->add != STK_NO_NODE && piece->act != STK_NO_NODE) {
         size_t bytes = (size_t)(plane.channels + 7) / 8;
         item->mask = stk_cuda_buffer(l->p, (size_t)plane.batch * (size_t)plane.pixels * bytes);
     }
     bool over = !piece->live && piece->conv != STK_NO_NODE;
-    cuda_ref y = over ? item->inner : lower_buffer(l, piece->output);
-    v->data = y;
+    v->data = over ? item->inner : lower_buffer(l, piece->output);
+    s->mask = item->mask;
+    s->y = v->data;
     if (item->norm.narrow) {
         v->raw = item->inner;
         v->in_norm = cuda_norm_narrow(&item->norm, plane.channels);
-        v->normed_by = ask_normed(l, piece->output);
-    }
-    if (v->normed_by > 0) {
-        stk_cuda_arg(stk_cuda_hold(l->p), y);
-    } else if (!stk_cuda_lower_join(l, index, &tail, &added)) {
-        stk_cuda_norm_apply(l->p, plane, item->inner, &item->norm, &tail, &added, y, item->mask);
+        decide_norm_conv(l, v);
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_NORM_CONV, &site, 0, v->norm_variant);
+    } else if (!stk_cuda_lower_join(l, chain, &site)) {
+        stk_cuda_norm_apply(l->p, plane, s->x, s->norm, &s->tail, &s->added, s->y, s->mask);
     }
 }
 
-static cuda_ref back_of(const lowering *l, const stk_piece *piece) {
-    size_t channels = (size_t)lower_shape(l, piece->output).channels;
-    return stk_cuda_buffer(l->p, 3 * channels * sizeof(float));
-}
+/* ---- backward ---- */
 
 /* From the convolution's output to its input and weights. */
 static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner) {
@@ -225,16 +188,18 @@ static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner
     cuda_depthwise conv = depthwise_of(l, piece);
     int maker = lower_left(l, piece->inputs[0], LOWER_BY_DEPTHWISE);
     if (maker >= 0) {
-        l->items[maker].norm.back = back_of(l, piece_of(l, maker));
+        l->items[maker].norm.back = stk_cuda_lower_norm_back(l, maker);
     }
     stk_cuda_lower_depthwise_back(l, &conv, piece->inputs[0], dinner);
 }
 
 /*
- * Where the gradient of what was added goes: into the memory of g when it is the first, else it is
- * added. Without an activation g is that gradient itself. Returns true when g must stay.
+ * Where the gradient of what was added goes: into the memory of g when it is the first gradient of
+ * that value, else it is added to the others. Without an activation g is that gradient itself.
+ * Returns true when g must stay.
  */
-static bool aim_added(lowering *l, const stk_piece *piece, cuda_ref g, cuda_added *added) {
+static bool aim_added(lowering *l, int chain, cuda_ref g, cuda_added *added) {
+    const stk_piece *piece = lower_piece_of(l, chain);
     if (piece->add == STK_NO_NODE) {
         return false;
     }
@@ -242,7 +207,7 @@ static bool aim_added(lowering *l, const stk_piece *piece, cuda_ref g, cuda_adde
     if (added->norm != NULL) {
         lower_piece *maker = &l->items[l->values[value].maker];
         maker->dinner = lower_buffer(l, value);
-        maker->norm.back = back_of(l, piece);
+        maker->norm.back = stk_cuda_lower_norm_back(l, chain);
         added->dx = maker->dinner;
         return false;
     }
@@ -261,65 +226,110 @@ static bool aim_added(lowering *l, const stk_piece *piece, cuda_ref g, cuda_adde
 }
 
 /*
- * The first pass backward of the norm, where nobody has done it already; returns what the second
- * one needs.
+ * The norm's first pass, and the weight gradient that waits for what the pass computes again:
+ * CUDA_FUSE_NORM_WEIGHT. Where a fused layer has computed that gradient already, the pass runs
+ * alone.
  */
-static lower_pass reduce_norm(lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
-    lower_piece *item = &l->items[index];
-    lower_value *output = &l->values[piece->output];
-    lower_pass pass = {.g = output->grad,
-                       .tail = tail_of(l, piece),
-                       .added = added_of(l, piece),
-                       .mask = item->mask,
-                       .dx = output->grad};
-    if (item->by == LOWER_BY_DEPTHWISE) {
-        pass.tail = (cuda_tail){.act = STK_OP_COUNT};
-        pass.mask = cuda_nothing();
-        return pass;
+static void reduce_and_weight(lowering *l, const lower_value *v, const cuda_norm_back *back,
+                              int value) {
+    const lower_late_weight *late = &v->late;
+    bool normalises = cuda_is_something(v->raw);
+    size_t with = stk_cuda_norm_reduce_scratch(l->p, back, true);
+    size_t without = stk_cuda_norm_reduce_scratch(l->p, back, false);
+    cuda_site site = {.norm_weight = {.back = *back, .again = lower_buffer(l, value)}};
+    cuda_norm_weight_site *s = &site.norm_weight;
+    s->scratch = stk_cuda_buffer(l->p, with > without ? with : without);
+    s->conv = stk_cuda_lower_weight_op(l, late->node, s->again, late->dy);
+    s->conv.raw = v->raw;
+    s->conv.in_norm = v->in_norm;
+    int variant = CUDA_PLAIN;
+    if (normalises && !late->done) {
+        cuda_decision decision = {.fusion = CUDA_FUSE_NORM_WEIGHT, .shape = s->conv.shape};
+        variant = stk_cuda_decide(l->p, l->results, &decision, &s->decision);
     }
-    bool stays = aim_added(l, piece, pass.g, &pass.added);
-    cuda_ref again = cuda_nothing();
-    if (output->waits || output->spared) {
-        again = lower_buffer(l, piece->output);
+    cuda_variant_span span = stk_cuda_variants_begin(l->p);
+    if (normalises) {
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_NORM_WEIGHT, &site, 0, variant);
+    } else {
+        stk_cuda_fusions[CUDA_FUSE_NORM_WEIGHT].emit(l->p, &site, 0, CUDA_PLAIN);
     }
-    item->norm.back = back_of(l, piece);
-    int normed_by = ask_normed_back(l, piece->output);
-    stk_cuda_norm_reduce(l->p, lower_plane(l, piece->output), pass.g, item->inner, &item->norm,
-                         &pass.tail, &pass.added, pass.mask, again,
-                         normed_by > 0 || output->spared);
-    stk_cuda_lower_join_back_settle(l, piece->output);
-    stk_cuda_lower_waiting(l, piece->output, again, normed_by);
-    pass.dx = stays ? lower_buffer(l, piece->output) : pass.g;
-    return pass;
+    stk_cuda_variants_add(l->p, &span, !late->done);
+    stk_cuda_norm_reduce(l->p, back, cuda_nothing(), s->scratch);
+    stk_cuda_variants_add(l->p, &span, late->done);
+    stk_cuda_variants_end(l->p, &span);
 }
 
-void stk_cuda_lower_chain_back(lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
-    lower_piece *item = &l->items[index];
+/* The norm's first pass, where no other piece has done it. Returns what the second pass needs. */
+static cuda_norm_back reduce_norm(lowering *l, int chain) {
+    const stk_piece *piece = lower_piece_of(l, chain);
+    lower_piece *item = &l->items[chain];
+    lower_value *output = &l->values[piece->output];
+    cuda_norm_back back = {.plane = lower_plane(l, piece->output),
+                           .g = output->grad,
+                           .x = item->inner,
+                           .norm = &item->norm,
+                           .tail = tail_of(l, chain),
+                           .added = added_of(l, piece),
+                           .mask = item->mask,
+                           .dx = output->grad};
+    if (item->by == LOWER_BY_DEPTHWISE) {
+        back.tail = (cuda_tail){.act = STK_OP_COUNT};
+        back.mask = cuda_nothing();
+        return back;
+    }
+    bool stays = aim_added(l, chain, back.g, &back.added);
+    item->norm.back = stk_cuda_lower_norm_back(l, chain);
+    if (output->may_join) {
+        output->join.join_back.back = back;
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join, 1, output->join_variant);
+    } else if (output->late.node >= 0) {
+        reduce_and_weight(l, output, &back, piece->output);
+    } else {
+        stk_cuda_norm_reduce(l->p, &back, cuda_nothing(), cuda_nothing());
+    }
+    back.dx = stays ? lower_buffer(l, piece->output) : back.g;
+    return back;
+}
+
+/* The norm's second pass. */
+static void norm_backward(lowering *l, lower_value *output, const cuda_norm_back *back) {
+    if (output->may_join) {
+        output->join.join_back.back = *back;
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join, 2, output->join_variant);
+    } else {
+        stk_cuda_norm_backward(l->p, back);
+    }
+}
+
+/* LOWER_BY_POOL: backward of the maximum and of the chain's norm together. Returns the gradient of
+ * what the norm read. */
+static cuda_ref pool_back(lowering *l, int chain) {
+    lower_piece *item = &l->items[chain];
+    const stk_node *n = lower_node(l, lower_piece_of(l, item->pool)->node);
+    cuda_pool pool = lower_pool(l, n);
+    item->norm.back = stk_cuda_lower_norm_back(l, chain);
+    cuda_ref dx = lower_buffer(l, n->inputs[0]);
+    stk_cuda_pool_norm_back(l->p, &pool, l->items[item->pool].where, l->values[n->output].grad,
+                            item->inner, &item->norm, lower_act(l, chain), dx);
+    return dx;
+}
+
+void stk_cuda_lower_chain_back(lowering *l, int chain) {
+    const stk_piece *piece = lower_piece_of(l, chain);
+    const lower_piece *item = &l->items[chain];
     cuda_ref dinner = item->dinner;
     if (item->done) {
         return;
     }
     if (item->by == LOWER_BY_POOL) {
-        item->norm.back = back_of(l, piece);
-        dinner = stk_cuda_lower_pool_back(l, index);
+        dinner = pool_back(l, chain);
     } else if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
-        const lower_value *output = &l->values[piece->output];
-        bool may_join = cuda_is_something(output->join.partial);
-        lower_pass plain = reduce_norm(l, index);
-        lower_pass joined = may_join ? stk_cuda_lower_join_back_pass(&plain) : plain;
-        const lower_pass *pass = output->joins ? &joined : &plain;
-        const lower_pass *other = output->joins ? &plain : may_join ? &joined : NULL;
-        if (stk_cuda_lower_layer_back(l, index, pass, other)) {
+        cuda_norm_back back = reduce_norm(l, chain);
+        if (stk_cuda_lower_layer_back(l, chain, &back)) {
             return;
         }
-        stk_cuda_norm_backward(l->p, lower_plane(l, piece->output), pass->g, item->inner,
-                               &item->norm, &pass->tail, &pass->added, pass->mask, pass->dx);
-        if (may_join) {
-            stk_cuda_arg(stk_cuda_hold(l->p), plain.mask);
-        }
-        dinner = pass->dx;
+        norm_backward(l, &l->values[piece->output], &back);
+        dinner = back.dx;
     }
     if (piece->conv != STK_NO_NODE) {
         filter_backward(l, piece, dinner);
@@ -330,8 +340,10 @@ void stk_cuda_lower_chain_back(lowering *l, int index) {
     }
 }
 
+/* ---- squeeze and excite ---- */
+
 void stk_cuda_lower_squeeze(lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
+    const stk_piece *piece = lower_piece_of(l, index);
     lower_piece *item = &l->items[index];
     cuda_squeeze *s = &item->squeeze;
     size_t batch = (size_t)l->batch;
@@ -345,20 +357,23 @@ void stk_cuda_lower_squeeze(lowering *l, int index) {
 }
 
 void stk_cuda_lower_squeeze_back(lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
+    const stk_piece *piece = lower_piece_of(l, index);
     lower_piece *item = &l->items[index];
     cuda_squeeze *s = &item->squeeze;
     cuda_ref dp = l->values[piece->output].grad;
     cuda_ref again = cuda_nothing();
-    if (l->values[piece->output].waits) {
+    const lower_late_weight *late = &l->values[piece->output].late;
+    if (late->node >= 0) {
         again = lower_buffer(l, piece->output);
     }
     cuda_ref dsqueezed =
         stk_cuda_buffer(l->p, (size_t)l->batch * (size_t)s->plane.channels * sizeof(float));
     lower_piece *source = &l->items[item->source];
-    source->norm.back = back_of(l, piece_of(l, item->source));
+    source->norm.back = stk_cuda_lower_norm_back(l, item->source);
     stk_cuda_squeeze_reduce(l->p, s, dp, again, dsqueezed);
-    stk_cuda_lower_waiting(l, piece->output, again, 0);
+    if (late->node >= 0) {
+        stk_cuda_lower_weight(l, late->node, again, late->dy);
+    }
     stk_cuda_squeeze_backward(l->p, s, dp, dsqueezed, dp);
     source->dinner = dp;
 }

@@ -1,20 +1,17 @@
 /*
- * chain_join.c - a norm, an addition and a ReLU, and the convolution of 1 by 1 that is the
- * first to read what they make.
+ * chain_join.c - CUDA_FUSE_JOIN: a norm, an addition and a ReLU, and the 1x1 convolution that is
+ * the first to read the result.
  *
- * In one kernel or in four operations, as the device has found out. The one makes the output of a
- * convolution whose turn comes later: its buffers are there from the first operation on in either
- * way, and where they would have been written they are held.
+ * The fused kernel computes the output of a convolution whose turn comes later. The buffers of the
+ * chain to which that convolution belongs are therefore made here.
  */
 #include "backend/cuda/lowering/lowering.h"
-#include "backend/cuda/tuning/norm_conv.h"
 
-/* The chain whose convolution can be computed at once with what the chain `index` makes; -1: none.
- */
-static int find_next(const lowering *l, int index) {
-    int value = l->pieces->items[index].output;
-    for (int i = index + 1; i < l->pieces->count; i++) {
-        const stk_piece *next = &l->pieces->items[i];
+/* The first chain behind `chain` whose 1x1 convolution reads its output; -1: none. */
+static int find_next(const lowering *l, int chain) {
+    int value = lower_piece_of(l, chain)->output;
+    for (int i = chain + 1; i < l->pieces->count; i++) {
+        const stk_piece *next = lower_piece_of(l, i);
         if (next->node != STK_NO_NODE || next->conv == STK_NO_NODE || next->inputs[0] != value) {
             continue;
         }
@@ -27,70 +24,41 @@ static int find_next(const lowering *l, int index) {
     return -1;
 }
 
-/* Asks, once it is known who takes the statistics of the convolution alone. */
-static bool ask(const lowering *l, int conv, const cuda_join *join) {
-    cuda_question question = {.kind = CUDA_ASK_STATS,
+/* Waits for the result of CUDA_FUSE_STATS: the plain variant of this fusion contains it. */
+static int decide(const lowering *l, int conv, bool added_norm) {
+    cuda_decision decision = {.fusion = CUDA_FUSE_STATS,
                               .shape = stk_cuda_lower_shape(l, conv, CUDA_CONV_FORWARD)};
-    int asked = 0;
-    int stats = stk_cuda_answer(l->choices, &question);
-    question.kind = CUDA_ASK_JOIN;
-    question.variant = stk_cuda_join_variant(stats, join->added->norm != NULL);
-    return stats != CUDA_UNDECIDED &&
-           stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_NORMED_FUSED;
+    int number;
+    int stats = stk_cuda_decision_result(l->results, &decision);
+    if (stats == CUDA_UNDECIDED) {
+        return CUDA_PLAIN;
+    }
+    decision.fusion = CUDA_FUSE_JOIN;
+    decision.detail = cuda_join_detail(stats, added_norm);
+    return stk_cuda_decide(l->p, l->results, &decision, &number);
 }
 
-static void hold(cuda_program *p, const cuda_join *join) {
-    cuda_launch *held = stk_cuda_hold(p);
-    stk_cuda_arg(held, join->y);
-    stk_cuda_arg(held, join->z);
-    stk_cuda_arg(held, join->next->coefs);
-    stk_cuda_arg(held, join->partial);
-}
-
-bool stk_cuda_lower_join(lowering *l, int index, const cuda_tail *tail, const cuda_added *added) {
-    const stk_piece *piece = &l->pieces->items[index];
-    const lower_piece *item = &l->items[index];
-    int next = find_next(l, index);
-    if (next < 0 || !piece->training || !cuda_is_something(item->mask) ||
-        !cuda_is_something(added->x) || tail->act != STK_OP_RELU || tail->drop_rate > 0) {
+bool stk_cuda_lower_join(lowering *l, int chain, cuda_site *site) {
+    cuda_forward_site *s = &site->forward;
+    int next = find_next(l, chain);
+    if (next < 0 || !lower_piece_of(l, chain)->training || !cuda_is_something(s->mask) ||
+        !cuda_is_something(s->added.x) || s->tail.act != STK_OP_RELU || s->tail.drop_rate > 0) {
         return false;
     }
     lower_piece *reader = &l->items[next];
-    int conv = l->pieces->items[next].conv;
-    cuda_join join = {.plane = lower_plane(l, piece->output),
-                      .x = item->inner,
-                      .norm = &item->norm,
-                      .added = added,
-                      .y = l->values[piece->output].data,
-                      .mask = item->mask,
-                      .filters = lower_shape(l, lower_node(l, conv)->output).channels,
-                      .weight = cuda_weight(l->layout, lower_node(l, conv)->params[0]),
-                      .next = &reader->norm};
-    size_t bytes = stk_cuda_join_scratch(l->p, &join);
+    int conv = lower_piece_of(l, next)->conv;
+    s->out = lower_plane(l, lower_node(l, conv)->output);
+    s->next = &reader->norm;
+    s->conv.w = cuda_weight(l->layout, lower_node(l, conv)->params[0]);
+    size_t bytes = stk_cuda_fusions[CUDA_FUSE_JOIN].scratch(l->p, site);
     if (bytes == 0) {
         return false;
     }
     stk_cuda_lower_begin(l, next, bytes);
-    join.z = reader->inner;
-    join.partial = reader->stats;
-    reader->joined = ask(l, conv, &join);
-    hold(l->p, &join);
-    if (reader->joined) {
-        stk_cuda_join(l->p, &join);
-        stk_cuda_join_settle(l->p, &join);
-    } else {
-        stk_cuda_norm_apply(l->p, join.plane, join.x, join.norm, tail, added, join.y, join.mask);
-    }
+    s->conv.y = reader->inner;
+    s->conv.stats = reader->stats;
+    reader->may_join = true;
+    reader->join_variant = decide(l, conv, s->added.norm != NULL);
+    stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN, site, 0, reader->join_variant);
     return true;
-}
-
-void stk_cuda_lower_joined(lowering *l, int index) {
-    const stk_piece *piece = &l->pieces->items[index];
-    const lower_piece *item = &l->items[index];
-    cuda_join join = {.y = l->values[piece->inputs[0]].data,
-                      .z = item->inner,
-                      .next = &item->norm,
-                      .partial = item->stats};
-    hold(l->p, &join);
-    stk_cuda_norm_skip(l->p, lower_plane(l, piece->output));
 }

@@ -1,26 +1,21 @@
 /*
- * chain_join_back.c - the last gradient of a value that a norm, an addition and a ReLU have
- * made.
+ * chain_join_back.c - CUDA_FUSE_JOIN_BACK: the last gradient of a value that a norm, an addition
+ * and a ReLU have made.
  *
- * Where a convolution of 1 by 1 computes it, it may take the whole gradient through the ReLU and
- * sum it for the norm on the way, as the device has found out. Then nothing is left of the norm's
- * first pass but a sum of sums, and the second one reads a gradient that has no activation in front
- * of it any more and is that of what was added, too. In a residual network these are the values
- * between blocks, the widest that there are.
- *
- * For the sake of the memory plan the first pass is held where it does not run, partial sums live
- * from the convolution to the norm, and the mask until the second pass, in either way.
+ * In a residual network these are the values between blocks, the widest of all. Where a 1x1
+ * convolution computes the last gradient, the fused kernel also applies ReLU's mask and accumulates
+ * the sums of the norm's first pass. The second pass then reads a gradient without an activation in
+ * front of it, which is also the gradient of what was added.
  */
-#include "backend/cuda/tuning/join_conv_back.h"
 #include "backend/cuda/lowering/lowering.h"
 
 /*
- * Whether backward of all others that read a value has been lowered when that of this one is. A
- * chain that is added to another may go with that one, before its turn.
+ * Whether the backward of all other readers of a value is lowered before that of `node`. A chain
+ * that another chain adds may be lowered with that one, before its turn.
  */
 static bool is_first_reader(const lowering *l, int node, int value) {
     for (int i = l->values[value].maker + 1; i < l->pieces->count; i++) {
-        const stk_piece *piece = &l->pieces->items[i];
+        const stk_piece *piece = lower_piece_of(l, i);
         for (int k = 0; k < piece->input_count; k++) {
             if (piece->inputs[k] == value) {
                 return (piece->conv == node || piece->node == node) &&
@@ -31,75 +26,54 @@ static bool is_first_reader(const lowering *l, int node, int value) {
     return false;
 }
 
-/* A norm, something that is added, and a ReLU of which there is a mask. */
-static bool is_made_so(const lowering *l, int value) {
+/* Whether a norm, an addition and a ReLU with a mask make the value. */
+static bool is_join(const lowering *l, int value) {
     const lower_piece *item = &l->items[l->values[value].maker];
-    const stk_piece *piece = &l->pieces->items[l->values[value].maker];
+    const stk_piece *piece = lower_piece_of(l, l->values[value].maker);
     return item->kind == LOWER_CHAIN && item->by == LOWER_BY_ITSELF && piece->training &&
            piece->drop == STK_NO_NODE && cuda_is_something(item->mask);
 }
 
-/* The chain that is added as it comes from its convolution, with its norm; NULL: a value is. */
-static const lower_piece *find_other(const lowering *l, int value) {
-    const stk_piece *piece = &l->pieces->items[l->values[value].maker];
+/* The chain whose norm is applied as it is added; NULL: a stored value is added. */
+static const lower_piece *find_added(const lowering *l, int value) {
+    const stk_piece *piece = lower_piece_of(l, l->values[value].maker);
     int added = lower_left(l, piece->inputs[1], LOWER_BY_SUM);
     return added >= 0 ? &l->items[added] : NULL;
 }
 
-void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate) {
+bool stk_cuda_lower_join_back(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate) {
     int value = lower_node(l, node)->inputs[0];
     lower_value *v = &l->values[value];
-    if (cuda_is_something(v->join.partial) || !accumulate ||
-        !stk_cuda_lower_is_pointwise(l, node) || !is_first_reader(l, node, value) ||
-        !is_made_so(l, value)) {
-        return;
+    if (!accumulate || !stk_cuda_lower_is_pointwise(l, node) || !is_first_reader(l, node, value) ||
+        !is_join(l, value)) {
+        return false;
     }
     const lower_piece *maker = &l->items[v->maker];
-    const lower_piece *other = find_other(l, value);
-    cuda_join_back join = {.plane = lower_plane(l, value),
-                           .filters = lower_shape(l, lower_node(l, node)->output).channels,
-                           .weight = cuda_weight(l->layout, lower_node(l, node)->params[0]),
-                           .old = v->grad,
-                           .mask = maker->mask,
-                           .x = maker->inner,
-                           .norm = &maker->norm,
-                           .other_x = other != NULL ? other->inner : cuda_nothing(),
-                           .other_norm = other != NULL ? &other->norm : NULL,
-                           .dz = v->grad};
-    size_t bytes = stk_cuda_join_back_scratch(l->p, &join);
+    const lower_piece *added = find_added(l, value);
+    cuda_join_back_site *site = &v->join.join_back;
+    *site = (cuda_join_back_site){
+        .join = {.plane = lower_plane(l, value),
+                 .filters = lower_shape(l, lower_node(l, node)->output).channels,
+                 .dy = dy,
+                 .weight = cuda_weight(l->layout, lower_node(l, node)->params[0]),
+                 .old = dx,
+                 .mask = maker->mask,
+                 .x = maker->inner,
+                 .norm = &maker->norm,
+                 .other_x = added != NULL ? added->inner : cuda_nothing(),
+                 .other_norm = added != NULL ? &added->norm : NULL,
+                 .dz = dx},
+        .data = stk_cuda_lower_data_op(l, node, dy, dx, true)};
+    size_t bytes = stk_cuda_fusions[CUDA_FUSE_JOIN_BACK].scratch(l->p, &v->join);
     if (bytes == 0) {
-        return;
+        return false;
     }
-    int asked;
-    cuda_question question = {.kind = CUDA_ASK_JOIN_BACK,
-                              .shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA),
-                              .variant = other != NULL ? CUDA_JOIN_BACK_OTHER : 0};
-    question.shape.accumulate = true;
-    join.partial = stk_cuda_buffer(l->p, bytes);
-    v->join = join;
-    v->joins = stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_JOIN_BACK_TOGETHER;
-}
-
-void stk_cuda_lower_join_back_settle(lowering *l, int value) {
-    const lower_value *v = &l->values[value];
-    if (!cuda_is_something(v->join.partial)) {
-        return;
-    }
-    if (v->joins) {
-        stk_cuda_hold_last(l->p);
-        stk_cuda_join_back_settle(l->p, &v->join);
-    } else {
-        stk_cuda_arg(stk_cuda_hold(l->p), v->join.partial);
-    }
-}
-
-lower_pass stk_cuda_lower_join_back_pass(const lower_pass *pass) {
-    lower_pass joined = *pass;
-    joined.tail = (cuda_tail){.act = STK_OP_COUNT};
-    joined.mask = cuda_nothing();
-    if (pass->added.norm == NULL) {
-        joined.added.x = cuda_nothing();
-        joined.added.dx = pass->added.accumulate ? pass->added.dx : cuda_nothing();
-    }
-    return joined;
+    int number;
+    cuda_decision decision = {.fusion = CUDA_FUSE_JOIN_BACK,
+                              .shape = site->data.shape,
+                              .detail = cuda_join_back_detail(added != NULL)};
+    site->join.partial = stk_cuda_buffer(l->p, bytes);
+    v->may_join = true;
+    v->join_variant = stk_cuda_decide(l->p, l->results, &decision, &number);
+    return true;
 }

@@ -5,18 +5,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-cuda_ref stk_cuda_lower_grad(lowering *l, int value, bool *accumulate) {
-    lower_value *v = &l->values[value];
-    *accumulate = cuda_is_something(v->grad);
-    if (!l->pieces->needs_grad[value]) {
-        return cuda_nothing();
-    }
-    if (!*accumulate) {
-        v->grad = lower_buffer(l, value);
-    }
-    return v->grad;
-}
-
 static void forward(lowering *l) {
     for (int i = 0; i < l->pieces->count; i++) {
         bool loss = l->pieces->items[i].node != STK_NO_NODE &&
@@ -67,7 +55,7 @@ static void begin(lowering *l) {
                                      .grad = cuda_nothing(),
                                      .raw = cuda_nothing(),
                                      .in_norm = cuda_nothing(),
-                                     .join.partial = cuda_nothing(),
+                                     .late.node = -1,
                                      .maker = -1,
                                      .reader = -1};
     }
@@ -81,14 +69,15 @@ static void begin(lowering *l) {
 }
 
 stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout,
-                          int batch, cuda_choices *choices, cuda_ref *logits, stk_error *err) {
+                          int batch, cuda_tuning_results *results, cuda_ref *logits,
+                          stk_error *err) {
     const stk_graph *graph = pieces->graph;
     lowering l = {.p = p,
                   .graph = graph,
                   .pieces = pieces,
                   .layout = layout,
                   .batch = batch,
-                  .choices = choices,
+                  .results = results,
                   .train = pieces->config.train,
                   .values = stk_mem_new((size_t)graph->value_count, sizeof *l.values),
                   .items = stk_mem_new((size_t)pieces->count, sizeof *l.items)};
@@ -97,7 +86,7 @@ stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces, const cuda_
         status = STK_FAIL_MEMORY(err, "the program of a network");
     } else {
         begin(&l);
-        stk_cuda_lower_find(&l);
+        stk_cuda_lower_analyse(&l);
         forward(&l);
         if (l.train) {
             backward(&l);

@@ -1,43 +1,40 @@
 /*
  * lower.h - inside the CUDA backend: from the pieces of a network to a program.
  *
- * What is stored and what is not is decided here, by rule from the graph alone:
+ * Lowering decides from the graph alone what is stored:
  *
  * - the output of a convolution in front of a norm is stored from forward to backward;
- * - what a norm and an activation make of it is computed again in backward, in the pass that reads
- *   the convolution's output anyway, when it has one reader;
+ * - where the result of a norm and an activation has one reader, it is not kept: backward computes
+ *   it again, in the pass that reads the convolution's output anyway;
  * - where that reader is a depthwise convolution, a maximum pool, a squeeze-and-excite block or an
- *   addition behind another norm, it is never stored at all: the reader computes it while it loads;
- * - a ReLU behind an addition is kept as one bit per number.
+ *   addition behind another norm, the result is never stored: the reader computes it as it loads;
+ * - a ReLU behind an addition is stored as one bit per number.
  *
- * Which of several kernels computes a thing may have been found out on the device
- * (tuning_results.h). A choice must not change what the memory plan says, which is made before
- * anything is chosen: all ways have the same operations, and these name the same buffers, of the
- * size that the greediest way needs. So it is with the statistics of a norm behind a convolution:
- * the convolution takes the sums and a small kernel makes coefficients of them, or a kernel reads
- * all of its output again; one buffer holds the sums or the partial sums, and both operations name
- * it. And so with a norm and ReLU that a convolution computes as it loads: the place of what is
- * then never stored stays. Where ways have different operations, all that either names lives from
- * before the first of them until behind the last, in both: stk_cuda_hold().
+ * Autotune (tuning/autotune.h) decides which variant computes a piece. Lowering appends every
+ * variant that applies, and only the chosen one runs (stk_cuda_emit_variants()). So the memory need
+ * is the same for all results of autotune, and known before anything is timed.
  */
 #ifndef STK_BACKEND_CUDA_LOWERING_LOWER_H
 #define STK_BACKEND_CUDA_LOWERING_LOWER_H
 
-#include "backend/cuda/tuning/tuning_results.h"
-#include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/parameter_layout.h"
+#include "backend/cuda/tuning/tuning_results.h"
 #include "engine/pieces.h"
 
 /*
- * Forward and backward of a training step up to the fresh gradients, or forward alone when the
- * pieces are for inference; then *logits, float32 (batch, classes), is the result. The program has
- * been begun; it is laid out by the caller. choices NULL: of several ways always the plain one.
+ * Appends forward and backward of a training step up to the fresh gradients. Where the pieces are
+ * for inference, appends forward alone, and *logits, float32 (batch, classes), is the result. The
+ * caller has begun the program and lays it out. `results` NULL: always the plain variants.
  */
 STK_CHECKED stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces,
-                                      const cuda_layout *layout, int batch, cuda_choices *choices,
-                                      cuda_ref *logits, stk_error *err);
+                                      const cuda_layout *layout, int batch,
+                                      cuda_tuning_results *results, cuda_ref *logits,
+                                      stk_error *err);
 
-/* What must be done once whenever the parameters have changed: copies, and norms folded. */
+/*
+ * Appends what must run once after every change of the parameters: the copies of the weights in the
+ * type of activations and, for inference, norms folded into convolutions.
+ */
 void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout);
 
 #endif

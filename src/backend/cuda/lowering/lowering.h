@@ -1,94 +1,100 @@
-/* lowering.h - inside cuda_lower*.c: a lowering while it goes on. */
+/*
+ * lowering.h - inside lowering/: the state of one call of stk_cuda_lower(), and its files.
+ *
+ * The state belongs to that call. Files are listed in their order: each uses only those before it.
+ */
 #ifndef STK_BACKEND_CUDA_LOWERING_LOWERING_H
 #define STK_BACKEND_CUDA_LOWERING_LOWERING_H
 
 #include "backend/cuda/lowering/lower.h"
+#include "backend/cuda/tuning/autotune.h"
 
-/* Where a value is. */
+/*
+ * A weight gradient that cannot be computed before the norm in front of its convolution has
+ * computed the convolution's input again.
+ */
+typedef struct lower_late_weight {
+    int node;    /* the convolution; -1: there is none */
+    cuda_ref dy; /* T: gradient of its output */
+    bool done;   /* a fused layer has computed the gradient without that input */
+} lower_late_weight;
+
+/* A value of the graph: where it lies, and who makes and reads it. */
 typedef struct lower_value {
-    cuda_ref data; /* T; nothing before it is made, or when it is never stored */
+    cuda_ref data; /* T; nothing before it is made, or where it is never stored */
     cuda_ref
-        plain;     /* the pictures only: with their three channels, made when somebody wants them */
+        plain;     /* pictures only: with three channels, made for the first reader that wants it */
     cuda_ref grad; /* T; nothing before the first reader's backward */
-    int maker;     /* piece */
+    int maker;     /* piece; -1: none */
     int reader;    /* the only piece that reads it; -1: none or several */
-    bool again;    /* not kept for backward: computed again there */
-    /* What it is the norm and ReLU of, and scale and shift of these, of T (2, channels); nothing: a
-     * convolution cannot compute it as it loads. */
+    bool again;    /* not kept for backward, which computes it again */
+    /* CUDA_FUSE_NORM_CONV: the value is norm and ReLU of `raw`, whose scale and shift are in_norm,
+     * T (2, channels). Nothing: a convolution cannot compute it as it loads. */
     cuda_ref raw, in_norm;
-    int normed_by; /* the question by whose answer its only reader does in forward; 0: it is stored
-                    */
-    /* The weight gradient that waits until the value has been computed again. */
-    bool waits;
-    int waiting; /* node */
-    cuda_ref waiting_dy;
-    /* There is none that waits, but there could have been: see chain_back.c. */
-    bool spared;
-    /* Where the last of its gradients comes from a convolution that could do more than that: what,
-     * and whether it does. `partial` is nothing where there is no such convolution, and elsewhere
-     * lives until the maker's norm has been settled, in either way. See chain_join_back.c. */
-    cuda_join_back join;
-    bool joins;
+    int norm_variant;  /* of CUDA_FUSE_NORM_CONV in forward */
+    int norm_decision; /* its number in the program */
+    lower_late_weight late;
+    /* CUDA_FUSE_JOIN_BACK: set when the data gradient that arrives last is appended. */
+    bool may_join;
+    int join_variant;
+    cuda_site join;
 } lower_value;
 
 /* How a piece is computed. */
 typedef enum lower_kind {
     LOWER_NODE,     /* a single node */
     LOWER_CHAIN,    /* a chain */
-    LOWER_ABSORBED, /* a part of a squeeze-and-excite block */
-    LOWER_SQUEEZE   /* its last piece, which computes all of it */
+    LOWER_ABSORBED, /* inside a squeeze-and-excite block: the block's last piece does it */
+    LOWER_SQUEEZE   /* the last piece of such a block, which computes all of it */
 } lower_kind;
 
 /* Who computes the norm and the activation of a chain. */
 typedef enum lower_by {
     LOWER_BY_ITSELF,
-    LOWER_BY_DEPTHWISE, /* the reader, while it loads */
-    LOWER_BY_POOL,
-    LOWER_BY_SQUEEZE,
-    LOWER_BY_SUM /* the chain that adds it */
+    LOWER_BY_DEPTHWISE, /* the reader, a depthwise convolution, as it loads */
+    LOWER_BY_POOL,      /* the reader, a maximum pool */
+    LOWER_BY_SQUEEZE,   /* the squeeze-and-excite block that follows */
+    LOWER_BY_SUM        /* the chain that adds this chain's output */
 } lower_by;
 
+/* A piece: how it is lowered, and the buffers that its forward leaves for its backward. */
 typedef struct lower_piece {
     lower_kind kind;
     lower_by by;
     cuda_norm norm;
-    cuda_ref inner;  /* what the norm reads */
-    cuda_ref dinner; /* its gradient, once known */
-    cuda_ref stats;  /* what its statistics are computed in; nothing: they need no place */
-    bool begun;      /* norm, inner and stats have their places */
-    bool joined;     /* inner and statistics were computed by the chain before it */
-    bool done;       /* LOWER_BY_SUM: its backward was that of the chain that adds it */
-    cuda_ref mask;
-    cuda_ref where;       /* of a maximum pool */
-    int pool;             /* LOWER_BY_POOL: the piece that does it */
+    cuda_ref inner;       /* T: what the norm reads */
+    cuda_ref dinner;      /* T: its gradient, once another piece has computed it */
+    cuda_ref stats;       /* scratch for the norm's statistics; nothing: none is needed */
+    bool begun;           /* norm, inner and stats have buffers */
+    bool may_join;        /* CUDA_FUSE_JOIN applies to the convolution and the chain in front */
+    int join_variant;     /* fused: that chain has computed inner and statistics */
+    bool done;            /* LOWER_BY_SUM: the chain that adds it has lowered its backward */
+    cuda_ref mask;        /* one bit per element of the output: where ReLU passes gradients */
+    cuda_ref where;       /* maximum pool: where each maximum is within its window */
+    int pool;             /* LOWER_BY_POOL: the pool's piece */
     cuda_squeeze squeeze; /* LOWER_SQUEEZE */
     int source;           /* LOWER_SQUEEZE: the chain that it reads */
 } lower_piece;
-
-/* The second pass backward of a chain's norm, as stk_cuda_norm_backward() takes it. */
-typedef struct lower_pass {
-    cuda_ref g;
-    cuda_tail tail;
-    cuda_added added;
-    cuda_ref mask;
-    cuda_ref dx;
-} lower_pass;
 
 typedef struct lowering {
     cuda_program *p;
     const stk_graph *graph;
     const stk_pieces *pieces;
     const cuda_layout *layout;
-    cuda_choices *choices;
+    cuda_tuning_results *results; /* NULL: always the plain variants */
     int batch;
     bool train;
-    cuda_stem stem; /* how pictures are read as blocks; side 0: they are not */
-    lower_value *values;
-    lower_piece *items;
+    cuda_stem stem;      /* how pictures are read as blocks; side 0: they are not */
+    lower_value *values; /* owned, per value of the graph */
+    lower_piece *items;  /* owned, per piece */
 } lowering;
 
 static inline const stk_node *lower_node(const lowering *l, int node) {
     return &l->graph->nodes[node];
+}
+
+static inline const stk_piece *lower_piece_of(const lowering *l, int piece) {
+    return &l->pieces->items[piece];
 }
 
 static inline stk_shape lower_shape(const lowering *l, int value) {
@@ -104,93 +110,123 @@ static inline size_t lower_count(const lowering *l, int value) {
     return stk_shape_count(lower_shape(l, value)) * (size_t)l->batch;
 }
 
-/* The chain that makes a value and leaves its norm and activation to others; -1: none. */
+/* A buffer of T for a value. */
+static inline cuda_ref lower_buffer(const lowering *l, int value) {
+    return stk_cuda_buffer(l->p, lower_count(l, value) * cuda_type_bytes(l->p->type));
+}
+
+/* The activation at the end of a chain; STK_OP_COUNT: none, also for chain -1. */
+static inline stk_op lower_act(const lowering *l, int chain) {
+    int act = chain >= 0 ? lower_piece_of(l, chain)->act : STK_NO_NODE;
+    return act != STK_NO_NODE ? lower_node(l, act)->op : STK_OP_COUNT;
+}
+
+/* The chain that makes a value and leaves its norm and activation to `by`; -1: none. */
 static inline int lower_left(const lowering *l, int value, lower_by by) {
     int maker = l->values[value].maker;
     bool left = maker >= 0 && l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == by;
     return left ? maker : -1;
 }
 
-/* A buffer of T for a value. */
-static inline cuda_ref lower_buffer(const lowering *l, int value) {
-    return stk_cuda_buffer(l->p, lower_count(l, value) * cuda_type_bytes(l->p->type));
+static inline cuda_pool lower_pool(const lowering *l, const stk_node *n) {
+    return (cuda_pool){.batch = l->batch,
+                       .in = lower_shape(l, n->inputs[0]),
+                       .out = lower_shape(l, n->output),
+                       .kernel = n->kernel,
+                       .stride = n->stride,
+                       .pad = n->pad};
 }
 
-/* analysis.c: fills in the stem; kind, by, source, squeeze's nodes of pieces; reader and
- * again of values. */
-void stk_cuda_lower_find(lowering *l);
+/* ---- analysis.c ---- */
 
-/* conv_nodes.c: nodes that multiply with weights, of any kind but depthwise. */
+/* Fills in the stem; of pieces kind, by, pool, source and squeeze; of values maker, reader and
+ * again. */
+void stk_cuda_lower_analyse(lowering *l);
+
+/* ---- places.c: buffers of values, norms and gradients ---- */
+
+/*
+ * The gradient of a value for a piece that is going to write it: *accumulate says that another
+ * piece has written it before. Nothing where the value needs no gradient.
+ */
+cuda_ref stk_cuda_lower_grad(lowering *l, int value, bool *accumulate);
+/* A value as it is read by nodes other than convolutions: pictures have three channels then. */
+cuda_ref stk_cuda_lower_data(lowering *l, int value);
+/* A norm's parameters, and a new buffer for its coefficients. */
+cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
+/* A new buffer for cuda_norm.back of a chain's norm. */
+cuda_ref stk_cuda_lower_norm_back(const lowering *l, int chain);
+/* Buffers for a chain's norm, its `inner` and its statistics, these of at least so many bytes. Does
+ * nothing the second time. */
+void stk_cuda_lower_begin(lowering *l, int chain, size_t stats_bytes);
+
+/* ---- conv_ops.c: convolutions and linear layers as operations ---- */
+
 cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind);
-/* A convolution of 1 by 1 that reads every pixel of a value. */
+/* Whether a node is a 1x1 convolution that reads every pixel of a value. */
 bool stk_cuda_lower_is_pointwise(const lowering *l, int node);
-cuda_ref stk_cuda_lower_filter(lowering *l, int node);
-cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
-/* True: the sums of y and of its squares are in `stats` then, which may be nothing. */
-bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats);
-void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
-/* Its parts: of the weights, now or when the input has been computed again; and of the input. */
+/* Whether a node's weights are trained. */
 bool stk_cuda_lower_learns(const lowering *l, int node);
-void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy);
-void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate);
-/* normed_by as in lower_value, in backward: `data` is not written then. */
-void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data, int normed_by);
+/* The weights that a node is computed with; appends what makes them of those of the state. */
+cuda_ref stk_cuda_lower_filter(lowering *l, int node);
+cuda_conv_op stk_cuda_lower_forward_op(lowering *l, int node, cuda_ref y);
+/* Of the input, into dx. */
+cuda_conv_op stk_cuda_lower_data_op(const lowering *l, int node, cuda_ref dy, cuda_ref dx,
+                                    bool accumulate);
+/* Of the weights, from the input x. Not for a node that reads pictures. */
+cuda_conv_op stk_cuda_lower_weight_op(const lowering *l, int node, cuda_ref x, cuda_ref dy);
+/* Appends the gradient of the weights, of any node. */
+void stk_cuda_lower_weight(lowering *l, int node, cuda_ref x, cuda_ref dy);
+/* What a node reads. */
+cuda_ref stk_cuda_lower_input(lowering *l, int node);
+/* A depthwise convolution that reads x as it is; and both its gradients, or that of the weights
+ * alone where the input needs none. */
+cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x);
+void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input, cuda_ref dy);
 
-/* chain.c: chains and squeeze-and-excite blocks. */
+/* ---- chain_join_back.c: CUDA_FUSE_JOIN_BACK ---- */
+
+/*
+ * Decides, for the data gradient of a convolution, about CUDA_FUSE_JOIN_BACK of its input. Returns
+ * false where that does not apply; otherwise join and join_variant of the value are set.
+ */
+bool stk_cuda_lower_join_back(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate);
+
+/* ---- conv_back.c ---- */
+
+/* Appends the weight gradient, or leaves it to the norm in front, which computes the input again.
+ */
+void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy);
+/* Appends all gradients of a convolution or linear layer. */
+void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
+
+/* ---- chain_layer_back.c: CUDA_FUSE_LAYER_BACK ---- */
+
+/*
+ * Appends a norm's second pass and the gradients of the 1x1 convolution in front of it, plainly or
+ * fused. Returns false where the fusion does not apply, and appends nothing then. `back` is the
+ * plain second pass.
+ */
+bool stk_cuda_lower_layer_back(lowering *l, int chain, const cuda_norm_back *back);
+
+/* ---- chain_join.c: CUDA_FUSE_JOIN ---- */
+
+/*
+ * Appends the end of a chain, with or without the convolution that reads it. Returns false where
+ * the fusion does not apply, and appends nothing then. `site` has all but the convolution.
+ */
+bool stk_cuda_lower_join(lowering *l, int chain, cuda_site *site);
+
+/* ---- chain.c: chains and squeeze-and-excite blocks ---- */
+
 void stk_cuda_lower_chain(lowering *l, int piece);
 void stk_cuda_lower_chain_back(lowering *l, int piece);
 void stk_cuda_lower_squeeze(lowering *l, int piece);
 void stk_cuda_lower_squeeze_back(lowering *l, int piece);
-cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
-/* Places for a chain's norm, for what it reads and for its statistics, of at least so many bytes;
- * once. */
-void stk_cuda_lower_begin(lowering *l, int piece, size_t stats_bytes);
 
-/*
- * chain_join.c: what a chain makes of its norm and of what is added, with or without the
- * convolution that reads it; false: nothing was done, since there is no such convolution. And that
- * convolution, where it has been computed.
- */
-bool stk_cuda_lower_join(lowering *l, int piece, const cuda_tail *tail, const cuda_added *added);
-void stk_cuda_lower_joined(lowering *l, int piece);
+/* ---- nodes.c: single nodes ---- */
 
-/*
- * chain_back.c: the norm's second pass and the convolution's backward, in one kernel or in
- * three; false: nothing was done, since only three can. `other` is what `pass` would be had a
- * question been answered otherwise, for the sake of the memory plan; NULL: there was none.
- */
-bool stk_cuda_lower_layer_back(lowering *l, int piece, const lower_pass *pass,
-                               const lower_pass *other);
-
-/*
- * chain_join_back.c: asks, once for a convolution, whether its gradient of the input is
- * computed together with what the norm in front needs: lower_value.join and .joins of the input.
- */
-void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate);
-/* Behind the first pass of the norm that has made a value: if that was not needed, since sums are
- * there already, they are made of these. */
-void stk_cuda_lower_join_back_settle(lowering *l, int value);
-/* What becomes of the second pass then. */
-lower_pass stk_cuda_lower_join_back_pass(const lower_pass *pass);
-
-/* nodes.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);
 void stk_cuda_lower_node_back(lowering *l, int piece);
-/*
- * LOWER_BY_POOL: backward of the maximum and of the chain's norm together; returns the gradient of
- * what the norm read.
- */
-cuda_ref stk_cuda_lower_pool_back(lowering *l, int chain);
-/* A depthwise convolution that reads x as it is. */
-cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x);
-/* Both gradients of a depthwise convolution, or that of its weights alone where no other is wanted.
- */
-void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input, cuda_ref dy);
-
-/*
- * The gradient of a value for a piece that is going to write it: *accumulate says whether another
- * one has written it before. Nothing when it needs none.
- */
-cuda_ref stk_cuda_lower_grad(lowering *l, int value, bool *accumulate);
 
 #endif

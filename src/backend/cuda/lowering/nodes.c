@@ -1,46 +1,9 @@
 /* nodes.c - single nodes: what is in no chain, or everything on the unfused path. */
 #include "backend/cuda/lowering/lowering.h"
 
-static cuda_pool pool_of(const lowering *l, const stk_node *n) {
-    return (cuda_pool){.batch = l->batch,
-                       .in = lower_shape(l, n->inputs[0]),
-                       .out = lower_shape(l, n->output),
-                       .kernel = n->kernel,
-                       .stride = n->stride,
-                       .pad = n->pad};
-}
-
-cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x) {
-    const stk_node *n = lower_node(l, node);
-    stk_shape in = lower_shape(l, n->inputs[0]);
-    stk_shape out = lower_shape(l, n->output);
-    return (cuda_depthwise){.batch = l->batch,
-                            .height = in.height,
-                            .width = in.width,
-                            .channels = in.channels,
-                            .out_height = out.height,
-                            .out_width = out.width,
-                            .kernel = n->kernel,
-                            .stride = n->stride,
-                            .pad = n->pad,
-                            .weight = cuda_value(l->layout, n->params[0]),
-                            .weight_grad = cuda_fresh(l->layout, n->params[0]),
-                            .x = x,
-                            .in_act = STK_OP_COUNT};
-}
-
-static cuda_ref data_of(lowering *l, int value) {
-    return stk_cuda_lower_pictures(l, value);
-}
-
-static stk_op act_of(const lowering *l, int chain) {
-    int act = chain >= 0 ? l->pieces->items[chain].act : STK_NO_NODE;
-    return act != STK_NO_NODE ? lower_node(l, act)->op : STK_OP_COUNT;
-}
-
 static void max_pool(lowering *l, int index, const stk_node *n, cuda_ref y) {
     const stk_piece *piece = &l->pieces->items[index];
-    cuda_pool pool = pool_of(l, n);
+    cuda_pool pool = lower_pool(l, n);
     int chain = lower_left(l, n->inputs[0], LOWER_BY_POOL);
     const lower_piece *maker = chain >= 0 ? &l->items[chain] : NULL;
     cuda_ref where = cuda_nothing();
@@ -48,19 +11,9 @@ static void max_pool(lowering *l, int index, const stk_node *n, cuda_ref y) {
         where = stk_cuda_buffer(l->p, lower_count(l, n->output));
     }
     l->items[index].where = where;
-    stk_cuda_max_pool(l->p, &pool, maker != NULL ? maker->inner : data_of(l, n->inputs[0]),
-                      maker != NULL ? &maker->norm : NULL, act_of(l, chain), y, where);
-}
-
-cuda_ref stk_cuda_lower_pool_back(lowering *l, int chain) {
-    const lower_piece *item = &l->items[chain];
-    const lower_piece *maximum = &l->items[item->pool];
-    const stk_node *n = lower_node(l, l->pieces->items[item->pool].node);
-    cuda_pool pool = pool_of(l, n);
-    cuda_ref dx = lower_buffer(l, n->inputs[0]);
-    stk_cuda_pool_norm_back(l->p, &pool, maximum->where, l->values[n->output].grad, item->inner,
-                            &item->norm, act_of(l, chain), dx);
-    return dx;
+    stk_cuda_max_pool(l->p, &pool,
+                      maker != NULL ? maker->inner : stk_cuda_lower_data(l, n->inputs[0]),
+                      maker != NULL ? &maker->norm : NULL, lower_act(l, chain), y, where);
 }
 
 static void batch_norm(lowering *l, int index, const stk_node *n, cuda_ref x, cuda_ref y) {
@@ -80,20 +33,24 @@ static void batch_norm(lowering *l, int index, const stk_node *n, cuda_ref x, cu
 static void batch_norm_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
     lower_piece *item = &l->items[index];
     cuda_plane plane = lower_plane(l, n->output);
-    cuda_tail none = {.act = STK_OP_COUNT};
-    cuda_added nothing = {.x = cuda_nothing(), .dx = cuda_nothing()};
-    cuda_ref x = data_of(l, n->inputs[0]);
+    cuda_ref x = stk_cuda_lower_data(l, n->inputs[0]);
     item->norm.back = stk_cuda_buffer(l->p, 3 * (size_t)plane.channels * sizeof(float));
-    stk_cuda_norm_reduce(l->p, plane, dy, x, &item->norm, &none, &nothing, cuda_nothing(),
-                         cuda_nothing(), false);
+    cuda_norm_back back = {.plane = plane,
+                           .g = dy,
+                           .x = x,
+                           .norm = &item->norm,
+                           .tail = {.act = STK_OP_COUNT},
+                           .added = {.x = cuda_nothing(), .dx = cuda_nothing()},
+                           .mask = cuda_nothing(),
+                           .dx = cuda_nothing()};
+    stk_cuda_norm_reduce(l->p, &back, cuda_nothing(), cuda_nothing());
     if (!l->pieces->needs_grad[n->inputs[0]]) {
         return;
     }
     bool accumulate;
     cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &accumulate);
-    cuda_ref target = accumulate ? dy : dx;
-    stk_cuda_norm_backward(l->p, plane, dy, x, &item->norm, &none, &nothing, cuda_nothing(),
-                           target);
+    back.dx = accumulate ? dy : dx;
+    stk_cuda_norm_backward(l->p, &back);
     if (accumulate) {
         stk_cuda_pass(l->p, lower_count(l, n->output), dy, dx, true);
     }
@@ -104,6 +61,15 @@ static void loss(lowering *l, const stk_node *n) {
     lower_value *logits = &l->values[n->inputs[0]];
     stk_cuda_loss(l->p, l->batch, lower_shape(l, n->output).channels, logits->data, logits->data);
     logits->grad = logits->data;
+}
+
+static void conv(lowering *l, int node, cuda_ref y) {
+    const stk_node *n = lower_node(l, node);
+    cuda_conv_op op = stk_cuda_lower_forward_op(l, node, y);
+    stk_cuda_conv(l->p, &op);
+    if (n->param_count > 1) {
+        stk_cuda_bias(l->p, lower_plane(l, n->output), y, cuda_value(l->layout, n->params[1]), y);
+    }
 }
 
 /* Pictures in four channels, or as blocks of pixels. */
@@ -136,7 +102,7 @@ void stk_cuda_lower_node(lowering *l, int index) {
     }
     bool drops = n->op == STK_OP_DROPOUT || n->op == STK_OP_DROP_PATH;
     if (drops && !piece->training) {
-        l->values[n->output].data = data_of(l, n->inputs[0]);
+        l->values[n->output].data = stk_cuda_lower_data(l, n->inputs[0]);
         return;
     }
     cuda_ref y = lower_buffer(l, n->output);
@@ -144,38 +110,42 @@ void stk_cuda_lower_node(lowering *l, int index) {
     switch (n->op) {
     case STK_OP_CONV:
     case STK_OP_LINEAR:
-        (void)stk_cuda_lower_conv(l, piece->node, y, cuda_nothing());
+        conv(l, piece->node, y);
         break;
     case STK_OP_DEPTHWISE: {
-        cuda_depthwise conv = stk_cuda_lower_depthwise(l, piece->node, data_of(l, n->inputs[0]));
-        stk_cuda_depthwise(l->p, &conv, y, NULL);
+        cuda_depthwise op =
+            stk_cuda_lower_depthwise(l, piece->node, stk_cuda_lower_data(l, n->inputs[0]));
+        stk_cuda_depthwise(l->p, &op, y, NULL);
         break;
     }
     case STK_OP_BATCH_NORM:
-        batch_norm(l, index, n, data_of(l, n->inputs[0]), y);
+        batch_norm(l, index, n, stk_cuda_lower_data(l, n->inputs[0]), y);
         break;
     case STK_OP_ADD:
-        stk_cuda_add(l->p, count, data_of(l, n->inputs[0]), data_of(l, n->inputs[1]), y);
+        stk_cuda_add(l->p, count, stk_cuda_lower_data(l, n->inputs[0]),
+                     stk_cuda_lower_data(l, n->inputs[1]), y);
         break;
     case STK_OP_SCALE:
-        stk_cuda_scale(l->p, plane, data_of(l, n->inputs[0]), l->values[n->inputs[1]].data, y);
+        stk_cuda_scale(l->p, plane, stk_cuda_lower_data(l, n->inputs[0]),
+                       l->values[n->inputs[1]].data, y);
         break;
     case STK_OP_SHORTCUT:
         stk_cuda_shortcut(l->p, l->batch, lower_shape(l, n->inputs[0]), lower_shape(l, n->output),
-                          n->stride, data_of(l, n->inputs[0]), y);
+                          n->stride, stk_cuda_lower_data(l, n->inputs[0]), y);
         break;
     case STK_OP_MAX_POOL:
         max_pool(l, index, n, y);
         break;
     case STK_OP_AVG_POOL:
-        stk_cuda_avg_pool(l->p, lower_plane(l, n->inputs[0]), data_of(l, n->inputs[0]), y);
+        stk_cuda_avg_pool(l->p, lower_plane(l, n->inputs[0]), stk_cuda_lower_data(l, n->inputs[0]),
+                          y);
         break;
     case STK_OP_DROPOUT:
     case STK_OP_DROP_PATH:
-        stk_cuda_drop(l->p, plane, n, piece->node, data_of(l, n->inputs[0]), y, false);
+        stk_cuda_drop(l->p, plane, n, piece->node, stk_cuda_lower_data(l, n->inputs[0]), y, false);
         break;
     default: /* the activations */
-        stk_cuda_act(l->p, n->op, count, data_of(l, n->inputs[0]), y);
+        stk_cuda_act(l->p, n->op, count, stk_cuda_lower_data(l, n->inputs[0]), y);
         break;
     }
 }
@@ -185,19 +155,8 @@ static void scale_back(lowering *l, const stk_node *n, cuda_ref dy) {
     bool add_gate = false;
     cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &add_x);
     cuda_ref dgate = stk_cuda_lower_grad(l, n->inputs[1], &add_gate);
-    stk_cuda_scale_back(l->p, lower_plane(l, n->output), data_of(l, n->inputs[0]),
+    stk_cuda_scale_back(l->p, lower_plane(l, n->output), stk_cuda_lower_data(l, n->inputs[0]),
                         l->values[n->inputs[1]].data, dy, dx, add_x, dgate, add_gate);
-}
-
-void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input,
-                                   cuda_ref dy) {
-    bool accumulate;
-    if (l->pieces->needs_grad[input]) {
-        cuda_ref dx = stk_cuda_lower_grad(l, input, &accumulate);
-        stk_cuda_depthwise_back(l->p, conv, dy, dx, accumulate);
-    } else {
-        stk_cuda_depthwise_weight(l->p, conv, dy);
-    }
 }
 
 static void add_back(lowering *l, const stk_node *n, cuda_ref dy) {
@@ -220,7 +179,7 @@ static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
         return;
     }
     cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &accumulate);
-    cuda_pool pool = pool_of(l, n);
+    cuda_pool pool = lower_pool(l, n);
     switch (n->op) {
     case STK_OP_SHORTCUT:
         stk_cuda_shortcut_back(l->p, l->batch, pool.in, pool.out, n->stride, dy, dx, accumulate);
@@ -236,8 +195,9 @@ static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
         stk_cuda_drop(l->p, lower_plane(l, n->output), n, piece->node, dy, dx, accumulate);
         break;
     default:
-        stk_cuda_act_back(l->p, n->op, lower_count(l, n->output), data_of(l, n->inputs[0]),
-                          l->values[n->output].data, dy, dx, accumulate);
+        stk_cuda_act_back(l->p, n->op, lower_count(l, n->output),
+                          stk_cuda_lower_data(l, n->inputs[0]), l->values[n->output].data, dy, dx,
+                          accumulate);
         break;
     }
 }
@@ -255,8 +215,9 @@ void stk_cuda_lower_node_back(lowering *l, int index) {
         stk_cuda_lower_conv_back(l, piece->node, dy);
         break;
     case STK_OP_DEPTHWISE: {
-        cuda_depthwise conv = stk_cuda_lower_depthwise(l, piece->node, data_of(l, n->inputs[0]));
-        stk_cuda_lower_depthwise_back(l, &conv, n->inputs[0], dy);
+        cuda_depthwise op =
+            stk_cuda_lower_depthwise(l, piece->node, stk_cuda_lower_data(l, n->inputs[0]));
+        stk_cuda_lower_depthwise_back(l, &op, n->inputs[0], dy);
         break;
     }
     case STK_OP_BATCH_NORM:

@@ -6,7 +6,7 @@
  * graph, so that launching costs the host a few microseconds per step however many kernels there
  * are.
  */
-#include "backend/cuda/exec.h"
+#include "backend/cuda/player/player.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -64,7 +64,7 @@ stk_status stk_cuda_player_prepare(const cuda_player *player, const cuda_refresh
         }
     }
     if (status == STK_OK && count > 0) {
-        status = stk_cuda_convs_make_on(player->device->convs, made.calls, count,
+        status = stk_cuda_convs_make_on(player->convs, made.calls, count,
                                         refresh != NULL ? refresh_call : NULL, &made, err);
     }
     stk_mem_free(made.calls);
@@ -78,15 +78,12 @@ static cuda_pointer find_place(const void *context, cuda_ref ref) {
 
 stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
     const cuda_op *op = &player->program->ops[index];
-    if (op->kind == CUDA_OP_HOLD) {
-        return STK_OK;
-    }
     if (op->kind == CUDA_OP_LAUNCH) {
-        return stk_cuda_kernels_launch(player->device->kernels, &op->launch, player->program->type,
-                                       player->device->compute, find_place, player, err);
+        return stk_cuda_kernels_launch(player->kernels, &op->launch, player->program->type,
+                                       player->stream, find_place, player, err);
     }
     cuda_conv_call call = call_of(player, &op->conv);
-    return stk_cuda_convs_run(player->device->convs, &call, err);
+    return stk_cuda_convs_run(player->convs, &call, err);
 }
 
 stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops, stk_error *err) {
@@ -99,18 +96,17 @@ stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops, stk_
 
 stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, int times,
                                    cuda_graph_exec *made, stk_error *err) {
-    const cuda_driver *d = player->device->driver;
+    const cuda_driver *d = player->driver;
     cuda_graph graph = NULL;
-    stk_status status =
-        stk_cuda_check(d, d->capture_begin(player->device->compute, CUDA_CAPTURE_THREAD_LOCAL),
-                       "capturing a step", err);
+    stk_status status = stk_cuda_check(
+        d, d->capture_begin(player->stream, CUDA_CAPTURE_THREAD_LOCAL), "capturing a step", err);
     if (status != STK_OK) {
         return status;
     }
     for (int i = 0; i < times && status == STK_OK; i++) {
         status = stk_cuda_player_range(player, ops, err);
     }
-    int ended = d->capture_end(player->device->compute, &graph); /* also after a failure */
+    int ended = d->capture_end(player->stream, &graph); /* also after a failure */
     if (status == STK_OK) {
         status = stk_cuda_check(d, ended, "capturing a step", err);
     }
@@ -124,7 +120,7 @@ stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, in
 }
 
 stk_status stk_cuda_player_run(cuda_player *player, stk_error *err) {
-    const cuda_driver *d = player->device->driver;
+    const cuda_driver *d = player->driver;
     const cuda_range all = {0, player->program->op_count};
     if (player->program->op_count == 0) {
         return STK_OK;
@@ -135,15 +131,14 @@ stk_status stk_cuda_player_run(cuda_player *player, stk_error *err) {
     stk_status status = player->graph == NULL
                             ? stk_cuda_player_capture(player, all, 1, &player->graph, err)
                             : STK_OK;
-    return status == STK_OK
-               ? stk_cuda_check(d, d->graph_launch(player->graph, player->device->compute),
-                                "launching a step", err)
-               : status;
+    return status == STK_OK ? stk_cuda_check(d, d->graph_launch(player->graph, player->stream),
+                                             "launching a step", err)
+                            : status;
 }
 
 void stk_cuda_player_close(cuda_player *player) {
     if (player->graph != NULL) {
-        player->device->driver->graph_exec_free(player->graph);
+        player->driver->graph_exec_free(player->graph);
     }
     player->graph = NULL;
 }

@@ -1,92 +1,92 @@
 /*
- * timing.c - which of several ways to compute a thing is the fastest.
+ * timing.c - which of several ranges of operations is the fastest.
  *
- * Each is captured some times in a row, so that the host's launches cost nothing, and replayed
- * between two events. They take turns, and the shortest time of each counts: whatever else the
- * device does meanwhile only makes times longer.
+ * Each range is captured several times in a row, so that launches cost the host nothing, and
+ * replayed between two events. The ranges take turns, and the shortest time of each counts: other
+ * work on the device only makes times longer.
  */
-#include "backend/cuda/exec.h"
+#include "backend/cuda/player/player.h"
 #include "base/error.h"
 
-#define REPEATS 3
-#define ROUNDS 4
-#define ENOUGH_MS 30.0f /* of one race; what takes so long is told apart well enough */
-#define LEAST_GAIN 0.99f
+#define REPEATS 3        /* of a range in its graph */
+#define ROUNDS 4         /* measurements of each range */
+#define ENOUGH_MS 30.0f  /* measured in all: no further round */
+#define LEAST_GAIN 0.99f /* of the first range's time, that another must beat */
 
-typedef struct race {
+typedef struct range_timer {
     const cuda_player *player;
     cuda_event begin, end;
-    cuda_graph_exec graphs[CUDA_MOST_RACERS];
-    float best[CUDA_MOST_RACERS]; /* ms */
+    cuda_graph_exec graphs[CUDA_MOST_TIMED];
+    float best_ms[CUDA_MOST_TIMED];
     int count;
-} race;
+} range_timer;
 
-/* By launches first, which loads what is loaded late. */
-static stk_status line_up(race *r, const cuda_range *ways, stk_error *err) {
-    const cuda_driver *d = r->player->device->driver;
-    stk_status status = stk_cuda_check(d, d->event_new(&r->begin, 0), "making events", err);
+/* Launches each range before it captures it: libraries load code at first use. */
+static stk_status capture_all(range_timer *t, const cuda_range *ranges, stk_error *err) {
+    const cuda_driver *d = t->player->driver;
+    stk_status status = stk_cuda_check(d, d->event_new(&t->begin, 0), "making events", err);
     if (status == STK_OK) {
-        status = stk_cuda_check(d, d->event_new(&r->end, 0), "making events", err);
+        status = stk_cuda_check(d, d->event_new(&t->end, 0), "making events", err);
     }
-    for (int i = 0; i < r->count && status == STK_OK; i++) {
-        status = stk_cuda_player_range(r->player, ways[i], err);
+    for (int i = 0; i < t->count && status == STK_OK; i++) {
+        status = stk_cuda_player_range(t->player, ranges[i], err);
         if (status == STK_OK) {
-            status = stk_cuda_player_capture(r->player, ways[i], REPEATS, &r->graphs[i], err);
+            status = stk_cuda_player_capture(t->player, ranges[i], REPEATS, &t->graphs[i], err);
         }
         if (status == STK_OK) {
-            status = stk_cuda_check(d, d->graph_launch(r->graphs[i], r->player->device->compute),
+            status = stk_cuda_check(d, d->graph_launch(t->graphs[i], t->player->stream),
                                     "launching a graph", err);
         }
     }
     return status;
 }
 
-static stk_status time_one(race *r, int way, float *ms, stk_error *err) {
-    const cuda_driver *d = r->player->device->driver;
-    cuda_stream stream = r->player->device->compute;
-    int result = d->event_record(r->begin, stream);
-    result = result == CUDA_GOOD ? d->graph_launch(r->graphs[way], stream) : result;
-    result = result == CUDA_GOOD ? d->event_record(r->end, stream) : result;
-    result = result == CUDA_GOOD ? d->event_wait(r->end) : result;
-    result = result == CUDA_GOOD ? d->event_elapsed_ms(ms, r->begin, r->end) : result;
+static stk_status time_one(const range_timer *t, int range, float *ms, stk_error *err) {
+    const cuda_driver *d = t->player->driver;
+    cuda_stream stream = t->player->stream;
+    int result = d->event_record(t->begin, stream);
+    result = result == CUDA_GOOD ? d->graph_launch(t->graphs[range], stream) : result;
+    result = result == CUDA_GOOD ? d->event_record(t->end, stream) : result;
+    result = result == CUDA_GOOD ? d->event_wait(t->end) : result;
+    result = result == CUDA_GOOD ? d->event_elapsed_ms(ms, t->begin, t->end) : result;
     return stk_cuda_check(d, result, "timing a kernel", err);
 }
 
-static stk_status run_rounds(race *r, stk_error *err) {
+static stk_status time_all(range_timer *t, stk_error *err) {
     stk_status status = STK_OK;
-    float spent = 0;
-    for (int round = 0; round < ROUNDS && spent < ENOUGH_MS && status == STK_OK; round++) {
-        for (int i = 0; i < r->count && status == STK_OK; i++) {
+    float spent_ms = 0;
+    for (int round = 0; round < ROUNDS && spent_ms < ENOUGH_MS && status == STK_OK; round++) {
+        for (int i = 0; i < t->count && status == STK_OK; i++) {
             float ms = 0;
-            status = time_one(r, i, &ms, err);
-            r->best[i] = round == 0 || ms < r->best[i] ? ms : r->best[i];
-            spent += ms;
+            status = time_one(t, i, &ms, err);
+            t->best_ms[i] = round == 0 || ms < t->best_ms[i] ? ms : t->best_ms[i];
+            spent_ms += ms;
         }
     }
     return status;
 }
 
-static void finish(race *r) {
-    const cuda_driver *d = r->player->device->driver;
-    for (int i = 0; i < r->count; i++) {
-        r->graphs[i] != NULL ? d->graph_exec_free(r->graphs[i]) : 0;
+static void free_timer(range_timer *t) {
+    const cuda_driver *d = t->player->driver;
+    for (int i = 0; i < t->count; i++) {
+        t->graphs[i] != NULL ? d->graph_exec_free(t->graphs[i]) : 0;
     }
-    r->begin != NULL ? d->event_free(r->begin) : 0;
-    r->end != NULL ? d->event_free(r->end) : 0;
+    t->begin != NULL ? d->event_free(t->begin) : 0;
+    t->end != NULL ? d->event_free(t->end) : 0;
 }
 
-stk_status stk_cuda_race(const cuda_player *player, const cuda_range *ways, int count, int *winner,
-                         stk_error *err) {
-    race r = {.player = player, .count = count};
-    stk_status status = line_up(&r, ways, err);
+stk_status stk_cuda_player_fastest(const cuda_player *player, const cuda_range *ranges, int count,
+                                   int *fastest, stk_error *err) {
+    range_timer t = {.player = player, .count = count};
+    stk_status status = capture_all(&t, ranges, err);
     if (status == STK_OK) {
-        status = run_rounds(&r, err);
+        status = time_all(&t, err);
     }
-    *winner = 0;
+    *fastest = 0;
     for (int i = 1; i < count && status == STK_OK; i++) {
-        float needed = *winner == 0 ? LEAST_GAIN * r.best[0] : r.best[*winner];
-        *winner = r.best[i] < needed ? i : *winner;
+        float needed = *fastest == 0 ? LEAST_GAIN * t.best_ms[0] : t.best_ms[*fastest];
+        *fastest = t.best_ms[i] < needed ? i : *fastest;
     }
-    finish(&r);
+    free_timer(&t);
     return status;
 }

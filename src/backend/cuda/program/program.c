@@ -21,7 +21,7 @@ void stk_cuda_program_begin(cuda_program *p, cuda_type type, bool strict, int mu
 void stk_cuda_program_free(cuda_program *p) {
     stk_mem_free(p->buffers);
     stk_mem_free(p->ops);
-    stk_mem_free(p->questions);
+    stk_mem_free(p->decisions);
     memset(p, 0, sizeof *p);
 }
 
@@ -43,12 +43,11 @@ cuda_ref stk_cuda_counters(cuda_program *p, int count) {
     return ref;
 }
 
-/* A new operation; after a mistake the last one once more, or one that nobody reads. */
+/* A new operation; where there is no memory for one, a place that is never read. */
 static cuda_op *add_op(cuda_program *p, cuda_op_kind kind) {
-    static _Thread_local cuda_op nobody;
     size_t need = (size_t)p->op_count + 1;
     cuda_op *grown = stk_mem_grow(p->ops, &p->op_capacity, need, sizeof *grown);
-    cuda_op *op = &nobody;
+    cuda_op *op = &p->lost;
     if (grown == NULL) {
         (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
     } else {
@@ -57,6 +56,7 @@ static cuda_op *add_op(cuda_program *p, cuda_op_kind kind) {
     }
     memset(op, 0, sizeof *op);
     op->kind = kind;
+    op->time = p->time++;
     return op;
 }
 
@@ -118,50 +118,64 @@ void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv) {
     add_op(p, CUDA_OP_CONV)->conv = *conv;
 }
 
-cuda_launch *stk_cuda_hold(cuda_program *p) {
-    return &add_op(p, CUDA_OP_HOLD)->launch;
-}
-
-void stk_cuda_hold_last(cuda_program *p) {
-    if (p->op_count > 0) {
-        p->ops[p->op_count - 1].kind = CUDA_OP_HOLD;
-    }
-}
-
 static void touch(cuda_program *p, cuda_ref ref, int time) {
-    if (cuda_is_something(ref)) {
+    if (cuda_is_something(ref) && ref.buffer < p->buffer_count) {
         cuda_buffer *b = &p->buffers[ref.buffer];
-        b->birth = b->birth < 0 ? time : b->birth;
-        b->death = time;
+        b->birth = b->birth < 0 || time < b->birth ? time : b->birth;
+        b->death = time > b->death ? time : b->death;
     }
 }
 
-static void find_lives(cuda_program *p) {
-    for (int i = 0; i < p->op_count; i++) {
-        const cuda_op *op = &p->ops[i];
-        for (int k = 0; k < op->launch.arg_count; k++) {
-            if (op->launch.args[k].kind == CUDA_ARG_REF) {
-                touch(p, op->launch.args[k].ref, i);
-            }
-        }
-        if (op->kind == CUDA_OP_CONV) {
-            touch(p, op->conv.x, i);
-            touch(p, op->conv.w, i);
-            touch(p, op->conv.y, i);
-            touch(p, op->conv.bias, i);
-            touch(p, op->conv.added, i);
-            touch(p, op->conv.stats, i);
-            touch(p, op->conv.raw, i);
-            touch(p, op->conv.in_norm, i);
+/* The buffers that an operation names live at its time. */
+static void touch_all(cuda_program *p, const cuda_op *op) {
+    for (int k = 0; k < op->launch.arg_count; k++) {
+        if (op->launch.args[k].kind == CUDA_ARG_REF) {
+            touch(p, op->launch.args[k].ref, op->time);
         }
     }
+    if (op->kind == CUDA_OP_CONV) {
+        const cuda_ref refs[] = {op->conv.x,     op->conv.w,     op->conv.y,   op->conv.bias,
+                                 op->conv.added, op->conv.stats, op->conv.raw, op->conv.in_norm};
+        for (size_t k = 0; k < sizeof refs / sizeof *refs; k++) {
+            touch(p, refs[k], op->time);
+        }
+    }
+}
+
+cuda_variant_span stk_cuda_variants_begin(const cuda_program *p) {
+    return (cuda_variant_span){.first_op = p->op_count,
+                               .time = p->time,
+                               .counters = p->counters,
+                               .end = p->time,
+                               .most_counters = p->counters};
+}
+
+void stk_cuda_variants_add(cuda_program *p, cuda_variant_span *span, bool runs) {
+    span->end = p->time > span->end ? p->time : span->end;
+    span->most_counters = p->counters > span->most_counters ? p->counters : span->most_counters;
+    if (!runs) {
+        for (int i = span->first_op; i < p->op_count; i++) {
+            touch_all(p, &p->ops[i]);
+        }
+        p->op_count = span->first_op;
+    }
+    span->first_op = p->op_count;
+    p->time = span->time;
+    p->counters = span->counters;
+}
+
+void stk_cuda_variants_end(cuda_program *p, const cuda_variant_span *span) {
+    p->time = span->end;
+    p->counters = span->most_counters;
 }
 
 stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err) {
     if (p->error.status != STK_OK) {
         return STK_FAIL(err, p->error.status, "%s", p->error.message);
     }
-    find_lives(p);
+    for (int i = 0; i < p->op_count; i++) {
+        touch_all(p, &p->ops[i]);
+    }
     stk_arena_item *items = stk_mem_new((size_t)p->buffer_count, sizeof *items);
     if (items == NULL) {
         return STK_FAIL_MEMORY(err, "the memory plan");

@@ -1,11 +1,11 @@
 /*
  * program.h - inside the CUDA backend: a step as a list of operations over numbered buffers.
  *
- * Lowering a graph appends operations (launches of our own kernels, convolutions of a library) in
- * the order in which they will run. A buffer lives from the first operation that names it to the
- * last; from that the arena is laid out. Nothing here touches a device, so that a plan can be made
- * anywhere. The first mistake (no memory) is kept in `error`, and what is added afterwards is lost:
- * whoever lowers looks once, at the end.
+ * Lowering appends operations (launches of our own kernels, convolutions of a library) in the order
+ * in which they will run. A buffer lives from the first operation that names it to the last; the
+ * arena's layout follows from that. Nothing here touches a device, so the memory need of a network
+ * is known on any machine. The first failure (no memory) is stored in `error` and later calls do
+ * nothing: the caller checks once, in stk_cuda_program_lay_out(). One thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_PROGRAM_PROGRAM_H
 #define STK_BACKEND_CUDA_PROGRAM_PROGRAM_H
@@ -134,7 +134,9 @@ typedef struct cuda_conv_op {
     /* What shape.in_norm makes x of, and its scale and shift, of type `type` (2, channels). They
      * may be there without it; with it x itself is neither written nor read. */
     cuda_ref raw, in_norm;
-    int asked; /* a question of the program by whose answer the shape is what it is; 0: none */
+    /* Which of the program's decisions made the shape a fused one, counted from 1; 0: none. Where
+     * no library has a plan for the shape, this decision is taken back. */
+    int decision;
 } cuda_conv_op;
 
 /* A convolution with nothing that is optional. */
@@ -151,47 +153,40 @@ static inline cuda_conv_op cuda_conv_of(const cuda_conv_shape *shape, cuda_ref x
                           .in_norm = cuda_nothing()};
 }
 
-typedef enum cuda_op_kind {
-    CUDA_OP_LAUNCH,
-    CUDA_OP_CONV,
-    CUDA_OP_HOLD /* nothing: the arguments of `launch` live until here */
-} cuda_op_kind;
+typedef enum cuda_op_kind { CUDA_OP_LAUNCH, CUDA_OP_CONV } cuda_op_kind;
 
 typedef struct cuda_op {
     cuda_op_kind kind;
+    int time; /* for lives of buffers; variants of one computation share their times */
     cuda_launch launch;
     cuda_conv_op conv;
 } cuda_op;
 
 /*
- * What can be computed in several ways, of which only a race can tell the fastest: see
- * autotune.h.
+ * What may be computed plainly, by several operations, or fused, by fewer. Each is a row of the
+ * table in variants/variants.c, which says what the two variants are.
  */
-typedef enum cuda_question_kind {
-    CUDA_ASK_STATS, /* who takes the statistics of a norm behind a convolution: conv_stats.c */
-    CUDA_ASK_LAYER, /* backward of a norm and the convolution before it: norm_conv_back.c */
-    /* Who computes norm and ReLU in front of a convolution, and of a gradient of its filters:
-     * norm_conv.c. */
-    CUDA_ASK_NORMED,
-    CUDA_ASK_NORMED_BACK,
-    /* Whether norm, addition, ReLU and the convolution of 1 by 1 behind them are one kernel: there,
-     * too. */
-    CUDA_ASK_JOIN,
-    CUDA_ASK_JOIN_BACK, /* where gradients of a value join, up to the norm in front:
-                           join_conv_back.c */
-    CUDA_ASK_KINDS
-} cuda_question_kind;
+typedef enum cuda_fusion {
+    CUDA_FUSE_STATS,       /* a convolution, and the statistics of the norm that follows */
+    CUDA_FUSE_LAYER_BACK,  /* backward: a norm, and the 1x1 convolution in front of it */
+    CUDA_FUSE_NORM_CONV,   /* a norm and ReLU, and the convolution that reads them */
+    CUDA_FUSE_NORM_WEIGHT, /* backward: the norm and ReLU, and that convolution's weight gradient */
+    CUDA_FUSE_JOIN,        /* a norm, an addition and ReLU, and the 1x1 convolution that follows */
+    CUDA_FUSE_JOIN_BACK, /* backward: that convolution's data gradient, ReLU and the norm's sums */
+    CUDA_FUSIONS
+} cuda_fusion;
 
-typedef struct cuda_question {
-    cuda_question_kind kind;
-    cuda_conv_shape shape; /* of the convolution in question, in the plain way */
-    int variant;           /* what else its speed depends on, by kind */
-} cuda_question;
+/* One choice between the variants of a fusion. Equal decisions have the same answer everywhere. */
+typedef struct cuda_decision {
+    cuda_fusion fusion;
+    cuda_conv_shape shape; /* of the convolution, as the plain variant computes it */
+    int detail;            /* what else the speed depends on; its meaning is the fusion's */
+} cuda_decision;
 
 typedef struct cuda_buffer {
     size_t bytes;     /* 0: fixed memory, which is not laid out here */
     size_t offset;    /* in the arena, once laid out */
-    int birth, death; /* first and last operation that names it */
+    int birth, death; /* times of the first and last operation that names it; -1: none */
 } cuda_buffer;
 
 typedef struct cuda_program {
@@ -205,12 +200,14 @@ typedef struct cuda_program {
     cuda_op *ops; /* owned */
     int op_count;
     size_t op_capacity;
-    cuda_question *questions; /* owned; that were asked when it was lowered */
-    int question_count;
-    size_t question_capacity;
+    int time;                 /* of the next operation */
+    cuda_decision *decisions; /* owned; all that were made while it was lowered, in order */
+    int decision_count;
+    size_t decision_capacity;
     int counters;       /* of CUDA_FIXED_COUNTERS that are used, 4 bytes each */
     size_t arena_bytes; /* once laid out */
-    stk_error error;
+    stk_error error;    /* the first failure */
+    cuda_op lost;       /* takes operations after a failure; never read */
 } cuda_program;
 
 void stk_cuda_program_begin(cuda_program *p, cuda_type type, bool strict, int multiprocessors);
@@ -246,15 +243,26 @@ int stk_cuda_act_code(stk_op act);
 void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv);
 
 /*
- * An operation that does nothing but name buffers (stk_cuda_arg()): what another way to compute the
- * same would use then, so that the memory plan does not depend on which way is taken.
+ * Several variants of one computation, of which at most one runs. The caller appends the operations
+ * of each variant in turn. Those of a variant that does not run are removed again, but their
+ * buffers are laid out as if they ran, and all variants begin at the same time. So neither the
+ * arena nor the number of counters depends on which variant runs. Spans may be nested.
  */
-cuda_launch *stk_cuda_hold(cuda_program *p);
+typedef struct cuda_variant_span {
+    int first_op;      /* of the variant that is being appended */
+    int time;          /* at which each variant begins */
+    int counters;      /* of the program, before each variant */
+    int end;           /* the latest time at which a variant ends */
+    int most_counters; /* of the program, after the variant that uses most */
+} cuda_variant_span;
 
-/* Makes one of those of the launch that was added last. */
-void stk_cuda_hold_last(cuda_program *p);
+cuda_variant_span stk_cuda_variants_begin(const cuda_program *p);
 
-/* Lives and places of all buffers; tells the first mistake. */
+/* Ends a variant: all that was appended since begin() or the last call. */
+void stk_cuda_variants_add(cuda_program *p, cuda_variant_span *span, bool runs);
+void stk_cuda_variants_end(cuda_program *p, const cuda_variant_span *span);
+
+/* Lives and offsets of all buffers. Returns the first failure of all calls so far. */
 STK_CHECKED stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err);
 
 #endif

@@ -1,59 +1,47 @@
 /*
- * autotune.h - inside the CUDA backend: questions that lowering asks, and races that answer
- * them.
+ * autotune.h - inside the CUDA backend: which variant of each fusion is the fastest.
  *
- * Where a thing can be computed in two ways and arithmetic does not tell which is faster, lowering
- * asks. The first time the answer is way 0, the plain one, and the question is noted in the
- * program; the executable then lets both ways race in its own memory, keeps the answers
- * (tuning_results.h), and lowers once more. An answer may lead to further questions.
- *
- * A new kind of question is a number in cuda_question_kind, a row of the table in autotune.c,
- * and a function that appends both ways to a program.
+ * Lowering decides between the variants of a fusion (variants/variants.h) by the results that are
+ * known. Where there is none yet it takes the plain variant and notes the decision in the program.
+ * The executable then times the variants of all open decisions in its own memory
+ * (stk_cuda_autotune()) and lowers once more. A new result may lead to further decisions, so this
+ * repeats a few times. One thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_TUNING_AUTOTUNE_H
 #define STK_BACKEND_CUDA_TUNING_AUTOTUNE_H
 
+#include "backend/cuda/player/player.h"
 #include "backend/cuda/tuning/tuning_results.h"
-#include "backend/cuda/exec.h"
+#include "backend/cuda/variants/variants.h"
 
-#define CUDA_CONTEST_WAYS 2
+/* The name of a decision in cuda_tuning_results. */
+void stk_cuda_decision_name(const cuda_decision *decision, char name[CUDA_RESULT_NAME]);
 
-/*
- * Appends what both ways of a question read (noise: plans are timed on it), and then the ways, on
- * buffers of their own: nothing of the network may change.
- */
-typedef void cuda_contest_ways(cuda_program *p, const cuda_question *question,
-                               cuda_range ways[CUDA_CONTEST_WAYS]);
-
-/* A place with `count` numbers of noise in it, of the program's type or as long as float32. */
-cuda_ref stk_cuda_noise_place(cuda_program *p, size_t count);
-cuda_ref stk_cuda_noise_floats(cuda_program *p, size_t count);
-
-/* What a question is called in cuda_choices. */
-void stk_cuda_question_name(const cuda_question *question, char name[CUDA_CHOICE_NAME]);
-
-/* What is known of a question so far: a way, or CUDA_UNDECIDED; choices may be NULL. */
-int stk_cuda_answer(cuda_choices *choices, const cuda_question *question);
+/* The known result: a variant, or CUDA_UNDECIDED. `results` may be NULL. Notes nothing. */
+int stk_cuda_decision_result(cuda_tuning_results *results, const cuda_decision *decision);
 
 /*
- * The answer to a question: a way. Notes the question in the program; *asked is then what
- * cuda_conv_op.asked has to be where a convolution is what it is by this answer. choices NULL and
- * strict programs: always way 0, and nothing is noted.
+ * The variant to take: the known result, or CUDA_PLAIN. Notes the decision in the program; *number
+ * is what cuda_conv_op.decision must be for a convolution that is fused because of it. Without
+ * results (NULL) and in strict programs always CUDA_PLAIN, and nothing is noted.
  */
-int stk_cuda_ask(cuda_program *p, cuda_choices *choices, const cuda_question *question, int *asked);
+int stk_cuda_decide(cuda_program *p, cuda_tuning_results *results, const cuda_decision *decision,
+                    int *number);
 
 /*
- * Answers all open questions of the player's program by races in the memory of the player, whose
- * contents are lost. *answered: there were some, so that the program has to be lowered again, which
- * may lead to further questions.
+ * Times the variants of all decisions of the player's program that have no result, in the memory of
+ * the player, whose contents are lost. `config` says whether to stop. *tuned: there were such
+ * decisions, and the program must be lowered again.
  */
-STK_CHECKED stk_status stk_cuda_contests(const cuda_player *player, bool *answered, stk_error *err);
+STK_CHECKED stk_status stk_cuda_autotune(const cuda_player *player, cuda_tuning_results *results,
+                                         const stk_device_config *config, bool *tuned,
+                                         stk_error *err);
 
 /*
- * After the program's convolutions were prepared: where one is what it is by an answer and no plan
- * is there for it (what was kept on disk is gone, or damaged), the answer is way 0 from now on.
- * True when there was one: the program is of no use then.
+ * After the program's convolutions were prepared: takes back each decision for a fused convolution
+ * that has no plan, because stored plans are gone or damaged. Returns true when there was one: the
+ * program must be lowered again.
  */
-bool stk_cuda_contests_void(const cuda_player *player);
+bool stk_cuda_autotune_retract(const cuda_player *player, cuda_tuning_results *results);
 
 #endif

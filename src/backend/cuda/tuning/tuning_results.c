@@ -1,5 +1,4 @@
-/* tuning_results.c - a list of names and numbers, each of which is a blob of one byte in the store.
- */
+/* tuning_results.c - a list of names and variants; in the store each is a blob of one byte. */
 #include "backend/cuda/tuning/tuning_results.h"
 
 #include <stdio.h>
@@ -8,95 +7,96 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-typedef struct choice {
-    char name[CUDA_CHOICE_NAME];
-    int way;
-} choice;
+typedef struct tuning_result {
+    char name[CUDA_RESULT_NAME];
+    int variant;
+} tuning_result;
 
-struct cuda_choices {
+struct cuda_tuning_results {
     cuda_store *store;
-    choice *items; /* owned */
+    tuning_result *items; /* owned */
     size_t count, capacity;
     int made;
 };
 
-stk_status stk_cuda_choices_open(cuda_choices **choices, cuda_store *store, stk_error *err) {
-    *choices = stk_mem_new(1, sizeof **choices);
-    if (*choices == NULL) {
+stk_status stk_cuda_tuning_results_open(cuda_tuning_results **results, cuda_store *store,
+                                        stk_error *err) {
+    *results = stk_mem_new(1, sizeof **results);
+    if (*results == NULL) {
         return STK_FAIL_MEMORY(err, "what is fastest on the GPU");
     }
-    (*choices)->store = store;
+    (*results)->store = store;
     return STK_OK;
 }
 
-void stk_cuda_choices_close(cuda_choices *choices) {
-    if (choices != NULL) {
-        stk_mem_free(choices->items);
-        stk_mem_free(choices);
+void stk_cuda_tuning_results_close(cuda_tuning_results *results) {
+    if (results != NULL) {
+        stk_mem_free(results->items);
+        stk_mem_free(results);
     }
 }
 
-static choice *find(const cuda_choices *choices, const char *name) {
-    for (size_t i = 0; i < choices->count; i++) {
-        if (strcmp(choices->items[i].name, name) == 0) {
-            return &choices->items[i];
+static tuning_result *find(const cuda_tuning_results *results, const char *name) {
+    for (size_t i = 0; i < results->count; i++) {
+        if (strcmp(results->items[i].name, name) == 0) {
+            return &results->items[i];
         }
     }
     return NULL;
 }
 
-static void note(cuda_choices *choices, const char *name, int way) {
-    choice *known = find(choices, name);
+static void note(cuda_tuning_results *results, const char *name, int variant) {
+    tuning_result *known = find(results, name);
     if (known == NULL) {
-        choice *grown =
-            stk_mem_grow(choices->items, &choices->capacity, choices->count + 1, sizeof *grown);
+        tuning_result *grown =
+            stk_mem_grow(results->items, &results->capacity, results->count + 1, sizeof *grown);
         if (grown == NULL) {
             return;
         }
-        choices->items = grown;
-        known = &grown[choices->count++];
+        results->items = grown;
+        known = &grown[results->count++];
         snprintf(known->name, sizeof known->name, "%s", name);
     }
-    known->way = way;
+    known->variant = variant;
 }
 
-/* Names of other things are in the store as well. */
+/* Keys of other kinds are in the store as well. */
 static void key_of(const char *name, char *key, size_t room) {
     snprintf(key, room, "choice 1 %s", name);
 }
 
-int stk_cuda_choice_of(cuda_choices *choices, const char *name) {
-    const choice *known = find(choices, name);
-    char key[CUDA_CHOICE_NAME + 16];
+int stk_cuda_tuning_result(cuda_tuning_results *results, const char *name) {
+    const tuning_result *known = find(results, name);
+    char key[CUDA_RESULT_NAME + 16];
     void *blob = NULL;
     size_t bytes = 0;
     if (known != NULL) {
-        return known->way;
+        return known->variant;
     }
-    if (choices->store == NULL) {
+    if (results->store == NULL) {
         return CUDA_UNDECIDED;
     }
     key_of(name, key, sizeof key);
-    stk_cuda_store_get(choices->store, key, &blob, &bytes);
-    int way = blob != NULL && bytes == 1 ? *(const unsigned char *)blob : CUDA_UNDECIDED;
+    stk_cuda_store_get(results->store, key, &blob, &bytes);
+    int variant = blob != NULL && bytes == 1 ? *(const unsigned char *)blob : CUDA_UNDECIDED;
     stk_mem_free(blob);
-    if (way != CUDA_UNDECIDED) {
-        note(choices, name, way);
+    if (variant != CUDA_UNDECIDED) {
+        note(results, name, variant);
     }
-    return way;
+    return variant;
 }
 
-void stk_cuda_choice_set(cuda_choices *choices, const char *name, int way) {
-    char key[CUDA_CHOICE_NAME + 16];
-    unsigned char blob = (unsigned char)way;
-    note(choices, name, way);
-    choices->made++;
-    if (choices->store != NULL) {
+void stk_cuda_tuning_result_set(cuda_tuning_results *results, const char *name, int variant) {
+    char key[CUDA_RESULT_NAME + 16];
+    unsigned char blob = (unsigned char)variant;
+    note(results, name, variant);
+    results->made++;
+    if (results->store != NULL) {
         key_of(name, key, sizeof key);
-        stk_cuda_store_put(choices->store, key, &blob, 1);
+        stk_cuda_store_put(results->store, key, &blob, 1);
     }
 }
 
-int stk_cuda_choices_made(const cuda_choices *choices) {
-    return choices->made;
+int stk_cuda_tuning_results_made(const cuda_tuning_results *results) {
+    return results->made;
 }

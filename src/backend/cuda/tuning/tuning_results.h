@@ -1,31 +1,32 @@
 /*
- * tuning_results.h - inside the CUDA backend: which of several ways to compute a thing is taken.
+ * tuning_results.h - inside the CUDA backend: which variant was the fastest, by name.
  *
- * A choice is a name, which says what is computed and in which shape, and a number, which says how.
- * It is made once for a device, by a race (exec.h), and kept in memory and in the store. One
- * thread at a time.
+ * A name says which fusion it is about and in which shape; its result is the number of a variant.
+ * Autotune sets a result once for a device; it is stored in memory and on disk, so that the next
+ * start measures nothing. One thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_TUNING_TUNING_RESULTS_H
 #define STK_BACKEND_CUDA_TUNING_TUNING_RESULTS_H
 
 #include "backend/cuda/driver/store.h"
 
-typedef struct cuda_choices cuda_choices;
+typedef struct cuda_tuning_results cuda_tuning_results;
 
 #define CUDA_UNDECIDED (-1)
-#define CUDA_CHOICE_NAME 160 /* characters that a name may have */
+#define CUDA_RESULT_NAME 160 /* characters of a name, with the final 0 */
 
-/* The store is borrowed; NULL: nothing is kept. */
-STK_CHECKED stk_status stk_cuda_choices_open(cuda_choices **choices, cuda_store *store,
-                                             stk_error *err);
-void stk_cuda_choices_close(cuda_choices *choices);
+/* The store is borrowed; NULL: results live in memory only. */
+STK_CHECKED stk_status stk_cuda_tuning_results_open(cuda_tuning_results **results,
+                                                    cuda_store *store, stk_error *err);
+void stk_cuda_tuning_results_close(cuda_tuning_results *results);
 
-int stk_cuda_choice_of(cuda_choices *choices, const char *name);
+/* The variant, or CUDA_UNDECIDED. */
+int stk_cuda_tuning_result(cuda_tuning_results *results, const char *name);
 
-/* From 0 to 255. Where there is no memory left to note it, it stays undecided. */
-void stk_cuda_choice_set(cuda_choices *choices, const char *name, int way);
+/* `variant` is from 0 to 255. Where there is no memory for it, the name stays undecided. */
+void stk_cuda_tuning_result_set(cuda_tuning_results *results, const char *name, int variant);
 
-/* How many were set since open. */
-int stk_cuda_choices_made(const cuda_choices *choices);
+/* How many results were set since open. */
+int stk_cuda_tuning_results_made(const cuda_tuning_results *results);
 
 #endif

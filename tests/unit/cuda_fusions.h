@@ -1,13 +1,14 @@
 /*
- * cuda_ways.h - for tests of fusions: a network is compiled, its questions are answered one way or
- * the other, and what a step leaves behind is held against the reference.
+ * cuda_fusions.h - for tests of fusions: a network is compiled, its questions are answered one way
+ * or the other, and what a step leaves behind is held against the reference.
  *
  * Whoever includes it has defined CLASSES, SIZE and BATCH.
  */
-#ifndef STK_TESTS_CUDA_WAYS_H
-#define STK_TESTS_CUDA_WAYS_H
+#ifndef STK_TESTS_CUDA_FUSIONS_H
+#define STK_TESTS_CUDA_FUSIONS_H
 
 #include "backend/cpu/cpu_device.h"
+#include "backend/cuda/exec.h"
 #include "backend/cuda/tuning/autotune.h"
 #include "cuda_play.h"
 
@@ -98,14 +99,14 @@ static inline stk_exec *compile(bench *b, stk_precision precision, bool plain) {
 }
 
 /* Answers all questions of a kind that a program has asked; true: some had another answer. */
-static inline bool decide(const bench *b, const stk_exec *exec, cuda_question_kind kind, int way) {
+static inline bool decide(const bench *b, const stk_exec *exec, cuda_fusion kind, int way) {
     bool changed = false;
-    for (int i = 0; i < exec->main.question_count; i++) {
-        if (exec->main.questions[i].kind == kind) {
-            char name[CUDA_CHOICE_NAME];
-            stk_cuda_question_name(&exec->main.questions[i], name);
-            changed = changed || stk_cuda_choice_of(b->device->choices, name) != way;
-            stk_cuda_choice_set(b->device->choices, name, way);
+    for (int i = 0; i < exec->main.decision_count; i++) {
+        if (exec->main.decisions[i].fusion == kind) {
+            char name[CUDA_RESULT_NAME];
+            stk_cuda_decision_name(&exec->main.decisions[i], name);
+            changed = changed || stk_cuda_tuning_result(b->device->tuning_results, name) != way;
+            stk_cuda_tuning_result_set(b->device->tuning_results, name, way);
         }
     }
     return changed;
@@ -116,13 +117,13 @@ static inline bool decide(const bench *b, const stk_exec *exec, cuda_question_ki
  * one that a library cannot follow is taken back.
  */
 static inline stk_exec *compile_decided(bench *b, stk_precision precision,
-                                        const int ways[CUDA_ASK_KINDS]) {
+                                        const int ways[CUDA_FUSIONS]) {
     stk_exec *exec = compile(b, precision, false);
     bool changed = true;
     for (int i = 0; i < 3 && exec != NULL && changed; i++) {
         changed = false;
-        for (int kind = 0; kind < CUDA_ASK_KINDS; kind++) {
-            changed = decide(b, exec, (cuda_question_kind)kind, ways[kind]) || changed;
+        for (int kind = 0; kind < CUDA_FUSIONS; kind++) {
+            changed = decide(b, exec, (cuda_fusion)kind, ways[kind]) || changed;
         }
         if (changed) {
             cuda->exec_free(exec);

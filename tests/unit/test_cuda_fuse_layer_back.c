@@ -1,8 +1,8 @@
 /*
- * test_cuda_layer.c - norms that go backward together with the convolution of 1 by 1 before them:
- * in whole networks, that it gives the same in the same memory, and that the choice is kept.
+ * test_cuda_fuse_layer_back.c - norms that go backward together with the convolution of 1 by 1
+ * before them: in whole networks, that it gives the same in the same memory, and that the choice is
+ * kept.
  */
-#include "backend/cuda/tuning/norm_conv_back.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 
@@ -10,7 +10,7 @@
 #define SIZE 8
 #define BATCH 4
 
-#include "cuda_ways.h"
+#include "cuda_fusions.h"
 
 /*
  * All kinds of such chains: of a value that is stored and read by others too (conv2), of one that
@@ -63,8 +63,8 @@ static counts count_layers(const stk_exec *exec) {
         const cuda_op *op = &exec->main.ops[i];
         c.together += op->kind == CUDA_OP_LAUNCH && strcmp(op->launch.name, "layer_back") == 0;
     }
-    for (int i = 0; i < exec->main.question_count; i++) {
-        c.asked += exec->main.questions[i].kind == CUDA_ASK_LAYER;
+    for (int i = 0; i < exec->main.decision_count; i++) {
+        c.asked += exec->main.decisions[i].fusion == CUDA_FUSE_LAYER_BACK;
     }
     return c;
 }
@@ -81,12 +81,12 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
         b.set = keep_clear;
         stk_exec *exec = compile(&b, precisions[i], false);
         for (int way = 0; way < 2 && exec != NULL; way++) {
-            decide(&b, exec, CUDA_ASK_LAYER, way);
+            decide(&b, exec, CUDA_FUSE_LAYER_BACK, way);
             cuda->exec_free(exec);
             exec = compile(&b, precisions[i], false);
             REQUIRE(exec != NULL);
             CHECK_INT(count_layers(exec).asked, QUESTIONS);
-            CHECK_INT(count_layers(exec).together, way == CUDA_LAYER_TOGETHER ? LAYERS : 0);
+            CHECK_INT(count_layers(exec).together, way == CUDA_FUSED ? LAYERS : 0);
             arena[way] = exec->main.arena_bytes;
             results[way] = step_results(&b, cuda, b.state, exec);
         }
@@ -108,7 +108,7 @@ static void the_next_start_asks_nothing(void) {
         stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
         REQUIRE(exec != NULL);
         c[life] = count_layers(exec);
-        CHECK(life == 0 || stk_cuda_choices_made(b.device->choices) == 0);
+        CHECK(life == 0 || stk_cuda_tuning_results_made(b.device->tuning_results) == 0);
         cuda->exec_free(exec);
         bench_close(&b);
     }

@@ -1,15 +1,14 @@
 /*
- * test_cuda_stats.c - statistics of norms that the convolution before them takes: what they come
- * to, that memory does not depend on who takes them, and that the choice is kept.
+ * test_cuda_fuse_stats.c - statistics of norms that the convolution before them takes: what they
+ * come to, that memory does not depend on who takes them, and that the choice is kept.
  */
 #include "backend/cuda/emit/emit.h"
-#include "backend/cuda/tuning/conv_stats.h"
 
 #define CLASSES 5
 #define SIZE 12
 #define BATCH 4
 
-#include "cuda_ways.h"
+#include "cuda_fusions.h"
 
 /* ---- from sums to coefficients ---- */
 
@@ -37,7 +36,7 @@ static bool settle(settled *s) {
                       .running_var = stk_cuda_buffer(&p, step),
                       .coefs = stk_cuda_buffer(&p, 4 * step),
                       .epsilon = EPSILON};
-    stk_cuda_norm_settle(&p, (cuda_plane){5, ROWS / 5, CHANNELS}, &norm, sums);
+    stk_cuda_norm_finalise(&p, (cuda_plane){5, ROWS / 5, CHANNELS}, &norm, sums);
     play_data data[] = {play_in(sums, PLAY_FLOAT, 2 * CHANNELS, s->sums),
                         play_in(norm.weight, PLAY_FLOAT, CHANNELS, s->weight),
                         play_in(norm.bias, PLAY_FLOAT, CHANNELS, s->bias),
@@ -104,29 +103,29 @@ static void no_variance_is_negative(void) {
 
 /* ---- the table ---- */
 
-static void choices_are_kept(void) {
-    cuda_choices *choices = NULL;
+static void results_are_stored(void) {
+    cuda_tuning_results *results = NULL;
     cuda_store *store = NULL;
     stk_error err = {0};
     const char *folder = check_folder();
     for (int life = 0; life < 3; life++) {
         REQUIRE_OK(stk_cuda_store_open(&store, folder, "a machine", &err), &err);
-        REQUIRE_OK(stk_cuda_choices_open(&choices, life < 2 ? store : NULL, &err), &err);
-        CHECK_INT(stk_cuda_choice_of(choices, "one"), life == 1 ? 7 : CUDA_UNDECIDED);
-        CHECK_INT(stk_cuda_choice_of(choices, "two"), life == 1 ? 0 : CUDA_UNDECIDED);
-        CHECK_INT(stk_cuda_choice_of(choices, "damaged"), CUDA_UNDECIDED);
-        CHECK_INT(stk_cuda_choices_made(choices), 0);
-        stk_cuda_choice_set(choices, "one", 3);
-        stk_cuda_choice_set(choices, "two", 0);
-        stk_cuda_choice_set(choices, "one", 7);
-        CHECK_INT(stk_cuda_choice_of(choices, "one"), 7);
-        CHECK_INT(stk_cuda_choice_of(choices, "two"), 0);
-        CHECK_INT(stk_cuda_choices_made(choices), 3);
+        REQUIRE_OK(stk_cuda_tuning_results_open(&results, life < 2 ? store : NULL, &err), &err);
+        CHECK_INT(stk_cuda_tuning_result(results, "one"), life == 1 ? 7 : CUDA_UNDECIDED);
+        CHECK_INT(stk_cuda_tuning_result(results, "two"), life == 1 ? 0 : CUDA_UNDECIDED);
+        CHECK_INT(stk_cuda_tuning_result(results, "damaged"), CUDA_UNDECIDED);
+        CHECK_INT(stk_cuda_tuning_results_made(results), 0);
+        stk_cuda_tuning_result_set(results, "one", 3);
+        stk_cuda_tuning_result_set(results, "two", 0);
+        stk_cuda_tuning_result_set(results, "one", 7);
+        CHECK_INT(stk_cuda_tuning_result(results, "one"), 7);
+        CHECK_INT(stk_cuda_tuning_result(results, "two"), 0);
+        CHECK_INT(stk_cuda_tuning_results_made(results), 3);
         stk_cuda_store_put(store, "choice 1 damaged", "12", 2);
-        stk_cuda_choices_close(choices);
+        stk_cuda_tuning_results_close(results);
         stk_cuda_store_close(store);
     }
-    stk_cuda_choices_close(NULL);
+    stk_cuda_tuning_results_close(NULL);
 }
 
 /* ---- networks ---- */
@@ -158,8 +157,8 @@ static int build(stk_graph *g) {
     return stk_graph_linear(g, stk_graph_avg_pool(g, a), "fc", CLASSES);
 }
 
-/* The stem counts among these in a library that can do it. LAYERS: about which CUDA_ASK_LAYER is
- * asked too, in 2-byte types. */
+/* The stem counts among these in a library that can do it. LAYERS: about which CUDA_FUSE_LAYER_BACK
+ * is asked too, in 2-byte types. */
 enum { CHAINS = 7, FUSIBLE = 6, LAYERS = 1 };
 
 /* How many convolutions of a program take statistics, and how many could. */
@@ -173,7 +172,7 @@ static int count_fused(const stk_exec *exec, int *places) {
             *places += cuda_is_something(op->conv.stats);
             fused += op->conv.shape.stats;
         } else if (op->kind == CUDA_OP_LAUNCH) {
-            settled_launches += strcmp(op->launch.name, "norm_settled") == 0;
+            settled_launches += strcmp(op->launch.name, "norm_finalise") == 0;
         }
     }
     CHECK_INT(settled_launches, fused);
@@ -191,13 +190,13 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
     }
     stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
     for (int way = 0; way < 2 && exec != NULL; way++) {
-        decide(&b, exec, CUDA_ASK_STATS, way);
+        decide(&b, exec, CUDA_FUSE_STATS, way);
         cuda->exec_free(exec);
         exec = compile(&b, STK_PRECISION_FP16, false);
         REQUIRE(exec != NULL);
         int fused = count_fused(exec, &places);
         CHECK_INT(places, CHAINS);
-        CHECK(way == CUDA_STATS_FUSED ? fused >= FUSIBLE - 1 && fused <= FUSIBLE : fused == 0);
+        CHECK(way == CUDA_FUSED ? fused >= FUSIBLE - 1 && fused <= FUSIBLE : fused == 0);
         bytes[way] = cuda->exec_bytes(exec);
         arena[way] = exec->main.arena_bytes;
         ops[way] = exec->main.op_count;
@@ -226,11 +225,13 @@ static void the_next_start_measures_nothing(void) {
         REQUIRE(exec != NULL);
         fused[life] = count_fused(exec, &places);
         CHECK_INT(places, CHAINS);
-        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS + LAYERS : 0);
+        CHECK_INT(stk_cuda_tuning_results_made(b.device->tuning_results),
+                  life == 0 ? CHAINS + LAYERS : 0);
         stk_cuda_convs_counts(b.device->convs, &timed, &loaded);
         CHECK(life == 0 ? timed > 0 : timed == 0 && loaded > 0);
         stk_exec *again = compile(&b, STK_PRECISION_FP16, false);
-        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS + LAYERS : 0);
+        CHECK_INT(stk_cuda_tuning_results_made(b.device->tuning_results),
+                  life == 0 ? CHAINS + LAYERS : 0);
         cuda->exec_free(again);
         cuda->exec_free(exec);
         bench_close(&b);
@@ -254,7 +255,7 @@ static void others_take_them_apart(void) {
         REQUIRE(exec != NULL);
         CHECK_INT(count_fused(exec, &places), 0);
         CHECK_INT(places, i == 3 ? 0 : CHAINS);
-        CHECK_INT(stk_cuda_choices_made(b.device->choices), decided[i]);
+        CHECK_INT(stk_cuda_tuning_results_made(b.device->tuning_results), decided[i]);
         cuda->exec_free(exec);
     }
     bench_close(&b);
@@ -270,7 +271,7 @@ static void without_a_plan_it_is_decided_anew(void) {
     stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
     float *before = step_results(&b, cuda, b.state, exec);
-    decide(&b, exec, CUDA_ASK_STATS, CUDA_STATS_FUSED);
+    decide(&b, exec, CUDA_FUSE_STATS, CUDA_FUSED);
     cuda->exec_free(exec);
     exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
@@ -293,7 +294,7 @@ static void deterministic_leaves_nothing_to_a_clock(void) {
     if (!bench_open(&b, build, check_folder(), true)) {
         return;
     }
-    CHECK(b.device->choices == NULL);
+    CHECK(b.device->tuning_results == NULL);
     stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
     REQUIRE(exec != NULL);
     CHECK_INT(count_fused(exec, &places), 0);
@@ -305,7 +306,7 @@ static void deterministic_leaves_nothing_to_a_clock(void) {
 static const check_test tests[] = {
     TEST(sums_become_coefficients),
     TEST(no_variance_is_negative),
-    TEST(choices_are_kept),
+    TEST(results_are_stored),
     TEST(both_ways_give_the_same_in_the_same_memory),
     TEST(the_next_start_measures_nothing),
     TEST(others_take_them_apart),

@@ -1,17 +1,16 @@
 /*
- * test_cuda_normed.c - norms and ReLUs that the convolution behind them computes as it loads: what
- * they come to, forward and in gradients of filters, and that memory does not depend on it.
+ * test_cuda_fuse_norm_conv.c - norms and ReLUs that the convolution behind them computes as it
+ * loads: what they come to, forward and in gradients of filters, and that memory does not depend on
+ * it.
  */
-#include "backend/cuda/tuning/norm_conv.h"
 
 #include "backend/cuda/emit/emit.h"
-#include "backend/cuda/tuning/conv_stats.h"
 
 #define CLASSES 5
 #define SIZE 12
 #define BATCH 4
 
-#include "cuda_ways.h"
+#include "cuda_fusions.h"
 
 /* ---- scale and shift once more ---- */
 
@@ -37,7 +36,7 @@ static void narrow_coefficients_keep_the_mean(void) {
                       .coefs = stk_cuda_buffer(&p, 5 * step),
                       .narrow = true,
                       .epsilon = EPSILON};
-    stk_cuda_norm_settle(&p, (cuda_plane){ROWS, 1, CHANNELS}, &norm, in);
+    stk_cuda_norm_finalise(&p, (cuda_plane){ROWS, 1, CHANNELS}, &norm, in);
     for (int c = 0; c < CHANNELS; c++) {
         float of = powf(1000, (float)c / CHANNELS) - 1;
         sums[c] = of * ROWS;
@@ -103,7 +102,7 @@ typedef struct counts {
     int forward, back; /* convolutions that compute a norm */
     int applied;       /* launches that do */
     int joined;        /* launches that do, and a convolution too */
-    int questions[CUDA_ASK_KINDS];
+    int questions[CUDA_FUSIONS];
 } counts;
 
 static counts count_normed(const stk_exec *exec) {
@@ -120,8 +119,8 @@ static counts count_normed(const stk_exec *exec) {
             c.joined += strcmp(op->launch.name, "join") == 0;
         }
     }
-    for (int i = 0; i < exec->main.question_count; i++) {
-        c.questions[exec->main.questions[i].kind]++;
+    for (int i = 0; i < exec->main.decision_count; i++) {
+        c.questions[exec->main.decisions[i].fusion]++;
     }
     return c;
 }
@@ -133,18 +132,18 @@ typedef struct setting {
 
 /* With all questions answered so, and others the plain way. */
 static stk_exec *compile_with(bench *b, setting s) {
-    const int ways[CUDA_ASK_KINDS] = {[CUDA_ASK_STATS] = s.stats,
-                                      [CUDA_ASK_NORMED] = s.forward,
-                                      [CUDA_ASK_NORMED_BACK] = s.back,
-                                      [CUDA_ASK_JOIN] = s.join};
+    const int ways[CUDA_FUSIONS] = {[CUDA_FUSE_STATS] = s.stats,
+                                    [CUDA_FUSE_NORM_CONV] = s.forward,
+                                    [CUDA_FUSE_NORM_WEIGHT] = s.back,
+                                    [CUDA_FUSE_JOIN] = s.join};
     return compile_decided(b, STK_PRECISION_FP16, ways);
 }
 
 static void check_counts(const counts *c, setting s) {
-    CHECK_INT(c->questions[CUDA_ASK_STATS], CHAINS - c->forward - c->joined);
-    CHECK_INT(c->questions[CUDA_ASK_NORMED], ASKED);
-    CHECK_INT(c->questions[CUDA_ASK_NORMED_BACK], ASKED_BACK);
-    CHECK_INT(c->questions[CUDA_ASK_JOIN], JOINS);
+    CHECK_INT(c->questions[CUDA_FUSE_STATS], CHAINS - c->forward - c->joined);
+    CHECK_INT(c->questions[CUDA_FUSE_NORM_CONV], ASKED);
+    CHECK_INT(c->questions[CUDA_FUSE_NORM_WEIGHT], ASKED_BACK);
+    CHECK_INT(c->questions[CUDA_FUSE_JOIN], JOINS);
     CHECK_INT(c->forward, s.forward * FUSIBLE);
     CHECK_INT(c->back, s.back * FUSIBLE_BACK);
     CHECK_INT(c->joined, s.join * JOINS);
@@ -204,7 +203,7 @@ static void the_next_start_asks_nothing(void) {
         stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
         REQUIRE(exec != NULL);
         c[life] = count_normed(exec);
-        int made = stk_cuda_choices_made(b.device->choices);
+        int made = stk_cuda_tuning_results_made(b.device->tuning_results);
         CHECK(life == 0 ? made >= CHAINS + JOINS : made == 0);
         stk_cuda_convs_counts(b.device->convs, &timed, &loaded);
         CHECK(life == 0 ? timed > 0 : timed == 0 && loaded > 0);
@@ -225,7 +224,7 @@ static void a_void_answer_spoils_no_race(void) {
     }
     stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
-    decide(&b, exec, CUDA_ASK_STATS, CUDA_STATS_FUSED);
+    decide(&b, exec, CUDA_FUSE_STATS, CUDA_FUSED);
     cuda->exec_free(exec);
     exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
@@ -241,8 +240,8 @@ static void a_void_answer_spoils_no_race(void) {
 static void stores_them(const stk_exec *exec) {
     counts c = count_normed(exec);
     CHECK_INT(c.forward + c.back + c.joined, 0);
-    CHECK_INT(c.questions[CUDA_ASK_NORMED] + c.questions[CUDA_ASK_NORMED_BACK], 0);
-    CHECK_INT(c.questions[CUDA_ASK_JOIN], 0);
+    CHECK_INT(c.questions[CUDA_FUSE_NORM_CONV] + c.questions[CUDA_FUSE_NORM_WEIGHT], 0);
+    CHECK_INT(c.questions[CUDA_FUSE_JOIN], 0);
 }
 
 static void others_store_them(void) {
@@ -259,8 +258,8 @@ static void bfloat16_has_joins_alone(void) {
     REQUIRE(exec != NULL);
     counts c = count_normed(exec);
     CHECK_INT(c.forward + c.back, 0);
-    CHECK_INT(c.questions[CUDA_ASK_NORMED] + c.questions[CUDA_ASK_NORMED_BACK], 0);
-    CHECK_INT(c.questions[CUDA_ASK_JOIN], JOINS);
+    CHECK_INT(c.questions[CUDA_FUSE_NORM_CONV] + c.questions[CUDA_FUSE_NORM_WEIGHT], 0);
+    CHECK_INT(c.questions[CUDA_FUSE_JOIN], JOINS);
     cuda->exec_free(exec);
     bench_close(&b);
 }

@@ -1,16 +1,13 @@
 /*
- * test_cuda_join_back_ways.c - where gradients of a value join, at once with the norm in front or
+ * test_cuda_fuse_join_back.c - where gradients of a value join, at once with the norm in front or
  * not: what they come to, that memory does not depend on it, and which values it is about.
  */
-#include "backend/cuda/tuning/join_conv_back.h"
-
-#include "backend/cuda/tuning/norm_conv_back.h"
 
 #define CLASSES 5
 #define SIZE 12
 #define BATCH 4
 
-#include "cuda_ways.h"
+#include "cuda_fusions.h"
 
 /* Three convolutions and their norms, without the last activation. */
 static int branch(stk_graph *g, int x, const char *const names[6], int filters, int stride) {
@@ -62,29 +59,29 @@ static counts count_all(const stk_exec *exec) {
         const cuda_op *op = &exec->main.ops[i];
         if (op->kind == CUDA_OP_LAUNCH) {
             c.joined += strcmp(op->launch.name, "join_back") == 0;
-            c.settled += strcmp(op->launch.name, "join_back_settle") == 0;
+            c.settled += strcmp(op->launch.name, "join_back_finalise") == 0;
             c.layers += strcmp(op->launch.name, "layer_back") == 0;
             c.reduced += strcmp(op->launch.name, "norm_reduce") == 0;
         }
     }
-    for (int i = 0; i < exec->main.question_count; i++) {
-        c.asked += exec->main.questions[i].kind == CUDA_ASK_JOIN_BACK;
+    for (int i = 0; i < exec->main.decision_count; i++) {
+        c.asked += exec->main.decisions[i].fusion == CUDA_FUSE_JOIN_BACK;
     }
     return c;
 }
 
 static stk_exec *compile_with(bench *b, stk_precision precision, int join, int layer) {
-    const int ways[CUDA_ASK_KINDS] = {[CUDA_ASK_JOIN_BACK] = join, [CUDA_ASK_LAYER] = layer};
+    const int ways[CUDA_FUSIONS] = {[CUDA_FUSE_JOIN_BACK] = join, [CUDA_FUSE_LAYER_BACK] = layer};
     return compile_decided(b, precision, ways);
 }
 
 /* How gradients join, and whether a norm and a convolution go back together; first the plain one.
  */
 static const int settings[][2] = {
-    {CUDA_JOIN_BACK_APART, CUDA_LAYER_APART},
-    {CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_APART},
-    {CUDA_JOIN_BACK_APART, CUDA_LAYER_TOGETHER},
-    {CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_TOGETHER},
+    {CUDA_PLAIN, CUDA_PLAIN},
+    {CUDA_FUSED, CUDA_PLAIN},
+    {CUDA_PLAIN, CUDA_FUSED},
+    {CUDA_FUSED, CUDA_FUSED},
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
@@ -106,7 +103,7 @@ static void all_ways(stk_precision precision, int count) {
         CHECK_INT(c.asked, SITES);
         CHECK_INT(c.joined, settings[i][0] * SITES);
         CHECK_INT(c.settled, c.joined);
-        CHECK(settings[i][1] == CUDA_LAYER_TOGETHER ? c.layers > 0 : c.layers == 0);
+        CHECK(settings[i][1] == CUDA_FUSED ? c.layers > 0 : c.layers == 0);
         results[i > 0] = step_results(&b, cuda, b.state, exec);
         if (i == 0) {
             bytes = cuda->exec_bytes(exec);
@@ -122,7 +119,7 @@ static void all_ways(stk_precision precision, int count) {
             compare(&b, results, reference);
             stk_mem_free(results[1]);
         }
-        if (settings[i][1] == CUDA_LAYER_APART) {
+        if (settings[i][1] == CUDA_PLAIN) {
             CHECK_INT(exec->main.op_count, ops);
         }
         cuda->exec_free(exec);
@@ -158,8 +155,7 @@ static void a_profile_names_them(void) {
     if (!bench_open(&b, build, check_folder(), false)) {
         return;
     }
-    stk_exec *exec =
-        compile_with(&b, STK_PRECISION_FP16, CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_APART);
+    stk_exec *exec = compile_with(&b, STK_PRECISION_FP16, CUDA_FUSED, CUDA_PLAIN);
     REQUIRE(exec != NULL);
     CHECK_INT(profiled_calls(&b, exec, is_join_back), SITES);
     cuda->exec_free(exec);

@@ -1,0 +1,30 @@
+/* sites.c - what the fusions share: both variants of a part at one time, and rooms with noise. */
+#include "backend/cuda/variants/variants.h"
+
+void stk_cuda_emit_both(cuda_program *p, cuda_emit_part *emit, const cuda_site *site, int part,
+                        int chosen) {
+    cuda_variant_span span = stk_cuda_variants_begin(p);
+    for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
+        emit(p, site, part, variant);
+        stk_cuda_variants_add(p, &span, variant == chosen);
+    }
+    stk_cuda_variants_end(p, &span);
+}
+
+cuda_ref stk_cuda_room(cuda_program *p, size_t count) {
+    return stk_cuda_buffer(p, count * cuda_type_bytes(p->type));
+}
+
+cuda_ref stk_cuda_room_floats(cuda_program *p, size_t count) {
+    return stk_cuda_buffer(p, count * sizeof(float));
+}
+
+cuda_ref stk_cuda_noise_room(cuda_program *p, size_t count) {
+    cuda_ref room = stk_cuda_room(p, count);
+    stk_cuda_noise(p, count, room);
+    return room;
+}
+
+cuda_ref stk_cuda_noise_floats(cuda_program *p, size_t count) {
+    return stk_cuda_noise_room(p, count * sizeof(float) / cuda_type_bytes(p->type));
+}
