@@ -30,7 +30,6 @@ stk_status stk_job_predict_with_best(stk_job *job, const char *split, const stk_
                                  .graph = job->graph,
                                  .precision = job->choice.opened.precision,
                                  .data = stk_job_loader(job, false),
-                                 .batch = job->infer_batch,
                                  .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
                                  .events = &job->events,

@@ -241,7 +241,6 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .graph = job->graph,
                                .options = &job->choice.train,
                                .lr = job->choice.lr,
-                               .batch = job->choice.batch,
                                .precision = job->choice.opened.precision,
                                .plain = !job->job_options->compile,
                                .train = training_data(fold),

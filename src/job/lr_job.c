@@ -67,7 +67,6 @@ stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int step
                                  .state = job->state,
                                  .graph = job->graph,
                                  .options = &job->choice.train,
-                                 .batch = job->choice.batch,
                                  .precision = job->choice.opened.precision,
                                  .plain = !job->job_options->compile,
                                  .train = *data,

@@ -78,7 +78,6 @@ static stk_status measure_training(measuring *m, const stk_split *split, stk_est
         .graph = job->graph,
         .options = &job->choice.train,
         .lr = isnan(job->choice.lr) ? SOME_RATE : job->choice.lr,
-        .batch = job->choice.batch,
         .precision = job->choice.opened.precision,
         .plain = !job->job_options->compile,
         .train = stk_job_loader(job, true),

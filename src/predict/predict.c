@@ -126,8 +126,8 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
                                stk_predicted *predicted, stk_error *err) {
     collector c = {.prediction = p, .probs = probs, .have = have};
     bool again = true;
-    *predicted =
-        (stk_predicted){.pass_s = NAN, .batch = p->batch > 0 ? p->batch : STK_PREDICT_BATCH};
+    *predicted = (stk_predicted){.pass_s = NAN,
+                                 .batch = p->data.batch > 0 ? p->data.batch : STK_PREDICT_BATCH};
     c.said = stk_mem_new((size_t)p->graph->classes, sizeof *c.said);
     c.views = stk_mem_new(p->data.count, sizeof *c.views);
     stk_status status =

@@ -30,9 +30,10 @@ typedef struct stk_prediction {
     bool ema;         /* their averages, which the state must have */
     const stk_graph *graph;
     stk_precision precision;
-    stk_loader_config data; /* samples, transform, plan; not its batch */
-    size_t batch;           /* 0: STK_PREDICT_BATCH; halved as often as there is no memory for it */
-    const char *split;      /* "test" or "val": how bad images are told */
+    /* Samples, transform, batch, plan. Batch 0: STK_PREDICT_BATCH. When memory runs out the batch
+     * is halved, as often as needed. */
+    stk_loader_config data;
+    const char *split; /* "test" or "val": how bad images are told */
     const stk_events *events;
     stk_halt halt;
     int views; /* of each picture, averaged; 0 means 1 */

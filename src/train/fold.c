@@ -400,7 +400,7 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     if (t->train_exec != NULL && t->frozen == frozen) {
         return STK_OK;
     }
-    stk_compile_config how = {.batch = c->batch,
+    stk_compile_config how = {.batch = c->train.batch,
                               .precision = c->precision,
                               .train = true,
                               .frozen = frozen,
@@ -478,7 +478,6 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     stk_loader_config data = t->config->train;
     const stk_train_progress *p = &t->progress;
     bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
-    data.batch = t->config->batch;
     data.shuffle = true;
     data.drop_last = true;
     data.replace_bad = true;

@@ -116,7 +116,7 @@ static stk_status copy_weights(const finder *f, bool back, stk_error *err) {
 static stk_status open_finder(finder *f, stk_error *err) {
     const stk_lr_find_config *c = f->config;
     stk_compile_config how = {
-        .batch = c->batch, .precision = c->precision, .train = true, .plain = c->plain};
+        .batch = c->train.batch, .precision = c->precision, .train = true, .plain = c->plain};
     f->curve->points = stk_mem_new((size_t)c->steps, sizeof *f->curve->points);
     f->kept = stk_mem_raw(c->graph->param_elements, sizeof *f->kept);
     stk_status status = f->curve->points != NULL && f->kept != NULL
@@ -127,7 +127,6 @@ static stk_status open_finder(finder *f, stk_error *err) {
     }
     if (status == STK_OK) {
         stk_loader_config data = c->train;
-        data.batch = c->batch;
         data.shuffle = true;
         data.drop_last = true;
         data.replace_bad = true;

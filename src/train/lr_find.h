@@ -26,10 +26,9 @@ typedef struct stk_lr_find_config {
     stk_state *state; /* ready to train; comes back as it was, its optimiser's memory zero */
     const stk_graph *graph;
     const stk_train_options *options; /* its autos resolved; the schedule does not matter */
-    size_t batch;
     stk_precision precision;
-    bool plain;              /* nothing is fused */
-    stk_loader_config train; /* samples, transform, plan */
+    bool plain;              /* compile without fusion */
+    stk_loader_config train; /* samples, transform, batch, plan */
     uint64_t seed;
     int steps;                /* at least 2 */
     const stk_events *events; /* told progress and bad pictures */

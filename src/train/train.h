@@ -117,11 +117,10 @@ typedef struct stk_train_config {
     const stk_graph *graph;
     const stk_train_options *options; /* its autos resolved: see lr and batch */
     double lr;                        /* highest; the head's may be another */
-    size_t batch;
     stk_precision precision;
-    bool plain;              /* nothing is fused */
-    stk_loader_config train; /* samples, transform, plan */
-    stk_loader_config val;   /* count 0: no validation, and the last weights are the best */
+    bool plain;              /* compile without fusion */
+    stk_loader_config train; /* samples, transform, batch, plan of training */
+    stk_loader_config val;   /* the same of validation; count 0: none, the last weights are best */
     uint64_t seed;
     int fold;
     const stk_events *events;

@@ -119,7 +119,6 @@ static stk_lr_find_config config_of(const fold *f) {
                                 .state = f->state,
                                 .graph = f->graph,
                                 .options = &f->options,
-                                .batch = 8,
                                 .train = f->config.train,
                                 .seed = 4,
                                 .steps = 40,

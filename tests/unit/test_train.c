@@ -408,7 +408,7 @@ static void schedule_reaches_its_end(void) {
 static void weights_move_every_so_many_batches(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.batch = 3; /* five batches an epoch; the sixteenth picture waits */
+    f.config.train.batch = 3; /* five batches an epoch; the sixteenth picture waits */
     f.options.accumulate = 2;
     f.total = 8;
     CHECK_INT(run_fold(&f), STK_OK);

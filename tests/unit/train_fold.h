@@ -317,7 +317,6 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .graph = graph,
         .options = &f->options,
         .lr = 0.1,
-        .batch = 8,
         .train = data,
         .val = data,
         .seed = 4,
@@ -325,6 +324,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .events = &f->events,
         .hooks = {
             .user = f, .pace = pace, .checkpoint = checkpoint, .validation_must_end = halted}};
+    f->config.train.batch = 8;
     f->config.train.transform.train = true;
     f->config.train.indices = f->train;
     f->config.train.count = TRAIN;
