@@ -9,7 +9,7 @@
 #include "base/machine.h"
 #include "base/text/locale.h"
 #include "job/folds.h"
-#include "job/job_state.h"
+#include "job/prepare.h"
 #include "probe/doctor.h"
 
 #define SOME_RATE 1e-3 /* that changes the weights little */
@@ -18,17 +18,18 @@
 static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor_options *wanted,
                           stk_diagnosis *diagnosis, stk_error *err) {
     stk_update_point moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
-    stk_doctor_case patient = {.opened = &job->choice.opened,
-                               .model = job->choice.model,
-                               .network = {.img_size = job->choice.img_size,
+    stk_doctor_case patient = {.opened = &job->network.opened,
+                               .model = job->recipe.model,
+                               .network = {.img_size = job->recipe.img_size,
                                            .classes = job->dataset->class_count,
-                                           .dropout = job->choice.dropout,
-                                           .drop_path = job->choice.drop_path},
-                               .graph = job->graph,
-                               .state = job->state,
-                               .state_config = job->state_config,
-                               .compile = stk_job_compiles(job, true),
-                               .update = stk_update_make(&job->choice.train, &moment),
+                                           .dropout = job->recipe.dropout,
+                                           .drop_path = job->recipe.drop_path},
+                               .graph = job->network.graph,
+                               .state = job->network.state,
+                               .state_config = job->network.state_config,
+                               .compile =
+                                   stk_network_compile_config(&job->network, &job->recipe, true),
+                               .update = stk_update_make(&job->recipe.train, &moment),
                                .data = stk_job_loader(job, true),
                                .root = job->dataset->root,
                                .storage = job->storage,
@@ -58,7 +59,8 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
         status = stk_job_prepare(job, observer, &train, &val, err);
     }
     if (status == STK_OK) {
-        stk_recipe_emit(&job->choice, job->options, &job->events, train);
+        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch.why, train,
+                        &job->events);
         status = stk_job_measure_batch(job, err);
     }
     if (status == STK_OK) {
@@ -73,12 +75,12 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
 
 stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *diagnosis,
                       stk_error *err) {
-    stk_job job = {.verb = "doctor", .folder = {.lock_fd = -1}};
+    stk_job job = {.verb = "doctor", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
     memset(diagnosis, 0, sizeof *diagnosis);
     stk_job_open(&job, options, run);
-    job.clock.budget_s = NAN;      /* it is the training's, as a deadline is */
-    job.clock.halt_on_stop = true; /* half a measurement is of no use */
+    job.clock.budget_s = NAN;      /* --budget and --deadline are the training's */
+    job.clock.halt_on_stop = true; /* half a measurement is useless */
     job.storage.deadline_ns = 0;
     job.storage.outage_s = stk_storage_to_measure(options).outage_s;
     stk_status status = STK_OK;

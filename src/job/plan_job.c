@@ -17,7 +17,7 @@
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
 #include "job/folds.h"
-#include "job/job_state.h"
+#include "job/prepare.h"
 #include "predict/predict.h"
 #include "train/batch_times.h"
 
@@ -73,22 +73,22 @@ static stk_status measure_training(measuring *m, const stk_split *split, stk_est
     stk_events silent = {0};
     stk_train_result result = {0};
     stk_train_config config = {
-        .backend = job->choice.opened.backend,
-        .state = job->state,
-        .graph = job->graph,
-        .options = &job->choice.train,
-        .lr = isnan(job->choice.lr) ? SOME_RATE : job->choice.lr,
-        .precision = job->choice.opened.precision,
-        .plain = !job->job_options->compile,
+        .backend = job->network.opened.backend,
+        .state = job->network.state,
+        .graph = job->network.graph,
+        .options = &job->recipe.train,
+        .lr = isnan(job->recipe.lr) ? SOME_RATE : job->recipe.lr,
+        .precision = job->network.opened.precision,
+        .plain = job->network.plain,
         .train = stk_job_loader(job, true),
-        .seed = (uint64_t)job->job_options->seed,
+        .seed = job->recipe.seed,
         .events = &silent,
         .hooks = {.user = m, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
     config.train.samples = job->dataset->train.items;
     config.train.indices = split->train;
     config.train.count = split->train_count;
     config.train.stop_after_bad = stk_loader_bad_limit(job->loader_options, split->train_count);
-    stk_status status = stk_job_first_weights(job, err);
+    stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
     if (status == STK_OK) {
         status = stk_train_fold(&config, &result, err);
     }
@@ -108,15 +108,15 @@ static void time_batch(void *user, const stk_batch *batch, const size_t *rows,
 static stk_status measure_inference(stk_job *job, const stk_split *split,
                                     const stk_sample *val_samples, double guess_s,
                                     double *picture_s, stk_error *err) {
-    const stk_backend *backend = job->choice.opened.backend;
-    stk_compile_config how = stk_job_compiles(job, false);
+    const stk_backend *backend = job->network.opened.backend;
+    stk_compile_config how = stk_network_compile_config(&job->network, &job->recipe, false);
     stk_exec *exec = NULL;
     stk_batch_times times = {0};
     bool done = false;
     double wanted = INFERENCE_S / guess_s;
     size_t count = wanted < STK_PREDICT_BATCH ? STK_PREDICT_BATCH : (size_t)fmin(wanted, 1e6);
     stk_evaluation evaluation = {.backend = backend,
-                                 .classes = job->graph->classes,
+                                 .classes = job->network.graph->classes,
                                  .data = stk_job_loader(job, false),
                                  .halt = {stk_run_clock_must_write, &job->clock},
                                  .batch = time_batch,
@@ -124,7 +124,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     evaluation.data.samples = val_samples;
     evaluation.data.indices = split->val;
     evaluation.data.count = count < split->val_count ? count : split->val_count;
-    stk_status status = backend->compile(&exec, job->state, &how, err);
+    stk_status status = backend->compile(&exec, job->network.state, &how, err);
     if (status == STK_OK) {
         evaluation.exec = exec;
         int64_t start = stk_clock_ns();
@@ -139,44 +139,44 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
 
 /* What the parts of a state come to: each kind of tensor by what it adds. */
 static void note_state(const stk_job *job, stk_estimate *e) {
-    const stk_backend *backend = job->choice.opened.backend;
+    const stk_backend *backend = job->network.opened.backend;
     stk_state_config none = {0};
     stk_state_config sgd = {.train = true};
     stk_state_config adamw = {.train = true, .optimizer = STK_ADAMW};
-    stk_state_config plain = job->state_config;
+    stk_state_config plain = job->network.state_config;
     plain.ema = false;
-    uint64_t learning = backend->state_bytes(job->graph, &sgd);
-    uint64_t moment = backend->state_bytes(job->graph, &adamw) - learning;
-    uint64_t all = backend->state_bytes(job->graph, &plain);
-    e->weights = backend->state_bytes(job->graph, &none);
+    uint64_t learning = backend->state_bytes(job->network.graph, &sgd);
+    uint64_t moment = backend->state_bytes(job->network.graph, &adamw) - learning;
+    uint64_t all = backend->state_bytes(job->network.graph, &plain);
+    e->weights = backend->state_bytes(job->network.graph, &none);
     e->gradients = learning - e->weights - moment;
     e->optimiser = all - e->weights - e->gradients;
-    e->average = backend->state_bytes(job->graph, &job->state_config) - all;
+    e->average = backend->state_bytes(job->network.graph, &job->network.state_config) - all;
 }
 
 static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *err) {
-    const stk_opened_device *opened = &job->choice.opened;
-    const stk_loader_sizing *loader = &job->choice.loader;
-    stk_compile_config train = stk_job_compiles(job, true);
-    stk_compile_config infer = stk_job_compiles(job, false);
+    const stk_opened_device *opened = &job->network.opened;
+    const stk_loader_sizing *loader = &job->recipe.loader;
+    stk_compile_config train = stk_network_compile_config(&job->network, &job->recipe, true);
+    stk_compile_config infer = stk_network_compile_config(&job->network, &job->recipe, false);
     uint64_t arena = 0;
     note_state(job, e);
-    stk_status status = opened->backend->arena_bytes(opened->device, job->graph, &train, &arena,
-                                                     &e->workspace, err);
+    stk_status status = opened->backend->arena_bytes(opened->device, job->network.graph, &train,
+                                                     &arena, &e->workspace, err);
     if (status == STK_OK) {
-        status = opened->backend->arena_bytes(opened->device, job->graph, &infer, &e->inference,
-                                              NULL, err);
+        status = opened->backend->arena_bytes(opened->device, job->network.graph, &infer,
+                                              &e->inference, NULL, err);
     }
     e->activations = arena - e->workspace;
     e->device_bytes = e->weights + e->gradients + e->optimiser + e->average + arena + e->inference;
-    e->device_total = job->memory.total_bytes;
-    e->device_free = job->memory.free_bytes;
+    e->device_total = job->network.memory.total_bytes;
+    e->device_free = job->network.memory.free_bytes;
     e->batches =
         (uint64_t)(loader->tune_slots ? loader->most_slots : loader->slots) * loader->slot_bytes;
     e->reads = loader->read_memory;
     e->cache = stk_store_cache_memory(job->dataset->source);
-    if (stk_job_copies_state(job)) {
-        bool waiting = job->choice.train.accumulate > 1; /* gradients are saved as well */
+    if (stk_state_saver_copies(&job->network)) {
+        bool waiting = job->recipe.train.accumulate > 1; /* gradients are saved as well */
         e->saving = e->weights + (waiting ? e->gradients : 0) + e->optimiser + e->average;
     }
     e->workers = loader->workers;
@@ -187,8 +187,8 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
 static void work_out(const stk_job *job, stk_estimate *e) {
     e->epoch_s = (double)e->steps_per_epoch * e->step_s + e->val_s;
     e->images_per_second = (double)e->batch / e->step_s;
-    e->folds_wanted = job->folds;
-    e->epochs_wanted = job->choice.epochs_wanted;
+    e->folds_wanted = job->recipe.folds;
+    e->epochs_wanted = job->recipe.epochs_wanted;
     e->reserve_s = isnan(e->budget_s) ? NAN : stk_budget_reserve(e->budget_s, e->predict_s);
     stk_fold_facts facts = {.elapsed_s = e->setup_s,
                             .budget_s = e->budget_s,
@@ -244,19 +244,19 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
         e->steps_per_epoch = m.steps_per_epoch;
         e->val_s = picture_s * (double)e->val_images;
         e->predict_s = picture_s * (double)e->test_images;
-        e->predict_s *= stk_views_in_reserve(e->budget_s, e->predict_s, job->views);
+        e->predict_s *= stk_views_in_reserve(e->budget_s, e->predict_s, job->time.views);
         work_out(job, e);
     }
     return status;
 }
 
 /* The batch, by what a training would go by, and what was measured for it. */
-static stk_status settle_batch(stk_job *job, stk_estimate *e, stk_error *err) {
+static stk_status choose_batch(stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_batch_curve *curve = &job->batch.curve;
     stk_status status = stk_job_measure_batch(job, err);
-    e->batch = (int64_t)job->choice.batch;
-    e->accumulate = job->choice.train.accumulate;
-    snprintf(e->batch_why, sizeof e->batch_why, "%s", job->choice.batch_why);
+    e->batch = (int64_t)job->recipe.batch;
+    e->accumulate = job->recipe.train.accumulate;
+    snprintf(e->batch_why, sizeof e->batch_why, "%s", job->batch.why);
     for (size_t i = 0; i < curve->count; i++) {
         e->measured[i].batch = (int64_t)curve->points[i].batch;
         e->measured[i].images_per_second = curve->points[i].images_per_second;
@@ -273,8 +273,9 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     const stk_sample *val_samples = NULL;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
     if (status == STK_OK) {
-        stk_recipe_emit(&job->choice, job->options, &job->events, train);
-        status = settle_batch(job, e, err);
+        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch.why, train,
+                        &job->events);
+        status = choose_batch(job, e, err);
     }
     if (status == STK_OK) {
         status = stk_job_split(job, 0, &split, &val_samples, err);
@@ -282,9 +283,9 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     if (status != STK_OK) {
         return status;
     }
-    snprintf(e->device, sizeof e->device, "%s", job->choice.opened.name);
+    snprintf(e->device, sizeof e->device, "%s", job->network.opened.name);
     snprintf(e->precision, sizeof e->precision, "%s",
-             stk_precision_name(job->choice.opened.precision));
+             stk_precision_name(job->network.opened.precision));
     e->train_images = (int64_t)train;
     e->val_images = (int64_t)val;
     e->test_images = (int64_t)job->dataset->test.count;
@@ -299,14 +300,14 @@ static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
     stk_status status =
         stk_run_clock_set_deadline(&job->clock, budget->deadline, &job->events, err);
     e->budget_s = job->clock.budget_s;
-    job->foreseen_s = e->budget_s;
+    job->batch.budget_s = e->budget_s;
     job->clock.budget_s = NAN;
     job->storage.deadline_ns = 0;
     return status;
 }
 
 stk_status stk_plan_run(stk_options *options, const stk_run *run, stk_estimate *e, stk_error *err) {
-    stk_job job = {.verb = "plan", .folder = {.lock_fd = -1}};
+    stk_job job = {.verb = "plan", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
     memset(e, 0, sizeof *e);
     stk_job_open(&job, options, run);

@@ -1,17 +1,17 @@
 /*
- * state_saver.c - keeping what --resume goes on from, and going back to it.
+ * state_saver.c - three files that belong together: the state, the best weights, validation.csv.
  *
- * The best weights are a file of their own, which is replaced before the state is, and so is the
- * table of what they said of the validation pictures. Until the state follows, the files that it
- * speaks of are kept beside it under other names, so that all three belong together whenever the
- * process ends. The table is kept first and put back or let go so that kept weights without a kept
- * table mean that there was none.
+ * New best weights and their table are written before the state that refers to them. Until that
+ * state is on the disk, the files that the previous state refers to are kept beside it under other
+ * names (state/best.safetensors, state/validation.csv). So all three belong together whenever the
+ * process ends. The table is kept first and removed first: kept weights without a kept table mean
+ * that there was no table.
  *
- * The disk takes its time for a state, and training does not wait for it: the tensors are copied,
- * and a thread writes the copy and then removes what was kept for the state before, which takes a
- * disk its time as well. Until that is settled the state before counts, and nothing that either of
- * them speaks of is replaced.
+ * A disk may take long for a state, so the tensors are copied and a thread writes the copy; the
+ * same thread then removes the kept files of the previous state.
  */
+#include "job/state_saver.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,279 +24,286 @@
 #include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "job/folds.h"
-#include "job/job_state.h"
 #include "weights/checkpoint.h"
 
-/* Bytes per second that a slow disk takes: what is reckoned with before the first time. */
-#define SLOW_WRITE 200e6
+#define SLOW_WRITE 200e6 /* bytes per second of a slow disk: assumed until a write was measured */
+#define START_SHARE                                                                                \
+    0.1                  /* share of the remaining time that saving may take before the first step \
+                          */
+#define ONCE_SHARE 0.05  /* share of the budget: limits an estimate from one measurement */
+#define LOOK_NS 20000000 /* between two looks whether a write has ended */
+#define STOP_S 5.0       /* for which a write is waited for after a request to stop */
+#define COPY_SHARE 8     /* a copy may take one part in so many of the machine's memory */
 
-/* What saving may take, of the time that is left, before anything is learnt. */
-#define START_SHARE 0.1
-
-/* Of the budget: what saving that was measured once is thought to take at most. */
-#define ONCE_SHARE 0.05
-
-/* How often somebody who waits for a state looks whether to, and how long one who has to stop does.
- */
-#define LOOK_NS 20000000
-#define STOP_S 5.0
-
-/* A copy may take one part of so many of the memory; a larger state is written at once. */
-#define COPY_SHARE 8
-
-void stk_job_keep_best(stk_job *job, const char *best_path) {
-    if (!stk_path_is_file(best_path) || stk_path_is_file(job->kept_best)) {
-        return; /* nothing to keep, or what the state speaks of is kept already */
+stk_status stk_state_saver_open(stk_state_saver *saver, const stk_run_folder *folder,
+                                const stk_dataset *dataset, const stk_options *options,
+                                const stk_json *given, const char *pretrained_sum, stk_error *err) {
+    stk_str asked = {0};
+    stk_saved_state *numbers = &saver->numbers;
+    stk_options_given(options, given, &asked);
+    numbers->given = stk_str_take(&asked);
+    saver->path = stk_run_folder_file(folder, STK_SAVED_STATE_FILE);
+    saver->epoch_path = stk_run_folder_file(folder, STK_SAVED_STATE_EPOCH);
+    saver->best_copy = stk_run_folder_file(folder, STK_SAVED_STATE_BEST);
+    stk_saved_state_describe(numbers, dataset);
+    memcpy(numbers->run, folder->id, sizeof numbers->run);
+    memcpy(numbers->pretrained, pretrained_sum, sizeof numbers->pretrained);
+    stk_status status = stk_seen_pictures_open(&saver->pictures, dataset,
+                                               stk_run_folder_file(folder, STK_FINGERPRINTS_FILE),
+                                               numbers->samples, err);
+    if (status != STK_OK) {
+        return status;
     }
-    if (stk_file_alias(job->val.path, job->val.kept, NULL) != STK_OK) {
+    return numbers->given != NULL && saver->path != NULL && saver->epoch_path != NULL &&
+                   saver->best_copy != NULL
+               ? STK_OK
+               : STK_FAIL_MEMORY(err, "the state");
+}
+
+void stk_state_saver_close(stk_state_saver *saver) {
+    stk_state_saver_wait(saver);
+    stk_write_behind_free(&saver->writer);
+    stk_mem_free(saver->path);
+    stk_mem_free(saver->epoch_path);
+    stk_mem_free(saver->best_copy);
+    stk_seen_pictures_free(&saver->pictures);
+    stk_saved_state_free(&saver->numbers);
+}
+
+/* ---- files of the previous state ---- */
+
+void stk_state_saver_protect_best(stk_state_saver *saver, const char *best_path) {
+    if (!stk_path_is_file(best_path) || stk_path_is_file(saver->best_copy)) {
+        return; /* nothing to keep, or it is kept already */
+    }
+    if (stk_file_alias(saver->table->path, saver->table->kept, NULL) != STK_OK) {
         (void)stk_disk_remove(
-            job->val.kept); /* going back takes the rows of this fold out of the table */
+            saver->table->kept); /* going back then removes the rows of this fold from the table */
     }
-    if (stk_file_alias(best_path, job->kept_best, NULL) != STK_OK) {
-        (void)stk_disk_remove(job->val.kept);
-        stk_events_warning(&job->events,
+    if (stk_file_alias(best_path, saver->best_copy, NULL) != STK_OK) {
+        (void)stk_disk_remove(saver->table->kept);
+        stk_events_warning(saver->events,
                            "%s cannot be kept: after a resume the best weights may be those of an "
                            "epoch that was cut short",
                            best_path);
     }
 }
 
-/* Before a moment within an epoch takes its place. */
-static void keep_epoch(stk_job *job) {
-    if (job->between_epochs) {
-        if (stk_file_alias(job->state_path, job->epoch_path, NULL) != STK_OK) {
-            stk_events_warning(&job->events, "%s cannot be kept: there is no going back",
-                               job->state_path);
+void stk_state_saver_best_saved(stk_state_saver *saver, const char *best_path, double seconds) {
+    saver->numbers.best_sum = stk_saved_state_sum(best_path);
+    stk_typical_note(&saver->best_s, seconds);
+}
+
+/* Keeps the last state between two epochs before one within an epoch replaces it. */
+static void keep_epoch(stk_state_saver *saver) {
+    if (saver->between_epochs) {
+        if (stk_file_alias(saver->path, saver->epoch_path, NULL) != STK_OK) {
+            stk_events_warning(saver->events, "%s cannot be kept: there is no going back",
+                               saver->path);
         }
-        job->between_epochs = false;
+        saver->between_epochs = false;
     }
 }
 
-static void let_kept_go(const stk_job *job) {
-    (void)stk_disk_remove(job->val.kept);
-    (void)stk_disk_remove(job->kept_best);
+static void remove_kept_files(const stk_state_saver *saver) {
+    (void)stk_disk_remove(saver->table->kept);
+    (void)stk_disk_remove(saver->best_copy);
 }
 
-static uint64_t state_bytes(const stk_job *job) {
-    return job->choice.opened.backend->state_bytes(job->graph, &job->state_config);
+static uint64_t state_bytes(const stk_job_network *network) {
+    return network->opened.backend->state_bytes(network->graph, &network->state_config);
 }
 
-/* Seconds that saving will take, by the last time or by how much it is. */
-static double write_seconds(const stk_job *job) {
-    return job->state_write_s.count > 0 ? stk_typical_value(&job->state_write_s)
-                                        : (double)state_bytes(job) / SLOW_WRITE;
+/* Seconds that a write takes: measured, or by its bytes before the first one. */
+static double write_seconds(const stk_state_saver *saver) {
+    return saver->write_s.count > 0 ? stk_typical_value(&saver->write_s)
+                                    : (double)state_bytes(saver->network) / SLOW_WRITE;
 }
 
-/* When time is short it is for the predictions, and before the first step it is for steps. */
-static bool has_time(stk_job *job, const stk_train_position *position) {
-    double seconds = write_seconds(job);
-    double all_s = stk_job_settle_seconds(job) + STK_MARGIN_SAFETY * seconds;
-    return !stk_run_clock_must_halt(&job->clock, all_s) &&
+/* When time is short it is kept for predictions, and before the first step for steps. */
+static bool has_time(stk_state_saver *saver, const stk_train_position *position) {
+    double seconds = write_seconds(saver);
+    double all_s = stk_state_saver_wait_s(saver) + STK_MARGIN_SAFETY * seconds;
+    return !stk_run_clock_must_halt(saver->clock, all_s) &&
            (position->steps_done > 0 ||
-            seconds <= START_SHARE * stk_run_clock_before_writing(&job->clock));
+            seconds <= START_SHARE * stk_run_clock_before_writing(saver->clock));
 }
 
-/* Of what is on its way: so many times what it takes, or has taken by now, less what has passed. */
-static double rest_seconds(const stk_job *job, double times) {
-    if (!stk_write_behind_is_pending(&job->behind) || stk_write_behind_is_done(&job->behind)) {
+/* Seconds until the running write ends, if it takes `times` as long as usual, or as its age. */
+static double rest_seconds(const stk_state_saver *saver, double times) {
+    if (!stk_write_behind_is_pending(&saver->writer) || stk_write_behind_is_done(&saver->writer)) {
         return 0;
     }
-    double age_s = stk_write_behind_age(&job->behind);
-    return times * fmax(write_seconds(job), age_s) - age_s;
+    double age_s = stk_write_behind_age(&saver->writer);
+    return times * fmax(write_seconds(saver), age_s) - age_s;
 }
 
-double stk_job_settle_seconds(const stk_job *job) {
-    return rest_seconds(job, STK_MARGIN_SAFETY);
+double stk_state_saver_wait_s(const stk_state_saver *saver) {
+    return rest_seconds(saver, STK_MARGIN_SAFETY);
 }
 
-double stk_job_state_rest_seconds(const stk_job *job) {
-    return rest_seconds(job, 1);
+double stk_state_saver_likely_wait_s(const stk_state_saver *saver) {
+    return rest_seconds(saver, 1);
 }
 
-/* 0: never measured. What was measured once may have been held up: it does not end a training. */
-static double usual(const stk_job *job, const stk_typical *seconds) {
-    double once_s = seconds->count < 2 ? ONCE_SHARE * job->clock.budget_s : NAN;
+/* Typical seconds; 0: never measured. A single measurement may have been a stall, so it is limited:
+ * it must not end a training. */
+static double usual(const stk_state_saver *saver, const stk_typical *seconds) {
+    double once_s = seconds->count < 2 ? ONCE_SHARE * saver->clock->budget_s : NAN;
     return seconds->count > 0 ? fmin(stk_typical_value(seconds), once_s) : 0;
 }
 
 /*
- * The state has them too and takes no less: weights that took longer were held up. Before either
- * was written it is known how much they are.
+ * A state contains the weights, so weights that took longer than a state were held up by something
+ * else: the shorter time counts. Before either was written the number of bytes decides.
  */
-double stk_job_best_seconds(const stk_job *job) {
-    double state_s = usual(job, &job->state_write_s);
-    double best_s = usual(job, &job->checkpoint_s);
-    if (state_s <= 0 && best_s <= 0 && job->graph != NULL) {
-        return (double)(job->graph->param_elements * sizeof(float)) / SLOW_WRITE;
+double stk_state_saver_best_s(const stk_state_saver *saver) {
+    double state_s = usual(saver, &saver->write_s);
+    double best_s = usual(saver, &saver->best_s);
+    if (state_s <= 0 && best_s <= 0 && saver->network->graph != NULL) {
+        return (double)(saver->network->graph->param_elements * sizeof(float)) / SLOW_WRITE;
     }
     return best_s > 0 && state_s > 0 ? fmin(best_s, state_s) : fmax(best_s, state_s);
 }
 
-double stk_job_save_seconds(const stk_job *job) {
-    return stk_job_best_seconds(job) + usual(job, &job->state_copy_s) +
-           usual(job, &job->state_wait_s);
+double stk_state_saver_pause_s(const stk_state_saver *saver) {
+    return stk_state_saver_best_s(saver) + usual(saver, &saver->copy_s) +
+           usual(saver, &saver->wait_s);
 }
 
-static void tell_unsaved(stk_job *job, const stk_error *why) {
-    if (!job->state_lost) {
-        job->state_lost = true;
-        stk_events_warning(&job->events, "a resume would go on from an earlier epoch: %s",
+static void warn_unsaved(stk_state_saver *saver, const stk_error *why) {
+    if (!saver->loss_warned) {
+        saver->loss_warned = true;
+        stk_events_warning(saver->events, "a resume would go on from an earlier epoch: %s",
                            why->message);
     }
-    /* Who wants the run to end now does not wait for its last state: that is no fault. */
-    if (stk_stop_asked(job->clock.stop) != STK_STOP_NOW) {
-        (void)STK_FAIL(&job->late_error, why->status, "%s", why->message);
+    /* After a second request to stop nobody waits for the last state: that is no failure. */
+    if (stk_stop_asked(saver->clock->stop) != STK_STOP_NOW) {
+        (void)STK_FAIL(saver->late_error, why->status, "%s", why->message);
     }
 }
 
 /*
- * Waits for the state that is on its way; false: its disk hangs, as far as can be told. Predictions
- * do not wait for it, nor does who has asked to stop.
+ * Waits for the running write; false: the disk seems to hang. The wait ends when the time that
+ * prediction needs is all that is left, and some seconds after a request to stop.
  */
-static bool wait_for_state(stk_job *job) {
-    double predict_s = STK_MARGIN_SAFETY * job->clock.predict_s;
+static bool wait_for_state(stk_state_saver *saver) {
+    double predict_s = STK_MARGIN_SAFETY * saver->clock->predict_s;
     int64_t stop_ns = 0;
-    while (!stk_write_behind_wait(&job->behind, stk_clock_ns() + LOOK_NS)) {
-        if (stk_run_clock_stopping(&job->clock) && stop_ns == 0) {
+    while (!stk_write_behind_wait(&saver->writer, stk_clock_ns() + LOOK_NS)) {
+        if (stk_run_clock_stopping(saver->clock) && stop_ns == 0) {
             stop_ns = stk_clock_ns();
         }
         bool stopped = stop_ns != 0 && stk_clock_since_s(stop_ns) >= STOP_S;
-        if (stopped || stk_run_clock_must_halt(&job->clock, predict_s) ||
-            stk_write_behind_age(&job->behind) >= STK_DISK_MOVE_S) {
+        if (stopped || stk_run_clock_must_halt(saver->clock, predict_s) ||
+            stk_write_behind_age(&saver->writer) >= STK_DISK_MOVE_S) {
             return false;
         }
     }
     return true;
 }
 
-void stk_job_settle_state(stk_job *job) {
+void stk_state_saver_wait(stk_state_saver *saver) {
     stk_error why = {0};
-    if (!stk_write_behind_is_pending(&job->behind)) {
+    if (!stk_write_behind_is_pending(&saver->writer)) {
         return;
     }
     int64_t start = stk_clock_ns();
-    stk_status status = wait_for_state(job) ? stk_write_behind_finish(&job->behind, &why)
-                                            : stk_write_behind_give_up(&job->behind, &why);
-    stk_typical_note(&job->state_wait_s, stk_clock_since_s(start));
+    stk_status status = wait_for_state(saver) ? stk_write_behind_finish(&saver->writer, &why)
+                                              : stk_write_behind_give_up(&saver->writer, &why);
+    stk_typical_note(&saver->wait_s, stk_clock_since_s(start));
     if (status != STK_OK) {
-        tell_unsaved(job, &why);
+        warn_unsaved(saver, &why);
         return;
     }
-    stk_typical_note(&job->state_write_s, stk_write_behind_seconds(&job->behind));
-    job->state_saved = true;
-    job->saved = job->saving;
-    job->between_epochs = job->between_epochs || job->saving.step == 0;
+    stk_typical_note(&saver->write_s, stk_write_behind_seconds(&saver->writer));
+    saver->exists = true;
+    saver->position = saver->writing;
+    saver->between_epochs = saver->between_epochs || saver->writing.step == 0;
 }
 
-void stk_job_look_at_state(stk_job *job) {
-    if (stk_write_behind_is_done(&job->behind)) {
-        stk_job_settle_state(job);
+void stk_state_saver_poll(stk_state_saver *saver) {
+    if (stk_write_behind_is_done(&saver->writer)) {
+        stk_state_saver_wait(saver);
     }
 }
 
-/* The state that is on its way speaks of the best weights that are in place, too. */
-static void remove_kept(stk_job *job) {
-    stk_write_behind_remove(&job->behind, job->val.kept);
-    stk_write_behind_remove(&job->behind, job->kept_best);
-    if (job->saving.step == 0) {
-        stk_write_behind_remove(&job->behind, job->epoch_path);
+/* Once the new state is written, the files kept for the previous one are not needed: the new state
+ * refers to the best weights in their usual place. */
+static void remove_kept_later(stk_state_saver *saver) {
+    stk_write_behind_remove(&saver->writer, saver->table->kept);
+    stk_write_behind_remove(&saver->writer, saver->best_copy);
+    if (saver->writing.step == 0) {
+        stk_write_behind_remove(&saver->writer, saver->epoch_path);
     }
 }
 
-/* Of a file that another thread writes; 0: no limit. */
-static double behind_patience(stk_job *job) {
-    double sync_s = stk_run_clock_sync_limit(&job->clock, 0);
+/* Seconds for which the writer thread may wait for fsync; 0: no limit. */
+static double sync_limit(stk_state_saver *saver) {
+    double sync_s = stk_run_clock_sync_limit(saver->clock, 0);
     return isfinite(sync_s) ? sync_s : 0;
 }
 
-/* What the pictures are that were read so far. */
-static void keep_pictures(stk_job *job) {
+/* Saves the fingerprints of the pictures read so far. */
+static void save_pictures(stk_state_saver *saver) {
     stk_error why = {0};
-    job->pictures.behind.sync_s = behind_patience(job);
-    if (!job->unkept_told && stk_seen_pictures_save(&job->pictures, &why) != STK_OK) {
-        job->unkept_told = true;
-        stk_events_warning(&job->events,
+    saver->pictures.behind.sync_s = sync_limit(saver);
+    if (!saver->pictures_warned && stk_seen_pictures_save(&saver->pictures, &why) != STK_OK) {
+        saver->pictures_warned = true;
+        stk_events_warning(saver->events,
                            "after a resume pictures that were replaced would not be noticed: %s",
                            why.message);
     }
 }
 
-bool stk_job_copies_state(const stk_job *job) {
-    return state_bytes(job) <= stk_machine_memory() / COPY_SHARE;
+bool stk_state_saver_copies(const stk_job_network *network) {
+    return state_bytes(network) <= stk_machine_memory() / COPY_SHARE;
 }
 
-static stk_status copy_state(stk_job *job, stk_error *err) {
+static stk_status copy_state(stk_state_saver *saver, stk_error *err) {
     stk_file_writer *writer = NULL;
-    job->behind.sync_s = behind_patience(job);
-    stk_status status = stk_write_behind_begin(&job->behind, &writer, job->state_path,
-                                               stk_job_copies_state(job), err);
+    saver->writer.sync_s = sync_limit(saver);
+    stk_status status = stk_write_behind_begin(&saver->writer, &writer, saver->path,
+                                               stk_state_saver_copies(saver->network), err);
     if (status == STK_OK) {
-        status = stk_saved_state_write(writer, &job->run_state, job->choice.opened.backend,
-                                       job->state, job->graph, err);
+        status = stk_saved_state_write(writer, &saver->numbers, saver->network->opened.backend,
+                                       saver->network->state, saver->network->graph, err);
     }
     if (status == STK_OK) {
-        remove_kept(job);
-        stk_write_behind_start(&job->behind);
+        remove_kept_later(saver);
+        stk_write_behind_start(&saver->writer);
     }
     return status;
 }
 
-void stk_job_save_state(stk_job *job, const stk_train_position *position) {
-    stk_saved_state *run = &job->run_state;
+void stk_state_saver_save(stk_state_saver *saver, const stk_run_totals *totals,
+                          const stk_train_position *position) {
+    stk_saved_state *numbers = &saver->numbers;
     stk_error why = {0};
-    if (!has_time(job, position)) {
+    if (!has_time(saver, position)) {
         return;
     }
-    stk_job_settle_state(job);
-    run->fold = job->fold;
-    run->position = *position;
-    run->folds_done = job->folds_done;
-    run->epochs_before = job->summary.epochs_done;
-    run->best_acc1 = job->summary.best_acc1;
-    run->best_metric = job->summary.best_metric;
-    run->cut = job->cut;
-    run->used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock);
-    run->seed = job->job_options->seed;
+    stk_state_saver_wait(saver);
+    numbers->fold = totals->fold;
+    numbers->position = *position;
+    numbers->folds_done = totals->folds_done;
+    numbers->epochs_before = totals->epochs_before;
+    numbers->best_acc1 = totals->best_acc1;
+    numbers->best_metric = totals->best_metric;
+    numbers->cut = totals->cut;
+    numbers->used_s = totals->used_s;
+    numbers->seed = totals->seed;
     if (position->step > 0) {
-        keep_epoch(job);
+        keep_epoch(saver);
     }
     int64_t start = stk_clock_ns();
-    job->saving = *position;
-    if (copy_state(job, &why) != STK_OK) {
-        tell_unsaved(job, &why);
+    saver->writing = *position;
+    if (copy_state(saver, &why) != STK_OK) {
+        warn_unsaved(saver, &why);
     }
-    stk_typical_note(&job->state_copy_s, stk_clock_since_s(start));
-    stk_job_look_at_state(job);
-    keep_pictures(job);
-}
-
-/* The batches of an epoch of a fold; see drop_last of the loader. */
-static stk_status count_steps(const stk_job *job, int fold, size_t batch, int64_t *steps,
-                              stk_error *err) {
-    stk_split split;
-    stk_status status = stk_job_split(job, fold, &split, NULL, err);
-    if (status == STK_OK) {
-        size_t batches = split.train_count / batch;
-        *steps = batches > 0 ? (int64_t)batches : 1;
-        stk_split_free(&split);
-    }
-    return status;
-}
-
-stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
-    const stk_resume *resume = &job->resume;
-    int64_t saved = resume->state.position.batch;
-    size_t batch = saved > 0 ? (size_t)saved : job->choice.batch;
-    int64_t steps = 0;
-    stk_status status = count_steps(job, resume->state.fold, batch, &steps, err);
-    if (status == STK_OK) {
-        status = stk_resume_check_steps(resume, job->job_options->seed, steps, err);
-    }
-    return status == STK_OK
-               ? stk_saved_state_fits(resume->path, &resume->state, job->choice.opened.backend,
-                                      job->state, job->graph, err)
-               : status;
+    stk_typical_note(&saver->copy_s, stk_clock_since_s(start));
+    stk_state_saver_poll(saver);
+    save_pictures(saver);
 }
 
 static stk_status put_back(const char *kept, const char *path, stk_error *err) {
@@ -306,11 +313,12 @@ static stk_status put_back(const char *kept, const char *path, stk_error *err) {
                           stk_disk_reason(errno));
 }
 
-/* The table of the best weights that are in place again. */
-static stk_status restore_validation(stk_job *job, stk_error *err) {
-    job->val.owed = false;
-    return stk_path_is_file(job->val.kept) ? put_back(job->val.kept, job->val.path, err)
-                                           : stk_val_table_drop(&job->val, err);
+/* Restores the table that belongs to the restored best weights. */
+static stk_status restore_validation(stk_state_saver *saver, stk_error *err) {
+    saver->table->owed = false;
+    return stk_path_is_file(saver->table->kept)
+               ? put_back(saver->table->kept, saver->table->path, err)
+               : stk_val_table_drop(saver->table, err);
 }
 
 static bool is_of_epoch(const char *path, int epoch, stk_error *why) {
@@ -327,26 +335,27 @@ static bool is_of_epoch(const char *path, int epoch, stk_error *why) {
 }
 
 /*
- * Puts the best weights back that a state speaks of, and their table. Where those that it speaks of
- * are in place the process ended between the state and taking away what was kept for the one
- * before, which may be of another fold and yet of the same epoch.
+ * Restores the best weights that a state refers to, and their table. When the weights in place are
+ * already the right ones, the process ended after the state was written and before the kept files
+ * of the previous state were removed; those may be of another fold with the same epoch number.
  */
-static stk_status restore_best(stk_job *job, const char *best_path,
+static stk_status restore_best(stk_state_saver *saver, const char *best_path,
                                const stk_train_position *position, stk_error *err) {
     int epoch = position->best.epoch;
-    if (!stk_path_is_file(job->kept_best)) { /* a table without them was to be put back last */
-        return stk_path_is_file(job->val.kept) ? restore_validation(job, err) : STK_OK;
+    if (!stk_path_is_file(
+            saver->best_copy)) { /* a table alone: the process ended while it restored both */
+        return stk_path_is_file(saver->table->kept) ? restore_validation(saver, err) : STK_OK;
     }
     if (!position->has_best || is_of_epoch(best_path, epoch, NULL) ||
-        !is_of_epoch(job->kept_best, epoch, NULL)) {
-        let_kept_go(job);
+        !is_of_epoch(saver->best_copy, epoch, NULL)) {
+        remove_kept_files(saver);
         return STK_OK;
     }
-    stk_status status = put_back(job->kept_best, best_path, err);
-    return status == STK_OK ? restore_validation(job, err) : status;
+    stk_status status = put_back(saver->best_copy, best_path, err);
+    return status == STK_OK ? restore_validation(saver, err) : status;
 }
 
-/* Whether the best weights are those that the state speaks of. */
+/* Whether the file of best weights is the one that the state refers to. */
 static bool is_best(const char *path, const stk_saved_state *run, stk_error *why) {
     if (!is_of_epoch(path, run->position.best.epoch, why)) {
         return false;
@@ -359,14 +368,14 @@ static bool is_best(const char *path, const stk_saved_state *run, stk_error *why
 }
 
 /*
- * A position without its best weights would keep every later epoch from being saved that is worse
- * than they were, and leave nothing to deliver.
+ * Without the best weights that it refers to, a position must forget them: otherwise no later epoch
+ * that is worse would be saved, and nothing could be delivered.
  */
-static void forget_lost_best(stk_job *job, const char *best_path, const stk_saved_state *run,
-                             stk_train_position *position) {
+static void forget_lost_best(stk_state_saver *saver, const char *best_path,
+                             const stk_saved_state *run, stk_train_position *position) {
     stk_error why = {0};
     if (position->has_best && !is_best(best_path, run, &why)) {
-        stk_events_warning(&job->events,
+        stk_events_warning(saver->events,
                            "the best weights so far, of epoch %d, are lost, and the next epoch "
                            "counts as the best: %s",
                            position->best.epoch, why.message);
@@ -377,71 +386,63 @@ static void forget_lost_best(stk_job *job, const char *best_path, const stk_save
     }
 }
 
-/* What was saved with larger batches is the same place with those of now. */
-static stk_status rebatch(const stk_job *job, stk_train_position *position, stk_error *err) {
-    int64_t steps = 0;
-    stk_status status = count_steps(job, job->fold, job->choice.batch, &steps, err);
-    if (status == STK_OK) {
-        stk_train_position_rebatch(position, (int64_t)job->choice.batch,
-                                   job->choice.train.accumulate, steps);
-    }
-    return status;
-}
-
-stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
-                              stk_train_position *position, bool *there, stk_error *err) {
+stk_status stk_state_saver_load(stk_state_saver *saver, const stk_state_wanted *wanted,
+                                stk_train_position *position, bool *found, stk_error *err) {
     stk_saved_state run;
-    const char *path = job->state_path;
-    stk_job_settle_state(job);
-    *there = stk_path_is_file(path);
-    if (!*there) {
+    const char *path = saver->path;
+    stk_state_saver_wait(saver);
+    *found = stk_path_is_file(path);
+    if (!*found) {
         return STK_OK;
     }
     stk_error why = {0};
     stk_status status = stk_saved_state_read(path, &run, &why);
-    bool damaged = status == STK_ERR_DATA && stk_path_is_file(job->epoch_path);
-    bool within = status == STK_OK && between_epochs && run.position.step > 0;
+    bool damaged = status == STK_ERR_DATA && stk_path_is_file(saver->epoch_path);
+    bool within = status == STK_OK && wanted->between_epochs && run.position.step > 0;
     if (within) {
         stk_saved_state_free(&run);
     }
     if (within || damaged) {
-        path = job->epoch_path;
-        *there = stk_path_is_file(path);
-        status = *there ? stk_saved_state_read(path, &run, err) : STK_OK;
+        path = saver->epoch_path;
+        *found = stk_path_is_file(path);
+        status = *found ? stk_saved_state_read(path, &run, err) : STK_OK;
     } else if (status != STK_OK) {
         return STK_FAIL(err, status, "%s", why.message);
     }
-    if (status != STK_OK || !*there) {
+    if (status != STK_OK || !*found) {
         return status;
     }
-    *there = run.fold == job->fold; /* the first of a fold may not have found room on the disk */
+    *found =
+        run.fold == wanted->fold; /* a fold whose first state did not fit on the disk has none */
     *position = run.position;
-    if (*there) {
-        job->between_epochs = path == job->state_path && run.position.step == 0;
-        status = stk_saved_state_load(path, &run, job->choice.opened.backend, job->state,
-                                      job->graph, err);
+    if (*found) {
+        saver->between_epochs = path == saver->path && run.position.step == 0;
+        status = stk_saved_state_load(path, &run, saver->network->opened.backend,
+                                      saver->network->state, saver->network->graph, err);
     }
-    if (status == STK_OK && *there) {
-        status = restore_best(job, best_path, position, err);
+    if (status == STK_OK && *found) {
+        status = restore_best(saver, wanted->best_path, position, err);
     }
-    if (status == STK_OK && *there) {
-        forget_lost_best(job, best_path, &run, position);
-        job->run_state.best_sum = run.best_sum;
-        status = position->has_best ? STK_OK : stk_val_table_drop(&job->val, err);
+    if (status == STK_OK && *found) {
+        forget_lost_best(saver, wanted->best_path, &run, position);
+        saver->numbers.best_sum = run.best_sum;
+        status = position->has_best ? STK_OK : stk_val_table_drop(saver->table, err);
     }
-    if (status == STK_OK && *there) {
-        status = rebatch(job, position, err);
+    if (status == STK_OK && *found) {
+        stk_train_position_rebatch(position, (int64_t)wanted->batch, wanted->accumulate,
+                                   wanted->steps_per_epoch);
     }
     stk_saved_state_free(&run);
     return status;
 }
 
-void stk_job_tell_kept(const stk_job *job, stk_error *err) {
-    const stk_train_position *at = &job->saved;
+void stk_state_saver_explain(const stk_state_saver *saver, int folds_done, const char *run_folder,
+                             stk_error *err) {
+    const stk_train_position *at = &saver->position;
     size_t end = strlen(err->message);
     char where[96];
     bool device = err->status == STK_ERR_DEVICE || err->status == STK_ERR_MEMORY;
-    if (!device || !job->state_saved) {
+    if (!device || !saver->exists) {
         return;
     }
     if (at->step > 0) {
@@ -451,10 +452,9 @@ void stk_job_tell_kept(const stk_job *job, stk_error *err) {
         snprintf(where, sizeof where, "what was learnt up to epoch %d is kept", at->epoch);
     } else {
         snprintf(where, sizeof where, "%s",
-                 job->folds_done > 0 ? "the folds that are done are kept"
-                                     : "no epoch was done yet");
+                 folds_done > 0 ? "the folds that are done are kept" : "no epoch was done yet");
     }
-    bool begun = at->step > 0 || at->epoch > 0 || job->folds_done > 0;
+    bool begun = at->step > 0 || at->epoch > 0 || folds_done > 0;
     snprintf(err->message + end, sizeof err->message - end, "; %s: `stoker train --resume %s` %s",
-             where, job->folder.path, begun ? "goes on from there" : "begins again");
+             where, run_folder, begun ? "goes on from there" : "begins again");
 }

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "base/error.h"
-#include "job/job_state.h"
+#include "job/prepare.h"
 #include "models/models.h"
 
 #define SIZE 12
@@ -84,7 +84,7 @@ static void measure(double left_s, device_times device, size_t images) {
     stk_error err = {0};
     stk_backend backend = stk_cpu_backend;
     stk_options *options = NULL;
-    stk_job job = {.verb = "train", .folder = {.lock_fd = -1}};
+    stk_job job = {.verb = "train", .out = {.folder = {.lock_fd = -1}}};
     backend.name = "slow";
     backend.compile = slow_compile;
     backend.step = slow_step;
@@ -97,24 +97,27 @@ static void measure(double left_s, device_times device, size_t images) {
     stk_job_open(&job, options, &(stk_run){.stop = &stop, .start_ns = start});
     stk_events_add(&job.events, &observer);
     job.clock.budget_s = left_s;
-    REQUIRE_OK(stk_model_find("convnet_s", &job.choice.model, &err), &err);
-    job.choice.img_size = SIZE;
-    job.choice.opened = (stk_opened_device){.backend = &backend, .name = "slow:0"};
+    REQUIRE_OK(stk_model_find("convnet_s", &job.recipe.model, &err), &err);
+    job.recipe.img_size = SIZE;
+    job.network.opened = (stk_opened_device){.backend = &backend, .name = "slow:0"};
     REQUIRE_OK(
-        backend.device_open(&job.choice.opened.device, &(stk_device_config){.threads = 1}, &err),
+        backend.device_open(&job.network.opened.device, &(stk_device_config){.threads = 1}, &err),
         &err);
     stk_model_config network = {.img_size = SIZE, .classes = 2};
-    REQUIRE_OK(stk_model_build(job.choice.model, &network, &job.graph, &err), &err);
-    job.state_config = (stk_state_config){.train = true};
-    REQUIRE_OK(stk_job_plan_batch(&job, images, &err), &err);
-    REQUIRE_OK(
-        backend.state_new(&job.state, job.choice.opened.device, job.graph, &job.state_config, &err),
-        &err);
-    bool open = job.batch.open;
+    REQUIRE_OK(stk_model_build(job.recipe.model, &network, &job.network.graph, &err), &err);
+    job.network.state_config = (stk_state_config){.train = true};
+    REQUIRE_OK(stk_batch_search_plan(&job.batch, job.options, images, false, &err), &err);
+    REQUIRE_OK(stk_recipe_complete(&job.recipe, options, &job.batch.facts, &job.batch.chosen,
+                                   job.batch.infer_batch, job.batch.to_be_measured, &err),
+               &err);
+    REQUIRE_OK(backend.state_new(&job.network.state, job.network.opened.device, job.network.graph,
+                                 &job.network.state_config, &err),
+               &err);
+    bool open = job.batch.to_be_measured;
     REQUIRE_OK(stk_job_measure_batch(&job, &err), &err);
     seen.took_s = (double)(atomic_load(&simulated_ns) - start) * 1e-9;
-    seen.batch = job.choice.batch;
-    CHECK(open && !job.batch.open);
+    seen.batch = job.recipe.batch;
+    CHECK(open && !job.batch.to_be_measured);
     stk_job_close(&job);
     stk_options_free(options);
     clocks_release();

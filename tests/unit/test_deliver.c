@@ -4,7 +4,7 @@
 #include <stoker/job.h>
 
 #include "base/clock.h"
-#include "job/job_state.h"
+#include "job/deliver.h"
 
 /* A run of so many folds with ten test rows, as it stands when all work is done. */
 typedef struct ending {
@@ -58,33 +58,31 @@ static void every_ending_is_told_truthfully(void) {
         const ending *e = &endings[i];
         stk_stop stop = {0};
         stk_job job = {.options = options,
-                       .folds = e->folds,
-                       .folds_done = e->folds_done,
-                       .cut = e->cut,
-                       .unpredicted = e->unpredicted,
-                       .models = e->models > 0 ? e->models : 0,
-                       .submitted = e->models >= 0,
-                       .planned_total = 100,
-                       .plan = {.reserve_s = 7}};
+                       .recipe = {.folds = e->folds},
+                       .progress = {.folds_done = e->folds_done, .cut = e->cut},
+                       .out = {.unpredicted = e->unpredicted,
+                               .models = e->models > 0 ? e->models : 0,
+                               .submitted = e->models >= 0},
+                       .time = {.total_steps = 100, .plan = {.reserve_s = 7}}};
         job.clock = (stk_run_clock){
             .start_ns = stk_clock_ns() - INT64_C(40000000000), .budget_s = 50, .stop = &stop};
-        job.ensemble.rows = e->models >= 0 ? 10 : 0;
-        job.summary.stop_reason = e->fold_said;
+        job.out.ensemble.rows = e->models >= 0 ? 10 : 0;
+        job.out.summary.stop_reason = e->fold_said;
         if (e->asked_to_stop) {
             stk_stop_request(&stop, STK_STOP_SOON, 10);
         }
         stk_job_finish_summary(&job, e->came_to);
-        if (strcmp(job.summary.status, e->status) != 0 ||
-            strcmp(job.summary.stop_reason, e->stop_reason) != 0) {
-            CHECK_FAIL("%s: %s by %s, expected %s by %s", e->what, job.summary.status,
-                       job.summary.stop_reason, e->status, e->stop_reason);
+        if (strcmp(job.out.summary.status, e->status) != 0 ||
+            strcmp(job.out.summary.stop_reason, e->stop_reason) != 0) {
+            CHECK_FAIL("%s: %s by %s, expected %s by %s", e->what, job.out.summary.status,
+                       job.out.summary.stop_reason, e->status, e->stop_reason);
         }
-        CHECK_INT(job.summary.folds_done, e->folds_done);
-        CHECK_INT(job.summary.folds_planned, e->folds);
-        CHECK_NEAR(job.summary.budget_s, 50, 1e-9);
-        CHECK_NEAR(job.summary.reserve_s, 7, 1e-9);
-        CHECK(job.summary.used_s >= 40 && job.summary.used_s < 400);
-        CHECK((job.summary.submission != NULL) == (e->models >= 0));
+        CHECK_INT(job.out.summary.folds_done, e->folds_done);
+        CHECK_INT(job.out.summary.folds_planned, e->folds);
+        CHECK_NEAR(job.out.summary.budget_s, 50, 1e-9);
+        CHECK_NEAR(job.out.summary.reserve_s, 7, 1e-9);
+        CHECK(job.out.summary.used_s >= 40 && job.out.summary.used_s < 400);
+        CHECK((job.out.summary.submission != NULL) == (e->models >= 0));
     }
     stk_options_free(options);
 }
@@ -94,16 +92,16 @@ static void times_of_a_resumed_run(void) {
     stk_options *options = NULL;
     stk_error err = {0};
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
-    stk_job job = {.options = options, .folds = 1, .planned_total = -1};
+    stk_job job = {.options = options, .recipe = {.folds = 1}, .time = {.total_steps = -1}};
     job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = 100};
     job.resume.used_s = 30;
     stk_job_finish_summary(&job, STK_OK);
-    CHECK_NEAR(job.summary.budget_s, 130, 1e-9);
-    CHECK_NEAR(job.summary.reserve_s, 15, 1e-9);
-    CHECK(job.summary.used_s >= 30 && job.summary.used_s < 300);
+    CHECK_NEAR(job.out.summary.budget_s, 130, 1e-9);
+    CHECK_NEAR(job.out.summary.reserve_s, 15, 1e-9);
+    CHECK(job.out.summary.used_s >= 30 && job.out.summary.used_s < 300);
     job.clock.budget_s = NAN;
     stk_job_finish_summary(&job, STK_OK);
-    CHECK(isnan(job.summary.budget_s) && isnan(job.summary.reserve_s));
+    CHECK(isnan(job.out.summary.budget_s) && isnan(job.out.summary.reserve_s));
     stk_options_free(options);
 }
 
@@ -112,18 +110,21 @@ static void votes_of_a_resumed_run(void) {
     stk_options *options = NULL;
     stk_error err = {0};
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
-    stk_job job = {.options = options, .folds = 2, .folds_done = 2, .cut = true, .submitted = true};
+    stk_job job = {.options = options,
+                   .recipe = {.folds = 2},
+                   .progress = {.folds_done = 2, .cut = true},
+                   .out = {.submitted = true}};
     job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
-    job.ensemble.rows = 10;
+    job.out.ensemble.rows = 10;
     job.resume.state.folds_done = 1;
     stk_job_finish_summary(&job, STK_OK);
-    CHECK_STR(job.summary.status, "partial");
-    job.unread = true;
+    CHECK_STR(job.out.summary.status, "partial");
+    job.out.unread = true;
     stk_job_finish_summary(&job, STK_OK);
-    CHECK_STR(job.summary.status, "prior");
-    job.models = 1;
+    CHECK_STR(job.out.summary.status, "prior");
+    job.out.models = 1;
     stk_job_finish_summary(&job, STK_OK);
-    CHECK_STR(job.summary.status, "partial");
+    CHECK_STR(job.out.summary.status, "partial");
     stk_options_free(options);
 }
 

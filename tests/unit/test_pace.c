@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/numbers/rng.h"
-#include "job/folds.h"
+#include "job/job.h"
 #include "job/pace.h"
 #include "train/batch_times.h"
 #include "train/step_pace.h"
@@ -31,7 +31,6 @@ typedef struct stall {
 
 typedef struct simulation {
     stk_job job;
-    stk_view_options view_options;
     stk_observer observer;
     char told[4096]; /* "what: why\n" of each decision */
     int decisions;
@@ -71,22 +70,35 @@ static int times_told(const simulation *s, const char *text) {
 static void open_simulation(simulation *s, double budget_s, int epochs, int folds, size_t rows) {
     memset(s, 0, sizeof *s);
     s->observer = (stk_observer){.user = s, .decision = hear};
-    s->view_options.tta = 1;
+    s->job.recipe.views = 1;
     s->now = 2;
     s->step_s = 0.1;
     s->changes_at_s = INFINITY;
     s->stop_at_s = INFINITY;
     s->job.clock.stop = &s->stop;
-    s->job.view_options = &s->view_options;
     s->job.clock.budget_s = budget_s;
-    s->job.choice.epochs_wanted = epochs;
-    s->job.choice.batch = BATCH;
-    s->job.folds = s->job.folds_now = folds;
-    s->job.views = 1;
-    s->job.ensemble.rows = rows;
-    s->job.epoch_s = NAN;
-    s->job.predict_s = NAN;
+    s->job.recipe.epochs_wanted = epochs;
+    s->job.recipe.batch = BATCH;
+    s->job.recipe.folds = s->job.time.folds = folds;
+    s->job.time.views = 1;
+    s->job.out.ensemble.rows = rows;
+    s->job.time.epoch_s = NAN;
+    s->job.time.predict_s = NAN;
     stk_events_add(&s->job.events, &s->observer);
+}
+
+/* A fold begins. */
+static void begin_pace(simulation *s, stk_fold_pace *pace) {
+    *pace = (stk_fold_pace){.recipe = &s->job.recipe,
+                            .clock = &s->job.clock,
+                            .events = &s->job.events,
+                            .time = &s->job.time,
+                            .progress = &s->job.progress,
+                            .saver = &s->job.saver,
+                            .test_images = s->job.out.ensemble.rows};
+    s->job.saver.clock = &s->job.clock;
+    s->job.saver.network = &s->job.network;
+    stk_fold_pace_begin(pace);
 }
 
 /* The job's clock shows the simulated time. */
@@ -128,7 +140,7 @@ static stk_train_pace ask(simulation *s, stk_fold_pace *pace, const stk_train_pr
     if (s->now >= s->stop_at_s) {
         stk_stop_request(&s->stop, STK_STOP_SOON, 0);
     }
-    return stk_job_pace(pace, p);
+    return stk_fold_pace_step(pace, p);
 }
 
 static void validate(simulation *s, stk_train_progress *p) {
@@ -169,7 +181,7 @@ static void simulate_fold(simulation *s) {
     stk_train_pace go = {0};
     stk_step_pace steps = {0};
     set_clock(s);
-    stk_job_pace_open(&pace, &s->job);
+    begin_pace(s, &pace);
     pace.val_images = VAL_IMAGES;
     s->schedule = 0;
     s->epochs = 0;
@@ -193,7 +205,7 @@ static void simulate_fold(simulation *s) {
     } while (goes_on(s, &pace, &p, &go));
     s->steps = p.steps_done;
     s->trained_s = s->now;
-    pass(s, s->job.views * infer_s(s, s->job.ensemble.rows));
+    pass(s, s->job.time.views * infer_s(s, s->job.out.ensemble.rows));
 }
 
 static void what_fits_is_trained_and_nothing_is_told(void) {
@@ -242,7 +254,7 @@ static void throughput_that_falls_to_a_fifth(void) {
 /* Percent of the time before the reserve, less the stalls, at which training had ended. */
 static double share_used(const simulation *s) {
     const stk_job *job = &s->job;
-    double before_s = job->clock.budget_s - job->plan.reserve_s;
+    double before_s = job->clock.budget_s - job->time.plan.reserve_s;
     return 100 * (s->trained_s - s->stalled_s) / (before_s - s->stalled_s);
 }
 
@@ -314,7 +326,7 @@ static void a_plan_that_was_too_short_is_made_again(void) {
     stk_fold_pace pace;
     open_simulation(&s, 100, 0, 1, 0);
     set_clock(&s);
-    stk_job_pace_open(&pace, &s.job);
+    begin_pace(&s, &pace);
     pace.val_images = VAL_IMAGES;
     stk_train_progress p = {.epoch = 3,
                             .steps_per_epoch = STEPS,
@@ -326,14 +338,14 @@ static void a_plan_that_was_too_short_is_made_again(void) {
                             .val_s = 0.5,
                             .val_even_s = 0.5,
                             .over = true};
-    s.job.planned_total = 2 * STEPS;
+    s.job.time.total_steps = 2 * STEPS;
     s.now = 15;
     stk_train_pace go = ask(&s, &pace, &p);
     CHECK(!go.stop && go.total_steps > 10 * STEPS);
     CHECK_CONTAINS(s.told, "training goes on for ");
     CHECK_CONTAINS(s.told, " steps: a step takes 0.1 s and a validation 0.5 s, and 70 s are left");
     CHECK_INT(s.decisions, 1);
-    s.job.planned_total = p.steps_done;
+    s.job.time.total_steps = p.steps_done;
     s.now = 83; /* two seconds are not worth a validation */
     CHECK_INT(ask(&s, &pace, &p).total_steps, p.steps_done);
     CHECK_INT(s.decisions, 1);
@@ -355,7 +367,7 @@ static void no_more_than_was_asked_for(void) {
     CHECK_INT(s.epochs, 3);
     CHECK_INT(s.went_on, 0);
     CHECK_INT(s.decisions, 0);
-    CHECK(!s.job.plan.cut);
+    CHECK(!s.job.time.plan.cut);
 }
 
 /* A slow beginning promises less than there is time for. */
@@ -439,22 +451,22 @@ static void prediction_is_reserved_for_before_it_was_measured(void) {
 static void views_that_are_given_up_are_told(void) {
     static simulation s;
     open_simulation(&s, 100, 5, 1, 3000); /* a view takes 3.1 s */
-    s.view_options.tta = s.job.views = 8;
+    s.job.recipe.views = s.job.time.views = 8;
     simulate_fold(&s);
-    CHECK_INT(s.job.views, 3);
+    CHECK_INT(s.job.time.views, 3);
     CHECK_CONTAINS(s.told, "3 of 8 views of each test image: one of all test images takes 3.1");
     CHECK_INT(s.epochs, 5);
     open_simulation(&s, 1000, 5, 1, 3000);
-    s.view_options.tta = s.job.views = 8;
+    s.job.recipe.views = s.job.time.views = 8;
     simulate_fold(&s);
-    CHECK_INT(s.job.views, 8);
+    CHECK_INT(s.job.time.views, 8);
     CHECK_INT(s.decisions, 0);
     open_simulation(&s, 100, 10, 1, 3000);
     s.changes_at_s = 20; /* then a view takes half as long */
     s.later_step_s = 0.05;
-    s.view_options.tta = s.job.views = 4;
+    s.job.recipe.views = s.job.time.views = 4;
     simulate_fold(&s);
-    CHECK_INT(s.job.views, 4);
+    CHECK_INT(s.job.time.views, 4);
     CHECK_CONTAINS(s.told, "3 of 4 views of each test image: ");
     CHECK_CONTAINS(s.told, "all 4 views of each test image: one of all test images takes 1.6 s, "
                            "and all of them fit into 15 % of the budget");
@@ -473,8 +485,8 @@ static void views_that_waver_are_told_once_an_epoch(void) {
                             .val_s = 4,
                             .val_even_s = 4};
     open_simulation(&s, 100, 5, 1, 480); /* a view takes 4.8 s, and two of 4.83 are kept for */
-    s.view_options.tta = s.job.views = 2;
-    stk_job_pace_open(&pace, &s.job);
+    s.job.recipe.views = s.job.time.views = 2;
+    begin_pace(&s, &pace);
     pace.val_images = VAL_IMAGES;
     for (; p.step < STEPS; p.step++, p.steps_done++) {
         p.step_s = p.step % 2 == 0 ? 0.1 : 0.102;
@@ -495,12 +507,13 @@ static void views_that_waver_are_told_once_an_epoch(void) {
 
 static int simulate_folds(simulation *s) {
     int done = 0;
-    for (; s->job.fold < s->job.folds; s->job.fold++) {
+    for (; s->job.progress.fold < s->job.recipe.folds; s->job.progress.fold++) {
         set_clock(s);
-        if (s->job.fold > 0) {
-            stk_job_plan_folds(&s->job, -1);
+        if (s->job.progress.fold > 0) {
+            stk_time_plan_folds(&s->job.time, &s->job.recipe, &s->job.clock, &s->job.events,
+                                s->job.progress.fold, -1);
         }
-        if (s->job.fold >= s->job.folds_now) {
+        if (s->job.progress.fold >= s->job.time.folds) {
             break;
         }
         simulate_fold(s);
@@ -535,18 +548,19 @@ static void a_fold_without_a_step_knows_what_was_measured_before(void) {
     static simulation s;
     stk_fold_pace pace;
     open_simulation(&s, 170, 10, 5, 100);
-    s.job.fold = 1;
-    s.job.folds_now = 3;
-    s.job.epoch_s = 20;
+    s.job.progress.fold = 1;
+    s.job.time.folds = 3;
+    s.job.time.epoch_s = 20;
     s.now = 50;
     set_clock(&s);
-    stk_job_pace_open(&pace, &s.job);
+    begin_pace(&s, &pace);
     s.now += 60;
     (void)ask(&s, &pace, &unmeasured);
-    CHECK_NEAR(s.job.epoch_s, 20, 0);
-    CHECK_INT(s.job.folds_now, 2); /* its time is this one's */
-    CHECK(s.job.plan.steps_left > 0);
-    stk_job_plan_folds(&s.job, -1);
+    CHECK_NEAR(s.job.time.epoch_s, 20, 0);
+    CHECK_INT(s.job.time.folds, 2); /* its time is this one's */
+    CHECK(s.job.time.plan.steps_left > 0);
+    stk_time_plan_folds(&s.job.time, &s.job.recipe, &s.job.clock, &s.job.events,
+                        s.job.progress.fold, -1);
     CHECK_INT(times_told(&s, "5 of 5 folds"), 0);
 }
 
@@ -554,19 +568,19 @@ static void a_fold_without_a_step_keeps_time_for_prediction(void) {
     static simulation s;
     stk_fold_pace pace;
     open_simulation(&s, 100, 10, 2, 100);
-    s.job.fold = 1;
-    s.job.predict_s = 30;
-    stk_job_pace_open(&pace, &s.job);
+    s.job.progress.fold = 1;
+    s.job.time.predict_s = 30;
+    begin_pace(&s, &pace);
     (void)ask(&s, &pace, &unmeasured);
-    CHECK_NEAR(s.job.predict_s, 30, 0);
-    CHECK(s.job.plan.reserve_s > 45);
+    CHECK_NEAR(s.job.time.predict_s, 30, 0);
+    CHECK(s.job.time.plan.reserve_s > 45);
 }
 
 static void an_end_before_the_first_step_tells_no_times_of_steps(void) {
     static simulation s;
     stk_fold_pace pace;
     open_simulation(&s, 20, 5, 1, 50);
-    stk_job_pace_open(&pace, &s.job);
+    begin_pace(&s, &pace);
     s.now = 19;
     (void)ask(&s, &pace, &unmeasured);
     CHECK_CONTAINS(s.told, "no epoch 1: 0 s are left for this fold before the 3 s kept for ");
@@ -596,15 +610,16 @@ static void behind_a_request_to_stop_nothing_is_planned(void) {
         open_simulation(&s, 300, 10, 5, 500);
         s.stop_at_s = stop ? 0 : INFINITY;
         set_clock(&s);
-        stk_job_pace_open(&pace, &s.job);
+        begin_pace(&s, &pace);
         stk_train_pace go = ask(&s, &pace, &slow);
         CHECK(go.stop == (stop == 1));
         CHECK_INT(s.decisions > 1, !stop);
         CHECK_INT(times_told(&s, "stopping: "), stop);
         s.told[0] = '\0';
-        s.job.folds_now = 5;
-        s.job.epoch_s = 54;
-        stk_job_plan_folds(&s.job, -1);
+        s.job.time.folds = 5;
+        s.job.time.epoch_s = 54;
+        stk_time_plan_folds(&s.job.time, &s.job.recipe, &s.job.clock, &s.job.events,
+                            s.job.progress.fold, -1);
         CHECK_INT(times_told(&s, " of 5 folds: "), !stop);
     }
 }
@@ -623,7 +638,7 @@ static void without_a_plan_a_request_to_stop_ends_it_where_it_stands(void) {
     open_simulation(&s, NAN, 10, 1, 500);
     s.stop_at_s = 0;
     set_clock(&s);
-    stk_job_pace_open(&pace, &s.job);
+    begin_pace(&s, &pace);
     stk_train_pace go = ask(&s, &pace, &found);
     CHECK(go.stop);
     CHECK_INT(go.epochs, 3);

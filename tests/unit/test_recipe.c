@@ -46,16 +46,32 @@ static uint64_t no_need(void *user, size_t batch) {
     return 0;
 }
 
-/* All of it, on a device whose memory is no question. */
-static stk_status choose(stk_recipe *choice, stk_options *options, size_t train_count) {
-    stk_status status = stk_recipe_begin(choice, options, &device, &error);
+static stk_opened_device opened;
+static stk_str line;
+
+/* A recipe by the rules, as prepare.c makes it; close_recipe() frees what comes with it. */
+static stk_status make_recipe(stk_recipe *recipe, stk_options *options, size_t train_count) {
+    *recipe = stk_recipe_begin(options);
+    opened = (stk_opened_device){0};
+    line = (stk_str){0};
+    stk_status status = stk_recipe_choose_network(recipe, options, &error);
     if (status == STK_OK) {
-        stk_batch_facts facts = stk_recipe_batch_facts(choice, options, train_count);
+        status = stk_recipe_open_device(&opened, options, &device, &error);
+    }
+    if (status == STK_OK) {
+        stk_batch_facts facts = stk_recipe_batch_facts(recipe, options, true, train_count);
         facts.need = no_need;
         stk_batch_choice batch = stk_batch_plan(&facts);
-        status = stk_recipe_complete(choice, options, &facts, &batch, false, &error);
+        status = stk_recipe_complete(recipe, options, &facts, &batch, recipe->infer_batch, false,
+                                     &error);
+        stk_recipe_describe(options, &line);
     }
     return status;
+}
+
+static void close_recipe(void) {
+    stk_str_free(&line);
+    stk_opened_device_close(&opened);
 }
 
 static void batch_rate_and_epochs(void) {
@@ -96,16 +112,16 @@ static void batch_rate_and_epochs(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
-        stk_recipe choice;
-        REQUIRE_OK(choose(&choice, options, cases[i].train), &error);
-        if (choice.batch != cases[i].batch || !(fabs(choice.lr - cases[i].lr) < 1e-7) ||
-            choice.epochs_wanted != cases[i].epochs) {
-            CHECK_FAIL("case %zu: batch %zu, lr %.8g, epochs %d", i, choice.batch, choice.lr,
-                       choice.epochs_wanted);
+        stk_recipe recipe;
+        REQUIRE_OK(make_recipe(&recipe, options, cases[i].train), &error);
+        if (recipe.batch != cases[i].batch || !(fabs(recipe.lr - cases[i].lr) < 1e-7) ||
+            recipe.epochs_wanted != cases[i].epochs) {
+            CHECK_FAIL("case %zu: batch %zu, lr %.8g, epochs %d", i, recipe.batch, recipe.lr,
+                       recipe.epochs_wanted);
         }
         CHECK_NEAR(atof(stk_options_get(options, "lr")), cases[i].lr, 1e-6);
         CHECK_INT(atoi(stk_options_get(options, "batch")), cases[i].batch);
-        stk_recipe_free(&choice);
+        close_recipe();
         stk_options_free(options);
     }
 }
@@ -127,12 +143,12 @@ static void tags_of_weights_choose_the_model(void) {
         setting settings[MOST_SETTINGS] = {{"model", cases[i].model},
                                            {"pretrained", cases[i].pretrained}};
         stk_options *options = options_of(settings);
-        stk_recipe choice;
-        REQUIRE_OK(choose(&choice, options, 480), &error);
-        CHECK_STR(choice.model->name, cases[i].name);
-        CHECK_NEAR(choice.dropout, cases[i].dropout, 1e-9);
+        stk_recipe recipe;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        CHECK_STR(recipe.model->name, cases[i].name);
+        CHECK_NEAR(recipe.dropout, cases[i].dropout, 1e-9);
         CHECK_NEAR(atof(stk_options_get(options, "dropout")), cases[i].dropout, 1e-9);
-        stk_recipe_free(&choice);
+        close_recipe();
         stk_options_free(options);
     }
 }
@@ -140,27 +156,26 @@ static void tags_of_weights_choose_the_model(void) {
 static void everything_auto(void) {
     static const setting none[MOST_SETTINGS] = {{0}};
     stk_options *options = options_of(none);
-    stk_recipe choice;
-    REQUIRE_OK(choose(&choice, options, 480), &error);
-    CHECK_STR(choice.model->name, "convnet_s");
-    CHECK_INT(choice.img_size, 64);
-    CHECK_STR(choice.opened.name, "cpu");
-    CHECK_INT(choice.opened.precision, STK_PRECISION_FP32);
-    CHECK_INT(choice.threads, stk_machine_cores());
-    CHECK(choice.loader.workers >= 1 && choice.loader.slots >= 2);
-    CHECK_CONTAINS(stk_str_text(&choice.line), "model convnet_s (auto)");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "img-size 64 (auto)");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "batch 32 (auto)");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "epochs 20 (auto)");
-    CHECK(strstr(stk_str_text(&choice.line), "folds") == NULL); /* nobody asked */
+    stk_recipe recipe;
+    REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+    CHECK_STR(recipe.model->name, "convnet_s");
+    CHECK_INT(recipe.img_size, 64);
+    CHECK_STR(opened.name, "cpu");
+    CHECK_INT(opened.precision, STK_PRECISION_FP32);
+    CHECK(recipe.loader.workers >= 1 && recipe.loader.slots >= 2);
+    CHECK_CONTAINS(stk_str_text(&line), "model convnet_s (auto)");
+    CHECK_CONTAINS(stk_str_text(&line), "img-size 64 (auto)");
+    CHECK_CONTAINS(stk_str_text(&line), "batch 32 (auto)");
+    CHECK_CONTAINS(stk_str_text(&line), "epochs 20 (auto)");
+    CHECK(strstr(stk_str_text(&line), "folds") == NULL); /* nobody asked */
     stk_observer observer = {.decision = note_decision};
     stk_events events = {0};
     stk_events_add(&events, &observer);
-    stk_recipe_emit(&choice, options, &events, 480);
+    stk_recipe_emit(&recipe, options, &opened, "", 480, &events);
     CHECK_CONTAINS(decisions, "cpu: ");
     CHECK_CONTAINS(decisions, "(auto: ");
     CHECK(strchr(decisions, '\n') == decisions + strlen(decisions) - 1); /* nothing else */
-    stk_recipe_free(&choice);
+    close_recipe();
     stk_options_free(options);
 }
 
@@ -191,20 +206,20 @@ static void recipe_by_optimiser_and_start(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const recipe_case *c = &cases[i];
         stk_options *options = options_of(c->settings);
-        stk_recipe choice;
-        REQUIRE_OK(choose(&choice, options, 480), &error);
-        bool lr = isnan(c->lr) ? isnan(choice.lr) : fabs(choice.lr - c->lr) < 1e-9;
-        bool head = isnan(c->head_lr) ? isnan(choice.train.head_lr)
-                                      : fabs(choice.train.head_lr - c->head_lr) < 1e-9;
-        if (!lr || !head || choice.train.weight_decay != c->weight_decay ||
-            choice.train.patience != c->patience) {
-            CHECK_FAIL("case %zu: lr %g, head %g, decay %g, patience %lld", i, choice.lr,
-                       choice.train.head_lr, choice.train.weight_decay,
-                       (long long)choice.train.patience);
+        stk_recipe recipe;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        bool lr = isnan(c->lr) ? isnan(recipe.lr) : fabs(recipe.lr - c->lr) < 1e-9;
+        bool head = isnan(c->head_lr) ? isnan(recipe.train.head_lr)
+                                      : fabs(recipe.train.head_lr - c->head_lr) < 1e-9;
+        if (!lr || !head || recipe.train.weight_decay != c->weight_decay ||
+            recipe.train.patience != c->patience) {
+            CHECK_FAIL("case %zu: lr %g, head %g, decay %g, patience %lld", i, recipe.lr,
+                       recipe.train.head_lr, recipe.train.weight_decay,
+                       (long long)recipe.train.patience);
         }
         CHECK_NEAR(atof(stk_options_get(options, "weight-decay")), c->weight_decay, 1e-9);
         CHECK_INT(atoi(stk_options_get(options, "patience")), c->patience);
-        stk_recipe_free(&choice);
+        close_recipe();
         stk_options_free(options);
     }
 }
@@ -213,12 +228,12 @@ static void the_line_tells_the_recipe(void) {
     static const setting given[MOST_SETTINGS] = {
         {"opt", "adamw"}, {"lr", "auto"}, {"ema", "0.99"}, {"freeze-epochs", "2"}};
     stk_options *options = options_of(given);
-    stk_recipe choice;
-    REQUIRE_OK(choose(&choice, options, 480), &error);
-    CHECK_CONTAINS(stk_str_text(&choice.line), "optimizer adamw, lr to be found (auto)");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "freeze-epochs 2, ema 0.99");
-    CHECK(strstr(stk_str_text(&choice.line), "clip-grad") == NULL); /* nobody asked */
-    stk_recipe_free(&choice);
+    stk_recipe recipe;
+    REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+    CHECK_CONTAINS(stk_str_text(&line), "optimizer adamw, lr to be found (auto)");
+    CHECK_CONTAINS(stk_str_text(&line), "freeze-epochs 2, ema 0.99");
+    CHECK(strstr(stk_str_text(&line), "clip-grad") == NULL); /* nobody asked */
+    close_recipe();
     stk_options_free(options);
 }
 
@@ -243,15 +258,15 @@ static void the_line_says_what_was_given(void) {
     static const setting given[MOST_SETTINGS] = {
         {"budget", "60s"}, {"folds", "3"}, {"img-size", "32"}, {"batch_size", "8"}};
     stk_options *options = options_of(given);
-    stk_recipe choice;
-    REQUIRE_OK(choose(&choice, options, 480), &error);
-    CHECK_INT(choice.img_size, 32);
-    CHECK_CONTAINS(stk_str_text(&choice.line), "img-size 32,");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "batch 8,");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "epochs as the budget allows (auto)");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "folds 3");
-    CHECK_CONTAINS(stk_str_text(&choice.line), "budget 60s");
-    stk_recipe_free(&choice);
+    stk_recipe recipe;
+    REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+    CHECK_INT(recipe.img_size, 32);
+    CHECK_CONTAINS(stk_str_text(&line), "img-size 32,");
+    CHECK_CONTAINS(stk_str_text(&line), "batch 8,");
+    CHECK_CONTAINS(stk_str_text(&line), "epochs as the budget allows (auto)");
+    CHECK_CONTAINS(stk_str_text(&line), "folds 3");
+    CHECK_CONTAINS(stk_str_text(&line), "budget 60s");
+    close_recipe();
     stk_options_free(options);
 }
 
@@ -259,12 +274,12 @@ static void choices_with_reasons_are_told(void) {
     static const setting given[MOST_SETTINGS] = {
         {"batch", "64"}, {"loader-memory", "1K"}, {"precision", "fp16"}, {"no-wandb", "true"}};
     stk_options *options = options_of(given);
-    stk_recipe choice;
+    stk_recipe recipe;
     stk_observer observer = {.decision = note_decision};
     stk_events events = {0};
     stk_events_add(&events, &observer);
-    REQUIRE_OK(choose(&choice, options, 40), &error);
-    stk_recipe_emit(&choice, options, &events, 40);
+    REQUIRE_OK(make_recipe(&recipe, options, 40), &error);
+    stk_recipe_emit(&recipe, options, &opened, "", 40, &events);
     CHECK_CONTAINS(decisions, "batch 40: there are 40 training images\n");
     CHECK_CONTAINS(decisions, "2 batches prepared ahead: ");
     CHECK_CONTAINS(decisions, "--loader-memory");
@@ -272,7 +287,7 @@ static void choices_with_reasons_are_told(void) {
     CHECK_CONTAINS(decisions, "accepted without effect: ");
     CHECK_CONTAINS(decisions, "no-wandb");
     CHECK_STR(stk_options_get(options, "precision"), "fp32");
-    stk_recipe_free(&choice);
+    close_recipe();
     stk_options_free(options);
 }
 
@@ -290,10 +305,10 @@ static void what_does_not_exist(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
-        stk_recipe choice;
-        CHECK_INT(choose(&choice, options, 480), cases[i].status);
+        stk_recipe recipe;
+        CHECK_INT(make_recipe(&recipe, options, 480), cases[i].status);
         CHECK_CONTAINS(error.message, cases[i].words);
-        stk_recipe_free(&choice); /* harmless */
+        close_recipe(); /* harmless */
         stk_options_free(options);
     }
 }
