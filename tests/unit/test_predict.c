@@ -275,8 +275,8 @@ static void same_bits_again(void) {
         stk_error err = {0};
         static model m;
         open_model(&m);
-        m.prediction.data.plan.workers = workers[i];
-        m.prediction.data.plan.slots = 2 + (int)i;
+        m.prediction.data.sizing.workers = workers[i];
+        m.prediction.data.sizing.slots = 2 + (int)i;
         REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
         hashes[i] = hash_bytes(HASH_START, m.probs, sizeof m.probs);
         close_model(&m);
