@@ -37,7 +37,7 @@
 #define OTHERS_NOISY 25.0 /* percentage points of the cores that others use */
 
 /* The evidence and the figures derived from it. */
-typedef struct findings {
+typedef struct verdict_findings {
     const stk_evidence *e;
     bool first; /* the first steps' preparations distort other_s and the samples */
     stk_shares shares;
@@ -46,7 +46,7 @@ typedef struct findings {
     double fixed;           /* share of a step that does not grow with the batch; NaN: unknown */
     double per_minute;      /* batches */
     stk_larger_batch batch; /* best larger batch, whether it fits in memory or not */
-} findings;
+} verdict_findings;
 
 /* A sentence that is written piece by piece; cut where its room ends. */
 typedef struct sentence {
@@ -90,7 +90,7 @@ static bool reads_more_than_it_decodes(const stk_evidence *e, const stk_shares *
  * The stage that limits cannot be faster than training was: counters that say so miss a part of its
  * cost. Not for decoding on cores that also compute the step, where decoding alone is faster.
  */
-static void hold_to_measured(stk_rates *r, const findings *v) {
+static void hold_to_measured(stk_rates *r, const verdict_findings *v) {
     double measured = v->e->images_per_second;
     if (v->shares.wait < INPUT_WAIT || !is_rate(measured)) {
         return;
@@ -104,7 +104,7 @@ static void hold_to_measured(stk_rates *r, const findings *v) {
 }
 
 /* Launching is a part of every step and does not grow with the batch. */
-static void add_launching(stk_rates *r, const findings *v) {
+static void add_launching(stk_rates *r, const verdict_findings *v) {
     double other_s = v->shares.other * v->shares.training_s / (double)v->e->steps;
     if (v->first || v->e->steps < 1 || !(other_s > 0) || !is_rate(r->step) || r->batch < 1) {
         return;
@@ -113,12 +113,12 @@ static void add_launching(stk_rates *r, const findings *v) {
     r->fixed_s = (r->fixed_s > 0 ? r->fixed_s : 0) + other_s;
 }
 
-static findings findings_of(const stk_evidence *e, bool first) {
+static verdict_findings findings_of(const stk_evidence *e, bool first) {
     /* The first interval of a supervised command begins after its preparations. */
-    findings v = {.e = e,
-                  .first = first && !e->is_foreign,
-                  .shares = stk_shares_of(&e->times),
-                  .rates = e->rates};
+    verdict_findings v = {.e = e,
+                          .first = first && !e->is_foreign,
+                          .shares = stk_shares_of(&e->times),
+                          .rates = e->rates};
     v.is_read = reads_more_than_it_decodes(e, &v.shares);
     v.per_minute = v.shares.training_s > 0 && e->steps >= 0
                        ? 60 * (double)e->steps / v.shares.training_s
@@ -132,66 +132,66 @@ static findings findings_of(const stk_evidence *e, bool first) {
 
 /* ---- The rules ---- */
 
-static bool is_unknown(const findings *v) {
+static bool is_unknown(const verdict_findings *v) {
     bool uncounted = v->e->is_foreign && v->e->steps < 0;
     double seen = uncounted ? v->e->seconds : (double)v->e->steps;
     return !(seen >= LEAST_STEPS) || v->shares.training_s == 0;
 }
 
-static bool waits(const findings *v) {
+static bool waits(const verdict_findings *v) {
     return v->shares.wait >= INPUT_WAIT;
 }
 
-static bool has_noisy_others(const findings *v) {
+static bool has_noisy_others(const verdict_findings *v) {
     return v->e->cpu > CPU_BUSY && v->e->cpu - v->e->cpu_own > OTHERS_NOISY;
 }
 
 /* Other programs slow down decoding; reading does not need the cores. */
-static bool is_neighbour_of_decoding(const findings *v) {
+static bool is_neighbour_of_decoding(const verdict_findings *v) {
     return waits(v) && !v->is_read && has_noisy_others(v);
 }
 
 /* Other programs slow down a step on the host. A supervised command may not compute at all. */
-static bool is_neighbour_of_step(const findings *v) {
+static bool is_neighbour_of_step(const verdict_findings *v) {
     bool computes = !v->e->is_foreign || v->shares.compute > FOREIGN_COMPUTES;
     return !v->e->is_gpu && computes && has_noisy_others(v);
 }
 
-static bool is_copy(const findings *v) {
+static bool is_copy(const verdict_findings *v) {
     const stk_shares *s = &v->shares;
     return s->copy > COPY_WAIT && s->copy > s->read && s->copy > s->decode && s->copy > s->queue;
 }
 
-static bool is_storage(const findings *v) {
+static bool is_storage(const verdict_findings *v) {
     return waits(v) && v->is_read;
 }
 
-static bool is_warming(const findings *v) {
+static bool is_warming(const verdict_findings *v) {
     return is_storage(v) && v->e->first_epoch && v->e->has_cache &&
            !(v->e->cache_hits >= STK_CACHE_FULL);
 }
 
-static bool is_decode(const findings *v) {
+static bool is_decode(const verdict_findings *v) {
     return waits(v) && !v->is_read;
 }
 
-static bool is_throttled(const findings *v) {
+static bool is_throttled(const verdict_findings *v) {
     return v->e->throttled != NULL && v->e->throttled[0] != '\0' &&
            v->e->throttled_share > THROTTLED_SHARE && v->e->gpu_clock < CLOCK_LOW;
 }
 
-static bool is_memory(const findings *v) {
+static bool is_memory(const verdict_findings *v) {
     return v->batch.gain >= STK_BATCH_WORTH && stk_remedies_memory_full(v->e);
 }
 
 /* The GPU was hardly busy; not judged where validations and checkpoints take long. */
-static bool is_underused(const findings *v) {
+static bool is_underused(const verdict_findings *v) {
     const stk_times *t = &v->e->times;
     return !v->first && v->e->gpu_util < UTIL_WARN &&
            v->shares.training_s > (1 - ASIDE_SHARE) * t->total_s;
 }
 
-static bool is_launch(const findings *v) {
+static bool is_launch(const verdict_findings *v) {
     bool by_fixed = v->fixed > FIXED_LARGE && v->batch.gain >= STK_BATCH_WORTH;
     if (!v->e->is_gpu) {
         return by_fixed;
@@ -201,31 +201,31 @@ static bool is_launch(const findings *v) {
     return by_fixed || by_other || by_activity || is_underused(v);
 }
 
-static bool is_slow(const findings *v) {
+static bool is_slow(const verdict_findings *v) {
     return v->per_minute < BATCHES_WARN;
 }
 
-static bool is_compute(const findings *v) {
+static bool is_compute(const verdict_findings *v) {
     return is_slow(v) || v->batch.gain >= STK_BATCH_WORTH;
 }
 
-static bool is_fine(const findings *v) {
+static bool is_fine(const verdict_findings *v) {
     (void)v;
     return true;
 }
 
 /* ---- The sentences ---- */
 
-static const char *who(const findings *v) {
+static const char *who(const verdict_findings *v) {
     return v->e->is_gpu ? "GPU" : "training";
 }
 
-static const char *taker(const findings *v) {
+static const char *taker(const verdict_findings *v) {
     return v->e->is_gpu ? "the GPU" : "the step";
 }
 
 /* Warnings on low utilisation and few steps, only where there is a remedy. */
-static void say_warnings(sentence *w, const findings *v) {
+static void say_warnings(sentence *w, const verdict_findings *v) {
     if (v->e->is_gpu && is_underused(v)) {
         say(w, "; GPU utilisation is only %.0f %%", v->e->gpu_util);
     }
@@ -235,7 +235,7 @@ static void say_warnings(sentence *w, const findings *v) {
 }
 
 /* A verdict is about training; says so where most of the time goes elsewhere. */
-static void say_aside(sentence *w, const findings *v) {
+static void say_aside(sentence *w, const verdict_findings *v) {
     double total_s = v->e->times.total_s;
     if (!v->first && v->shares.training_s > 0 &&
         v->shares.training_s < (1 - ASIDE_MOST) * total_s) {
@@ -244,18 +244,18 @@ static void say_aside(sentence *w, const findings *v) {
     }
 }
 
-static void say_taken(sentence *w, const findings *v) {
+static void say_taken(sentence *w, const verdict_findings *v) {
     if (is_rate(v->e->rates.step)) {
         say(w, ", %s takes %s", taker(v), stk_rates_text(v->e->rates.step).text);
     }
 }
 
-static void say_unknown(sentence *w, const findings *v) {
+static void say_unknown(sentence *w, const verdict_findings *v) {
     (void)v;
     say(w, "too little was seen");
 }
 
-static void say_fine(sentence *w, const findings *v) {
+static void say_fine(sentence *w, const verdict_findings *v) {
     say(w, "%s waits %.0f %% for data; %s img/s, %s batches a minute", who(v),
         percent(v->shares.wait), stk_rates_text(v->e->images_per_second).text,
         stk_rates_text(v->per_minute).text);
@@ -264,7 +264,7 @@ static void say_fine(sentence *w, const findings *v) {
     }
 }
 
-static void say_storage(sentence *w, const findings *v) {
+static void say_storage(sentence *w, const verdict_findings *v) {
     say(w, "%s waits %.0f %% (storage)", who(v), percent(v->shares.wait));
     if (is_rate(v->e->rates.storage)) {
         say(w, "; storage gives %s img/s", stk_rates_text(v->e->rates.storage).text);
@@ -272,7 +272,7 @@ static void say_storage(sentence *w, const findings *v) {
     }
 }
 
-static void say_decode(sentence *w, const findings *v) {
+static void say_decode(sentence *w, const verdict_findings *v) {
     double given = stk_rates_of(&v->e->rates, STK_STAGE_DECODE);
     say(w, "%s waits %.0f %% (decode)", who(v), percent(v->shares.wait));
     if (is_rate(given)) {
@@ -283,7 +283,7 @@ static void say_decode(sentence *w, const findings *v) {
     }
 }
 
-static void say_warming(sentence *w, const findings *v) {
+static void say_warming(sentence *w, const verdict_findings *v) {
     stk_rates cached = stk_rates_cached(&v->rates);
     double gain = stk_rates_together(&cached, NULL) / stk_rates_together(&v->rates, NULL);
     say(w, "%s waits %.0f %% (storage) while the first epoch fills the cache", who(v),
@@ -296,7 +296,7 @@ static void say_warming(sentence *w, const findings *v) {
     }
 }
 
-static void say_copy(sentence *w, const findings *v) {
+static void say_copy(sentence *w, const verdict_findings *v) {
     say(w, "GPU waits %.0f %% for copies from the host", percent(v->shares.copy));
     if (is_rate(v->e->rates.copy)) {
         say(w, "; they bring %s img/s", stk_rates_text(v->e->rates.copy).text);
@@ -304,7 +304,7 @@ static void say_copy(sentence *w, const findings *v) {
     }
 }
 
-static void say_launch(sentence *w, const findings *v) {
+static void say_launch(sentence *w, const verdict_findings *v) {
     say(w,
         v->e->is_gpu ? "the GPU idles between small pieces of work at %s img/s"
                      : "steps are too small for the cores at %s img/s",
@@ -320,12 +320,12 @@ static void say_launch(sentence *w, const findings *v) {
     }
 }
 
-static void say_compute(sentence *w, const findings *v) {
+static void say_compute(sentence *w, const verdict_findings *v) {
     say(w, "%s computes %.0f %% of the time at %s img/s", v->e->is_gpu ? "the GPU" : "the machine",
         percent(v->shares.compute), stk_rates_text(v->e->images_per_second).text);
 }
 
-static void say_memory(sentence *w, const findings *v) {
+static void say_memory(sentence *w, const verdict_findings *v) {
     const stk_evidence *e = v->e;
     say(w, "a batch of %lld is predicted %s as fast and does not fit", (long long)v->batch.batch,
         times(v->batch.gain).text);
@@ -334,12 +334,12 @@ static void say_memory(sentence *w, const findings *v) {
     }
 }
 
-static void say_throttled(sentence *w, const findings *v) {
+static void say_throttled(sentence *w, const verdict_findings *v) {
     say(w, "%s held its clock at %.0f %% of the highest in %.0f %% of the samples", v->e->throttled,
         percent(v->e->gpu_clock), percent(v->e->throttled_share));
 }
 
-static void say_neighbour(sentence *w, const findings *v) {
+static void say_neighbour(sentence *w, const verdict_findings *v) {
     say(w, "other programs use %.0f %% of the cores", v->e->cpu - v->e->cpu_own);
     if (waits(v)) {
         say(w, "; %s waits %.0f %% (decode)", who(v), percent(v->shares.wait));
@@ -352,8 +352,8 @@ typedef struct verdict_rule {
     stk_verdict_kind kind;
     const char *name;
     const char *heading; /* the sentence begins with it */
-    bool (*fits)(const findings *v);
-    void (*say)(sentence *w, const findings *v);
+    bool (*fits)(const verdict_findings *v);
+    void (*say)(sentence *w, const verdict_findings *v);
     bool warns;            /* adds say_warnings() */
     bool is_fine;          /* needs no remedies */
     const char *otherwise; /* said where there is no remedy; NULL: nothing */
@@ -394,7 +394,7 @@ static void say_remedies(sentence *w, const verdict_rule *r, const stk_event_ver
     }
 }
 
-static void say_evidence(sentence *w, const findings *v) {
+static void say_evidence(sentence *w, const verdict_findings *v) {
     const stk_evidence *e = v->e;
     const stk_shares *s = &v->shares;
     say(w,
@@ -421,7 +421,7 @@ static void say_evidence(sentence *w, const findings *v) {
 }
 
 /* What the first verdict says of the batch size. */
-static void say_batch(sentence *w, const findings *v) {
+static void say_batch(sentence *w, const verdict_findings *v) {
     stk_larger_batch fitting = stk_remedies_batch(v->e, &v->rates, true);
     say(w, "batch_size=%lld is ", (long long)v->rates.batch);
     if (fitting.gain >= STK_BATCH_WORTH) {
@@ -435,7 +435,7 @@ static void say_batch(sentence *w, const findings *v) {
 }
 
 void stk_verdict_judge(const stk_evidence *evidence, bool first, stk_verdict *verdict) {
-    findings v = findings_of(evidence, first);
+    verdict_findings v = findings_of(evidence, first);
     const verdict_rule *r = rules;
     while (!r->fits(&v)) {
         r++; /* the last rule always fits */

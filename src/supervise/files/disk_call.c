@@ -1,4 +1,4 @@
-/* disk_call.c - one piece of work aside, and its end or ours. */
+/* disk_call.c - one timed call (base/threads/timed_call.h). */
 #include "supervise/files/disk_call.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/threads/timed_call.h"
 
-#define LONGEST_S 1e6
+#define LONGEST_S 1e6 /* also for INFINITY */
 
 bool stk_disk_call(void (*work)(void *state), void *state, void (*drop)(void *state),
                    double within_s) {

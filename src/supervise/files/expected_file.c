@@ -1,7 +1,8 @@
 /*
- * expected_file.c - a file counts as new when anything of it differs: another file of that name,
- * another time, or other contents. Each alone can deceive (a copy that keeps its time, a clock that
- * was put back, a file written over in place), all together do not.
+ * expected_file.c - compares a file before and after the run.
+ *
+ * A file is new if its identity, time, size or contents differ. Each of them alone can deceive: a
+ * copy keeps its time, a clock was set back, a file was overwritten in place.
  */
 #include "supervise/files/expected_file.h"
 
@@ -19,12 +20,12 @@
 #include "base/text/csv.h"
 #include "supervise/files/disk_call.h"
 
-/* Of large files only as much is looked at from either end: nobody waits for gigabytes. */
+/* Bytes at either end of the file that the digest covers: gigabytes would take too long. */
 #define END_BYTES (1 << 20)
 
 _Static_assert(sizeof((stk_expected_file *)0)->digest == STK_SHA256_TEXT, "a digest's text");
 
-/* The digest of both ends, "" where they cannot be read; fails without memory only. */
+/* Digest of both ends; "" if they cannot be read. Fails only for lack of memory. */
 static stk_status digest_of(const char *path, int64_t size, char *text) {
     uint64_t tail = size > END_BYTES ? (uint64_t)size - END_BYTES : 0;
     uint8_t digest[STK_SHA256_BYTES];
@@ -47,8 +48,8 @@ static stk_status digest_of(const char *path, int64_t size, char *text) {
     return status == STK_ERR_MEMORY ? status : STK_OK;
 }
 
-/* seen->there is false where there is no such file; errno tells why. */
-static stk_status look(const char *path, stk_expected_file *seen, stk_error *err) {
+/* Reads the file's present state. seen->there is false if it does not exist; errno says why. */
+static stk_status read_state(const char *path, stk_expected_file *seen, stk_error *err) {
     struct stat info;
     memset(seen, 0, sizeof *seen);
     seen->path = path;
@@ -102,7 +103,7 @@ static stk_status count_rows(const char *path, int64_t *rows, stk_error *err) {
 }
 
 stk_status stk_expected_file_begin(stk_expected_file *expect, const char *path, stk_error *err) {
-    return look(path, expect, err);
+    return read_state(path, expect, err);
 }
 
 stk_status stk_expected_file_check(const stk_expected_file *expect, int64_t *rows, stk_error *err) {
@@ -113,7 +114,7 @@ stk_status stk_expected_file_check(const stk_expected_file *expect, int64_t *row
         return STK_OK;
     }
     errno = 0;
-    stk_status status = look(path, &now, err);
+    stk_status status = read_state(path, &now, err);
     if (status != STK_OK) {
         return status;
     }
@@ -147,26 +148,26 @@ stk_status stk_expected_file_check(const stk_expected_file *expect, int64_t *row
     return status == STK_ERR_STORAGE ? STK_ERR_DATA : status;
 }
 
-/* ---- a disk that may hang ---- */
+/* ---- On a disk that may hang ---- */
 
-/* One look, with all that it works on. */
-typedef struct looking {
+/* The work of a call that may be abandoned, with copies of all it needs. */
+typedef struct expect_call {
     char *path;               /* owned */
     stk_expected_file expect; /* of that path */
     int64_t rows;
     stk_status status;
     stk_error why;
     char full_path[PATH_MAX];
-} looking;
+} expect_call;
 
-static void free_looking(void *state) {
-    looking *l = state;
+static void free_call(void *state) {
+    expect_call *l = state;
     stk_mem_free(l->path);
     stk_mem_free(l);
 }
 
-static looking *new_looking(const stk_expected_file *expect, stk_error *err) {
-    looking *l = stk_mem_new(1, sizeof *l);
+static expect_call *new_call(const stk_expected_file *expect, stk_error *err) {
+    expect_call *l = stk_mem_new(1, sizeof *l);
     if (l != NULL) {
         l->expect = *expect;
         l->expect.path = l->path = stk_mem_strdup(expect->path);
@@ -179,13 +180,13 @@ static looking *new_looking(const stk_expected_file *expect, stk_error *err) {
     return l;
 }
 
-static void look_before(void *state) {
-    looking *l = state;
+static void begin_call(void *state) {
+    expect_call *l = state;
     l->status = stk_expected_file_begin(&l->expect, l->path, &l->why);
 }
 
-static void look_behind(void *state) {
-    looking *l = state;
+static void check_call(void *state) {
+    expect_call *l = state;
     l->status = stk_expected_file_check(&l->expect, &l->rows, &l->why);
     if (l->status == STK_OK && realpath(l->path, l->full_path) == NULL) {
         snprintf(l->full_path, sizeof l->full_path, "%s", l->path);
@@ -195,11 +196,11 @@ static void look_behind(void *state) {
 stk_status stk_expected_file_begin_within(stk_expected_file *expect, const char *path,
                                           double within_s, stk_error *err) {
     *expect = (stk_expected_file){.path = path};
-    looking *l = path != NULL ? new_looking(expect, err) : NULL;
+    expect_call *l = path != NULL ? new_call(expect, err) : NULL;
     if (l == NULL) {
         return path == NULL ? STK_OK : STK_ERR_MEMORY;
     }
-    if (!stk_disk_call(look_before, l, free_looking, within_s)) {
+    if (!stk_disk_call(begin_call, l, free_call, within_s)) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of --expect %s has not answered for %s: nothing was started",
                         path, stk_format_span(within_s).text);
@@ -208,7 +209,7 @@ stk_status stk_expected_file_begin_within(stk_expected_file *expect, const char 
     expect->path = path;
     stk_status status =
         l->status == STK_OK ? STK_OK : STK_FAIL(err, l->status, "%s", l->why.message);
-    free_looking(l);
+    free_call(l);
     return status;
 }
 
@@ -216,11 +217,11 @@ stk_status stk_expected_file_check_within(const stk_expected_file *expect, doubl
                                           int64_t *rows, char full_path[PATH_MAX], stk_error *err) {
     *rows = -1;
     full_path[0] = '\0';
-    looking *l = expect->path != NULL ? new_looking(expect, err) : NULL;
+    expect_call *l = expect->path != NULL ? new_call(expect, err) : NULL;
     if (l == NULL) {
         return expect->path == NULL ? STK_OK : STK_ERR_MEMORY;
     }
-    if (!stk_disk_call(look_behind, l, free_looking, within_s)) {
+    if (!stk_disk_call(check_call, l, free_call, within_s)) {
         return STK_FAIL(err, STK_ERR_DATA, "%s was expected, and its disk has not answered for %s",
                         expect->path, stk_format_span(within_s).text);
     }
@@ -228,6 +229,6 @@ stk_status stk_expected_file_check_within(const stk_expected_file *expect, doubl
     snprintf(full_path, PATH_MAX, "%s", l->full_path);
     stk_status status =
         l->status == STK_OK ? STK_OK : STK_FAIL(err, l->status, "%s", l->why.message);
-    free_looking(l);
+    free_call(l);
     return status;
 }

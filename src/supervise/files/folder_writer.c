@@ -1,4 +1,4 @@
-/* folder_writer.c - the files of the run behind a queue, and what became of them. */
+/* folder_writer.c - the files of the run behind a queue, and a report of what is missing. */
 #include "supervise/files/folder_writer.h"
 
 #include <inttypes.h>
@@ -15,32 +15,32 @@
 #include "report/runfiles.h"
 #include "supervise/files/disk_call.h"
 
-#define QUEUE_BYTES ((size_t)4 << 20) /* some thousand events */
+#define QUEUE_BYTES ((size_t)4 << 20) /* thousands of events */
 
-/* What the thread works on; it outlives the writer where the disk hangs. */
-typedef struct inside {
-    char *out; /* owned, as all that follows */
+/* State of the background thread; outlives the writer if the disk hangs. */
+typedef struct folder_files {
+    char *out; /* this and all below are owned */
     char *name;
     stk_str yaml;
     stk_str json;
     stk_run_folder folder;
     stk_runfiles *files;
     char *full_path;
-    stk_status status; /* of the opening */
-    stk_error why;     /* of it, and later of the first file that was put and failed */
-    bool put_failed;   /* there was one */
-} inside;
+    stk_status status; /* of opening */
+    stk_error why;     /* of opening; later of the first file that could not be written */
+    bool put_failed;   /* a file could not be written */
+} folder_files;
 
 struct stk_folder_writer {
-    inside *in; /* the thread's; its paths do not change and may be read */
+    folder_files *in; /* the thread's; only its paths, which do not change, may be read here */
     stk_task_queue *queue;
     stk_observer_aside *observer;
-    uint64_t unput;    /* files that the queue did not take */
-    bool unput_memory; /* some of them for lack of memory */
+    uint64_t refused;        /* files that the queue refused */
+    bool refused_for_memory; /* some of them for lack of memory */
 };
 
-static void free_inside(void *state) {
-    inside *in = state;
+static void free_files(void *state) {
+    folder_files *in = state;
     stk_runfiles_free(in->files);
     stk_run_folder_close(&in->folder);
     stk_str_free(&in->yaml);
@@ -51,9 +51,9 @@ static void free_inside(void *state) {
     stk_mem_free(in);
 }
 
-/* ---- opening ---- */
+/* ---- Opening ---- */
 
-static stk_status write_private(const inside *in, const char *name, const stk_str *text,
+static stk_status write_private(const folder_files *in, const char *name, const stk_str *text,
                                 stk_error *err) {
     static const stk_file_how how = {.owner_only = true};
     char *path = stk_run_folder_file(&in->folder, name);
@@ -72,11 +72,11 @@ static char *full_path_of(const char *path) {
 }
 
 static void open_folder(void *state) {
-    inside *in = state;
+    folder_files *in = state;
     stk_error *err = &in->why;
     in->status = stk_run_folder_open(&in->folder, in->out, in->name, err);
     if (in->status == STK_OK) {
-        /* By these a folder is known as a run's, whatever follows. */
+        /* These files mark the folder as a run's, even if the rest fails. */
         in->status = write_private(in, "args.json", &in->json, err);
     }
     if (in->status == STK_OK) {
@@ -91,8 +91,8 @@ static void open_folder(void *state) {
     }
 }
 
-static inside *new_inside(const stk_folder_writer_config *config) {
-    inside *in = stk_mem_new(1, sizeof *in);
+static folder_files *new_files(const stk_folder_writer_config *config) {
+    folder_files *in = stk_mem_new(1, sizeof *in);
     if (in == NULL) {
         return NULL;
     }
@@ -103,7 +103,7 @@ static inside *new_inside(const stk_folder_writer_config *config) {
     stk_options_json(config->options, &in->json);
     if ((config->out != NULL && in->out == NULL) || in->name == NULL || !stk_str_ok(&in->yaml) ||
         !stk_str_ok(&in->json)) {
-        free_inside(in);
+        free_files(in);
         return NULL;
     }
     return in;
@@ -116,12 +116,12 @@ static void take_moment(void *user, int64_t moment_ns) {
 stk_status stk_folder_writer_open(stk_folder_writer **writer,
                                   const stk_folder_writer_config *config, stk_error *err) {
     stk_folder_writer *w = stk_mem_new(1, sizeof *w);
-    inside *in = w != NULL ? new_inside(config) : NULL;
+    folder_files *in = w != NULL ? new_files(config) : NULL;
     if (in == NULL) {
         stk_mem_free(w);
         return STK_FAIL_MEMORY(err, "the run folder");
     }
-    if (!stk_disk_call(open_folder, in, free_inside, config->within_s)) {
+    if (!stk_disk_call(open_folder, in, free_files, config->within_s)) {
         stk_mem_free(w);
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of the run folder %s has not answered for %s: nothing was "
@@ -164,78 +164,80 @@ const stk_observer *stk_folder_writer_observer(stk_folder_writer *writer) {
     return stk_observer_aside_observer(writer->observer);
 }
 
-/* ---- files ---- */
+/* ---- Files ---- */
 
-typedef struct put_job {
-    inside *in; /* borrowed */
+typedef struct put_task {
+    folder_files *in; /* borrowed */
     stk_str text;
     char name[]; /* of the file */
-} put_job;
+} put_task;
 
 static void put_file(void *user) {
-    put_job *job = user;
+    put_task *task = user;
     stk_error why = {0};
-    if (write_private(job->in, job->name, &job->text, &why) != STK_OK && !job->in->put_failed) {
-        job->in->put_failed = true;
-        job->in->why = why;
+    if (write_private(task->in, task->name, &task->text, &why) != STK_OK && !task->in->put_failed) {
+        task->in->put_failed = true;
+        task->in->why = why;
     }
-    stk_str_free(&job->text);
-    stk_mem_free(job);
+    stk_str_free(&task->text);
+    stk_mem_free(task);
 }
 
 void stk_folder_writer_put(stk_folder_writer *writer, const char *name, stk_str *text) {
     size_t length = strlen(name) + 1;
-    put_job *job = stk_mem_new(1, sizeof *job + length);
-    if (job != NULL) {
-        job->in = writer->in;
-        job->text = *text;
-        memcpy(job->name, name, length);
+    put_task *task = stk_mem_new(1, sizeof *task + length);
+    if (task != NULL) {
+        task->in = writer->in;
+        task->text = *text;
+        memcpy(task->name, name, length);
     }
-    stk_queue_task given = {.work = put_file, .user = job, .bytes = sizeof *job + text->length + 1};
-    stk_status status = job != NULL ? stk_task_queue_put(writer->queue, &given, 0) : STK_ERR_MEMORY;
+    stk_queue_task given = {
+        .work = put_file, .user = task, .bytes = sizeof *task + text->length + 1};
+    stk_status status =
+        task != NULL ? stk_task_queue_put(writer->queue, &given, 0) : STK_ERR_MEMORY;
     if (status != STK_OK) {
-        writer->unput++;
-        writer->unput_memory = writer->unput_memory || status == STK_ERR_MEMORY;
+        writer->refused++;
+        writer->refused_for_memory = writer->refused_for_memory || status == STK_ERR_MEMORY;
         stk_str_free(text);
-        stk_mem_free(job);
+        stk_mem_free(task);
     }
     *text = (stk_str){0};
 }
 
-typedef struct finish_job {
+typedef struct finish_task {
     stk_runfiles *files; /* borrowed */
     double spare_s;
-} finish_job;
+} finish_task;
 
 static void finish_files(void *user) {
-    finish_job *job = user;
+    finish_task *task = user;
     stk_locale locale = stk_locale_enter();
-    stk_runfiles_finish(job->files, job->spare_s, NULL);
+    stk_runfiles_finish(task->files, task->spare_s, NULL);
     stk_locale_leave(locale);
-    stk_mem_free(job);
+    stk_mem_free(task);
 }
 
 void stk_folder_writer_finish(stk_folder_writer *writer, double spare_s) {
-    finish_job *job = stk_mem_new(1, sizeof *job);
-    if (job != NULL) {
-        *job = (finish_job){.files = writer->in->files, .spare_s = spare_s};
+    finish_task *task = stk_mem_new(1, sizeof *task);
+    if (task != NULL) {
+        *task = (finish_task){.files = writer->in->files, .spare_s = spare_s};
     }
-    stk_queue_task given = {.work = finish_files, .user = job};
-    if (job == NULL || stk_task_queue_put(writer->queue, &given, 0) != STK_OK) {
-        stk_mem_free(job); /* the page stays as it is */
+    stk_queue_task given = {.work = finish_files, .user = task};
+    if (task == NULL || stk_task_queue_put(writer->queue, &given, 0) != STK_OK) {
+        stk_mem_free(task); /* the page stays as it is */
     }
 }
 
-/* ---- the end ---- */
+/* ---- The end ---- */
 
 bool stk_folder_writer_is_held(stk_folder_writer *writer, double for_s) {
     return stk_task_queue_busy_s(writer->queue) > for_s;
 }
 
-/* What the queue did not take, behind `before`; false: it took all. */
-static bool tell_lost(const stk_folder_writer *w, const char *before, stk_str *text) {
+/* Says what the queue refused, after the text `before`; false: nothing. */
+static bool say_lost(const stk_folder_writer *w, const char *before, stk_str *text) {
     stk_observer_lost lost = stk_observer_aside_lost(w->observer);
-    uint64_t lines = lost.events - lost.stop + w->unput;
+    uint64_t lines = lost.events - lost.stop + w->refused;
     const char *summary = lost.stop ? lines > 0 ? "summary.json and " : "summary.json" : "";
     if (lines == 0 && !lost.stop) {
         return false;
@@ -245,13 +247,13 @@ static bool tell_lost(const stk_folder_writer *w, const char *before, stk_str *t
         stk_str_appendf(text, "%" PRIu64 " lines of events.jsonl", lines);
     }
     stk_str_appendf(text, "%s missing: %s", lost.stop && lines == 0 ? " is" : " are",
-                    lost.memory || w->unput_memory ? "there was no memory"
-                                                   : "its disk did not answer in between");
+                    lost.memory || w->refused_for_memory ? "there was no memory"
+                                                         : "its disk did not answer in between");
     return true;
 }
 
 bool stk_folder_writer_flush(stk_folder_writer *writer, double within_s, stk_str *text) {
-    const inside *in = writer->in;
+    const folder_files *in = writer->in;
     if (!stk_task_queue_flush(writer->queue, within_s)) {
         stk_str_appendf(text,
                         "the run folder %s is not complete: its disk has not answered for %s, so "
@@ -266,7 +268,7 @@ bool stk_folder_writer_flush(stk_folder_writer *writer, double within_s, stk_str
         stk_str_appendf(text, "%s%s", whole ? "" : "; ", in->why.message);
         whole = false;
     }
-    return !tell_lost(writer, whole ? "" : "; ", text) && whole;
+    return !say_lost(writer, whole ? "" : "; ", text) && whole;
 }
 
 void stk_folder_writer_close(stk_folder_writer *writer, double within_s) {
@@ -274,10 +276,10 @@ void stk_folder_writer_close(stk_folder_writer *writer, double within_s) {
     if (w == NULL) {
         return;
     }
-    /* Closing a file may wait for its disk too: it is the last job. */
-    stk_queue_task last = {.work = free_inside, .user = w->in};
+    /* Closing a file may hang too, so it is the last task of the queue. */
+    stk_queue_task last = {.work = free_files, .user = w->in};
     if (w->queue == NULL) {
-        free_inside(w->in);
+        free_files(w->in);
     } else {
         stk_task_queue_put_last(w->queue, &last);
     }

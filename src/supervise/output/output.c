@@ -1,9 +1,9 @@
 /*
- * output.c - a thread for each pipe that reads, logs, hears and passes on, in this order.
+ * output.c - one thread per pipe reads, logs, reports lines and passes the bytes on, in this order.
  *
- * Nothing here waits for the threads without a limit: each waits only where its wake-up reaches it,
- * and one that the system holds back nevertheless (a terminal that takes a part of a write) is left
- * alone by close and frees what is left when it comes back. The log has a thread of its own.
+ * The owner never waits for a thread without a time-out. A thread waits only where its wake-up
+ * reaches it. If the system blocks it nevertheless (a terminal that takes part of a write), close
+ * abandons it, and it frees the rest when it comes back. The log has a thread of its own.
  */
 #include "supervise/output/output.h"
 
@@ -28,13 +28,13 @@
 #include "base/threads/thread.h"
 #include "supervise/output/transcript.h"
 
-#define PIPE_BYTES (1 << 20)    /* of a pipe, where the system allows it */
+#define PIPE_BYTES (1 << 20)    /* capacity of a pipe, if the system allows it */
 #define CHUNK_BYTES (256 << 10) /* read at once */
 #define TEXT_BYTES (64 << 10)   /* of one record at most */
 #define RECORDS_BYTES (1 << 20) /* written at once */
-#define STANDS_NS 1000000000    /* text without an end is told of after this time */
-#define LEAST_END_S 0.2         /* for threads to end in when they have nothing to wait for */
-#define LONGEST_S 1e6           /* of any waiting */
+#define STANDS_NS 1000000000    /* unfinished text is logged and reported after this time */
+#define LEAST_END_S 0.2         /* least time for threads to end */
+#define LONGEST_S 1e6           /* longest wait, also for INFINITY */
 #define LOG_S 30.0              /* for opening the log */
 #define NS_PER_S 1000000000
 
@@ -47,27 +47,27 @@ typedef struct stream {
     stk_output *owner;
     pthread_t thread;
     char name;   /* 'o' or 'e' */
-    int pipe;    /* where commands' bytes come out; -1: nobody can write any more */
-    int to;      /* where they are passed on to, a descriptor of our own; -1: nowhere */
-    size_t most; /* bytes that may be written to it at once when poll says that it takes some */
+    int pipe;    /* read end of the pipe; -1: all writers have closed it */
+    int to;      /* where bytes are passed on, our own descriptor; -1: nowhere */
+    size_t most; /* bytes that may be written at once after poll says that it takes some */
     int wake;    /* readable when something under the lock has changed */
-    /* Of the owner's lock: */
-    bool running;     /* the thread does */
-    unsigned settled; /* the last wish to settle that was fulfilled */
-    bool dropped;     /* something was not passed on since then */
-    /* Of the thread: */
-    int64_t now_ns;    /* when the bytes in work came */
-    int64_t stands_ns; /* since when the text stands unended */
-    bool returned;     /* a carriage return stands behind it: what follows tells how it ended */
-    size_t length;     /* of the text */
+    /* Guarded by the owner's lock: */
+    bool running;     /* the thread has not ended */
+    unsigned settled; /* number of the last flush that was completed */
+    bool dropped;     /* something was not passed on since that flush */
+    /* The thread's own: */
+    int64_t now_ns;    /* when the current bytes came */
+    int64_t stands_ns; /* since when there is unfinished text */
+    bool returned; /* the text ends with a carriage return; the next byte decides how it ended */
+    size_t length; /* of `text` */
     size_t line_length;
-    size_t line_heard; /* bytes of the line that were heard already */
-    bool cut;          /* what stood before it was another command's, and was heard */
+    size_t line_heard; /* bytes of the line already reported */
+    bool cut;          /* the line continues text of the last command, already reported */
     size_t records_length;
     char stamp[STK_TRANSCRIPT_STAMP + 1];
-    char line[STK_OUTPUT_LINE];  /* the beginning of the unended line, for hearing */
-    char text[TEXT_BYTES];       /* what of it is in no record yet */
-    char records[RECORDS_BYTES]; /* that are not written yet */
+    char line[STK_OUTPUT_LINE];  /* the beginning of the unfinished line, to report */
+    char text[TEXT_BYTES];       /* unfinished text that is in no record yet */
+    char records[RECORDS_BYTES]; /* records that are not written yet */
     char chunk[CHUNK_BYTES];
 } stream;
 
@@ -75,15 +75,15 @@ struct stk_output {
     stk_transcript *log; /* owned */
     int64_t start_ns;
     _Atomic uint64_t bytes;
-    pthread_mutex_t hearing;                                                /* of the next two */
+    pthread_mutex_t hearing; /* guards the next two */
     void (*hear)(void *user, const char *line, size_t length, double at_s); /* NULL: closed */
     void *user;
-    pthread_mutex_t lock;   /* of what follows and the streams' part */
-    pthread_cond_t changed; /* a stream has settled or ended */
-    unsigned wanted;        /* wishes to settle so far */
-    unsigned given_up;      /* until this one is fulfilled nothing is passed on */
+    pthread_mutex_t lock;   /* guards the fields below and those of the streams */
+    pthread_cond_t changed; /* a stream has completed a flush or ended */
+    unsigned wanted;        /* number of the last flush that was asked for */
+    unsigned given_up;      /* until this flush is completed nothing is passed on */
     bool ending;
-    bool abandoned; /* by its owner: the last thread frees it */
+    bool abandoned; /* the owner has closed it; the last thread frees it */
     stream streams[2];
 };
 
@@ -118,7 +118,7 @@ static void hear(stream *s, const char *line, size_t length) {
     pthread_mutex_unlock(&o->hearing);
 }
 
-/* The unended line as far as it is known; not again when nothing was added to it. */
+/* Reports the unfinished line, unless nothing was added since the last report. */
 static void hear_line(stream *s) {
     if (s->line_length > s->line_heard) {
         hear(s, s->line, s->line_length);
@@ -134,7 +134,7 @@ static void write_records(stream *s) {
     s->records_length = 0;
 }
 
-/* A record of the text that stands and of `bytes`, TEXT_BYTES together at most. */
+/* Makes a record of the unfinished text and `bytes`, together at most TEXT_BYTES. */
 static void put_record(stream *s, const char *bytes, size_t size, char mark) {
     size_t need = STK_TRANSCRIPT_STAMP + s->length + size + 1;
     if (s->records_length + need > RECORDS_BYTES) {
@@ -152,7 +152,7 @@ static void put_record(stream *s, const char *bytes, size_t size, char mark) {
     s->stands_ns = s->now_ns;
 }
 
-/* Makes records until the rest of `bytes` has room behind the text; returns how many it took. */
+/* Makes records until the rest of `bytes` fits behind the text; returns the bytes used. */
 static size_t put_overflow(stream *s, const char *bytes, size_t size) {
     size_t taken = 0;
     while (s->length + size - taken > TEXT_BYTES) {
@@ -172,7 +172,7 @@ static void gather_line(stream *s, const char *bytes, size_t size) {
     s->line_length += part;
 }
 
-/* A line ends behind `bytes`, which have the carriage return of a "\r\n" with them. */
+/* Ends a line after `bytes`, which include the carriage return of a "\r\n". */
 static void end_line(stream *s, const char *bytes, size_t size, char mark) {
     size_t said = size;
     if (mark == BY_NEWLINE && size > 0 && bytes[size - 1] == '\r') {
@@ -208,7 +208,7 @@ static void keep_unended(stream *s, const char *bytes, size_t size) {
 static void split(stream *s, const char *bytes, size_t size) {
     const char *at = bytes;
     const char *end = bytes + size;
-    const char *newline = NULL; /* the next one; it is not looked for again at every return */
+    const char *newline = NULL; /* the next one; searched once for many carriage returns */
     if (s->returned) {
         s->returned = false;
         bool both = *at == '\n';
@@ -237,7 +237,7 @@ static bool stands_unended(const stream *s) {
     return s->length > 0 || s->returned;
 }
 
-/* Times are written once for all that came together. */
+/* All bytes of one read get the same time. */
 static void begin_stamp(stream *s) {
     s->now_ns = stk_clock_ns();
     stk_transcript_stamp(s->stamp, s->now_ns - s->owner->start_ns, s->name, NOT_YET);
@@ -257,7 +257,7 @@ static void tell_unended(stream *s) {
 
 /* The thread. */
 
-/* Takes the wake-up back: call it before looking at what is under the lock. */
+/* Clears the wake-up: call it before reading fields under the lock. */
 static void forget_wake(const stream *s) {
     uint64_t count;
     (void)!read(s->wake, &count, sizeof count);
@@ -304,14 +304,14 @@ static void pass_on(stream *s, const char *bytes, size_t size) {
 static void take(stream *s, size_t size) {
     begin_stamp(s);
     atomic_fetch_add(&s->owner->bytes, size);
-    if (s->owner->log != NULL) { /* otherwise nobody hears either */
+    if (s->owner->log != NULL) { /* without a log, lines are not reported either */
         split(s, s->chunk, size);
         write_records(s);
     }
     pass_on(s, s->chunk, size);
 }
 
-/* Reads what is there; false: nothing is. */
+/* Reads available bytes; false: none. */
 static bool read_some(stream *s) {
     if (s->pipe < 0) {
         return false;
@@ -329,7 +329,7 @@ static bool read_some(stream *s) {
     return false;
 }
 
-/* The pipe is empty: true when somebody waits for that, who is told. */
+/* The pipe is empty: completes a flush if one is waiting; true: there was one. */
 static bool settle_stream(stream *s) {
     stk_output *o = s->owner;
     pthread_mutex_lock(&o->lock);
@@ -340,7 +340,7 @@ static bool settle_stream(stream *s) {
     }
     tell_unended(s);
     s->cut = s->cut || s->line_length > 0;
-    s->line_length = s->line_heard = 0; /* the next command's words do not go on with it */
+    s->line_length = s->line_heard = 0; /* the next command's output starts a new line */
     pthread_mutex_lock(&o->lock);
     s->settled = wanted;
     pthread_cond_broadcast(&o->changed);
@@ -394,15 +394,15 @@ static void *work(void *argument) {
 /* The owner. */
 
 /*
- * A descriptor of our own for where output goes: the caller's may be closed and its number used
- * again while a thread still has something to write. A pipe is opened once more, so that writing
- * never blocks here and stays as it is for all others who have it; the rest is written to in
- * pieces that poll promises room for, files as they come.
+ * Makes our own descriptor for the destination: the caller may close his and the number may be
+ * reused while a thread still writes. A pipe is opened again, so that it can be non-blocking here
+ * without affecting other users of it. Terminals and sockets are written in pieces that poll
+ * promises room for, files at once.
  */
 static stk_status open_target(stream *s, int fd, stk_error *err) {
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) {
-        return STK_OK; /* it is closed: nobody wants to see anything */
+        return STK_OK; /* it is closed: nobody reads it */
     }
     s->most = S_ISREG(info.st_mode) ? CHUNK_BYTES : PIPE_BUF;
     if (S_ISFIFO(info.st_mode)) {
@@ -435,7 +435,7 @@ static stk_status open_pipe(stream *s, int *end, stk_error *err) {
                           strerror(errno));
 }
 
-/* Signals are for the threads that expect them; a closed pipe's is then an error like others. */
+/* Threads without signals: a closed pipe is an error like others. */
 static stk_status start_thread(stream *s, stk_error *err) {
     const stk_thread_config config = {.what = "reads a command's output", .no_signals = true};
     s->running = true;
@@ -522,7 +522,7 @@ static bool has_ended(const stk_output *o) {
     return !o->streams[0].running && !o->streams[1].running;
 }
 
-/* With the lock; true: `is` came true before the moment. */
+/* Waits with the lock held; true: `is` became true in time. */
 static bool wait_until(stk_output *o, bool (*is)(const stk_output *o), int64_t moment_ns) {
     struct timespec until = {.tv_sec = (time_t)(moment_ns / NS_PER_S),
                              .tv_nsec = (long)(moment_ns % NS_PER_S)};
@@ -539,7 +539,7 @@ static int64_t moment_in(double seconds) {
 
 bool stk_output_flush(stk_output *output, double within_s) {
     stk_output *o = output;
-    /* The end of the time is for logging what could not be passed on. */
+    /* The last part of the time is for logging what could not be passed on. */
     int64_t give_up_ns = moment_in(within_s - fmin(0.25, within_s / 4));
     int64_t end_ns = moment_in(within_s);
     pthread_mutex_lock(&o->lock);
@@ -555,7 +555,7 @@ bool stk_output_flush(stk_output *output, double within_s) {
         o->streams[i].dropped = false;
     }
     pthread_mutex_unlock(&o->lock);
-    if (o->log != NULL) { /* an error of it can be asked for then */
+    if (o->log != NULL) { /* so that stk_output_error() knows of it */
         (void)stk_transcript_flush(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
     }
     return whole;
@@ -576,7 +576,7 @@ void stk_output_close(stk_output *output, double within_s) {
     bool ended = wait_until(o, has_ended, moment_in(LEAST_END_S));
     o->abandoned = !ended;
     pthread_mutex_lock(&o->hearing);
-    o->hear = NULL; /* whoever listened may be gone when a thread comes back */
+    o->hear = NULL; /* the listener may be gone when a thread comes back */
     pthread_mutex_unlock(&o->hearing);
     for (int i = 0; i < 2; i++) {
         if (joined[i] && o->streams[i].running) {

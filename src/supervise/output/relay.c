@@ -1,4 +1,4 @@
-/* relay.c - an output without a log that nobody hears. */
+/* relay.c - an output (output.h) without a log and without a listener. */
 #include "supervise/output/relay.h"
 
 #include <errno.h>

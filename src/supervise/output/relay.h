@@ -1,19 +1,19 @@
 /*
- * relay.h - a way to say things that never waits for who listens.
+ * relay.h - a pipe for Stoker's own messages whose writer never waits for the reader.
  *
- * What is written to the relay's end goes to a descriptor by a thread; where nobody reads there, a
- * megabyte is kept and what comes behind it is lost. So a terminal that is held or a pipe that is
- * not read cannot make a deadline pass.
+ * A thread copies what is written to the relay to a descriptor. If nobody reads there, a megabyte
+ * is kept and the rest is lost. So a paused terminal or an unread pipe cannot make Stoker miss a
+ * deadline.
  */
 #ifndef STK_SUPERVISE_OUTPUT_RELAY_H
 #define STK_SUPERVISE_OUTPUT_RELAY_H
 
 #include "supervise/output/output.h"
 
-/* *end is open for writing, and owned by the caller until it is closed with the relay. */
+/* *end is for writing; the caller owns it until stk_relay_close(). */
 STK_CHECKED stk_status stk_relay_open(stk_output **relay, int fd, int *end, stk_error *err);
 
-/* Waits within_s at most for what was said to be read. An end of -1 is closed already. */
+/* Waits at most within_s until all is passed on. `end` -1: closed already. */
 void stk_relay_close(stk_output *relay, int end, double within_s);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * transcript.c - records in a queue, whose thread appends them; what a full disk tore off is taken
- * back.
+ * transcript.c - records in a queue whose thread appends them; a torn record is cut off again.
  *
- * Who hands records over waits for a disk that is slow, as a command waits for whoever reads what
- * it says, but not for one that does not answer.
+ * The writer waits for a slow disk, as a command waits for whoever reads its output, but not for a
+ * disk that does not answer.
  */
 #include "supervise/output/transcript.h"
 
@@ -23,53 +22,52 @@
 #include "supervise/files/disk_call.h"
 
 #define NS_PER_MS 1000000
-#define STAMP_SECONDS 999999 /* the last that a stamp has room for with three digits behind it */
+#define STAMP_SECONDS 999999 /* highest number of seconds that leaves room for milliseconds */
 
 /*
- * What else a run writes, its summary above all, needs room too: the log leaves this much of the
- * disk alone, or half of what was free at first. The disk is looked at each time that a sixteenth
- * of that was written.
+ * The log leaves this much of the disk free for the run's other files, or half of what was free at
+ * first. Free space is checked after each CHECKS-th part of that.
  */
 #define ROOM_BYTES ((uint64_t)64 << 20)
-#define LOOKS 16
+#define CHECKS 16
 
-#define QUEUE_BYTES ((size_t)8 << 20) /* that wait for the disk */
-#define PATIENCE_S 2.0                /* with a disk that does not take any of them */
-#define HELD_S 1.0                    /* one that takes longer for some does not answer */
-#define CLOSE_S 0.2                   /* for closing the file */
+#define QUEUE_BYTES ((size_t)8 << 20) /* of records that wait for the disk */
+#define PUT_WAIT_S 2.0                /* for a disk that takes no record */
+#define HELD_S 1.0  /* a disk that takes longer for some records does not answer */
+#define CLOSE_S 0.2 /* for closing the log_file */
 
 static const char no_answer[] = "its disk does not answer";
 
-/* The file, and what belongs to the thread that writes it. */
-typedef struct file {
+/* The file; used by the queue's thread. */
+typedef struct log_file {
     int fd;
     char *path;           /* owned */
-    uint64_t room;        /* bytes of the disk that are left alone; 0: it was not looked at yet */
-    uint64_t unlooked;    /* bytes written since the disk was looked at */
-    bool full;            /* there was too little room then */
-    uint64_t lost;        /* bytes of the commands that are missing since the last record */
-    pthread_mutex_t lock; /* of the next; never held while something is written */
-    stk_error first;      /* what went wrong first */
-} file;
+    uint64_t room;        /* bytes of the disk to leave free; 0: not checked yet */
+    uint64_t unchecked;   /* bytes written since the last check */
+    bool full;            /* too little space at the last check */
+    uint64_t lost;        /* bytes of output missing since the last record */
+    pthread_mutex_t lock; /* guards `first`; never held during a write */
+    stk_error first;      /* the first error */
+} log_file;
 
 struct stk_transcript {
-    file *file;             /* freed by the queue's last job */
+    log_file *file;         /* freed by the queue's last task */
     stk_task_queue *queue;  /* owned */
-    pthread_mutex_t giving; /* of the next, and of the order in which records come */
-    uint64_t untold;        /* bytes that were refused since the last records that were taken */
+    pthread_mutex_t giving; /* guards `untold` and the order of records */
+    uint64_t untold;        /* bytes refused since the queue last took records */
 };
 
-/* Records on their way. */
-typedef struct portion {
-    file *file;
-    uint64_t untold; /* bytes that are missing before them */
+/* Records in the queue. */
+typedef struct log_records {
+    log_file *file;
+    uint64_t untold; /* bytes missing before them */
     int64_t since_ns;
     size_t size;
     char records[];
-} portion;
+} log_records;
 
 static void free_file(void *user) {
-    file *f = user;
+    log_file *f = user;
     if (f->fd >= 0) {
         close(f->fd);
     }
@@ -79,14 +77,14 @@ static void free_file(void *user) {
 }
 
 /* Opening the file, on a disk that may hang. */
-typedef struct opening {
-    file *file; /* owned */
+typedef struct log_opening {
+    log_file *file; /* owned */
     stk_status status;
     stk_error why;
-} opening;
+} log_opening;
 
 static void free_opening(void *user) {
-    opening *o = user;
+    log_opening *o = user;
     if (o->file != NULL) {
         free_file(o->file);
     }
@@ -94,16 +92,16 @@ static void free_opening(void *user) {
 }
 
 static void open_file(void *user) {
-    opening *o = user;
-    file *f = o->file;
-    /* Commands may say anything, what they were given above all. */
+    log_opening *o = user;
+    log_file *f = o->file;
+    /* Output may hold secrets, so only the owner may read it. */
     o->status =
         stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd, &o->why);
 }
 
-static opening *new_opening(const char *path) {
-    opening *o = stk_mem_new(1, sizeof *o);
-    file *f = o != NULL ? stk_mem_new(1, sizeof *f) : NULL;
+static log_opening *new_opening(const char *path) {
+    log_opening *o = stk_mem_new(1, sizeof *o);
+    log_file *f = o != NULL ? stk_mem_new(1, sizeof *f) : NULL;
     if (f == NULL) {
         stk_mem_free(o);
         return NULL;
@@ -119,8 +117,8 @@ static opening *new_opening(const char *path) {
     return o;
 }
 
-static stk_status open_within(file **out, const char *path, double within_s, stk_error *err) {
-    opening *o = new_opening(path);
+static stk_status open_within(log_file **out, const char *path, double within_s, stk_error *err) {
+    log_opening *o = new_opening(path);
     if (o == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
@@ -172,7 +170,7 @@ void stk_transcript_close(stk_transcript *transcript) {
     stk_mem_free(t);
 }
 
-/* Whole numbers: no locale has a say. After eleven days the milliseconds make room. */
+/* Integers only, so that the locale does not matter. After eleven days without milliseconds. */
 void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns, char stream,
                           char mark) {
     char text[40];
@@ -186,8 +184,8 @@ void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns
     stamp[STK_TRANSCRIPT_STAMP] = '\0';
 }
 
-/* What commands wrote to make these records. */
-static uint64_t bytes_told(const char *records, size_t size) {
+/* Bytes of output in these records. */
+static uint64_t output_bytes(const char *records, size_t size) {
     uint64_t told = 0;
     while (size > STK_TRANSCRIPT_STAMP) {
         const char *end = memchr(records + STK_TRANSCRIPT_STAMP, '\n', size - STK_TRANSCRIPT_STAMP);
@@ -200,30 +198,30 @@ static uint64_t bytes_told(const char *records, size_t size) {
     return told;
 }
 
-static void keep_error(file *f, const char *why) {
+static void store_error(log_file *f, const char *why) {
     pthread_mutex_lock(&f->lock);
     (void)STK_FAIL(&f->first, STK_ERR_STORAGE, "cannot write %s: %s", f->path, why);
     pthread_mutex_unlock(&f->lock);
 }
 
-/* False where the disk is nearly full; one that does not tell has room. */
-static bool has_room(file *f, size_t size) {
+/* False: the disk is nearly full. A disk whose space is unknown has room. */
+static bool has_room(log_file *f, size_t size) {
     struct statvfs disk;
-    f->unlooked += size;
-    if (f->room == 0 || f->unlooked >= f->room / LOOKS || f->full) {
+    f->unchecked += size;
+    if (f->room == 0 || f->unchecked >= f->room / CHECKS || f->full) {
         bool told = fstatvfs(f->fd, &disk) == 0 && disk.f_blocks > 0;
         uint64_t free_bytes = told ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
         if (f->room == 0) {
             f->room = free_bytes / 2 < ROOM_BYTES ? free_bytes / 2 + 1 : ROOM_BYTES;
         }
-        f->unlooked = 0;
+        f->unchecked = 0;
         f->full = free_bytes < f->room || free_bytes - f->room < size;
     }
     return !f->full;
 }
 
-/* Returns the bytes that are in the file: all, or after an error those of whole records. */
-static size_t append(file *f, const char *records, size_t size) {
+/* Appends records; returns the bytes in the file: all, or after an error those of whole records. */
+static size_t append(log_file *f, const char *records, size_t size) {
     size_t done = 0;
     bool room = has_room(f, size);
     errno = ENOSPC;
@@ -237,21 +235,21 @@ static size_t append(file *f, const char *records, size_t size) {
     if (done == size) {
         return done;
     }
-    keep_error(f, strerror(errno));
+    store_error(f, strerror(errno));
     const char *last = done > 0 ? memrchr(records, '\n', done) : NULL;
     size_t whole = last != NULL ? (size_t)(last - records) + 1 : 0;
     struct stat info;
     if (whole < done && fstat(f->fd, &info) == 0 &&
         ftruncate(f->fd, info.st_size - (off_t)(done - whole)) != 0) {
-        keep_error(f, strerror(errno));
+        store_error(f, strerror(errno));
     }
     return whole;
 }
 
-/* On the queue's thread. */
-static void write_portion(void *user) {
-    portion *p = user;
-    file *f = p->file;
+/* Runs on the queue's thread. */
+static void write_records(void *user) {
+    log_records *p = user;
+    log_file *f = p->file;
     f->lost += p->untold;
     if (f->lost > 0) {
         char stamp[STK_TRANSCRIPT_STAMP + 1];
@@ -262,7 +260,7 @@ static void write_portion(void *user) {
         f->lost = append(f, gap, (size_t)length) > 0 ? 0 : f->lost;
     }
     size_t done = f->lost > 0 ? 0 : append(f, p->records, p->size);
-    f->lost += bytes_told(p->records + done, p->size - done);
+    f->lost += output_bytes(p->records + done, p->size - done);
     stk_mem_free(p);
 }
 
@@ -272,20 +270,21 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
     if (size == 0) {
         return;
     }
-    portion *p = stk_mem_raw(1, sizeof *p + size);
+    log_records *p = stk_mem_raw(1, sizeof *p + size);
     pthread_mutex_lock(&t->giving);
     stk_status status = STK_ERR_MEMORY;
     if (p != NULL) {
-        *p = (portion){.file = t->file, .untold = t->untold, .since_ns = since_ns, .size = size};
+        *p =
+            (log_records){.file = t->file, .untold = t->untold, .since_ns = since_ns, .size = size};
         memcpy(p->records, records, size);
-        stk_queue_task job = {.work = write_portion, .user = p, .bytes = sizeof *p + size};
-        status = stk_task_queue_put(t->queue, &job, PATIENCE_S);
+        stk_queue_task job = {.work = write_records, .user = p, .bytes = sizeof *p + size};
+        status = stk_task_queue_put(t->queue, &job, PUT_WAIT_S);
     }
     if (status == STK_OK) {
         t->untold = 0;
     } else {
-        t->untold += bytes_told(records, size);
-        keep_error(t->file, status == STK_ERR_MEMORY ? strerror(ENOMEM) : no_answer);
+        t->untold += output_bytes(records, size);
+        store_error(t->file, status == STK_ERR_MEMORY ? strerror(ENOMEM) : no_answer);
         stk_mem_free(p);
     }
     pthread_mutex_unlock(&t->giving);
@@ -294,13 +293,13 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
 bool stk_transcript_flush(stk_transcript *transcript, double within_s) {
     bool settled = stk_task_queue_flush(transcript->queue, within_s);
     if (!settled && stk_task_queue_busy_s(transcript->queue) > HELD_S) {
-        keep_error(transcript->file, no_answer);
+        store_error(transcript->file, no_answer);
     }
     return settled;
 }
 
 stk_status stk_transcript_error(stk_transcript *transcript, stk_error *err) {
-    file *f = transcript->file;
+    log_file *f = transcript->file;
     pthread_mutex_lock(&f->lock);
     stk_error first = f->first;
     pthread_mutex_unlock(&f->lock);

@@ -1,4 +1,4 @@
-/* command.c - two lists of words, each ended by NULL. */
+/* command.c - the argument list and the environment: two lists of texts, each ended by NULL. */
 #include "supervise/process/command.h"
 
 #include <stdint.h>
@@ -27,7 +27,7 @@ static void free_list(char **list) {
     stk_mem_free(list);
 }
 
-/* A copy of `count` words; NULL without memory. */
+/* A copy of `count` words; NULL: out of memory. */
 static char **copy_list(const char *const *words, size_t count) {
     char **list = stk_mem_new(count + 1, sizeof *list);
     for (size_t i = 0; list != NULL && i < count; i++) {
@@ -40,7 +40,7 @@ static char **copy_list(const char *const *words, size_t count) {
     return list;
 }
 
-/* Puts `word`, which it takes over (NULL: there was no memory for it), at the end. */
+/* Appends `word` and takes it over; NULL: out of memory. */
 static stk_status add_word(char ***list, char *word, stk_error *err) {
     size_t count = count_of(*list);
     char **grown = word != NULL ? stk_mem_resize(*list, count + 2, sizeof *grown) : NULL;
@@ -54,7 +54,7 @@ static stk_status add_word(char ***list, char *word, stk_error *err) {
     return STK_OK;
 }
 
-/* The same in place of one that is there. */
+/* Replaces a word by `word` and takes it over; NULL: out of memory. */
 static stk_status put_word(char **place, char *word, stk_error *err) {
     if (word == NULL) {
         return STK_FAIL_MEMORY(err, "a command");
@@ -71,13 +71,13 @@ static void drop_words(char **list, size_t from, size_t count) {
     memmove(list + from, list + from + count, (count_of(list + from + count) + 1) * sizeof *list);
 }
 
-/* What stands behind "name=", or NULL. */
+/* The text behind "name=", or NULL. */
 static const char *behind_equals(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
 }
 
-/* A shell that is given a line: its words are within one argument, where we do not look. */
+/* Whether the command is `sh -c LINE`: its arguments are inside one text, which is not parsed. */
 static bool runs_a_line(char *const *argv) {
     static const char *const shells[] = {"sh", "bash", "dash", "zsh", "ksh", "ash"};
     size_t count = count_of(argv);
@@ -99,7 +99,7 @@ static size_t lone_dashes(char *const *argv) {
     return i;
 }
 
-/* The last word of [from, to) that gives the argument a value; 0: none does. */
+/* Index of the last word in [from, to) that holds the argument's value; 0: none. */
 static size_t last_of(char *const *argv, size_t from, size_t to, const char *name) {
     size_t found = 0;
     for (size_t i = from; i < to; i++) {
@@ -113,9 +113,8 @@ static size_t last_of(char *const *argv, size_t from, size_t to, const char *nam
 }
 
 /*
- * The word that gives the argument its value; 0: there is none. What stands behind a lone "--" is
- * looked at only where nothing was found before it: with `launcher -- program --name 1` it belongs
- * to the program that the launcher starts.
+ * Index of the word that holds the argument's value; 0: none. Words behind a lone "--" count only
+ * if there is none before it: in `launcher -- program --name 1` it belongs to the program.
  */
 static size_t find_arg(const stk_command *command, const char *name) {
     size_t dashes = lone_dashes(command->argv);
@@ -130,9 +129,9 @@ stk_status stk_command_make(stk_command *command, const char *const *words, size
     if (count == 0 && (line == NULL || line[strspn(line, " \t\r\n")] == '\0')) {
         return STK_FAIL(err, STK_ERR_USAGE, "there is no command to run; put it behind a lone --");
     }
-    const void *surroundings = environ; /* read only: the pointers are not ours to change */
+    const void *environment = environ; /* read only */
     command->argv = count > 0 ? copy_list(words, count) : copy_list(shell, 3);
-    command->envp = copy_list(surroundings, count_of(environ));
+    command->envp = copy_list(environment, count_of(environ));
     return command->argv != NULL && command->envp != NULL ? STK_OK
                                                           : STK_FAIL_MEMORY(err, "a command");
 }
@@ -208,7 +207,7 @@ stk_status stk_command_set_arg(stk_command *command, const char *name, const cha
         return status;
     }
     size_t found = find_arg(command, name);
-    /* Names without dashes are those of programs that take name=value (Hydra's way). */
+    /* A name without dashes is set as name=value, as Hydra expects. */
     bool equals = found > 0 ? behind_equals(command->argv[found], name) != NULL : name[0] != '-';
     char *word = equals ? stk_str_format("%s=%s", name, value) : stk_mem_strdup(value);
     if (found > 0) {
@@ -240,14 +239,14 @@ const char *stk_command_arg(const stk_command *command, const char *name) {
     return value != NULL ? value : command->argv[found + 1];
 }
 
-/* A first word with = in it would be an assignment. */
+/* Whether a shell takes the word as it is. A first word with = would be an assignment. */
 static bool is_plain(const char *word, bool first) {
     size_t plain = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_@%+=:,./-*");
     return plain > 0 && word[plain] == '\0' && !(first && strchr(word, '=') != NULL);
 }
 
-/* `word` is what is shown; a star in it is plain only where it hides something. */
+/* Appends a word, quoted if needed. A star needs no quotes where it hides a secret. */
 static void show_word(const char *word, bool hidden, bool first, stk_str *text) {
     if (is_plain(word, first) && (hidden || strchr(word, '*') == NULL)) {
         stk_str_append(text, word);
@@ -260,7 +259,7 @@ static void show_word(const char *word, bool hidden, bool first, stk_str *text) 
     stk_str_append(text, "'");
 }
 
-/* A word as it may be shown: a shell may have put a variable's value there, whose name tells. */
+/* A word without secrets. It may hold the value of a variable whose name says that it is secret. */
 static stk_str hide_word(const stk_command *command, stk_hider *hider, const char *word) {
     stk_str shown = {0};
     stk_hide_word(hider, word, &shown);
@@ -270,7 +269,7 @@ static stk_str hide_word(const stk_command *command, stk_hider *hider, const cha
 
 void stk_command_show(const stk_command *command, stk_str *text) {
     size_t count = count_of(command->argv);
-    /* Typed into a shell a shell's line is the same. */
+    /* The line of `sh -c LINE` is shown as it is. */
     bool line = count == 3 && stk_str_equal(command->argv[0], SHELL) &&
                 stk_str_equal(command->argv[1], "-c");
     stk_hider hider = {.arguments = !line};

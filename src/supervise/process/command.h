@@ -1,5 +1,5 @@
 /*
- * command.h - a command with its arguments and surroundings, which can be changed and shown.
+ * command.h - a command line and its environment, which can be changed and shown.
  *
  * Threads: one at a time.
  */
@@ -14,37 +14,37 @@
 #include "base/str.h"
 
 typedef struct stk_command {
-    char **argv; /* owned, NULL behind the last */
-    char **envp; /* the same */
+    char **argv; /* owned; program and arguments, ended by NULL */
+    char **envp; /* owned; NAME=value, ended by NULL */
 } stk_command;
 
-/* From words (at least one), or, with `count` 0, from a line that /bin/sh is given; the
- * surroundings are those of this process. Freed with stk_command_free also after an error. */
+/* Makes a command from `count` words, or with count 0 from a line for /bin/sh -c. The environment
+ * is a copy of this process's. Free it after an error too. */
 STK_CHECKED stk_status stk_command_make(stk_command *command, const char *const *words,
                                         size_t count, const char *line, stk_error *err);
 void stk_command_free(stk_command *command);
 
-/* Sets or replaces NAME=value among the surroundings; `only_missing` leaves one that is there. */
+/* Sets an environment variable; with `only_missing` an existing one stays. */
 STK_CHECKED stk_status stk_command_set_env(stk_command *command, const char *name,
                                            const char *value, bool only_missing, stk_error *err);
 void stk_command_unset_env(stk_command *command, const char *name);
 const char *stk_command_env(const stk_command *command, const char *name); /* or NULL */
 
 /*
- * Replaces the value of an argument, given as "--name value" or "--name=value" (the last one
- * counts, as in most programs); adds it at the end where there is none. STK_ERR_USAGE where it is
- * not clear where it belongs: in a line that a shell runs, or behind a lone "--".
+ * Sets the value of an argument, written as "--name value" or "--name=value". If there are several,
+ * the last one is changed, as most programs use it; if there is none, it is added at the end.
+ * STK_ERR_USAGE: its position is not clear, in a line for a shell or with a lone "--".
  */
 STK_CHECKED stk_status stk_command_set_arg(stk_command *command, const char *name,
                                            const char *value, stk_error *err);
 
-/* Whether that can be done: known before anything runs. */
+/* Whether stk_command_set_arg() would work. */
 STK_CHECKED stk_status stk_command_check_arg(const stk_command *command, const char *name,
                                              stk_error *err);
-void stk_command_unset_arg(stk_command *command, const char *name);        /* the last one */
+void stk_command_unset_arg(stk_command *command, const char *name); /* removes the last one */
 const char *stk_command_arg(const stk_command *command, const char *name); /* or NULL */
 
-/* As one would type it, with quotes where they are needed and *** in place of secrets. */
+/* Appends the command as a user would type it, quoted where needed, secrets as ***. */
 void stk_command_show(const stk_command *command, stk_str *text);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * guard_process.c - the process that stands between the maker and the commands.
+ * guard_process.c - the process between the maker and the commands.
  *
- * It waits for orders, for the end of its maker and for the end of processes, all in one poll, and
- * never for one of them alone: a program that takes minutes to be loaded from a slow mount must not
- * keep it from noticing that its maker was killed. It has one thread, so that a forked child may
- * use whatever it likes before it becomes the command.
+ * One poll waits for orders, for the end of the maker and for the end of processes, never for one
+ * of them alone: while a program loads for minutes from a slow mount, the guardian must still
+ * notice that its maker was killed. It has one thread, so a forked child may call anything before
+ * exec.
  */
 #include "supervise/process/guard_process.h"
 
@@ -28,35 +28,34 @@
 #include "base/threads/thread.h"
 #include "supervise/process/tree_kill.h"
 
-/* A socket that a process forked by the maker holds open hides the maker's end; its number does
- * not. It is looked at this often. */
+/* The maker's end cannot be seen at the socket if another process that the maker forked holds it
+ * open. So the parent's process id is checked this often. */
 #define MAKER_LOOK_MS 500
 
-/* For the kernel to let go of what was killed. What then is left, in the midst of a transfer that
- * does not end, dies as soon as that does. */
+/* Wait for killed processes. One that is left, in a transfer that does not end, dies with it. */
 #define LAST_KILL_S 30
 
-#define READ_BYTES ((size_t)64 << 10) /* at a time, of orders */
+#define READ_BYTES ((size_t)64 << 10) /* of orders, read at once */
 
-#define STAT_BYTES 2048 /* more than the kernel writes of a process */
+#define STAT_BYTES 2048 /* longest /proc/self/stat */
 
 enum { IN, OUT, ERR, STANDARD_COUNT };
 
 enum { POLL_ORDERS, POLL_CHILDREN, POLL_START, POLL_COUNT };
 
-typedef struct guard {
+typedef struct guard_state {
     pid_t maker;
-    int64_t until_ns;             /* 0: for ever */
+    int64_t until_ns;             /* when the guardian ends all; 0: never */
     int orders;                   /* the socket */
-    int children;                 /* readable when one has ended */
-    int start;                    /* the command that is being started closes it; -1: none */
-    int standard[STANDARD_COUNT]; /* of commands */
-    pid_t command;                /* 0: none runs */
+    int children;                 /* signalfd: readable when a child has ended */
+    int start;                    /* pipe that exec of a starting command closes; -1: none */
+    int standard[STANDARD_COUNT]; /* standard descriptors of commands */
+    pid_t command;                /* first process of the command; 0: none runs */
     stk_bytes inbox;              /* orders that are not complete yet */
-    stk_bytes orphaned;           /* three texts; empty: nothing is to be put back */
-    bool quit;
-    bool alone; /* the maker has ended, cannot be understood, or is too late */
-} guard;
+    stk_bytes orphaned;           /* paths of stk_guardian_on_orphaned(); empty: no order */
+    bool quit;                    /* ordered to end */
+    bool alone;                   /* the maker has ended, sent nonsense, or is too late */
+} guard_state;
 
 /* ---- Becoming a guardian ---- */
 
@@ -73,21 +72,20 @@ static void default_signals(void) {
     }
 }
 
-/* What is meant for the maker's group, or for whoever is at the terminal, is not for the guardian.
- */
+/* Signals to the maker's group or from the terminal are not for the guardian. */
 static void ignore_signals(void) {
     static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGQUIT,
                                   SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
     set_signals(SIG_IGN, ignored, sizeof ignored / sizeof *ignored);
 }
 
-static bool is_kept(const guard *g, int fd) {
+static bool is_kept(const guard_state *g, int fd) {
     return fd == g->orders || fd == g->standard[IN] || fd == g->standard[OUT] ||
            fd == g->standard[ERR];
 }
 
-/* Locks and pipes of the maker must not live on in here. */
-static void close_others(const guard *g) {
+/* Locks and pipes of the maker must not stay open here. */
+static void close_others(const guard_state *g) {
     int most = (int)sysconf(_SC_OPEN_MAX);
     DIR *folder = opendir("/proc/self/fd");
     if (folder != NULL) {
@@ -106,16 +104,16 @@ static void close_others(const guard *g) {
     }
 }
 
-/* A descriptor out of the way of the standard ones; -1 is /dev/null. */
+/* A copy of a descriptor above the standard ones; -1 is /dev/null. */
 static int set_aside(int fd) {
     int null = fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
     return fcntl(fd < 0 ? null : fd, F_DUPFD_CLOEXEC, STANDARD_COUNT);
 }
 
 /*
- * Takes the guardian's name in place of the maker's words, too: `pkill -9 -f 'stoker run'` is meant
- * for the maker, whose end then ends all. Where these stand in memory is told by fields 48 and 49
- * of /proc/self/stat, and what stands there now is what others see.
+ * Replaces process name and command line by the guardian's name: `pkill -9 -f 'stoker run'` must
+ * hit the maker only, whose end then ends all. Fields 48 and 49 of /proc/self/stat say where in
+ * memory the command line lies; other processes see what is written there.
  */
 static void take_name(void) {
     prctl(PR_SET_NAME, STK_GUARDIAN_NAME, 0, 0, 0);
@@ -139,15 +137,15 @@ static void take_name(void) {
     }
 }
 
-static void begin(guard *g, int socket, const stk_guardian_config *config, pid_t maker) {
-    *g = (guard){.maker = maker, .until_ns = config->until_ns, .start = -1};
+static void begin(guard_state *g, int socket, const stk_guardian_config *config, pid_t maker) {
+    *g = (guard_state){.maker = maker, .until_ns = config->until_ns, .start = -1};
     g->orders = set_aside(socket);
     g->standard[IN] = set_aside(config->in);
     g->standard[OUT] = set_aside(config->out);
     g->standard[ERR] = set_aside(config->err);
     close_others(g);
     for (int fd = 0; fd < STANDARD_COUNT; fd++) {
-        /* The lowest number that is free is the next. These stay open, and over exec, too. */
+        /* Opens get the lowest free number. These stay open over exec. */
         (void)open("/dev/null", O_RDWR);
     }
     take_name(); /* before setsid: see tree_kill.h */
@@ -165,12 +163,12 @@ static void begin(guard *g, int socket, const stk_guardian_config *config, pid_t
 
 /* ---- Commands ---- */
 
-/* The child: becomes the command, or says through the pipe why it cannot. */
-static _Noreturn void become(const guard *g, char **argv, char **envp, int tell) {
+/* In the child: becomes the command, or writes errno into the pipe. */
+static _Noreturn void become(const guard_state *g, char **argv, char **envp, int tell) {
     pid_t guardian = getppid();
     int error = 0;
     setsid();
-    /* Should the guardian be killed, the command does not live without eyes on it. */
+    /* If the guardian is killed, the command must not run unguarded. */
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     for (int i = 0; i < STANDARD_COUNT && error == 0; i++) {
         error = dup2(g->standard[i], i) < 0 ? errno : 0;
@@ -188,12 +186,12 @@ static _Noreturn void become(const guard *g, char **argv, char **envp, int tell)
     _exit(127);
 }
 
-static void answer(guard *g, stk_guard_kind kind, pid_t pid, int value) {
+static void answer(guard_state *g, stk_guard_kind kind, pid_t pid, int value) {
     const stk_guard_answer said = {.kind = kind, .pid = pid, .value = value};
     (void)!send(g->orders, &said, sizeof said, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void launch(guard *g, char **argv, char **envp) {
+static void launch(guard_state *g, char **argv, char **envp) {
     int ends[2] = {-1, -1};
     pid_t pid = stk_pipe(ends, O_NONBLOCK) == 0 ? stk_fork() : -1;
     int error = errno;
@@ -217,8 +215,8 @@ static void launch(guard *g, char **argv, char **envp) {
     g->start = ends[0];
 }
 
-/* The pipe of a command that is being started has closed: by exec, or with an errno. */
-static void started(guard *g) {
+/* Checks whether a starting command has closed its pipe: by exec, or with an errno. */
+static void started(guard_state *g) {
     int error = 0;
     ssize_t got = g->start >= 0 ? read(g->start, &error, sizeof error) : -1;
     if (got < 0) {
@@ -229,17 +227,17 @@ static void started(guard *g) {
     pid_t pid = g->command;
     if (got == sizeof error) {
         g->command = 0;
-        kill(pid, SIGKILL); /* it is about to end; when this is told it has */
+        kill(pid, SIGKILL); /* it is about to end; it must have ended before the answer */
         waitpid(pid, NULL, 0);
     }
     answer(g, STK_GUARD_LAUNCHED, pid, error);
 }
 
 /*
- * Waits for all that have ended, whoever's children they once were. A command that could not be
- * started has closed its pipe before its end, so that what it says there is taken first.
+ * Waits for all ended children, inherited ones too. A command that could not start closes its pipe
+ * before it ends, so the pipe is read first.
  */
-static void reap(guard *g) {
+static void reap(guard_state *g) {
     struct signalfd_siginfo unused;
     while (read(g->children, &unused, sizeof unused) > 0) {
     }
@@ -258,8 +256,8 @@ static void reap(guard *g) {
 
 /* ---- Orders ---- */
 
-/* Pointers to `count` texts that follow each other, NULL behind the last; moves *at behind them.
- * NULL: no memory, or they do not end before `end`. */
+/* An array of pointers to the `count` texts at *at, ended by NULL; moves *at behind them. NULL: out
+ * of memory, or they do not end before `end`. */
 static char **texts_at(char **at, const char *end, uint32_t count) {
     char **texts = stk_mem_new((size_t)count + 1, sizeof *texts);
     for (uint32_t i = 0; texts != NULL && i < count; i++) {
@@ -274,7 +272,7 @@ static char **texts_at(char **at, const char *end, uint32_t count) {
     return texts;
 }
 
-static void obey_launch(guard *g, const stk_guard_order *order, char *texts) {
+static void run_launch(guard_state *g, const stk_guard_order *order, char *texts) {
     const char *end = texts + order->bytes;
     char **argv = texts_at(&texts, end, order->first_texts);
     char **envp = texts_at(&texts, end, order->more_texts);
@@ -287,9 +285,9 @@ static void obey_launch(guard *g, const stk_guard_order *order, char *texts) {
     stk_mem_free(envp);
 }
 
-static void obey(guard *g, const stk_guard_order *order, char *texts) {
+static void run_order(guard_state *g, const stk_guard_order *order, char *texts) {
     if (order->kind == STK_GUARD_LAUNCH) {
-        obey_launch(g, order, texts);
+        run_launch(g, order, texts);
     } else if (order->kind == STK_GUARD_ORPHANED) {
         g->orphaned.size = 0;
         if (order->bytes > 0 && stk_bytes_reserve(&g->orphaned, order->bytes)) {
@@ -303,7 +301,7 @@ static void obey(guard *g, const stk_guard_order *order, char *texts) {
     }
 }
 
-static void obey_all(guard *g) {
+static void run_orders(guard_state *g) {
     stk_guard_order order;
     size_t done = 0;
     while (!g->quit && g->inbox.size - done >= sizeof order) {
@@ -313,7 +311,7 @@ static void obey_all(guard *g) {
             break;
         }
         void *texts = g->inbox.data + done + sizeof order;
-        obey(g, &order, texts);
+        run_order(g, &order, texts);
         done += whole;
     }
     if (done > 0) {
@@ -322,11 +320,11 @@ static void obey_all(guard *g) {
     }
 }
 
-/* Reads what has come. What the maker ordered before it ended is heard before its end. */
-static void hear(guard *g) {
+/* Reads orders. Those sent before the maker ended are carried out before its end is noticed. */
+static void receive(guard_state *g) {
     for (;;) {
         if (!stk_bytes_reserve(&g->inbox, g->inbox.size + READ_BYTES)) {
-            g->alone = true; /* without memory there is nothing that could be done for it */
+            g->alone = true; /* out of memory: the guardian cannot serve its maker */
             return;
         }
         ssize_t got = recv(g->orders, g->inbox.data + g->inbox.size, READ_BYTES, MSG_DONTWAIT);
@@ -338,7 +336,7 @@ static void hear(guard *g) {
             return;
         }
         g->inbox.size += (size_t)got;
-        obey_all(g);
+        run_orders(g);
     }
 }
 
@@ -357,7 +355,7 @@ static bool same_contents(const char *a, const char *b) {
     return same;
 }
 
-static void put_back(guard *g) {
+static void restore_file(guard_state *g) {
     void *first = g->orphaned.data;
     char *at = first;
     char **paths = g->orphaned.size > 0 ? texts_at(&at, at + g->orphaned.size, 3) : NULL;
@@ -371,7 +369,7 @@ static void put_back(guard *g) {
     stk_mem_free(paths);
 }
 
-static void wait_for_something(const guard *g) {
+static void wait_for_something(const guard_state *g) {
     struct pollfd waiting[POLL_COUNT] = {
         [POLL_ORDERS] = {.fd = g->orders, .events = POLLIN},
         [POLL_CHILDREN] = {.fd = g->children, .events = POLLIN},
@@ -381,20 +379,20 @@ static void wait_for_something(const guard *g) {
 }
 
 _Noreturn void stk_guard_run(int socket, const stk_guardian_config *config, pid_t maker) {
-    guard g;
+    guard_state g;
     begin(&g, socket, config, maker);
     while (!g.quit && !g.alone) {
         wait_for_something(&g);
         started(&g);
         reap(&g);
-        hear(&g);
+        receive(&g);
         bool late = g.until_ns > 0 && stk_clock_ns() >= g.until_ns;
         g.alone = g.alone || late || getppid() != g.maker;
     }
     const stk_kill_target all = {.root = getpid()};
     (void)stk_tree_kill(&all, LAST_KILL_S);
     if (!g.quit) {
-        put_back(&g);
+        restore_file(&g);
     }
     _exit(0);
 }

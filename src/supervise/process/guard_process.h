@@ -1,9 +1,9 @@
 /*
- * guard_process.h - the guardian's own side, and what it and its maker say to each other.
+ * guard_process.h - inside the folder: the guardian's own side, and its messages with the maker.
  *
- * They speak through a pair of sockets. The maker sends a stk_guard_order and the texts that it
- * announces, the guardian a stk_guard_answer. When the maker's socket closes without a
- * STK_GUARD_QUIT before it, the maker has died.
+ * Both sides talk through a pair of sockets. The maker sends a stk_guard_order followed by texts,
+ * the guardian a stk_guard_answer. If the maker's socket closes without a STK_GUARD_QUIT, the maker
+ * has died.
  */
 #ifndef STK_SUPERVISE_PROCESS_GUARD_PROCESS_H
 #define STK_SUPERVISE_PROCESS_GUARD_PROCESS_H
@@ -14,18 +14,18 @@
 #include "supervise/process/guardian.h"
 
 typedef enum stk_guard_kind {
-    STK_GUARD_LAUNCH,   /* texts: arguments, then surroundings; answered with LAUNCHED */
-    STK_GUARD_ORPHANED, /* texts: none, or the three paths of stk_guardian_on_orphaned */
-    STK_GUARD_QUIT,     /* end all, and yourself */
-    STK_GUARD_LAUNCHED, /* the command runs (value 0), or an errno says why not */
-    STK_GUARD_ENDED     /* the command's first process has: value is what waitpid said */
+    STK_GUARD_LAUNCH,   /* order; texts: arguments, then environment; answered by LAUNCHED */
+    STK_GUARD_ORPHANED, /* order; texts: none, or the three paths of stk_guardian_on_orphaned() */
+    STK_GUARD_QUIT,     /* order: end all commands and the guardian */
+    STK_GUARD_LAUNCHED, /* answer; value 0: the command runs, else the errno */
+    STK_GUARD_ENDED     /* answer; the first process has ended, value: status of waitpid */
 } stk_guard_kind;
 
 typedef struct stk_guard_order {
     uint32_t kind;
-    uint32_t first_texts; /* that follow, each with its NUL: arguments, or paths */
-    uint32_t more_texts;  /* that follow these: surroundings */
-    uint32_t bytes;       /* of all of them */
+    uint32_t first_texts; /* number of arguments or paths that follow, each with its NUL */
+    uint32_t more_texts;  /* number of environment entries that follow them */
+    uint32_t bytes;       /* of all texts */
 } stk_guard_order;
 
 typedef struct stk_guard_answer {
@@ -34,7 +34,7 @@ typedef struct stk_guard_answer {
     int32_t value;
 } stk_guard_answer;
 
-/* Is the guardian in a forked process, and ends that. `socket` is its end; `maker` its parent. */
+/* Runs the guardian in a forked process and ends that process. `socket` is the guardian's end. */
 _Noreturn void stk_guard_run(int socket, const stk_guardian_config *config, pid_t maker);
 
 #endif

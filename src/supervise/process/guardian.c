@@ -1,9 +1,9 @@
 /*
  * guardian.c - the maker's side of the guardian.
  *
- * Only starting a command needs the guardian: the tree below it is read and signalled from here, so
- * that one that was stopped or hangs is in nobody's way. When it was killed, what was below it is
- * handed to this process (see tree_kill.h for how that is told from its own children).
+ * Only starting a command needs the guardian. The maker reads and signals the tree below it
+ * directly, so a guardian that was stopped or hangs blocks nothing. When the guardian was killed,
+ * its processes become children of this process; tree_kill.h says how they are told from its own.
  */
 #include "supervise/process/guardian.h"
 
@@ -26,82 +26,82 @@
 #include "supervise/process/guard_process.h"
 #include "supervise/process/tree_kill.h"
 
-/* For the guardian to take an order and to say that a program runs. Loading that from a slow mount
- * takes time; one that takes longer cannot be told from a guardian that hangs. */
+/* Time for the guardian to start a program, which may be loaded from a slow mount. A guardian that
+ * takes longer counts as hung. */
 #define LAUNCH_S 30
 
-/* For orders that need no answer. */
+/* Time for orders that need no answer. */
 #define ORDER_S 1
 
-/* For the guardian to end when it is told to. */
+/* Time for the guardian to end after the order. */
 #define QUIT_S 1
 
-#define WAKE_S 0.2 /* between two looks whether somebody has stopped the guardian */
+#define WAKE_S 0.2 /* between two checks whether the guardian was stopped */
 
 struct stk_guardian {
     pid_t pid;
     uint64_t born;
     int socket;
-    bool closed;           /* its end of the socket is: nothing more comes */
-    bool lost;             /* it has ended and was waited for */
-    pid_t command;         /* that was launched last; 0: none, or it has ended */
-    bool ended;            /* it has, and that was not told yet */
-    int how;               /* it did, as waitpid says it */
-    bool answered;         /* `launched` is the answer to the last order to launch */
-    stk_guard_answer said; /* the answer that is coming in, or LAUNCHED */
-    stk_guard_answer launched;
-    size_t got; /* bytes of `said` */
-    int64_t woken_ns;
-    int64_t until_ns; /* it then ends all and itself; 0: never */
+    bool closed;               /* the guardian's end of the socket is closed */
+    bool lost;                 /* the guardian has ended and was waited for */
+    pid_t command;             /* first process of the running command; 0: none */
+    bool ended;                /* the command has ended; not reported yet */
+    int wait_status;           /* of the ended command, from waitpid */
+    bool answered;             /* `launched` answers the last order to launch */
+    stk_guard_answer incoming; /* answer being received */
+    stk_guard_answer launched; /* last LAUNCHED answer */
+    size_t got;                /* bytes of `incoming` received */
+    int64_t woken_ns;          /* last check whether the guardian was stopped */
+    int64_t until_ns;          /* the guardian then ends all and itself; 0: never */
 };
 
-static stk_kill_target aim_of(const stk_guardian *g) {
+static stk_kill_target target_of(const stk_guardian *g) {
     if (g->lost) {
         return (stk_kill_target){.root = getpid(), .strays = true, .since = g->born};
     }
     return (stk_kill_target){.root = g->pid};
 }
 
-/* Whether the guardian lives. Until it was waited for, here, its number is nobody else's. */
-static bool is_there(stk_guardian *g) {
+/* Whether the guardian lives. Its process id is not reused until this function waits for it. */
+static bool is_alive(stk_guardian *g) {
     if (!g->lost && waitpid(g->pid, NULL, WNOHANG) != 0) {
         g->lost = true;
     }
     return !g->lost;
 }
 
-/* One that somebody has stopped goes on. */
+/* Continues a guardian that somebody has stopped. */
 static void wake(stk_guardian *g) {
     stk_proc proc;
     if (stk_clock_since_s(g->woken_ns) < WAKE_S) {
         return;
     }
     g->woken_ns = stk_clock_ns();
-    if (is_there(g) && stk_proc_read(&proc, g->pid) && proc.state == 'T') {
+    if (is_alive(g) && stk_proc_read(&proc, g->pid) && proc.state == 'T') {
         kill(g->pid, SIGCONT);
     }
 }
 
-/* ---- What the guardian says ---- */
+/* ---- Answers ---- */
 
-static void take(stk_guardian *g) {
-    if (g->said.kind == STK_GUARD_LAUNCHED) {
-        g->launched = g->said;
+static void handle_answer(stk_guardian *g) {
+    if (g->incoming.kind == STK_GUARD_LAUNCHED) {
+        g->launched = g->incoming;
         g->answered = true;
-        g->command = g->said.value == 0 ? g->said.pid : 0;
+        g->command = g->incoming.value == 0 ? g->incoming.pid : 0;
         g->ended = false;
-    } else if (g->said.kind == STK_GUARD_ENDED && g->said.pid == g->command) {
+    } else if (g->incoming.kind == STK_GUARD_ENDED && g->incoming.pid == g->command) {
         g->command = 0;
         g->ended = true;
-        g->how = g->said.value;
+        g->wait_status = g->incoming.value;
     }
 }
 
-/* Takes one thing that was said, where it has come whole. */
-static bool hear(stk_guardian *g) {
-    while (g->got < sizeof g->said) {
-        void *at = (char *)&g->said + g->got;
-        ssize_t got = recv(g->socket, at, sizeof g->said - g->got, MSG_DONTWAIT);
+/* Receives one answer; false: none is complete. */
+static bool receive(stk_guardian *g) {
+    while (g->got < sizeof g->incoming) {
+        void *at = (char *)&g->incoming + g->got;
+        ssize_t got = recv(g->socket, at, sizeof g->incoming - g->got, MSG_DONTWAIT);
         g->closed = g->closed || got == 0;
         if (got == 0 || (got < 0 && errno != EINTR)) {
             return false;
@@ -109,21 +109,21 @@ static bool hear(stk_guardian *g) {
         g->got += got > 0 ? (size_t)got : 0;
     }
     g->got = 0;
-    take(g);
+    handle_answer(g);
     return true;
 }
 
-/* ---- What it is told ---- */
+/* ---- Orders ---- */
 
-/* Waits a moment for the socket; false when the guardian has ended or the time is over. */
+/* Waits a moment for the socket; false: the guardian has ended, or the time is over. */
 static bool wait_for(stk_guardian *g, short events, int64_t start_ns, double within_s) {
     struct pollfd waiting = {.fd = g->socket, .events = events};
     int ready = poll(&waiting, 1, (int)(WAKE_S * 1000));
     wake(g);
     bool gone = (waiting.revents & (POLLHUP | POLLERR)) != 0 && (waiting.revents & POLLIN) == 0;
-    /* A socket that was closed at the other end stays readable, and brings nothing. */
+    /* A socket that is closed at the other end stays readable. */
     return !gone && !g->closed && stk_clock_since_s(start_ns) < within_s &&
-           (ready > 0 || is_there(g));
+           (ready > 0 || is_alive(g));
 }
 
 static bool send_all(stk_guardian *g, const void *data, size_t size, double within_s) {
@@ -149,41 +149,41 @@ static void append_text(stk_str *texts, const char *text, uint32_t *count) {
     *count += 1;
 }
 
-/* Waits for a guardian that ends. */
-static void await_itself(stk_guardian *g) {
+/* Waits until the guardian has ended. */
+static void await_guardian_end(stk_guardian *g) {
     int64_t start_ns = stk_clock_ns();
-    while (is_there(g) && stk_clock_since_s(start_ns) < QUIT_S) {
+    while (is_alive(g) && stk_clock_since_s(start_ns) < QUIT_S) {
         wake(g);
         usleep(1000);
     }
 }
 
-/* Ends the guardian itself, whatever it does; what it had below it is handed to this process. */
+/* Kills the guardian. Its processes become children of this process. */
 static void end_process(stk_guardian *g) {
     int64_t start_ns = stk_clock_ns();
-    while (is_there(g) && stk_clock_since_s(start_ns) < QUIT_S) {
+    while (is_alive(g) && stk_clock_since_s(start_ns) < QUIT_S) {
         kill(g->pid, SIGKILL);
         usleep(1000);
     }
     g->lost = true;
 }
 
-/* One that does not take its orders is of no use, and half an order cannot be taken back. */
+/* A guardian that does not take orders is useless, and half an order cannot be undone: kills it. */
 static stk_status fail_lost(stk_guardian *g, stk_error *err) {
     end_process(g);
     return STK_FAIL(err, STK_ERR_DEVICE,
                     "the process that guards commands was killed or does not answer; run again");
 }
 
-static stk_status tell(stk_guardian *g, stk_guard_order order, const stk_str *texts,
-                       stk_error *err) {
+static stk_status send_order(stk_guardian *g, stk_guard_order order, const stk_str *texts,
+                             stk_error *err) {
     if (!stk_str_ok(texts) || texts->length > UINT32_MAX) {
         return STK_FAIL_MEMORY(err, "a command and its environment");
     }
     order.bytes = (uint32_t)texts->length;
-    bool told = !g->lost && send_all(g, &order, sizeof order, ORDER_S) &&
+    bool sent = !g->lost && send_all(g, &order, sizeof order, ORDER_S) &&
                 send_all(g, texts->text, texts->length, ORDER_S);
-    return told ? STK_OK : fail_lost(g, err);
+    return sent ? STK_OK : fail_lost(g, err);
 }
 
 /* ---- Life ---- */
@@ -195,7 +195,7 @@ static stk_status make_process(stk_guardian *g, const stk_guardian_config *confi
         return STK_FAIL(err, STK_ERR_DEVICE, "cannot prepare the process that guards commands: %s",
                         strerror(errno));
     }
-    /* What this process has started so far then began in an earlier tick than the guardian. */
+    /* Makes sure that all children so far started in an earlier clock tick than the guardian. */
     usleep((useconds_t)(1100000 / sysconf(_SC_CLK_TCK)));
     g->pid = stk_fork();
     if (g->pid == 0) {
@@ -238,9 +238,9 @@ void stk_guardian_stop(stk_guardian *g, double within_s) {
     size_t stuck = stk_guardian_kill(g, within_s);
     const stk_str nothing = {0};
     const stk_guard_order quit = {.kind = STK_GUARD_QUIT};
-    /* One that has processes left would wait for them. */
-    if (stuck == 0 && is_there(g) && tell(g, quit, &nothing, NULL) == STK_OK) {
-        await_itself(g);
+    /* A guardian with processes left would wait for them. */
+    if (stuck == 0 && is_alive(g) && send_order(g, quit, &nothing, NULL) == STK_OK) {
+        await_guardian_end(g);
     }
     end_process(g);
     (void)stk_guardian_kill(g, within_s);
@@ -294,22 +294,22 @@ stk_status stk_guardian_launch(stk_guardian *g, char *const *argv, char *const *
     stk_guard_order order = {.kind = STK_GUARD_LAUNCH};
     stk_str texts = {0};
     size_t i = 0;
-    do { /* the program's name is always there */
+    do { /* argv[0] always exists */
         append_text(&texts, argv[i], &order.first_texts);
     } while (argv[++i] != NULL);
     for (i = 0; envp[i] != NULL; i++) {
         append_text(&texts, envp[i], &order.more_texts);
     }
-    stk_status status = tell(g, order, &texts, err);
+    stk_status status = send_order(g, order, &texts, err);
     stk_str_free(&texts);
     if (status != STK_OK) {
         return status;
     }
     int64_t start_ns = stk_clock_ns();
-    /* No more is heard than that: what comes after it makes the descriptor readable. */
+    /* Later answers stay in the socket, so that the descriptor is readable. */
     for (bool going = true; !g->answered && going;) {
         going = wait_for(g, POLLIN, start_ns, LAUNCH_S);
-        while (!g->answered && hear(g)) {
+        while (!g->answered && receive(g)) {
         }
     }
     if (!g->answered) {
@@ -324,58 +324,58 @@ stk_status stk_guardian_launch(stk_guardian *g, char *const *argv, char *const *
 }
 
 stk_guardian_report stk_guardian_poll(stk_guardian *g, stk_command_exit *ended) {
-    /* One that ends all has killed the command before it is gone itself. */
+    /* A guardian whose time is over kills the command before it ends. */
     if (g->until_ns > 0 && stk_clock_ns() >= g->until_ns) {
-        await_itself(g);
+        await_guardian_end(g);
     }
-    bool there = is_there(g); /* before it is heard: nothing comes after its end */
-    while (!g->ended && hear(g)) {
+    bool alive = is_alive(g); /* checked first: no answer comes after its end */
+    while (!g->ended && receive(g)) {
     }
     if (g->ended) {
         g->ended = false;
-        bool killed = WIFSIGNALED(g->how);
-        *ended = (stk_command_exit){.code = killed ? -1 : WEXITSTATUS(g->how),
-                                    .signal = killed ? WTERMSIG(g->how) : 0};
+        bool killed = WIFSIGNALED(g->wait_status);
+        *ended = (stk_command_exit){.code = killed ? -1 : WEXITSTATUS(g->wait_status),
+                                    .signal = killed ? WTERMSIG(g->wait_status) : 0};
         return STK_GUARDIAN_ENDED;
     }
     wake(g);
-    return there ? STK_GUARDIAN_NOTHING : STK_GUARDIAN_LOST;
+    return alive ? STK_GUARDIAN_NOTHING : STK_GUARDIAN_LOST;
 }
 
 void stk_guardian_signal(stk_guardian *g, int number, stk_guardian_target whom) {
-    (void)is_there(g);
-    stk_kill_target aim = aim_of(g);
+    (void)is_alive(g);
+    stk_kill_target target = target_of(g);
     pid_t first = g->command > 0 ? g->command : -1; /* -1: it has ended */
-    stk_tree_signal(&aim, whom == STK_GUARDIAN_FIRST ? first : 0,
+    stk_tree_signal(&target, whom == STK_GUARDIAN_FIRST ? first : 0,
                     whom == STK_GUARDIAN_OTHERS ? first : 0, number);
 }
 
-/* A process has ended a moment before the guardian can say so. */
-static void await_end(stk_guardian *g) {
+/* Waits for the guardian's answer that the command has ended. */
+static void await_command_end(stk_guardian *g) {
     int64_t start_ns = stk_clock_ns();
     for (bool going = !g->lost; g->command > 0 && going;) {
-        while (g->command > 0 && hear(g)) {
+        while (g->command > 0 && receive(g)) {
         }
         going = g->command > 0 && wait_for(g, POLLIN, start_ns, ORDER_S);
     }
 }
 
 size_t stk_guardian_alive(stk_guardian *g) {
-    (void)is_there(g);
-    stk_kill_target aim = aim_of(g);
-    size_t count = stk_tree_alive(&aim);
+    (void)is_alive(g);
+    stk_kill_target target = target_of(g);
+    size_t count = stk_tree_alive(&target);
     if (count == 0) {
-        await_end(g);
+        await_command_end(g);
     }
     return count;
 }
 
 size_t stk_guardian_kill(stk_guardian *g, double within_s) {
-    (void)is_there(g);
-    stk_kill_target aim = aim_of(g);
-    size_t left = stk_tree_kill(&aim, within_s);
+    (void)is_alive(g);
+    stk_kill_target target = target_of(g);
+    size_t left = stk_tree_kill(&target, within_s);
     if (left == 0) {
-        await_end(g);
+        await_command_end(g);
     }
     return left;
 }
@@ -389,7 +389,7 @@ stk_status stk_guardian_on_orphaned(stk_guardian *g, const char *path, const cha
         append_text(&texts, changed, &order.first_texts);
         append_text(&texts, original, &order.first_texts);
     }
-    stk_status status = tell(g, order, &texts, err);
+    stk_status status = send_order(g, order, &texts, err);
     stk_str_free(&texts);
     return status;
 }

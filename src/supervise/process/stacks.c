@@ -1,10 +1,10 @@
 /*
- * stacks.c - /proc, read process by process and thread by thread.
+ * stacks.c - reads /proc process by process and thread by thread.
  *
- * Reading must not hang with what hangs. The files that are read here ask for no lock that a
- * process may hold for long, but one: the command line is read from the process' own memory, whose
- * lock a thread that waits for a device may hold. Where a thread does, the name that the kernel
- * keeps stands for it. Links of open files are read, never followed.
+ * The reading must not hang with the command. The files read here need no lock that a process may
+ * hold for long, with one exception: the command line is read from the process's memory, whose lock
+ * a thread that waits for a device may hold. In that case the kernel's short name is shown instead.
+ * Links of open files are read, never followed.
  */
 #include "supervise/process/stacks.h"
 
@@ -21,25 +21,25 @@
 #include "base/threads/proc_tree.h"
 #include "report/text/text.h"
 
-#define PROCESSES 200      /* at most, that are written of */
-#define THREADS 64         /* of a process */
-#define FILES 20           /* the same */
+#define PROCESSES 200      /* most processes described */
+#define THREADS 64         /* most threads per process */
+#define FILES 20           /* most open files per process */
 #define COMMAND_BYTES 400  /* of a command line */
-#define TEXT_BYTES 1048576 /* after which no further process is begun */
+#define TEXT_BYTES 1048576 /* length of the text after which no further process is added */
 
-typedef struct view {
+typedef struct stacks_text {
     stk_str *text;
-    /* What may not be read: */
-    bool no_stacks;
-    bool no_calls;
-    bool no_files;
-    bool no_threads;
-} view;
+    /* What we have no permission to read: */
+    bool no_stacks;  /* kernel stacks */
+    bool no_calls;   /* system calls */
+    bool no_files;   /* open files */
+    bool no_threads; /* lists of threads */
+} stacks_text;
 
-typedef struct thread {
+typedef struct thread_state {
     char name[64];
     char state;
-} thread;
+} thread_state;
 
 static const char *state_words(char state) {
     switch (state) {
@@ -64,7 +64,7 @@ static bool is_denied(void) {
     return errno == EACCES || errno == EPERM;
 }
 
-/* The beginning of a file, NUL-terminated, with its length; -1: it cannot be read. */
+/* Reads the beginning of a file and ends it with NUL; returns its length, -1: not readable. */
 static ssize_t read_start(const char *path, char *text, size_t room) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
@@ -90,7 +90,7 @@ static DIR *open_folder(pid_t pid, const char *what) {
     return opendir(path);
 }
 
-/* The next entry that is a number; -1: there is none. */
+/* The next entry that is a number; -1: none. */
 static long next_number(DIR *folder) {
     const struct dirent *entry;
     while ((entry = readdir(folder)) != NULL) {
@@ -103,15 +103,15 @@ static long next_number(DIR *folder) {
     return -1;
 }
 
-/* Says how many more there are than were written of. */
+/* Says how many things were left out. */
 static void append_rest(stk_str *text, size_t rest, const char *things) {
     if (rest > 0) {
         stk_str_appendf(text, "  and %zu more %s\n", rest, things);
     }
 }
 
-/* Name and state; the name may hold blanks and brackets, but nothing behind it does. */
-static bool read_thread(const char *base, thread *t) {
+/* Reads name and state. The name may hold blanks and brackets; nothing behind it does. */
+static bool read_thread(const char *base, thread_state *t) {
     char path[96];
     char text[512];
     snprintf(path, sizeof path, "%s/stat", base);
@@ -129,7 +129,7 @@ static bool read_thread(const char *base, thread *t) {
     return true;
 }
 
-/* One line of a file, as it is; false: there is nothing in it. */
+/* Appends one line of a file; false: it is empty. */
 static bool read_line(const char *base, const char *what, char *text, size_t room) {
     char path[96];
     snprintf(path, sizeof path, "%s/%s", base, what);
@@ -138,7 +138,7 @@ static bool read_line(const char *base, const char *what, char *text, size_t roo
     return length >= 0;
 }
 
-static void append_kernel_stack(view *v, const char *base) {
+static void append_kernel_stack(stacks_text *v, const char *base) {
     char path[96];
     char text[4096];
     snprintf(path, sizeof path, "%s/stack", base);
@@ -156,11 +156,11 @@ static void append_kernel_stack(view *v, const char *base) {
     }
 }
 
-/* Returns the thread's state; 0: it has ended meanwhile. */
-static char append_thread(view *v, pid_t pid, long number) {
+/* Describes a thread; returns its state, 0: it has ended. */
+static char append_thread(stacks_text *v, pid_t pid, long number) {
     char base[64];
     char where[160];
-    thread t;
+    thread_state t;
     snprintf(base, sizeof base, "/proc/%lld/task/%ld", (long long)pid, number);
     if (!read_thread(base, &t)) {
         return 0;
@@ -184,8 +184,8 @@ static char append_thread(view *v, pid_t pid, long number) {
     return t.state;
 }
 
-/* Returns whether one of them waits for a device. */
-static bool append_threads(view *v, pid_t pid) {
+/* Describes the threads; returns whether one of them waits for a device. */
+static bool append_threads(stacks_text *v, pid_t pid) {
     DIR *folder = open_folder(pid, "task");
     if (folder == NULL) {
         v->no_threads = v->no_threads || is_denied();
@@ -203,7 +203,7 @@ static bool append_threads(view *v, pid_t pid) {
     return blocked;
 }
 
-static void append_files(view *v, pid_t pid) {
+static void append_files(stacks_text *v, pid_t pid) {
     DIR *folder = open_folder(pid, "fd");
     if (folder == NULL) {
         v->no_files = v->no_files || is_denied();
@@ -226,7 +226,7 @@ static void append_files(view *v, pid_t pid) {
     append_rest(v->text, count > FILES ? count - FILES : 0, "files");
 }
 
-/* Words that are ended by NUL, with secrets hidden. */
+/* Appends words that are ended by NUL, with secrets hidden. */
 static void append_words(stk_str *out, const char *words, size_t length) {
     stk_hider hider = {.arguments = true};
     stk_str line = {0};
@@ -240,8 +240,8 @@ static void append_words(stk_str *out, const char *words, size_t length) {
     stk_str_free(&line);
 }
 
-/* Its arguments with blanks between them; the kernel's name for it where they may not be had. */
-static void append_command(view *v, const stk_proc *proc, bool blocked) {
+/* Appends the command line, or the kernel's short name if it cannot be read. */
+static void append_command(stacks_text *v, const stk_proc *proc, bool blocked) {
     char path[64];
     char text[COMMAND_BYTES + 1];
     snprintf(path, sizeof path, "/proc/%lld/cmdline", (long long)proc->pid);
@@ -258,9 +258,9 @@ static void append_command(view *v, const stk_proc *proc, bool blocked) {
     }
 }
 
-static void append_process(view *v, const stk_proc *proc) {
+static void append_process(stacks_text *v, const stk_proc *proc) {
     stk_str threads = {0};
-    view inner = *v;
+    stacks_text inner = *v;
     inner.text = &threads;
     bool ended = proc->state == 'Z' || proc->state == 'X';
     bool blocked = !ended && append_threads(&inner, proc->pid);
@@ -279,7 +279,7 @@ static void append_process(view *v, const stk_proc *proc) {
     }
 }
 
-static void append_denied(const view *v) {
+static void append_denied(const stacks_text *v) {
     const struct {
         bool denied;
         const char *name;
@@ -301,12 +301,12 @@ static void append_denied(const view *v) {
 
 void stk_stacks_describe(pid_t root, stk_str *text) {
     stk_proc_tree tree = {0};
-    view v = {.text = text};
+    stacks_text v = {.text = text};
     if (!stk_proc_tree_read(&tree, root) || tree.count < 2) {
         stk_str_append(text, "no process can be seen\n");
     }
     size_t begun = text->length;
-    size_t done = 1; /* the root stands first */
+    size_t done = 1; /* the root comes first */
     while (done < tree.count && done <= PROCESSES && text->length - begun < TEXT_BYTES) {
         append_process(&v, &tree.items[done++]);
     }

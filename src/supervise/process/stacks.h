@@ -1,6 +1,7 @@
 /*
- * stacks.h - what can be seen of where the processes of a tree are: command lines, states, where in
- * the kernel each thread waits, open files. For a record of a hang; nothing is stopped.
+ * stacks.h - describes what the processes of a tree are doing, for the record of a hang.
+ *
+ * Command lines, states, where in the kernel each thread waits, open files. Stops no process.
  */
 #ifndef STK_SUPERVISE_PROCESS_STACKS_H
 #define STK_SUPERVISE_PROCESS_STACKS_H
@@ -9,7 +10,8 @@
 
 #include "base/str.h"
 
-/* Of every process below root, root itself left out; what may not be read is left out and said. */
+/* Appends a description of every process below root, without root itself. Says what may not be
+ * read. */
 void stk_stacks_describe(pid_t root, stk_str *text);
 
 #endif

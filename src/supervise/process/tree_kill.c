@@ -1,4 +1,4 @@
-/* tree_kill.c - /proc is read again and again, since a tree changes while one looks at it. */
+/* tree_kill.c - reads /proc again and again, since a tree changes while it is read. */
 #include "supervise/process/tree_kill.h"
 
 #include <fcntl.h>
@@ -13,44 +13,45 @@
 #include "base/clock.h"
 #include "base/threads/proc_tree.h"
 
-/* A reading can miss a process that is handed from one parent to another at that moment; two in a
- * row hardly do. */
+/* A reading can miss a process that changes its parent at that moment; two in a row hardly do. */
 #define CALM_READINGS 2
 
-/* Of readings in which processes are stopped: who still finds new ones then kills what there is. */
+/* Rounds of stopping; after that all known processes are killed even if new ones still appear. */
 #define STOP_ROUNDS 50
 
-/* Of looks at the root's children alone, each of which takes a fraction of a reading. */
+/* Rounds of reading the root's children alone, each a fraction of a whole reading. */
 #define CATCHES 50
 
-#define CHILDREN_BYTES 4096 /* of the list of these that are looked at */
+#define CHILDREN_BYTES 4096 /* of the list of children that are read */
 
-/* Between two rounds of killing. */
+/* Pause between two rounds of killing. */
 #define FIRST_PAUSE_US 500
 #define LONGEST_PAUSE_US 20000
 
-static bool is_stray(const stk_kill_target *aim, const stk_proc *child) {
-    return child->born >= aim->since && getsid(child->pid) != getsid(0) &&
+static bool is_stray(const stk_kill_target *target, const stk_proc *child) {
+    return child->born >= target->since && getsid(child->pid) != getsid(0) &&
            strcmp(child->name, STK_GUARDIAN_NAME) != 0;
 }
 
-static bool is_meant(const stk_kill_target *aim, const stk_proc *proc, const stk_proc_tree *meant) {
-    if (!aim->strays) {
+static bool is_meant(const stk_kill_target *target, const stk_proc *proc,
+                     const stk_proc_tree *meant) {
+    if (!target->strays) {
         return true;
     }
-    return proc->depth == 1 ? is_stray(aim, proc) : stk_proc_tree_find(meant, proc->parent) != NULL;
+    return proc->depth == 1 ? is_stray(target, proc)
+                            : stk_proc_tree_find(meant, proc->parent) != NULL;
 }
 
-/* Reads those that are meant and live. False: it could not be read. */
-static bool look(const stk_kill_target *aim, stk_proc_tree *tree) {
-    if (!stk_proc_tree_read(tree, aim->root)) {
+/* Reads the live processes of the target; waits for dead children. False: /proc is not readable. */
+static bool read_live(const stk_kill_target *target, stk_proc_tree *tree) {
+    if (!stk_proc_tree_read(tree, target->root)) {
         return false;
     }
     size_t all = tree->count;
     tree->count = 0;
     for (size_t i = 1; i < all; i++) {
         stk_proc proc = tree->items[i];
-        if (!is_meant(aim, &proc, tree)) {
+        if (!is_meant(target, &proc, tree)) {
             continue;
         }
         if (!stk_proc_is_dead(&proc)) {
@@ -62,8 +63,7 @@ static bool look(const stk_kill_target *aim, stk_proc_tree *tree) {
     return true;
 }
 
-/* The descriptor is opened first: if the beginning is then still the same it is of the right one.
- */
+/* Opens the pidfd first: if the start time is the same afterwards, it is the right process. */
 static void send_signal(const stk_proc *proc, int number) {
     int fd = -1;
 #ifdef SYS_pidfd_open
@@ -90,7 +90,7 @@ static void send_to_all(const stk_proc_tree *tree, int number) {
     }
 }
 
-/* Stops those that the reading before did not have; false: there were none. */
+/* Stops processes that are new since the last reading; false: there were none. */
 static bool stop_new(const stk_proc_tree *before, const stk_proc_tree *now) {
     bool any = false;
     for (size_t i = 0; i < now->count; i++) {
@@ -103,12 +103,12 @@ static bool stop_new(const stk_proc_tree *before, const stk_proc_tree *now) {
     return any;
 }
 
-/* Stops all, so that none forks while others are killed; they are in `tree` then. */
-static void stop_all(const stk_kill_target *aim, stk_proc_tree *tree, int64_t start_ns,
+/* Stops all, so that none forks while others are killed. Fills `tree` with them. */
+static void stop_all(const stk_kill_target *target, stk_proc_tree *tree, int64_t start_ns,
                      double within_s) {
     stk_proc_tree before = {0};
     int calm = 0;
-    tree->count = 0; /* nothing of what was read before this was stopped */
+    tree->count = 0; /* processes read earlier were not stopped */
     for (int round = 0; round < STOP_ROUNDS && calm < CALM_READINGS; round++) {
         if (round > 0 && stk_clock_since_s(start_ns) > within_s) {
             break;
@@ -116,7 +116,7 @@ static void stop_all(const stk_kill_target *aim, stk_proc_tree *tree, int64_t st
         stk_proc_tree room = before;
         before = *tree;
         *tree = room;
-        if (!look(aim, tree)) {
+        if (!read_live(target, tree)) {
             break;
         }
         calm = stop_new(&before, tree) ? 0 : calm + 1;
@@ -124,12 +124,12 @@ static void stop_all(const stk_kill_target *aim, stk_proc_tree *tree, int64_t st
     stk_proc_tree_free(&before);
 }
 
-/* The numbers of the root's children, as its first thread has them; false, and "", where the kernel
- * does not tell. Those that do not fit are seen when the first ones are gone. */
-static bool read_children(const stk_kill_target *aim, char text[CHILDREN_BYTES]) {
+/* Reads the ids of the root's children (of its first thread); false, and "": the kernel has no such
+ * list. Ids that do not fit appear once the first children are gone. */
+static bool read_children(const stk_kill_target *target, char text[CHILDREN_BYTES]) {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%lld/task/%lld/children", (long long)aim->root,
-             (long long)aim->root);
+    snprintf(path, sizeof path, "/proc/%lld/task/%lld/children", (long long)target->root,
+             (long long)target->root);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t length = fd >= 0 ? read(fd, text, CHILDREN_BYTES - 1) : 0;
     if (fd >= 0) {
@@ -140,13 +140,13 @@ static bool read_children(const stk_kill_target *aim, char text[CHILDREN_BYTES])
 }
 
 /*
- * Sends a signal to the children of the root, at once. This reaches who ends as soon as it has
- * forked, and so is always gone when a whole reading comes to its number. True also where one was
- * gone by then: the kernel's list leaves out others when one of its own goes while it is read.
+ * Sends a signal to the root's children at once. This catches a process that forks and exits again
+ * and again, and so is gone when a whole reading comes to its id. True: there was a child, or one
+ * was gone by then; the kernel's list may omit children when one of them exits during the reading.
  */
-static bool catch_children(const stk_kill_target *aim, int number) {
+static bool catch_children(const stk_kill_target *target, int number) {
     char text[CHILDREN_BYTES];
-    (void)read_children(aim, text);
+    (void)read_children(target, text);
     bool any = false;
     char *end = NULL;
     for (char *at = text;; at = end) {
@@ -157,58 +157,56 @@ static bool catch_children(const stk_kill_target *aim, int number) {
         }
         if (!stk_proc_read(&proc, pid)) {
             any = true;
-        } else if (!stk_proc_is_dead(&proc) && proc.parent == aim->root &&
-                   (!aim->strays || is_stray(aim, &proc))) {
+        } else if (!stk_proc_is_dead(&proc) && proc.parent == target->root &&
+                   (!target->strays || is_stray(target, &proc))) {
             send_signal(&proc, number);
             any = true;
         }
     }
 }
 
-/* Kills them until none is there. How often one was: 0 is never, CATCHES still. */
-static int catch_all(const stk_kill_target *aim) {
+/* Kills children until there is none. Returns the rounds that found one; CATCHES: still some. */
+static int catch_all(const stk_kill_target *target) {
     int found = 0;
-    while (found < CATCHES && catch_children(aim, SIGKILL)) {
+    while (found < CATCHES && catch_children(target, SIGKILL)) {
         found++;
     }
     return found;
 }
 
-/* Whether somebody is there who no reading finds. Single looks miss him, too, and one finds who is
- * just ending. */
-static bool has_runner(const stk_kill_target *aim) {
+/* Whether there is a process that whole readings miss. A single look may miss it too, or find one
+ * that is just ending; so most looks must find one. */
+static bool has_runner(const stk_kill_target *target) {
     int found = 0;
     for (int i = 0; i < CATCHES; i++) {
-        found += catch_children(aim, 0);
+        found += catch_children(target, 0);
     }
     return found > CATCHES / 2;
 }
 
-/*
- * How many live where there is no memory for a list of them: 1 for any. Who loses his parent
- * becomes a child of the root, so that there is nobody where the root has no children.
- */
-static size_t count_unlisted(const stk_kill_target *aim) {
+/* 0 or 1 (any number), without memory for a list. Orphans become children of the root, so without
+ * children of the root there are no processes. */
+static size_t count_unlisted(const stk_kill_target *target) {
     char text[CHILDREN_BYTES];
-    return read_children(aim, text) && !has_runner(aim) ? 0 : 1;
+    return read_children(target, text) && !has_runner(target) ? 0 : 1;
 }
 
-size_t stk_tree_alive(const stk_kill_target *aim) {
+size_t stk_tree_alive(const stk_kill_target *target) {
     stk_proc_tree tree = {0};
     size_t count = 0;
     for (int calm = 0; calm < CALM_READINGS && count == 0; calm++) {
-        count = look(aim, &tree) ? tree.count : count_unlisted(aim);
+        count = read_live(target, &tree) ? tree.count : count_unlisted(target);
     }
-    if (count == 0 && has_runner(aim)) {
+    if (count == 0 && has_runner(target)) {
         count = 1;
     }
     stk_proc_tree_free(&tree);
     return count;
 }
 
-void stk_tree_signal(const stk_kill_target *aim, pid_t only, pid_t except, int number) {
+void stk_tree_signal(const stk_kill_target *target, pid_t only, pid_t except, int number) {
     stk_proc_tree tree = {0};
-    bool read = look(aim, &tree);
+    bool read = read_live(target, &tree);
     for (size_t i = 0; read && i < tree.count; i++) {
         pid_t pid = tree.items[i].pid;
         if ((only == 0 || pid == only) && pid != except) {
@@ -218,16 +216,16 @@ void stk_tree_signal(const stk_kill_target *aim, pid_t only, pid_t except, int n
     stk_proc_tree_free(&tree);
 }
 
-size_t stk_tree_kill(const stk_kill_target *aim, double within_s) {
+size_t stk_tree_kill(const stk_kill_target *target, double within_s) {
     int64_t start_ns = stk_clock_ns();
     stk_proc_tree tree = {0};
     useconds_t pause_us = FIRST_PAUSE_US;
     size_t left = 1;
     int calm = 0;
     for (bool tried = false; calm < CALM_READINGS; tried = true) {
-        bool listed = look(aim, &tree);
-        left = listed ? tree.count : count_unlisted(aim);
-        int found = left == 0 || !listed ? catch_all(aim) : 0;
+        bool listed = read_live(target, &tree);
+        left = listed ? tree.count : count_unlisted(target);
+        int found = left == 0 || !listed ? catch_all(target) : 0;
         left = found == CATCHES ? 1 : left;
         calm = left == 0 && found == 0 ? calm + 1 : 0;
         if (left == 0) {
@@ -237,7 +235,7 @@ size_t stk_tree_kill(const stk_kill_target *aim, double within_s) {
         if (tried && stk_clock_since_s(start_ns) > within_s) {
             break;
         }
-        stop_all(aim, &tree, start_ns, within_s);
+        stop_all(target, &tree, start_ns, within_s);
         send_to_all(&tree, SIGKILL);
         usleep(pause_us);
         pause_us = pause_us * 2 < LONGEST_PAUSE_US ? pause_us * 2 : LONGEST_PAUSE_US;

@@ -1,9 +1,8 @@
 /*
- * tree_kill.h - signals to all processes of a tree, and to no other.
+ * tree_kill.h - sends signals to all processes of a tree, and to no other.
  *
- * A process is known by its number and its beginning, and is signalled through a descriptor of it
- * where the kernel has those: one that got the number of another that has ended is not meant.
- * Threads: safe.
+ * A process is identified by its id and start time and is signalled through a pidfd where the
+ * kernel has those, so a reused id is never hit. Threads: safe.
  */
 #ifndef STK_SUPERVISE_PROCESS_TREE_KILL_H
 #define STK_SUPERVISE_PROCESS_TREE_KILL_H
@@ -13,40 +12,38 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Without the word "stoker": `pkill -9 stoker` is to end the maker, and this one what is left. The
- * kernel keeps 15 bytes. */
+/* The guardian's process name, at most 15 bytes. It lacks the word "stoker": `pkill -9 stoker` must
+ * end the maker only, so that the guardian can end the rest. */
 #define STK_GUARDIAN_NAME "command-guard"
 
 /*
- * Which processes are meant: those below `root`, which must be this process or a child of it that
- * was not waited for; not the root itself.
+ * All processes below `root`, without the root. The root must be this process, or a child that was
+ * not waited for.
  *
- * With `strays` the root is this process, and of its children only those are meant, with all below
- * them, that a guardian's end has handed to it. Those began after the guardian, and not in the
- * session of this process, which nobody below a guardian, where another one began, can enter. Its
- * own children are in it: nothing here calls setsid but a guardian, which is known by its name.
+ * With `strays` the root is this process, and the target are the children that it inherited from a
+ * dead guardian, with all processes below them. They started after the guardian and are in another
+ * session: processes below a guardian cannot enter ours. Our own children are in our session,
+ * because only a guardian calls setsid, and a guardian is known by its name.
  */
 typedef struct stk_kill_target {
     pid_t root;
     bool strays;
-    uint64_t since; /* with strays: the guardian's beginning, before which none of them began */
+    uint64_t since; /* with strays: start time of the guardian */
 } stk_kill_target;
 
-/* How many live. Where it cannot be told, 1: nobody may conclude that there are none. Without
- * memory for a list of them it is 1 for any number. */
-size_t stk_tree_alive(const stk_kill_target *aim);
+/* Number of live processes. 1 where it is unknown, so that nobody concludes that there are none;
+ * also 1 for any number where there is no memory for a list. */
+size_t stk_tree_alive(const stk_kill_target *target);
+
+/* Sends a signal to each process, or to process `only` (0: each), but never to `except` (0: none).
+ */
+void stk_tree_signal(const stk_kill_target *target, pid_t only, pid_t except, int number);
 
 /*
- * Sends a signal to each, or to that one of them which has the number `only` (0: to each), and in
- * no case to that which has the number `except` (0: none).
+ * Kills all processes with SIGKILL. Stops them first until no new ones appear, so that none escapes
+ * by forking. Waits for children of this process. Returns how many are left after within_s, or
+ * after one round if that takes longer.
  */
-void stk_tree_signal(const stk_kill_target *aim, pid_t only, pid_t except, int number);
-
-/*
- * Ends all with SIGKILL, also what is forked meanwhile: first they are stopped, until no new ones
- * are seen. Those that are children of this process are waited for. Returns within within_s, or
- * the moment that one round takes, how many are left.
- */
-size_t stk_tree_kill(const stk_kill_target *aim, double within_s);
+size_t stk_tree_kill(const stk_kill_target *target, double within_s);
 
 #endif
