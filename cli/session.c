@@ -199,6 +199,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
     bool help = false;
     memset(session, 0, sizeof *session);
     session->relay_end = -1;
+    session->run.size = sizeof session->run;
     session->run.start_ns = stk_process_own_start_ns();
     session->run.stop = &stop_request;
     stk_status status = verb->options(&session->options, &err);
@@ -262,7 +263,7 @@ int cli_close(cli_session *session, stk_status status, const stk_error *err) {
 }
 
 stk_run cli_run_for_object(const cli_session *session) {
-    static const stk_observer nobody = {0};
+    static const stk_observer nobody = {.size = sizeof nobody};
     stk_run run = session->run;
     run.observer = session->json ? &nobody : run.observer;
     return run;

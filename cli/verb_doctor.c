@@ -119,7 +119,7 @@ static stk_status print_text(const cli_session *session, const stk_diagnosis *d,
 }
 
 static stk_status examine(cli_session *session, stk_error *err) {
-    stk_diagnosis diagnosis = {.seconds = 0};
+    stk_diagnosis diagnosis = {.size = sizeof diagnosis};
     const stk_doctor_options *wanted =
         stk_options_values(session->options, &stk_doctor_option_table);
     stk_run with = cli_run_for_object(session);

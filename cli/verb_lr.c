@@ -71,7 +71,7 @@ static void print_suggestion(const cli_session *session, const stk_found_lr *fou
 }
 
 static stk_status find(cli_session *session, stk_error *err) {
-    stk_found_lr found;
+    stk_found_lr found = {.size = sizeof found};
     stk_run with = cli_run_for_object(session);
     stk_status status = stk_find_lr(session->options, &with, &found, err);
     if (status == STK_OK && session->json) {

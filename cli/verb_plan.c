@@ -204,7 +204,7 @@ static void print_text(const stk_estimate *e, bool quiet) {
 }
 
 static stk_status plan(cli_session *session, stk_error *err) {
-    stk_estimate e;
+    stk_estimate e = {.size = sizeof e};
     stk_run with = cli_run_for_object(session);
     stk_status status = stk_plan_run(session->options, &with, &e, err);
     if (status == STK_OK && session->json) {

@@ -20,7 +20,7 @@ static int find_command(int argc, char **argv) {
 static int run(const cli_verb *verb, int argc, char **argv) {
     cli_session session;
     stk_error err = {0};
-    stk_supervised outcome;
+    stk_supervised outcome = {.size = sizeof outcome};
     int exit_code = 0;
     int dashes = find_command(argc, argv);
     if (!cli_open(&session, verb, dashes, argv, &exit_code)) {

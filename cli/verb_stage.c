@@ -98,7 +98,7 @@ static stk_status take_words(cli_session *session, const char **dir, stk_error *
 static int run(const cli_verb *verb, int argc, char **argv) {
     cli_session session;
     stk_error err = {0};
-    stk_staged staged = {0};
+    stk_staged staged = {.size = sizeof staged};
     warning_list warnings;
     const char *dir = NULL;
     int exit_code = 0;

@@ -97,10 +97,13 @@ int main(int argc, char **argv) {
         return stk_status_exit_code(STK_ERR_USAGE);
     }
     int epochs = 0;
-    stk_observer observer = {
-        .user = &epochs, .start = on_start, .epoch = on_epoch, .warning = on_warning};
-    stk_run run = {.observer = &observer, .stop = &stop_request};
-    stk_outcome outcome;
+    stk_observer observer = {.size = sizeof observer,
+                             .user = &epochs,
+                             .start = on_start,
+                             .epoch = on_epoch,
+                             .warning = on_warning};
+    stk_run run = {.size = sizeof run, .observer = &observer, .stop = &stop_request};
+    stk_outcome outcome = {.size = sizeof outcome};
     stk_error err = {0};
     catch_interrupts();
     stk_status status = train(argv[1], argv[2], argc > 3 ? argv[3] : NULL, &run, &outcome, &err);

@@ -273,7 +273,8 @@ typedef struct stk_summary {
 } stk_summary;
 
 typedef struct stk_observer {
-    void *user;
+    size_t size; /* sizeof this struct; set by the caller */
+    void *user;  /* the first argument of every callback */
     void (*start)(void *user, const stk_event_start *event);
     void (*plan)(void *user, const stk_event_plan *event);
     void (*decision)(void *user, const stk_event_decision *event);

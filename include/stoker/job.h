@@ -5,7 +5,7 @@
  *
  *     stk_error err = {0};
  *     stk_options *options = NULL;
- *     stk_outcome outcome;
+ *     stk_outcome outcome = {.size = sizeof outcome};
  *     if (stk_options_for_train(&options, &err) == STK_OK &&
  *         stk_options_set(options, "data", "pictures", &err) == STK_OK &&
  *         stk_options_set(options, "budget", "10m", &err) == STK_OK &&
@@ -13,6 +13,9 @@
  *         printf("%s\n", outcome.submission);
  *     }
  *     stk_options_free(options);
+ *
+ * Structs that a caller allocates and that may grow begin with their size. Set it, as above: a call
+ * refuses a struct of another version than its own with STK_ERR_USAGE.
  *
  * Calls run until they are done or asked to stop; two may run at a time in one process, each on a
  * thread of its own. Nothing is printed: give an observer (stoker/events.h) to see what happens.
@@ -32,8 +35,9 @@
 extern "C" {
 #endif
 
-/* The surroundings of a run; every field may be left zero. */
+/* What surrounds a run. Every field but the size may be left zero. */
 typedef struct stk_run {
+    size_t size;                  /* sizeof this struct; set by the caller */
     const stk_observer *observer; /* borrowed; NULL: nobody listens */
     stk_stop *stop;               /* borrowed; NULL: it cannot be stopped */
     int64_t start_ns;             /* CLOCK_MONOTONIC: when the budget began; 0: with the call */
@@ -41,6 +45,7 @@ typedef struct stk_run {
 
 /* What a run left behind. */
 typedef struct stk_outcome {
+    size_t size;           /* sizeof this struct; set by the caller */
     char run_dir[1024];    /* the run folder; "" when it was not made */
     char submission[1024]; /* the predictions; "" when there are none */
     char status[16];       /* "complete", "partial", "prior" or "failed" */
@@ -51,6 +56,7 @@ typedef struct stk_outcome {
 
 /* What staging a data set has left behind. */
 typedef struct stk_staged {
+    size_t size;  /* sizeof this struct; set by the caller */
     bool already; /* all of it was there before */
     int classes;
     int64_t train, val, test; /* pictures in the shards */
@@ -68,6 +74,7 @@ typedef struct stk_staged {
 /* What a learning-rate test has come to. */
 #define STK_LR_MOST_STEPS 1000
 typedef struct stk_found_lr {
+    size_t size;        /* sizeof this struct; set by the caller */
     char run_dir[1024]; /* with lr.csv, the plot and the options */
     char plot[1024];    /* lr.png or lr.svg in it */
     double lr;          /* suggested, for this batch; NaN: the loss fell at no rate */
@@ -84,6 +91,7 @@ typedef struct stk_found_lr {
 
 /* What a training would come to: measured in a few steps, the rest is arithmetic. */
 typedef struct stk_estimate {
+    size_t size; /* sizeof this struct; set by the caller */
     char device[64];
     char precision[16];
     int64_t batch;
@@ -144,6 +152,7 @@ typedef struct stk_what_if {
  * measured, INFINITY: there is no such stage.
  */
 typedef struct stk_diagnosis {
+    size_t size; /* sizeof this struct; set by the caller */
     char model[64];
     char device[16];
     char about[128]; /* the device in words */

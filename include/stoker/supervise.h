@@ -29,6 +29,7 @@ typedef struct stk_passing {
 
 /* What a supervised command has left behind. */
 typedef struct stk_supervised {
+    size_t size;        /* sizeof this struct; set by the caller */
     char run_dir[1024]; /* the run folder; "" when it was not made */
     char status[16];    /* "complete", "partial" or "failed" */
     int attempts;       /* starts of the training command */

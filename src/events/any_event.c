@@ -71,7 +71,10 @@ void stk_event_sink_open(stk_event_sink *sink,
                          void (*take)(void *user, stk_event_kind kind, const void *event),
                          void *user) {
     *sink = (stk_event_sink){
-        .observer = {.user = sink, .warning = take_warning, KINDS(ENTRY)},
+        .observer = {.size = sizeof sink->observer,
+                     .user = sink,
+                     .warning = take_warning,
+                     KINDS(ENTRY)},
         .take = take,
         .user = user,
     };

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/text/locale.h"
+#include "events/public_struct.h"
 #include "job/folds.h"
 #include "job/prepare.h"
 #include "probe/doctor.h"
@@ -75,15 +76,20 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
 
 stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *diagnosis,
                       stk_error *err) {
+    stk_status status = stk_public_check_run(run, err);
+    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_diagnosis, diagnosis, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
     stk_job job = {.verb = "doctor", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
     memset(diagnosis, 0, sizeof *diagnosis);
+    diagnosis->size = sizeof *diagnosis;
     stk_job_open(&job, options, run);
     job.clock.budget_s = NAN;      /* --budget and --deadline are the training's */
     job.clock.halt_on_stop = true; /* half a measurement is useless */
     job.storage.deadline_ns = 0;
     job.storage.outage_s = stk_storage_to_measure(options).outage_s;
-    stk_status status = STK_OK;
     if (job.job_options->resume != NULL) {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "--resume is for train; doctor looks at a training that begins");

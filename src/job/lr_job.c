@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text/locale.h"
 #include "base/mem.h"
+#include "events/public_struct.h"
 #include "job/folds.h"
 #include "job/lr_test.h"
 #include "job/prepare.h"
@@ -96,14 +97,20 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
 
 stk_status stk_find_lr(stk_options *options, const stk_run *run, stk_found_lr *found,
                        stk_error *err) {
+    stk_status status = stk_public_check_run(run, err);
+    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_found_lr, found, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
     stk_job job = {.verb = "lr", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
     memset(found, 0, sizeof *found);
+    found->size = sizeof *found;
     found->lr = NAN;
     stk_job_open(&job, options, run);
     job.clock.budget_s = NAN; /* --budget is the training's; --deadline holds for the test, too */
     const stk_observer *observer = run != NULL ? run->observer : NULL;
-    stk_status status = stk_job_take_deadline(&job, observer, err);
+    status = stk_job_take_deadline(&job, observer, err);
     if (status == STK_OK && job.job_options->resume != NULL) {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "--resume is for train; a learning rate is found for a training that "

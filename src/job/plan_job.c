@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/locale.h"
+#include "events/public_struct.h"
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
@@ -307,11 +308,17 @@ static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
 }
 
 stk_status stk_plan_run(stk_options *options, const stk_run *run, stk_estimate *e, stk_error *err) {
+    stk_status status = stk_public_check_run(run, err);
+    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_estimate, e, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
     stk_job job = {.verb = "plan", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
     memset(e, 0, sizeof *e);
+    e->size = sizeof *e;
     stk_job_open(&job, options, run);
-    stk_status status = take_budget(&job, e, err);
+    status = take_budget(&job, e, err);
     if (status == STK_OK && job.job_options->resume != NULL) {
         status = STK_FAIL(err, STK_ERR_USAGE, "--resume is for train; plan is for one that begins");
     }

@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "base/text/json.h"
 #include "base/text/locale.h"
+#include "events/public_struct.h"
 #include "budget/budget.h"
 #include "budget/prediction_choice.h"
 #include "dataset/dataset.h"
@@ -536,10 +537,15 @@ static void close_job(predict_job *job) {
 
 stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *outcome,
                        stk_error *err) {
-    stk_outcome own = {0};
+    stk_outcome own = {.size = sizeof own};
     predict_job job;
     outcome = outcome != NULL ? outcome : &own;
-    memset(outcome, 0, sizeof *outcome);
+    stk_status sound = stk_public_check_run(run, err);
+    sound = sound == STK_OK ? STK_PUBLIC_CHECK(stk_outcome, outcome, err) : sound;
+    if (sound != STK_OK) {
+        return sound;
+    }
+    *outcome = (stk_outcome){.size = sizeof *outcome};
     open_job(&job, options, run);
     stk_locale locale = stk_locale_enter();
     stk_disk *disk = stk_run_clock_enter_disk(&job.clock);

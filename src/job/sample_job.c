@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/machine.h"
+#include "events/public_struct.h"
 #include "stage/sample.h"
 
 stk_status stk_make_sample(const char *dir, stk_options *options, const stk_run *run,
@@ -10,6 +11,10 @@ stk_status stk_make_sample(const char *dir, stk_options *options, const stk_run 
     const stk_sample_options *given = stk_options_values(options, &stk_sample_option_table);
     stk_sample_options sample = *given;
     stk_events events = {0};
+    stk_status status = stk_public_check_run(run, err);
+    if (status != STK_OK) {
+        return status;
+    }
     sample.dir = dir;
     if (dir == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,

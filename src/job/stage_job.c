@@ -2,12 +2,19 @@
 #include <stoker/job.h>
 
 #include "base/error.h"
+#include "events/public_struct.h"
 #include "stage/stage.h"
 
 stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, stk_staged *staged,
                      stk_error *err) {
     stk_events events = {0};
-    stk_staged unused;
+    stk_staged unused = {.size = sizeof unused};
+    staged = staged != NULL ? staged : &unused;
+    stk_status status = stk_public_check_run(run, err);
+    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_staged, staged, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
     stk_storage_options storage =
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     /* Everything is read once, so a cache would only take room from what it is read for. */
@@ -29,5 +36,7 @@ stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, 
                         "stage needs a data set and a folder to fill, as in: stoker stage "
                         "s3://bucket/pictures near");
     }
-    return stk_stage_run(&request, staged != NULL ? staged : &unused, err);
+    status = stk_stage_run(&request, staged, err);
+    staged->size = sizeof *staged;
+    return status;
 }

@@ -17,6 +17,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/text/locale.h"
+#include "events/public_struct.h"
 #include "run/event_buffer.h"
 #include "job/deliver.h"
 #include "job/fold_predict.h"
@@ -342,13 +343,17 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
                      stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
+    stk_status status = stk_public_check_run(run, err);
+    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_outcome, outcome, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
     stk_job job = {.verb = "train",
                    .out = {.folder = {.lock_fd = -1}, .unsynced_before = stk_disk_unsynced()}};
     stk_event_buffer buffer;
     stk_event_buffer_open(&buffer);
     stk_locale locale = stk_locale_enter();
     const stk_job_options *given = stk_options_values(options, &stk_job_option_table);
-    stk_status status = STK_OK;
     job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), /* until the options are read */
                                 .budget_s = NAN,
                                 .stop = run != NULL ? run->stop : NULL};

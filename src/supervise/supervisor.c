@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/locale.h"
+#include "events/public_struct.h"
 #include "budget/budget.h"
 #include "report/observers/jsonl.h"
 #include "supervise/settings/command_setting.h"
@@ -398,8 +399,13 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
                          stk_supervised *outcome, stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own;
-    memset(outcome, 0, sizeof *outcome);
-    outcome->exit_code = stk_status_exit_code(STK_ERR_USAGE);
+    stk_status status = stk_public_check_run(run_with, err);
+    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_supervised, outcome, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
+    *outcome =
+        (stk_supervised){.size = sizeof *outcome, .exit_code = stk_status_exit_code(STK_ERR_USAGE)};
     if (count == 0) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "no command was given; write it behind two dashes: stoker run --budget 30m "
@@ -424,7 +430,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
         s->clock.start_ns = run_with->start_ns != 0 ? run_with->start_ns : s->clock.start_ns;
         stk_events_add(&s->events, run_with->observer);
     }
-    stk_status status = stk_run_clock_set_deadline(&s->clock, budget->deadline, &s->events, err);
+    status = stk_run_clock_set_deadline(&s->clock, budget->deadline, &s->events, err);
     if (status == STK_OK) {
         status = run(s, words, count, err);
     }

@@ -165,7 +165,8 @@ static inline void hear_stop(void *user, const stk_summary *summary) {
 }
 
 static inline stk_observer observer_of(run_story *story) {
-    return (stk_observer){.user = story,
+    return (stk_observer){.size = sizeof(stk_observer),
+                          .user = story,
                           .start = hear_start,
                           .plan = hear_plan,
                           .decision = hear_decision,
@@ -201,7 +202,9 @@ static inline void train(run_story *story, const char *data, const char *out, co
     must(stk_options_set(options, "out", out, &story->err), &story->err);
     must(stk_options_set(options, "data", data, &story->err), &story->err);
     stk_observer observer = observer_of(story);
+    run.size = sizeof run;
     run.observer = &observer;
+    story->outcome.size = sizeof story->outcome;
     story->status = stk_train(options, &run, &story->outcome, &story->err);
     stk_options_free(options);
 }
@@ -212,7 +215,8 @@ static inline void predict(run_story *story, const char *run_dir, const char *se
     must(stk_options_set(options, "run", run_dir, &story->err), &story->err);
     set_all(options, settings);
     stk_observer observer = observer_of(story);
-    stk_run run = {.observer = &observer, .stop = story->stop};
+    stk_run run = {.size = sizeof run, .observer = &observer, .stop = story->stop};
+    story->outcome.size = sizeof story->outcome;
     story->status = stk_predict(options, &run, &story->outcome, &story->err);
     stk_options_free(options);
 }

@@ -1,7 +1,9 @@
 /* test_events.c - every event reaches every observer that asked for it, in order, unchanged. */
 #include "check.h"
 
+#include "base/error.h"
 #include "events/events.h"
+#include "events/public_struct.h"
 
 #define LOG_SIZE 4096
 
@@ -174,7 +176,24 @@ static void a_long_warning_is_cut(void) {
     CHECK(strncmp(log, "a:www", 5) == 0);
 }
 
+/* A struct of another version than the library's is refused before anything is read or written. */
+static void structs_of_callers_carry_their_size(void) {
+    stk_observer observer = {.size = sizeof observer};
+    stk_run run = {.size = sizeof run, .observer = &observer};
+    stk_error err = {0};
+    CHECK_INT(stk_public_check_run(NULL, &err), STK_OK);
+    CHECK_INT(stk_public_check_run(&run, &err), STK_OK);
+    observer.size = 0;
+    CHECK_INT(stk_public_check_run(&run, &err), STK_ERR_USAGE);
+    CHECK_CONTAINS(err.message, "the size of a stk_observer is not set");
+    stk_error_clear(&err);
+    run.size += 8;
+    CHECK_INT(stk_public_check_run(&run, &err), STK_ERR_USAGE);
+    CHECK_CONTAINS(err.message, "headers of this library");
+}
+
 static const check_test tests[] = {
+    TEST(structs_of_callers_carry_their_size),
     TEST(every_event_is_told_once),
     TEST(the_event_itself_is_handed_over),
     TEST(observers_hear_in_the_order_they_came),

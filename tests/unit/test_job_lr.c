@@ -24,7 +24,7 @@ static stk_options *options_of(stk_status (*make)(stk_options **, stk_error *), 
 /* Nobody listens, and no options but the needed ones. */
 static void found_by_itself_and_by_training(void) {
     static char dirs[3][300];
-    static stk_found_lr found;
+    static stk_found_lr found = {.size = sizeof found};
     stk_error err = {0};
     for (int i = 0; i < 3; i++) {
         snprintf(dirs[i], sizeof dirs[i], "%s/run%d", check_folder(), i);
@@ -56,7 +56,7 @@ static void found_by_itself_and_by_training(void) {
 
 /* Losses that only differ as batches do are no curve to read a rate from. */
 static void nothing_learns(void) {
-    static stk_found_lr found;
+    static stk_found_lr found = {.size = sizeof found};
     char dir[300];
     stk_error err = {0};
     snprintf(dir, sizeof dir, "%s/run", check_folder());
@@ -71,11 +71,11 @@ static void nothing_learns(void) {
 }
 
 static void stopped(void) {
-    static stk_found_lr found;
+    static stk_found_lr found = {.size = sizeof found};
     char dir[300];
     stk_error err = {0};
     stk_stop stop = {0};
-    stk_run run = {.stop = &stop};
+    stk_run run = {.size = sizeof run, .stop = &stop};
     snprintf(dir, sizeof dir, "%s/run", check_folder());
     stk_options *options = options_of(stk_options_for_lr, dir, NULL);
     stk_stop_request(&stop, STK_STOP_SOON, 0);

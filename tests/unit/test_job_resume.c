@@ -150,7 +150,8 @@ static void resume(const char *settings) {
     set_all(options, settings);
     stk_observer observer = observer_of(&story);
     observer.step = hear_lr;
-    stk_run run = {.observer = &observer};
+    stk_run run = {.size = sizeof run, .observer = &observer};
+    story.outcome.size = sizeof story.outcome;
     story.status = stk_train(options, &run, &story.outcome, &story.err);
     stk_options_free(options);
 }
@@ -268,8 +269,9 @@ static void stopped_before_a_plan_is_taken_up(void) {
     must(stk_options_set(options, "resume", dir, &story.err), &story.err);
     stk_observer observer = observer_of(&story);
     observer.checkpoint = stop_when_weights_are_in_place;
-    stk_run run = {.observer = &observer, .stop = &stop_at_once};
+    stk_run run = {.size = sizeof run, .observer = &observer, .stop = &stop_at_once};
     int epochs = story.epochs;
+    story.outcome.size = sizeof story.outcome;
     story.status = stk_train(options, &run, &story.outcome, &story.err);
     stk_options_free(options);
     REQUIRE_OK(story.status, &story.err);

@@ -88,19 +88,19 @@ static void wake_stopper(void *user, const stk_event_step *event) {
 
 static void stop_from_another_thread(void) {
     static relay r;
-    static stk_outcome outcome;
+    static stk_outcome outcome = {.size = sizeof outcome};
     stk_error err = {0};
     stk_options *options = NULL;
     pthread_t thread;
     enter();
     sem_init(&r.stopper.stepped, 0, 0);
-    r.observer = (stk_observer){.user = &r, .step = wake_stopper};
+    r.observer = (stk_observer){.size = sizeof r.observer, .user = &r, .step = wake_stopper};
     pthread_create(&thread, NULL, request_stop, &r.stopper);
     must(stk_options_for_train(&options, &err), &err);
     set_all(options, "img-size=16 batch=8 epochs=10000 workers=2");
     must(stk_options_set(options, "data", shared_data(), &err), &err);
     must(stk_options_set(options, "out", a, &err), &err);
-    stk_run run = {.observer = &r.observer, .stop = &r.stopper.stop};
+    stk_run run = {.size = sizeof run, .observer = &r.observer, .stop = &r.stopper.stop};
     stk_status status = stk_train(options, &run, &outcome, &err);
     pthread_join(thread, NULL);
     sem_destroy(&r.stopper.stepped);
@@ -229,8 +229,9 @@ static void train_without_memory(void) {
         must(stk_options_set(options, "data", shared_data(), &story.err), &story.err);
         must(stk_options_set(options, "out", out, &story.err), &story.err);
         stk_observer observer = observer_of(&story);
-        stk_run run = {.observer = &observer};
+        stk_run run = {.size = sizeof run, .observer = &observer};
         stk_mem_fail_after(n);
+        story.outcome.size = sizeof story.outcome;
         status = stk_train(options, &run, &story.outcome, &story.err);
         stk_mem_fail_after(-1);
         stk_options_free(options);

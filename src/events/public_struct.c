@@ -1,0 +1,27 @@
+/* public_struct.c - the size that a caller says against the size that the library knows. */
+#include "events/public_struct.h"
+
+#include "base/error.h"
+
+stk_status stk_public_check(const char *name, size_t size, size_t own, stk_error *err) {
+    if (size == own) {
+        return STK_OK;
+    }
+    if (size == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "the size of a %s is not set; begin it with {.size = sizeof(%s)}", name,
+                        name);
+    }
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "a %s of %zu bytes was given, but this library (%s) knows one of %zu; compile "
+                    "the program again with the headers of this library",
+                    name, size, stk_version(), own);
+}
+
+stk_status stk_public_check_run(const stk_run *run, stk_error *err) {
+    stk_status status = STK_PUBLIC_CHECK(stk_run, run, err);
+    if (status == STK_OK && run != NULL) {
+        status = STK_PUBLIC_CHECK(stk_observer, run->observer, err);
+    }
+    return status;
+}

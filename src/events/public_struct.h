@@ -1,0 +1,23 @@
+/*
+ * public_struct.h - structs of include/stoker that a caller allocates and that may grow.
+ *
+ * Such a struct begins with `size`, which its caller sets to sizeof. A library that has another
+ * idea of the struct than the header that the caller was compiled with refuses it here, instead of
+ * reading or writing beyond its end. Every public call does this first. Threads: safe.
+ */
+#ifndef STK_EVENTS_PUBLIC_STRUCT_H
+#define STK_EVENTS_PUBLIC_STRUCT_H
+
+#include <stoker/job.h>
+
+/* STK_ERR_USAGE unless `size` is `own`; `name` is the struct's. */
+STK_CHECKED stk_status stk_public_check(const char *name, size_t size, size_t own, stk_error *err);
+
+/* The same for a struct that `pointer`, which may be NULL, leads to. */
+#define STK_PUBLIC_CHECK(type, pointer, err) \
+    ((pointer) == NULL ? STK_OK : stk_public_check(#type, (pointer)->size, sizeof(type), err))
+
+/* The same for a run, which may be NULL, and its observer. */
+STK_CHECKED stk_status stk_public_check_run(const stk_run *run, stk_error *err);
+
+#endif
