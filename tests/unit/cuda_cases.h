@@ -35,7 +35,7 @@ static inline cuda_ref case_floats(cuda_program *p, size_t count) {
         stk_cuda_program_free(p);                                                  \
     } while (0)
 
-/* Memory of the test's own on the device, whose address kernels find in the knobs. */
+/* Memory of the test's own on the device, whose address kernels find in the constants. */
 static inline cuda_pointer case_put(play_device *play, const void *from, size_t bytes) {
     cuda_pointer place = 0;
     (void)(PLAY_GOOD(play, memory_take(&place, bytes)) &&

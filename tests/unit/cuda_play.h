@@ -470,11 +470,11 @@ static inline cuda_function play_kernel_of(play_device *play, const char *text, 
     int count = 0;
     snprintf(words, sizeof words, "--gpu-architecture=sm_%d%d -DTYPE=%d -DK_%s %s", play->major,
              play->minor, (int)type, name, defines);
-    const char *knobs = play_text("kernel_constants.h");
+    const char *constants = play_text("kernel_constants.h");
     const char *prelude = play_text("prelude.cuh");
-    size_t room = strlen(words) + strlen(knobs) + strlen(prelude) + strlen(text) + 8;
+    size_t room = strlen(words) + strlen(constants) + strlen(prelude) + strlen(text) + 8;
     char *key = stk_mem_new(1, room);
-    snprintf(key, room, "%s\n%s\n%s\n%s", words, knobs, prelude, text);
+    snprintf(key, room, "%s\n%s\n%s\n%s", words, constants, prelude, text);
     for (const play_kernel *kernel = play->given; kernel != NULL; kernel = kernel->next) {
         if (strcmp(kernel->key, key) == 0) {
             stk_mem_free(key);

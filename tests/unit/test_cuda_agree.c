@@ -24,7 +24,7 @@ static const cuda_conv_shape large = {.kind = CUDA_CONV_WEIGHT,
                                       .act = STK_OP_COUNT};
 
 typedef struct stage {
-    cuda_ways ways;
+    cuda_candidates candidates;
     cuda_conv_call call;
     cuda_comparison check;
 } stage;
@@ -34,11 +34,11 @@ static void set_up(stage *s, const cuda_conv_shape *shape, const char *engines,
                    const char *results) {
     memset(s, 0, sizeof *s);
     s->call.shape = shape;
-    s->check.ways = &s->ways;
+    s->check.candidates = &s->candidates;
     s->check.call = &s->call;
     for (int i = 0; engines[i] != '\0'; i++) {
         cuda_print *print = &s->check.prints[i];
-        s->ways.ways[i] = (cuda_way){.kind = CUDA_WAY_DNN, .engine = engines[i]};
+        s->candidates.items[i] = (cuda_candidate){.kind = CUDA_CANDIDATE_DNN, .engine = engines[i]};
         s->check.order[i] = i;
         print->taken = true;
         print->runs = results[i] != '-';
@@ -46,7 +46,7 @@ static void set_up(stage *s, const cuda_conv_shape *shape, const char *engines,
         for (int k = 0; k < CUDA_OWN_SUM_COUNT && print->finite; k++) {
             print->sums[k] = k == 0 ? 100 : results[i] - 'a' + k;
         }
-        s->ways.count = s->check.count = i + 1;
+        s->candidates.count = s->check.count = i + 1;
     }
 }
 
@@ -80,7 +80,7 @@ static void the_best_that_another_engine_confirms_is_taken(void) {
     reverse(&s);
     CHECK_INT(stk_cuda_comparison_agreed(&s.check), 1);
     set_up(&s, &large, "11", "aa"); /* but the libraries differ */
-    s.ways.ways[1].kind = CUDA_WAY_PRODUCT;
+    s.candidates.items[1].kind = CUDA_CANDIDATE_PRODUCT;
     CHECK_INT(stk_cuda_comparison_agreed(&s.check), 0);
 }
 

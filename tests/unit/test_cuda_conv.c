@@ -495,8 +495,8 @@ static void own_kernels_need_no_library(void) {
         if (!play_takes(&b.play, (size_t)(i / 9 + i % 3), shape.type)) {
             continue;
         }
-        const cuda_way way = {.kind = CUDA_WAY_OWN};
-        const cuda_way_makers makers = {.config = &b.config};
+        const cuda_candidate candidate = {.kind = CUDA_CANDIDATE_OWN};
+        const cuda_candidate_makers makers = {.config = &b.config};
         stk_error err = {0};
         cuda_own own;
         trial t;
@@ -511,7 +511,7 @@ static void own_kernels_need_no_library(void) {
         const cuda_program *program = &own.program;
         CHECK(good(stk_cuda_kernels_make(b.kernels, &program, 1, &err), &err));
         spoil(&b, &t);
-        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        CHECK(good(stk_cuda_candidate_run(&makers, &candidate, &own, &t.call, &err), &err));
         compare(&b, &t);
         stk_cuda_own_free(&own);
         trial_free(&b, &t);
@@ -524,8 +524,8 @@ static void own_kernels_need_no_library(void) {
  * it is forward.
  */
 static void check_blocks(bench *b, const cuda_conv_shape *shape) {
-    const cuda_way way = {.kind = CUDA_WAY_BLOCKS};
-    const cuda_way_makers makers = {.config = &b->config};
+    const cuda_candidate candidate = {.kind = CUDA_CANDIDATE_BLOCKS};
+    const cuda_candidate_makers makers = {.config = &b->config};
     size_t stats_bytes = 2 * (size_t)shape->filters * sizeof(float);
     stk_error err = {0};
     cuda_own own;
@@ -543,7 +543,7 @@ static void check_blocks(bench *b, const cuda_conv_shape *shape) {
         spoil(b, &t);
         CHECK(PLAY_GOOD(&b->play, fill(b->workspace, 0xFF, CUDA_WORKSPACE_BYTES, b->play.stream)));
         CHECK(PLAY_GOOD(&b->play, fill(t.call.stats, 0xFF, stats_bytes, b->play.stream)));
-        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        CHECK(good(stk_cuda_candidate_run(&makers, &candidate, &own, &t.call, &err), &err));
         compare(b, &t);
         if (shape->stats) {
             check_sums(b, &t);
@@ -595,8 +595,8 @@ static void blocks_of_pixels(void) {
  * one; what comes before and behind.
  */
 static void check_rows(bench *b, const cuda_conv_shape *shape) {
-    const cuda_way way = {.kind = CUDA_WAY_ROWS};
-    const cuda_way_makers makers = {.config = &b->config};
+    const cuda_candidate candidate = {.kind = CUDA_CANDIDATE_ROWS};
+    const cuda_candidate_makers makers = {.config = &b->config};
     size_t filters = (size_t)shape->filters;
     stk_error err = {0};
     cuda_own own;
@@ -618,7 +618,7 @@ static void check_rows(bench *b, const cuda_conv_shape *shape) {
         CHECK(PLAY_GOOD(&b->play, fill(b->workspace, 0xFF, (size_t)1 << 20, b->play.stream)));
         CHECK(PLAY_GOOD(&b->play,
                         fill(stats.place, 0xFF, stats.count * sizeof(float), b->play.stream)));
-        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        CHECK(good(stk_cuda_candidate_run(&makers, &candidate, &own, &t.call, &err), &err));
         compare(b, &t);
         fetch_into(b, &t.y, got);
         fetch_into(b, &stats, got + t.y.count);
@@ -680,9 +680,9 @@ static void rows_of_pixels(void) {
 /* A ReLU in front of a convolution does not hide that something has gone wrong before it. */
 static void what_is_no_number_stays_none(void) {
     static const struct {
-        cuda_way_kind kind;
+        cuda_candidate_kind kind;
         cuda_own_part part;
-    } ways[] = {{CUDA_WAY_ROWS, CUDA_OWN_ROWS}, {CUDA_WAY_OWN, CUDA_OWN_WHOLE}};
+    } candidates[] = {{CUDA_CANDIDATE_ROWS, CUDA_OWN_ROWS}, {CUDA_CANDIDATE_OWN, CUDA_OWN_WHOLE}};
     enum { ROWS = 40, CHANNELS = 24, FILTERS = 8 };
     cuda_conv_shape shape = shape_of_rows(ROWS, CHANNELS, FILTERS, CUDA_TYPE_F16);
     float got[ROWS * FILTERS];
@@ -690,10 +690,10 @@ static void what_is_no_number_stays_none(void) {
     if (!bench_open(&b, NULL, false, NULL)) {
         return;
     }
-    const cuda_way_makers makers = {.config = &b.config};
+    const cuda_candidate_makers makers = {.config = &b.config};
     shape.in_norm = true;
     for (int i = 0; i < 2; i++) {
-        const cuda_way way = {.kind = ways[i].kind};
+        const cuda_candidate candidate = {.kind = candidates[i].kind};
         stk_error err = {0};
         cuda_own own;
         trial t;
@@ -701,10 +701,10 @@ static void what_is_no_number_stays_none(void) {
         t.x.values[CHANNELS + 5] = NAN;
         CHECK(send(&b, &t.x));
         stk_cuda_own_begin(&own, &shape, b.play.multiprocessors);
-        stk_cuda_own_want(&own, ways[i].part, &shape);
+        stk_cuda_own_want(&own, candidates[i].part, &shape);
         const cuda_program *program = &own.program;
         CHECK(good(stk_cuda_kernels_make(b.kernels, &program, 1, &err), &err));
-        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        CHECK(good(stk_cuda_candidate_run(&makers, &candidate, &own, &t.call, &err), &err));
         fetch_into(&b, &t.y, got);
         for (int k = 0; k < ROWS * FILTERS; k++) {
             CHECK_INT(isnan(got[k]) != 0, k / FILTERS == 1);
@@ -831,7 +831,7 @@ static void what_is_damaged_is_made_anew(void) {
     static const char *const bad[] = {"", "d", "dnonsense", "f{}", "p1234", "x", "o"};
     cuda_conv_shape shape = shape_of(4, CUDA_CONV_FORWARD, CUDA_TYPE_F16);
     stk_error err = {0};
-    cuda_way_makers makers = {.config = &b.config};
+    cuda_candidate_makers makers = {.config = &b.config};
     CHECK(good(stk_cuda_dnn_open(&makers.dnn, b.libraries.handles[CUDA_LIBRARY_CUDNN],
                                  b.play.stream, NULL, &err),
                &err));
@@ -839,8 +839,8 @@ static void what_is_damaged_is_made_anew(void) {
                                 b.play.stream, &err),
                &err));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        cuda_way way;
-        if (stk_cuda_way_read(&makers, &shape, bad[i], strlen(bad[i]), &way)) {
+        cuda_candidate candidate;
+        if (stk_cuda_candidate_read(&makers, &shape, bad[i], strlen(bad[i]), &candidate)) {
             CHECK_FAIL("\"%s\" is taken for a plan", bad[i]);
         }
     }

@@ -3,15 +3,16 @@
 
 #define MOST 24000
 
-static play_data knobs_data(const cuda_knobs *knobs) {
-    return play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof *knobs, knobs);
+static play_data constants_data(const cuda_step_constants *constants) {
+    return play_in(cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), PLAY_BYTES, sizeof *constants,
+                   constants);
 }
 
 /* ---- pictures ---- */
 
 /* `shift`: bytes by which the pictures begin off a boundary of words. */
-static void check_input(play_device *play, cuda_type type, int size, int batch, cuda_knobs knobs,
-                        bool train, size_t shift) {
+static void check_input(play_device *play, cuda_type type, int size, int batch,
+                        cuda_step_constants constants, bool train, size_t shift) {
     static uint8_t images[MOST];
     static float y[MOST], wanted[MOST];
     stk_graph graph = {
@@ -28,8 +29,8 @@ static void check_input(play_device *play, cuda_type type, int size, int batch, 
         size_t c = i % 4;
         int row = (int)at / size;
         int column = (int)at % size;
-        bool cut = row >= knobs.mix_top && row < knobs.mix_bottom && column >= knobs.mix_left &&
-                   column < knobs.mix_right;
+        bool cut = row >= constants.mix_top && row < constants.mix_bottom &&
+                   column >= constants.mix_left && column < constants.mix_right;
         size_t partner = (size_t)batch - 1 - n;
         if (c == 3) {
             wanted[i] = 0;
@@ -39,17 +40,17 @@ static void check_input(play_device *play, cuda_type type, int size, int batch, 
             (images[shift + (n * pixels + at) * 3 + c] / 255.0 - graph.mean[c]) / graph.std[c];
         double other = (images[shift + (partner * pixels + at) * 3 + c] / 255.0 - graph.mean[c]) /
                        graph.std[c];
-        double keep = !train || knobs.mix_kind == 0 ? 1
-                      : knobs.mix_kind == 1         ? (double)knobs.mix_keep
-                                                    : !cut;
+        double keep = !train || constants.mix_kind == 0 ? 1
+                      : constants.mix_kind == 1         ? (double)constants.mix_keep
+                                                        : !cut;
         wanted[i] = (float)(keep * own + (1 - keep) * other);
     }
     cuda_pointer place = case_put(play, images, shift + 3 * all);
-    knobs.images = place + shift;
+    constants.images = place + shift;
     cuda_program p = case_begin(type);
     cuda_ref to = case_values(&p, 4 * all);
     stk_cuda_input(&p, &graph, batch, train, to);
-    play_data data[] = {knobs_data(&knobs), play_out(to, PLAY_T, 4 * all, y)};
+    play_data data[] = {constants_data(&constants), play_out(to, PLAY_T, 4 * all, y)};
     CASE_RUN(play, &p, data);
     case_take_back(play, place);
     play_check_each("input", y, wanted, 4 * all, 1e-6, case_room(type));
@@ -60,14 +61,14 @@ static void pictures(void) {
     if (!play_open(&play)) {
         return;
     }
-    const cuda_knobs plain = {.mix_kind = STK_MIX_NONE, .mix_keep = 1};
-    const cuda_knobs mixup = {.mix_kind = STK_MIX_MIXUP, .mix_keep = 0.7f};
-    const cuda_knobs cutmix = {.mix_kind = STK_MIX_CUTMIX,
-                               .mix_keep = 0.6f,
-                               .mix_left = 1,
-                               .mix_top = 2,
-                               .mix_right = 6,
-                               .mix_bottom = 5};
+    const cuda_step_constants plain = {.mix_kind = STK_MIX_NONE, .mix_keep = 1};
+    const cuda_step_constants mixup = {.mix_kind = STK_MIX_MIXUP, .mix_keep = 0.7f};
+    const cuda_step_constants cutmix = {.mix_kind = STK_MIX_CUTMIX,
+                                        .mix_keep = 0.6f,
+                                        .mix_left = 1,
+                                        .mix_top = 2,
+                                        .mix_right = 6,
+                                        .mix_bottom = 5};
     EACH_TYPE(type) {
         check_input(&play, type, 8, 3, plain, false, 0);
         check_input(&play, type, 8, 3, mixup, true, 0);
@@ -115,14 +116,14 @@ typedef struct loss_case {
     int batch, classes;
     float *logits; /* (batch, classes) */
     int *labels;
-    cuda_knobs knobs;
+    cuda_step_constants constants;
     float scale;
 } loss_case;
 
 /* As cpu_head.c, in float64. */
 static void reference_loss(const loss_case *k, float *gradient, double *loss, int *correct) {
-    bool mixed = k->knobs.mix_kind != STK_MIX_NONE;
-    double keep = mixed ? (double)k->knobs.mix_keep : 1;
+    bool mixed = k->constants.mix_kind != STK_MIX_NONE;
+    double keep = mixed ? (double)k->constants.mix_keep : 1;
     *loss = 0;
     *correct = 0;
     for (int i = 0; i < k->batch; i++) {
@@ -139,7 +140,7 @@ static void reference_loss(const loss_case *k, float *gradient, double *loss, in
         }
         for (int c = 0; c < k->classes; c++) {
             double log_p = (double)x[c] - (double)x[best] - log(sum);
-            double smooth = k->knobs.label_smoothing;
+            double smooth = k->constants.label_smoothing;
             double target = smooth / k->classes +
                             (1 - smooth) * ((c == own ? keep : 0) + (c == other ? 1 - keep : 0));
             *loss -= target * log_p;
@@ -153,16 +154,16 @@ static void reference_loss(const loss_case *k, float *gradient, double *loss, in
 static void run_loss(play_device *play, cuda_type type, const loss_case *k, bool in_place,
                      float *gradient, cuda_result *result) {
     size_t count = (size_t)k->batch * (size_t)k->classes;
-    cuda_knobs knobs = k->knobs;
+    cuda_step_constants constants = k->constants;
     cuda_scaler scaler = {.scale = k->scale, .inverse = 1 / k->scale};
     cuda_pointer labels = case_put(play, k->labels, (size_t)k->batch * sizeof(int));
-    knobs.labels = labels;
+    constants.labels = labels;
     cuda_program p = case_begin(type);
     cuda_ref logits = case_values(&p, count);
     cuda_ref to = in_place ? logits : case_values(&p, count);
     stk_cuda_loss(&p, k->batch, k->classes, logits, to);
     play_data data[] = {
-        knobs_data(&knobs),
+        constants_data(&constants),
         play_in(cuda_fixed_at(CUDA_FIXED_SCALER, 0), PLAY_BYTES, sizeof scaler, &scaler),
         play_out(cuda_fixed_at(CUDA_FIXED_RESULT, 0), PLAY_BYTES, sizeof *result, result),
         play_in(logits, PLAY_T, count, k->logits), play_out(to, PLAY_T, count, gradient)};
@@ -171,10 +172,10 @@ static void run_loss(play_device *play, cuda_type type, const loss_case *k, bool
 }
 
 static void check_loss(play_device *play, cuda_type type, int batch, int classes,
-                       const cuda_knobs *knobs, bool in_place) {
+                       const cuda_step_constants *constants, bool in_place) {
     static float gradient[MOST], wanted[MOST], logits[MOST];
     static int labels[64];
-    loss_case k = {batch, classes, logits, labels, *knobs, type == CUDA_TYPE_F16 ? 1024.0f : 1};
+    loss_case k = {batch, classes, logits, labels, *constants, type == CUDA_TYPE_F16 ? 1024.0f : 1};
     size_t count = (size_t)batch * (size_t)classes;
     play_random(type, logits, count, -8, 8, (uint64_t)classes);
     stk_rng rng = stk_rng_make(8, STK_RNG_TEST, 0, (uint64_t)batch);
@@ -206,11 +207,11 @@ static void losses(void) {
     if (!play_open(&play)) {
         return;
     }
-    const cuda_knobs plain = {.mix_kind = STK_MIX_NONE, .mix_keep = 0.2f};
-    const cuda_knobs smooth = {.label_smoothing = 0.1f};
-    const cuda_knobs mixup = {
+    const cuda_step_constants plain = {.mix_kind = STK_MIX_NONE, .mix_keep = 0.2f};
+    const cuda_step_constants smooth = {.label_smoothing = 0.1f};
+    const cuda_step_constants mixup = {
         .mix_kind = STK_MIX_MIXUP, .mix_keep = 0.3f, .label_smoothing = 0.05f};
-    const cuda_knobs cutmix = {.mix_kind = STK_MIX_CUTMIX, .mix_keep = 0.5f};
+    const cuda_step_constants cutmix = {.mix_kind = STK_MIX_CUTMIX, .mix_keep = 0.5f};
     EACH_TYPE(type) {
         check_loss(&play, type, 5, 1000, &smooth, false);
         check_loss(&play, type, 5, 1000, &cutmix, true);

@@ -207,7 +207,8 @@ static const cuda_text few_texts[] = {
                "#ifdef BAD\n"
                "mistake\n"
                "#endif\n"},
-    {"knobs.cu", "KERNEL steps(const cuda_knobs *knobs, u64 *out) { *out = knobs->step; }\n"},
+    {"constants.cu",
+     "KERNEL steps(const cuda_step_constants *constants, u64 *out) { *out = constants->step; }\n"},
     {NULL, NULL},
 };
 
@@ -255,7 +256,7 @@ static void equal_launches_are_compiled_once(void) {
     for (int i = 0; i < 12; i++) {
         twice(&p, i % 3);
     }
-    stk_cuda_launch(&p, "knobs", "steps", 1, 1, 1, 0);
+    stk_cuda_launch(&p, "constants", "steps", 1, 1, 1, 0);
     CHECK(stk_cuda_kernels_find(kernels, &p.ops[0].launch, CUDA_TYPE_F16) == NULL);
     REQUIRE_OK(make(kernels, &p, &err), &err);
     CHECK_INT(compiles, 4);
@@ -615,7 +616,7 @@ static void the_real_compiler_takes_them(void) {
         begin(&p, (cuda_type)type);
         twice(&p, 3);
         stk_cuda_launch(&p, "few", "half_of", 1, 1, 32, 128);
-        stk_cuda_launch(&p, "knobs", "steps", 1, 1, 1, 0);
+        stk_cuda_launch(&p, "constants", "steps", 1, 1, 1, 0);
         CHECK_INT(make(kernels, &p, &err), STK_OK);
         CHECK_STR(err.message, "");
         CHECK(memcmp(last_image, "\177ELF", 4) == 0);

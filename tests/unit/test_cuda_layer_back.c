@@ -231,12 +231,13 @@ static places place_all(cuda_program *p, const numbers *m) {
     return at;
 }
 
-static int data_of(play_data *data, numbers *m, const places *at, const cuda_knobs *knobs,
-                   float *dx) {
+static int data_of(play_data *data, numbers *m, const places *at,
+                   const cuda_step_constants *constants, float *dx) {
     int used = 0;
     size_t rn = m->rows * m->n;
     size_t rk = m->rows * m->k;
-    data[used++] = play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof *knobs, knobs);
+    data[used++] =
+        play_in(cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), PLAY_BYTES, sizeof *constants, constants);
     data[used++] = (play_data){at->g, PLAY_T, rn, m->g, m->c.added_dx == 2 ? m->added_dx : NULL};
     data[used++] = play_in(at->x, PLAY_T, rn, m->x);
     data[used++] = play_in(at->input, PLAY_T, rk, m->input);
@@ -260,7 +261,7 @@ static int data_of(play_data *data, numbers *m, const places *at, const cuda_kno
 static bool run_numbers(play_device *play, numbers *m, float *dx) {
     cuda_program p;
     play_data data[16];
-    cuda_knobs knobs = {.seed = SEED, .step = STEP};
+    cuda_step_constants constants = {.seed = SEED, .step = STEP};
     cuda_tail tail = {.act = m->c.act, .drop_node = DROP_NODE, .drop_rate = m->c.drop};
     stk_cuda_program_begin(&p, m->type, false, m->c.multiprocessors);
     p.major = play->major;
@@ -284,7 +285,7 @@ static bool run_numbers(play_device *play, numbers *m, float *dx) {
     CHECK(bytes > 0);
     layer.partial = stk_cuda_buffer(&p, bytes);
     stk_cuda_layer_back(&p, &layer);
-    int used = data_of(data, m, &at, &knobs, dx);
+    int used = data_of(data, m, &at, &constants, dx);
     bool good = bytes > 0 && play_run(play, &p, data, used);
     stk_cuda_program_free(&p);
     return good;

@@ -300,11 +300,13 @@ static places lay_places(cuda_program *p, const played *k) {
 }
 
 /* What goes in and comes out; returns how many. */
-static int case_data(play_data *data, played *k, const places *at, const cuda_knobs *knobs) {
+static int case_data(play_data *data, played *k, const places *at,
+                     const cuda_step_constants *constants) {
     const norm_case *c = &k->c;
     float *on_g = c->dx_place == 1 ? k->norm.dx : c->added_dx == 2 ? k->other.dx : NULL;
     int used = norm_data(data, k, &at->norm, &k->norm, true);
-    data[used++] = play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof *knobs, knobs);
+    data[used++] =
+        play_in(cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), PLAY_BYTES, sizeof *constants, constants);
     data[used++] = play_in(at->x, PLAY_T, k->count, k->norm.x);
     data[used++] = play_out(at->y, PLAY_T, k->count, k->y);
     data[used++] = (play_data){at->g, PLAY_T, k->count, k->g, on_g};
@@ -337,9 +339,9 @@ static bool run_case(play_device *play, played *k) {
     places at = lay_places(&p, k);
     at.added.norm = c->added == 2 ? &at.other : NULL;
     cuda_tail tail = {.act = c->act, .drop_node = DROP_NODE, .drop_rate = c->drop};
-    cuda_knobs knobs = {.seed = SEED, .step = STEP};
+    cuda_step_constants constants = {.seed = SEED, .step = STEP};
     play_data data[40];
-    int used = case_data(data, k, &at, &knobs);
+    int used = case_data(data, k, &at, &constants);
     stk_cuda_norm_stats(&p, c->plane, at.x, &at.norm, cuda_nothing());
     if (c->added == 2) {
         stk_cuda_norm_stats(&p, c->plane, at.added.x, &at.other, cuda_nothing());
@@ -606,15 +608,15 @@ static void in_place(void) {
         cuda_ref mask = stk_cuda_buffer(&p, k.mask_bytes);
         cuda_tail tail = {.act = STK_OP_RELU};
         cuda_added added = {.x = rest, .dx = cuda_nothing()};
-        cuda_knobs knobs = {0};
+        cuda_step_constants constants = {0};
         play_data data[12];
         int used = norm_data(data, &k, &norm, &k.norm, false);
         float *placed = floats(k.count);
         data[used++] = (play_data){x, PLAY_T, k.count, k.norm.x, placed};
         data[used++] = play_out(y, PLAY_T, k.count, k.y);
         data[used++] = play_in(rest, PLAY_T, k.count, k.other.x);
-        data[used++] =
-            play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof knobs, &knobs);
+        data[used++] = play_in(cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), PLAY_BYTES, sizeof constants,
+                               &constants);
         stk_cuda_norm_stats(&p, c.plane, x, &norm, cuda_nothing());
         stk_cuda_norm_apply(&p, c.plane, x, &norm, &tail, &added, y, mask);
         stk_cuda_norm_apply(&p, c.plane, x, &norm, &tail, &added, x, cuda_nothing());

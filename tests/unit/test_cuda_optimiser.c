@@ -34,12 +34,12 @@ typedef struct pair {
     stk_state *cpu;
     stk_state_config config;
     cuda_type type;
-    cuda_layout layout;
+    cuda_parameter_layout layout;
     float *blocks[STK_TENSOR_KINDS]; /* layout.elements; what the GPU has */
     float *weights;                  /* the copy, as float32 */
     float *fresh;                    /* graph->param_elements: gradients of a step, unscaled */
     unsigned char *packed;           /* the same as they lie there, times the scale */
-    cuda_knobs knobs;
+    cuda_step_constants constants;
     cuda_scaler scaler;
     cuda_result result;
 } pair;
@@ -61,7 +61,7 @@ static void open_pair(pair *m, cuda_type type, stk_optimizer kind, bool ema) {
     m->config = (stk_state_config){.train = true, .optimizer = kind, .ema = ema};
     if (cpu->device_open(&m->device, &(stk_device_config){.threads = 1}, &error) != STK_OK ||
         cpu->state_new(&m->cpu, m->device, m->graph, &m->config, &error) != STK_OK ||
-        stk_cuda_layout_make(&m->layout, m->graph, type, true, &error) != STK_OK) {
+        stk_cuda_parameter_layout_make(&m->layout, m->graph, type, true, &error) != STK_OK) {
         exit(1);
     }
     for (int k = 0; k < STK_TENSOR_KINDS; k++) {
@@ -88,7 +88,7 @@ static void close_pair(pair *m) {
     stk_mem_free(m->weights);
     stk_mem_free(m->fresh);
     stk_mem_free(m->packed);
-    stk_cuda_layout_free(&m->layout);
+    stk_cuda_parameter_layout_free(&m->layout);
     stk_cpu_backend.state_free(m->cpu);
     stk_cpu_backend.device_close(m->device);
     stk_graph_free(m->graph);
@@ -116,20 +116,20 @@ static void make_fresh(pair *m, bool frozen, uint64_t seed) {
     }
 }
 
-/* What the host writes into the knobs for an update. */
+/* What the host writes into the constants for an update. */
 static void set_knobs(pair *m, const stk_update *u, bool keep, bool frozen) {
-    m->knobs = (cuda_knobs){.keep_gradients = keep,
-                            .nesterov = u->nesterov,
-                            .lr = {u->lr, u->head_lr},
-                            .momentum = u->momentum,
-                            .beta2 = u->beta2,
-                            .epsilon = u->epsilon,
-                            .weight_decay = u->weight_decay,
-                            .grad_scale = u->grad_scale,
-                            .clip_norm = u->clip_norm,
-                            .ema_decay = u->ema_decay,
-                            .steps = {u->step, u->head_step},
-                            .frozen = frozen};
+    m->constants = (cuda_step_constants){.keep_gradients = keep,
+                                         .nesterov = u->nesterov,
+                                         .lr = {u->lr, u->head_lr},
+                                         .momentum = u->momentum,
+                                         .beta2 = u->beta2,
+                                         .epsilon = u->epsilon,
+                                         .weight_decay = u->weight_decay,
+                                         .grad_scale = u->grad_scale,
+                                         .clip_norm = u->clip_norm,
+                                         .ema_decay = u->ema_decay,
+                                         .steps = {u->step, u->head_step},
+                                         .frozen = frozen};
 }
 
 /* A step of the GPU: gather, and the update. */
@@ -156,7 +156,8 @@ static void run_gpu(play_device *play, pair *m) {
         play_in(cuda_fixed_at(CUDA_FIXED_FRESH, 0), PLAY_BYTES, m->layout.fresh_bytes, m->packed);
     data[n++] = play_in(cuda_fixed_at(CUDA_FIXED_TABLE, 0), PLAY_BYTES, chunks * sizeof(cuda_chunk),
                         m->layout.chunks);
-    data[n++] = play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof m->knobs, &m->knobs);
+    data[n++] = play_in(cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), PLAY_BYTES, sizeof m->constants,
+                        &m->constants);
     data[n++] =
         play_both(cuda_fixed_at(CUDA_FIXED_SCALER, 0), PLAY_BYTES, sizeof m->scaler, &m->scaler);
     data[n++] =

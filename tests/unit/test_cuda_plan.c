@@ -24,7 +24,7 @@ typedef struct scene {
 typedef struct lowered {
     stk_graph *graph;
     stk_pieces pieces;
-    cuda_layout layout;
+    cuda_parameter_layout layout;
     cuda_tuning_results *results;
     cuda_program program;
 } lowered;
@@ -33,7 +33,7 @@ typedef struct lowered {
 static bool cut(lowered *l, const scene *s, stk_error *err) {
     stk_pieces_config config = {.train = true, .frozen = s->frozen, .fuse = true};
     return stk_pieces_make(&l->pieces, l->graph, &config, err) == STK_OK &&
-           stk_cuda_layout_make(&l->layout, l->graph, s->type, true, err) == STK_OK &&
+           stk_cuda_parameter_layout_make(&l->layout, l->graph, s->type, true, err) == STK_OK &&
            stk_cuda_tuning_results_open(&l->results, NULL, err) == STK_OK;
 }
 
@@ -48,7 +48,7 @@ static bool begin(lowered *l, const scene *s, stk_error *err) {
 static void end(lowered *l) {
     stk_cuda_program_free(&l->program);
     stk_cuda_tuning_results_close(l->results);
-    stk_cuda_layout_free(&l->layout);
+    stk_cuda_parameter_layout_free(&l->layout);
     stk_pieces_free(&l->pieces);
     stk_graph_free(l->graph);
 }

@@ -346,12 +346,12 @@ static void check_drop(play_device *play, cuda_type type, cuda_plane plane, stk_
     static float x[MOST], y[MOST], wanted[MOST];
     size_t count = elements(plane);
     size_t run = op == STK_OP_DROP_PATH ? count / (size_t)plane.batch : 1;
-    cuda_knobs knobs = {.seed = 12345678901ull, .step = 77};
+    cuda_step_constants constants = {.seed = 12345678901ull, .step = 77};
     stk_node node = {.op = op, .rate = 0.3f};
     play_random(type, x, count, -2, 2, 31);
     play_random(type, y, count, -2, 2, 32);
     for (size_t i = 0; i < count; i++) {
-        float factor = stk_drop_factor(node.rate, knobs.seed, knobs.step, 19, i / run);
+        float factor = stk_drop_factor(node.rate, constants.seed, constants.step, 19, i / run);
         wanted[i] = (add ? y[i] : 0) + factor * x[i];
     }
     cuda_program p = case_begin(type);
@@ -365,7 +365,7 @@ static void check_drop(play_device *play, cuda_type type, cuda_plane plane, stk_
          : add    ? y
                   : NULL,
          y},
-        play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof knobs, &knobs)};
+        play_in(cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), PLAY_BYTES, sizeof constants, &constants)};
     CASE_RUN(play, &p, data);
     play_check_each("drop", y, wanted, count, case_room(type), case_room(type));
 }

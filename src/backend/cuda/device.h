@@ -64,7 +64,7 @@ STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
 struct stk_state {
     stk_device *device;
     const stk_graph *graph;
-    cuda_layout layout;                    /* of float32: offsets do not depend on the type */
+    cuda_parameter_layout layout;          /* of float32: offsets do not depend on the type */
     cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: not kept */
     cuda_pointer scaler;                   /* cuda_scaler */
     size_t bytes;                          /* of all of these: one allocation */

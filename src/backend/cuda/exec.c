@@ -63,7 +63,7 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     s->fixed[CUDA_FIXED_WEIGHTS] =
         part(s, exec->layout.elements * cuda_type_bytes(exec->layout.type));
     s->fixed[CUDA_FIXED_FRESH] = part(s, exec->layout.fresh_bytes);
-    s->fixed[CUDA_FIXED_KNOBS] = part(s, sizeof(cuda_knobs));
+    s->fixed[CUDA_FIXED_CONSTANTS] = part(s, sizeof(cuda_step_constants));
     s->fixed[CUDA_FIXED_RESULT] = part(s, sizeof(cuda_result));
     /* Of counters alone fewer samples may want more, by up to a third: see share_memory(). */
     s->fixed[CUDA_FIXED_COUNTERS] = part(s, 2 * counters);
@@ -102,7 +102,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
     }
     stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
     if (status == STK_OK) {
-        status = stk_cuda_layout_make(&exec->layout, graph, type, config->train, err);
+        status = stk_cuda_parameter_layout_make(&exec->layout, graph, type, config->train, err);
     }
     if (status == STK_OK) {
         status = stk_cuda_lower(&exec->main, &exec->pieces, &exec->layout, (int)config->batch,
@@ -129,7 +129,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
 
 static void free_plan(stk_exec *exec) {
     stk_pieces_free(&exec->pieces);
-    stk_cuda_layout_free(&exec->layout);
+    stk_cuda_parameter_layout_free(&exec->layout);
     stk_cuda_program_free(&exec->weights);
     stk_cuda_program_free(&exec->main);
     stk_cuda_program_free(&exec->update);

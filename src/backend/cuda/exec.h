@@ -53,7 +53,7 @@ typedef struct cuda_sizes {
 
 /* What the host keeps for each step on its way; in pinned memory. */
 typedef struct cuda_ring {
-    cuda_knobs knobs[STK_STEPS_AHEAD];
+    cuda_step_constants constants[STK_STEPS_AHEAD];
     cuda_result results[STK_STEPS_AHEAD];
 } cuda_ring;
 
@@ -74,7 +74,7 @@ struct stk_exec {
     stk_state *state;
     stk_compile_config config;
     stk_pieces pieces;
-    cuda_layout layout;
+    cuda_parameter_layout layout;
     cuda_program weights; /* after the parameters have changed */
     cuda_program main;
     cuda_program update; /* gather and optimise */

@@ -34,7 +34,7 @@ void stk_cuda_state_free(stk_state *state) {
     if (state->blocks[STK_TENSOR_VALUE] != 0 && stk_cuda_enter(state->device, NULL) == STK_OK) {
         stk_cuda_give(state->device, state->blocks[STK_TENSOR_VALUE], state->bytes);
     }
-    stk_cuda_layout_free(&state->layout);
+    stk_cuda_parameter_layout_free(&state->layout);
     stk_mem_free(state);
 }
 
@@ -98,7 +98,8 @@ stk_status stk_cuda_state_new(stk_state **out, stk_device *device, const stk_gra
     cuda_pointer memory = 0;
     stk_status status = stk_cuda_enter(device, err);
     if (status == STK_OK) {
-        status = stk_cuda_layout_make(&state->layout, graph, CUDA_TYPE_F32, config->train, err);
+        status = stk_cuda_parameter_layout_make(&state->layout, graph, CUDA_TYPE_F32, config->train,
+                                                err);
     }
     if (status == STK_OK) {
         char what[96];

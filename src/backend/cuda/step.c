@@ -5,7 +5,7 @@
  * tie them together on the device; the host waits only until the pictures of the last step have
  * left its memory, and for results that somebody wants to have now. Events also tell how long the
  * parts of a step took, which is read when its result is there. What a captured graph must see anew
- * in every step lies in cuda_knobs.
+ * in every step lies in cuda_step_constants.
  */
 #include "backend/cuda/step.h"
 
@@ -25,7 +25,7 @@ static size_t picture_bytes(const stk_exec *exec) {
     return stk_shape_count(graph->values[graph->input].shape);
 }
 
-static void set_update(cuda_knobs *k, const stk_update *u) {
+static void set_update(cuda_step_constants *k, const stk_update *u) {
     k->nesterov = u->nesterov;
     k->momentum = u->momentum;
     k->beta2 = u->beta2;
@@ -40,20 +40,21 @@ static void set_update(cuda_knobs *k, const stk_update *u) {
     k->steps[1] = u->head_step;
 }
 
-static cuda_knobs knobs_of(const stk_exec *exec, const stk_step_input *input, size_t slot) {
-    cuda_knobs k = {.images = exec->memory + exec->sizes.images[slot],
-                    .labels = exec->memory + exec->sizes.labels[slot],
-                    .seed = input->seed,
-                    .step = input->step,
-                    .mix_kind = (int)input->mix.kind,
-                    .mix_keep = input->mix.kind == STK_MIX_NONE ? 1 : input->mix.keep,
-                    .mix_left = input->mix.left,
-                    .mix_top = input->mix.top,
-                    .mix_right = input->mix.right,
-                    .mix_bottom = input->mix.bottom,
-                    .label_smoothing = input->label_smoothing,
-                    .keep_gradients = input->keep_gradients,
-                    .frozen = exec->config.frozen};
+static cuda_step_constants knobs_of(const stk_exec *exec, const stk_step_input *input,
+                                    size_t slot) {
+    cuda_step_constants k = {.images = exec->memory + exec->sizes.images[slot],
+                             .labels = exec->memory + exec->sizes.labels[slot],
+                             .seed = input->seed,
+                             .step = input->step,
+                             .mix_kind = (int)input->mix.kind,
+                             .mix_keep = input->mix.kind == STK_MIX_NONE ? 1 : input->mix.keep,
+                             .mix_left = input->mix.left,
+                             .mix_top = input->mix.top,
+                             .mix_right = input->mix.right,
+                             .mix_bottom = input->mix.bottom,
+                             .label_smoothing = input->label_smoothing,
+                             .keep_gradients = input->keep_gradients,
+                             .frozen = exec->config.frozen};
     if (input->update != NULL) {
         set_update(&k, input->update);
     }
@@ -87,9 +88,9 @@ static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size
     return check(exec, result, "sending pictures", err);
 }
 
-/* The computing stream waits for the pictures, then reads its knobs. */
-static stk_status hand_over(stk_exec *exec, const cuda_moments *moments, const cuda_knobs *knobs,
-                            stk_error *err) {
+/* The computing stream waits for the pictures, then reads its constants. */
+static stk_status hand_over(stk_exec *exec, const cuda_moments *moments,
+                            const cuda_step_constants *constants, stk_error *err) {
     stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;
     int result = d->event_record(moments->copied, device->copy);
@@ -103,7 +104,8 @@ static stk_status hand_over(stk_exec *exec, const cuda_moments *moments, const c
         result = d->event_record(moments->begun, device->compute);
     }
     if (result == CUDA_GOOD) {
-        result = d->copy_in(exec->fixed[CUDA_FIXED_KNOBS], knobs, sizeof *knobs, device->compute);
+        result = d->copy_in(exec->fixed[CUDA_FIXED_CONSTANTS], constants, sizeof *constants,
+                            device->compute);
     }
     return check(exec, result, "sending pictures", err);
 }
@@ -223,14 +225,14 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     const stk_device *device = exec->state->device;
     int *labels = exec->labels + place * exec->config.batch;
     memcpy(labels, input->labels, input->count * sizeof *labels);
-    exec->ring->knobs[place] = knobs_of(exec, input, slot);
+    exec->ring->constants[place] = knobs_of(exec, input, slot);
     exec->is_noted[place] = false;
     status = check(exec,
                    device->driver->copy_in(exec->memory + exec->sizes.labels[slot], labels,
                                            input->count * sizeof *labels, device->copy),
                    "sending labels", err);
     if (status == STK_OK) {
-        status = hand_over(exec, moments, &exec->ring->knobs[place], err);
+        status = hand_over(exec, moments, &exec->ring->constants[place], err);
     }
     exec->started++;
     if (status == STK_OK) {
@@ -321,11 +323,12 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
     if (exec->started - exec->collected >= most) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
     }
-    exec->ring->knobs[slot] = (cuda_knobs){.images = exec->memory + exec->sizes.images[slot]};
+    exec->ring->constants[slot] =
+        (cuda_step_constants){.images = exec->memory + exec->sizes.images[slot]};
     const cuda_moments *moments = &exec->moments[slot];
     stk_status status = send(exec, images, count, slot, moments, err);
     if (status == STK_OK) {
-        status = hand_over(exec, moments, &exec->ring->knobs[slot], err);
+        status = hand_over(exec, moments, &exec->ring->constants[slot], err);
     }
     if (status == STK_OK) {
         status = refresh(exec, err);

@@ -49,7 +49,7 @@ static void add_up(cuda_print *print, float rows[][CUDA_OWN_SUM_COUNT], unsigned
     }
 }
 
-static void take(const cuda_comparison *check, const cuda_way *way, cuda_print *print) {
+static void take(const cuda_comparison *check, const cuda_candidate *candidate, cuda_print *print) {
     const cuda_convs_config *config = check->makers->config;
     const cuda_driver *d = config->driver;
     const cuda_conv_call *call = check->call;
@@ -61,7 +61,7 @@ static void take(const cuda_comparison *check, const cuda_way *way, cuda_print *
     *print = (cuda_print){.taken = true};
     print->runs =
         d->fill(place, SPOILED, bytes, config->stream) == CUDA_GOOD &&
-        stk_cuda_way_run(check->makers, way, own, call, NULL) == STK_OK &&
+        stk_cuda_candidate_run(check->makers, candidate, own, call, NULL) == STK_OK &&
         stk_cuda_own_run(own, CUDA_OWN_SUMS, config, call, NULL) == STK_OK &&
         d->copy_out(rows, call->workspace, blocks * sizeof rows[0], config->stream) == CUDA_GOOD;
     print->runs = d->stream_wait(config->stream) == CUDA_GOOD && print->runs;
@@ -70,10 +70,10 @@ static void take(const cuda_comparison *check, const cuda_way *way, cuda_print *
     }
 }
 
-static const cuda_print *print_of(cuda_comparison *check, int way) {
-    cuda_print *print = &check->prints[way];
+static const cuda_print *print_of(cuda_comparison *check, int candidate) {
+    cuda_print *print = &check->prints[candidate];
     if (!print->taken) {
-        take(check, &check->ways->ways[way], print);
+        take(check, &check->candidates->items[candidate], print);
     }
     return print;
 }
@@ -90,20 +90,20 @@ static bool agree(const cuda_print *a, const cuda_print *b, const cuda_conv_shap
 
 /* ---- who is believed ---- */
 
-static bool same_engine(const cuda_way *a, const cuda_way *b) {
+static bool same_engine(const cuda_candidate *a, const cuda_candidate *b) {
     return a->kind == b->kind && a->engine == b->engine;
 }
 
-/* Settings of one engine may all be wrong in the same way, and only count when there is no other.
+/* Settings of one engine may all be wrong alike, and only count when there is no other.
  */
 static int find_pair(cuda_comparison *check, bool of_one_engine) {
-    const cuda_way *ways = check->ways->ways;
+    const cuda_candidate *candidates = check->candidates->items;
     const cuda_conv_shape *shape = check->call->shape;
     for (int i = 0; i < check->count; i++) {
         int one = check->order[i];
         for (int j = 0; j < check->count; j++) {
             int other = check->order[j];
-            if (i != j && same_engine(&ways[one], &ways[other]) == of_one_engine &&
+            if (i != j && same_engine(&candidates[one], &candidates[other]) == of_one_engine &&
                 agree(print_of(check, one), print_of(check, other), shape)) {
                 return one;
             }
@@ -119,7 +119,7 @@ int stk_cuda_comparison_agreed(cuda_comparison *check) {
 }
 
 int stk_cuda_comparison_judged(cuda_comparison *check) {
-    const cuda_way ours = {.kind = CUDA_WAY_OWN};
+    const cuda_candidate ours = {.kind = CUDA_CANDIDATE_OWN};
     cuda_print right;
     take(check, &ours, &right);
     if (!right.finite) { /* the inputs are not what they should be */
@@ -134,14 +134,14 @@ int stk_cuda_comparison_judged(cuda_comparison *check) {
 }
 
 int stk_cuda_comparison_unjudged(cuda_comparison *check) {
-    const cuda_way *ways = check->ways->ways;
+    const cuda_candidate *candidates = check->candidates->items;
     bool alone = true;
     for (int i = 1; i < check->count; i++) {
-        alone = alone && same_engine(&ways[check->order[0]], &ways[check->order[i]]);
+        alone = alone && same_engine(&candidates[check->order[0]], &candidates[check->order[i]]);
     }
     int chosen = alone ? find_pair(check, true) : -1;
-    for (int way = 0; way < check->ways->count && chosen < 0; way++) {
-        chosen = print_of(check, way)->finite ? way : -1;
+    for (int candidate = 0; candidate < check->candidates->count && chosen < 0; candidate++) {
+        chosen = print_of(check, candidate)->finite ? candidate : -1;
     }
     /* Where no result is finite the inputs are not either, and nothing speaks against the best. */
     for (int i = 0; i < check->count && chosen < 0; i++) {

@@ -20,33 +20,33 @@ typedef struct cuda_print {
 
 /* Candidates for one convolution, compared as far as that is needed. */
 typedef struct cuda_comparison {
-    const cuda_way_makers *makers;
-    const cuda_ways *ways;
-    const cuda_own *own;               /* has CUDA_OWN_SUMS */
-    const cuda_conv_call *call;        /* whose inputs are numbers */
-    int order[CUDA_MOST_WAYS];         /* numbers of ways: the best first */
-    int count;                         /* of these */
-    cuda_print prints[CUDA_MOST_WAYS]; /* of ways */
+    const cuda_candidate_makers *makers;
+    const cuda_candidates *candidates;
+    const cuda_own *own;                     /* has CUDA_OWN_SUMS */
+    const cuda_conv_call *call;              /* whose inputs are numbers */
+    int order[CUDA_MOST_CANDIDATES];         /* numbers of candidates: the best first */
+    int count;                               /* of these */
+    cuda_print prints[CUDA_MOST_CANDIDATES]; /* of candidates */
 } cuda_comparison;
 
 /* Whether our own kernel is fast enough for this shape to say what is right. */
 bool stk_cuda_comparison_can_judge(const cuda_conv_shape *shape);
 
 /*
- * The number of the best way whose result is that of another engine; -1: none. For shapes that
- * libraries are known to get wrong, where our own kernel can judge, it is -1 always.
+ * The number of the best candidate whose result is that of another engine; -1: none. For shapes
+ * that libraries are known to get wrong, where our own kernel can judge, it is -1 always.
  */
 int stk_cuda_comparison_agreed(cuda_comparison *check);
 
 /*
- * The number of the best way whose result is that of our own kernel, which `own` has; -1: none, and
- * our kernel is to be taken.
+ * The number of the best candidate whose result is that of our own kernel, which `own` has; -1:
+ * none, and our kernel is to be taken.
  */
 int stk_cuda_comparison_judged(cuda_comparison *check);
 
 /*
- * When nobody can say what is right: the best way, if all are settings of one engine and another
- * setting agrees, else what the library would have taken; -1: none runs.
+ * When nobody can say what is right: the best candidate, if all are settings of one engine and
+ * another setting agrees, else what the library would have taken; -1: none runs.
  */
 int stk_cuda_comparison_unjudged(cuda_comparison *check);
 

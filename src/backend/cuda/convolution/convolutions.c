@@ -1,5 +1,5 @@
 /*
- * convolutions.c - the table of shapes: which way each convolution is computed.
+ * convolutions.c - the table of shapes: which candidate each convolution is computed.
  *
  * A shape that is new is looked up on disk. What is not there is made anew: candidates are built by
  * several threads, since some are compiled for most of a second, and then timed one by one on the
@@ -29,21 +29,21 @@ typedef struct conv_entry {
     char key[192];
     cuda_conv_shape shape;
     cuda_own own;
-    cuda_way way;
-    cuda_ways candidates;       /* while it is being made */
+    cuda_candidate candidate;
+    cuda_candidates candidates; /* while it is being made */
     bool gathered;              /* the candidates are there, perhaps none; else see `trouble` */
-    bool ready;                 /* there is a way; always, unless is_extra() */
+    bool ready;                 /* there is a candidate; always, unless is_extra() */
     const cuda_conv_call *call; /* that it is made with */
     int number;                 /* of this call */
     stk_error trouble;
 } conv_entry;
 
-/* What gathering the ways of one convolution is thought to take before the first was. */
+/* What gathering the candidates of one convolution is thought to take before the first was. */
 #define FIRST_S 0.3
 
 struct cuda_convs {
     cuda_convs_config config;
-    cuda_way_makers makers;
+    cuda_candidate_makers makers;
     cuda_event begin, end;
     stk_pool *pool;
     conv_entry **entries; /* owned */
@@ -148,8 +148,8 @@ stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *conf
 }
 
 static void free_entry(cuda_convs *convs, conv_entry *entry) {
-    stk_cuda_ways_free(&convs->makers, &entry->candidates);
-    stk_cuda_way_free(&convs->makers, &entry->way);
+    stk_cuda_candidates_free(&convs->makers, &entry->candidates);
+    stk_cuda_candidate_free(&convs->makers, &entry->candidate);
     stk_cuda_own_free(&entry->own);
     stk_mem_free(entry);
 }
@@ -241,11 +241,11 @@ static stk_status compile(cuda_convs *convs, conv_entry *const *entries, int ent
     return status;
 }
 
-static stk_status run_way(cuda_convs *convs, const conv_entry *entry, const cuda_way *way,
-                          stk_error *err) {
+static stk_status run_way(cuda_convs *convs, const conv_entry *entry,
+                          const cuda_candidate *candidate, stk_error *err) {
     cuda_conv_call call = *entry->call;
     call.shape = &entry->shape;
-    return stk_cuda_way_run(&convs->makers, way, &entry->own, &call, err);
+    return stk_cuda_candidate_run(&convs->makers, candidate, &entry->own, &call, err);
 }
 
 /* Libraries say in their own words that nothing works any more; the driver knows why. */
@@ -257,27 +257,28 @@ static stk_status check_lost(const cuda_convs *convs, stk_error *err) {
     return stk_cuda_is_lost(result) ? stk_cuda_check(driver, result, "a convolution", err) : STK_OK;
 }
 
-/* Whether a way runs to its end, which also makes the library load what it needs. */
-static bool does_run(cuda_convs *convs, const conv_entry *entry, const cuda_way *way) {
-    return run_way(convs, entry, way, NULL) == STK_OK &&
+/* Whether a candidate runs to its end, which also makes the library load what it needs. */
+static bool does_run(cuda_convs *convs, const conv_entry *entry, const cuda_candidate *candidate) {
+    return run_way(convs, entry, candidate, NULL) == STK_OK &&
            convs->config.driver->stream_wait(convs->config.stream) == CUDA_GOOD;
 }
 
 static void load(cuda_convs *convs, conv_entry *entry) {
     void *bytes = NULL;
     size_t count = 0;
-    cuda_way way;
+    cuda_candidate candidate;
     if (convs->config.store == NULL) {
         return;
     }
     stk_cuda_store_get(convs->config.store, entry->key, &bytes, &count);
-    if (bytes != NULL && stk_cuda_way_read(&convs->makers, &entry->shape, bytes, count, &way)) {
-        if (does_run(convs, entry, &way)) {
-            entry->way = way;
+    if (bytes != NULL &&
+        stk_cuda_candidate_read(&convs->makers, &entry->shape, bytes, count, &candidate)) {
+        if (does_run(convs, entry, &candidate)) {
+            entry->candidate = candidate;
             entry->ready = true;
             convs->loaded++;
         } else {
-            stk_cuda_way_free(&convs->makers, &way);
+            stk_cuda_candidate_free(&convs->makers, &candidate);
         }
     }
     stk_mem_free(bytes);
@@ -287,7 +288,7 @@ static void keep(cuda_convs *convs, const conv_entry *entry) {
     char *bytes = NULL;
     size_t count = 0;
     if (convs->config.store != NULL) {
-        stk_cuda_way_write(&convs->makers, &entry->way, &bytes, &count);
+        stk_cuda_candidate_write(&convs->makers, &entry->candidate, &bytes, &count);
     }
     if (bytes != NULL) {
         stk_cuda_store_put(convs->config.store, entry->key, bytes, count);
@@ -296,14 +297,15 @@ static void keep(cuda_convs *convs, const conv_entry *entry) {
 }
 
 /* The time of `runs` between two events, after one that fills the queue; < 0: it does not run. */
-static float time_runs(cuda_convs *convs, const conv_entry *entry, const cuda_way *way, int runs) {
+static float time_runs(cuda_convs *convs, const conv_entry *entry, const cuda_candidate *candidate,
+                       int runs) {
     const cuda_driver *driver = convs->config.driver;
     cuda_stream stream = convs->config.stream;
     float ms = -1;
-    bool good = run_way(convs, entry, way, NULL) == STK_OK &&
+    bool good = run_way(convs, entry, candidate, NULL) == STK_OK &&
                 driver->event_record(convs->begin, stream) == CUDA_GOOD;
     for (int i = 0; i < runs && good; i++) {
-        good = run_way(convs, entry, way, NULL) == STK_OK;
+        good = run_way(convs, entry, candidate, NULL) == STK_OK;
     }
     good = good && driver->event_record(convs->end, stream) == CUDA_GOOD &&
            driver->event_wait(convs->end) == CUDA_GOOD &&
@@ -313,13 +315,13 @@ static float time_runs(cuda_convs *convs, const conv_entry *entry, const cuda_wa
 
 /* Puts the candidates that run in order of their times. */
 static void rank(cuda_convs *convs, const conv_entry *entry, cuda_comparison *check) {
-    float times[CUDA_MOST_WAYS];
+    float times[CUDA_MOST_CANDIDATES];
     float best = INFINITY;
     for (int i = 0; i < entry->candidates.count; i++) {
-        const cuda_way *way = &entry->candidates.ways[i];
-        float ms = time_runs(convs, entry, way, 1);
+        const cuda_candidate *candidate = &entry->candidates.items[i];
+        float ms = time_runs(convs, entry, candidate, 1);
         if (ms >= 0 && ms < best * TOO_SLOW && ms < ENOUGH_MS) {
-            ms = fminf(ms, time_runs(convs, entry, way, TIMED_RUNS));
+            ms = fminf(ms, time_runs(convs, entry, candidate, TIMED_RUNS));
         }
         convs->timed++;
         if (ms < 0) {
@@ -355,17 +357,18 @@ static stk_status decide(cuda_convs *convs, conv_entry *entry, cuda_comparison *
     return status;
 }
 
-/* The fastest candidate that can be believed becomes the entry's way; *found: there is one. */
+/* The fastest candidate that can be believed becomes the entry's candidate; *found: there is one.
+ */
 static stk_status choose(cuda_convs *convs, conv_entry *entry, bool *found, stk_error *err) {
-    cuda_ways *candidates = &entry->candidates;
+    cuda_candidates *candidates = &entry->candidates;
     cuda_conv_call call = *entry->call;
     cuda_comparison check = {
-        .makers = &convs->makers, .ways = candidates, .own = &entry->own, .call = &call};
+        .makers = &convs->makers, .candidates = candidates, .own = &entry->own, .call = &call};
     int chosen = -1;
     call.shape = &entry->shape;
     for (int i = 0; i < candidates->count; i++) {
-        if (candidates->ways[i].dnn != NULL) {
-            stk_cuda_dnn_bind(convs->makers.dnn, &candidates->ways[i].dnn);
+        if (candidates->items[i].dnn != NULL) {
+            stk_cuda_dnn_bind(convs->makers.dnn, &candidates->items[i].dnn);
         }
         check.order[i] = i;
     }
@@ -376,20 +379,20 @@ static stk_status choose(cuda_convs *convs, conv_entry *entry, bool *found, stk_
     }
     stk_status status = decide(convs, entry, &check, &chosen, err);
     if (chosen >= 0) {
-        entry->way = candidates->ways[chosen];
-        candidates->ways[chosen] = (cuda_way){.kind = entry->way.kind};
+        entry->candidate = candidates->items[chosen];
+        candidates->items[chosen] = (cuda_candidate){.kind = entry->candidate.kind};
     }
-    stk_cuda_ways_free(&convs->makers, candidates);
+    stk_cuda_candidates_free(&convs->makers, candidates);
     *found = chosen >= 0;
     return status;
 }
 
 /* No library will have it, or has it right. */
 static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_error *err) {
-    entry->way = (cuda_way){.kind = CUDA_WAY_OWN};
+    entry->candidate = (cuda_candidate){.kind = CUDA_CANDIDATE_OWN};
     stk_cuda_own_want(&entry->own, CUDA_OWN_WHOLE, &entry->shape);
     stk_status status = compile(convs, &entry, 1, err);
-    if (status == STK_OK && !does_run(convs, entry, &entry->way)) {
+    if (status == STK_OK && !does_run(convs, entry, &entry->candidate)) {
         char words[200];
         status = check_lost(convs, err);
         if (status != STK_OK) {
@@ -423,8 +426,8 @@ static void gather(void *context, size_t task, int thread) {
     stk_status status = stk_cuda_check(config->driver, config->driver->context_use(config->context),
                                        "use the GPU from another thread", &entry->trouble);
     if (status == STK_OK) {
-        status = stk_cuda_ways_gather(&g->convs->makers, &entry->shape, &entry->candidates,
-                                      &entry->trouble);
+        status = stk_cuda_candidates_gather(&g->convs->makers, &entry->shape, &entry->candidates,
+                                            &entry->trouble);
     }
     entry->gathered = status == STK_OK;
 }
@@ -575,7 +578,8 @@ stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call, stk
         return STK_FAIL(err, STK_ERR_DEVICE, "no plan was made for %s", words);
     }
     stk_error why = {0};
-    stk_status status = stk_cuda_way_run(&convs->makers, &entry->way, &entry->own, &clean, &why);
+    stk_status status =
+        stk_cuda_candidate_run(&convs->makers, &entry->candidate, &entry->own, &clean, &why);
     if (status == STK_OK) {
         return STK_OK;
     }

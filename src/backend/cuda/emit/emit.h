@@ -346,8 +346,8 @@ void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda
 #define CUDA_INPUT_CHANNELS 4
 
 /*
- * uint8 (N, size, size, 3) at knobs->images to T (N, size, size, 4), normalised; mixed with their
- * partners as knobs say when `train`.
+ * uint8 (N, size, size, 3) at constants->images to T (N, size, size, 4), normalised; mixed with
+ * their partners as constants say when `train`.
  */
 void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y);
 /* A filter of 3 channels to one of 4, and the gradient back (T to T), (filters, taps, channels). */
@@ -379,8 +379,8 @@ void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem
                              cuda_ref w);
 
 /*
- * Softmax cross-entropy of logits T (N, classes) against the targets of knobs, as cpu_head.c: sets
- * loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may lie on the logits) is the
+ * Softmax cross-entropy of logits T (N, classes) against the targets of constants, as cpu_head.c:
+ * sets loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may lie on the logits) is the
  * gradient of the mean, times the loss scale. The same bits every time.
  */
 void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
@@ -405,7 +405,7 @@ typedef struct cuda_optimiser {
  */
 void stk_cuda_gather(cuda_program *p, const cuda_optimiser *o);
 /*
- * One update as cpu_optim.c does it: the norm when knobs->clip_norm is above 0, the step unless
+ * One update as cpu_optim.c does it: the norm when constants->clip_norm is above 0, the step unless
  * there was an overflow, the averages, the copy of the weights; then the loss scale: halved after
  * an overflow (not below 1), doubled after 2000 updates without one (not above 2^24). Sets
  * grad_norm (NaN unless clipping asked for it), skipped and scale of CUDA_FIXED_RESULT.

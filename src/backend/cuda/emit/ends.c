@@ -10,7 +10,7 @@ static const char file[] = "ends";
 static void describe_pictures(cuda_launch *l, const stk_graph *graph, bool train, cuda_ref y) {
     stk_cuda_define(l, "SIZE", graph->img_size);
     stk_cuda_define(l, "TRAIN", train);
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
     stk_cuda_arg(l, y);
     for (int c = 0; c < 3; c++) {
         stk_cuda_arg_float(l, graph->mean[c]);
@@ -88,7 +88,7 @@ void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cud
         stk_cuda_launch(p, file, "loss", (unsigned)batch, 1, threads, threads * 12 + 8);
     stk_cuda_arg(l, logits);
     stk_cuda_arg(l, dlogits);
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
     stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_SCALER, 0));
     stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_RESULT, 0));
     stk_cuda_arg(l, losses);

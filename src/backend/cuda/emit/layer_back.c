@@ -150,7 +150,7 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
     stk_cuda_arg(launch, layer->weight);
     stk_cuda_arg(launch, layer->dx);
     stk_cuda_arg(launch, layer->partial);
-    stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
     stk_cuda_arg_int(launch, (int32_t)rows_of(layer));
     stk_cuda_arg_int(launch, layer->plane.pixels);
     stk_cuda_arg_float(launch, layer->tail.drop_rate);

@@ -196,7 +196,7 @@ static void define_chain(cuda_launch *launch, const chain *c) {
 
 /* The last arguments of every pass. */
 static void tell_rows(cuda_launch *launch, cuda_plane plane, const cuda_tail *tail) {
-    stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
     stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
     stk_cuda_arg_int(launch, plane.pixels);
     stk_cuda_arg_float(launch, tail->drop_rate);

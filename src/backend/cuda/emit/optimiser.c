@@ -28,7 +28,7 @@ void stk_cuda_gather(cuda_program *p, const cuda_optimiser *o) {
     arg_fixed(l, CUDA_FIXED_FRESH);
     arg_fixed(l, CUDA_FIXED_GRADIENTS);
     arg_fixed(l, CUDA_FIXED_TABLE);
-    arg_fixed(l, CUDA_FIXED_KNOBS);
+    arg_fixed(l, CUDA_FIXED_CONSTANTS);
     arg_fixed(l, CUDA_FIXED_SCALER);
     stk_cuda_arg_int(l, chunks_of(o->elements));
 }
@@ -42,7 +42,7 @@ static void squares(cuda_program *p, const cuda_optimiser *o) {
                                      (THREADS + 1) * (unsigned)sizeof(double));
     arg_fixed(l, CUDA_FIXED_GRADIENTS);
     arg_fixed(l, CUDA_FIXED_TABLE);
-    arg_fixed(l, CUDA_FIXED_KNOBS);
+    arg_fixed(l, CUDA_FIXED_CONSTANTS);
     arg_fixed(l, CUDA_FIXED_RESULT);
     stk_cuda_arg(l, partial);
     stk_cuda_arg(l, counter);
@@ -61,7 +61,7 @@ static void update(cuda_program *p, const cuda_optimiser *o) {
     stk_cuda_arg(l, o->kind == STK_ADAMW ? cuda_fixed_at(CUDA_FIXED_SECOND, 0) : cuda_nothing());
     stk_cuda_arg(l, o->ema ? cuda_fixed_at(CUDA_FIXED_EMA, 0) : cuda_nothing());
     arg_fixed(l, CUDA_FIXED_TABLE);
-    arg_fixed(l, CUDA_FIXED_KNOBS);
+    arg_fixed(l, CUDA_FIXED_CONSTANTS);
     arg_fixed(l, CUDA_FIXED_SCALER);
     arg_fixed(l, CUDA_FIXED_RESULT);
     stk_cuda_arg_int(l, chunks_of(o->elements));
@@ -71,7 +71,7 @@ void stk_cuda_optimise(cuda_program *p, const cuda_optimiser *o) {
     squares(p, o);
     update(p, o);
     cuda_launch *l = stk_cuda_launch(p, file, "rescale", 1, 1, 1, 0);
-    arg_fixed(l, CUDA_FIXED_KNOBS);
+    arg_fixed(l, CUDA_FIXED_CONSTANTS);
     arg_fixed(l, CUDA_FIXED_SCALER);
     arg_fixed(l, CUDA_FIXED_RESULT);
 }

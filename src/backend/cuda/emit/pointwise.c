@@ -132,7 +132,7 @@ void stk_cuda_drop(cuda_program *p, cuda_plane plane, const stk_node *node, int 
     stk_cuda_define(l, "ACCUMULATE", accumulate);
     stk_cuda_arg(l, x);
     stk_cuda_arg(l, y);
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
     stk_cuda_arg_long(l, (int64_t)count);
     stk_cuda_arg_float(l, node->rate);
     stk_cuda_arg_int(l, number);

@@ -16,13 +16,13 @@ typedef struct dropping {
     int node;
 } dropping;
 
-DEVICE dropping dropping_of(const cuda_knobs *knobs, u32 pixels, float rate, int node) {
+DEVICE dropping dropping_of(const cuda_step_constants *constants, u32 pixels, float rate, int node) {
     dropping drop = {0, 0, pixels, rate, node};
 #if DROP
-    drop.seed = knobs->seed;
-    drop.step = knobs->step;
+    drop.seed = constants->seed;
+    drop.step = constants->step;
 #else
-    (void)knobs;
+    (void)constants;
 #endif
     return drop;
 }

@@ -40,19 +40,19 @@ DEVICE void store_pixel(T *p, const float *v) {
 }
 
 /* blockIdx.y is the sample; its partner is the one as far from the end. */
-KERNEL input(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean2, float std0,
+KERNEL input(const cuda_step_constants *constants, T *y, float mean0, float mean1, float mean2, float std0,
              float std1, float std2) {
     u32 from = (blockIdx.x * blockDim.x + threadIdx.x) * TOGETHER;
     if (from >= PIXELS) {
         return;
     }
     int here = PIXELS - from < TOGETHER ? PIXELS - from : TOGETHER;
-    const u8 *images = (const u8 *)knobs->images;
+    const u8 *images = (const u8 *)constants->images;
     float scale[3], shift[3];
     scale[0] = 1 / (255.0f * std0), scale[1] = 1 / (255.0f * std1), scale[2] = 1 / (255.0f * std2);
     shift[0] = mean0 / std0, shift[1] = mean1 / std1, shift[2] = mean2 / std2;
-    int kind = TRAIN ? knobs->mix_kind : 0;
-    float keep = knobs->mix_keep;
+    int kind = TRAIN ? constants->mix_kind : 0;
+    float keep = constants->mix_keep;
     u8 own[3 * TOGETHER], other[3 * TOGETHER];
     float out[4 * TOGETHER];
     take_pixels(images + ((u64)blockIdx.y * PIXELS + from) * 3, here, own);
@@ -62,8 +62,8 @@ KERNEL input(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean
     }
     UNROLL for (int i = 0; i < TOGETHER; i++) {
         int row = (from + i) / SIZE, column = (from + i) % SIZE;
-        int cut = row >= knobs->mix_top && row < knobs->mix_bottom && column >= knobs->mix_left &&
-                  column < knobs->mix_right;
+        int cut = row >= constants->mix_top && row < constants->mix_bottom && column >= constants->mix_left &&
+                  column < constants->mix_right;
         UNROLL for (int c = 0; c < 3; c++) {
             float v = (float)own[3 * i + c] * scale[c] - shift[c];
             if (kind != 0) {
@@ -98,28 +98,28 @@ KERNEL input(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean
  * A thread makes one block of 2 by 2 pixels. blockIdx.y is the sample; blocks begin BEFORE pixels
  * above and left of the picture, and what is outside it is zero.
  */
-KERNEL input_blocks(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean2,
+KERNEL input_blocks(const cuda_step_constants *constants, T *y, float mean0, float mean1, float mean2,
                     float std0, float std1, float std2) {
     u32 block = blockIdx.x * blockDim.x + threadIdx.x;
     if (block >= SIDE * SIDE) {
         return;
     }
-    const u8 *own = (const u8 *)knobs->images + (u64)blockIdx.y * SIZE * SIZE * 3;
+    const u8 *own = (const u8 *)constants->images + (u64)blockIdx.y * SIZE * SIZE * 3;
     const u8 *other =
-        (const u8 *)knobs->images + (u64)(gridDim.y - 1 - blockIdx.y) * SIZE * SIZE * 3;
+        (const u8 *)constants->images + (u64)(gridDim.y - 1 - blockIdx.y) * SIZE * SIZE * 3;
     float scale[3], shift[3];
     scale[0] = 1 / (255.0f * std0), scale[1] = 1 / (255.0f * std1), scale[2] = 1 / (255.0f * std2);
     shift[0] = mean0 / std0, shift[1] = mean1 / std1, shift[2] = mean2 / std2;
-    int kind = TRAIN ? knobs->mix_kind : 0;
-    float keep = knobs->mix_keep;
+    int kind = TRAIN ? constants->mix_kind : 0;
+    float keep = constants->mix_keep;
     UNROLL for (int down_one = 0; down_one < 2; down_one++) {
         lanes pair; /* two pixels of a row */
         UNROLL for (int i = 0; i < 2; i++) {
             int row = (int)(block / SIDE) * 2 + down_one - BEFORE;
             int column = (int)(block % SIDE) * 2 + i - BEFORE;
             int inside = row >= 0 && row < SIZE && column >= 0 && column < SIZE;
-            int cut = row >= knobs->mix_top && row < knobs->mix_bottom &&
-                      column >= knobs->mix_left && column < knobs->mix_right;
+            int cut = row >= constants->mix_top && row < constants->mix_bottom &&
+                      column >= constants->mix_left && column < constants->mix_right;
             UNROLL for (int c = 0; c < 3; c++) {
                 float v = 0;
                 if (inside) {
@@ -268,7 +268,7 @@ DEVICE void settle_loss(const volatile float *losses, const volatile int *right,
  * A block has one sample. dlogits may be the logits: a thread reads an element just before it
  * writes it, when nobody needs it any more.
  */
-KERNEL loss(const T *logits, T *dlogits, const cuda_knobs *knobs, const cuda_scaler *scaler,
+KERNEL loss(const T *logits, T *dlogits, const cuda_step_constants *constants, const cuda_scaler *scaler,
             cuda_result *result, float *losses, int *right, u32 *counter, int classes) {
     SHARED(double, shared); /* 12 bytes a thread, and 8 */
     float *room = (float *)shared;
@@ -277,11 +277,11 @@ KERNEL loss(const T *logits, T *dlogits, const cuda_knobs *knobs, const cuda_sca
     int batch = gridDim.x, sample = blockIdx.x;
     const T *x = logits + (u64)sample * classes;
     T *dx = dlogits + (u64)sample * classes;
-    const int *labels = (const int *)knobs->labels;
+    const int *labels = (const int *)constants->labels;
     int own = labels[sample], other = labels[batch - 1 - sample];
-    float keep = knobs->mix_kind == 0 ? 1 : knobs->mix_keep;
-    float base = knobs->label_smoothing / (float)classes;
-    float sharp = 1 - knobs->label_smoothing;
+    float keep = constants->mix_kind == 0 ? 1 : constants->mix_keep;
+    float base = constants->label_smoothing / (float)classes;
+    float sharp = 1 - constants->label_smoothing;
 
     int best = block_best(x, classes, room, place);
     float top = up(x[best]);

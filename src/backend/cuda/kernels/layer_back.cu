@@ -353,13 +353,13 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                const float *back /* (3, N) */, const u8 *mask, T *added_dx,
                const T *input /* (rows, K) */, const float *in_coefs /* (4, K) */,
                const T *w /* (N, K) */, T *dx /* (rows, K) */,
-               float *partial /* (blocks, N, K) */, const cuda_knobs *knobs, u32 rows, u32 pixels,
+               float *partial /* (blocks, N, K) */, const cuda_step_constants *constants, u32 rows, u32 pixels,
                float rate, int node) {
     SHARED(uint4, room);
     uint4 *stages = room + W_SIZE;
     places p = {g, x, input, dx, mask};
     slopes s = slopes_of(coefs, back);
-    dropping drop = dropping_of(knobs, pixels, rate, node);
+    dropping drop = dropping_of(constants, pixels, rate, node);
     float dw[M_UNITS][PAIRS][2][4];
     UNROLL
     for (int i = 0; i < M_UNITS * PAIRS * 8; i++) {

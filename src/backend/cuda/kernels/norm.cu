@@ -93,8 +93,8 @@ KERNEL norm_running(const float *weight, const float *bias, const float *running
 #ifdef K_norm_apply
 KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C) */,
                          const T *added /* (rows, C) */, const float *added_coefs, T *y, u8 *mask,
-                         const cuda_knobs *knobs, u32 rows, u32 pixels, float rate, int node) {
-    dropping drop = dropping_of(knobs, pixels, rate, node);
+                         const cuda_step_constants *constants, u32 rows, u32 pixels, float rate, int node) {
+    dropping drop = dropping_of(constants, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
         return;

@@ -45,10 +45,10 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
                           const float *added_weight, const float *added_coefs, const u8 *mask,
                           T *again, float *weight_grad, float *bias_grad, float *back /* (3, C) */,
                           float *added_weight_grad, float *added_bias_grad, float *added_back,
-                          float *partial, u32 *counters, const cuda_knobs *knobs, u32 rows,
+                          float *partial, u32 *counters, const cuda_step_constants *constants, u32 rows,
                           u32 pixels, float rate, int node) {
     SHARED(float, room);
-    dropping drop = dropping_of(knobs, pixels, rate, node);
+    dropping drop = dropping_of(constants, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     int inside = group < GROUPS;
     int own = inside ? group : 0;
@@ -179,9 +179,9 @@ DEVICE lanes through_norm(const slopes *s, lanes dn, lanes x) {
 KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
                             const float *coefs /* (4, C) */, const float *back /* (3, C) */,
                             const T *added, const float *added_coefs, const float *added_back,
-                            const u8 *mask, T *dx, T *added_dx, const cuda_knobs *knobs, u32 rows,
+                            const u8 *mask, T *dx, T *added_dx, const cuda_step_constants *constants, u32 rows,
                             u32 pixels, float rate, int node) {
-    dropping drop = dropping_of(knobs, pixels, rate, node);
+    dropping drop = dropping_of(constants, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
         return;

@@ -47,11 +47,11 @@ DEVICE lanes unpack_raw(float4 x) {
 #endif
 }
 
-KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const cuda_knobs *knobs,
+KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const cuda_step_constants *constants,
               cuda_scaler *scaler, int chunks) {
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
-    int keep = knobs->keep_gradients, frozen = knobs->frozen;
+    int keep = constants->keep_gradients, frozen = constants->frozen;
     float inverse = scaler->inverse;
     int bad = 0;
     for (int from = first; from < chunks; from += FLIGHT * step) {
@@ -131,18 +131,18 @@ DEVICE double block_sum(double mine, double *room) {
 }
 
 /* The norm of all gradients and what clipping makes of it; nothing when nobody clips. */
-KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_knobs *knobs,
+KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_step_constants *constants,
                cuda_result *result, double *partial /* gridDim.x */, u32 *counter, int chunks) {
     SHARED(double, room); /* one a thread, and one */
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
-    if (!(knobs->clip_norm > 0)) {
+    if (!(constants->clip_norm > 0)) {
         return;
     }
     double sum = 0;
     for (int chunk = first; chunk < chunks; chunk += step) {
         cuda_chunk what = table[chunk];
-        if (learns(what, knobs->frozen) && LANE < what.count) {
+        if (learns(what, constants->frozen) && LANE < what.count) {
             lanes g = load_floats(gradients + (u64)chunk * CUDA_CHUNK + LANE);
             UNROLL for (int i = 0; i < LANES; i++) {
                 sum += LANE + i < what.count ? (double)g.v[i] * g.v[i] : 0;
@@ -160,10 +160,10 @@ KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_knobs
         }
         sum = block_sum(sum, room);
         if (threadIdx.x == 0) {
-            double norm = sqrt(sum) * knobs->grad_scale;
-            double cut = knobs->clip_norm / (norm + 1e-6); /* as PyTorch's clip_grad_norm_ */
+            double norm = sqrt(sum) * constants->grad_scale;
+            double cut = constants->clip_norm / (norm + 1e-6); /* as PyTorch's clip_grad_norm_ */
             result->grad_norm = norm;
-            result->factor = knobs->grad_scale * (cut < 1 ? (float)cut : 1);
+            result->factor = constants->grad_scale * (cut < 1 ? (float)cut : 1);
         }
     }
 }
@@ -187,54 +187,54 @@ DEVICE double power(double x, long long n) {
 }
 
 /* An update that was left out has not moved the moments: it does not count. */
-DEVICE void correct(const cuda_knobs *knobs, const cuda_scaler *scaler, adam *to) {
+DEVICE void correct(const cuda_step_constants *constants, const cuda_scaler *scaler, adam *to) {
     NO_UNROLL for (int i = 0; i < 2; i++) {
-        long long updates = knobs->steps[i] - scaler->left_out[i];
+        long long updates = constants->steps[i] - scaler->left_out[i];
         updates = updates > 1 ? updates : 1;
-        to->size[i] = (float)(knobs->lr[i] / (1 - power(knobs->momentum, updates)));
-        to->root[i] = (float)(1 / sqrt(1 - power(knobs->beta2, updates)));
+        to->size[i] = (float)(constants->lr[i] / (1 - power(constants->momentum, updates)));
+        to->root[i] = (float)(1 / sqrt(1 - power(constants->beta2, updates)));
     }
 }
 #endif
 
 /* One vector: values, and the moments that the optimiser keeps. */
 #if ADAMW
-DEVICE void change(cuda_knobs knobs, adam corrected, cuda_chunk what, float factor, lanes g,
+DEVICE void change(cuda_step_constants constants, adam corrected, cuda_chunk what, float factor, lanes g,
                    lanes *w, lanes *m, lanes *v) {
     int head = what.head != 0;
     float size = head ? corrected.size[1] : corrected.size[0];
     float root = head ? corrected.root[1] : corrected.root[0];
-    double decay = what.decay ? knobs.weight_decay : 0;
-    float keep = (float)(1 - (head ? knobs.lr[1] : knobs.lr[0]) * decay);
+    double decay = what.decay ? constants.weight_decay : 0;
+    float keep = (float)(1 - (head ? constants.lr[1] : constants.lr[0]) * decay);
     UNROLL for (int i = 0; i < LANES; i++) {
         float gradient = g.v[i] * factor;
-        m->v[i] += (1 - knobs.momentum) * (gradient - m->v[i]);
-        v->v[i] = knobs.beta2 * v->v[i] + (1 - knobs.beta2) * gradient * gradient;
-        w->v[i] = keep * w->v[i] - size * (m->v[i] / (sqrtf(v->v[i]) * root + knobs.epsilon));
+        m->v[i] += (1 - constants.momentum) * (gradient - m->v[i]);
+        v->v[i] = constants.beta2 * v->v[i] + (1 - constants.beta2) * gradient * gradient;
+        w->v[i] = keep * w->v[i] - size * (m->v[i] / (sqrtf(v->v[i]) * root + constants.epsilon));
     }
 }
 #else
-DEVICE void change(cuda_knobs knobs, cuda_chunk what, float factor, lanes g, lanes *w, lanes *m) {
+DEVICE void change(cuda_step_constants constants, cuda_chunk what, float factor, lanes g, lanes *w, lanes *m) {
     int head = what.head != 0;
     /* Nesterov's step is g + momentum * m, the plain one m. */
-    float of_g = knobs.nesterov ? 1 : 0, of_m = knobs.nesterov ? knobs.momentum : 1;
-    float decay = what.decay ? knobs.weight_decay : 0;
-    float lr = head ? knobs.lr[1] : knobs.lr[0];
+    float of_g = constants.nesterov ? 1 : 0, of_m = constants.nesterov ? constants.momentum : 1;
+    float decay = what.decay ? constants.weight_decay : 0;
+    float lr = head ? constants.lr[1] : constants.lr[0];
     UNROLL for (int i = 0; i < LANES; i++) {
         float gradient = g.v[i] * factor + decay * w->v[i];
-        m->v[i] = knobs.momentum * m->v[i] + gradient;
+        m->v[i] = constants.momentum * m->v[i] + gradient;
         w->v[i] -= lr * (of_g * gradient + of_m * m->v[i]);
     }
 }
 #endif
 
 KERNEL update(float *values, T *weights, const float *gradients, float *momentum, float *second,
-              float *ema, const cuda_chunk *table, const cuda_knobs *given,
+              float *ema, const cuda_chunk *table, const cuda_step_constants *given,
               const cuda_scaler *scaler, const cuda_result *result, int chunks) {
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
-    cuda_knobs knobs = *given; /* once: what is stored below might change it */
-    float factor = knobs.clip_norm > 0 ? result->factor : knobs.grad_scale;
+    cuda_step_constants constants = *given; /* once: what is stored below might change it */
+    float factor = constants.clip_norm > 0 ? result->factor : constants.grad_scale;
     if (scaler->dynamic && scaler->overflow) {
         return;
     }
@@ -248,7 +248,7 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
 #endif
     for (int chunk = first; chunk < chunks; chunk += step) {
         cuda_chunk what = table[chunk];
-        int moves = learns(what, knobs.frozen);
+        int moves = learns(what, constants.frozen);
         u64 at = (u64)chunk * CUDA_CHUNK + LANE;
         if (LANE >= what.count || !(EMA || moves)) {
             continue;
@@ -261,10 +261,10 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
             lanes g = load_floats(gradients + at), m = load_floats(momentum + at);
 #if ADAMW
             lanes v = load_floats(second + at);
-            change(knobs, corrected, what, factor, g, &w, &m, &v);
+            change(constants, corrected, what, factor, g, &w, &m, &v);
             store_floats(second + at, v);
 #else
-            change(knobs, what, factor, g, &w, &m);
+            change(constants, what, factor, g, &w, &m);
 #endif
             store_floats(momentum + at, m);
             store_floats(values + at, w);
@@ -274,7 +274,7 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
         }
 #if EMA
         UNROLL for (int i = 0; i < LANES; i++) {
-            mean.v[i] = knobs.ema_decay * mean.v[i] + (1 - knobs.ema_decay) * w.v[i];
+            mean.v[i] = constants.ema_decay * mean.v[i] + (1 - constants.ema_decay) * w.v[i];
         }
         store_floats(ema + at, mean);
 #endif
@@ -287,17 +287,17 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
 #define MOST_SCALE 16777216.0f
 
 /* One thread, after the update: what it came to, and the loss scale of the next step. */
-KERNEL rescale(const cuda_knobs *knobs, cuda_scaler *scaler, cuda_result *result) {
+KERNEL rescale(const cuda_step_constants *constants, cuda_scaler *scaler, cuda_result *result) {
     int skipped = scaler->dynamic && scaler->overflow;
     result->skipped = skipped;
     result->scale = scaler->scale;
-    if (!(knobs->clip_norm > 0)) {
+    if (!(constants->clip_norm > 0)) {
         result->grad_norm = __uint_as_float(0x7FC00000u);
     }
     if (skipped) {
         scaler->scale = scaler->scale > 2 ? scaler->scale / 2 : 1;
         scaler->good = 0;
-        scaler->left_out[0] += !knobs->frozen;
+        scaler->left_out[0] += !constants->frozen;
         scaler->left_out[1]++;
     } else if (scaler->dynamic && ++scaler->good >= GOOD_UPDATES) {
         scaler->scale = scaler->scale < MOST_SCALE / 2 ? scaler->scale * 2 : MOST_SCALE;

@@ -245,8 +245,8 @@ KERNEL scale_back(const T *x, const T *gate, const T *dy, T *dx, int add_x, T *d
  * y = or += factor * x; y may be x. PATH: blockIdx.y is a sample of `count` elements, which share a
  * factor; otherwise each of all `count` elements has its own.
  */
-KERNEL drop(const T *x, T *y, const cuda_knobs *knobs, long long count, float rate, int node) {
-    u64 seed = knobs->seed, when = knobs->step;
+KERNEL drop(const T *x, T *y, const cuda_step_constants *constants, long long count, float rate, int node) {
+    u64 seed = constants->seed, when = constants->step;
     float shared_factor = PATH ? drop_factor(rate, seed, when, node, blockIdx.y) : 0;
     u64 base = (u64)blockIdx.y * count;
     u64 vectors = (u64)count / WIDE;

@@ -68,9 +68,9 @@ static void begin(lowering *l) {
     }
 }
 
-stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout,
-                          int batch, cuda_tuning_results *results, cuda_ref *logits,
-                          stk_error *err) {
+stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces,
+                          const cuda_parameter_layout *layout, int batch,
+                          cuda_tuning_results *results, cuda_ref *logits, stk_error *err) {
     const stk_graph *graph = pieces->graph;
     lowering l = {.p = p,
                   .graph = graph,
@@ -101,7 +101,8 @@ stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces, const cuda_
     return status;
 }
 
-void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout) {
+void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces,
+                            const cuda_parameter_layout *layout) {
     const stk_graph *graph = pieces->graph;
     stk_cuda_copy_weights(p, layout->elements);
     for (int i = 0; i < pieces->count && !pieces->config.train; i++) {

@@ -27,7 +27,7 @@
  * caller has begun the program and lays it out. `results` NULL: always the plain variants.
  */
 STK_CHECKED stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces,
-                                      const cuda_layout *layout, int batch,
+                                      const cuda_parameter_layout *layout, int batch,
                                       cuda_tuning_results *results, cuda_ref *logits,
                                       stk_error *err);
 
@@ -35,6 +35,7 @@ STK_CHECKED stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces,
  * Appends what must run once after every change of the parameters: the copies of the weights in the
  * type of activations and, for inference, norms folded into convolutions.
  */
-void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout);
+void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces,
+                            const cuda_parameter_layout *layout);
 
 #endif

@@ -80,7 +80,7 @@ typedef struct lowering {
     cuda_program *p;
     const stk_graph *graph;
     const stk_pieces *pieces;
-    const cuda_layout *layout;
+    const cuda_parameter_layout *layout;
     cuda_tuning_results *results; /* NULL: always the plain variants */
     int batch;
     bool train;

@@ -6,7 +6,7 @@
 #define STK_BACKEND_CUDA_PROGRAM_KERNEL_CONSTANTS_H
 
 /* What the host sets before every step; a captured graph reads it from device memory. */
-typedef struct cuda_knobs {
+typedef struct cuda_step_constants {
     unsigned long long images; /* address of uint8 (N, H, W, 3) on the device */
     unsigned long long labels; /* address of int (N) */
     unsigned long long seed;
@@ -28,7 +28,7 @@ typedef struct cuda_knobs {
     float ema_decay;
     long long steps[2]; /* AdamW: this update's number, those that were left out included */
     int frozen;         /* only the head learns */
-} cuda_knobs;
+} cuda_step_constants;
 
 /* The loss scale; with bfloat16 and float32 it is 1 and stays so. */
 typedef struct cuda_scaler {

@@ -11,7 +11,7 @@ static size_t rounded(size_t value, size_t step) {
 }
 
 /* Marks what convolutions and linear layers multiply with. */
-static void find_weights(cuda_layout *layout) {
+static void find_weights(cuda_parameter_layout *layout) {
     for (int n = 0; n < layout->graph->node_count; n++) {
         const stk_node *node = &layout->graph->nodes[n];
         if (node->op == STK_OP_CONV || node->op == STK_OP_LINEAR) {
@@ -20,7 +20,7 @@ static void find_weights(cuda_layout *layout) {
     }
 }
 
-static void place(cuda_layout *layout) {
+static void place(cuda_parameter_layout *layout) {
     for (int i = 0; i < layout->graph->param_count; i++) {
         const stk_param *param = &layout->graph->params[i];
         cuda_type fresh = layout->weight[i] ? layout->type : CUDA_TYPE_F32;
@@ -33,7 +33,7 @@ static void place(cuda_layout *layout) {
     }
 }
 
-static void fill_chunks(cuda_layout *layout) {
+static void fill_chunks(cuda_parameter_layout *layout) {
     for (int i = 0; i < layout->graph->param_count; i++) {
         const stk_param *param = &layout->graph->params[i];
         cuda_type fresh = layout->weight[i] ? layout->type : CUDA_TYPE_F32;
@@ -51,10 +51,10 @@ static void fill_chunks(cuda_layout *layout) {
     }
 }
 
-stk_status stk_cuda_layout_make(cuda_layout *layout, const stk_graph *graph, cuda_type type,
-                                bool train, stk_error *err) {
+stk_status stk_cuda_parameter_layout_make(cuda_parameter_layout *layout, const stk_graph *graph,
+                                          cuda_type type, bool train, stk_error *err) {
     size_t params = (size_t)graph->param_count;
-    *layout = (cuda_layout){.graph = graph, .type = type, .train = train};
+    *layout = (cuda_parameter_layout){.graph = graph, .type = type, .train = train};
     layout->offsets = stk_mem_new(params, sizeof *layout->offsets);
     layout->fresh = stk_mem_new(params, sizeof *layout->fresh);
     layout->weight = stk_mem_new(params, sizeof *layout->weight);
@@ -66,14 +66,14 @@ stk_status stk_cuda_layout_make(cuda_layout *layout, const stk_graph *graph, cud
         good = layout->chunks != NULL;
     }
     if (!good) {
-        stk_cuda_layout_free(layout);
+        stk_cuda_parameter_layout_free(layout);
         return STK_FAIL_MEMORY(err, "the layout of the parameters");
     }
     fill_chunks(layout);
     return STK_OK;
 }
 
-void stk_cuda_layout_free(cuda_layout *layout) {
+void stk_cuda_parameter_layout_free(cuda_parameter_layout *layout) {
     stk_mem_free(layout->offsets);
     stk_mem_free(layout->fresh);
     stk_mem_free(layout->weight);

@@ -14,7 +14,7 @@
 #include "backend/cuda/program/kernel_constants.h"
 #include "backend/cuda/program/program.h"
 
-typedef struct cuda_layout {
+typedef struct cuda_parameter_layout {
     const stk_graph *graph; /* borrowed */
     cuda_type type;
     bool train;      /* otherwise weights have no fresh gradients */
@@ -24,23 +24,24 @@ typedef struct cuda_layout {
     size_t elements; /* of a block; a multiple of CUDA_CHUNK */
     size_t fresh_bytes;
     cuda_chunk *chunks; /* elements / CUDA_CHUNK */
-} cuda_layout;
+} cuda_parameter_layout;
 
-STK_CHECKED stk_status stk_cuda_layout_make(cuda_layout *layout, const stk_graph *graph,
-                                            cuda_type type, bool train, stk_error *err);
-void stk_cuda_layout_free(cuda_layout *layout);
+STK_CHECKED stk_status stk_cuda_parameter_layout_make(cuda_parameter_layout *layout,
+                                                      const stk_graph *graph, cuda_type type,
+                                                      bool train, stk_error *err);
+void stk_cuda_parameter_layout_free(cuda_parameter_layout *layout);
 
 /* Places of a parameter. */
-static inline cuda_ref cuda_value(const cuda_layout *layout, int param) {
+static inline cuda_ref cuda_value(const cuda_parameter_layout *layout, int param) {
     return cuda_fixed_at(CUDA_FIXED_VALUES, layout->offsets[param] * sizeof(float));
 }
 
-static inline cuda_ref cuda_weight(const cuda_layout *layout, int param) {
+static inline cuda_ref cuda_weight(const cuda_parameter_layout *layout, int param) {
     return cuda_fixed_at(CUDA_FIXED_WEIGHTS,
                          layout->offsets[param] * cuda_type_bytes(layout->type));
 }
 
-static inline cuda_ref cuda_fresh(const cuda_layout *layout, int param) {
+static inline cuda_ref cuda_fresh(const cuda_parameter_layout *layout, int param) {
     return cuda_fixed_at(CUDA_FIXED_FRESH, layout->fresh[param]);
 }
 

@@ -43,7 +43,7 @@ typedef enum cuda_fixed {
     CUDA_FIXED_MOMENTUM,
     CUDA_FIXED_SECOND,
     CUDA_FIXED_EMA,
-    CUDA_FIXED_KNOBS,     /* cuda_knobs: what the host sets before every step */
+    CUDA_FIXED_CONSTANTS, /* cuda_step_constants: what the host sets before every step */
     CUDA_FIXED_SCALER,    /* cuda_scaler: the loss scale, kept on the device */
     CUDA_FIXED_RESULT,    /* cuda_result: what a step came to */
     CUDA_FIXED_COUNTERS,  /* zeroed once; whoever counts up leaves zeros behind */
