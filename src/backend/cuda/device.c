@@ -239,7 +239,7 @@ static stk_status hold_memory(stk_device *d, stk_error *err) {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     size_t assumed = (size_t)d->config.memory_bytes;
-    d->held_bytes = SIZE_MAX;
+    d->limit_bytes = SIZE_MAX;
     if (assumed == 0 || assumed >= d->total_bytes) {
         return STK_OK;
     }
@@ -247,7 +247,7 @@ static stk_status hold_memory(stk_device *d, stk_error *err) {
                                        "asking the GPU for its free memory", err);
     size_t used = total_bytes - free_bytes;
     size_t context = used < MOST_CONTEXT_BYTES ? used : MOST_CONTEXT_BYTES;
-    d->held_bytes = assumed > context ? assumed - context : 0;
+    d->limit_bytes = assumed > context ? assumed - context : 0;
     return status;
 }
 
@@ -331,8 +331,8 @@ stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory,
             stk_cuda_check(device->driver, device->driver->memory_info(&free_bytes, &total_bytes),
                            "asking the GPU for its free memory", err);
     }
-    if (device->held_bytes != SIZE_MAX) {
-        size_t left = device->held_bytes - device->taken_bytes;
+    if (device->limit_bytes != SIZE_MAX) {
+        size_t left = device->limit_bytes - device->taken_bytes;
         total_bytes = (size_t)device->config.memory_bytes;
         free_bytes = left < free_bytes ? left : free_bytes;
     }
@@ -343,7 +343,7 @@ stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory,
 }
 
 int stk_cuda_take(stk_device *device, cuda_pointer *pointer, size_t bytes) {
-    if (bytes > device->held_bytes - device->taken_bytes) {
+    if (bytes > device->limit_bytes - device->taken_bytes) {
         return CUDA_ERROR_OUT_OF_MEMORY_;
     }
     int result = device->driver->memory_take(pointer, bytes);

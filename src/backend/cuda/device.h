@@ -1,4 +1,10 @@
-/* device.h - the CUDA backend's table, and what its files share. */
+/*
+ * device.h - the CUDA backend's table, one GPU, and the parameters on it.
+ *
+ * A device owns its context, its streams, compiled kernels, execution plans and the store of
+ * results on disk. A state holds the parameters of one network on a device. Both belong to one
+ * thread at a time, which makes the context current (stk_cuda_enter()).
+ */
 #ifndef STK_BACKEND_CUDA_DEVICE_H
 #define STK_BACKEND_CUDA_DEVICE_H
 
@@ -28,11 +34,11 @@ struct stk_device {
     char bus_id[32]; /* "0000:19:00.0"; "": not told */
     int multiprocessors;
     int major, minor;
-    size_t total_bytes;  /* that the GPU has */
-    size_t held_bytes;   /* that executables and parameters may take; SIZE_MAX: what there is */
-    size_t taken_bytes;  /* by them, now */
-    cuda_stream compute; /* everything that computes */
-    cuda_stream copy;    /* pictures to the device */
+    size_t total_bytes;  /* of the GPU's memory */
+    size_t limit_bytes;  /* that executables and parameters may take; SIZE_MAX: no limit */
+    size_t taken_bytes;  /* that they take now */
+    cuda_stream compute; /* owned: all kernels and convolutions */
+    cuda_stream copy;    /* owned: pictures to the device */
     cuda_store *store;
     cuda_kernels *kernels;
     cuda_convs *convs;
@@ -40,7 +46,7 @@ struct stk_device {
     char description[400];               /* "NVIDIA H200, 139.8 GiB, ..." */
 };
 
-/* ---- device.c: these parts of the interface ---- */
+/* ---- device.c: functions of stk_backend ---- */
 
 stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *config,
                                 stk_error *err);
@@ -53,8 +59,8 @@ stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision 
 void *stk_cuda_device_host_take(stk_device *device, size_t bytes);
 void stk_cuda_device_host_free(stk_device *device, void *memory);
 
-/* The GPU's memory for tensors, all of which goes through here: within what the configuration holds
- * it to. Entered; returns the driver's code. */
+/* Takes and frees memory of the GPU, within limit_bytes. The context is current. Returns the
+ * driver's code. */
 int stk_cuda_take(stk_device *device, cuda_pointer *pointer, size_t bytes);
 void stk_cuda_give(stk_device *device, cuda_pointer pointer, size_t bytes);
 
@@ -67,9 +73,9 @@ struct stk_state {
     cuda_parameter_layout layout;          /* of float32: offsets do not depend on the type */
     cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: not kept */
     cuda_pointer scaler;                   /* cuda_scaler */
-    size_t bytes;                          /* of all of these: one allocation */
-    bool scaled;      /* the loss scale is fp16's, which moves; otherwise it is 1 */
-    uint64_t version; /* changes whenever parameters do: executables refresh their copies */
+    size_t bytes;                          /* of blocks and scaler: one allocation */
+    bool scaled;      /* the loss scale is dynamic, as fp16 needs it; otherwise it is 1 */
+    uint64_t version; /* grows with every change of the parameters: executables then renew copies */
 };
 
 #endif

@@ -1,6 +1,9 @@
 /*
- * exec.h - inside the CUDA backend: the parts of the interface, file by file, and what an
- * executable is.
+ * exec.h - inside the CUDA backend: an executable, and functions of stk_backend by file.
+ *
+ * An executable is a network compiled for one batch size: four programs, one allocation on the
+ * device for all that they need, and the queue of steps that run ahead of the host. It belongs to
+ * one thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_EXEC_H
 #define STK_BACKEND_CUDA_EXEC_H
@@ -24,49 +27,49 @@ stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_E
                                       stk_error *err);
 stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                        stk_error *err);
-/* The loss scale at its start: a moving one, or 1. How many updates were left out stays known. */
+/* Resets the loss scale, dynamic or 1. The count of skipped updates stays. */
 STK_CHECKED stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err);
 
-/* ---- profile.c ---- */
+/* ---- profile.c: where the time of a step goes ---- */
 
 stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
                             stk_error *err);
 
-/* ---- bandwidth.c ---- */
+/* ---- bandwidth.c: bytes per second of copies on the device, and to it ---- */
 
 double stk_cuda_bandwidth(stk_device *device);
 double stk_cuda_copy_bandwidth(stk_device *device, size_t bytes);
 
 /* ---- exec.c ---- */
 
-/* Batches that can be on their way to the device: one is computed with while the next arrives. */
+/* Batches on the device: one is computed with while the next one arrives. */
 #define CUDA_SLOTS 2
 
-/* Where the parts of an executable's one allocation lie, and how large it is. */
+/* Offsets of the parts in an executable's one allocation, in bytes. */
 typedef struct cuda_sizes {
-    size_t fixed[CUDA_FIXED_COUNT]; /* offsets; SIZE_MAX: it lies in the state */
+    size_t fixed[CUDA_FIXED_COUNT]; /* SIZE_MAX: this buffer lies in the state */
     size_t images[CUDA_SLOTS];
     size_t labels[CUDA_SLOTS];
     size_t arena;
-    size_t bytes;
+    size_t bytes; /* of the allocation */
 } cuda_sizes;
 
-/* What the host keeps for each step on its way; in pinned memory. */
+/* Pinned memory of the host for steps that have not ended: one entry for each. */
 typedef struct cuda_ring {
     cuda_step_constants constants[STK_STEPS_AHEAD];
     cuda_result results[STK_STEPS_AHEAD];
 } cuda_ring;
 
 /*
- * Moments of a step, or of an inference, on the device. Between `ready` and `begun` it had nothing
- * to do but wait for pictures.
+ * Events of one step or inference, in the order of the device. Between `ready` and `begun` the
+ * device only waited for pictures.
  */
 typedef struct cuda_moments {
-    cuda_event sending;  /* its pictures set out */
-    cuda_event copied;   /* they have arrived */
+    cuda_event sending;  /* the copy of its pictures begins */
+    cuda_event copied;   /* its pictures are on the device */
     cuda_event ready;    /* the steps before it have ended */
-    cuda_event begun;    /* they have, and its pictures are there */
-    cuda_event updating; /* its gradients are there */
+    cuda_event begun;    /* the steps before it have ended and its pictures are there */
+    cuda_event updating; /* its gradients are computed */
     cuda_event done;
 } cuda_moments;
 
@@ -75,28 +78,29 @@ struct stk_exec {
     stk_compile_config config;
     stk_pieces pieces;
     cuda_parameter_layout layout;
-    cuda_program weights; /* after the parameters have changed */
-    cuda_program main;
-    cuda_program update; /* gather and optimise */
-    cuda_program gather; /* gather alone: gradients are added up */
-    cuda_ref logits;
+    cuda_program weights; /* runs after every change of the parameters: copies of the weights */
+    cuda_program main;    /* forward and backward, or forward alone */
+    cuda_program update;  /* gathers gradients and moves the parameters */
+    cuda_program gather;  /* gathers gradients alone: they accumulate */
+    cuda_ref logits;      /* inference: float32 (batch, classes) */
     cuda_sizes sizes;
-    cuda_pointer memory;
+    cuda_pointer memory; /* the allocation; owned unless `home` is set */
     cuda_pointer fixed[CUDA_FIXED_COUNT];
-    cuda_player players[4]; /* of the programs above, in their order */
+    cuda_player players[4]; /* of weights, main, update, gather, in this order */
     cuda_ring *ring;
     int *labels;                     /* pinned: (STK_STEPS_AHEAD, batch) */
     float *answers;                  /* pinned: (CUDA_SLOTS, batch, classes); inference */
-    size_t answer_bytes[CUDA_SLOTS]; /* of these, that the last one gave */
-    cuda_event used[CUDA_SLOTS];     /* the step that reads these pictures has ended */
+    size_t answer_bytes[CUDA_SLOTS]; /* of each slot's answers, that the last inference wrote */
+    cuda_event used[CUDA_SLOTS];     /* the step that reads the slot's pictures has ended */
     cuda_moments moments[STK_STEPS_AHEAD];
-    bool is_noted[STK_STEPS_AHEAD];         /* the smaller executable computed the step */
-    stk_step_output noted[STK_STEPS_AHEAD]; /* what the smaller executable came to */
+    bool is_noted[STK_STEPS_AHEAD]; /* `smaller` computed the step: its result is in `noted` */
+    stk_step_output noted[STK_STEPS_AHEAD]; /* results of `smaller` */
     uint64_t started;                       /* steps so far */
-    uint64_t collected;                     /* of these, whose results were handed out */
-    uint64_t version;         /* of the state's parameters that the copies were made from */
-    struct stk_exec *smaller; /* for fewer samples than the batch; made when they are met */
-    struct stk_exec *home;    /* whose memory it has, being the smaller one of it; NULL: its own */
+    uint64_t collected;                     /* steps whose results were returned */
+    uint64_t version;         /* of the state, when the copies of the weights were made */
+    struct stk_exec *smaller; /* owned: for batches with fewer samples; made for the first */
+    struct stk_exec
+        *home; /* of a smaller executable: the one whose allocation it uses; NULL: its own */
 };
 
 #endif

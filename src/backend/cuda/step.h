@@ -1,14 +1,19 @@
-/* step.h - inside the CUDA backend: a step on its way through the device. */
+/*
+ * step.h - inside the CUDA backend: training steps and inferences of an executable.
+ *
+ * These are step, collect, infer and fetch of engine/backend.h. A step may still run when
+ * stk_cuda_step() returns; stk_cuda_collect() returns its result later. One thread at a time.
+ */
 #ifndef STK_BACKEND_CUDA_STEP_H
 #define STK_BACKEND_CUDA_STEP_H
 
 #include "backend/cuda/exec.h"
 
-/* As step() of the interface, for exactly the batch that it was compiled for. */
+/* As step() of the interface, for exactly the batch that the executable was compiled for. */
 STK_CHECKED stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input,
                                      stk_step_output *output, stk_error *err);
 
-/* Puts a result that another executable made where collect() finds it, in its turn. */
+/* Queues a result that the smaller executable has computed; collect() returns it in its turn. */
 STK_CHECKED stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output,
                                           stk_error *err);
 

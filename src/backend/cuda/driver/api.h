@@ -1,10 +1,10 @@
 /*
- * api.h - inside the CUDA backend: the functions of NVIDIA's libraries that we call.
+ * api.h - inside the CUDA backend: the functions of NVIDIA's libraries that Stoker calls.
  *
- * No header of CUDA is needed to build Stoker: what is declared here is the binary interface of the
- * driver (libcuda.so.1) and of NVRTC, which both keep stable. Libraries are opened at run time;
- * each table holds pointers under the names without their prefix. tests/unit/test_cuda_api.c
- * compares the numbers with NVIDIA's headers where these are installed.
+ * Building Stoker needs no header of CUDA: this file declares the binary interface of the driver
+ * (libcuda.so.1) and of NVRTC, which both keep stable. library.c opens the libraries at run time;
+ * each table holds pointers under the functions' names without their prefix.
+ * tests/unit/test_cuda_api.c compares the numbers with NVIDIA's headers where these are installed.
  */
 #ifndef STK_BACKEND_CUDA_DRIVER_API_H
 #define STK_BACKEND_CUDA_DRIVER_API_H
@@ -24,7 +24,7 @@ typedef struct CUfunc_st *cuda_function;
 typedef struct CUgraph_st *cuda_graph;
 typedef struct CUgraphExec_st *cuda_graph_exec;
 
-/* The results that are told apart. */
+/* CUresult, as far as the code distinguishes it. */
 enum {
     CUDA_GOOD = 0,
     CUDA_ERROR_OUT_OF_MEMORY_ = 2,
@@ -43,7 +43,7 @@ enum { /* CUdevice_attribute */
 
 enum {
     CUDA_FUNCTION_SHARED_BYTES = 8, /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
-    CUDA_EVENT_BLOCKING = 1,        /* who waits for it sleeps */
+    CUDA_EVENT_BLOCKING = 1,        /* a thread that waits for it sleeps */
     CUDA_EVENT_NO_TIMING = 2,
     CUDA_STREAM_NON_BLOCKING = 1,
     CUDA_CAPTURE_THREAD_LOCAL = 1

@@ -1,8 +1,9 @@
 /*
  * search.h - inside the CUDA backend: the folders in which NVIDIA's libraries may lie.
  *
- * Without a toolkit on the system's path they are still there more often than not: in a folder of
- * CUDA, or in Python's packages, which bring their own. No program is run to find out.
+ * Without a toolkit on the loader's path the libraries are often still there: in a folder of CUDA,
+ * or in Python's packages, which bring their own. The search runs no program. Threads: safe, each
+ * with a cuda_folders of its own.
  */
 #ifndef STK_BACKEND_CUDA_DRIVER_SEARCH_H
 #define STK_BACKEND_CUDA_DRIVER_SEARCH_H
@@ -11,26 +12,27 @@
 #include <stddef.h>
 
 typedef struct cuda_folders {
-    char **paths; /* owned, in the order in which they are asked; they exist, each stands once */
+    char **paths; /* owned, in the order of the search; existing folders, each once */
     size_t count;
     size_t capacity;
-    bool given; /* they are those of STOKER_CUDA_LIBS, and no others are asked */
+    bool given; /* STOKER_CUDA_LIBS names them; no others are searched */
 } cuda_folders;
 
-/* Where there is no memory, what was found until then; where a disk does not answer within some
- * seconds, the system's own folders, from then on. */
+/* Finds the folders. Out of memory: those found so far. Where a disk does not answer within some
+ * seconds, the system's own folders, also in later calls. */
 void stk_cuda_folders_find(cuda_folders *folders);
 void stk_cuda_folders_free(cuda_folders *folders);
 
 /*
- * Opens a library with dlopen(3): the system's own, or the first that lies in one of the folders.
- * Where folders were given, the system's comes after them, and only if it belongs to the driver.
- * NULL: there is none; then `trouble` is what the loader said of one that is there, or "".
+ * Opens a library with dlopen(3): the loader's own, or the first that lies in one of the folders.
+ * Where folders were given, the loader's own comes last, and only for a library of the driver.
+ * Returns NULL where none can be opened; `trouble` is then the loader's message about a file that
+ * exists, or "".
  */
 void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int flags,
                             bool of_driver, char *trouble, size_t room);
 
-/* Opens one that lies there; `trouble`, unless something stands in it already, as above. */
+/* Opens the library at a path. Sets `trouble` as above, unless it is set already. */
 void *stk_cuda_path_open(const char *path, int flags, char *trouble, size_t room);
 
 #endif

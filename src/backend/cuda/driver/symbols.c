@@ -1,4 +1,4 @@
-/* symbols.c - functions of a library that is open. */
+/* symbols.c - function pointers from an open library, all or none. */
 #include "backend/cuda/driver/symbols.h"
 
 #include <dlfcn.h>

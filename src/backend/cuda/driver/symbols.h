@@ -1,4 +1,4 @@
-/* symbols.h - inside the CUDA backend: functions of a library that is open. */
+/* symbols.h - inside the CUDA backend: finds functions in an open library. */
 #ifndef STK_BACKEND_CUDA_DRIVER_SYMBOLS_H
 #define STK_BACKEND_CUDA_DRIVER_SYMBOLS_H
 
@@ -8,10 +8,10 @@
 
 typedef struct cuda_symbol {
     const char *name;
-    void *place; /* of the pointer that is filled */
+    void *place; /* address of the function pointer to fill */
 } cuda_symbol;
 
-/* Fills all of them; `what` names the library in the error when one is not there. */
+/* Fills all pointers. `what` names the library in the error where a function is missing. */
 STK_CHECKED stk_status stk_cuda_symbols(void *library, const char *what, const cuda_symbol *symbols,
                                         size_t count, stk_error *err);
 

@@ -1,10 +1,13 @@
-/* grid.h - inside the CUDA backend: how many blocks and how wide, for kernels that loop. */
+/*
+ * grid.h - inside the CUDA backend: grids of kernels whose blocks loop over their work, and the
+ * shared memory that a block may have.
+ */
 #ifndef STK_BACKEND_CUDA_PROGRAM_GRID_H
 #define STK_BACKEND_CUDA_PROGRAM_GRID_H
 
 #include "backend/cuda/program/program.h"
 
-/* Channels that a thread takes at a time: 8 where all of them can be taken so. */
+/* Channels that a thread takes at a time: 8 where the number of channels allows it. */
 static inline int cuda_wide(int channels) {
     return channels % 8 == 0 ? 8 : 1;
 }
@@ -23,19 +26,20 @@ static inline unsigned cuda_blocks(const cuda_program *p, size_t items, size_t p
     return blocks > 0 ? (unsigned)blocks : 1;
 }
 
-/* Of the multiprocessors that have most shared memory, what one block may have, and each of two. */
+/* Shared memory of one block, and of each of two blocks, on a multiprocessor that has most of it.
+ */
 #define CUDA_MOST_SHARED ((size_t)227 << 10)
 #define CUDA_HALF_SHARED ((size_t)113 << 10)
 
-/* Whether the device's are such, by its compute capability; they multiply matrices too. */
+/* Whether the device has such multiprocessors. They also have the matrix instructions we use. */
 static inline bool cuda_has_most_shared(const cuda_program *p) {
     enum { HOPPER = 9, BLACKWELL = 10 };
     return p->major == HOPPER || p->major == BLACKWELL;
 }
 
 /*
- * Bytes of shared memory that a block can have on all devices of a compute capability (within one
- * they differ); where nothing is known of it, as on those that have most.
+ * Bytes of shared memory that a block can have on every device of the program's major compute
+ * capability, within which devices differ. Not known: as on those that have most.
  */
 static inline size_t cuda_block_shared(const cuda_program *p) {
     enum { VOLTA = 7, AMPERE = 8 };
@@ -45,7 +49,7 @@ static inline size_t cuda_block_shared(const cuda_program *p) {
     return (size_t)(p->major >= AMPERE ? 99 : p->major == VOLTA ? 64 : 48) << 10;
 }
 
-/* How channels are cut into tiles, where a block has one: `tile` vectors of `wide` channels. */
+/* How channels are cut into tiles, one for a block: `tile` vectors of `wide` channels. */
 typedef struct cuda_tiles {
     int wide;
     int tile; /* a power of two up to 32 */

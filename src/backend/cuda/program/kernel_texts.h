@@ -1,9 +1,9 @@
 /*
- * kernel_texts.h - inside the CUDA backend: the sources of kernels, as texts in the program.
+ * kernel_texts.h - inside the CUDA backend: the sources of kernels, as texts in the library.
  *
- * The build makes them (cmake/embed_texts.cmake) from kernels/ and from kernel_constants.h: a file
- * put there is part of the library. A text may include another one of them by its bare name, each
- * once: kernels.c puts them together.
+ * The build makes them (cmake/embed_texts.cmake) of all files in kernels/ and of
+ * kernel_constants.h. A text may include another one by its bare name; kernels.c puts them
+ * together.
  */
 #ifndef STK_BACKEND_CUDA_PROGRAM_KERNEL_TEXTS_H
 #define STK_BACKEND_CUDA_PROGRAM_KERNEL_TEXTS_H
@@ -15,6 +15,6 @@ typedef struct cuda_text {
     const char *text;
 } cuda_text;
 
-extern const cuda_text stk_cuda_texts[]; /* the last has no name */
+extern const cuda_text stk_cuda_texts[]; /* ends with an entry whose name is NULL */
 
 #endif

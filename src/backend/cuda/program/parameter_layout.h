@@ -5,8 +5,8 @@
  * a boundary of CUDA_CHUNK elements. The copy of weights in the type of activations has the same
  * element offsets. The fresh gradients of a step lie in a block of their own: of weights of
  * convolutions and linear layers in the type of activations, since libraries write them, of
- * everything else in float32. In inference that block holds, in the place of a norm's bias, the
- * bias of the convolution that the norm was folded into.
+ * everything else in float32. In inference that block holds, at the position of a norm's bias, the
+ * bias of the convolution that the norm was folded into. A layout is read-only once made.
  */
 #ifndef STK_BACKEND_CUDA_PROGRAM_PARAMETER_LAYOUT_H
 #define STK_BACKEND_CUDA_PROGRAM_PARAMETER_LAYOUT_H
@@ -18,12 +18,12 @@ typedef struct cuda_parameter_layout {
     const stk_graph *graph; /* borrowed */
     cuda_type type;
     bool train;      /* otherwise weights have no fresh gradients */
-    size_t *offsets; /* per parameter: elements before it */
+    size_t *offsets; /* owned, per parameter: elements before it */
     size_t *fresh;   /* per parameter: bytes before its fresh gradient; a multiple of CUDA_ALIGN */
-    bool *weight;    /* per parameter: a convolution or linear layer reads it through the copy */
+    bool *weight;    /* per parameter: a convolution or linear layer reads the copy of it */
     size_t elements; /* of a block; a multiple of CUDA_CHUNK */
-    size_t fresh_bytes;
-    cuda_chunk *chunks; /* elements / CUDA_CHUNK */
+    size_t fresh_bytes; /* of the block of fresh gradients */
+    cuda_chunk *chunks; /* owned: elements / CUDA_CHUNK */
 } cuda_parameter_layout;
 
 STK_CHECKED stk_status stk_cuda_parameter_layout_make(cuda_parameter_layout *layout,
@@ -31,7 +31,7 @@ STK_CHECKED stk_status stk_cuda_parameter_layout_make(cuda_parameter_layout *lay
                                                       bool train, stk_error *err);
 void stk_cuda_parameter_layout_free(cuda_parameter_layout *layout);
 
-/* Places of a parameter. */
+/* Where a parameter, its copy in the type of activations and its fresh gradient lie. */
 static inline cuda_ref cuda_value(const cuda_parameter_layout *layout, int param) {
     return cuda_fixed_at(CUDA_FIXED_VALUES, layout->offsets[param] * sizeof(float));
 }

@@ -12,9 +12,9 @@
 
 #include "engine/backend.h"
 
-/* A place in device memory: a buffer, and bytes from its start. */
+/* A position in device memory: a buffer, and bytes from its start. */
 typedef struct cuda_ref {
-    int buffer; /* CUDA_NO_BUFFER: nothing, which a kernel sees as NULL */
+    int buffer; /* CUDA_NO_BUFFER: no memory; a kernel gets NULL */
     size_t offset;
 } cuda_ref;
 
@@ -32,30 +32,30 @@ static inline bool cuda_is_something(cuda_ref ref) {
 #define CUDA_ALIGN ((size_t)256)
 
 /*
- * Memory that is not in the arena; these are the first buffer numbers. The blocks of parameters are
- * float32 in the layout of parameter_layout.h.
+ * Memory outside the arena; these are the first buffer numbers of every program. The blocks of
+ * parameters are float32, in the layout of parameter_layout.h.
  */
 typedef enum cuda_fixed {
-    CUDA_FIXED_VALUES,  /* parameters: those that this executable computes with */
-    CUDA_FIXED_WEIGHTS, /* the same in the type of activations (of a convolution or linear layer) */
-    CUDA_FIXED_FRESH,   /* gradients of this step, times the loss scale: see parameter_layout.h */
+    CUDA_FIXED_VALUES,  /* the parameters that this executable computes with */
+    CUDA_FIXED_WEIGHTS, /* weights of convolutions and linear layers in the type of activations */
+    CUDA_FIXED_FRESH,   /* fresh gradients: of this step, times the loss scale */
     CUDA_FIXED_GRADIENTS,
     CUDA_FIXED_MOMENTUM,
     CUDA_FIXED_SECOND,
     CUDA_FIXED_EMA,
-    CUDA_FIXED_CONSTANTS, /* cuda_step_constants: what the host sets before every step */
-    CUDA_FIXED_SCALER,    /* cuda_scaler: the loss scale, kept on the device */
-    CUDA_FIXED_RESULT,    /* cuda_result: what a step came to */
-    CUDA_FIXED_COUNTERS,  /* zeroed once; whoever counts up leaves zeros behind */
-    CUDA_FIXED_TABLE,     /* cuda_chunk[]: what each chunk of the parameters is */
+    CUDA_FIXED_CONSTANTS, /* cuda_step_constants, which the host sets before every step */
+    CUDA_FIXED_SCALER,    /* cuda_scaler: the loss scale */
+    CUDA_FIXED_RESULT,    /* cuda_result: loss and other results of a step */
+    CUDA_FIXED_COUNTERS, /* zero between kernels: a kernel that counts up sets them to zero again */
+    CUDA_FIXED_TABLE,    /* cuda_chunk[]: one entry for each chunk of the parameters */
     CUDA_FIXED_WORKSPACE, /* CUDA_WORKSPACE_BYTES for convolutions */
     CUDA_FIXED_COUNT
 } cuda_fixed;
 
-/* No library plan that needs more is used. */
+/* Execution plans of libraries that need more are not used. */
 #define CUDA_WORKSPACE_BYTES ((size_t)64 << 20)
 
-/* What numbers of activations and weights are stored as; reductions are float32 always. */
+/* How activations and weights are stored; sums are always float32. */
 typedef enum cuda_type { CUDA_TYPE_F32, CUDA_TYPE_F16, CUDA_TYPE_BF16 } cuda_type;
 
 static inline size_t cuda_type_bytes(cuda_type type) {
@@ -83,8 +83,8 @@ typedef struct cuda_arg {
 /* One launch of a kernel of kernels/FILE.cu. */
 typedef struct cuda_launch {
     const char *file;                /* "norm"; static */
-    const char *name;                /* of the function; static */
-    char defines[CUDA_MOST_DEFINES]; /* "-DC=64 -DACT=1 ": what it is specialised to */
+    const char *name;                /* of the kernel function; static */
+    char defines[CUDA_MOST_DEFINES]; /* "-DC=64 -DACT=1 ": its specialisation */
     unsigned grid[2];                /* blocks: x, y */
     unsigned threads;                /* of a block */
     unsigned shared_bytes;           /* dynamic shared memory */
@@ -99,9 +99,10 @@ typedef enum cuda_conv_kind {
 } cuda_conv_kind;
 
 /*
- * A convolution by shape alone: two equal ones share a plan. x is (batch, height, width, channels),
- * y is (batch, out_height, out_width, filters), w is (filters, kernel, kernel, channels); all are
- * of type `type`, sums are float32. A linear layer is a convolution of 1 by 1 pixels.
+ * A convolution by its shape; equal shapes share an execution plan. x is (batch, height, width,
+ * channels), y is (batch, out_height, out_width, filters), w is (filters, kernel, kernel,
+ * channels); all are of type `type`, sums are float32. A linear layer is a convolution of 1 by 1
+ * pixels.
  */
 typedef struct cuda_conv_shape {
     cuda_conv_kind kind;
@@ -111,8 +112,8 @@ typedef struct cuda_conv_shape {
     int height, width, channels;
     int out_height, out_width, filters;
     int kernel, stride;
-    int pad; /* above and left; below and right what the shapes imply */
-    /* CUDA_CONV_DATA: add to what is there */
+    int pad; /* above and left; below and right follow from the shapes */
+    /* CUDA_CONV_DATA: dx += instead of dx = */
     bool accumulate;
     /* CUDA_CONV_FORWARD in inference: y = act(conv + bias + added) */
     bool bias;  /* float32 (filters) */
@@ -130,16 +131,16 @@ typedef struct cuda_conv_op {
     cuda_conv_shape shape;
     cuda_ref x, w, y; /* for DATA: x is dx and y is dy; for WEIGHT: w is dw and y is dy */
     cuda_ref bias, added;
-    cuda_ref stats; /* may be there without shape.stats: nothing is written then */
-    /* What shape.in_norm makes x of, and its scale and shift, of type `type` (2, channels). They
-     * may be there without it; with it x itself is neither written nor read. */
+    cuda_ref stats; /* with shape.stats: receives the sums. May be set without it */
+    /* With shape.in_norm: the tensor that is read instead of x, and its scale and shift, of type
+     * `type` (2, channels). May be set without it. */
     cuda_ref raw, in_norm;
     /* Which of the program's decisions made the shape a fused one, counted from 1; 0: none. Where
      * no library has a plan for the shape, this decision is taken back. */
     int decision;
 } cuda_conv_op;
 
-/* A convolution with nothing that is optional. */
+/* A convolution without any optional operand. */
 static inline cuda_conv_op cuda_conv_of(const cuda_conv_shape *shape, cuda_ref x, cuda_ref w,
                                         cuda_ref y) {
     return (cuda_conv_op){.shape = *shape,
@@ -192,8 +193,8 @@ typedef struct cuda_buffer {
 typedef struct cuda_program {
     cuda_type type;
     bool strict;
-    int multiprocessors;  /* of the device: how many blocks are worth having */
-    int major;            /* its compute capability; 0, as it begins: nothing is known of it */
+    int multiprocessors;  /* of the device: grids are chosen by it */
+    int major;            /* of the compute capability; 0 at the start: not known */
     cuda_buffer *buffers; /* owned; the first CUDA_FIXED_COUNT are the fixed ones */
     int buffer_count;
     size_t buffer_capacity;
@@ -204,7 +205,7 @@ typedef struct cuda_program {
     cuda_decision *decisions; /* owned; all that were made while it was lowered, in order */
     int decision_count;
     size_t decision_capacity;
-    int counters;       /* of CUDA_FIXED_COUNTERS that are used, 4 bytes each */
+    int counters;       /* used in CUDA_FIXED_COUNTERS, 4 bytes each */
     size_t arena_bytes; /* once laid out */
     stk_error error;    /* the first failure */
     cuda_op lost;       /* takes operations after a failure; never read */
@@ -216,7 +217,7 @@ void stk_cuda_program_free(cuda_program *p);
 /* A new buffer of the arena. */
 cuda_ref stk_cuda_buffer(cuda_program *p, size_t bytes);
 
-/* A place in fixed memory. */
+/* A position in fixed memory. */
 static inline cuda_ref cuda_fixed_at(cuda_fixed which, size_t offset) {
     return (cuda_ref){(int)which, offset};
 }
@@ -225,9 +226,9 @@ static inline cuda_ref cuda_fixed_at(cuda_fixed which, size_t offset) {
 cuda_ref stk_cuda_counters(cuda_program *p, int count);
 
 /*
- * Adds a launch; the caller then adds defines and arguments, in the order of the kernel's
- * parameters. The result is never NULL: after a mistake it is a place that nobody reads. It is
- * valid until the next operation is added.
+ * Adds a launch. The caller then adds defines, and arguments in the order of the kernel's
+ * parameters. The result is never NULL: after a failure it is `lost`. It is valid until the next
+ * operation is added.
  */
 cuda_launch *stk_cuda_launch(cuda_program *p, const char *file, const char *name, unsigned grid_x,
                              unsigned grid_y, unsigned threads, unsigned shared_bytes);
@@ -237,7 +238,7 @@ void stk_cuda_arg_int(cuda_launch *launch, int32_t value);
 void stk_cuda_arg_long(cuda_launch *launch, int64_t value);
 void stk_cuda_arg_float(cuda_launch *launch, float value);
 
-/* What an activation is called in kernels: ACT_ of kernels/prelude.cuh; 0: none. */
+/* The number of an activation in kernels: ACT_ of kernels/prelude.cuh; 0: none. */
 int stk_cuda_act_code(stk_op act);
 
 void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv);
