@@ -1,9 +1,9 @@
 /*
- * hide.c - one pass over a text: names, what stands behind them, addresses, known beginnings.
+ * hide.c - one pass over a text, which looks for names, their values, addresses and known tokens.
  *
- * A name is made of parts, as in HF_HUB_TOKEN or --wandb.api-key. Words of the trade that only
- * sound like secrets (tokenizer, max-tokens, sort-key) must stay readable: so whole parts are
- * compared, and a key counts only with a word before it that says which.
+ * A name consists of parts, as in HF_HUB_TOKEN or --wandb.api-key. Names that only sound like
+ * secrets (tokenizer, max-tokens, sort-key) must stay readable. So whole parts are compared, and
+ * `key` counts only after a word such as api.
  */
 #include "base/hide.h"
 

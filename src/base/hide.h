@@ -1,11 +1,10 @@
 /*
- * hide.h - command lines without the secrets that stand in them.
+ * hide.h - replaces secrets in command lines and addresses by ***.
  *
- * What is stored or shown of a command has *** in place of values whose names look like those of
+ * Whoever stores or shows a command hides three things: values whose names look like those of
  * secrets (--token X, --api-key=X, PASSWORD=X, "token": "X", an Authorization header, ?signature=X
- * in an address), of user and password in an address, and of words that begin as well-known tokens
- * do. It is a guess: a secret without a name stays, and a harmless value may be hidden. Threads:
- * safe.
+ * in an address), user and password in an address, and words that begin like well-known tokens. It
+ * is a guess: a secret without a name stays, and a harmless value may be hidden. Threads: safe.
  */
 #ifndef STK_BASE_HIDE_H
 #define STK_BASE_HIDE_H
@@ -26,10 +25,10 @@ typedef enum stk_hide_when {
     STK_HIDE_ALWAYS,
 } stk_hide_when;
 
-/* From one word of a command line to the next; starts zeroed but for `arguments`. */
+/* Carries what the next word of a command line means; starts zeroed but for `arguments`. */
 typedef struct stk_hider {
     bool arguments;     /* words are arguments of a program, not lines for a shell: the value of
-                           --name=VALUE goes to the word's end, whatever stands in it */
+                           --name=VALUE reaches to the end of the word */
     stk_hide_when next; /* the word before was a flag, and the next is its value */
     bool line_next;     /* the word before was -c: a line for a shell follows */
 } stk_hider;
@@ -37,8 +36,8 @@ typedef struct stk_hider {
 /* Appends a word of a command line, which may be a whole line for a shell, with secrets hidden. */
 void stk_hide_word(stk_hider *hider, const char *word, stk_str *out);
 
-/* Hides the values of variables whose names look like those of secrets, wherever they stand: a
- * shell may have put them there. The list is as `environ` is. */
+/* Hides the values of secret-looking environment variables wherever they occur in the text, since a
+ * shell may have expanded them. `environment` has the form of `environ`. */
 void stk_hide_values(char *const *environment, stk_str *text);
 
 /* Hides user and password of the addresses in a text, in place and without memory. */

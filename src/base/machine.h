@@ -13,16 +13,15 @@ int stk_machine_cores(void);
 uint64_t stk_machine_memory(void);
 
 /*
- * Whether the process may map so many bytes more now (ulimit -v). Asked before calls of libraries
- * that crash or hang where there is no memory.
+ * Whether the process may map so many more bytes now (ulimit -v). Ask before calling a library that
+ * crashes or hangs without memory.
  */
 bool stk_machine_can_map(size_t bytes);
 
-/* Those who keep many files open have one part of so many each: there are others. */
+/* Each user of many open files takes at most one of so many parts of the limit. */
 #define STK_FILES_SHARE 4
 
-/* `wanted` open files, or as many as one of `parts` equal parts of what the process may have open.
- */
+/* `wanted`, but at most one of `parts` equal parts of the limit of open files. */
 int stk_machine_files(int wanted, int parts);
 
 #define STK_GROUP_PATH_BYTES 1024
@@ -31,8 +30,8 @@ int stk_machine_files(int wanted, int parts);
 typedef struct stk_machine_limits {
     double cores;
     double bytes;
-    /* The folder of the group that limits the one and the other, which tells of use, too; "": there
-     * is none, or its name is too long. */
+    /* Folders of the groups that set the limits; their files also tell of use. "": no group sets
+     * the limit, or its path is too long. */
     char cores_group[STK_GROUP_PATH_BYTES];
     char bytes_group[STK_GROUP_PATH_BYTES];
 } stk_machine_limits;

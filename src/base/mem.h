@@ -38,7 +38,7 @@ void *stk_mem_grow(void *old, size_t *capacity, size_t need, size_t size);
 
 /*
  * For tests: the request with this number (0 is the next) and all later ones fail; a negative
- * number ends that. This is the one piece of process-wide state of the library.
+ * number ends that. This is state of the whole process.
  */
 void stk_mem_fail_after(int64_t requests);
 

@@ -1,7 +1,6 @@
 /*
- * random_id.h - numbers by chance, which nobody can know before: for ids, and for names of files
- * that others must not guess. What a computation depends on comes from rng.h instead. Threads:
- * safe.
+ * random_id.h - numbers that nobody can predict, from the system: for ids, and for file names that
+ * others must not guess. Random numbers of a computation come from rng.h instead. Threads: safe.
  */
 #ifndef STK_BASE_RANDOM_ID_H
 #define STK_BASE_RANDOM_ID_H
@@ -12,7 +11,7 @@
 
 uint64_t stk_random_id(void);
 
-/* The same as 16 digits in small letters. */
+/* The same as 16 lower-case digits. */
 void stk_random_id_text(char text[STK_RANDOM_ID_TEXT]);
 
 #endif

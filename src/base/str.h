@@ -88,8 +88,8 @@ typedef struct stk_span {
 stk_span stk_format_span(double seconds);
 
 /*
- * A number as people are shown it, with six digits: what is computed with is then what is written,
- * and a run from a file is the same run.
+ * The value rounded to the six digits that are written to files. Computing with the rounded value
+ * makes a run from a file the same run.
  */
 double stk_as_shown(double value);
 

@@ -75,7 +75,7 @@ static int compare_entries(const void *a, const void *b) {
     return order != 0 ? order : (int)x->is_dir - (int)y->is_dir;
 }
 
-/* The kind that readdir tells, or stat's answer where it tells none or a link. */
+/* By readdir's type, or by stat where that is unknown or a link. */
 static bool entry_is_dir(int folder_fd, const struct dirent *entry) {
     if (entry->d_type == DT_DIR) {
         return true;
@@ -92,7 +92,7 @@ static stk_status fail_listing(const char *path, stk_error *err) {
     return status;
 }
 
-/* Reads what is left of an open folder. */
+/* Reads all entries of an open folder. */
 static stk_status read_entries(DIR *dir, const char *path, stk_dir_list *list,
                                void (*each)(void *user), void *user, stk_error *err) {
     size_t capacity = 0;

@@ -1,9 +1,8 @@
 /*
- * disk.c - calls that are made aside, with a patience.
+ * disk.c - system calls on a second thread, each with a time-out.
  *
- * A call that is given up keeps its thread, which is a stray from then on. Strays are looked at
- * before each call: one that has come back is good for another call, and the root that it was about
- * is alive again.
+ * A call that times out is abandoned together with its thread. Before each new call the disk looks
+ * at the abandoned ones. If one has returned, its root is alive again.
  */
 #include "base/files/disk.h"
 
@@ -24,30 +23,31 @@
 #include "base/mem.h"
 #include "base/threads/timed_call.h"
 
-/* How often somebody who waits looks whether to stop. */
+/* How often a waiting thread looks whether to stop. */
 #define LOOK_NS 20000000
 
-/* How long a call is waited for after a request to stop. */
+/* Time-outs after a request to stop. */
 #define STOP_LOOK_S 3.0
 #define STOP_MOVE_S 15.0
 
-/* A call that comes when the time is over gets so much: a disk that is alive needs less, but on a
- * busy machine its thread has to wait for a core. What can be done without gets the lesser. */
+/* The shortest wait, also when no time is left: a live disk needs less, but on a busy machine the
+ * second thread has to wait for a core. */
 #define LEAST_S 1.0
 #define LEAST_OPTIONAL_S 0.25
 
-/* What can be done without. */
+/* Time-outs below an optional root: seconds, and a share of the time left. */
 #define OPTIONAL_S 3.0
 #define OPTIONAL_SHARE 0.1
-#define OPTIONAL_RUN_S 15.0 /* of several calls together */
+#define OPTIONAL_RUN_S 15.0 /* of stk_disk_run */
 #define OPTIONAL_RUN_SHARE 0.3
 
 #define MOST_ROOTS 8
-#define MOST_STRAYS 16
-#define MOST_SLOW \
-    8 /* with so many no further sync is begun that would only be left behind as well */
+#define MOST_ABANDONED 16
 
-/* More than this is read or written by another call: each waits for the other thread's turn. */
+/* With so many abandoned calls no further sync with a time-out of its own begins. */
+#define MOST_SLOW 8
+
+/* A call reads or writes no more than this; its caller goes on with the rest. */
 #define PIECE_BYTES ((size_t)8 << 20)
 
 typedef struct root {
@@ -55,33 +55,33 @@ typedef struct root {
     bool optional;
 } root;
 
-/* A call that was given up. */
-typedef struct stray {
-    stk_timed_call *aside; /* owned: the thread that makes the call */
-    char *below;           /* owned: calls below this path would hang as well */
-    void *state;           /* its own */
+/* A call that has timed out. */
+typedef struct abandoned_call {
+    stk_timed_call *timed; /* owned: the thread that makes the call */
+    char *below;           /* owned: calls below this path fail at once; NULL: none do */
+    void *state;           /* owned by the call */
     void (*drop)(void *state);
-} stray;
+} abandoned_call;
 
 struct stk_disk {
     stk_disk_config config;
-    stk_disk *before;      /* what was entered before */
-    pid_t pid;             /* whose threads these are: a child of fork has none */
-    stk_timed_call *aside; /* for the next call; NULL: none yet */
+    stk_disk *before;      /* the disk entered before; NULL: none */
+    pid_t pid;             /* the process that has the threads; a child of fork has none */
+    stk_timed_call *timed; /* owned: the thread for the next call; NULL: none yet */
     root roots[MOST_ROOTS];
     int root_count;
-    stray strays[MOST_STRAYS];
-    int stray_count;
-    double synced_s; /* that syncs were waited for */
-    int slow_file;   /* one that is still being stored, as 1 + its descriptor; 0: none */
+    abandoned_call abandoned[MOST_ABANDONED];
+    int abandoned_count;
+    double synced_s; /* time waited for syncs */
+    int slow_file;   /* 1 + the descriptor of a file whose sync was abandoned; 0: none */
     int64_t stop_ns; /* when a request to stop was first seen; 0: there is none */
     char reason[128];
 };
 
 static _Thread_local stk_disk *entered;
 
-static atomic_int unsynced; /* syncs that were left to themselves */
-static atomic_int unstored; /* of these, that have failed */
+static atomic_int unsynced; /* abandoned syncs */
+static atomic_int unstored; /* abandoned syncs that failed later */
 
 /* ---- entering ---- */
 
@@ -109,15 +109,15 @@ void stk_disk_leave(stk_disk *d) {
     }
     entered = d->before;
     bool own = d->pid == getpid();
-    for (int i = 0; i < d->stray_count; i++) {
-        stray *s = &d->strays[i];
-        if (own && !stk_timed_call_close(s->aside)) {
+    for (int i = 0; i < d->abandoned_count; i++) {
+        abandoned_call *s = &d->abandoned[i];
+        if (own && !stk_timed_call_close(s->timed)) {
             s->drop(s->state);
         }
         stk_mem_free(s->below);
     }
     if (own) {
-        (void)stk_timed_call_close(d->aside);
+        (void)stk_timed_call_close(d->timed);
     }
     for (int i = 0; i < d->root_count; i++) {
         stk_mem_free(d->roots[i].path);
@@ -161,7 +161,7 @@ static const root *root_of(const stk_disk *d, const char *path) {
     return nearest;
 }
 
-/* What hangs where this path does: its root, or its folder. NULL without memory. */
+/* The root or else the folder of a path: where one call hangs, others do. NULL without memory. */
 static char *neighbourhood(const stk_disk *d, const char *path) {
     const root *r = root_of(d, path);
     const char *slash = strrchr(path, '/');
@@ -172,31 +172,31 @@ static char *neighbourhood(const stk_disk *d, const char *path) {
                                          : stk_mem_strdup(path);
 }
 
-/* ---- strays ---- */
+/* ---- abandoned calls ---- */
 
-/* Threads are not inherited by a child: it begins without any. */
+/* A child of fork has none of its parent's threads. */
 static void begin_anew(stk_disk *d) {
     d->pid = getpid();
-    d->aside = NULL;
-    d->stray_count = 0;
+    d->timed = NULL;
+    d->abandoned_count = 0;
 }
 
-static void welcome_back(stk_disk *d) {
-    for (int i = d->stray_count - 1; i >= 0; i--) {
-        stray *s = &d->strays[i];
-        if (stk_timed_call_has_ended(s->aside)) {
+static void collect_returned(stk_disk *d) {
+    for (int i = d->abandoned_count - 1; i >= 0; i--) {
+        abandoned_call *s = &d->abandoned[i];
+        if (stk_timed_call_has_ended(s->timed)) {
             s->drop(s->state);
-            (void)stk_timed_call_close(s->aside);
+            (void)stk_timed_call_close(s->timed);
             stk_mem_free(s->below);
-            *s = d->strays[--d->stray_count];
+            *s = d->abandoned[--d->abandoned_count];
         }
     }
 }
 
-static const stray *stray_at(const stk_disk *d, const char *path) {
-    for (int i = 0; i < d->stray_count; i++) {
-        if (d->strays[i].below != NULL && is_below(path, d->strays[i].below)) {
-            return &d->strays[i];
+static const abandoned_call *abandoned_at(const stk_disk *d, const char *path) {
+    for (int i = 0; i < d->abandoned_count; i++) {
+        if (d->abandoned[i].below != NULL && is_below(path, d->abandoned[i].below)) {
+            return &d->abandoned[i];
         }
     }
     return NULL;
@@ -207,11 +207,11 @@ bool stk_disk_hangs(const char *path) {
     if (d == NULL || d->pid != getpid()) {
         return false;
     }
-    welcome_back(d);
-    return stray_at(d, path) != NULL;
+    collect_returned(d);
+    return abandoned_at(d, path) != NULL;
 }
 
-/* ---- patience ---- */
+/* ---- time-outs ---- */
 
 typedef struct wait_limits {
     int64_t begun_ns;
@@ -222,14 +222,14 @@ typedef struct wait_limits {
 
 typedef enum call_kind { LOOKS, MOVES, SYNCS, RUNS } call_kind;
 
-/* How long a sync is waited for; INFINITY: as long as for all else. */
+/* The config's time-out for a sync; INFINITY: it has no shorter one than other calls. */
 static double sync_limit(const stk_disk *d) {
     double limit_s =
         d->config.sync_s != NULL ? d->config.sync_s(d->config.user, d->synced_s) : INFINITY;
     return limit_s < d->config.move_s ? limit_s : INFINITY;
 }
 
-static wait_limits patience_for(const stk_disk *d, const char *path, call_kind kind) {
+static wait_limits limits_for(const stk_disk *d, const char *path, call_kind kind) {
     const root *r = root_of(d, path);
     wait_limits p = {.begun_ns = stk_clock_ns(),
                      .limit_s = kind == LOOKS ? d->config.look_s : d->config.move_s,
@@ -263,9 +263,9 @@ static bool is_over(stk_disk *d, const wait_limits *p) {
            (c->left_s != NULL && c->left_s(c->user) <= 0);
 }
 
-/* Waits for the work that was begun; false: patience is over. */
+/* Waits for the call that was begun; false: it has timed out. */
 static bool await(stk_disk *d, const wait_limits *p) {
-    while (!stk_timed_call_wait(d->aside, stk_clock_ns() + LOOK_NS)) {
+    while (!stk_timed_call_wait(d->timed, stk_clock_ns() + LOOK_NS)) {
         if (is_over(d, p)) {
             return false;
         }
@@ -304,28 +304,29 @@ stk_status stk_disk_status(int error) {
     return error == ENOMEM || error == EMFILE || error == ENFILE ? STK_ERR_MEMORY : STK_ERR_STORAGE;
 }
 
-/* ---- work aside ---- */
+/* ---- calls on the second thread ---- */
 
-/* The thread for the next call; false where there can be none. */
+/* Makes sure that there is a thread for the next call; false where none can be started. */
 static bool get_ready(stk_disk *d) {
     if (d->pid != getpid()) {
         begin_anew(d);
     }
-    welcome_back(d);
-    return d->aside != NULL ||
-           stk_timed_call_open(&d->aside, "calls the file system", NULL) == STK_OK;
+    collect_returned(d);
+    return d->timed != NULL ||
+           stk_timed_call_open(&d->timed, "calls the file system", NULL) == STK_OK;
 }
 
-/* The work that is under way becomes a stray's. A sync that has its own patience says nothing of
- * its neighbours: a disk that is slow to store is alive. */
-static void leave_behind(stk_disk *d, const char *path, call_kind kind, void *state,
-                         void (*drop)(void *state)) {
+/* Abandons the running call. A sync with its own time-out says nothing about other files: a disk
+ * that is slow to store is alive. */
+static void abandon(stk_disk *d, const char *path, call_kind kind, void *state,
+                    void (*drop)(void *state)) {
     bool slow = kind == SYNCS && isfinite(sync_limit(d));
-    d->strays[d->stray_count++] = (stray){.aside = d->aside,
-                                          .below = slow ? NULL : neighbourhood(d, path),
-                                          .state = state,
-                                          .drop = drop};
-    d->aside = NULL;
+    d->abandoned[d->abandoned_count++] =
+        (abandoned_call){.timed = d->timed,
+                         .below = slow ? NULL : neighbourhood(d, path),
+                         .state = state,
+                         .drop = drop};
+    d->timed = NULL;
 }
 
 static bool run(const char *path, call_kind kind, void (*work)(void *state), void *state,
@@ -336,14 +337,14 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
         work(state);
         return true;
     }
-    int most = kind == SYNCS && isfinite(sync_limit(d)) ? MOST_SLOW : MOST_STRAYS;
-    if (stray_at(d, path) != NULL || d->stray_count >= most) {
+    int most = kind == SYNCS && isfinite(sync_limit(d)) ? MOST_SLOW : MOST_ABANDONED;
+    if (abandoned_at(d, path) != NULL || d->abandoned_count >= most) {
         drop(state);
         errno = ETIMEDOUT;
         return false;
     }
-    wait_limits p = patience_for(d, path, kind);
-    stk_timed_call_begin(d->aside, work, state, drop);
+    wait_limits p = limits_for(d, path, kind);
+    stk_timed_call_begin(d->timed, work, state, drop);
     bool answered = await(d, &p);
     d->synced_s += kind == SYNCS ? stk_clock_since_s(p.begun_ns) : 0;
     if (answered) {
@@ -351,7 +352,7 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
         return true;
     }
     explain(d, stk_clock_since_s(p.begun_ns));
-    leave_behind(d, path, kind, state, drop);
+    abandon(d, path, kind, state, drop);
     errno = ETIMEDOUT;
     return false;
 }
@@ -388,12 +389,13 @@ typedef enum operation {
     RESOLVE
 } disk_operation;
 
-/* A call and its answer; what it points to is the caller's, or, of one that is aside, behind it. */
+/* A call and its answer. Pointers lead to the caller's memory, or, on the second thread, to copies
+ * in the same block. */
 typedef struct call {
     disk_operation op;
     int fd;
-    bool own;  /* the descriptor is the call's, which closes it */
-    int flags; /* of open and flock; what access asks for */
+    bool own;  /* the call owns the descriptor and closes it */
+    int flags; /* of open, flock and access */
     mode_t mode;
     uid_t owner;
     gid_t group;
@@ -408,7 +410,7 @@ typedef struct call {
     int error; /* errno where it failed */
 } call;
 
-/* A descriptor of its own. */
+/* Closes the descriptor if the call owns it. */
 static void drop_file(call *c) {
     if (c->own) {
         (void)close(c->fd);
@@ -493,7 +495,7 @@ static void perform(void *state) {
     c->error = c->result < 0 ? errno : 0;
 }
 
-/* What a call that nobody waits for any more has got. */
+/* Frees a call that nobody waits for, with its result. */
 static void drop_call(void *state) {
     call *c = state;
     if (c->op == OPEN && c->result >= 0) {
@@ -511,15 +513,15 @@ static bool moves(disk_operation op) {
 }
 
 static call_kind kind_of(const call *c) {
-    bool slow = entered->slow_file == 1 + c->fd && entered->stray_count < MOST_SLOW;
+    bool slow = entered->slow_file == 1 + c->fd && entered->abandoned_count < MOST_SLOW;
     bool stores = c->op == SYNC || (c->op == CLOSE && slow);
     return stores ? SYNCS : moves(c->op) ? MOVES : LOOKS;
 }
 
-/* Whether the call that was given up may be: the file counts as it is. */
+/* Whether a sync that has timed out, or the close after it, counts as done. */
 static bool may_be_unsynced(const call *c, call_kind kind) {
     bool may = kind == SYNCS && errno == ETIMEDOUT && isfinite(sync_limit(entered)) &&
-               stray_at(entered, c->path) == NULL;
+               abandoned_at(entered, c->path) == NULL;
     unsynced += may && c->op == SYNC;
     return may;
 }
@@ -528,7 +530,7 @@ static bool is_write(disk_operation op) {
     return op == WRITE || op == WRITE_AT;
 }
 
-/* A copy in one block, with all that it needs; NULL without memory. */
+/* A copy of the call with all its data in one block; NULL without memory. */
 static call *copy_call(const call *c) {
     size_t path = strlen(c->path) + 1;
     const char *second = c->to != NULL ? c->to : "";
@@ -549,7 +551,7 @@ static call *copy_call(const call *c) {
     return copy;
 }
 
-/* Makes a call aside if the thread has entered a disk, and otherwise at once. */
+/* Makes a call: on the second thread if a disk was entered, otherwise at once. */
 static ssize_t make(call *c) {
     c->size = c->size < PIECE_BYTES || entered == NULL ? c->size : PIECE_BYTES;
     call *copy = entered != NULL ? copy_call(c) : NULL;
@@ -602,14 +604,15 @@ ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t siz
         .op = WRITE_AT, .path = path, .fd = fd, .data = (void *)data, .size = size, .at = at});
 }
 
-/* One that may be left to itself has a descriptor of its own: by the time that it begins, the other
- * one may be closed and its number another file's. */
+/* A sync that may be abandoned has its own descriptor: when it begins, the caller's may be closed
+ * and its number another file's. */
 int stk_disk_sync(int fd, const char *path) {
     int before = unsynced;
     int own = entered != NULL && isfinite(sync_limit(entered)) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     int result =
         (int)make(&(call){.op = SYNC, .path = path, .fd = own >= 0 ? own : fd, .own = own >= 0});
-    if (entered != NULL && unsynced != before) { /* or another thread's, which does no harm */
+    if (entered != NULL &&
+        unsynced != before) { /* another thread may have counted; that does no harm */
         entered->slow_file = 1 + fd;
     }
     return result;

@@ -1,19 +1,19 @@
 /*
- * disk.h - calls of the file system that a dead mount may never answer.
+ * disk.h - the file system's calls with a time-out, for mounts that may never answer.
  *
- * Whoever enters a stk_disk makes the calls below through a second thread (timed_call.h) from then
- * on, and waits for each no longer than his patience says. A call that takes longer fails with
- * ETIMEDOUT and is left behind; until it returns, all calls below the same root fail at once. The
- * calls are the system's in everything else, and on a thread that has entered nothing they are the
- * system's altogether. What is written is copied, so that nobody's memory is left behind.
+ * A thread that enters a stk_disk makes the calls below on a second thread (timed_call.h) from then
+ * on, and waits for each no longer than the config allows. A call that takes longer fails with
+ * ETIMEDOUT and is abandoned. Until it returns, all calls below the same root fail at once. In all
+ * else the calls are the system's; on a thread that has entered nothing they are exactly the
+ * system's. Data to be written is copied first, so no abandoned call holds a caller's memory.
  *
  *     stk_disk *disk = stk_disk_enter(&config);
  *     stk_disk_root("runs/train", false);
- *     if (stk_disk_open(path, O_RDONLY, 0) < 0) ... stk_disk_reason(errno)
+ *     if (stk_disk_open(path, O_RDONLY, 0) < 0) { the cause is stk_disk_reason(errno) }
  *     stk_disk_leave(disk);
  *
- * Threads: what was entered counts for the calling thread alone, which leaves it again. A child of
- * fork goes on with what its parent had entered.
+ * Threads: a disk counts for the thread that entered it, which also leaves it. The child of a fork
+ * goes on with its parent's disk.
  */
 #ifndef STK_BASE_FILES_DISK_H
 #define STK_BASE_FILES_DISK_H
@@ -27,51 +27,49 @@
 
 typedef struct stk_disk stk_disk;
 
-/* How long a call is waited for; all of it holds at the same time. */
+/* Time-outs. All of them hold at once: the shortest ends a wait. */
 typedef struct stk_disk_config {
-    double look_s; /* one that opens, looks or renames */
-    double move_s; /* one that reads, writes or syncs; several together */
-    /* A sync, where that is less, after waited_s that syncs took already; see stk_disk_sync. May be
-     * NULL. */
+    double look_s; /* for a call that opens, looks or renames */
+    double move_s; /* for a call that reads, writes or syncs, and for stk_disk_run */
+    /* A shorter time-out for a sync, after earlier syncs took waited_s in sum; see stk_disk_sync.
+     * May be NULL. */
     double (*sync_s)(void *user, double waited_s);
-    const stk_stop *stop;         /* once it is asked, some seconds more at most; may be NULL */
-    double (*left_s)(void *user); /* how long anybody may wait from now on; NULL: for good */
-    void *user;
+    const stk_stop *stop;         /* after a request to stop a call has 3 to 15 s; may be NULL */
+    double (*left_s)(void *user); /* seconds until nobody may wait any more; NULL: no limit */
+    void *user;                   /* for the two functions */
 } stk_disk_config;
 
-/* The patience of a command: what a slow disk can take, and a dead one should. */
+/* A command's usual time-outs: longer than a slow disk needs. */
 #define STK_DISK_LOOK_S 30.0
 #define STK_DISK_MOVE_S 300.0
 
 /*
- * NULL without memory: then calls are the system's. Within another it takes its place. What is kept
- * between runs (stk_path_user_cache) is an optional root from the start.
+ * Enters a disk, in place of the one entered before. The user's cache folder (stk_path_user_cache)
+ * is an optional root from the start. NULL without memory: then calls are the system's.
  */
 stk_disk *stk_disk_enter(const stk_disk_config *config);
-bool stk_disk_is_entered(void); /* whether the calling thread has entered one */
+bool stk_disk_is_entered(void); /* whether the calling thread has entered a disk */
 
-/* What was entered before counts again. NULL is fine. */
+/* Leaves the disk; the one entered before counts again. NULL is fine. */
 void stk_disk_leave(stk_disk *disk);
 
 /*
- * What lies below `path` hangs together: where one call hangs others would. Without a root this is
- * said of each folder by itself. What is below an optional root can be done without, and is waited
- * for less: a call has three seconds and a tenth of the time that is left, several together
- * (stk_disk_run) 15 seconds and three tenths of it. Nothing happens on a thread that
- * has entered nothing.
+ * Declares that all paths below `path` are on one disk: when one call hangs, others fail at once.
+ * Without a root each folder counts alone. Files below an optional root are dispensable and have
+ * shorter time-outs: 3 s and a tenth of the time left for a call, 15 s and three tenths of it for
+ * stk_disk_run. Does nothing on a thread that has entered nothing.
  */
 void stk_disk_root(const char *path, bool optional);
 
-/* strerror, or, for a call that was given up, how long it was waited for and what to look at. */
+/* strerror; after a time-out, how long the call was waited for and what to check. */
 const char *stk_disk_reason(int error);
 
-/* STK_ERR_MEMORY for what the process lacks, memory or descriptors, of which no disk is to blame;
- * STK_ERR_STORAGE for all else. */
+/* STK_ERR_MEMORY where the process lacks memory or descriptors, STK_ERR_STORAGE for all else. */
 stk_status stk_disk_status(int error);
 
 /*
- * How long the calling thread may still wait for a disk, in seconds; 0 and less: no longer.
- * INFINITY where nothing limits it, or nothing was entered.
+ * Seconds that the calling thread may still wait for a disk; 0 or less: none. INFINITY without a
+ * limit, and where nothing was entered.
  */
 double stk_disk_left_s(void);
 
@@ -79,14 +77,15 @@ double stk_disk_left_s(void);
 bool stk_disk_hangs(const char *path);
 
 /*
- * Runs work(state), which may make any calls and is about `path`, as one call: what it needs is in
- * its state, copied. False, with errno: it was given up, and the state is gone; drop(state) is
- * called should the work ever return. Otherwise the state is the caller's still.
+ * Runs work(state), which may make any number of calls on files at or below `path`, with one
+ * time-out. The state holds copies of all that the work needs. False, with errno: the work was
+ * abandoned or not begun, and the state is no longer the caller's; drop(state) is called once no
+ * thread uses it. True: the state is still the caller's.
  */
 bool stk_disk_run(const char *path, void (*work)(void *state), void *state,
                   void (*drop)(void *state));
 
-/* The system's calls of these names. Where a descriptor is given, `path` is what was opened. */
+/* The system's calls of these names. Beside a descriptor, `path` is the path that was opened. */
 int stk_disk_open(const char *path, int flags, mode_t mode);
 int stk_disk_close(int fd, const char *path);
 ssize_t stk_disk_read(int fd, const char *path, void *data, size_t size);
@@ -95,11 +94,11 @@ ssize_t stk_disk_write(int fd, const char *path, const void *data, size_t size);
 ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t size, off_t at);
 
 /*
- * fsync (base/files/sync.h). One that takes longer than the config's sync_s is left to itself and
- * counts as done: the file is whole for every reader, and only a power cut could still harm it.
- * Closing the file next, which stores it on some file systems, is waited for no longer either. Of
- * such syncs stk_disk_unsynced() is the number so far, in the whole process, and
- * stk_disk_unstored() of those which have failed since then.
+ * fsync (sync.h). A sync that takes longer than the config's sync_s is abandoned and counts as
+ * done: the file is whole for every reader, and only a power cut could still harm it. The close
+ * that follows, which stores the file on some file systems, has the same time-out.
+ * stk_disk_unsynced() counts the abandoned syncs of the whole process, stk_disk_unstored() those
+ * that failed later.
  */
 int stk_disk_sync(int fd, const char *path);
 int stk_disk_unsynced(void);

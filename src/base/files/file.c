@@ -22,7 +22,7 @@ static stk_status too_large(const char *path, size_t max_bytes, stk_error *err) 
                     max_bytes);
 }
 
-/* What an open or a read failed with; the file is not to blame for what the process lacks. */
+/* The error of a failed open or read; keeps errno. */
 static stk_status fail_reading(const char *path, stk_error *err) {
     int why = errno;
     stk_status status =
@@ -81,7 +81,7 @@ static void close_quietly(int fd, const char *path) {
     errno = why;
 }
 
-/* What the readers share; a stream may be waited for. */
+/* Reads a whole file, or with `stream` also a pipe, which may block. */
 static stk_status read_path(const char *path, bool stream, size_t max_bytes, stk_bytes *bytes,
                             stk_error *err) {
     errno = 0;
@@ -198,7 +198,7 @@ stk_status stk_file_read_part(const char *path, uint64_t offset, size_t length, 
     return status;
 }
 
-/* The same into a block of the caller's own. */
+/* The same into a new block that the caller frees. */
 static stk_status read_new(const char *path, bool stream, size_t max_bytes, char **data,
                            size_t *size, stk_error *err) {
     stk_bytes bytes = {0};

@@ -14,7 +14,7 @@
     STK_FAIL((err), stk_disk_status(errno), "cannot %s %s: %s", (what), (path), \
              stk_disk_reason(errno))
 
-/* A disk that does not answer does not tell whose the lock is. */
+/* The error where the disk does not answer: nobody knows who holds the lock. */
 static stk_status fail_locking(int fd, const char *path, stk_error *err) {
     stk_status status = FAIL_SYSTEM(err, "lock", path);
     (void)stk_disk_close(fd, path);
@@ -40,7 +40,7 @@ stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err)
             return STK_OK;
         }
     }
-    /* The folder may have been moved between opening and locking: then this is another's lock. */
+    /* The folder may have been moved between opening and locking; then the lock is another one. */
     struct stat held;
     struct stat named;
     errno = 0;
@@ -66,7 +66,7 @@ void stk_file_unlock(int fd, const char *path) {
 
 stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err) {
     *state = STK_LOCK_FREE;
-    /* A pipe is not waited for. */
+    /* O_NONBLOCK: a pipe in its place must not block. */
     int opened = stk_disk_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (opened < 0) {
         return errno == ENOENT || errno == ENOTDIR ? STK_OK

@@ -1,4 +1,10 @@
-/* file_write.c - atomic files out, in pieces or whole, at once or gathered in memory first. */
+/*
+ * file_write.c - writing files: a hidden file grows beside the old one and takes its name at the
+ * end.
+ *
+ * A crash at any moment leaves the old file, and at worst a hidden one. Pieces can be collected in
+ * memory first.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,43 +26,45 @@
 #define FAIL_WRITING(err, path) \
     STK_FAIL((err), stk_disk_status(errno), "cannot write %s: %s", (path), stk_disk_reason(errno))
 
-/* A name that nobody guesses is free; the tries are for where nothing random is to be had. */
+/* A random name is free; the tries are for systems without random numbers. */
 #define HIDDEN_TRIES 100
 #define HIDDEN_DIGITS (STK_RANDOM_ID_TEXT - 1)
 #define HIDDEN_END ".tmp"
-#define HIDDEN_BASE_BYTES 200 /* of the file's own name: the system allows 255 for all of it */
+#define HIDDEN_BASE_BYTES \
+    200 /* of the file's own name in the hidden one; the system allows 255 for all */
 
-/* Less than this is held until there is as much: a write goes through another thread (disk.h), and
- * on a busy machine each turn of it waits for a core. */
+/* Small pieces are collected to this many bytes: each write goes through another thread (disk.h),
+ * which on a busy machine has to wait for a core. */
 #define HOLD_BYTES ((size_t)1 << 20)
 
-/* What is shown is not worth a wait for a reader; this lets one that is there catch up. */
+/* stk_file_show waits no longer than this for the reader of a pipe. */
 #define SHOW_WAIT_NS INT64_C(10000000)
 
 struct stk_file_writer {
-    int fd;                 /* the hidden file or the stream; -1: there is none yet */
-    char *path;             /* owned: as it was given */
-    stk_file_how how;       /* its stop is borrowed */
-    stk_write_target place; /* where it goes */
-    char *hidden;           /* owned: where it grows; NULL for a stream */
-    bool made;              /* the hidden file is there */
-    stk_bytes *block;  /* borrowed: where it grows instead; NULL: it does not, or not any more */
-    char *held;        /* owned: HOLD_BYTES; NULL: there was nothing to hold yet */
-    size_t held_bytes; /* of these, that are still to be written */
+    int fd;                  /* the hidden file or the stream; -1: not open yet */
+    char *path;              /* owned: as the caller gave it */
+    stk_file_how how;        /* its stop is borrowed */
+    stk_write_target target; /* what the path stands for */
+    char *hidden;            /* owned: path of the hidden file; NULL for a stream */
+    bool made;               /* the hidden file exists */
+    stk_bytes
+        *block; /* borrowed: collects all pieces (stk_file_gather); NULL: pieces are written */
+    char *held; /* owned: HOLD_BYTES for small pieces; NULL: not needed yet */
+    size_t held_bytes; /* bytes in `held` that are not written yet */
 };
 
 static void free_writer(stk_file_writer *writer) {
     if (writer->fd >= 0) {
         (void)stk_disk_close(writer->fd, writer->path);
     }
-    stk_write_target_free(&writer->place);
+    stk_write_target_free(&writer->target);
     stk_mem_free(writer->held);
     stk_mem_free(writer->hidden);
     stk_mem_free(writer->path);
     stk_mem_free(writer);
 }
 
-/* Sixteen digits that nobody can know before go into a hidden name. */
+/* Puts sixteen random digits into a hidden name. */
 static void draw_number(char *hidden) {
     char digits[STK_RANDOM_ID_TEXT];
     stk_random_id_text(digits);
@@ -64,8 +72,8 @@ static void draw_number(char *hidden) {
 }
 
 /*
- * A name in the folder of `path` for what is not whole yet: hidden, with the name that it will get
- * and room for a number.
+ * The hidden name beside `path` for a file that is not whole yet: its own name, and room for a
+ * random number.
  */
 static char *hidden_name(const char *path) {
     const char *base = stk_path_base(path);
@@ -73,7 +81,7 @@ static char *hidden_name(const char *path) {
                           base, HIDDEN_DIGITS, 0);
 }
 
-/* What opening it needs is here already: who gathers opens it when memory has run out. */
+/* Allocates all that opening the file needs: stk_file_gather opens it when memory has run out. */
 static stk_status new_writer(stk_file_writer **out, const char *path, const stk_file_how *how,
                              stk_error *err) {
     stk_file_writer *writer = stk_mem_new(1, sizeof *writer);
@@ -82,10 +90,10 @@ static stk_status new_writer(stk_file_writer **out, const char *path, const stk_
     }
     *writer = (stk_file_writer){.fd = -1, .path = stk_mem_strdup(path), .how = *how};
     stk_status status = writer->path != NULL
-                            ? stk_write_target_find(&writer->place, path, how->chosen, err)
+                            ? stk_write_target_find(&writer->target, path, how->chosen, err)
                             : STK_FAIL_MEMORY(err, path);
-    if (status == STK_OK && !writer->place.stream) {
-        writer->hidden = hidden_name(writer->place.path);
+    if (status == STK_OK && !writer->target.stream) {
+        writer->hidden = hidden_name(writer->target.path);
         status = writer->hidden != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
     }
     if (status != STK_OK) {
@@ -96,9 +104,9 @@ static stk_status new_writer(stk_file_writer **out, const char *path, const stk_
     return STK_OK;
 }
 
-/* A file that was not there before, whatever somebody has put beside it. */
+/* Creates the hidden file; O_EXCL never opens a file that somebody else has put there. */
 static stk_status open_hidden(stk_file_writer *writer, stk_error *err) {
-    mode_t mode = writer->place.is_there || writer->how.owner_only ? 0600 : 0666;
+    mode_t mode = writer->target.is_there || writer->how.owner_only ? 0600 : 0666;
     errno = EEXIST;
     for (int i = 0; i < HIDDEN_TRIES && writer->fd < 0 && errno == EEXIST; i++) {
         draw_number(writer->hidden);
@@ -109,9 +117,9 @@ static stk_status open_hidden(stk_file_writer *writer, stk_error *err) {
     return writer->made ? STK_OK : FAIL_WRITING(err, writer->path);
 }
 
-static stk_status open_place(stk_file_writer *writer, stk_error *err) {
-    return writer->place.stream
-               ? stk_file_stream_open(&writer->fd, &writer->place, writer->path, &writer->how, err)
+static stk_status open_target(stk_file_writer *writer, stk_error *err) {
+    return writer->target.stream
+               ? stk_file_stream_open(&writer->fd, &writer->target, writer->path, &writer->how, err)
                : open_hidden(writer, err);
 }
 
@@ -121,7 +129,7 @@ stk_status stk_file_create_how(stk_file_writer **out, const char *path, const st
     static const stk_file_how own = {0};
     stk_status status = new_writer(&writer, path, how != NULL ? how : &own, err);
     if (status == STK_OK) {
-        status = open_place(writer, err);
+        status = open_target(writer, err);
         if (status == STK_OK) {
             *out = writer;
         } else {
@@ -148,7 +156,7 @@ stk_status stk_file_gather(stk_file_writer **out, const char *path, stk_bytes *b
 static stk_status write_all(const stk_file_writer *writer, const void *data, size_t size,
                             stk_error *err) {
     const char *bytes = data;
-    if (writer->place.stream) {
+    if (writer->target.stream) {
         return stk_file_stream_write(writer->fd, data, size, writer->path, &writer->how, err);
     }
     while (size > 0) {
@@ -165,18 +173,18 @@ static stk_status write_all(const stk_file_writer *writer, const void *data, siz
     return STK_OK;
 }
 
-/* What was held goes to the hidden file. */
+/* Writes the held bytes. */
 static stk_status write_held(stk_file_writer *writer, stk_error *err) {
     size_t bytes = writer->held_bytes;
     writer->held_bytes = 0;
     return bytes > 0 ? write_all(writer, writer->held, bytes, err) : STK_OK;
 }
 
-/* A stream gets everything at once; so does a file where there is no memory to hold anything. */
+/* Streams get each piece at once; so do files where there is no memory to hold pieces. */
 static stk_status hold_or_write(stk_file_writer *writer, const void *data, size_t size,
                                 stk_error *err) {
     stk_status status = STK_OK;
-    if (writer->held == NULL && size < HOLD_BYTES && !writer->place.stream) {
+    if (writer->held == NULL && size < HOLD_BYTES && !writer->target.stream) {
         writer->held = stk_mem_raw(HOLD_BYTES, 1);
     }
     if (writer->held == NULL || size > HOLD_BYTES - writer->held_bytes) {
@@ -193,11 +201,11 @@ static stk_status hold_or_write(stk_file_writer *writer, const void *data, size_
     return STK_OK;
 }
 
-/* What was gathered goes to the hidden file, as all that follows does. */
+/* Writes the gathered block to the file; later pieces follow it there. */
 static stk_status spill(stk_file_writer *writer, stk_error *err) {
     stk_bytes *block = writer->block;
     writer->block = NULL;
-    stk_status status = open_place(writer, err);
+    stk_status status = open_target(writer, err);
     if (status == STK_OK) {
         status = write_all(writer, block->data, block->size, err);
     }
@@ -205,7 +213,7 @@ static stk_status spill(stk_file_writer *writer, stk_error *err) {
     return status;
 }
 
-/* False without memory for them. */
+/* Appends to the block; false without memory. */
 static bool gather(stk_bytes *block, const void *data, size_t size) {
     uint8_t *grown = block->size > SIZE_MAX - size
                          ? NULL
@@ -244,22 +252,22 @@ static void sync_parent(const char *path) {
 }
 
 /*
- * The file that is replaced hands on its mode and owner. Only root may give files away; whoever
- * else makes one of his own does not make it run as him. The mode comes last, since a change of
- * owner takes bits of it off. A file system without modes has them as they are.
+ * Gives the new file the mode and owner of the replaced one. Only root may give files away; where
+ * the owner cannot be kept, the set-user and set-group bits are dropped. The mode comes last, since
+ * a change of owner clears bits of it. Errors are ignored: some file systems have no modes.
  */
 static void take_over_mode(const stk_file_writer *writer) {
-    const struct stat *before = &writer->place.info;
+    const struct stat *before = &writer->target.info;
     mode_t shown = writer->how.passing ? 0444 : 0;
     if (writer->how.owner_only) {
         return;
     }
-    if (writer->place.is_there) {
+    if (writer->target.is_there) {
         bool given =
             stk_disk_set_owner(writer->fd, writer->path, before->st_uid, before->st_gid) == 0;
         if (!given &&
             stk_disk_set_owner(writer->fd, writer->path, (uid_t)-1, before->st_gid) != 0) {
-            errno = 0; /* it stays with the group that new files here have */
+            errno = 0; /* it keeps the group of new files in this folder */
         }
         mode_t mode = before->st_mode & (given ? 07777 : 0777);
         (void)stk_disk_set_mode(writer->fd, writer->path, mode | shown);
@@ -269,13 +277,13 @@ static void take_over_mode(const stk_file_writer *writer) {
 }
 
 /*
- * Gives the hidden file its name. Some file systems (ext4) write a file out before it may take the
- * place of another, which takes milliseconds; where nobody minds a power cut the two change places
- * instead, and the old one goes.
+ * Gives the hidden file its name. Some file systems (ext4) write a file out before it may replace
+ * another by rename, which takes milliseconds. A passing file need not survive a power cut: the two
+ * exchange names instead, and the old one is removed.
  */
 static bool put_in_place(const stk_file_writer *writer) {
-    const char *path = writer->place.path;
-    if (writer->how.passing && writer->place.is_there &&
+    const char *path = writer->target.path;
+    if (writer->how.passing && writer->target.is_there &&
         stk_disk_exchange(writer->hidden, path) == 0) {
         (void)stk_disk_remove(writer->hidden);
         return true;
@@ -283,12 +291,12 @@ static bool put_in_place(const stk_file_writer *writer) {
     return stk_disk_rename(writer->hidden, path) == 0;
 }
 
-/* All that was gathered stays where it is; nothing gathered is an empty file. */
+/* Whether the block has the contents and nothing is to be written. An empty file is written. */
 static bool is_gathered(const stk_file_writer *writer) {
     return writer->block != NULL && writer->block->size > 0;
 }
 
-/* The hidden file goes to the disk and gets its name. */
+/* Syncs the hidden file and gives it its name. */
 static stk_status replace(stk_file_writer *writer, stk_error *err) {
     bool passing = writer->how.passing;
     take_over_mode(writer);
@@ -302,7 +310,7 @@ static stk_status replace(stk_file_writer *writer, stk_error *err) {
         return FAIL_WRITING(err, writer->path);
     }
     if (!passing) {
-        sync_parent(writer->place.path);
+        sync_parent(writer->target.path);
     }
     return STK_OK;
 }
@@ -316,7 +324,7 @@ stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
     if (status == STK_OK) {
         status = write_held(writer, err);
     }
-    if (status == STK_OK && !writer->place.stream) {
+    if (status == STK_OK && !writer->target.stream) {
         status = replace(writer, err);
     }
     if (status != STK_OK) {
@@ -338,10 +346,11 @@ void stk_file_discard(stk_file_writer *writer) {
     }
 }
 
-/* All that a new file is to hold, and its name. */
+/* Writes the whole contents and commits. */
 static stk_status fill_and_commit(stk_file_writer *writer, const void *data, size_t size,
                                   stk_error *err) {
-    stk_status status = write_all(writer, data, size, err); /* nothing follows to be held for */
+    stk_status status =
+        write_all(writer, data, size, err); /* no later piece would be joined with it */
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;
@@ -369,7 +378,7 @@ stk_status stk_file_show(const char *path, const void *data, size_t size, stk_er
 stk_status stk_file_rewrite(const char *path, const void *data, size_t size, stk_error *err) {
     stk_file_writer *writer = NULL;
     stk_status status = stk_file_create_how(&writer, path, &(stk_file_how){.chosen = true}, err);
-    if (status == STK_OK && !writer->place.is_there) {
+    if (status == STK_OK && !writer->target.is_there) {
         stk_file_discard(writer);
         errno = ENOENT;
         return FAIL_WRITING(err, path);
@@ -377,7 +386,7 @@ stk_status stk_file_rewrite(const char *path, const void *data, size_t size, stk
     return status == STK_OK ? fill_and_commit(writer, data, size, err) : status;
 }
 
-/* Makes a link to `path` under a hidden name and puts it in the place of `alias`. */
+/* Makes a link to `path` under a hidden name and renames it to `alias`. */
 static bool link_in_place(const char *path, const char *alias, char *hidden) {
     bool made = false;
     errno = EEXIST;
@@ -387,20 +396,20 @@ static bool link_in_place(const char *path, const char *alias, char *hidden) {
     }
     bool linked = made && stk_disk_rename(hidden, alias) == 0;
     if (made) {
-        (void)stk_disk_remove(hidden); /* two names of one file are left alone by a rename */
+        (void)stk_disk_remove(hidden); /* a rename between two names of one file does nothing */
     }
     return linked;
 }
 
 stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
-    stk_write_target place = {0};
+    stk_write_target target = {0};
     char *data = NULL;
     size_t size = 0;
-    stk_status status = stk_write_target_find(&place, alias, false, err);
+    stk_status status = stk_write_target_find(&target, alias, false, err);
     if (status != STK_OK) {
         return status;
     }
-    stk_write_target_free(&place);
+    stk_write_target_free(&target);
     char *hidden = hidden_name(alias);
     if (hidden == NULL) {
         return STK_FAIL_MEMORY(err, alias);
@@ -421,7 +430,7 @@ stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
 
 stk_status stk_file_open_own(const char *path, int flags, mode_t mode, int *fd, stk_error *err) {
     struct stat info;
-    /* Without waiting: a pipe is told from a file before anybody opens its other end. */
+    /* O_NONBLOCK: opening a pipe must not wait for its other end. */
     *fd = stk_disk_open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
     int why = errno;
     if (*fd < 0) {

@@ -1,7 +1,8 @@
 /*
- * stream.c - a descriptor that others share (standard output) must stay as it is, so it is not
- * made non-blocking. Instead the system is asked whether there is room, and no write is larger than
- * what a pipe with room takes at once.
+ * stream.c - writes that never block, on descriptors that may be shared.
+ *
+ * O_NONBLOCK would change standard output for all who share it. So poll(2) says whether there is
+ * room, and no write is larger than PIPE_BUF, which a pipe with room takes at once.
  */
 #include "base/files/stream.h"
 
@@ -21,7 +22,8 @@
 
 #define LOOK_GAP_MS 20
 
-/* Who reads after a request to stop is given the rest as long as he goes on reading. */
+/* After a request to stop a reader still gets the rest, as long as it pauses no longer than this.
+ */
 #define STOPPED_WAIT_S 1.0
 
 static stk_status fail_writing(const char *path, stk_error *err) {
@@ -29,9 +31,9 @@ static stk_status fail_writing(const char *path, stk_error *err) {
     return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, why);
 }
 
-/* Ends a wait that has lasted so long; STK_OK: it may go on. */
-static stk_status check_patience(double waited_s, const char *path, const stk_file_how *how,
-                                 stk_error *err) {
+/* Whether a wait of waited_s may go on: STK_OK, or the error that ends it. */
+static stk_status check_wait(double waited_s, const char *path, const stk_file_how *how,
+                             stk_error *err) {
     stk_stop_level asked = stk_stop_asked(how->stop);
     if (asked == STK_STOP_NOW || (asked != STK_STOP_NONE && waited_s > STOPPED_WAIT_S)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while nobody read %s", path);
@@ -45,19 +47,19 @@ static stk_status check_patience(double waited_s, const char *path, const stk_fi
     return STK_OK;
 }
 
-stk_status stk_file_stream_open(int *fd, const stk_write_target *place, const char *path,
+stk_status stk_file_stream_open(int *fd, const stk_write_target *target, const char *path,
                                 const stk_file_how *how, stk_error *err) {
-    if (place->descriptor >= 0) {
-        *fd = fcntl(place->descriptor, F_DUPFD_CLOEXEC, 0);
+    if (target->descriptor >= 0) {
+        *fd = fcntl(target->descriptor, F_DUPFD_CLOEXEC, 0);
         return *fd >= 0 ? STK_OK : fail_writing(path, err);
     }
     stk_status status = STK_OK;
     for (;;) {
-        *fd = open(place->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_APPEND);
-        if (*fd >= 0 || (errno != ENXIO && errno != EINTR) || !S_ISFIFO(place->info.st_mode)) {
+        *fd = open(target->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_APPEND);
+        if (*fd >= 0 || (errno != ENXIO && errno != EINTR) || !S_ISFIFO(target->info.st_mode)) {
             return *fd >= 0 ? STK_OK : fail_writing(path, err);
         }
-        status = check_patience(INFINITY, path, how, err);
+        status = check_wait(INFINITY, path, how, err);
         if (status != STK_OK) {
             return status;
         }
@@ -66,8 +68,8 @@ stk_status stk_file_stream_open(int *fd, const stk_write_target *place, const ch
 }
 
 /*
- * Writes without SIGPIPE, which would end the program of whoever uses the library: the signal is
- * held back on this thread, and the one that the write has made is taken away.
+ * Writes without SIGPIPE, which would end the program that uses the library: this thread
+ * blocks the signal and takes away the one that the write has raised.
  */
 static ssize_t write_quietly(int fd, const void *bytes, size_t size) {
     static const struct timespec at_once = {0};
@@ -107,7 +109,7 @@ stk_status stk_file_stream_write(int fd, const void *data, size_t size, const ch
         } else if (written < 0 && errno != EAGAIN && errno != EINTR) {
             return fail_writing(path, err);
         } else {
-            stk_status status = check_patience(stk_clock_since_s(since_ns), path, how, err);
+            stk_status status = check_wait(stk_clock_since_s(since_ns), path, how, err);
             if (status != STK_OK) {
                 return status;
             }

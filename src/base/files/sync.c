@@ -1,9 +1,9 @@
 /*
- * sync.c - a child that shares our memory and makes one call.
+ * sync.c - clone(2) of a child that shares our memory and calls fsync.
  *
- * Nothing is copied for it, however much memory the process has, and it does not touch what other
- * threads use. It sends no signal when it ends, so that nobody who waits for children of his own
- * hears of it.
+ * Sharing copies nothing, however much memory the process has; the child touches nothing that other
+ * threads use. It sends no signal when it ends, so code that waits for children of its own does not
+ * see it.
  */
 #include "base/files/sync.h"
 
@@ -21,7 +21,7 @@
 
 #define STACK_BYTES 65536
 
-/* What is closed where the system cannot close all at once. */
+/* Descriptors that are closed one by one where close_range is missing. */
 #define MOST_FILES 1024
 
 /* ThreadSanitizer takes a child that shares our memory for one that has its own. */
@@ -55,7 +55,7 @@ static int sync_in_child(void *state) {
     return 0;
 }
 
-/* The child's memory is this frame, which stays while it runs: the caller is at rest until then. */
+/* The child runs on a stack in this frame: CLONE_VFORK holds this thread here until it ends. */
 static pid_t start(sync_request *r) {
     _Alignas(16) char stack[STACK_BYTES];
     sigset_t all;
@@ -63,7 +63,7 @@ static pid_t start(sync_request *r) {
     if (!HAS_CHILDREN || stk_start_must_fail(STK_START_PROCESS)) {
         return -1;
     }
-    /* What a signal tells is told to the process, not to its child. */
+    /* Signals are for the process, not for its child. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = clone(sync_in_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK, r);

@@ -1,8 +1,8 @@
 /*
- * write_behind.c - one thread that puts one file after the other to the disk.
+ * write_behind.c - one thread that writes one file after the other.
  *
- * A file on its way is a load with all that belongs to it, so that it can be left behind with its
- * thread when the disk does not answer. The block of memory goes into the load and comes back.
+ * A stk_write_load holds copies of all that one file needs, so that it can be abandoned with its
+ * thread when the disk does not answer. The block moves into the load and back.
  */
 #include "base/files/write_behind.h"
 
@@ -72,7 +72,7 @@ stk_status stk_write_behind_begin(stk_write_behind *b, stk_file_writer **writer,
     }
     load->path = copy;
     load->sync_s = b->sync_s;
-    if (b->load != NULL) { /* of a file that was discarded */
+    if (b->load != NULL) { /* its writer was discarded */
         free_load(b->load);
     }
     b->load = load;
@@ -92,18 +92,19 @@ void stk_write_behind_remove(stk_write_behind *b, const char *path) {
 void stk_write_behind_start(stk_write_behind *b) {
     stk_write_load *load = b->load;
     b->pending = true;
-    if (b->block.size == 0) { /* it was written at once, and is in place */
+    if (b->block.size == 0) { /* nothing was gathered: the writer has put the file in place */
         finish(load);
         return;
     }
     load->block = b->block;
     b->block = (stk_bytes){0};
-    if (b->aside == NULL && stk_timed_call_open(&b->aside, "writes behind", NULL) != STK_OK) {
+    if (b->thread == NULL &&
+        stk_timed_call_open(&b->thread, "writes in the background", NULL) != STK_OK) {
         put_to_disk(load);
         return;
     }
     b->running = true;
-    stk_timed_call_begin(b->aside, put_to_disk, load, free_load);
+    stk_timed_call_begin(b->thread, put_to_disk, load, free_load);
 }
 
 bool stk_write_behind_is_pending(const stk_write_behind *b) {
@@ -111,11 +112,11 @@ bool stk_write_behind_is_pending(const stk_write_behind *b) {
 }
 
 bool stk_write_behind_is_done(const stk_write_behind *b) {
-    return b->pending && (!b->running || stk_timed_call_has_ended(b->aside));
+    return b->pending && (!b->running || stk_timed_call_has_ended(b->thread));
 }
 
 bool stk_write_behind_wait(stk_write_behind *b, int64_t until_ns) {
-    return !b->pending || !b->running || stk_timed_call_wait(b->aside, until_ns);
+    return !b->pending || !b->running || stk_timed_call_wait(b->thread, until_ns);
 }
 
 stk_status stk_write_behind_finish(stk_write_behind *b, stk_error *err) {
@@ -146,10 +147,10 @@ stk_status stk_write_behind_give_up(stk_write_behind *b, stk_error *err) {
                                  "cannot write %s: its disk gave no answer within %.1f s; look "
                                  "whether it is mounted and alive",
                                  b->load->path, stk_write_behind_age(b));
-    if (!stk_timed_call_close(b->aside)) { /* it has ended at the last moment */
+    if (!stk_timed_call_close(b->thread)) { /* the call has just ended after all */
         free_load(b->load);
     }
-    b->aside = NULL;
+    b->thread = NULL;
     b->load = NULL;
     b->running = false;
     b->pending = false;
@@ -166,12 +167,12 @@ double stk_write_behind_age(const stk_write_behind *b) {
 
 void stk_write_behind_free(stk_write_behind *b) {
     stk_status status = stk_write_behind_finish(b, NULL);
-    (void)status; /* nobody asks any more */
+    (void)status; /* nobody asks for it any more */
     if (b->load != NULL) {
         free_load(b->load);
     }
-    (void)stk_timed_call_close(b->aside);
+    (void)stk_timed_call_close(b->thread);
     stk_bytes_free(&b->block);
     b->load = NULL;
-    b->aside = NULL;
+    b->thread = NULL;
 }

@@ -1,16 +1,16 @@
 /*
- * write_behind.h - a file that is put to the disk while the caller goes on.
+ * write_behind.h - writing a file in the background while the caller goes on.
  *
- * What is to be in the file is gathered in memory, in a block that is kept for the next time, and a
- * thread puts it to the disk as one replacement. Without memory, or without a thread, the same
- * calls write at once. One file is on its way at a time. Threads: one owner, who makes all of the
- * calls; a fresh one is all zeros and ends with stk_write_behind_free.
+ * The caller's writer collects the new contents in memory, in a block that is reused for the next
+ * file. A thread then writes the block to the disk in one replacement. Without memory or without a
+ * thread the same calls write at once. One file at a time. Threads: one owner makes all calls. A
+ * new stk_write_behind is all zeros; stk_write_behind_free ends it.
  *
  *     stk_write_behind_begin(&behind, &writer, path, true, &err);
  *     stk_file_append(writer, ...);
  *     stk_file_commit(writer, &err);
  *     stk_write_behind_start(&behind);
- *     ... something else ...
+ *     ... training goes on ...
  *     stk_write_behind_finish(&behind, &err);
  */
 #ifndef STK_BASE_FILES_WRITE_BEHIND_H
@@ -19,58 +19,59 @@
 #include "base/files/file.h"
 #include "base/threads/timed_call.h"
 
-/* Files that one file can make superfluous. */
+/* Files that a new file can make superfluous. */
 #define STK_WRITE_BEHIND_MOST 4
 
-typedef struct stk_write_load stk_write_load; /* a file on its way, with all that it needs */
+typedef struct stk_write_load
+    stk_write_load; /* one file that is being written, with copies of all it needs */
 
 typedef struct stk_write_behind {
-    stk_bytes block;       /* what is gathered; in the load while that is on its way */
-    stk_write_load *load;  /* owned; the thread's while it runs; NULL: none was begun */
-    stk_timed_call *aside; /* owned: the thread; NULL: none was needed yet */
-    bool pending;          /* there is a file to settle */
-    bool running;          /* the thread was given it */
-    int64_t begun_ns;      /* when its first byte was asked for */
-    int64_t ended_ns;      /* when the last one that was settled was done */
-    double sync_s;         /* the owner's: as of stk_disk_config, for the next file; 0: no limit */
+    stk_bytes block;        /* the contents; empty while the load has them */
+    stk_write_load *load;   /* owned; the thread's while `running`; NULL: no file was begun */
+    stk_timed_call *thread; /* owned: the thread; NULL: not needed yet */
+    bool pending;           /* a file was started and not finished */
+    bool running;           /* the thread writes it */
+    int64_t begun_ns;       /* when the file was begun */
+    int64_t ended_ns;       /* when the last finished file was on the disk */
+    double sync_s; /* set by the owner: time-out of the next file's syncs, in sum; 0: none */
 } stk_write_behind;
 
 /*
- * A writer for the new contents of `path`: they are gathered if they may be, and otherwise written
- * at once. The file before must be settled.
+ * Opens a writer for the new contents of `path`. With `gather` the contents are collected in
+ * memory, otherwise they are written at once. The file before must be finished.
  */
 STK_CHECKED stk_status stk_write_behind_begin(stk_write_behind *behind, stk_file_writer **writer,
                                               const char *path, bool gather, stk_error *err);
 
-/* After begin: a file that the new one makes superfluous. It is removed once that is in place. */
+/* After begin: names a file that is removed once the new one is in place. */
 void stk_write_behind_remove(stk_write_behind *behind, const char *path);
 
-/* After the writer's commit: sends the file on its way. From now on it is pending. */
+/* After the writer's commit: starts writing. From now on the file is pending. */
 void stk_write_behind_start(stk_write_behind *behind);
 
-/* Whether there is a file to settle, and whether that would not wait. */
+/* Whether a file is pending, and whether finishing it would not wait. */
 bool stk_write_behind_is_pending(const stk_write_behind *behind);
 bool stk_write_behind_is_done(const stk_write_behind *behind);
 
-/* Waits until settling would not, until a reading of stk_clock_ns() at most; true: it would not. */
+/* Waits for the thread until a reading of stk_clock_ns() at most; true: finish will not wait. */
 bool stk_write_behind_wait(stk_write_behind *behind, int64_t until_ns);
 
-/* Waits for the file and says how it went, once: with nothing pending all is well. */
+/* Waits for the file and returns how it went; STK_OK where nothing is pending. */
 STK_CHECKED stk_status stk_write_behind_finish(stk_write_behind *behind, stk_error *err);
 
 /*
- * The same without waiting: a file that is not done yet is left behind with its thread, which is an
- * error. Should the disk answer after all, the file comes into place late.
+ * The same without waiting: a file that is not done yet is abandoned with its thread, which is an
+ * error. If the disk answers after all, the file is put in place late.
  */
 STK_CHECKED stk_status stk_write_behind_give_up(stk_write_behind *behind, stk_error *err);
 
-/* Seconds from the beginning of the last file that was settled until it was done. */
+/* Seconds that the last finished file took from its begin to the disk. */
 double stk_write_behind_seconds(const stk_write_behind *behind);
 
-/* Seconds since the beginning of the file that is pending. */
+/* Seconds since the pending file was begun. */
 double stk_write_behind_age(const stk_write_behind *behind);
 
-/* Waits for a file that is pending and frees all memory; it can then be used again. */
+/* Waits for a pending file and frees all memory; the struct can then be used again. */
 void stk_write_behind_free(stk_write_behind *behind);
 
 #endif

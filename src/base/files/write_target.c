@@ -49,7 +49,7 @@ static char *folder_of(const char *path) {
     return stk_mem_strndup(path, (size_t)(stk_path_base(path) - path));
 }
 
-/* What the link `path` says, below the link's own folder unless it is absolute. */
+/* Replaces *path by what the link says; a relative link counts from its own folder. */
 static stk_status follow(char **path, stk_error *err) {
     char text[PATH_MAX];
     ssize_t length = readlink(*path, text, sizeof text - 1);
@@ -79,8 +79,8 @@ static bool is_same_folder(const char *a, const char *b) {
 }
 
 /*
- * Links in /proc are none that could be followed by their text: they stand for what a process has
- * open. Those of this process give its descriptor.
+ * Whether the link is in /proc. The text of such a link is no path: it stands for an open file. If
+ * that is this process's own, *descriptor is set.
  */
 static bool is_open_file(const char *path, int *descriptor) {
     struct statfs system;
@@ -98,7 +98,7 @@ static bool is_open_file(const char *path, int *descriptor) {
     return in_proc;
 }
 
-/* Goes from link to link, to a name that is none, or to what a process has open. */
+/* Follows links to the first name that is no link, or to an open file in /proc. */
 static stk_status follow_all(stk_write_target *target, const char *path, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; status == STK_OK; i++) {
@@ -173,7 +173,7 @@ bool stk_write_target_is_descriptor(const char *path, int descriptor) {
     return meant;
 }
 
-/* Of a new file: whether its folder is there and takes files. */
+/* Whether the folder of a new file exists and takes files. */
 static stk_status check_folder(const char *option, const char *path, const char *target,
                                stk_error *err) {
     const char *base = stk_path_base(target);
@@ -205,7 +205,7 @@ stk_status stk_write_target_check(const char *option, const char *path, stk_erro
         return STK_FAIL(err, STK_ERR_STORAGE, "%s %s: %s", option, path, stk_disk_reason(errno));
     }
     stk_status status = stk_write_target_find(&target, path, true, &why);
-    if (status != STK_OK && errno == ENOTDIR) { /* the words for a folder that is not there fit */
+    if (status != STK_OK && errno == ENOTDIR) { /* the message for a missing folder fits */
         return check_folder(option, path, path, err);
     }
     if (status != STK_OK) {

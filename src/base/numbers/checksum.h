@@ -1,5 +1,5 @@
 /*
- * checksum.h - a fast 64-bit checksum of bytes, and the 32-bit one that other programs' files have.
+ * checksum.h - a fast 64-bit checksum of bytes, and CRC-32C for other programs' file formats.
  *
  * For finding damage and telling contents apart: every change of bytes or length changes it, but
  * for a chance of 1 in 2^64. It is no protection against someone who wants two contents to agree.
@@ -16,10 +16,10 @@
 /* data may be NULL when size is 0, and need not be aligned. */
 uint64_t stk_checksum(const void *data, size_t size);
 
-/* The same for another purpose: different seeds give checksums that have nothing in common. */
+/* The same with a seed: checksums of different seeds are unrelated. */
 uint64_t stk_checksum_seeded(const void *data, size_t size, uint64_t seed);
 
-/* One of all of a file: that of its pieces of a megabyte, each seeded with the one before. */
+/* Of a whole file: its pieces of 1 MiB in turn, each seeded with the checksum before it. */
 STK_CHECKED stk_status stk_checksum_file(const char *path, uint64_t *sum, stk_error *err);
 
 /* CRC-32C (Castagnoli), as iSCSI and TensorFlow's records have it; far slower than the above. */

@@ -27,7 +27,7 @@ typedef enum stk_rng_stream {
 
 typedef struct stk_rng {
     uint64_t key;     /* what the numbers are for, mixed */
-    uint64_t counter; /* how many were drawn; set to n, it goes on as if n had been */
+    uint64_t counter; /* numbers drawn so far; setting it to n skips the first n */
 } stk_rng;
 
 stk_rng stk_rng_make(uint64_t seed, stk_rng_stream stream, uint64_t epoch, uint64_t index);

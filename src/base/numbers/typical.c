@@ -1,4 +1,4 @@
-/* typical.c - the middle one of the last few. */
+/* typical.c - the median by insertion sort: there are seven values at most. */
 #include "base/numbers/typical.h"
 
 #include <math.h>

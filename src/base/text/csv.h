@@ -1,6 +1,6 @@
 /*
  * csv.h - tables of text as RFC 4180 has them: quotes, doubled quotes, line breaks inside quotes,
- * LF or CRLF, a UTF-8 byte order mark, no line break at the end. Blank lines are passed over.
+ * LF or CRLF, a UTF-8 byte order mark, no line break at the end. Blank lines are skipped.
  *
  * A table takes as many bytes as its file and eight for each row, however many cells it has: the
  * cells of a row lie behind each other, and a cell is found by going over those before it.
@@ -16,7 +16,7 @@
 #include "base/files/file.h"
 #include "base/str.h"
 
-/* What is larger is no table of ours: a server or a slip of the keyboard made it. */
+/* Larger tables are refused: such a file is a mistake. */
 #define STK_CSV_COLUMNS_MAX ((size_t)100000)
 #define STK_CSV_ROWS_MAX ((size_t)50000000)
 
@@ -31,9 +31,9 @@ typedef struct stk_csv {
 
 /*
  * Reads a file whose first row is the header. A row with another number of fields, a quote that
- * does not close or a NUL byte is STK_ERR_DATA and names the line. An empty file is one too, and so
- * is one with more columns or rows than a table may have, or with 4 GiB or more. After a failure
- * *csv is empty and may be freed or not.
+ * does not close or a NUL byte is STK_ERR_DATA, and the message names the line. So is an empty
+ * file, one with more columns or rows than the limits above, and one of 4 GiB or more. After a
+ * failure *csv is empty and may be freed or not.
  */
 STK_CHECKED stk_status stk_csv_read(const char *path, stk_csv *csv, stk_error *err);
 STK_CHECKED stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_csv *csv,
@@ -50,7 +50,7 @@ const char *stk_csv_cell(const stk_csv *csv, size_t row, size_t column);
 /* The line of the file on which data row `row` starts, from 1. */
 size_t stk_csv_line(const stk_csv *csv, size_t row);
 
-/* The field behind a field that is not the last one of its row. */
+/* The field that follows `cell`, which must not be the last of its row. */
 const char *stk_csv_next(const char *cell);
 
 /* Cuts blanks off both ends of every name and field. */
@@ -60,8 +60,8 @@ void stk_csv_trim(stk_csv *csv);
 size_t stk_csv_column(const stk_csv *csv, const char *name);
 
 /*
- * Appends one field, quoted where it must be. An empty field is written as nothing, which a reader
- * passes over as a blank line when it is a row of its own: a table of one column must not have any.
+ * Appends one field, quoted where needed. An empty field is written as nothing. In a table of one
+ * column that would be a blank line, which readers skip: such a table must not have empty fields.
  */
 void stk_csv_append(stk_str *out, const char *field);
 

@@ -23,7 +23,7 @@
 
 typedef struct stk_json_writer {
     stk_str *out;    /* borrowed */
-    bool need_comma; /* something stands before in this object or array */
+    bool need_comma; /* a value precedes in this object or array */
     bool after_key;  /* the next value belongs to the key just written */
     int indent;      /* spaces per level; 0: all on one line */
     int depth;       /* open objects and arrays */
@@ -71,7 +71,7 @@ size_t stk_json_count(const stk_json *value);
 const stk_json *stk_json_at(const stk_json *value, size_t index);
 const char *stk_json_key_at(const stk_json *value, size_t index);
 
-/* The one behind it, or NULL: walks a container in time proportional to its members. */
+/* The member after `member`, or NULL: walks a container in linear time. */
 const stk_json *stk_json_next(const stk_json *value, const stk_json *member);
 const char *stk_json_key_of(const stk_json *member); /* NULL in an array */
 

@@ -13,7 +13,7 @@
 typedef struct name_order {
     const char *name;
     int64_t value; /* when all names are whole numbers */
-    int old;       /* place before sorting */
+    int old;       /* position before sorting */
 } name_order;
 
 static int compare_names(const void *a, const void *b) {

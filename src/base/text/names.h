@@ -7,8 +7,8 @@
 #include <stoker/status.h>
 
 /*
- * Puts names in order, by bytes or, when all are whole numbers, by value; places[i] is where
- * names[i] has gone.
+ * Sorts names by bytes or, when all are whole numbers, by value; places[i] is the new position of
+ * names[i].
  */
 STK_CHECKED stk_status stk_names_sort(const char **names, size_t count, int *places,
                                       stk_error *err);

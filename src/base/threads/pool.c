@@ -25,7 +25,7 @@
 
 #define SPINS 4000
 
-/* How often somebody who may leave looks whether to. */
+/* How often stk_pool_run_or_leave asks whether to halt. */
 #define LOOK_NS 2000000
 
 static atomic_bool any_left;
@@ -46,11 +46,12 @@ struct stk_pool {
     atomic_bool quit;
     _Atomic uint64_t open;  /* number of the run << 32 | its tasks that nobody has taken */
     atomic_size_t finished; /* tasks of the run */
-    atomic_size_t expected; /* of these, that it ends with: all, unless it is halted */
-    size_t tasks;           /* this and the two below: of a run while one of its tasks is open */
+    atomic_size_t expected; /* tasks that end the run: all of them, fewer after a halt */
+    size_t tasks; /* this and the two below belong to a run while one of its tasks is open */
     stk_pool_task *task;
     void *context;
-    bool (*halted)(void *user); /* this and the two below are the caller's of run alone */
+    bool (*halted)(
+        void *user); /* this and the two below: only the thread that calls run uses them */
     void *user;
     bool was_halted;
 };
@@ -93,7 +94,7 @@ static bool take_task(stk_pool *pool, size_t *task) {
     return true;
 }
 
-/* Nobody finds another task; those that were taken are waited for. */
+/* Closes the run: no thread finds another task. Taken tasks are still waited for. */
 static void close_run(stk_pool *pool) {
     uint64_t open = atomic_load(&pool->open);
     while (!atomic_compare_exchange_weak(&pool->open, &open, open - tasks_of(open))) {
@@ -167,7 +168,7 @@ stk_status stk_pool_new(stk_pool **out, int threads, stk_error *err) {
         w->pool = pool;
         w->index = i;
         if (stk_thread_start(&w->thread, &config, work, w, NULL) != STK_OK) {
-            break; /* fewer do the same work */
+            break; /* fewer threads do the same work */
         }
         pool->started++;
     }
@@ -202,7 +203,7 @@ static bool is_done(stk_pool *pool) {
     return atomic_load(&pool->finished) == atomic_load(&pool->expected);
 }
 
-/* All that was written for the run is there when the word tells of it. */
+/* Publishes the run: its fields are visible to whoever reads the new word. */
 static void open_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context) {
     uint32_t run = run_of(atomic_load(&pool->open)) + 1;
     pool->tasks = tasks;

@@ -25,49 +25,48 @@ typedef void stk_pool_task(void *context, size_t task, int thread);
  */
 STK_CHECKED stk_status stk_pool_new(stk_pool **pool, int threads, stk_error *err);
 void stk_pool_free(stk_pool *pool);
-int stk_pool_threads(const stk_pool *pool); /* that there are */
+int stk_pool_threads(const stk_pool *pool); /* that were started, the caller included */
 void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context);
 
 /*
- * From now on the thread that calls run asks `halted` before each of its tasks; once that says true
- * no further task is begun, in that run and in those that follow, and what they compute is of no
- * use. Whoever runs them has to look at stk_pool_was_halted(). NULL: nobody is asked, all tasks
- * run.
+ * From now on the thread that calls run asks `halted` before each of its tasks. Once that returns
+ * true, no further task begins, in this run and in all later ones, and their results are useless:
+ * callers must check stk_pool_was_halted(). NULL: all tasks run.
  */
 void stk_pool_watch(stk_pool *pool, bool (*halted)(void *user), void *user);
 bool stk_pool_was_halted(const stk_pool *pool); /* since the last stk_pool_watch() */
 
 typedef enum stk_pool_end {
     STK_POOL_DONE,
-    STK_POOL_HALTED, /* no task is under way, and some were not begun */
-    STK_POOL_LEFT    /* the same, but some are under way still */
+    STK_POOL_HALTED, /* some tasks did not begin; none is running */
+    STK_POOL_LEFT    /* some tasks did not begin; some are still running and were abandoned */
 } stk_pool_end;
 
-/* When such a run ends early. */
+/* When stk_pool_run_or_leave ends early. */
 typedef struct stk_pool_halt {
-    /* Whether there is no time for what takes next_s; asked by the caller's thread. NULL: never. */
+    /* Whether no time is left for work of next_s seconds. The caller's thread asks. NULL: never. */
     bool (*halted)(void *user, double next_s);
     void *user;
-    double
-        longest_s; /* that a task took the caller's thread; at first what one is thought to take */
+    /* The longest task of the caller's thread so far, in seconds; at first an estimate. */
+    double longest_s;
 } stk_pool_halt;
 
 bool stk_pool_must_halt(const stk_pool_halt *halt, double next_s);
 
-/* Notes that work which began at start_ns, and ends now, took the caller's thread. */
+/* Records that the caller's thread worked from start_ns until now. */
 void stk_pool_note(stk_pool_halt *halt, int64_t start_ns);
 
 /*
- * As stk_pool_run, for tasks that take long and that nothing can end. In a pool with other threads
- * the caller takes no task: he waits, and asks whether to halt meanwhile. Then no further task is
- * begun. Tasks that are under way are left behind: pool and context are theirs, and nobody may free
- * them or use them again. A caller who is alone asks before each task, for the longest so far.
+ * As stk_pool_run, for long tasks that cannot be interrupted. In a pool with other threads the
+ * caller takes no task: it waits and asks `halted` meanwhile. After a halt no further task begins,
+ * and running tasks are abandoned: pool and context belong to them, and nobody may free or use
+ * either again. A caller without other threads asks before each task, with the longest so far.
  */
 stk_pool_end stk_pool_run_or_leave(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context,
                                    stk_pool_halt *halt);
 
-/* Whether any pool of this process was left with tasks: then it should end with _exit, since what
- * they call may not stand that its library is unloaded. */
+/* Whether any pool of this process has abandoned tasks. Such a process should end with _exit: the
+ * tasks may be inside a library that exit() unloads. */
 bool stk_pool_any_left(void);
 
 #endif

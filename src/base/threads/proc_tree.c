@@ -1,7 +1,6 @@
 /*
- * proc_tree.c - all processes of the machine are read, and those below the root are sorted to the
- * front. The list of a process's children that some kernels have would be less to read, but it
- * leaves out some while others end.
+ * proc_tree.c - reads all processes of the machine and moves the tree's to the front of the list.
+ * /proc/PID/task/TID/children would be less to read, but it may miss children while others end.
  */
 #include "base/threads/proc_tree.h"
 
@@ -113,7 +112,7 @@ static void swap(stk_proc *a, stk_proc *b) {
     *b = kept;
 }
 
-/* Puts the children of each one that is already in the front behind it; how many are in front. */
+/* Moves the children of each process that is in the front there, too; returns how many are. */
 static size_t gather(stk_proc *items, size_t count) {
     size_t front = 1;
     for (size_t i = 0; i < front; i++) {

@@ -1,5 +1,5 @@
 /*
- * process.h - starting another program, and telling one process from all others. Threads: safe.
+ * process.h - starting another program, and the start times of processes. Threads: safe.
  */
 #ifndef STK_BASE_THREADS_PROCESS_H
 #define STK_BASE_THREADS_PROCESS_H
@@ -9,16 +9,16 @@
 #include <sys/types.h>
 
 /*
- * Starts a program, found as a shell finds it, with its standard output going to `out` and nothing
- * to read; `list` are its name and arguments, NULL behind the last. It leads a process group of its
- * own, so that all it starts can be ended with it, and signals are as for a new program. Returns an
- * errno; 0: it runs as *pid.
+ * Starts a program, found by PATH. `list` holds its name and arguments and ends with NULL. Its
+ * standard output is `out`, its standard input is empty. It leads a new process group, so that all
+ * its children can be ended with it, and has the default signal mask. Returns 0 and *pid, or an
+ * errno.
  */
 int stk_process_start(char *const *list, int out, pid_t *pid);
 
 /*
- * When a process began, in ticks since the machine did: a number that is used again for another
- * process comes with other ticks. False where no such process lives, or the system does not tell.
+ * When a process began, in clock ticks since boot. With this a process is told from a later one
+ * with the same id. False where no such process lives, or where /proc does not tell.
  */
 bool stk_process_born(pid_t pid, uint64_t *ticks);
 

@@ -1,9 +1,8 @@
 /*
- * task_queue.c - one piece of work aside, which is to do jobs until there are no more.
+ * task_queue.c - one timed call that does tasks until the queue is closed and empty.
  *
- * The lock is never held while a job is done. Who waits for room or for the end of the jobs looks
- * at a count of those that are done: a count that stands still for too long means a disk that does
- * not answer.
+ * No task runs under the lock. Whoever waits, for room or for the tasks to end, watches the count
+ * of done tasks: a count that stands still for too long means a disk that does not answer.
  */
 #include "base/threads/task_queue.h"
 
@@ -17,27 +16,27 @@
 #include "base/threads/timed_call.h"
 
 #define NS_PER_S 1000000000
-#define LONGEST_S 1e6 /* of any waiting */
+#define LONGEST_S 1e6 /* of any wait */
 
 typedef struct queue_entry {
-    stk_queue_task job;
+    stk_queue_task task;
     struct queue_entry *next;
 } queue_entry;
 
 struct stk_task_queue {
-    stk_timed_call *aside; /* owned: the thread */
+    stk_timed_call *thread; /* owned: its one call is do_all */
     size_t most_bytes;
-    pthread_mutex_t lock;   /* of all that follows */
-    pthread_cond_t changed; /* a job was given or done, or the end is wanted */
-    queue_entry *first;     /* owned, as all behind it; the first one is in work or the next */
+    pthread_mutex_t lock;   /* guards all fields below */
+    pthread_cond_t changed; /* a task was put or done, or `ending` was set */
+    queue_entry *first;     /* owned list; the first task runs or is the next to run */
     queue_entry *last;
-    queue_entry ending_with; /* the last of all, where there is such a job */
-    size_t bytes;            /* of all of them */
-    uint64_t given;          /* jobs so far */
-    uint64_t done;           /* jobs that are done */
-    uint64_t held;    /* so many were done when somebody lost patience; UINT64_MAX: nobody has */
-    int64_t begun_ns; /* when the job in work was begun; 0: none is */
-    bool ending;      /* the work ends when nothing is left */
+    queue_entry last_task; /* of stk_task_queue_put_last; needs no allocation */
+    size_t bytes;          /* held by all tasks of the list */
+    uint64_t given;        /* tasks that were put */
+    uint64_t done;         /* tasks that are done */
+    uint64_t stuck_at;     /* `done` when a wait for room ran out; UINT64_MAX: none has */
+    int64_t begun_ns;      /* when the running task began; 0: none is running */
+    bool ending;           /* the thread ends when the list is empty */
 };
 
 static void destroy(void *state) {
@@ -47,20 +46,20 @@ static void destroy(void *state) {
     stk_mem_free(q);
 }
 
-/* With the lock, which it gives up meanwhile. */
+/* With the lock, which is released while the task runs. */
 static void do_first(stk_task_queue *q) {
     queue_entry *e = q->first;
     q->begun_ns = stk_clock_ns();
     pthread_mutex_unlock(&q->lock);
-    e->job.work(e->job.user);
+    e->task.work(e->task.user);
     pthread_mutex_lock(&q->lock);
     q->begun_ns = 0;
     q->first = e->next;
     q->last = q->first != NULL ? q->last : NULL;
-    q->bytes -= e->job.bytes;
+    q->bytes -= e->task.bytes;
     q->done++;
     pthread_cond_broadcast(&q->changed);
-    if (e != &q->ending_with) {
+    if (e != &q->last_task) {
         stk_mem_free(e);
     }
 }
@@ -91,18 +90,18 @@ stk_status stk_task_queue_open(stk_task_queue **queue, const char *what, size_t 
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&q->lock, NULL);
     q->most_bytes = most_bytes;
-    q->held = UINT64_MAX;
-    stk_status status = stk_timed_call_open(&q->aside, what, err);
+    q->stuck_at = UINT64_MAX;
+    stk_status status = stk_timed_call_open(&q->thread, what, err);
     if (status != STK_OK) {
         destroy(q);
         return status;
     }
-    stk_timed_call_begin(q->aside, do_all, q, destroy);
+    stk_timed_call_begin(q->thread, do_all, q, destroy);
     *queue = q;
     return STK_OK;
 }
 
-/* With the lock; false: nothing changed for so long. */
+/* With the lock; false: nothing changed until then. */
 static bool await_change(stk_task_queue *q, int64_t until_ns) {
     struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
                              .tv_nsec = (long)(until_ns % NS_PER_S)};
@@ -118,16 +117,16 @@ static bool has_room(const stk_task_queue *q, size_t bytes) {
 }
 
 /* With the lock; true: there is room. */
-static bool await_room(stk_task_queue *q, size_t bytes, double patience_s) {
+static bool await_room(stk_task_queue *q, size_t bytes, double wait_s) {
     uint64_t done = q->done;
-    int64_t until_ns = moment_in(patience_s);
-    while (!has_room(q, bytes) && q->held != q->done && q->first != NULL) {
+    int64_t until_ns = moment_in(wait_s);
+    while (!has_room(q, bytes) && q->stuck_at != q->done && q->first != NULL) {
         bool changed = await_change(q, until_ns);
         if (q->done != done) {
             done = q->done;
-            until_ns = moment_in(patience_s);
+            until_ns = moment_in(wait_s);
         } else if (!changed) {
-            q->held = done;
+            q->stuck_at = done;
         }
     }
     return has_room(q, bytes);
@@ -135,7 +134,7 @@ static bool await_room(stk_task_queue *q, size_t bytes, double patience_s) {
 
 /* With the lock. */
 static void append(stk_task_queue *q, queue_entry *e) {
-    q->bytes += e->job.bytes;
+    q->bytes += e->task.bytes;
     q->given++;
     if (q->last != NULL) {
         q->last->next = e;
@@ -146,14 +145,14 @@ static void append(stk_task_queue *q, queue_entry *e) {
     pthread_cond_broadcast(&q->changed);
 }
 
-stk_status stk_task_queue_put(stk_task_queue *queue, const stk_queue_task *job, double patience_s) {
+stk_status stk_task_queue_put(stk_task_queue *queue, const stk_queue_task *task, double wait_s) {
     queue_entry *e = stk_mem_new(1, sizeof *e);
     if (e == NULL) {
         return STK_ERR_MEMORY;
     }
-    e->job = *job;
+    e->task = *task;
     pthread_mutex_lock(&queue->lock);
-    bool room = await_room(queue, job->bytes, patience_s);
+    bool room = await_room(queue, task->bytes, wait_s);
     if (room) {
         append(queue, e);
     }
@@ -164,10 +163,10 @@ stk_status stk_task_queue_put(stk_task_queue *queue, const stk_queue_task *job, 
     return room ? STK_OK : STK_ERR_STORAGE;
 }
 
-void stk_task_queue_put_last(stk_task_queue *queue, const stk_queue_task *job) {
-    queue->ending_with.job = *job;
+void stk_task_queue_put_last(stk_task_queue *queue, const stk_queue_task *task) {
+    queue->last_task.task = *task;
     pthread_mutex_lock(&queue->lock);
-    append(queue, &queue->ending_with);
+    append(queue, &queue->last_task);
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -186,10 +185,10 @@ bool stk_task_queue_flush(stk_task_queue *queue, double within_s) {
     return done;
 }
 
-bool stk_task_queue_call(stk_task_queue *queue, const stk_queue_task *job, double within_s,
+bool stk_task_queue_call(stk_task_queue *queue, const stk_queue_task *task, double within_s,
                          bool *taken) {
     int64_t until_ns = moment_in(within_s);
-    *taken = stk_task_queue_put(queue, job, within_s) == STK_OK;
+    *taken = stk_task_queue_put(queue, task, within_s) == STK_OK;
     if (!*taken) {
         return false;
     }
@@ -212,16 +211,17 @@ bool stk_task_queue_close(stk_task_queue *queue, double within_s) {
         return true;
     }
     int64_t until_ns = moment_in(within_s);
-    stk_timed_call *aside = q->aside;
+    stk_timed_call *thread = q->thread;
     pthread_mutex_lock(&q->lock);
     q->ending = true;
     pthread_cond_broadcast(&q->changed);
     bool done = await_done(q, q->given, until_ns);
     pthread_mutex_unlock(&q->lock);
     if (done) {
-        (void)stk_timed_call_wait(aside, moment_in(LONGEST_S)); /* nothing holds it any more */
+        (void)stk_timed_call_wait(thread,
+                                  moment_in(LONGEST_S)); /* the list is empty, so do_all returns */
     }
-    if (stk_timed_call_close(aside)) {
+    if (stk_timed_call_close(thread)) {
         return false;
     }
     destroy(q);

@@ -1,9 +1,8 @@
 /*
  * thread.h - starting threads and processes, and the descriptors between them.
  *
- * A machine may refuse each of them: a user has a limit of processes, a process one of descriptors.
- * All that the library starts comes through here, so that a test can make the Nth request fail.
- * Threads: safe.
+ * The system may refuse each: there are limits of processes and of descriptors. All of the
+ * library's requests come through here, so that a test can make the Nth one fail. Threads: safe.
  */
 #ifndef STK_BASE_THREADS_THREAD_H
 #define STK_BASE_THREADS_THREAD_H
@@ -17,10 +16,10 @@
 #include <stoker/status.h>
 
 typedef struct stk_thread_config {
-    const char *what;   /* it does, for the error: "reads" */
-    size_t stack_bytes; /* 0: what the system gives */
+    const char *what;   /* what the thread does, for the error: "reads" */
+    size_t stack_bytes; /* 0: the system's default */
     bool detached;      /* nobody waits for its end */
-    bool no_signals;    /* signals are for the threads that expect them */
+    bool no_signals;    /* all signals are blocked on the thread */
 } stk_thread_config;
 
 /*

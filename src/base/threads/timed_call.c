@@ -1,4 +1,8 @@
-/* timed_call.c - one thread, one place for work, and the question who frees what. */
+/*
+ * timed_call.c - one thread and room for one call.
+ *
+ * Whoever comes last frees: the owner where the call has ended, the thread where it was abandoned.
+ */
 #include "base/threads/timed_call.h"
 
 #include <pthread.h>
@@ -11,17 +15,17 @@
 
 #define NS_PER_S 1000000000
 
-/* What is done aside calls the system and little else. */
+/* A call makes system calls and little else. */
 #define STACK_BYTES ((size_t)512 * 1024)
 
 struct stk_timed_call {
     pthread_t thread;
-    pthread_mutex_t lock;      /* of all that follows */
-    pthread_cond_t changed;    /* work has begun or ended, or the thread shall end */
-    void (*work)(void *state); /* NULL: none is under way */
+    pthread_mutex_t lock;      /* guards all fields below */
+    pthread_cond_t changed;    /* a call has begun or ended, or `quit` was set */
+    void (*work)(void *state); /* NULL: no call is running */
     void (*drop)(void *state);
     void *state;
-    bool quit; /* the owner has gone; with work under way the thread frees all this */
+    bool quit; /* the owner has gone; if a call is running, the thread frees the struct */
 };
 
 static void destroy(stk_timed_call *a) {
@@ -39,7 +43,7 @@ static void *loop(void *argument) {
         }
         if (a->work == NULL) {
             pthread_mutex_unlock(&a->lock);
-            return NULL; /* the owner waits, and frees it */
+            return NULL; /* the owner waits for the thread and frees the struct */
         }
         pthread_mutex_unlock(&a->lock);
         a->work(a->state);
@@ -55,7 +59,7 @@ static void *loop(void *argument) {
     }
 }
 
-stk_status stk_timed_call_open(stk_timed_call **aside, const char *what, stk_error *err) {
+stk_status stk_timed_call_open(stk_timed_call **timed, const char *what, stk_error *err) {
     const stk_thread_config config = {.what = what, .stack_bytes = STACK_BYTES, .no_signals = true};
     stk_timed_call *a = stk_mem_new(1, sizeof *a);
     if (a == NULL) {
@@ -72,7 +76,7 @@ stk_status stk_timed_call_open(stk_timed_call **aside, const char *what, stk_err
         destroy(a);
         return status;
     }
-    *aside = a;
+    *timed = a;
     return STK_OK;
 }
 
@@ -115,7 +119,7 @@ bool stk_timed_call_close(stk_timed_call *a) {
     bool left = a->work != NULL;
     a->quit = true;
     if (left) {
-        pthread_detach(thread); /* under the lock: afterwards the thread may be gone */
+        pthread_detach(thread); /* under the lock: after it the thread may be gone */
     }
     pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->lock);

@@ -1,18 +1,18 @@
 /*
- * timed_call.h - work on a second thread that may be left behind.
+ * timed_call.h - a call on a second thread that the caller can stop waiting for.
  *
- * A call of a mount whose server is gone may never return, and nothing can end it: all that can be
- * done is to stop waiting. So the work has a state of its own, which holds copies of all that it
- * needs. While somebody waits the state is his; once the work is left behind it belongs to the
- * thread, which drops it should the work ever return.
+ * A system call on a mount whose server is gone may never return, and nothing can end it. All that
+ * a caller can do is to stop waiting: the call is abandoned. So a call has a state of its own with
+ * copies of all that it needs. While somebody waits, the state belongs to the caller. Once the call
+ * is abandoned, the state belongs to the thread, which drops it if the call ever returns.
  *
- *     stk_timed_call_open(&aside, "writes the metrics", &err);
- *     stk_timed_call_begin(aside, write_text, state, drop_state);
- *     if (!stk_timed_call_wait(aside, stk_clock_ns() + limit_ns)) ... it takes too long
- *     if (!stk_timed_call_close(aside)) drop_state(state);
+ *     stk_timed_call_open(&thread, "writes the metrics", &err);
+ *     stk_timed_call_begin(thread, write_text, state, drop_state);
+ *     if (!stk_timed_call_wait(thread, stk_clock_ns() + limit_ns)) { it takes too long }
+ *     if (!stk_timed_call_close(thread)) drop_state(state);
  *
- * One piece of work at a time. Threads: one owner, who makes all of the calls. A process that forks
- * must not use it in the child.
+ * One call at a time; task_queue.h has many in order. Threads: one owner makes all calls below. The
+ * child of a fork must not use a thread that its parent opened.
  */
 #ifndef STK_BASE_THREADS_TIMED_CALL_H
 #define STK_BASE_THREADS_TIMED_CALL_H
@@ -22,31 +22,31 @@
 
 #include <stoker/status.h>
 
+/* The thread and its current call. */
 typedef struct stk_timed_call stk_timed_call;
 
 /* Starts the thread; `what` says what it does ("reads"), for an error. */
-STK_CHECKED stk_status stk_timed_call_open(stk_timed_call **aside, const char *what,
+STK_CHECKED stk_status stk_timed_call_open(stk_timed_call **timed, const char *what,
                                            stk_error *err);
 
 /*
- * Begins a piece of work, the one before must have ended: the thread calls work(state). The caller
- * may not touch the state until it has ended. drop(state) is called by the thread, and only when
- * the work was left behind and has returned after all.
+ * Begins a call; the previous one must have ended. The thread calls work(state), and the caller may
+ * not touch the state until the call has ended. The thread calls drop(state) only when an abandoned
+ * call has returned after all.
  */
-void stk_timed_call_begin(stk_timed_call *aside, void (*work)(void *state), void *state,
+void stk_timed_call_begin(stk_timed_call *timed, void (*work)(void *state), void *state,
                           void (*drop)(void *state));
 
-/* Whether no work is under way. */
-bool stk_timed_call_has_ended(stk_timed_call *aside);
+/* Whether no call is running. */
+bool stk_timed_call_has_ended(stk_timed_call *timed);
 
-/* Waits until no work is under way, until a reading of stk_clock_ns() at most. True: it has ended.
- */
-bool stk_timed_call_wait(stk_timed_call *aside, int64_t until_ns);
+/* Waits for the call, until a reading of stk_clock_ns() at most. True: no call is running. */
+bool stk_timed_call_wait(stk_timed_call *timed, int64_t until_ns);
 
 /*
- * Ends the thread, which is waited for. Work that is under way is left behind instead: then this
- * returns true, and the state is not the caller's any more. NULL is fine.
+ * Ends the thread and waits for that. A call that is still running is abandoned instead: then this
+ * returns true, and the state is no longer the caller's. NULL is fine.
  */
-bool stk_timed_call_close(stk_timed_call *aside);
+bool stk_timed_call_close(stk_timed_call *timed);
 
 #endif
