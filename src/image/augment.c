@@ -2,7 +2,7 @@
  * augment.c - which random changes a picture gets, and in which order.
  *
  * Ranges are torchvision's, whose policies know 31 strengths from 0 to 30. What is drawn is turned
- * into whole numbers at once; see augment_plan.h.
+ * into whole numbers at once; see augment_draw.h.
  */
 #include "image/augment.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "image/augment_ops.h"
-#include "image/augment_plan.h"
+#include "image/augment_draw.h"
 
 #define STRENGTH_MAX 30
 #define TRIVIAL_SHIFT_PX 32 /* TrivialAugment moves no further, whatever the size */
@@ -56,18 +56,18 @@ static const policy_change operations[] = {
 _Static_assert(STK_POLICY_RANDAUGMENT == 1 && STK_POLICY_TRIVIALAUGMENT == 2,
                "operation.most is indexed by policy");
 
-static stk_change *add(stk_augment_plan *plan, stk_change_kind kind, int amount) {
-    assert(plan->count < STK_PLAN_CHANGES);
-    stk_change *change = &plan->changes[plan->count++];
+static stk_change *add(stk_augment_draw *draw, stk_change_kind kind, int amount) {
+    assert(draw->count < STK_DRAW_CHANGES);
+    stk_change *change = &draw->changes[draw->count++];
     *change = (stk_change){.kind = kind, .amount = amount};
     return change;
 }
 
 static void draw_rotation(const stk_augment_options *options, stk_rng *rng,
-                          stk_augment_plan *plan) {
+                          stk_augment_draw *draw) {
     if (options->rotate > 0) {
         double degrees = stk_rng_range(rng, -options->rotate, options->rotate);
-        add(plan, STK_CHANGE_ROTATE, (int)lround(degrees * 1000));
+        add(draw, STK_CHANGE_ROTATE, (int)lround(degrees * 1000));
     }
 }
 
@@ -81,7 +81,7 @@ static int draw_factor(double change, stk_rng *rng) {
  * The four parts in random order. All is drawn even where a part is off, so that parts do not
  * change each other's numbers.
  */
-static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_augment_plan *plan) {
+static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_augment_draw *draw) {
     if (!(options->color_jitter > 0) && !(options->hue > 0)) {
         return;
     }
@@ -99,7 +99,7 @@ static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_au
         stk_change part = parts[chosen];
         parts[chosen] = parts[left - 1];
         if (part.kind == STK_CHANGE_HUE ? options->hue > 0 : options->color_jitter > 0) {
-            add(plan, part.kind, part.amount);
+            add(draw, part.kind, part.amount);
         }
     }
 }
@@ -125,7 +125,7 @@ static int change_at(const policy_change *op, int policy, int strength, int size
 }
 
 static void draw_policy(const stk_augment_options *options, int size, stk_rng *rng,
-                        stk_augment_plan *plan) {
+                        stk_augment_draw *draw) {
     bool is_trivial = options->augment == STK_POLICY_TRIVIALAUGMENT;
     int64_t count = is_trivial ? 1 : options->augment_ops;
     assert(options->augment == STK_POLICY_NONE || count <= STK_AUGMENT_MAX_OPS);
@@ -139,13 +139,13 @@ static void draw_policy(const stk_augment_options *options, int size, stk_rng *r
         assert(strength >= 0 && strength <= STRENGTH_MAX);
         int change = change_at(op, options->augment, strength, size);
         bool is_less = op->either && stk_rng_below(rng, 2) == 1;
-        add(plan, op->kind, op->rest + (is_less ? -change : change));
+        add(draw, op->kind, op->rest + (is_less ? -change : change));
     }
 }
 
 /* A rectangle that would reach from edge to edge is drawn again; ten times none is none. */
 static void draw_erasing(const stk_augment_options *options, int size, stk_rng *rng,
-                         stk_augment_plan *plan) {
+                         stk_augment_draw *draw) {
     if (!(options->erasing > 0) || !(stk_rng_uniform(rng) < options->erasing)) {
         return;
     }
@@ -155,7 +155,7 @@ static void draw_erasing(const stk_augment_options *options, int size, stk_rng *
         int height = (int)lround(sqrt(area * aspect));
         int width = (int)lround(sqrt(area / aspect));
         if (height < size && width < size) {
-            stk_change *change = add(plan, STK_CHANGE_ERASE, 0);
+            stk_change *change = add(draw, STK_CHANGE_ERASE, 0);
             change->width = width;
             change->height = height;
             change->y = (int)stk_rng_below(rng, (uint64_t)size - (uint64_t)height + 1);
@@ -165,13 +165,13 @@ static void draw_erasing(const stk_augment_options *options, int size, stk_rng *
     }
 }
 
-void stk_augment_draw(const stk_augment_options *options, int size, stk_rng *rng,
-                      stk_augment_plan *plan) {
-    plan->count = 0;
-    draw_rotation(options, rng, plan);
-    draw_jitter(options, rng, plan);
-    draw_policy(options, size, rng, plan);
-    draw_erasing(options, size, rng, plan);
+void stk_augment_choose(const stk_augment_options *options, int size, stk_rng *rng,
+                        stk_augment_draw *draw) {
+    draw->count = 0;
+    draw_rotation(options, rng, draw);
+    draw_jitter(options, rng, draw);
+    draw_policy(options, size, rng, draw);
+    draw_erasing(options, size, rng, draw);
 }
 
 void stk_augment_make(const stk_change *change, int size, uint8_t *pixels, uint8_t *spare) {
@@ -235,9 +235,9 @@ bool stk_augment_is_needed(const stk_augment_options *options) {
 
 void stk_augment_apply(const stk_augment_options *options, int size, uint8_t *pixels,
                        uint8_t *spare, stk_rng *rng) {
-    stk_augment_plan plan;
-    stk_augment_draw(options, size, rng, &plan);
-    for (int i = 0; i < plan.count; i++) {
-        stk_augment_make(&plan.changes[i], size, pixels, spare);
+    stk_augment_draw draw;
+    stk_augment_choose(options, size, rng, &draw);
+    for (int i = 0; i < draw.count; i++) {
+        stk_augment_make(&draw.changes[i], size, pixels, spare);
     }
 }

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "image/augment_ops.h"
-#include "image/augment_plan.h"
+#include "image/augment_draw.h"
 
 #define SIZE 224
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -15,10 +15,10 @@ static void needed_when_an_option_asks(void) {
     REQUIRE_OK(stk_options_new(&options, "train", tables, 1, &err), &err);
     const stk_augment_options *values = stk_options_values(options, &stk_augment_option_table);
     CHECK(!stk_augment_is_needed(values));
-    stk_augment_plan plan;
+    stk_augment_draw draw;
     stk_rng rng = stk_rng_make(1, STK_RNG_AUGMENT, 0, 0);
-    stk_augment_draw(values, 224, &rng, &plan);
-    CHECK_INT(plan.count, 0);
+    stk_augment_choose(values, 224, &rng, &draw);
+    CHECK_INT(draw.count, 0);
 
     static const char *const asks[][3] = {{"color-jitter", "0.1", "0"},
                                           {"hue", "0.1", "0"},
@@ -46,11 +46,11 @@ static seen draw_many(const stk_augment_options *options, int size, uint64_t pla
     seen all = {.count = {0}};
     for (uint64_t i = 0; i < plans; i++) {
         stk_rng rng = stk_rng_make(2, STK_RNG_AUGMENT, 0, i);
-        stk_augment_plan plan;
-        stk_augment_draw(options, size, &rng, &plan);
-        for (int j = 0; j < plan.count; j++) {
-            int kind = (int)plan.changes[j].kind;
-            int amount = plan.changes[j].amount;
+        stk_augment_draw draw;
+        stk_augment_choose(options, size, &rng, &draw);
+        for (int j = 0; j < draw.count; j++) {
+            int kind = (int)draw.changes[j].kind;
+            int amount = draw.changes[j].amount;
             all.low[kind] = all.count[kind] == 0 || amount < all.low[kind] ? amount : all.low[kind];
             all.high[kind] =
                 all.count[kind] == 0 || amount > all.high[kind] ? amount : all.high[kind];
@@ -60,7 +60,7 @@ static seen draw_many(const stk_augment_options *options, int size, uint64_t pla
     return all;
 }
 
-/* What a policy may draw at most, in the units of the plan. */
+/* What a policy may draw at most, in the units of the draw. */
 typedef struct range {
     stk_change_kind kind;
     double low, high;
@@ -191,13 +191,13 @@ static void jitter_comes_in_every_order(void) {
                                                       [STK_CHANGE_HUE] = 3};
     for (uint64_t i = 0; i < 12000; i++) {
         stk_rng rng = stk_rng_make(3, STK_RNG_AUGMENT, 0, i);
-        stk_augment_plan plan;
-        stk_augment_draw(&options, SIZE, &rng, &plan);
-        REQUIRE(plan.count == 5 && plan.changes[0].kind == STK_CHANGE_ROTATE);
+        stk_augment_draw draw;
+        stk_augment_choose(&options, SIZE, &rng, &draw);
+        REQUIRE(draw.count == 5 && draw.changes[0].kind == STK_CHANGE_ROTATE);
         for (int j = 0; j < 4; j++) {
-            orders[part_of[plan.changes[1 + j].kind]][j]++;
+            orders[part_of[draw.changes[1 + j].kind]][j]++;
         }
-        first_two[part_of[plan.changes[1].kind]][part_of[plan.changes[2].kind]]++;
+        first_two[part_of[draw.changes[1].kind]][part_of[draw.changes[2].kind]]++;
     }
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 4; j++) {
@@ -214,12 +214,12 @@ static void erasing_keeps_its_probability_and_shape(void) {
     double most_area = 0;
     for (uint64_t i = 0; i < 8000; i++) {
         stk_rng rng = stk_rng_make(4, STK_RNG_AUGMENT, 0, i);
-        stk_augment_plan plan;
-        stk_augment_draw(&options, SIZE, &rng, &plan);
-        if (plan.count == 0) {
+        stk_augment_draw draw;
+        stk_augment_choose(&options, SIZE, &rng, &draw);
+        if (draw.count == 0) {
             continue;
         }
-        const stk_change *e = &plan.changes[0];
+        const stk_change *e = &draw.changes[0];
         REQUIRE(e->kind == STK_CHANGE_ERASE && e->x >= 0 && e->y >= 0);
         REQUIRE(e->x + e->width <= SIZE && e->y + e->height <= SIZE);
         double area = (double)e->width * e->height / SIZE / SIZE;

@@ -1,11 +1,11 @@
 /*
- * augment_plan.h - the changes that were drawn for one picture.
+ * augment_draw.h - the changes that were drawn for one picture.
  *
  * Between drawing, which uses a generator and floating point, and the pixels, which see nothing but
  * whole numbers, stands this list. Not for other rooms.
  */
-#ifndef STK_IMAGE_AUGMENT_PLAN_H
-#define STK_IMAGE_AUGMENT_PLAN_H
+#ifndef STK_IMAGE_AUGMENT_DRAW_H
+#define STK_IMAGE_AUGMENT_DRAW_H
 
 #include "image/augment.h"
 
@@ -36,16 +36,16 @@ typedef struct stk_change {
 } stk_change;
 
 /* Rotation, four parts of jitter, a policy's operations, erasing. */
-#define STK_PLAN_CHANGES (1 + 4 + STK_AUGMENT_MAX_OPS + 1)
+#define STK_DRAW_CHANGES (1 + 4 + STK_AUGMENT_MAX_OPS + 1)
 
-typedef struct stk_augment_plan {
+typedef struct stk_augment_draw {
     int count;
-    stk_change changes[STK_PLAN_CHANGES]; /* in the order in which they are made */
-} stk_augment_plan;
+    stk_change changes[STK_DRAW_CHANGES]; /* in the order in which they are made */
+} stk_augment_draw;
 
 /* Draws what is to be done with a picture of this size. */
-void stk_augment_draw(const stk_augment_options *options, int size, stk_rng *rng,
-                      stk_augment_plan *plan);
+void stk_augment_choose(const stk_augment_options *options, int size, stk_rng *rng,
+                        stk_augment_draw *draw);
 
 /* Makes one change; pixels and spare are (size, size, 3). */
 void stk_augment_make(const stk_change *change, int size, uint8_t *pixels, uint8_t *spare);
