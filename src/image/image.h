@@ -138,7 +138,7 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
  */
 #define STK_IMAGE_HEAVY_BYTES ((uint64_t)64 << 20)
 
-typedef struct stk_workbench stk_workbench;
+typedef struct stk_image_scratch stk_image_scratch;
 
 typedef struct stk_heavy_gate {
     void *user;
@@ -146,30 +146,32 @@ typedef struct stk_heavy_gate {
     void (*leave)(void *user);
 } stk_heavy_gate;
 
-STK_CHECKED stk_status stk_workbench_new(stk_workbench **bench, const stk_heavy_gate *gate,
-                                         stk_error *err);
-void stk_workbench_free(stk_workbench *bench);
+STK_CHECKED stk_status stk_image_scratch_new(stk_image_scratch **scratch,
+                                             const stk_heavy_gate *gate, stk_error *err);
+void stk_image_scratch_free(stk_image_scratch *scratch);
 
 /* For all pictures from here on; there is no limit at first. */
-void stk_workbench_limit(stk_workbench *bench, const stk_image_limit *limit);
+void stk_image_scratch_limit(stk_image_scratch *scratch, const stk_image_limit *limit);
 
 /*
  * Decodes and transforms: out is (size, size, 3). Only what the crop needs is decoded. *augment_ns,
  * unless NULL, grows by the time that augmentation took behind the scaling.
  */
-STK_CHECKED stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transform,
-                                           const uint8_t *bytes, size_t size, stk_rng rng,
-                                           uint8_t *out, int64_t *augment_ns, stk_error *err);
+STK_CHECKED stk_status stk_transform_apply(stk_image_scratch *scratch,
+                                           const stk_transform *transform, const uint8_t *bytes,
+                                           size_t size, stk_rng rng, uint8_t *out,
+                                           int64_t *augment_ns, stk_error *err);
 
 /* Width times height, as it is stored, of the picture that was last transformed; 0 where none of it
  * could be read. */
-uint64_t stk_workbench_source_px(const stk_workbench *bench);
+uint64_t stk_image_scratch_source_px(const stk_image_scratch *scratch);
 
 /*
  * Decodes a picture, upright, so that its longer side has at most max_side px (0: as many as it
  * has); a larger one is scaled down, antialiased, while it is decoded.
  */
-STK_CHECKED stk_status stk_image_shrink(stk_workbench *bench, const uint8_t *bytes, size_t size,
-                                        int max_side, stk_image *image, stk_error *err);
+STK_CHECKED stk_status stk_image_shrink(stk_image_scratch *scratch, const uint8_t *bytes,
+                                        size_t size, int max_side, stk_image *image,
+                                        stk_error *err);
 
 #endif

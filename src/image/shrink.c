@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "image/decoders.h"
-#include "image/workbench.h"
+#include "image/scratch.h"
 
 typedef struct shrinking {
-    stk_workbench *bench;
+    stk_image_scratch *scratch;
     int max_side; /* px; 0: no limit */
     stk_image *image;
     int orientation;
@@ -48,7 +48,7 @@ static stk_status begin_shrinking(void *user, const stk_image_info *info, stk_im
     int height = info->height;
     fit(s->max_side, &width, &height);
     uint64_t bytes = 3 * (uint64_t)width * (uint64_t)height + info->whole_bytes;
-    stk_status status = stk_workbench_enter(s->bench, bytes, err);
+    stk_status status = stk_image_scratch_enter(s->scratch, bytes, err);
     status = status == STK_OK ? stk_image_new(s->image, width, height, err) : status;
     if (status != STK_OK) {
         return status;
@@ -66,7 +66,7 @@ static stk_status begin_shrinking(void *user, const stk_image_info *info, stk_im
                                          .height = (double)info->height / divisor},
                                 .size = width,
                                 .size_down = height};
-        status = stk_resampler_begin(&s->bench->resampler, &job, s->image->pixels, err);
+        status = stk_resampler_begin(&s->scratch->resampler, &job, s->image->pixels, err);
     }
     return status;
 }
@@ -78,39 +78,39 @@ static stk_status expect_rows(void *user, int x, int width, stk_error *err) {
                    ? STK_OK
                    : STK_FAIL(err, STK_ERR_INTERNAL, "a decoder gave part of a row");
     }
-    size_t bytes = stk_resampler_window_bytes(&s->bench->resampler, width);
-    stk_status status = stk_workbench_enter(s->bench, bytes, err);
-    return status == STK_OK ? stk_resampler_rows(&s->bench->resampler, x, width, err) : status;
+    size_t bytes = stk_resampler_window_bytes(&s->scratch->resampler, width);
+    stk_status status = stk_image_scratch_enter(s->scratch, bytes, err);
+    return status == STK_OK ? stk_resampler_rows(&s->scratch->resampler, x, width, err) : status;
 }
 
 static uint8_t *room_for_rows(void *user, int count) {
     shrinking *s = user;
-    return s->scaled ? stk_resampler_room(&s->bench->resampler, count)
+    return s->scaled ? stk_resampler_room(&s->scratch->resampler, count)
                      : s->image->pixels + 3 * (size_t)s->image->width * (size_t)s->rows;
 }
 
 static void take_rows(void *user, int count) {
     shrinking *s = user;
     if (s->scaled) {
-        stk_resampler_take(&s->bench->resampler, count);
+        stk_resampler_take(&s->scratch->resampler, count);
     }
     s->rows += count;
 }
 
-stk_status stk_image_shrink(stk_workbench *bench, const uint8_t *bytes, size_t size, int max_side,
-                            stk_image *image, stk_error *err) {
+stk_status stk_image_shrink(stk_image_scratch *scratch, const uint8_t *bytes, size_t size,
+                            int max_side, stk_image *image, stk_error *err) {
     memset(image, 0, sizeof *image);
-    shrinking s = {.bench = bench, .max_side = max_side, .image = image};
+    shrinking s = {.scratch = scratch, .max_side = max_side, .image = image};
     stk_image_receiver receiver = {.user = &s,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
-                                   .limit = bench->limit,
+                                   .limit = scratch->limit,
                                    .begin = begin_shrinking,
                                    .rows = expect_rows,
                                    .room = room_for_rows,
                                    .take = take_rows};
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
     status = status == STK_OK ? stk_image_orient(image, s.orientation, &receiver, err) : status;
-    stk_workbench_leave(bench);
+    stk_image_scratch_leave(scratch);
     if (status != STK_OK) {
         stk_image_free(image);
     }

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "image/decoders.h"
-#include "image/workbench.h"
+#include "image/scratch.h"
 
 #define ASPECT_MIN (3.0 / 4.0)
 #define ASPECT_MAX (4.0 / 3.0)
@@ -104,42 +104,42 @@ static int choose_divisor(stk_crop crop, int size) {
  * No format gives a pixel in less than a nanosecond: a larger picture need not be tried. Of a crop
  * for training nobody knows how much of the picture is decoded.
  */
-static bool is_hopeless(const stk_workbench *bench) {
-    return !bench->transform->train && bench->limit.cpu_ns > 0 &&
-           bench->source_px > (uint64_t)bench->limit.cpu_ns;
+static bool is_hopeless(const stk_image_scratch *scratch) {
+    return !scratch->transform->train && scratch->limit.cpu_ns > 0 &&
+           scratch->source_px > (uint64_t)scratch->limit.cpu_ns;
 }
 
 static stk_status begin_part(void *user, const stk_image_info *info, stk_image_part *part,
                              stk_error *err) {
-    stk_workbench *bench = user;
-    bench->source_px = (uint64_t)info->width * (uint64_t)info->height;
-    if (is_hopeless(bench)) {
+    stk_image_scratch *scratch = user;
+    scratch->source_px = (uint64_t)info->width * (uint64_t)info->height;
+    if (is_hopeless(scratch)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "there was no time to decode %d x %d pixels",
                         info->width, info->height);
     }
-    stk_status status = stk_workbench_enter(bench, info->whole_bytes, err);
+    stk_status status = stk_image_scratch_enter(scratch, info->whole_bytes, err);
     if (status != STK_OK) {
         return status;
     }
     stk_turn turn = stk_image_turn(info->orientation);
     bool flip;
     stk_crop crop =
-        stk_transform_draw(bench->transform, turn.swapped ? info->height : info->width,
-                           turn.swapped ? info->width : info->height, &bench->rng, &flip);
+        stk_transform_draw(scratch->transform, turn.swapped ? info->height : info->width,
+                           turn.swapped ? info->width : info->height, &scratch->rng, &flip);
     crop = in_stored(crop, turn, info->width, info->height);
-    int divisor = info->divides ? choose_divisor(crop, bench->transform->size) : 1;
+    int divisor = info->divides ? choose_divisor(crop, scratch->transform->size) : 1;
     stk_resample_job job = {
         .width = (info->width + divisor - 1) / divisor,
         .height = (info->height + divisor - 1) / divisor,
         .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
-        .size = bench->transform->size,
+        .size = scratch->transform->size,
         .mirror_x = turn.mirror_x != (flip && !turn.swapped),
         .mirror_y = turn.mirror_y != (flip && turn.swapped),
-        .filter = bench->transform->train ? STK_BILINEAR : bench->transform->interpolation};
-    bench->swapped = turn.swapped;
-    status = stk_resampler_begin(&bench->resampler, &job, bench->out, err);
-    const stk_resample_axis *across = &bench->resampler.across;
-    const stk_resample_axis *down = &bench->resampler.down;
+        .filter = scratch->transform->train ? STK_BILINEAR : scratch->transform->interpolation};
+    scratch->swapped = turn.swapped;
+    status = stk_resampler_begin(&scratch->resampler, &job, scratch->out, err);
+    const stk_resample_axis *across = &scratch->resampler.across;
+    const stk_resample_axis *down = &scratch->resampler.down;
     *part = (stk_image_part){.divisor = divisor,
                              .x = across->from,
                              .y = down->from,
@@ -149,20 +149,20 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
 }
 
 static stk_status expect_rows(void *user, int x, int width, stk_error *err) {
-    stk_workbench *bench = user;
-    size_t bytes = stk_resampler_window_bytes(&bench->resampler, width);
-    stk_status status = stk_workbench_enter(bench, bytes, err);
-    return status == STK_OK ? stk_resampler_rows(&bench->resampler, x, width, err) : status;
+    stk_image_scratch *scratch = user;
+    size_t bytes = stk_resampler_window_bytes(&scratch->resampler, width);
+    stk_status status = stk_image_scratch_enter(scratch, bytes, err);
+    return status == STK_OK ? stk_resampler_rows(&scratch->resampler, x, width, err) : status;
 }
 
 static uint8_t *room_for_rows(void *user, int count) {
-    stk_workbench *bench = user;
-    return stk_resampler_room(&bench->resampler, count);
+    stk_image_scratch *scratch = user;
+    return stk_resampler_room(&scratch->resampler, count);
 }
 
 static void take_rows(void *user, int count) {
-    stk_workbench *bench = user;
-    stk_resampler_take(&bench->resampler, count);
+    stk_image_scratch *scratch = user;
+    stk_resampler_take(&scratch->resampler, count);
 }
 
 /* Exchanges rows and columns of a square. */
@@ -180,43 +180,44 @@ static void transpose(uint8_t *pixels, int size) {
     }
 }
 
-static stk_status augment(stk_workbench *bench, stk_error *err) {
-    const stk_transform *transform = bench->transform;
+static stk_status augment(stk_image_scratch *scratch, stk_error *err) {
+    const stk_transform *transform = scratch->transform;
     size_t bytes = 3 * (size_t)transform->size * (size_t)transform->size;
-    if (bench->spare_bytes < bytes) {
-        stk_mem_free(bench->spare);
-        bench->spare = stk_mem_raw(bytes, 1);
-        bench->spare_bytes = bench->spare != NULL ? bytes : 0;
+    if (scratch->spare_bytes < bytes) {
+        stk_mem_free(scratch->spare);
+        scratch->spare = stk_mem_raw(bytes, 1);
+        scratch->spare_bytes = scratch->spare != NULL ? bytes : 0;
     }
-    if (bench->spare == NULL) {
+    if (scratch->spare == NULL) {
         return STK_FAIL_MEMORY(err, "augmenting a picture");
     }
-    stk_augment_apply(&transform->augment, transform->size, bench->out, bench->spare, &bench->rng);
+    stk_augment_apply(&transform->augment, transform->size, scratch->out, scratch->spare,
+                      &scratch->rng);
     return STK_OK;
 }
 
-stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transform,
+stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *transform,
                                const uint8_t *bytes, size_t size, stk_rng rng, uint8_t *out,
                                int64_t *augment_ns, stk_error *err) {
-    stk_image_receiver receiver = {.user = bench,
+    stk_image_receiver receiver = {.user = scratch,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
-                                   .limit = bench->limit,
+                                   .limit = scratch->limit,
                                    .begin = begin_part,
                                    .rows = expect_rows,
                                    .room = room_for_rows,
                                    .take = take_rows};
-    bench->transform = transform;
-    bench->rng = rng;
-    bench->out = out;
-    bench->source_px = 0;
+    scratch->transform = transform;
+    scratch->rng = rng;
+    scratch->out = out;
+    scratch->source_px = 0;
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
-    stk_workbench_leave(bench);
-    if (status == STK_OK && bench->swapped) {
+    stk_image_scratch_leave(scratch);
+    if (status == STK_OK && scratch->swapped) {
         transpose(out, transform->size);
     }
     if (status == STK_OK && transform->train && stk_augment_is_needed(&transform->augment)) {
         int64_t start = stk_clock_ns();
-        status = augment(bench, err);
+        status = augment(scratch, err);
         if (augment_ns != NULL) {
             *augment_ns += stk_clock_ns() - start;
         }

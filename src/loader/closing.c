@@ -32,7 +32,7 @@ static void free_loader(stk_loader *l) {
         stk_bytes_free(&l->tasks[i].read.bytes);
     }
     for (int i = 0; l->workers != NULL && i < l->config.sizing.room_workers; i++) {
-        stk_workbench_free(l->workers[i].bench);
+        stk_image_scratch_free(l->workers[i].scratch);
         stk_bytes_free(&l->workers[i].extra.read.bytes);
         stk_bytes_free(&l->workers[i].raw);
         stk_mem_free(l->workers[i].square);

@@ -91,9 +91,9 @@ static stk_status transform(worker *w, const stk_bytes *bytes, const stk_image_l
                             stk_rng rng, uint8_t *out, int64_t *augment_ns, stk_error *why) {
     const stk_loader *l = w->loader;
     uint8_t *square = w->square != NULL ? w->square : out;
-    stk_workbench_limit(w->bench, limit);
+    stk_image_scratch_limit(w->scratch, limit);
     atomic_store(&w->place, WORKER_INSIDE);
-    stk_status status = stk_transform_apply(w->bench, &l->config.transform, bytes->data,
+    stk_status status = stk_transform_apply(w->scratch, &l->config.transform, bytes->data,
                                             bytes->size, rng, square, augment_ns, why);
     if (!come_back(w)) {
         return STK_ERR_STOPPED;
@@ -153,7 +153,7 @@ stk_status stk_worker_decode(worker *w, const task *t, size_t position, const st
         atomic_fetch_add(&l->decode_ns, decode_ns);
         atomic_fetch_add(&l->augment_ns, (uint64_t)augment_ns);
         atomic_fetch_add(&l->good_ns, *good ? (uint64_t)(stk_clock_cpu_ns() - cpu_ns) : 0);
-        atomic_fetch_add(&l->source_px, *good ? stk_workbench_source_px(w->bench) : 0);
+        atomic_fetch_add(&l->source_px, *good ? stk_image_scratch_source_px(w->scratch) : 0);
     }
     if (*good) {
         atomic_fetch_add(&l->images, 1);

@@ -56,14 +56,14 @@ typedef struct worker {
     stk_loader *loader;
     pthread_t thread;
     int index;
-    atomic_int place;     /* a worker_place */
-    bool is_left;         /* the loader was closed without this worker; lock */
-    int64_t patience_ns;  /* for the picture in work; 0: all that a picture may have */
-    stk_workbench *bench; /* owned */
-    uint8_t *square;      /* owned: where a picture is made when slots are not the loader's own
-                             memory; otherwise NULL, and pictures are made in their slots */
-    task extra;           /* a sample that takes a bad one's place */
-    stk_bytes raw;        /* owned: a picture decoded as a whole */
+    atomic_int place;           /* a worker_place */
+    bool is_left;               /* the loader was closed without this worker; lock */
+    int64_t patience_ns;        /* for the picture in work; 0: all that a picture may have */
+    stk_image_scratch *scratch; /* owned */
+    uint8_t *square; /* owned: where a picture is made when slots are not the loader's own
+                        memory; otherwise NULL, and pictures are made in their slots */
+    task extra;      /* a sample that takes a bad one's place */
+    stk_bytes raw;   /* owned: a picture decoded as a whole */
 } worker;
 
 typedef struct bad_sample {

@@ -455,7 +455,7 @@ static stk_status equip_worker(stk_loader *l, worker *w, stk_error *err) {
             return STK_FAIL_MEMORY(err, "decoding pictures");
         }
     }
-    return w->bench == NULL ? stk_workbench_new(&w->bench, &gate, err) : STK_OK;
+    return w->scratch == NULL ? stk_image_scratch_new(&w->scratch, &gate, err) : STK_OK;
 }
 
 stk_status stk_workers_start(stk_loader *l, stk_error *err) {

@@ -43,8 +43,9 @@ typedef struct share {
     uint64_t images;
     int64_t ns;
     bool no_memory;
-    stk_workbench *bench; /* owned, as the next: its own for a view; NULL until there is one */
-    uint8_t *out;         /* (size, size, 3) of the view */
+    stk_image_scratch
+        *scratch; /* owned, as the next: its own for a view; NULL until there is one */
+    uint8_t *out; /* (size, size, 3) of the view */
 } share;
 
 struct stk_decode_probe {
@@ -68,7 +69,7 @@ static bool decode_one(const stk_decode_probe *probe, probe_file *f, size_t numb
     stk_status status;
     if (probe->view.size > 0) {
         status =
-            stk_transform_apply(mine->bench, &probe->view, bytes->data, bytes->size,
+            stk_transform_apply(mine->scratch, &probe->view, bytes->data, bytes->size,
                                 stk_rng_make(0, STK_RNG_AUGMENT, 0, number), mine->out, NULL, &why);
     } else {
         status = stk_image_decode(bytes->data, bytes->size, &image, &why);
@@ -246,7 +247,7 @@ void stk_decode_probe_close(stk_decode_probe *probe) {
         stk_bytes_free(&probe->files[i].made);
     }
     for (int i = 0; probe->shares != NULL && i < probe->threads; i++) {
-        stk_workbench_free(probe->shares[i].bench);
+        stk_image_scratch_free(probe->shares[i].scratch);
         stk_mem_free(probe->shares[i].out);
     }
     stk_pool_free(probe->pool);
@@ -275,7 +276,7 @@ static stk_status take_benches(stk_decode_probe *probe, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; i < probe->threads && status == STK_OK; i++) {
         share *mine = &probe->shares[i];
-        status = mine->bench == NULL ? stk_workbench_new(&mine->bench, NULL, err) : STK_OK;
+        status = mine->scratch == NULL ? stk_image_scratch_new(&mine->scratch, NULL, err) : STK_OK;
     }
     return status;
 }
@@ -317,9 +318,9 @@ static void remake_one(void *context, size_t task, int thread) {
         return;
     }
     f->left_out = atomic_load(&r->bytes) >= MAX_BYTES;
-    stk_status status =
-        f->left_out ? STK_OK
-                    : r->remake(r->user, r->probe->shares[thread].bench, &f->bytes, &f->made, &why);
+    stk_status status = f->left_out ? STK_OK
+                                    : r->remake(r->user, r->probe->shares[thread].scratch,
+                                                &f->bytes, &f->made, &why);
     atomic_fetch_add(&r->bytes, f->made.size);
     if (status == STK_ERR_MEMORY) {
         atomic_store(&r->no_memory, true);

@@ -51,7 +51,7 @@ STK_CHECKED stk_status stk_decode_probe_view(stk_decode_probe *probe,
 
 /* What somebody would keep of a picture instead of its bytes; `to` stays empty where it stays as it
  * is. */
-typedef stk_status (*stk_remake)(void *user, stk_workbench *bench, const stk_bytes *from,
+typedef stk_status (*stk_remake)(void *user, stk_image_scratch *scratch, const stk_bytes *from,
                                  stk_bytes *to, stk_error *err);
 
 /*

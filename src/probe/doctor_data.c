@@ -225,11 +225,11 @@ static stk_status decode_plain(doctor *d, stk_decode_probe *probe, stk_error *er
 }
 
 /* As `stoker stage --max-side` does. */
-static stk_status stage_picture(void *user, stk_workbench *bench, const stk_bytes *from,
+static stk_status stage_picture(void *user, stk_image_scratch *scratch, const stk_bytes *from,
                                 stk_bytes *to, stk_error *err) {
     const stk_recode *how = user;
     stk_recoded recoded = {0};
-    stk_status status = stk_recode_picture(bench, how, from->data, from->size, &recoded, err);
+    stk_status status = stk_recode_picture(scratch, how, from->data, from->size, &recoded, err);
     if (status == STK_OK && recoded.bytes != NULL) {
         *to = (stk_bytes){recoded.bytes, recoded.size, recoded.size};
         recoded.bytes = NULL;
@@ -239,11 +239,11 @@ static stk_status stage_picture(void *user, stk_workbench *bench, const stk_byte
 }
 
 /* As a loader with --cache decoded does. */
-static stk_status decode_whole(void *user, stk_workbench *bench, const stk_bytes *from,
+static stk_status decode_whole(void *user, stk_image_scratch *scratch, const stk_bytes *from,
                                stk_bytes *to, stk_error *err) {
     stk_image image = {0};
     (void)user;
-    (void)bench;
+    (void)scratch;
     stk_status status = stk_image_decode(from->data, from->size, &image, err);
     status = status == STK_OK ? stk_image_encode_raw(&image, to, err) : status;
     stk_image_free(&image);

@@ -16,8 +16,8 @@
 
 typedef struct sheet_maker {
     stk_feed_samples samples;
-    stk_workbench *bench; /* owned */
-    stk_bytes bytes;      /* owned: of the picture in work */
+    stk_image_scratch *scratch; /* owned */
+    stk_bytes bytes;            /* owned: of the picture in work */
     stk_transform centre;
     stk_transform training;
     uint64_t seed;
@@ -60,8 +60,8 @@ static stk_status draw_view(sheet_maker *m, size_t sample, size_t row, size_t co
     size_t row_bytes = (size_t)m->sheet->width * 3;
     size_t x = STK_SHEET_GAP_PX + column * (side + STK_SHEET_GAP_PX);
     size_t y = STK_SHEET_GAP_PX + row * (side + STK_SHEET_GAP_PX);
-    stk_status status = stk_transform_apply(m->bench, transform, m->bytes.data, m->bytes.size, rng,
-                                            m->view, NULL, err);
+    stk_status status = stk_transform_apply(m->scratch, transform, m->bytes.data, m->bytes.size,
+                                            rng, m->view, NULL, err);
     for (size_t i = 0; i < side && status == STK_OK; i++) {
         memcpy(m->sheet->pixels + (y + i) * row_bytes + x * 3, m->view + i * side * 3, side * 3);
     }
@@ -131,7 +131,7 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, const stk_
     stk_status status = stk_feed_samples_open(&m.samples, options, stop, events, err);
     size_t rows = m.samples.count < STK_SHEET_ROWS ? m.samples.count : STK_SHEET_ROWS;
     if (status == STK_OK) {
-        status = stk_workbench_new(&m.bench, NULL, err);
+        status = stk_image_scratch_new(&m.scratch, NULL, err);
     }
     if (status == STK_OK) {
         m.view = stk_mem_raw((size_t)side * (size_t)side, 3);
@@ -143,7 +143,7 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, const stk_
     }
     stk_mem_free(m.view);
     stk_bytes_free(&m.bytes);
-    stk_workbench_free(m.bench);
+    stk_image_scratch_free(m.scratch);
     stk_feed_samples_close(&m.samples);
     if (status != STK_OK) {
         stk_image_free(&drawn);

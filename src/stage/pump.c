@@ -181,10 +181,10 @@ static void wait_for_work(stk_pump *p) {
 }
 
 /* Without the lock: the place belongs to this thread. */
-static stk_status recode(const stk_pump *p, place *at, stk_workbench *bench, stk_error *err) {
+static stk_status recode(const stk_pump *p, place *at, stk_image_scratch *scratch, stk_error *err) {
     const stk_bytes *bytes = &at->read.bytes;
     stk_status status =
-        stk_recode_picture(bench, &p->config.recode, bytes->data, bytes->size, &at->recoded, err);
+        stk_recode_picture(scratch, &p->config.recode, bytes->data, bytes->size, &at->recoded, err);
     bool recoded = at->recoded.bytes != NULL;
     at->pumped = (stk_pumped){.bytes = recoded ? at->recoded.bytes : bytes->data,
                               .size = recoded ? at->recoded.size : bytes->size,
@@ -201,11 +201,11 @@ static stk_status recode(const stk_pump *p, place *at, stk_workbench *bench, stk
 }
 
 /* Lock held; it is left while the picture is in work. */
-static void work_on(stk_pump *p, place *at, stk_workbench *bench) {
+static void work_on(stk_pump *p, place *at, stk_image_scratch *scratch) {
     stk_error err = {0};
     at->state = IN_WORK;
     pthread_mutex_unlock(&p->lock);
-    stk_status status = recode(p, at, bench, &err);
+    stk_status status = recode(p, at, scratch, &err);
     pthread_mutex_lock(&p->lock);
     p->bytes = p->bytes - at->held + at->pumped.size;
     at->held = at->pumped.size;
@@ -222,11 +222,11 @@ static void work_on(stk_pump *p, place *at, stk_workbench *bench) {
 static void *work(void *argument) {
     stk_pump *p = argument;
     stk_heavy_gate gate = {.user = p, .enter = enter_heavy, .leave = leave_heavy};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_error err = {0};
-    stk_status status = stk_workbench_new(&bench, &gate, &err);
+    stk_status status = stk_image_scratch_new(&scratch, &gate, &err);
     if (status == STK_OK) {
-        stk_workbench_limit(bench, &(stk_image_limit){.cancelled = &p->cancelled});
+        stk_image_scratch_limit(scratch, &(stk_image_limit){.cancelled = &p->cancelled});
     }
     pthread_mutex_lock(&p->lock);
     if (status != STK_OK) {
@@ -235,13 +235,13 @@ static void *work(void *argument) {
     while (!p->quit && p->failure.status == STK_OK) {
         place *at = find_work(p);
         if (at != NULL) {
-            work_on(p, at, bench);
+            work_on(p, at, scratch);
         } else {
             wait_for_work(p);
         }
     }
     pthread_mutex_unlock(&p->lock);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     return NULL;
 }
 

@@ -19,8 +19,9 @@ static stk_status may_stay(const stk_recode *how, const uint8_t *bytes, size_t s
     return status;
 }
 
-stk_status stk_recode_picture(stk_workbench *bench, const stk_recode *how, const uint8_t *bytes,
-                              size_t size, stk_recoded *recoded, stk_error *err) {
+stk_status stk_recode_picture(stk_image_scratch *scratch, const stk_recode *how,
+                              const uint8_t *bytes, size_t size, stk_recoded *recoded,
+                              stk_error *err) {
     bool stays = false;
     stk_image image = {0};
     memset(recoded, 0, sizeof *recoded);
@@ -29,7 +30,7 @@ stk_status stk_recode_picture(stk_workbench *bench, const stk_recode *how, const
     if (status != STK_OK || stays) {
         return status;
     }
-    status = stk_image_shrink(bench, bytes, size, how->max_side, &image, err);
+    status = stk_image_shrink(scratch, bytes, size, how->max_side, &image, err);
     if (status == STK_OK) {
         status = stk_image_encode_jpeg(&image, how->quality > 0 ? how->quality : STK_RECODE_QUALITY,
                                        &recoded->bytes, &recoded->size, err);

@@ -26,7 +26,7 @@ typedef struct stk_recoded {
  * Makes the bytes that are kept. A picture that has to be decoded and cannot be is STK_ERR_DATA;
  * one that stays as it is is not looked into.
  */
-STK_CHECKED stk_status stk_recode_picture(stk_workbench *bench, const stk_recode *how,
+STK_CHECKED stk_status stk_recode_picture(stk_image_scratch *scratch, const stk_recode *how,
                                           const uint8_t *bytes, size_t size, stk_recoded *recoded,
                                           stk_error *err);
 

@@ -132,7 +132,7 @@ static inline void fuzz_decode(const uint8_t *data, size_t size) {
 }
 
 /* Twice over other bytes: what succeeds has filled all of the square, both times the same. */
-static inline void fuzz_transform(stk_workbench *bench, const stk_transform *transform,
+static inline void fuzz_transform(stk_image_scratch *scratch, const stk_transform *transform,
                                   const uint8_t *data, size_t size) {
     static uint8_t out[2][FUZZ_MOST_SIZE * FUZZ_MOST_SIZE * 3];
     stk_rng rng = stk_rng_make(size, STK_RNG_AUGMENT, 0, (uint64_t)transform->size);
@@ -141,7 +141,7 @@ static inline void fuzz_transform(stk_workbench *bench, const stk_transform *tra
         stk_error err = {0};
         memset(out[i], i == 0 ? 0x5A : 0xA5, sizeof out[i]);
         int64_t start = stk_clock_cpu_ns();
-        status[i] = stk_transform_apply(bench, transform, data, size, rng, out[i], NULL, &err);
+        status[i] = stk_transform_apply(scratch, transform, data, size, rng, out[i], NULL, &err);
         fuzz_check_time(data, size, start);
         if (status[i] != STK_OK) {
             fuzz_check_failure(status[i], &err);
@@ -161,14 +161,14 @@ static inline void fuzz_picture(const uint8_t *data, size_t size) {
         {.size = 16, .train = true, .augment = {.crop_scale = 0.05, .flip = true}},
         {.size = FUZZ_MOST_SIZE, .train = true, .augment = {.crop_scale = 0.5, .flip = true}},
     };
-    static stk_workbench *bench; /* lives as long as the program */
+    static stk_image_scratch *scratch; /* lives as long as the program */
     stk_error err = {0};
-    if (bench == NULL) {
-        FUZZ_REQUIRE(stk_workbench_new(&bench, NULL, &err) == STK_OK);
+    if (scratch == NULL) {
+        FUZZ_REQUIRE(stk_image_scratch_new(&scratch, NULL, &err) == STK_OK);
     }
     fuzz_decode(data, size);
     for (size_t i = 0; i < sizeof transforms / sizeof *transforms; i++) {
-        fuzz_transform(bench, &transforms[i], data, size);
+        fuzz_transform(scratch, &transforms[i], data, size);
     }
 }
 

@@ -41,12 +41,12 @@ static void leave(void *user) {
     log->left++;
 }
 
-static stk_status apply(stk_workbench *bench, blob file, stk_error *err) {
+static stk_status apply(stk_image_scratch *scratch, blob file, stk_error *err) {
     uint8_t out[SIZE * SIZE * 3];
     stk_transform transform = {
         .size = SIZE, .train = true, .augment = {.crop_scale = 0.2, .flip = true}};
     stk_rng rng = stk_rng_make(1, STK_RNG_AUGMENT, 0, 0);
-    return stk_transform_apply(bench, &transform, file.bytes, file.size, rng, out, NULL, err);
+    return stk_transform_apply(scratch, &transform, file.bytes, file.size, rng, out, NULL, err);
 }
 
 /*
@@ -57,20 +57,20 @@ static void only_heavy_pictures_pass_the_gate(void) {
     stk_error err = {0};
     gate_log log = {0};
     stk_heavy_gate gate = {&log, enter, leave};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     blob heavy[2] = {make_flat_jpeg(4800, 4672, true),
                      make_flat_png(4800, 4800, PNG_INTERLACE_ADAM7)};
     blob light[3] = {make_flat_jpeg(4800, 4672, false), make_flat_jpeg(4800, 4656, true),
                      make_flat_png(4800, 4800, PNG_INTERLACE_NONE)};
-    REQUIRE_OK(stk_workbench_new(&bench, &gate, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, &gate, &err), &err);
     for (int i = 0; i < 3; i++) {
-        REQUIRE_OK(apply(bench, light[i], &err), &err);
+        REQUIRE_OK(apply(scratch, light[i], &err), &err);
         CHECK_INT(log.entered, 0);
         free_blob(&light[i]);
     }
     static const uint64_t needed[2] = {(uint64_t)525600 * 128, (uint64_t)4800 * 4800 * 3};
     for (int i = 0; i < 2; i++) {
-        REQUIRE_OK(apply(bench, heavy[i], &err), &err);
+        REQUIRE_OK(apply(scratch, heavy[i], &err), &err);
         CHECK_INT(log.entered, i + 1);
         CHECK_INT(log.left, i + 1);
         CHECK_INT(log.bytes, needed[i]);
@@ -79,13 +79,13 @@ static void only_heavy_pictures_pass_the_gate(void) {
     log.refuses = true;
     for (int i = 0; i < 2; i++) {
         stk_error_clear(&err);
-        CHECK_INT(apply(bench, heavy[i], &err), STK_ERR_DATA);
+        CHECK_INT(apply(scratch, heavy[i], &err), STK_ERR_DATA);
         CHECK_STR(err.message, "the gate is closed");
         free_blob(&heavy[i]);
     }
     CHECK_INT(log.entered, 2);
     CHECK_INT(log.left, 2);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* Cut off at many places, then without memory: who came in goes out, once. */
@@ -93,32 +93,32 @@ static void the_gate_is_left_after_failures(void) {
     stk_error err = {0};
     gate_log log = {0};
     stk_heavy_gate gate = {&log, enter, leave};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     blob jpeg = make_flat_jpeg(4800, 4672, true);
-    REQUIRE_OK(stk_workbench_new(&bench, &gate, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, &gate, &err), &err);
     int failures = 0;
     for (size_t part = 0; part < 8; part++) {
         int before = log.entered;
         stk_error_clear(&err);
         blob cut = {jpeg.bytes, 700 + part * (jpeg.size / 30)};
-        failures += apply(bench, cut, &err) != STK_OK && log.entered > before;
+        failures += apply(scratch, cut, &err) != STK_OK && log.entered > before;
         CHECK_INT(log.left, log.entered);
     }
     CHECK(failures >= 1);
     for (int64_t requests = 0; requests < 6; requests++) {
-        stk_workbench_free(bench);
+        stk_image_scratch_free(scratch);
         stk_error_clear(&err);
-        REQUIRE_OK(stk_workbench_new(&bench, &gate, &err), &err);
+        REQUIRE_OK(stk_image_scratch_new(&scratch, &gate, &err), &err);
         int before = log.entered;
         stk_mem_fail_after(requests);
-        stk_status status = apply(bench, jpeg, &err);
+        stk_status status = apply(scratch, jpeg, &err);
         stk_mem_fail_after(-1);
         CHECK_INT(status, STK_ERR_MEMORY);
         CHECK_INT(log.entered, before + 1);
         CHECK_INT(log.left, log.entered);
     }
     free_blob(&jpeg);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* How often memory must be asked for until the file can be decoded. */
@@ -191,22 +191,22 @@ static blob make_jpeg_of_scans(const stk_image *image, int count) {
 static void more_scans_than_any_camera_writes_are_refused(void) {
     static const int counts[] = {2, 64, 100, 101, 190};
     stk_image scene = noise(40, 24, 1);
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_error err = {0};
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         blob jpeg = make_jpeg_of_scans(&scene, counts[i]);
         stk_image image = {0};
         stk_status expected = counts[i] > 100 ? STK_ERR_DATA : STK_OK;
         CHECK_INT(stk_image_decode(jpeg.bytes, jpeg.size, &image, &err), expected);
-        CHECK_INT(apply(bench, jpeg, &err), expected);
+        CHECK_INT(apply(scratch, jpeg, &err), expected);
         if (expected != STK_OK) {
             CHECK_CONTAINS(err.message, "more than 100 scans");
         }
         stk_image_free(&image);
         free_blob(&jpeg);
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     stk_image_free(&scene);
 }
 
@@ -285,10 +285,10 @@ static void what_lies_above_a_cut_is_used(void) {
 /* The same bytes or the same words, whatever the workbench did before. */
 static void cut_files_give_the_same_every_time(void) {
     static uint8_t out[2][SIZE * SIZE * 3];
-    stk_workbench *bench[2] = {NULL, NULL};
+    stk_image_scratch *scratch[2] = {NULL, NULL};
     stk_error err = {0};
-    REQUIRE_OK(stk_workbench_new(&bench[0], NULL, &err), &err);
-    REQUIRE_OK(stk_workbench_new(&bench[1], NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch[0], NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch[1], NULL, &err), &err);
     for (size_t k = 0; k < FILE_KINDS; k++) {
         blob file = make_file(&file_kinds[k], 200, 150, 0, k);
         for (uint64_t i = 0; i < (check_is_quick() ? 8 : 30); i++) {
@@ -301,9 +301,9 @@ static void cut_files_give_the_same_every_time(void) {
             stk_error errors[2] = {{0}, {0}};
             for (int j = 0; j < 2; j++) {
                 memset(out[j], j, sizeof out[j]);
-                status[j] = stk_transform_apply(bench[j], &transform, file.bytes, size, rng, out[j],
-                                                NULL, &errors[j]);
-                (void)apply(bench[1], file, &err);
+                status[j] = stk_transform_apply(scratch[j], &transform, file.bytes, size, rng,
+                                                out[j], NULL, &errors[j]);
+                (void)apply(scratch[1], file, &err);
                 stk_error_clear(&err);
             }
             CHECK_INT(status[0], status[1]);
@@ -315,8 +315,8 @@ static void cut_files_give_the_same_every_time(void) {
         }
         free_blob(&file);
     }
-    stk_workbench_free(bench[0]);
-    stk_workbench_free(bench[1]);
+    stk_image_scratch_free(scratch[0]);
+    stk_image_scratch_free(scratch[1]);
 }
 
 static const check_test tests[] = {

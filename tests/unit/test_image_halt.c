@@ -89,12 +89,12 @@ static void reading_the_header_can_be_cancelled(void) {
 
 /* One that has begun is not bad because its time is over; without a limit it can be decoded. */
 static void limits_of_time_end_decoding(void) {
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_error err = {0};
     uint8_t out[8 * 8 * 3];
     stk_transform transform = {.size = 8, .crop_fraction = 1};
     const stk_image_limit limits[2] = {{.cpu_ns = 1}, {.deadline_ns = 1}};
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (size_t k = 0; k < FILE_KINDS; k++) {
         blob file = make_file(&file_kinds[k], 40, 1100, 6, k);
         for (int i = 0; i < 2; i++) {
@@ -104,21 +104,21 @@ static void limits_of_time_end_decoding(void) {
                       STK_ERR_STOPPED);
             CHECK_CONTAINS(err.message, "there was no time");
             CHECK(image.pixels == NULL);
-            stk_workbench_limit(bench, &limits[i]);
-            CHECK_INT(stk_transform_apply(bench, &transform, file.bytes, file.size, (stk_rng){0},
+            stk_image_scratch_limit(scratch, &limits[i]);
+            CHECK_INT(stk_transform_apply(scratch, &transform, file.bytes, file.size, (stk_rng){0},
                                           out, NULL, &err),
                       STK_ERR_STOPPED);
-            CHECK_INT(stk_image_shrink(bench, file.bytes, file.size, 16, &image, &err),
+            CHECK_INT(stk_image_shrink(scratch, file.bytes, file.size, 16, &image, &err),
                       STK_ERR_STOPPED);
         }
-        stk_workbench_limit(bench, &(stk_image_limit){0});
+        stk_image_scratch_limit(scratch, &(stk_image_limit){0});
         stk_error_clear(&err);
-        REQUIRE_OK(stk_transform_apply(bench, &transform, file.bytes, file.size, (stk_rng){0}, out,
-                                       NULL, &err),
+        REQUIRE_OK(stk_transform_apply(scratch, &transform, file.bytes, file.size, (stk_rng){0},
+                                       out, NULL, &err),
                    &err);
         free_blob(&file);
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* On a busy machine a picture takes long by the clock: one that has done nothing yet was held up,
@@ -142,19 +142,19 @@ static void a_busy_machine_ends_slow_pictures_only(void) {
 
 /* A picture that has more pixels than its time has nanoseconds is not even begun. */
 static void hopeless_pictures_are_not_tried(void) {
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_error err = {0};
     uint8_t out[8 * 8 * 3];
     stk_transform transform = {.size = 8, .crop_fraction = 1};
     blob png = make_slow_png();
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
-    stk_workbench_limit(bench, &(stk_image_limit){.cpu_ns = 200000000});
-    CHECK_INT(
-        stk_transform_apply(bench, &transform, png.bytes, png.size, (stk_rng){0}, out, NULL, &err),
-        STK_ERR_STOPPED);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
+    stk_image_scratch_limit(scratch, &(stk_image_limit){.cpu_ns = 200000000});
+    CHECK_INT(stk_transform_apply(scratch, &transform, png.bytes, png.size, (stk_rng){0}, out, NULL,
+                                  &err),
+              STK_ERR_STOPPED);
     CHECK_CONTAINS(err.message, "no time to decode 16000 x 16000 pixels");
     free_blob(&png);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* A large picture that is decoded in pieces is the one that is decoded at once, or a part of it. */

@@ -94,7 +94,7 @@ static stk_interpolation filter_of(const stk_transform *transform) {
 }
 
 /* Both ways to the square; `image` is the whole file's picture. False after an error. */
-static bool both_ways(stk_workbench *bench, const stk_transform *transform, const blob *file,
+static bool both_ways(stk_image_scratch *scratch, const stk_transform *transform, const blob *file,
                       const stk_image *image, uint64_t number, uint8_t *out, uint8_t *expected) {
     stk_error err = {0};
     stk_rng rng = stk_rng_make(2, STK_RNG_AUGMENT, 0, number);
@@ -105,7 +105,7 @@ static bool both_ways(stk_workbench *bench, const stk_transform *transform, cons
         stk_image_resize(image, crop, transform->size, filter_of(transform), flip, expected, &err);
     if (status == STK_OK) {
         status =
-            stk_transform_apply(bench, transform, file->bytes, file->size, rng, out, NULL, &err);
+            stk_transform_apply(scratch, transform, file->bytes, file->size, rng, out, NULL, &err);
     }
     if (status != STK_OK) {
         CHECK_FAIL("%s", err.message);
@@ -133,9 +133,9 @@ static void apply_equals_decoding_everything(void) {
     static uint8_t out[LARGEST * LARGEST * 3];
     static uint8_t expected[LARGEST * LARGEST * 3];
     stk_error err = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_rng rng = stk_rng_make(3, STK_RNG_TEST, 0, 0);
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (size_t k = 0; k < FILE_KINDS; k++) {
         for (size_t s = 0; s < SHAPES; s++) {
             stk_image image = {0};
@@ -145,7 +145,7 @@ static void apply_equals_decoding_everything(void) {
                 int size = draw_size(&rng, shapes[s][0], shapes[s][1]);
                 stk_transform transform = draw_transform(&rng, size);
                 size_t bytes = 3 * (size_t)size * (size_t)size;
-                REQUIRE(both_ways(bench, &transform, &file, &image, i, out, expected));
+                REQUIRE(both_ways(scratch, &transform, &file, &image, i, out, expected));
                 if (memcmp(out, expected, bytes) != 0) {
                     CHECK_FAIL("%s, %d x %d to %d, crop %d: other bytes", file_kinds[k].name,
                                shapes[s][0], shapes[s][1], size, (int)i);
@@ -155,7 +155,7 @@ static void apply_equals_decoding_everything(void) {
             free_blob(&file);
         }
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /*
@@ -164,7 +164,7 @@ static void apply_equals_decoding_everything(void) {
  * may be rounded the other way by 1/16384 each. Both together can move a value over one border of
  * rounding and no further, and seldom; a part that is wrong by a tenth of a pixel moves noise more.
  */
-static void check_turned(stk_workbench *bench, const file_kind *kind, int orientation,
+static void check_turned(stk_image_scratch *scratch, const file_kind *kind, int orientation,
                          stk_rng *rng) {
     static uint8_t out[LARGEST * LARGEST * 3];
     static uint8_t expected[LARGEST * LARGEST * 3];
@@ -176,7 +176,7 @@ static void check_turned(stk_workbench *bench, const file_kind *kind, int orient
         for (uint64_t i = 0; i < (check_is_quick() ? 3 : 8); i++) {
             int size = draw_size(rng, shapes[s][0], shapes[s][1]);
             stk_transform transform = draw_transform(rng, size);
-            REQUIRE(both_ways(bench, &transform, &file, &image, i, out, expected));
+            REQUIRE(both_ways(scratch, &transform, &file, &image, i, out, expected));
             difference d = compare(out, expected, size);
             if (d.most > (orientation > 1) || (size >= 16 && d.mean > 0.05)) {
                 CHECK_FAIL("%s, %d x %d to %d, orientation %d, crop %d: %d levels, mean %.4f",
@@ -191,9 +191,9 @@ static void check_turned(stk_workbench *bench, const file_kind *kind, int orient
 
 static void apply_turns_what_it_scales(void) {
     stk_error err = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_rng rng = stk_rng_make(4, STK_RNG_TEST, 0, 0);
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (size_t k = 0; k < FILE_KINDS; k++) {
         const char *name = file_kinds[k].name;
         bool chosen = strcmp(name, "JPEG 4:2:0") == 0 || strcmp(name, "CMYK JPEG") == 0 ||
@@ -203,10 +203,10 @@ static void apply_turns_what_it_scales(void) {
 #endif
         chosen = chosen || strcmp(name, "lossy WebP") == 0 || strcmp(name, "lossless WebP") == 0;
         for (int orientation = 1; chosen && orientation <= 8; orientation++) {
-            check_turned(bench, &file_kinds[k], orientation, &rng);
+            check_turned(scratch, &file_kinds[k], orientation, &rng);
         }
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* ---- divided pictures ---- */
@@ -229,16 +229,17 @@ static bool divided_equals(const blob *file, const stk_transform *transform, stk
     return same;
 }
 
-static void check_divisor(stk_workbench *bench, const stk_transform *transform, const blob *file,
-                          int width, int height, uint64_t number) {
+static void check_divisor(stk_image_scratch *scratch, const stk_transform *transform,
+                          const blob *file, int width, int height, uint64_t number) {
     static uint8_t out[300 * 300 * 3];
     stk_error err = {0};
     stk_rng rng = stk_rng_make(5, STK_RNG_AUGMENT, 0, number);
     stk_rng drawn = rng;
     bool flip = false;
     stk_crop crop = stk_transform_draw(transform, width, height, &drawn, &flip);
-    REQUIRE_OK(stk_transform_apply(bench, transform, file->bytes, file->size, rng, out, NULL, &err),
-               &err);
+    REQUIRE_OK(
+        stk_transform_apply(scratch, transform, file->bytes, file->size, rng, out, NULL, &err),
+        &err);
     double side = fmin(crop.width, crop.height);
     int expected = side >= 8 * transform->size   ? 8
                    : side >= 4 * transform->size ? 4
@@ -258,22 +259,22 @@ static void the_strongest_division_that_covers_is_taken(void) {
     static const int borders[] = {32, 33, 64, 65, 128, 129, 256, 300};
     const file_kind *kind = &file_kinds[3];
     stk_error err = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_rng rng = stk_rng_make(6, STK_RNG_TEST, 0, 0);
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     blob square = make_file(kind, 256, 256, 0, 1);
     for (size_t i = 0; i < sizeof borders / sizeof *borders; i++) {
         stk_transform transform = {.size = borders[i], .crop_fraction = 1};
-        check_divisor(bench, &transform, &square, 256, 256, 0);
+        check_divisor(scratch, &transform, &square, 256, 256, 0);
     }
     free_blob(&square);
     blob odd = make_file(kind, 333, 251, 0, 2);
     for (uint64_t i = 0; i < 60; i++) {
         stk_transform transform = draw_transform(&rng, random_between(&rng, 5, 60));
-        check_divisor(bench, &transform, &odd, 333, 251, i);
+        check_divisor(scratch, &transform, &odd, 333, 251, i);
     }
     free_blob(&odd);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* Waves with periods of at least 80 px, ten pixels at an eighth of the size. */
@@ -300,9 +301,9 @@ static void dividing_changes_little(void) {
     static uint8_t out[250 * 250 * 3];
     static uint8_t expected[250 * 250 * 3];
     stk_error err = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_image scene = waves(1203, 901);
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (int orientation = 1; orientation <= 8; orientation++) {
         blob jpeg = make_rgb_jpeg(&scene, false);
         blob tagged = with_exif(jpeg, orientation, true);
@@ -313,7 +314,7 @@ static void dividing_changes_little(void) {
                                        .train = i % 2 == 0,
                                        .augment = {.crop_scale = 0.6, .flip = true},
                                        .crop_fraction = 0.9};
-            REQUIRE(both_ways(bench, &transform, &tagged, &image, i, out, expected));
+            REQUIRE(both_ways(scratch, &transform, &tagged, &image, i, out, expected));
             difference d = compare(out, expected, sizes[i]);
             if (getenv("STK_TEST_SHOW") != NULL) {
                 printf("  to %d, orientation %d: mean %.3f, most %d\n", sizes[i], orientation,
@@ -326,7 +327,7 @@ static void dividing_changes_little(void) {
         free_blob(&tagged);
     }
     stk_image_free(&scene);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* ---- views: every second one is the exact mirror image of the one before it ---- */
@@ -344,17 +345,17 @@ static bool is_mirrored(const uint8_t *a, const uint8_t *b, int size) {
 static void odd_views_are_mirror_images(void) {
     static const int sizes[] = {8, 33, 64};
     stk_error err = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     uint8_t out[STK_TRANSFORM_VIEWS][64 * 64 * 3];
     stk_rng rng = stk_rng_make(5, STK_RNG_TEST, 0, 0);
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (int orientation = 1; orientation <= 8; orientation++) {
         for (size_t k = 0; k < FILE_KINDS; k++) {
             blob file = make_file(&file_kinds[k], 91, 120, orientation, k);
             int size = sizes[(size_t)orientation % 3];
             for (int view = 0; view < STK_TRANSFORM_VIEWS; view++) {
                 stk_transform transform = {.size = size, .crop_fraction = 0.9, .view = view};
-                REQUIRE_OK(stk_transform_apply(bench, &transform, file.bytes, file.size, rng,
+                REQUIRE_OK(stk_transform_apply(scratch, &transform, file.bytes, file.size, rng,
                                                out[view], NULL, &err),
                            &err);
                 size_t bytes = 3 * (size_t)size * (size_t)size;
@@ -367,7 +368,7 @@ static void odd_views_are_mirror_images(void) {
             free_blob(&file);
         }
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 static const check_test tests[] = {

@@ -41,23 +41,24 @@ static void a_transform_takes_the_same_part(void) {
     stk_error err = {0};
     stk_image image = make_image(60, 40);
     stk_bytes raw = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_transform transform = {.size = 24, .train = true, .augment = {.crop_scale = 0.3}};
     uint8_t got[24 * 24 * 3];
     uint8_t want[24 * 24 * 3];
     REQUIRE_OK(stk_image_encode_raw(&image, &raw, &err), &err);
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (uint64_t i = 0; i < 20; i++) {
         stk_rng rng = stk_rng_make(3, STK_RNG_TEST, 0, i);
         stk_rng same = rng;
         bool flip;
-        REQUIRE_OK(stk_transform_apply(bench, &transform, raw.data, raw.size, rng, got, NULL, &err),
-                   &err);
+        REQUIRE_OK(
+            stk_transform_apply(scratch, &transform, raw.data, raw.size, rng, got, NULL, &err),
+            &err);
         stk_crop crop = stk_transform_draw(&transform, 60, 40, &same, &flip);
         REQUIRE_OK(stk_image_resize(&image, crop, 24, STK_BILINEAR, flip, want, &err), &err);
         CHECK_INT(memcmp(got, want, sizeof got), 0);
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     stk_bytes_free(&raw);
     stk_image_free(&image);
 }

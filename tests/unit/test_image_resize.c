@@ -294,23 +294,24 @@ static void apply_depends_on_the_generator_alone(void) {
     uint8_t a[32 * 32 * 3];
     uint8_t b[32 * 32 * 3];
     stk_rng rng = stk_rng_make(13, STK_RNG_AUGMENT, 2, 7);
-    stk_workbench *bench = NULL;
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
-    REQUIRE_OK(stk_transform_apply(bench, &transform, jpeg, size, rng, a, NULL, &err), &err);
-    REQUIRE_OK(stk_transform_apply(bench, &transform, jpeg, size, rng, b, NULL, &err), &err);
+    stk_image_scratch *scratch = NULL;
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
+    REQUIRE_OK(stk_transform_apply(scratch, &transform, jpeg, size, rng, a, NULL, &err), &err);
+    REQUIRE_OK(stk_transform_apply(scratch, &transform, jpeg, size, rng, b, NULL, &err), &err);
     CHECK_INT(memcmp(a, b, sizeof a), 0);
     rng = stk_rng_make(13, STK_RNG_AUGMENT, 3, 7);
-    REQUIRE_OK(stk_transform_apply(bench, &transform, jpeg, size, rng, b, NULL, &err), &err);
+    REQUIRE_OK(stk_transform_apply(scratch, &transform, jpeg, size, rng, b, NULL, &err), &err);
     CHECK(memcmp(a, b, sizeof a) != 0);
-    CHECK_INT(stk_transform_apply(bench, &transform, jpeg, 10, rng, b, NULL, &err), STK_ERR_DATA);
+    CHECK_INT(stk_transform_apply(scratch, &transform, jpeg, 10, rng, b, NULL, &err), STK_ERR_DATA);
 
     int64_t failed = 0;
     for (;; failed++) {
         stk_error_clear(&err);
-        stk_workbench_free(bench);
-        REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+        stk_image_scratch_free(scratch);
+        REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
         stk_mem_fail_after(failed);
-        stk_status status = stk_transform_apply(bench, &transform, jpeg, size, rng, a, NULL, &err);
+        stk_status status =
+            stk_transform_apply(scratch, &transform, jpeg, size, rng, a, NULL, &err);
         stk_mem_fail_after(-1);
         if (status == STK_OK) {
             break;
@@ -319,7 +320,7 @@ static void apply_depends_on_the_generator_alone(void) {
     }
     CHECK(failed >= 5);
     CHECK_INT(memcmp(a, b, sizeof a), 0);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     stk_mem_free(jpeg);
     stk_image_free(&image);
 }

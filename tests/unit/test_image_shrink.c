@@ -4,14 +4,14 @@
 #include "base/error.h"
 #include "image_kinds.h"
 
-static stk_workbench *bench_of(const stk_heavy_gate *gate) {
-    stk_workbench *bench = NULL;
+static stk_image_scratch *bench_of(const stk_heavy_gate *gate) {
+    stk_image_scratch *scratch = NULL;
     stk_error err = {0};
-    if (stk_workbench_new(&bench, gate, &err) != STK_OK) {
+    if (stk_image_scratch_new(&scratch, gate, &err) != STK_OK) {
         printf("%s\n", err.message);
         exit(1);
     }
-    return bench;
+    return scratch;
 }
 
 static bool same_image(const stk_image *a, const stk_image *b) {
@@ -21,7 +21,7 @@ static bool same_image(const stk_image *a, const stk_image *b) {
 
 static void what_fits_is_decoded_as_ever(void) {
     stk_error err = {0};
-    stk_workbench *bench = bench_of(NULL);
+    stk_image_scratch *scratch = bench_of(NULL);
     for (size_t k = 0; k < FILE_KINDS; k++) {
         for (int orientation = 0; orientation <= 8; orientation += 3) {
             blob file = make_file(&file_kinds[k], 53, 38, orientation, k);
@@ -30,7 +30,7 @@ static void what_fits_is_decoded_as_ever(void) {
             static const int sides[] = {0, 53, 1000};
             for (int i = 0; i < 3; i++) {
                 stk_image image = {0};
-                REQUIRE_OK(stk_image_shrink(bench, file.bytes, file.size, sides[i], &image, &err),
+                REQUIRE_OK(stk_image_shrink(scratch, file.bytes, file.size, sides[i], &image, &err),
                            &err);
                 if (!same_image(&whole, &image)) {
                     CHECK_FAIL("%s, orientation %d, at most %d px, gives other pixels",
@@ -42,7 +42,7 @@ static void what_fits_is_decoded_as_ever(void) {
             free_blob(&file);
         }
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 static void proportions_are_kept(void) {
@@ -53,14 +53,14 @@ static void proportions_are_kept(void) {
                                    {64, 64, 1, 1, 1},          {7, 5, 6, 6, 4},
                                    {1600, 1066, 500, 500, 333}};
     stk_error err = {0};
-    stk_workbench *bench = bench_of(NULL);
+    stk_image_scratch *scratch = bench_of(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int *c = cases[i];
         stk_image scene = quarters(c[0], c[1]);
         blob files[2] = {make_rgb_jpeg(&scene, false), make_rgb_png(&scene, 0)};
         for (int f = 0; f < 2; f++) {
             stk_image image = {0};
-            REQUIRE_OK(stk_image_shrink(bench, files[f].bytes, files[f].size, c[2], &image, &err),
+            REQUIRE_OK(stk_image_shrink(scratch, files[f].bytes, files[f].size, c[2], &image, &err),
                        &err);
             CHECK_INT(image.width, c[3]);
             CHECK_INT(image.height, c[4]);
@@ -69,7 +69,7 @@ static void proportions_are_kept(void) {
         }
         stk_image_free(&scene);
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 /* The filter in floating point, from its definition; x and y have scales of their own. */
@@ -92,12 +92,12 @@ static double reference(const stk_image *image, const stk_image *small, int i, i
 static void scaling_is_a_weighted_mean(void) {
     static const int shapes[][3] = {{37, 22, 19}, {20, 61, 13}, {40, 40, 39}, {64, 3, 9}};
     stk_error err = {0};
-    stk_workbench *bench = bench_of(NULL);
+    stk_image_scratch *scratch = bench_of(NULL);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         stk_image image = noise(shapes[s][0], shapes[s][1], s);
         blob file = make_rgb_png(&image, (int)s % 2);
         stk_image small = {0};
-        REQUIRE_OK(stk_image_shrink(bench, file.bytes, file.size, shapes[s][2], &small, &err),
+        REQUIRE_OK(stk_image_shrink(scratch, file.bytes, file.size, shapes[s][2], &small, &err),
                    &err);
         for (int j = 0; j < small.height; j++) {
             for (int i = 0; i < small.width; i++) {
@@ -110,12 +110,12 @@ static void scaling_is_a_weighted_mean(void) {
         free_blob(&file);
         stk_image_free(&image);
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 static void pictures_of_every_orientation_stand_upright(void) {
     stk_error err = {0};
-    stk_workbench *bench = bench_of(NULL);
+    stk_image_scratch *scratch = bench_of(NULL);
     stk_image scene = quarters(640, 400);
     stk_image expected = quarters(100, 63); /* 62.5, rounded up */
     for (int orientation = 1; orientation <= 8; orientation++) {
@@ -123,7 +123,7 @@ static void pictures_of_every_orientation_stand_upright(void) {
         blob plain = make_rgb_jpeg(&stored, false);
         blob tagged = with_exif(plain, orientation, orientation % 2 == 0);
         stk_image image = {0};
-        REQUIRE_OK(stk_image_shrink(bench, tagged.bytes, tagged.size, 100, &image, &err), &err);
+        REQUIRE_OK(stk_image_shrink(scratch, tagged.bytes, tagged.size, 100, &image, &err), &err);
         if (!near_image(&image, &expected, 8)) {
             CHECK_FAIL("orientation %d gives %d x %d px that do not stand upright", orientation,
                        image.width, image.height);
@@ -135,17 +135,17 @@ static void pictures_of_every_orientation_stand_upright(void) {
     }
     stk_image_free(&expected);
     stk_image_free(&scene);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 static void every_kind_can_be_made_smaller(void) {
     stk_error err = {0};
-    stk_workbench *bench = bench_of(NULL);
+    stk_image_scratch *scratch = bench_of(NULL);
     for (size_t k = 0; k < FILE_KINDS; k++) {
         blob file = make_file(&file_kinds[k], 203, 155, 0, k);
         stk_image image = {0};
         stk_image whole = {0};
-        REQUIRE_OK(stk_image_shrink(bench, file.bytes, file.size, 20, &image, &err), &err);
+        REQUIRE_OK(stk_image_shrink(scratch, file.bytes, file.size, 20, &image, &err), &err);
         REQUIRE_OK(stk_image_decode(file.bytes, file.size, &whole, &err), &err);
         CHECK_INT(image.width, 20);
         CHECK_INT(image.height, 15);
@@ -162,7 +162,7 @@ static void every_kind_can_be_made_smaller(void) {
         stk_image_free(&image);
         free_blob(&file);
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 typedef struct gate_log {
@@ -187,24 +187,24 @@ static void large_pictures_pass_the_gate(void) {
     gate_log log = {0};
     stk_error err = {0};
     stk_heavy_gate gate = {.user = &log, .enter = note_enter, .leave = note_leave};
-    stk_workbench *bench = bench_of(&gate);
+    stk_image_scratch *scratch = bench_of(&gate);
     stk_image scene = quarters(5000, 4600); /* 69 MB */
     blob file = make_rgb_jpeg(&scene, false);
     stk_image image = {0};
-    REQUIRE_OK(stk_image_shrink(bench, file.bytes, file.size, 500, &image, &err), &err);
+    REQUIRE_OK(stk_image_shrink(scratch, file.bytes, file.size, 500, &image, &err), &err);
     CHECK_INT(log.entered, 0); /* it is never there as a whole */
     stk_image_free(&image);
-    REQUIRE_OK(stk_image_shrink(bench, file.bytes, file.size, 0, &image, &err), &err);
+    REQUIRE_OK(stk_image_shrink(scratch, file.bytes, file.size, 0, &image, &err), &err);
     CHECK_INT(log.entered, 1);
     CHECK_INT(log.left, 1);
     stk_image_free(&image);
     log.refuse = true;
-    CHECK_INT(stk_image_shrink(bench, file.bytes, file.size, 0, &image, &err), STK_ERR_STOPPED);
+    CHECK_INT(stk_image_shrink(scratch, file.bytes, file.size, 0, &image, &err), STK_ERR_STOPPED);
     CHECK_INT(log.left, 1);
     CHECK(image.pixels == NULL);
     free_blob(&file);
     stk_image_free(&scene);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 static void damage_and_lack_of_memory(void) {
@@ -213,18 +213,19 @@ static void damage_and_lack_of_memory(void) {
     blob turned = with_exif(jpeg, 6, true);
     stk_image image = {0};
     stk_error err = {0};
-    stk_workbench *bench = bench_of(NULL);
-    CHECK_INT(stk_image_shrink(bench, jpeg.bytes, jpeg.size / 5, 50, &image, &err), STK_ERR_DATA);
+    stk_image_scratch *scratch = bench_of(NULL);
+    CHECK_INT(stk_image_shrink(scratch, jpeg.bytes, jpeg.size / 5, 50, &image, &err), STK_ERR_DATA);
     CHECK(image.pixels == NULL);
     stk_error_clear(&err);
-    CHECK_INT(stk_image_shrink(bench, (const uint8_t *)"words", 5, 50, &image, &err), STK_ERR_DATA);
+    CHECK_INT(stk_image_shrink(scratch, (const uint8_t *)"words", 5, 50, &image, &err),
+              STK_ERR_DATA);
     int64_t failed = 0;
     for (;; failed++) {
         stk_error_clear(&err);
-        stk_workbench_free(bench);
-        bench = bench_of(NULL);
+        stk_image_scratch_free(scratch);
+        scratch = bench_of(NULL);
         stk_mem_fail_after(failed);
-        stk_status status = stk_image_shrink(bench, turned.bytes, turned.size, 50, &image, &err);
+        stk_status status = stk_image_shrink(scratch, turned.bytes, turned.size, 50, &image, &err);
         stk_mem_fail_after(-1);
         if (status == STK_OK) {
             stk_image_free(&image);
@@ -238,7 +239,7 @@ static void damage_and_lack_of_memory(void) {
     free_blob(&jpeg);
     free_blob(&turned);
     stk_image_free(&scene);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
 }
 
 static void extensions_follow_the_bytes(void) {

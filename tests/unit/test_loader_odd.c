@@ -99,7 +99,7 @@ static bool is_sentence(const char *text) {
 }
 
 /* What decoding alone makes of a file; out is the picture, or the message says why not. */
-static stk_status apply(stk_workbench *bench, const odd_files *files, size_t i,
+static stk_status apply(stk_image_scratch *scratch, const odd_files *files, size_t i,
                         const stk_transform *transform, uint64_t number, uint8_t *out,
                         stk_error *err) {
     char *path = stk_path_join(files->root, files->samples[i].path);
@@ -111,7 +111,7 @@ static stk_status apply(stk_workbench *bench, const odd_files *files, size_t i,
     if (exact != NULL) {
         memcpy(exact, bytes, size);
         stk_rng rng = stk_rng_make(6, STK_RNG_AUGMENT, number, i);
-        status = stk_transform_apply(bench, transform, exact, size, rng, out, NULL, err);
+        status = stk_transform_apply(scratch, transform, exact, size, rng, out, NULL, err);
     }
     stk_mem_free(exact);
     stk_mem_free(bytes);
@@ -125,15 +125,15 @@ static void each_is_a_picture_or_a_sentence(void) {
         CHECK_SKIP("there are no odd-images; set STOKER_DATA");
     }
     stk_error err = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     uint8_t out[PICTURE_BYTES];
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     size_t good = 0;
     for (size_t i = 0; i < files.list.count; i++) {
         for (uint64_t number = 0; number < 6; number++) {
             stk_transform transform = config_of(&files, number > 0).transform;
             stk_error_clear(&err);
-            stk_status status = apply(bench, &files, i, &transform, number, out, &err);
+            stk_status status = apply(scratch, &files, i, &transform, number, out, &err);
             good += number == 0 && status == STK_OK;
             if (status != STK_OK && (status != STK_ERR_DATA || !is_sentence(err.message))) {
                 CHECK_FAIL("%s: status %d, \"%s\"", files.samples[i].path, (int)status,
@@ -142,12 +142,12 @@ static void each_is_a_picture_or_a_sentence(void) {
         }
     }
     CHECK(good * 10 >= files.list.count * 8);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     close_files(&files);
 }
 
 /* In order, without replacement: the batch has what decoding alone gives, or zeros and a mark. */
-static void check_batch(const stk_batch *batch, odd_files *files, stk_workbench *bench,
+static void check_batch(const stk_batch *batch, odd_files *files, stk_image_scratch *scratch,
                         const stk_transform *transform) {
     static const uint8_t zeros[PICTURE_BYTES];
     for (size_t j = 0; j < batch->count; j++) {
@@ -156,7 +156,7 @@ static void check_batch(const stk_batch *batch, odd_files *files, stk_workbench 
         size_t i = batch->samples[j];
         REQUIRE(i < files->list.count);
         files->seen[i]++;
-        bool bad = apply(bench, files, i, transform, 0, out, &err) != STK_OK;
+        bool bad = apply(scratch, files, i, transform, 0, out, &err) != STK_OK;
         if (bad != batch->bad[j]) {
             CHECK_FAIL("%s is %s in the batch", files->samples[i].path,
                        batch->bad[j] ? "bad" : "good");
@@ -173,14 +173,14 @@ static void the_loader_says_what_decoding_says(void) {
         CHECK_SKIP("there are no odd-images; set STOKER_DATA");
     }
     stk_error err = {0};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     stk_loader *loader = NULL;
     const stk_batch *batch = NULL;
     stk_loader_config config = config_of(&files, false);
-    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
-        check_batch(batch, &files, bench, &config.transform);
+        check_batch(batch, &files, scratch, &config.transform);
         stk_loader_release(loader, batch);
     }
     CHECK_STR(err.message, "");
@@ -190,7 +190,7 @@ static void the_loader_says_what_decoding_says(void) {
     for (size_t i = 0; i < files.list.count; i++) {
         stk_error reason = {0};
         uint8_t out[PICTURE_BYTES];
-        bool bad = apply(bench, &files, i, &config.transform, 0, out, &reason) != STK_OK;
+        bool bad = apply(scratch, &files, i, &config.transform, 0, out, &reason) != STK_OK;
         CHECK_INT(files.seen[i], 1);
         CHECK_INT(files.told[i], bad);
         if (bad && files.reasons[i] != NULL) {
@@ -204,7 +204,7 @@ static void the_loader_says_what_decoding_says(void) {
     CHECK_INT(counters.bad, told);
     CHECK(told > 0);
     stk_loader_close(loader);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     close_files(&files);
 }
 

@@ -232,12 +232,12 @@ static void infer_by_hand(const model *m, stk_exec *exec, size_t row, double *pr
     stk_rng rng = stk_rng_make(0, STK_RNG_TEST, 0, 0);
     snprintf(path, sizeof path, "%s/%s", m->pictures.root, m->pictures.samples[row].path);
     must(stk_file_read(path, 0, &bytes, &size, &err), &err);
-    stk_workbench *bench = NULL;
-    must(stk_workbench_new(&bench, NULL, &err), &err);
-    must(stk_transform_apply(bench, &m->prediction.data.transform, (const uint8_t *)bytes, size,
+    stk_image_scratch *scratch = NULL;
+    must(stk_image_scratch_new(&scratch, NULL, &err), &err);
+    must(stk_transform_apply(scratch, &m->prediction.data.transform, (const uint8_t *)bytes, size,
                              rng, pixels, NULL, &err),
          &err);
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     must(stk_cpu_backend.infer(exec, pixels, 1, logits, &err), &err);
     stk_softmax(logits, CLASSES, probs);
     stk_mem_free(bytes);

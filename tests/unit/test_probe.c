@@ -135,11 +135,11 @@ static void decodes_what_can_be_read(void) {
 }
 
 /* Every picture becomes the same large one. */
-static stk_status make_large(void *user, stk_workbench *bench, const stk_bytes *from, stk_bytes *to,
-                             stk_error *err) {
+static stk_status make_large(void *user, stk_image_scratch *scratch, const stk_bytes *from,
+                             stk_bytes *to, stk_error *err) {
     stk_image image = {0};
     (void)user;
-    (void)bench;
+    (void)scratch;
     (void)from;
     stk_status status = stk_image_new(&image, 200, 100, err);
     if (status == STK_OK) {
@@ -150,20 +150,20 @@ static stk_status make_large(void *user, stk_workbench *bench, const stk_bytes *
     return status;
 }
 
-static stk_status refuse(void *user, stk_workbench *bench, const stk_bytes *from, stk_bytes *to,
-                         stk_error *err) {
+static stk_status refuse(void *user, stk_image_scratch *scratch, const stk_bytes *from,
+                         stk_bytes *to, stk_error *err) {
     (void)user;
-    (void)bench;
+    (void)scratch;
     (void)from;
     (void)to;
     return STK_FAIL(err, STK_ERR_DATA, "no");
 }
 
 /* Memory that nobody touches; counts the calls. */
-static stk_status make_huge(void *user, stk_workbench *bench, const stk_bytes *from, stk_bytes *to,
-                            stk_error *err) {
+static stk_status make_huge(void *user, stk_image_scratch *scratch, const stk_bytes *from,
+                            stk_bytes *to, stk_error *err) {
     const size_t size = (size_t)160 << 20;
-    (void)bench;
+    (void)scratch;
     (void)from;
     ++*(int *)user;
     *to = (stk_bytes){stk_mem_raw(size, 1), size, size};

@@ -381,14 +381,14 @@ static void thumbnail(const char *dir, const char *split, const char *name, int 
     uint8_t out[THUMB_VALUES] = {0};
     stk_error err = {0};
     stk_transform transform = {.size = THUMB, .crop_fraction = 1};
-    stk_workbench *bench = NULL;
+    stk_image_scratch *scratch = NULL;
     if (stk_file_read(path, 0, &bytes, &size, &err) != STK_OK ||
-        stk_workbench_new(&bench, NULL, &err) != STK_OK ||
-        stk_transform_apply(bench, &transform, (const uint8_t *)bytes, size, (stk_rng){0}, out,
+        stk_image_scratch_new(&scratch, NULL, &err) != STK_OK ||
+        stk_transform_apply(scratch, &transform, (const uint8_t *)bytes, size, (stk_rng){0}, out,
                             NULL, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
     }
-    stk_workbench_free(bench);
+    stk_image_scratch_free(scratch);
     for (int i = 0; i < THUMB_VALUES; i++) {
         values[i] = out[i];
     }

@@ -33,7 +33,7 @@ typedef struct making {
     pthread_cond_t some; /* one has come */
     stk_read reads[STK_CONFUSION_WORST];
     state states[STK_CONFUSION_WORST]; /* under the lock */
-    stk_workbench *bench;
+    stk_image_scratch *scratch;
     int64_t end_ns;
 } making;
 
@@ -51,8 +51,8 @@ static void say_why(stk_thumb *thumb, const char *why) {
 
 static stk_status shrink(const making *m, const stk_read *read, stk_thumb *thumb, stk_error *err) {
     stk_image image = {0};
-    stk_status status =
-        stk_image_shrink(m->bench, read->bytes.data, read->bytes.size, STK_THUMB_SIDE, &image, err);
+    stk_status status = stk_image_shrink(m->scratch, read->bytes.data, read->bytes.size,
+                                         STK_THUMB_SIDE, &image, err);
     if (status == STK_OK) {
         status = stk_image_encode_jpeg(&image, QUALITY, &thumb->jpeg, &thumb->size, err);
     }
@@ -138,9 +138,9 @@ void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_sto
     pthread_mutex_init(&m.lock, NULL);
     pthread_cond_init(&m.some, &attributes);
     pthread_condattr_destroy(&attributes);
-    stk_status status = stk_workbench_new(&m.bench, NULL, &why);
+    stk_status status = stk_image_scratch_new(&m.scratch, NULL, &why);
     if (status == STK_OK) {
-        stk_workbench_limit(m.bench, &(stk_image_limit){.deadline_ns = end_ns});
+        stk_image_scratch_limit(m.scratch, &(stk_image_limit){.deadline_ns = end_ns});
     }
     status = status == STK_OK ? stk_reader_open(&reader, &config, &why) : status;
     if (status == STK_OK) {
@@ -156,7 +156,7 @@ void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_sto
         }
         stk_bytes_free(&m.reads[i].bytes);
     }
-    stk_workbench_free(m.bench);
+    stk_image_scratch_free(m.scratch);
     pthread_cond_destroy(&m.some);
     pthread_mutex_destroy(&m.lock);
 }

@@ -1,14 +1,14 @@
 /*
- * workbench.h - the memory that one thread makes pictures with, for those files of this room that
+ * scratch.h - the memory that one thread makes pictures with, for those files of this room that
  * decode and scale in one go. Not for other rooms.
  */
-#ifndef STK_IMAGE_WORKBENCH_H
-#define STK_IMAGE_WORKBENCH_H
+#ifndef STK_IMAGE_SCRATCH_H
+#define STK_IMAGE_SCRATCH_H
 
 #include "image/image.h"
 #include "image/resample.h"
 
-struct stk_workbench {
+struct stk_image_scratch {
     stk_resampler resampler;
     stk_heavy_gate gate;
     stk_image_limit limit;
@@ -24,9 +24,10 @@ struct stk_workbench {
 };
 
 /* Asks the gate for a picture that needs much memory, once. */
-STK_CHECKED stk_status stk_workbench_enter(stk_workbench *bench, uint64_t bytes, stk_error *err);
+STK_CHECKED stk_status stk_image_scratch_enter(stk_image_scratch *scratch, uint64_t bytes,
+                                               stk_error *err);
 
 /* To be called behind every picture. */
-void stk_workbench_leave(stk_workbench *bench);
+void stk_image_scratch_leave(stk_image_scratch *scratch);
 
 #endif
