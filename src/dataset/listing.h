@@ -128,6 +128,9 @@ void stk_listing_sort(stk_sample_list *list);
 /* A file whose name is an image's, with the extension that was asked for if one was. */
 bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry);
 
+/* Sorts the classes by name; labels follow. */
+STK_CHECKED stk_status stk_listing_sort_classes(stk_dataset *dataset, stk_error *err);
+
 /* Takes classes out, with their samples; test rows stay and lose the label. One flag per class. */
 STK_CHECKED stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped,
                                                 stk_error *err);
