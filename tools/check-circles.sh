@@ -22,7 +22,7 @@ backend/cuda/tuning/autotune.c
 backend/cuda/tuning/join_conv_back.c
 backend/cuda/tuning/norm_conv_back.c
 dataset/listing.c
-dataset/parts.c
+dataset/division.c
 dataset/subset.c
 image/decode.c
 image/exif.c

@@ -172,7 +172,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     }
     stk_error cause = {0};
     stk_status status = set_ext(listing, err);
-    status = status == STK_OK ? stk_parts_check(listing->options, err) : status;
+    status = status == STK_OK ? stk_division_check(listing->options, err) : status;
     if (status == STK_OK) {
         status = stk_store_open(&dataset->source, path, storage, listing->events, &cause);
         if (status != STK_OK) {
@@ -237,7 +237,7 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         stk_events_decision(listing->events, "labels from class folders", why);
     }
     bool samples = false;
-    stk_status status = stk_parts_need_table(listing, err);
+    stk_status status = stk_division_need_table(listing, err);
     status = status == STK_OK ? stk_webdataset_exists(listing, &samples, err) : status;
     if (status != STK_OK || samples) {
         listing->dataset->layout = STK_LAYOUT_WEBDATASET;

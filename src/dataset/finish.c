@@ -91,7 +91,7 @@ stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
     }
     stk_status status = need_two_classes(listing, err);
     status = status == STK_OK ? stk_listing_sort_classes(listing->dataset, err) : status;
-    status = status == STK_OK ? stk_parts_sort(listing, err) : status;
+    status = status == STK_OK ? stk_division_sort(listing, err) : status;
     if (status == STK_OK && listing->options->rare_class == STK_RARE_DROP) {
         /* First, so that a subset has as many classes as were asked for. */
         status = treat_rare_if_split(listing, err);
@@ -99,5 +99,5 @@ stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
     status = status == STK_OK ? stk_subset_classes(listing, err) : status;
     status = status == STK_OK ? treat_rare_if_split(listing, err) : status;
     status = status == STK_OK ? stk_subset_pictures(listing, err) : status;
-    return status == STK_OK ? stk_parts_finish(listing, err) : status;
+    return status == STK_OK ? stk_division_finish(listing, err) : status;
 }

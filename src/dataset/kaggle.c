@@ -165,7 +165,7 @@ static stk_status match_rows(const stk_listing *listing, kaggle_table *t, stk_er
 
 static stk_status choose_part(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     const char *flag;
-    const char *name = stk_parts_column(listing->options, &flag);
+    const char *name = stk_division_column(listing->options, &flag);
     t->part = SIZE_MAX;
     return name != NULL ? stk_table_column(&t->csv, t->where, flag, name, &t->part, err) : STK_OK;
 }
@@ -310,7 +310,8 @@ static stk_status add_samples(stk_listing *listing, const kaggle_table *t, stk_e
                                          &sample.label, err)
                      : STK_FAIL_MEMORY(err, t->where);
         if (status == STK_OK && t->part != SIZE_MAX) {
-            status = stk_parts_add(listing, stk_csv_cell(&t->csv, row, t->part), &sample.part, err);
+            status =
+                stk_division_add(listing, stk_csv_cell(&t->csv, row, t->part), &sample.part, err);
         }
         if (status == STK_OK) {
             status = stk_listing_add(train, &listing->train_capacity, sample, err);

@@ -244,23 +244,23 @@ STK_CHECKED stk_status stk_webdataset_exists(stk_listing *listing, bool *exists,
 STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err);
 
 /* The column that divides the samples, and in *flag the option that names it; NULL: none. */
-const char *stk_parts_column(const stk_dataset_options *options, const char **flag);
+const char *stk_division_column(const stk_dataset_options *options, const char **flag);
 
 /* Options that contradict each other, before anything is listed. */
-STK_CHECKED stk_status stk_parts_check(const stk_dataset_options *options, stk_error *err);
+STK_CHECKED stk_status stk_division_check(const stk_dataset_options *options, stk_error *err);
 
 /* STK_ERR_USAGE when a column was named and the layout has no table. */
-STK_CHECKED stk_status stk_parts_need_table(const stk_listing *listing, stk_error *err);
+STK_CHECKED stk_status stk_division_need_table(const stk_listing *listing, stk_error *err);
 
 /* The part of a training sample, from what stands in the column; a new value is added. */
-STK_CHECKED stk_status stk_parts_add(stk_listing *listing, const char *value, int *part,
-                                     stk_error *err);
+STK_CHECKED stk_status stk_division_add(stk_listing *listing, const char *value, int *part,
+                                        stk_error *err);
 
 /* Puts the parts in order; samples follow. */
-STK_CHECKED stk_status stk_parts_sort(stk_listing *listing, stk_error *err);
+STK_CHECKED stk_status stk_division_sort(stk_listing *listing, stk_error *err);
 
 /* When the samples are those that stay: no fold may have lost all of its. */
-STK_CHECKED stk_status stk_parts_finish(const stk_listing *listing, stk_error *err);
+STK_CHECKED stk_status stk_division_finish(const stk_listing *listing, stk_error *err);
 
 /*
  * Deals groups over `bins` that are to get these shares of every class (they sum to 1); bin_of has

@@ -93,7 +93,7 @@ static stk_status check_table(const stk_listing *listing, const stk_csv *csv, st
 /* The column that was asked for must be the one that was staged. */
 static stk_status check_part(const stk_listing *listing, const stk_csv *csv, stk_error *err) {
     const char *flag;
-    const char *name = stk_parts_column(listing->options, &flag);
+    const char *name = stk_division_column(listing->options, &flag);
     bool staged = csv->columns > PART;
     if (name == NULL || (staged && stk_str_equal_nocase(csv->header[PART], name))) {
         return STK_OK;
@@ -119,8 +119,8 @@ static stk_status add_row(stk_listing *listing, const split_list *split, const s
         status = fail_damaged(listing, STK_STAGED_SAMPLES, "a sample has no class", err);
     }
     if (status == STK_OK && split->list == &listing->dataset->train &&
-        stk_parts_column(listing->options, &flag) != NULL) {
-        status = stk_parts_add(listing, stk_csv_cell(csv, row, PART), &sample.part, err);
+        stk_division_column(listing->options, &flag) != NULL) {
+        status = stk_division_add(listing, stk_csv_cell(csv, row, PART), &sample.part, err);
     }
     if (status == STK_OK && member[0] != '\0') {
         sample.path = stk_listing_join(listing, split->name, member);

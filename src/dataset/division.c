@@ -1,6 +1,6 @@
 /*
- * parts.c - a column of the labels' table that divides the training samples: into given folds, or
- * into groups that stay together.
+ * division.c - a column of the labels' table that divides the training samples: into given folds,
+ * or into groups that stay together.
  */
 #include "dataset/listing.h"
 
@@ -14,15 +14,15 @@
 /* What scikit-learn's PredefinedSplit has for samples that are never left out of training. */
 #define ALWAYS_TRAINS (-1)
 
-const char *stk_parts_column(const stk_dataset_options *options, const char **flag) {
+const char *stk_division_column(const stk_dataset_options *options, const char **flag) {
     bool folds = options->fold_column != NULL;
     *flag = folds ? "--fold-column" : "--group-column";
     return folds ? options->fold_column : options->group_column;
 }
 
-stk_status stk_parts_check(const stk_dataset_options *options, stk_error *err) {
+stk_status stk_division_check(const stk_dataset_options *options, stk_error *err) {
     const char *flag;
-    const char *name = stk_parts_column(options, &flag);
+    const char *name = stk_division_column(options, &flag);
     if (options->fold_column != NULL && options->group_column != NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--fold-column %s and --group-column %s: folds that are given cannot be "
@@ -38,9 +38,9 @@ stk_status stk_parts_check(const stk_dataset_options *options, stk_error *err) {
     return STK_OK;
 }
 
-stk_status stk_parts_need_table(const stk_listing *listing, stk_error *err) {
+stk_status stk_division_need_table(const stk_listing *listing, stk_error *err) {
     const char *flag;
-    const char *name = stk_parts_column(listing->options, &flag);
+    const char *name = stk_division_column(listing->options, &flag);
     if (name == NULL) {
         return STK_OK;
     }
@@ -50,10 +50,10 @@ stk_status stk_parts_need_table(const stk_listing *listing, stk_error *err) {
                     flag, name, listing->dataset->root, name);
 }
 
-stk_status stk_parts_add(stk_listing *listing, const char *value, int *part, stk_error *err) {
+stk_status stk_division_add(stk_listing *listing, const char *value, int *part, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     const char *flag;
-    const char *column = stk_parts_column(listing->options, &flag);
+    const char *column = stk_division_column(listing->options, &flag);
     size_t place = (size_t)dataset->part_count;
     int64_t number;
     bool added = false;
@@ -90,7 +90,7 @@ stk_status stk_parts_add(stk_listing *listing, const char *value, int *part, stk
     return STK_OK;
 }
 
-stk_status stk_parts_sort(stk_listing *listing, stk_error *err) {
+stk_status stk_division_sort(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     size_t count = (size_t)dataset->part_count;
     if (count == 0) {
@@ -107,7 +107,7 @@ stk_status stk_parts_sort(stk_listing *listing, stk_error *err) {
     return status;
 }
 
-stk_status stk_parts_finish(const stk_listing *listing, stk_error *err) {
+stk_status stk_division_finish(const stk_listing *listing, stk_error *err) {
     const stk_dataset *dataset = listing->dataset;
     stk_status status = STK_OK;
     if (dataset->division != STK_DIVIDE_FOLDS) {

@@ -1,5 +1,5 @@
 /*
- * test_dataset_parts.c - folders whose names say that they are a part of a data set, and sample
+ * test_dataset_division.c - folders whose names say that they are a part of a data set, and sample
  * submissions whose rows are not there.
  */
 #include "test_dataset.h"
