@@ -20,15 +20,15 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
     for (size_t i = 0; i < dataset->train.count; i++) {
         counts[dataset->train.items[i].label]++;
     }
-    stk_few rare = {0};
+    stk_first_names rare = {0};
     for (int c = 0; c < dataset->class_count; c++) {
         is_rare[c] = counts[c] == 1;
         if (is_rare[c]) {
-            stk_few_add(&rare, dataset->classes[c]);
+            stk_first_names_add(&rare, dataset->classes[c]);
         }
     }
     char names[300];
-    stk_few_text(&rare, names, sizeof names);
+    stk_first_names_text(&rare, names, sizeof names);
     stk_status status = STK_OK;
     if (rare.count > 0 && listing->options->rare_class == STK_RARE_TRAIN) {
         stk_events_warning(listing->events, "%zu class%s one image and will not be validated: %s",

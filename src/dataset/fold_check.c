@@ -66,7 +66,7 @@ static stk_status check_sizes(const fold_counts *n, stk_error *err) {
  * that validate one without training on it.
  */
 static void tell_missing(const fold_counts *n, bool training, const stk_events *events) {
-    stk_few few = {0};
+    stk_first_names few = {0};
     int folds = 0;
     int first = 0;
     char names[300];
@@ -81,7 +81,7 @@ static void tell_missing(const fold_counts *n, bool training, const stk_events *
             first = folds == 0 ? f : first;
             lacks = true;
             if (f == first) {
-                stk_few_add(&few, n->dataset->classes[c]);
+                stk_first_names_add(&few, n->dataset->classes[c]);
             }
         }
         folds += lacks;
@@ -89,7 +89,7 @@ static void tell_missing(const fold_counts *n, bool training, const stk_events *
     if (folds == 0) {
         return;
     }
-    stk_few_text(&few, names, sizeof names);
+    stk_first_names_text(&few, names, sizeof names);
     if (n->folds == 1) {
         stk_events_warning(
             events, "%zu class%s %s: %s", few.count, few.count == 1 ? " is" : "es are",

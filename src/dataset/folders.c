@@ -28,13 +28,13 @@ static stk_status add_pictures(const stk_pictures *pictures, int label, stk_samp
 }
 
 /* Pictures beside the class folders belong to no class. */
-static stk_status check_loose(stk_listing *listing, const char *where, const stk_few *loose,
+static stk_status check_loose(stk_listing *listing, const char *where, const stk_first_names *loose,
                               size_t folders, stk_error *err) {
     char names[300];
     if (loose->count == 0) {
         return STK_OK;
     }
-    stk_few_text(loose, names, sizeof names);
+    stk_first_names_text(loose, names, sizeof names);
     if (folders == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s holds %zu picture%s but no class folders, so nothing says what they "
@@ -55,8 +55,8 @@ static stk_status check_loose(stk_listing *listing, const char *where, const stk
                     loose->count == 1 ? "it" : "them", loose->count == 1 ? "it" : "them");
 }
 
-static stk_status check_empty(const stk_listing *listing, const char *where, const stk_few *empty,
-                              stk_error *err) {
+static stk_status check_empty(const stk_listing *listing, const char *where,
+                              const stk_first_names *empty, stk_error *err) {
     char names[300];
     char note[64];
     stk_listing_ext_note(listing, note, sizeof note);
@@ -67,12 +67,12 @@ static stk_status check_empty(const stk_listing *listing, const char *where, con
                         where, note);
     }
     if (empty->count > 0) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%zu class folder%s in %s %s no pictures: %s%s; add pictures or remove the "
-                        "folder%s",
-                        empty->count, stk_plural(empty->count), where,
-                        empty->count == 1 ? "has" : "have",
-                        stk_few_text(empty, names, sizeof names), note, stk_plural(empty->count));
+        return STK_FAIL(
+            err, STK_ERR_DATA,
+            "%zu class folder%s in %s %s no pictures: %s%s; add pictures or remove the "
+            "folder%s",
+            empty->count, stk_plural(empty->count), where, empty->count == 1 ? "has" : "have",
+            stk_first_names_text(empty, names, sizeof names), note, stk_plural(empty->count));
     }
     return STK_OK;
 }
@@ -130,8 +130,8 @@ static stk_status list_class(stk_listing *listing, const char *folder, const cha
 /* The entries of the folder that holds the class folders become classes and training samples. */
 static stk_status list_train(stk_listing *listing, const char *folder, const stk_dir_list *entries,
                              stk_error *err) {
-    stk_few loose = {0};
-    stk_few empty = {0};
+    stk_first_names loose = {0};
+    stk_first_names empty = {0};
     size_t folders = 0;
     const char *only = NULL;
     char *where = stk_listing_full(listing, folder);
@@ -139,7 +139,7 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
     for (size_t i = 0; status == STK_OK && i < entries->count; i++) {
         const stk_dir_entry *entry = &entries->entries[i];
         if (stk_listing_is_picture(listing, entry)) {
-            stk_few_add(&loose, entry->name);
+            stk_first_names_add(&loose, entry->name);
         }
         if (!is_class_folder(listing, entry, folder[0] == '\0')) {
             continue;
@@ -153,7 +153,7 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
         folders++;
         only = entry->name;
         if (status == STK_OK && count == 0) {
-            stk_few_add(&empty, entry->name);
+            stk_first_names_add(&empty, entry->name);
         }
     }
     status = status == STK_OK ? check_loose(listing, where, &loose, folders, err) : status;
@@ -188,7 +188,7 @@ static stk_status list_val_class(stk_listing *listing, const char *folder, const
 
 static stk_status list_val(stk_listing *listing, const char *folder, stk_error *err) {
     stk_dir_list entries = {0};
-    stk_few loose = {0};
+    stk_first_names loose = {0};
     size_t folders = 0;
     bool own;
     char *full = stk_listing_full(listing, folder);
@@ -200,7 +200,7 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
             folders++;
             status = list_val_class(listing, folder, entry->name, err);
         } else if (stk_listing_is_picture(listing, entry)) {
-            stk_few_add(&loose, entry->name);
+            stk_first_names_add(&loose, entry->name);
         }
     }
     status = status == STK_OK ? check_loose(listing, full, &loose, folders, err) : status;
@@ -232,8 +232,8 @@ stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error 
 
 /* Several folders that could be the training set, or other parts and none that could be it. */
 static stk_status check_train(const stk_listing *listing, stk_error *err) {
-    const stk_few *candidates = &listing->splits[STK_SPLIT_TRAIN].candidates;
-    stk_few parts = {0};
+    const stk_first_names *candidates = &listing->splits[STK_SPLIT_TRAIN].candidates;
+    stk_first_names parts = {0};
     size_t classes = 0;
     char names[300];
     if (listing->splits[STK_SPLIT_TRAIN].name != NULL) {
@@ -244,13 +244,13 @@ static stk_status check_train(const stk_listing *listing, stk_error *err) {
                         "%s has %zu folders that could be the training set: %s; rename the one "
                         "that is meant to train, or put their class folders into one",
                         listing->dataset->root, candidates->count,
-                        stk_few_text(candidates, names, sizeof names));
+                        stk_first_names_text(candidates, names, sizeof names));
     }
     for (size_t i = 0; i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
         classes += is_class_folder(listing, entry, true);
         if (entry->is_dir && !is_class_folder(listing, entry, true)) {
-            stk_few_add(&parts, entry->name);
+            stk_first_names_add(&parts, entry->name);
         }
     }
     if (parts.count == 0 || classes > 0) {
@@ -260,7 +260,7 @@ static stk_status check_train(const stk_listing *listing, stk_error *err) {
                     "%s has no training set: %s %s no class but another part of a data set, as the "
                     "name says; add a folder train with one folder per class, or rename the "
                     "folder%s if %s a class",
-                    listing->dataset->root, stk_few_text(&parts, names, sizeof names),
+                    listing->dataset->root, stk_first_names_text(&parts, names, sizeof names),
                     parts.count == 1 ? "is" : "are", stk_plural(parts.count),
                     parts.count == 1 ? "it is" : "each is");
 }

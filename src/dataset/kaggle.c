@@ -232,18 +232,18 @@ static stk_status check_twice(kaggle_table *t, stk_error *err) {
 }
 
 static stk_status check_missing(const stk_listing *listing, const kaggle_table *t, stk_error *err) {
-    stk_few missing = {0};
+    stk_first_names missing = {0};
     char names[300];
     char note[64];
     for (size_t row = 0; row < t->csv.rows; row++) {
         if (t->files[row] == SIZE_MAX) {
-            stk_few_add(&missing, id_of(t, row));
+            stk_first_names_add(&missing, id_of(t, row));
         }
     }
     if (missing.count == 0) {
         return STK_OK;
     }
-    stk_few_text(&missing, names, sizeof names);
+    stk_first_names_text(&missing, names, sizeof names);
     stk_listing_ext_note(listing, note, sizeof note);
     if (t->found == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
@@ -268,17 +268,17 @@ static stk_status check_missing(const stk_listing *listing, const kaggle_table *
 
 static stk_status check_unlabelled(const stk_listing *listing, const kaggle_table *t,
                                    stk_error *err) {
-    stk_few unlabelled = {0};
+    stk_first_names unlabelled = {0};
     char names[300];
     for (size_t i = 0; i < t->pictures.count; i++) {
         if (!t->pictures.used[i]) {
-            stk_few_add(&unlabelled, stk_pictures_below(&t->pictures, i));
+            stk_first_names_add(&unlabelled, stk_pictures_below(&t->pictures, i));
         }
     }
     if (unlabelled.count == 0) {
         return STK_OK;
     }
-    stk_few_text(&unlabelled, names, sizeof names);
+    stk_first_names_text(&unlabelled, names, sizeof names);
     if (listing->options->mismatch == STK_MISMATCH_SKIP) {
         stk_events_warning(listing->events, "left out %zu picture%s without a label in %s: %s",
                            unlabelled.count, stk_plural(unlabelled.count), t->file, names);

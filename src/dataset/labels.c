@@ -367,20 +367,20 @@ static size_t find_not_one(const stk_csv *csv, const bool *flags, size_t *ones) 
 /* Tells what the columns of 0 and 1 are, when they are labels. */
 static stk_status judge_flags(const stk_csv *csv, const char *where, const bool *flags,
                               size_t others, stk_error *err) {
-    stk_few found = {0};
+    stk_first_names found = {0};
     size_t ones = 0;
     char names[300];
     char columns[400];
     for (size_t i = 0; i < csv->columns; i++) {
         if (flags[i]) {
-            stk_few_add(&found, csv->header[i]);
+            stk_first_names_add(&found, csv->header[i]);
         }
     }
     if (found.count < 2 || (found.count < 3 && found.count < others)) {
         return STK_OK;
     }
     size_t row = find_not_one(csv, flags, &ones);
-    stk_few_text(&found, names, sizeof names);
+    stk_first_names_text(&found, names, sizeof names);
     if (row == SIZE_MAX) {
         return STK_FAIL(
             err, STK_ERR_DATA,

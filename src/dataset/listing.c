@@ -16,14 +16,14 @@
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
 
-void stk_few_add(stk_few *few, const char *name) {
+void stk_first_names_add(stk_first_names *few, const char *name) {
     if (few->count < sizeof few->first / sizeof *few->first) {
         few->first[few->count] = name;
     }
     few->count++;
 }
 
-const char *stk_few_text(const stk_few *few, char *buf, size_t size) {
+const char *stk_first_names_text(const stk_first_names *few, char *buf, size_t size) {
     size_t length = 0;
     buf[0] = '\0';
     for (size_t i = 0; i < few->count && i < 3 && length < size; i++) {

@@ -32,10 +32,10 @@ struct stk_dataset_store {
 };
 
 /* A count and the first few names, for sentences about many things. */
-typedef struct stk_few {
+typedef struct stk_first_names {
     size_t count;
     const char *first[3]; /* borrowed */
-} stk_few;
+} stk_first_names;
 
 /* What a folder of the data set is for. */
 typedef enum stk_split_kind {
@@ -48,10 +48,10 @@ typedef enum stk_split_kind {
 
 /* The folder of such a part; names are borrowed from the top folder's list. */
 typedef struct stk_split_folder {
-    const char *name;   /* NULL: there is none */
-    bool usual;         /* it has the usual name */
-    bool told;          /* that it has another one */
-    stk_few candidates; /* without a usual name: all that could be it */
+    const char *name;           /* NULL: there is none */
+    bool usual;                 /* it has the usual name */
+    bool told;                  /* that it has another one */
+    stk_first_names candidates; /* without a usual name: all that could be it */
 } stk_split_folder;
 
 typedef struct stk_listing {
@@ -72,10 +72,10 @@ typedef struct stk_listing {
     int all_classes; /* how many there were before the subset */
 } stk_listing;
 
-void stk_few_add(stk_few *few, const char *name);
+void stk_first_names_add(stk_first_names *few, const char *name);
 
 /* "a, b, c" or "a, b, c ..." into buf; returns buf. */
-const char *stk_few_text(const stk_few *few, char *buf, size_t size);
+const char *stk_first_names_text(const stk_first_names *few, char *buf, size_t size);
 
 /* "s" for all counts but one. */
 const char *stk_plural(size_t count);

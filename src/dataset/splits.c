@@ -108,13 +108,13 @@ static stk_split_kind kind_of(const char *name, clarity *clear) {
 /* Looks for the folder of a part that has no usual name; unclear ones count with `unclear`. */
 static void find_other(stk_listing *listing, stk_split_kind kind, bool unclear) {
     stk_split_folder *found = &listing->splits[kind];
-    found->candidates = (stk_few){0};
+    found->candidates = (stk_first_names){0};
     for (size_t i = 0; i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
         clarity clear = USUAL;
         if (entry->is_dir && kind_of(entry->name, &clear) == kind &&
             (unclear || clear != UNCLEAR)) {
-            stk_few_add(&found->candidates, entry->name);
+            stk_first_names_add(&found->candidates, entry->name);
         }
     }
     found->name = found->candidates.count == 1 ? found->candidates.first[0] : NULL;
@@ -168,7 +168,7 @@ const char *stk_listing_split(stk_listing *listing, stk_split_kind kind) {
                            "%s has %zu folders that could be the %s (%s): none of them is used; "
                            "rename the one that is meant to %s",
                            listing->dataset->root, found->candidates.count, kind_words[kind],
-                           stk_few_text(&found->candidates, names, sizeof names),
+                           stk_first_names_text(&found->candidates, names, sizeof names),
                            usual_names[kind][0]);
     }
     return found->name;

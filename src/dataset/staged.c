@@ -105,7 +105,7 @@ static stk_status check_part(const stk_listing *listing, const stk_csv *csv, stk
 }
 
 static stk_status add_row(stk_listing *listing, const split_list *split, const stk_csv *csv,
-                          size_t row, stk_few *missing, stk_error *err) {
+                          size_t row, stk_first_names *missing, stk_error *err) {
     const char *class_name = stk_csv_cell(csv, row, CLASS);
     const char *id = stk_csv_cell(csv, row, ID);
     const char *member = stk_csv_cell(csv, row, MEMBER);
@@ -126,7 +126,7 @@ static stk_status add_row(stk_listing *listing, const split_list *split, const s
         sample.path = stk_listing_join(listing, split->name, member);
         status = sample.path != NULL ? STK_OK : STK_FAIL_MEMORY(err, STK_STAGED_SAMPLES);
     } else if (is_test) {
-        stk_few_add(missing, sample.id);
+        stk_first_names_add(missing, sample.id);
     }
     return status == STK_OK && (is_test || sample.path != NULL)
                ? stk_listing_add(split->list, split->capacity, sample, err)
@@ -142,7 +142,7 @@ static stk_status add_rows(stk_listing *listing, const stk_csv *csv, bool only_t
         {"test", &dataset->test, &listing->test_capacity},
     };
     enum { SPLITS = sizeof splits / sizeof *splits, TEST = SPLITS - 1 };
-    stk_few missing = {0};
+    stk_first_names missing = {0};
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
         int s = 0;

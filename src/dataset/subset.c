@@ -32,7 +32,7 @@ typedef struct candidate {
 
 /* Classes that have less than was asked for. */
 typedef struct shortage {
-    stk_few few;
+    stk_first_names few;
     size_t least; /* pictures of the class with the fewest */
     const char *least_class;
 } shortage;
@@ -144,7 +144,7 @@ static void note_shortage(shortage *s, const char *class_name, size_t there) {
         s->least = there;
         s->least_class = class_name;
     }
-    stk_few_add(&s->few, class_name);
+    stk_first_names_add(&s->few, class_name);
 }
 
 static void tell_shortage(const stk_listing *listing, const shortage *s, int64_t wanted,
@@ -155,7 +155,8 @@ static void tell_shortage(const stk_listing *listing, const shortage *s, int64_t
                            "%zu of %d classes have fewer than %" PRId64 " %s pictures (%s; %s has "
                            "the fewest, %zu); what there is of them is used",
                            s->few.count, listing->dataset->class_count, wanted, kind,
-                           stk_few_text(&s->few, names, sizeof names), s->least_class, s->least);
+                           stk_first_names_text(&s->few, names, sizeof names), s->least_class,
+                           s->least);
     }
 }
 

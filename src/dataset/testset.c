@@ -58,8 +58,8 @@ static stk_status named_template(stk_listing *listing, const char **file, stk_er
 /* The sample submission, or NULL in *file. */
 static stk_status find_template(stk_listing *listing, const char **file, stk_error *err) {
     const char *wanted = listing->options->sample_submission;
-    stk_few plain = {0};
-    stk_few packed = {0};
+    stk_first_names plain = {0};
+    stk_first_names packed = {0};
     char names[300];
     *file = NULL;
     if (wanted != NULL && stk_str_equal_nocase(wanted, "none")) {
@@ -73,7 +73,7 @@ static stk_status find_template(stk_listing *listing, const char **file, stk_err
         const stk_dir_entry *entry = &listing->top.entries[i];
         bool is_packed;
         if (!entry->is_dir && is_template_name(entry->name, &is_packed)) {
-            stk_few_add(is_packed ? &packed : &plain, entry->name);
+            stk_first_names_add(is_packed ? &packed : &plain, entry->name);
         }
     }
     if (plain.count > 1) {
@@ -81,7 +81,7 @@ static stk_status find_template(stk_listing *listing, const char **file, stk_err
                         "%s has %zu files that could be the sample submission: %s; say which with "
                         "--sample-submission FILE, or pass --sample-submission none",
                         listing->dataset->root, plain.count,
-                        stk_few_text(&plain, names, sizeof names));
+                        stk_first_names_text(&plain, names, sizeof names));
     }
     if (plain.count == 0 && packed.count > 0) {
         return STK_FAIL(err, STK_ERR_DATA,
@@ -217,7 +217,7 @@ static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const ch
 
 /* Makes one row into a test sample; a picture that is missing goes into `missing`. */
 static stk_status add_row(stk_listing *listing, stk_pictures *pictures, const char *file,
-                          const char *id, size_t line, bool by_class, stk_few *missing,
+                          const char *id, size_t line, bool by_class, stk_first_names *missing,
                           stk_error *err) {
     size_t picture = 0;
     size_t other = 0;
@@ -240,7 +240,7 @@ static stk_status add_row(stk_listing *listing, stk_pictures *pictures, const ch
             sample.label = label_by_folder(listing, stk_pictures_below(pictures, picture));
         }
     } else {
-        stk_few_add(missing, sample.id);
+        stk_first_names_add(missing, sample.id);
     }
     return stk_listing_add(&listing->dataset->test, &listing->test_capacity, sample, err);
 }
@@ -271,7 +271,7 @@ static stk_status fail_nowhere(const stk_listing *listing, const stk_pictures *p
 static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const stk_csv *csv,
                            const char *file, bool by_class, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    stk_few missing = {0};
+    stk_first_names missing = {0};
     stk_map seen = {0};
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {

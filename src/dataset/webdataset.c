@@ -40,8 +40,8 @@ typedef struct shard_part {
     const char **names; /* of the classes by number; the reader of class_files owns it */
     size_t name_count;
     const char *names_file;
-    stk_few unlabelled;
-    stk_few orphans; /* labels without pictures */
+    stk_first_names unlabelled;
+    stk_first_names orphans; /* labels without pictures */
 } shard_part;
 
 /* Calls back for each sample in and below a folder until *stop. */
@@ -325,7 +325,7 @@ static stk_status take_sample(void *user, const sample_group *group, bool *stop,
         return STK_FAIL_MEMORY(err, "the list of samples");
     }
     if (picture == NULL) {
-        stk_few_add(&p->orphans, path);
+        stk_first_names_add(&p->orphans, path);
         return STK_OK;
     }
     if (other != NULL) {
@@ -336,7 +336,7 @@ static stk_status take_sample(void *user, const sample_group *group, bool *stop,
     }
     stk_status status = read_class(listing, group, text, sizeof text, &member, err);
     if (status == STK_OK && text[0] == '\0') {
-        stk_few_add(&p->unlabelled, path);
+        stk_first_names_add(&p->unlabelled, path);
         return STK_OK;
     }
     stk_sample sample = {.path = path, .id = path};
@@ -351,10 +351,10 @@ static stk_status check_pairs(const shard_part *p, stk_error *err) {
     char names[300];
     const stk_listing *listing = p->listing;
     for (int side = 0; side < 2; side++) {
-        const stk_few *few = side == 0 ? &p->unlabelled : &p->orphans;
+        const stk_first_names *few = side == 0 ? &p->unlabelled : &p->orphans;
         const char *what = side == 0 ? "picture" : "label";
         const char *lacks = side == 0 ? "label" : "picture";
-        stk_few_text(few, names, sizeof names);
+        stk_first_names_text(few, names, sizeof names);
         if (few->count > 0 && listing->options->mismatch == STK_MISMATCH_SKIP) {
             stk_events_warning(listing->events, "left out %zu %s%s without a %s: %s", few->count,
                                what, stk_plural(few->count), lacks, names);
@@ -374,8 +374,8 @@ static stk_status list_part(shard_part *p, stk_error *err) {
     bool stop = false;
     walker w = {
         .listing = p->listing, .visit = take_sample, .user = p, .at_top = p->folder[0] == '\0'};
-    p->unlabelled = (stk_few){0};
-    p->orphans = (stk_few){0};
+    p->unlabelled = (stk_first_names){0};
+    p->orphans = (stk_first_names){0};
     stk_status status = walk(&w, p->folder, &stop, err);
     status = status == STK_OK ? check_pairs(p, err) : status;
     stk_listing_sort(p->list);
