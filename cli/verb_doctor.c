@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/text/json.h"
-#include "probe/doctor.h"
-#include "probe/doctor_words.h"
+#include "probe/doctor/doctor.h"
+#include "probe/doctor/text.h"
 
 static void put_number(stk_json_writer *writer, const char *key, double value) {
     stk_json_key(writer, key);

@@ -21,16 +21,6 @@ backend/cuda/lowering/nodes.c
 backend/cuda/tuning/autotune.c
 backend/cuda/tuning/join_conv_back.c
 backend/cuda/tuning/norm_conv_back.c
-dataset/listing.c
-dataset/division.c
-dataset/subset.c
-image/decode.c
-image/exif.c
-image/jpeg.c
-image/png.c
-image/png_tags.c
-image/raw.c
-image/webp.c
 job/batch_size.c
 job/fold_predict.c
 job/fold_run.c
@@ -42,9 +32,6 @@ loader/decoding.c
 loader/feed.c
 loader/loader.c
 loader/workers.c
-probe/doctor.c
-probe/doctor_data.c
-probe/doctor_step.c
 report/page/curves.c
 report/page/matrix.c
 report/page/page.c

@@ -18,7 +18,7 @@ rooms="$rooms backend/cuda/driver backend/cuda/program backend/cuda/emit backend
 rooms="$rooms backend/cuda/player backend/cuda/tuning backend/cuda/lowering backend/cuda backend"
 rooms="$rooms models weights train predict budget monitor"
 rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
-rooms="$rooms run probe"
+rooms="$rooms run probe probe/doctor"
 rooms="$rooms supervise/files supervise/process supervise/settings supervise/output supervise/decide supervise job cli"
 
 # Rooms that do not know each other, whatever their order.

@@ -11,7 +11,7 @@
 #include "events/public_struct.h"
 #include "job/folds.h"
 #include "job/prepare.h"
-#include "probe/doctor.h"
+#include "probe/doctor/doctor.h"
 
 #define SOME_RATE 1e-3 /* that changes the weights little */
 

@@ -7,7 +7,7 @@
 #include "loader/loader.h"
 #include "models/models.h"
 #include "predict/predict.h"
-#include "probe/doctor.h"
+#include "probe/doctor/doctor.h"
 #include "report/report_options.h"
 #include "stage/sample.h"
 #include "stage/stage.h"

@@ -1,5 +1,5 @@
 /*
- * doctor_data.c - where pictures come from and what becomes of them: storage cold and warm,
+ * data.c - where pictures come from and what becomes of them: storage cold and warm,
  * decoding, the loader.
  *
  * All of it works on the same pictures, drawn at random: they are read for the first time, then
@@ -18,7 +18,7 @@
 #include "base/numbers/rng.h"
 #include "probe/cold_pages.h"
 #include "probe/decode_probe.h"
-#include "probe/doctor_parts.h"
+#include "probe/doctor/phases.h"
 #include "probe/gauges.h"
 #include "probe/storage_probe.h"
 #include "stage/recode.h"

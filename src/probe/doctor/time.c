@@ -1,10 +1,10 @@
 /*
- * doctor_time.c - divides the time that is left over the phases that are left.
+ * time.c - divides the time that is left over the phases that are left.
  *
  * The shares are computed anew before each phase. A phase that took too long, because a mount hung
  * or a step is slow, shortens all later ones.
  */
-#include "probe/doctor_parts.h"
+#include "probe/doctor/phases.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
 /*
- * doctor_changes.c - what changes would bring: the arithmetic of monitor/rates.h on rates that were
+ * changes.c - what changes would bring: the arithmetic of monitor/rates.h on rates that were
  * measured with the change wherever that was possible.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "probe/doctor_parts.h"
+#include "probe/doctor/phases.h"
 
 static const char measured[] = "measured";
 static const char computed[] = "computed";

@@ -1,10 +1,10 @@
 /*
- * doctor_parts.h - inside the probe room: what the files of the doctor hand to each other.
+ * phases.h - inside the probe room: what the files of the doctor hand to each other.
  */
-#ifndef STK_PROBE_DOCTOR_PARTS_H
-#define STK_PROBE_DOCTOR_PARTS_H
+#ifndef STK_PROBE_DOCTOR_PHASES_H
+#define STK_PROBE_DOCTOR_PHASES_H
 
-#include "probe/doctor.h"
+#include "probe/doctor/doctor.h"
 
 /* What is measured, in this order; the weights say how the time is divided. */
 typedef enum doctor_phase {
@@ -58,7 +58,7 @@ double stk_doctor_left(const doctor *d);
 
 STK_CHECKED stk_status stk_doctor_stopped(const doctor *d, stk_error *err);
 
-/* ---- doctor_data.c: where pictures come from and what becomes of them ---- */
+/* ---- data.c: where pictures come from and what becomes of them ---- */
 
 STK_CHECKED stk_status stk_doctor_choose(doctor *d, stk_error *err);
 STK_CHECKED stk_status stk_doctor_storage(doctor *d, stk_error *err);
@@ -68,13 +68,13 @@ STK_CHECKED stk_status stk_doctor_loader(doctor *d, stk_error *err);
 /* The loader of training on pictures in the state in which most epochs find them. */
 stk_loader_config stk_doctor_data(const doctor *d);
 
-/* ---- doctor_step.c: what the device does ---- */
+/* ---- step.c: what the device does ---- */
 
 STK_CHECKED stk_status stk_doctor_copy(doctor *d, stk_error *err);
 STK_CHECKED stk_status stk_doctor_steps(doctor *d, stk_error *err);
 STK_CHECKED stk_status stk_doctor_together(doctor *d, stk_error *err);
 
-/* ---- doctor_changes.c: arithmetic ---- */
+/* ---- changes.c: arithmetic ---- */
 
 /* The rates of the stages, and what changes of them would bring, into the diagnosis. */
 void stk_doctor_predict(const stk_rates *rates, const doctor_changes *changes, double overhead_s,

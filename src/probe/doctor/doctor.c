@@ -4,7 +4,7 @@
  * The parts are divided anew before each stage: what took longer than it should, because a mount
  * hung or a step is slow, is taken from those that follow.
  */
-#include "probe/doctor.h"
+#include "probe/doctor/doctor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "probe/doctor_parts.h"
+#include "probe/doctor/phases.h"
 
 #define DEFAULT_SECONDS "110" /* so that opening and closing end within two minutes */
 

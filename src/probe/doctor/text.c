@@ -1,10 +1,10 @@
 /*
- * doctor_words.c - a diagnosis as lines with bars, and as a picture.
+ * text.c - a diagnosis as lines with bars, and as a picture.
  *
  * Rates of stages differ a thousandfold. Bars are in proportion up to a few times the rate of all
  * together, where nobody needs to know more, and cut off there.
  */
-#include "probe/doctor_words.h"
+#include "probe/doctor/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/files/file.h"
 #include "base/files/write_target.h"
 #include "base/str.h"
-#include "probe/doctor.h"
+#include "probe/doctor/doctor.h"
 #include "report/plots/bars.h"
 
 /* The longest bar is this many times the rate of all together, or the best change if more. */

@@ -5,8 +5,8 @@
  * monitor/rates.h on rates that were measured here and now. Threads: measure one thing at a time in
  * a process.
  */
-#ifndef STK_PROBE_DOCTOR_H
-#define STK_PROBE_DOCTOR_H
+#ifndef STK_PROBE_DOCTOR_DOCTOR_H
+#define STK_PROBE_DOCTOR_DOCTOR_H
 
 #include <stoker/job.h>
 #include <stoker/stop.h>

@@ -1,8 +1,8 @@
 /*
- * doctor_words.h - a diagnosis in words and bars, for a terminal and for a picture. Threads: safe.
+ * text.h - a diagnosis in words and bars, for a terminal and for a picture. Threads: safe.
  */
-#ifndef STK_PROBE_DOCTOR_WORDS_H
-#define STK_PROBE_DOCTOR_WORDS_H
+#ifndef STK_PROBE_DOCTOR_TEXT_H
+#define STK_PROBE_DOCTOR_TEXT_H
 
 #include <stoker/job.h>
 

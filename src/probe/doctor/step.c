@@ -1,5 +1,5 @@
 /*
- * doctor_step.c - what the device does: copies, bare steps, and steps that the loader feeds.
+ * step.c - what the device does: copies, bare steps, and steps that the loader feeds.
  *
  * A step of a large batch may take longer on a CPU than there is time for. So a small one is timed
  * first, and where steps of the whole batch cannot be measured, fewer pictures are in each.
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "models/memory_check.h"
-#include "probe/doctor_parts.h"
+#include "probe/doctor/phases.h"
 #include "probe/step_timer.h"
 
 /* A pilot has this part of the batch. */
