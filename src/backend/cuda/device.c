@@ -1,8 +1,8 @@
 /*
  * device.c - a GPU: its libraries, its context and streams, and what is kept for it on disk.
  *
- * Making a context and opening the large libraries take some tenths of a second each, the first
- * time after a boot more: they are done at the same time.
+ * Making a context and toolkit_opening the large libraries take some tenths of a second each, the
+ * first time after a boot more: they are done at the same time.
  */
 #include "backend/cuda/device.h"
 
@@ -114,14 +114,14 @@ bool stk_cuda_usable(int index, char *why, size_t room) {
     return status == STK_OK;
 }
 
-typedef struct opening {
+typedef struct toolkit_opening {
     stk_device *device;
     stk_status status;
     stk_error err;
-} opening;
+} toolkit_opening;
 
 static void *open_toolkit(void *context) {
-    opening *o = context;
+    toolkit_opening *o = context;
     o->status =
         stk_cuda_toolkit_open(&o->device->libraries, most_major_for(o->device), false, &o->err);
     return NULL;
@@ -149,7 +149,7 @@ static stk_status make_context(stk_device *d, stk_error *err) {
 
 /* The context and the libraries, at the same time where there can be a second thread. */
 static stk_status open_both(stk_device *d, stk_error *err) {
-    opening toolkit = {.device = d};
+    toolkit_opening toolkit = {.device = d};
     pthread_t thread;
     const stk_thread_config config = {.what = "opens NVIDIA's libraries"};
     bool apart = stk_thread_start(&thread, &config, open_toolkit, &toolkit, NULL) == STK_OK;

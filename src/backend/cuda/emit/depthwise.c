@@ -17,17 +17,17 @@
 #define SHARED_BYTES 225280 /* of a multiprocessor, for all blocks on it */
 
 /* What one launch computes. */
-typedef struct task {
+typedef struct depthwise_task {
     const cuda_depthwise *conv;
     bool back;
-    bool dx;           /* of a backward task, besides the gradient of the filters */
+    bool dx;           /* of a backward depthwise_task, besides the gradient of the filters */
     bool add;          /* to dx */
     bool activated;    /* the window is activated on its way */
     int height, width; /* of what tiles are of */
     int entries;       /* sums per channel that a worker tells */
     size_t element;    /* bytes of T */
     size_t most_bytes; /* of a block's shared memory */
-} task;
+} depthwise_task;
 
 /* One way to cut it. */
 typedef struct cut {
@@ -51,7 +51,7 @@ static int floor_div(int a, int b) {
 }
 
 /* Rows of the window of n rows: REACH in the kernel. */
-static int reach(const task *t, int n) {
+static int reach(const depthwise_task *t, int n) {
     const cuda_depthwise *conv = t->conv;
     if (!t->back) {
         return conv->stride * (n - 1) + conv->kernel;
@@ -61,23 +61,23 @@ static int reach(const task *t, int n) {
 }
 
 /* How far the window moves when the tile moves by n rows: STEP in the kernel. */
-static int step_of(const task *t, int n) {
+static int step_of(const depthwise_task *t, int n) {
     return t->back ? n / t->conv->stride : n * t->conv->stride;
 }
 
-static int boxes_of(const task *t, const cut *k) {
+static int boxes_of(const depthwise_task *t, const cut *k) {
     size_t high = cuda_ceil((size_t)t->height, (size_t)k->rows * (size_t)k->down);
     size_t wide = cuda_ceil((size_t)t->width, (size_t)k->columns * (size_t)k->across);
     size_t deep = cuda_ceil((size_t)t->conv->batch, (size_t)k->samples);
     return (int)(high * wide * deep);
 }
 
-static int slabs_of(const task *t, const cut *k) {
+static int slabs_of(const depthwise_task *t, const cut *k) {
     return (int)cuda_ceil((size_t)t->conv->channels, (size_t)k->slab);
 }
 
 /* Registers of a thread, roughly: as the compiler used them for a number of cuts. */
-static int registers_of(const task *t, const cut *k) {
+static int registers_of(const depthwise_task *t, const cut *k) {
     int taps = t->conv->kernel * t->conv->kernel;
     int tile = k->rows * k->columns;
     int row = 2 * reach(t, k->columns) + 2 * t->conv->kernel;
@@ -103,7 +103,7 @@ static int warps_with(int registers) {
     return 8;
 }
 
-static size_t shared_of(const task *t, const cut *k) {
+static size_t shared_of(const depthwise_task *t, const cut *k) {
     size_t slab = (size_t)k->slab;
     size_t taps = (size_t)t->conv->kernel * (size_t)t->conv->kernel;
     size_t row = (size_t)reach(t, k->columns * k->across) * slab + (size_t)k->gap;
@@ -117,7 +117,7 @@ static size_t shared_of(const task *t, const cut *k) {
 }
 
 /* How often the worst access of any warp to the window has to be repeated. */
-static int conflicts_of(const task *t, const cut *k) {
+static int conflicts_of(const depthwise_task *t, const cut *k) {
     int pairs = k->slab / 2;
     int row = reach(t, k->columns * k->across) * pairs + k->gap / 2;
     int worst = 1;
@@ -138,7 +138,7 @@ static int conflicts_of(const task *t, const cut *k) {
 }
 
 /* The order of tiles and the gap that keep lanes off each other's banks; no gap if all is well. */
-static void avoid_conflicts(const task *t, cut *k) {
+static void avoid_conflicts(const depthwise_task *t, cut *k) {
     int least = 0;
     cut best = *k;
     for (int i = 0; i < 16; i++) {
@@ -159,7 +159,7 @@ static void avoid_conflicts(const task *t, cut *k) {
  * Instructions of all threads, roughly: what brings a window (which takes the time of 90 for each
  * 16 bytes), what a tile computes, what a box costs by itself.
  */
-static double cost_of(const task *t, const cut *k) {
+static double cost_of(const depthwise_task *t, const cut *k) {
     const cuda_depthwise *conv = t->conv;
     int tile = k->rows * k->columns;
     double taps = (double)(conv->kernel * conv->kernel);
@@ -179,7 +179,7 @@ static double cost_of(const task *t, const cut *k) {
 }
 
 /* Threads and blocks of a cut whose tiles are chosen; false: it cannot be had. */
-static bool settle(const task *t, cut *k) {
+static bool settle(const depthwise_task *t, cut *k) {
     int tiles = k->down * k->across * k->samples;
     k->threads = round_up(k->slab / 2 * tiles, WARP);
     k->shared_bytes = shared_of(t, k);
@@ -195,7 +195,7 @@ static bool settle(const task *t, cut *k) {
 }
 
 /* All boxes that can be made of one size of tiles. */
-static void try_boxes(const task *t, cut k, cut *best) {
+static void try_boxes(const depthwise_task *t, cut k, cut *best) {
     int high = (int)cuda_ceil((size_t)t->height, (size_t)k.rows);
     int wide = (int)cuda_ceil((size_t)t->width, (size_t)k.columns);
     int most = MOST_THREADS / (k.slab / 2);
@@ -212,7 +212,7 @@ static void try_boxes(const task *t, cut k, cut *best) {
     }
 }
 
-static cut choose(const task *t) {
+static cut choose(const depthwise_task *t) {
     static const int slabs[] = {64, 48, 32, 24, 16, 8};
     const cuda_depthwise *conv = t->conv;
     int step = t->back ? conv->stride : 1;
@@ -235,7 +235,7 @@ static cut choose(const task *t) {
 }
 
 /* How many blocks share the boxes of a slab: all have the same number of them, if possible. */
-static unsigned workers_of(const cuda_program *p, const task *t, const cut *k) {
+static unsigned workers_of(const cuda_program *p, const depthwise_task *t, const cut *k) {
     int boxes = boxes_of(t, k);
     int most = p->multiprocessors * k->blocks / slabs_of(t, k);
     most = most < 1 ? 1 : most > boxes ? boxes : most;
@@ -243,7 +243,7 @@ static unsigned workers_of(const cuda_program *p, const task *t, const cut *k) {
     return (unsigned)((boxes + rounds - 1) / rounds);
 }
 
-static void define_cut(cuda_launch *launch, const task *t, const cut *k) {
+static void define_cut(cuda_launch *launch, const depthwise_task *t, const cut *k) {
     const cuda_depthwise *conv = t->conv;
     const struct {
         const char *name;
@@ -274,7 +274,7 @@ static void define_cut(cuda_launch *launch, const task *t, const cut *k) {
 }
 
 /* The slots of the workers and the counters that tell who came last. */
-static void sum_places(cuda_program *p, const task *t, const cut *k, unsigned workers,
+static void sum_places(cuda_program *p, const depthwise_task *t, const cut *k, unsigned workers,
                        cuda_ref *slots, cuda_ref *counters) {
     *slots = *counters = cuda_nothing();
     if (t->entries > 0) {
@@ -292,13 +292,13 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
                                    .running_mean = {CUDA_NO_BUFFER, 0},
                                    .running_var = {CUDA_NO_BUFFER, 0},
                                    .coefs = {CUDA_NO_BUFFER, 0}};
-    task t = {.conv = conv,
-              .activated = conv->in_norm != NULL,
-              .height = conv->out_height,
-              .width = conv->out_width,
-              .entries = norm != NULL ? 3 : 0,
-              .element = cuda_type_bytes(p->type),
-              .most_bytes = cuda_block_shared(p)};
+    depthwise_task t = {.conv = conv,
+                        .activated = conv->in_norm != NULL,
+                        .height = conv->out_height,
+                        .width = conv->out_width,
+                        .entries = norm != NULL ? 3 : 0,
+                        .element = cuda_type_bytes(p->type),
+                        .most_bytes = cuda_block_shared(p)};
     cut k = choose(&t);
     unsigned workers = workers_of(p, &t, &k);
     cuda_ref slots, counters;
@@ -330,15 +330,15 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
     bool wanted = cuda_is_something(dx);
     bool sums = norm != NULL && wanted;
     int taps = conv->kernel * conv->kernel;
-    task t = {.conv = conv,
-              .back = true,
-              .dx = wanted,
-              .add = add,
-              .height = conv->height,
-              .width = conv->width,
-              .entries = taps + (sums ? 2 : 0),
-              .element = cuda_type_bytes(p->type),
-              .most_bytes = cuda_block_shared(p)};
+    depthwise_task t = {.conv = conv,
+                        .back = true,
+                        .dx = wanted,
+                        .add = add,
+                        .height = conv->height,
+                        .width = conv->width,
+                        .entries = taps + (sums ? 2 : 0),
+                        .element = cuda_type_bytes(p->type),
+                        .most_bytes = cuda_block_shared(p)};
     cut k = choose(&t);
     unsigned workers = workers_of(p, &t, &k);
     cuda_ref slots, counters;

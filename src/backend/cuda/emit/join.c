@@ -15,13 +15,13 @@
 #define SETTLE_WIDTH 32 /* filters of a block */
 #define SETTLE_HANDS 8  /* threads for each */
 
-typedef struct shape {
+typedef struct join_grid {
     int threads; /* of a block; 0: there is none that can do it */
     int blocks;  /* of a multiprocessor */
     int rows;    /* of a tile */
     unsigned grid;
     size_t shared_bytes;
-} shape;
+} join_grid;
 
 static size_t rows_of(const cuda_join *join) {
     return (size_t)join->plane.batch * (size_t)join->plane.pixels;
@@ -42,8 +42,8 @@ static int threads_of(const cuda_program *p, const cuda_join *join) {
     return 0;
 }
 
-static shape shape_of(const cuda_program *p, const cuda_join *join) {
-    shape s = {.threads = threads_of(p, join)};
+static join_grid shape_of(const cuda_program *p, const cuda_join *join) {
+    join_grid s = {.threads = threads_of(p, join)};
     if (s.threads == 0) {
         return s;
     }
@@ -63,7 +63,7 @@ size_t stk_cuda_join_scratch(const cuda_program *p, const cuda_join *join) {
 }
 
 void stk_cuda_join(cuda_program *p, const cuda_join *join) {
-    shape s = shape_of(p, join);
+    join_grid s = shape_of(p, join);
     const cuda_norm *other = join->added->norm;
     cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join", s.grid, 1, (unsigned)s.threads,
                                           (unsigned)s.shared_bytes);

@@ -18,13 +18,13 @@
 #define SETTLE_QUADS 8 /* of a block, four channels each */
 #define SETTLE_HANDS (SETTLE_THREADS / SETTLE_QUADS)
 
-typedef struct shape {
+typedef struct join_back_grid {
     int columns; /* of a block, and its threads */
     int blocks;  /* of a multiprocessor */
     int stages;
     unsigned grid[2];
     size_t shared_bytes;
-} shape;
+} join_back_grid;
 
 static size_t rows_of(const cuda_join_back *join) {
     return (size_t)join->plane.batch * (size_t)join->plane.pixels;
@@ -48,8 +48,8 @@ static size_t stage_bytes(const cuda_join_back *join, int columns) {
            PIECE;
 }
 
-static shape shape_of(const cuda_program *p, const cuda_join_back *join) {
-    shape s = {.columns = join->plane.channels % 256 == 0 ? 256 : 128, .blocks = 1};
+static join_back_grid shape_of(const cuda_program *p, const cuda_join_back *join) {
+    join_back_grid s = {.columns = join->plane.channels % 256 == 0 ? 256 : 128, .blocks = 1};
     size_t most = MOST_STAGES;
     if (join->filters <= 64) {
         s.blocks = 2;
@@ -78,7 +78,7 @@ size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *j
 }
 
 void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join) {
-    shape s = shape_of(p, join);
+    join_back_grid s = shape_of(p, join);
     cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back", s.grid[0], s.grid[1],
                                           (unsigned)s.columns, (unsigned)s.shared_bytes);
     stk_cuda_define(launch, "N", join->filters);
@@ -111,7 +111,7 @@ static void tell_norm(cuda_launch *launch, const cuda_norm *norm) {
 }
 
 void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
-    shape s = shape_of(p, join);
+    join_back_grid s = shape_of(p, join);
     size_t room = SETTLE_HANDS * sums_of(join) * 4 * SETTLE_QUADS * sizeof(double);
     cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back_finalise",
                                           (unsigned)join->plane.channels / (4 * SETTLE_QUADS), 1,

@@ -20,7 +20,7 @@
 #define SUM_THREADS 256
 #define SUM_QUADS 16 /* of a block, four sums each */
 
-typedef struct shape {
+typedef struct layer_grid {
     int rows; /* of a tile */
     int stages;
     int blocks; /* of a multiprocessor */
@@ -28,7 +28,7 @@ typedef struct shape {
     int high;   /* warps that divide the output's channels among them */
     unsigned grid;
     size_t shared_bytes;
-} shape;
+} layer_grid;
 
 static size_t rows_of(const cuda_layer_back *layer) {
     return (size_t)layer->plane.batch * (size_t)layer->plane.pixels;
@@ -75,10 +75,10 @@ static size_t weights_of(const cuda_layer_back *layer) {
     return (size_t)layer->plane.channels * (size_t)layer->channels;
 }
 
-static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
+static layer_grid shape_of(const cuda_program *p, const cuda_layer_back *layer) {
     size_t filters = cuda_ceil((size_t)layer->plane.channels, 16) * 16;
     size_t weights = filters * apart(layer->channels) * PIECE;
-    shape s = {.rows = 64, .stages = 2, .blocks = 1, .tall = 1, .high = high_of(layer)};
+    layer_grid s = {.rows = 64, .stages = 2, .blocks = 1, .tall = 1, .high = high_of(layer)};
     size_t most = CUDA_MOST_SHARED;
     if (weights_of(layer) <= MOST_WEIGHTS_OF_TWO &&
         weights + 2 * stage_bytes(layer, 32) <= CUDA_HALF_SHARED) {
@@ -114,7 +114,7 @@ size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back 
     return possible(p, layer) ? shape_of(p, layer).grid * weights_of(layer) * sizeof(float) : 0;
 }
 
-static void define(cuda_launch *launch, const cuda_layer_back *layer, shape s) {
+static void define(cuda_launch *launch, const cuda_layer_back *layer, layer_grid s) {
     stk_cuda_define(launch, "N", layer->plane.channels);
     stk_cuda_define(launch, "K", layer->channels);
     stk_cuda_define(launch, "ROWS", s.rows);
@@ -134,7 +134,7 @@ static void define(cuda_launch *launch, const cuda_layer_back *layer, shape s) {
 }
 
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
-    shape s = shape_of(p, layer);
+    layer_grid s = shape_of(p, layer);
     size_t count = weights_of(layer);
     cuda_launch *launch =
         stk_cuda_launch(p, FILE_NAME, "layer_back", s.grid, 1, THREADS, (unsigned)s.shared_bytes);

@@ -24,7 +24,7 @@ typedef struct effort {
 } effort;
 
 /* Where a launch works. */
-typedef struct shape {
+typedef struct norm_grid {
     int groups;
     int tile;    /* groups that a block is wide */
     int tiles;   /* of a row */
@@ -32,7 +32,7 @@ typedef struct shape {
     int blocks;  /* that a multiprocessor should hold */
     int depth;
     unsigned grid; /* blocks of a tile */
-} shape;
+} norm_grid;
 
 /*
  * `tensors` are read at once; `heavy`: their coefficients need many registers. Chosen so that
@@ -104,8 +104,9 @@ static size_t rows_of(cuda_plane plane) {
     return (size_t)plane.batch * (size_t)plane.pixels;
 }
 
-static shape shape_of(const cuda_program *p, cuda_plane plane, int tile, int threads, effort e) {
-    shape s = {.groups = ceil_div(plane.channels, LANES), .tile = tile, .depth = e.depth};
+static norm_grid shape_of(const cuda_program *p, cuda_plane plane, int tile, int threads,
+                          effort e) {
+    norm_grid s = {.groups = ceil_div(plane.channels, LANES), .tile = tile, .depth = e.depth};
     int high = threads / tile;
     s.tiles = ceil_div(s.groups, tile);
     s.threads = high * tile;
@@ -117,17 +118,17 @@ static shape shape_of(const cuda_program *p, cuda_plane plane, int tile, int thr
     return s;
 }
 
-static shape shape_of_sums(const cuda_program *p, cuda_plane plane, effort e) {
+static norm_grid shape_of_sums(const cuda_program *p, cuda_plane plane, effort e) {
     int tile = sums_tile(ceil_div(plane.channels, LANES));
     return shape_of(p, plane, tile, e.threads / 2, e);
 }
 
-static shape shape_of_rows(const cuda_program *p, cuda_plane plane, effort e) {
+static norm_grid shape_of_rows(const cuda_program *p, cuda_plane plane, effort e) {
     return shape_of(p, plane, rows_tile(ceil_div(plane.channels, LANES)), BLOCK, e);
 }
 
 static cuda_launch *launch_with(cuda_program *p, const char *file, const char *name,
-                                cuda_plane plane, shape s, unsigned shared_bytes) {
+                                cuda_plane plane, norm_grid s, unsigned shared_bytes) {
     cuda_launch *launch = stk_cuda_launch(p, file, name, s.grid, (unsigned)s.tiles,
                                           (unsigned)s.threads, shared_bytes);
     stk_cuda_define(launch, "C", plane.channels);
@@ -139,17 +140,17 @@ static cuda_launch *launch_with(cuda_program *p, const char *file, const char *n
 }
 
 /* Columns of a tile: its channels, `sums` times. */
-static size_t columns_of(shape s, int sums) {
+static size_t columns_of(norm_grid s, int sums) {
     return (size_t)sums * LANES * (size_t)s.tile;
 }
 
 /* What the blocks of a launch that sums leave to the last one. */
-static size_t partial_bytes(shape s, int sums) {
+static size_t partial_bytes(norm_grid s, int sums) {
     return columns_of(s, sums) * s.grid * (size_t)s.tiles * sizeof(float);
 }
 
 static cuda_launch *launch_sums(cuda_program *p, const char *file, const char *name,
-                                cuda_plane plane, shape s, int sums) {
+                                cuda_plane plane, norm_grid s, int sums) {
     size_t columns = columns_of(s, sums);
     size_t shared =
         (size_t)s.threads * LANES * sizeof(float) + columns * sizeof(double) + sizeof(double);
@@ -166,17 +167,17 @@ static cuda_launch *launch_rows(cuda_program *p, const char *file, const char *n
 /* ---- what the passes have in common ---- */
 
 /* What is known of a chain behind its norm. */
-typedef struct chain {
+typedef struct norm_chain {
     int act; /* ACT_ of prelude.cuh */
     bool drop;
     bool mask;
     bool from_x;     /* the slope comes from what the activation reads */
     int added;       /* 0, 1 a value, 2 the norm of one */
     bool read_added; /* backward */
-} chain;
+} norm_chain;
 
-static chain chain_of(const cuda_tail *tail, const cuda_added *added, cuda_ref mask) {
-    chain c = {.act = stk_cuda_act_code(tail->act), .drop = tail->drop_rate > 0};
+static norm_chain chain_of(const cuda_tail *tail, const cuda_added *added, cuda_ref mask) {
+    norm_chain c = {.act = stk_cuda_act_code(tail->act), .drop = tail->drop_rate > 0};
     bool steps = tail->act == STK_OP_RELU || tail->act == STK_OP_RELU6;
     c.mask = steps && cuda_is_something(mask);
     c.from_x = c.act != 0 && !c.mask;
@@ -187,7 +188,7 @@ static chain chain_of(const cuda_tail *tail, const cuda_added *added, cuda_ref m
     return c;
 }
 
-static void define_chain(cuda_launch *launch, const chain *c) {
+static void define_chain(cuda_launch *launch, const norm_chain *c) {
     stk_cuda_define(launch, "ACT", c->act);
     stk_cuda_define(launch, "DROP", c->drop);
     stk_cuda_define(launch, "MASK", c->mask);
@@ -213,7 +214,7 @@ static size_t most_of(size_t a, size_t b) {
 
 /* ---- forward ---- */
 
-static shape shape_of_stats(const cuda_program *p, cuda_plane plane) {
+static norm_grid shape_of_stats(const cuda_program *p, cuda_plane plane) {
     return shape_of_sums(p, plane, effort_of(p, plane.channels, 1, false));
 }
 
@@ -224,7 +225,7 @@ size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane) {
 
 void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
                          cuda_ref scratch) {
-    shape s = shape_of_stats(p, plane);
+    norm_grid s = shape_of_stats(p, plane);
     cuda_ref partial =
         cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane));
     cuda_launch *launch = launch_sums(p, FORWARD, "norm_stats", plane, s, 2);
@@ -275,7 +276,7 @@ void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm)
 void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
                          const cuda_tail *tail, const cuda_added *added, cuda_ref y,
                          cuda_ref mask) {
-    chain c = chain_of(tail, added, mask);
+    norm_chain c = chain_of(tail, added, mask);
     effort e = effort_of(p, plane.channels, c.added != 0 ? 2 : 1, false);
     cuda_launch *launch = launch_rows(p, FORWARD, "norm_apply", plane, e);
     define_chain(launch, &c);
@@ -291,9 +292,9 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
 /* ---- backward ---- */
 
 /* How the first pass runs, and how many sums it takes per channel. */
-static shape shape_of_reduce(const cuda_program *p, const cuda_norm_back *back, bool again,
-                             int *sums) {
-    chain c = chain_of(&back->tail, &back->added, back->mask);
+static norm_grid shape_of_reduce(const cuda_program *p, const cuda_norm_back *back, bool again,
+                                 int *sums) {
+    norm_chain c = chain_of(&back->tail, &back->added, back->mask);
     bool heavy = c.added == 2 && (c.from_x || c.drop);
     *sums = c.added != 2 ? 2 : c.drop ? 4 : 3;
     return shape_of_sums(p, back->plane,
@@ -302,7 +303,7 @@ static shape shape_of_reduce(const cuda_program *p, const cuda_norm_back *back, 
 
 size_t stk_cuda_norm_reduce_scratch(const cuda_program *p, const cuda_norm_back *back, bool again) {
     int sums = 0;
-    shape s = shape_of_reduce(p, back, again, &sums);
+    norm_grid s = shape_of_reduce(p, back, again, &sums);
     return partial_bytes(s, sums);
 }
 
@@ -315,10 +316,10 @@ void stk_cuda_norm_reduce(cuda_program *p, const cuda_norm_back *back, cuda_ref 
                                    .back = {CUDA_NO_BUFFER, 0}};
     cuda_plane plane = back->plane;
     const cuda_norm *norm = back->norm;
-    chain c = chain_of(&back->tail, &back->added, back->mask);
+    norm_chain c = chain_of(&back->tail, &back->added, back->mask);
     const cuda_norm *other = c.added == 2 ? back->added.norm : &none;
     int sums = 0;
-    shape s = shape_of_reduce(p, back, cuda_is_something(again), &sums);
+    norm_grid s = shape_of_reduce(p, back, cuda_is_something(again), &sums);
     cuda_ref partial =
         cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, partial_bytes(s, sums));
     cuda_launch *launch = launch_sums(p, BACKWARD, "norm_reduce", plane, s, sums);
@@ -347,7 +348,7 @@ void stk_cuda_norm_reduce(cuda_program *p, const cuda_norm_back *back, cuda_ref 
 void stk_cuda_norm_backward(cuda_program *p, const cuda_norm_back *back) {
     cuda_plane plane = back->plane;
     const cuda_norm *norm = back->norm;
-    chain c = chain_of(&back->tail, &back->added, back->mask);
+    norm_chain c = chain_of(&back->tail, &back->added, back->mask);
     bool with_dx = cuda_is_something(back->dx);
     bool with_added = cuda_is_something(back->added.dx);
     if (!with_dx && !with_added) {
