@@ -1,10 +1,9 @@
 /*
- * stoker/supervise.h - any other training command, under the same clock and the same eyes.
+ * stoker/supervise.h - runs any other training command within a budget, with Stoker's monitor.
  *
- * A
- * process of its own is forked that the command is started from and that ends all of it should this
- * one be killed: call it while the process has no threads that hold locks, as with any fork. While
- * it runs, orphans below this process are handed to it (PR_SET_CHILD_SUBREAPER).
+ * stk_supervise() forks a small process, from which the command is started and which ends all its
+ * processes if this process is killed. As with any fork, call it while no other thread holds locks.
+ * During the call orphans below this process become its children (PR_SET_CHILD_SUBREAPER).
  */
 #ifndef STOKER_SUPERVISE_H
 #define STOKER_SUPERVISE_H
@@ -21,26 +20,26 @@ extern "C" {
 
 STK_API STK_CHECKED stk_status stk_options_for_run(stk_options **options, stk_error *err);
 
-/* Where the command's output goes to: open file descriptors, or -1 for nowhere. */
+/* Where the command's output goes: open file descriptors; -1: nowhere. */
 typedef struct stk_passing {
     int out;
     int err;
 } stk_passing;
 
-/* What a supervised command has left behind. */
+/* Result of a supervised run. */
 typedef struct stk_supervised {
     size_t size;        /* sizeof this struct; set by the caller */
-    char run_dir[1024]; /* the run folder; "" when it was not made */
+    char run_dir[1024]; /* run folder; "": it was not made */
     char status[16];    /* "complete", "partial" or "failed" */
     int attempts;       /* starts of the training command */
-    int exit_code;      /* that a shell would be given for all of it */
+    int exit_code;      /* of the whole run, for the shell */
 } stk_supervised;
 
 /*
- * Runs a command until it has ended and, where one is given, the prediction behind it. `words` are
- * the program, found as a shell finds it, and its arguments; `passing` is NULL for standard output
- * and standard error. A command that fails is no error of this call: outcome->exit_code says it, as
- * summary.json does. What could not be written into the run folder is told as a warning.
+ * Runs a training command and then, if there is one, the prediction (option `predict`). `words` are
+ * the program, found through PATH, and its arguments. `passing` NULL: standard output and standard
+ * error. A command that fails is no error of this call: outcome->exit_code and summary.json say so.
+ * Files that could not be written into the run folder cause a warning.
  */
 STK_API STK_CHECKED stk_status stk_supervise(stk_options *options, const char *const *words,
                                              size_t count, const stk_run *run,

@@ -170,7 +170,7 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
                                 .log_path = log,
                                 .log_within_s = stk_supervision_spare(s, FOLDER_S),
                                 .start_ns = s->clock.start_ns,
-                                .hear = read_line,
+                                .on_line = read_line,
                                 .user = s};
     stk_status status = stk_output_open(&s->output, &config, &out, &error, err);
     stk_mem_free(log);

@@ -91,9 +91,9 @@ static void report_progress(stk_supervision *s, stk_attempt *a, double now_s) {
 
 static void report_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
     stk_forecast forecast;
-    double heard_s = now_s - a->first_progress_s;
+    double known_s = now_s - a->first_progress_s;
     double enough_s = fmin(ESTIMATE_AFTER_S, ESTIMATE_SHARE * (a->stop_s - a->began_s));
-    if (!(heard_s >= enough_s) || now_s - a->estimated_s < ESTIMATE_GAP_S ||
+    if (!(known_s >= enough_s) || now_s - a->estimated_s < ESTIMATE_GAP_S ||
         !stk_forecast_make(&s->progress, now_s, a->stop_s, &forecast)) {
         return;
     }

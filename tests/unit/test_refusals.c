@@ -282,7 +282,7 @@ static bool pass_output_on(stk_error *err) {
     stk_output *output = NULL;
     int out_end = 7;
     int err_end = 7;
-    stk_output_config config = {.out = -1, .err = -1, .hear = hear_nothing};
+    stk_output_config config = {.out = -1, .err = -1, .on_line = hear_nothing};
     bool good = stk_output_open(&output, &config, &out_end, &err_end, err) == STK_OK;
     if (good) {
         close(out_end);

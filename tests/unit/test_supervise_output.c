@@ -70,7 +70,7 @@ static bool begin(play *p) {
                                 .err = p->err_fd,
                                 .log_path = p->log,
                                 .start_ns = stk_clock_ns(),
-                                .hear = listen_to,
+                                .on_line = listen_to,
                                 .user = &p->heard};
     if (stk_output_open(&p->output, &config, &p->out_end, &p->err_end, &err) != STK_OK) {
         CHECK_FAIL("open failed: %s", err.message);

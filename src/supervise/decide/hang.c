@@ -55,15 +55,15 @@ static stk_hang_span *span_at(stk_hang *hang, double at_s) {
 /* Whether there was output or progress since the last sample. */
 static bool goes_on(stk_hang *hang, double bytes, double progress_s) {
     bool speaks = isnan(hang->last_bytes) || bytes != hang->last_bytes;
-    bool heard = !isnan(progress_s);
-    bool moves = heard && (isnan(hang->progress_s) || progress_s > hang->progress_s);
+    bool has_progress = !isnan(progress_s);
+    bool moves = has_progress && (isnan(hang->progress_s) || progress_s > hang->progress_s);
     if (moves) {
         double before_s = isnan(hang->progress_s) ? hang->began_s : hang->progress_s;
         hang->gap_s = fmax(hang->gap_s, progress_s - before_s);
         hang->progress_s = progress_s;
     }
     hang->last_bytes = bytes;
-    return moves || (speaks && !heard);
+    return moves || (speaks && !has_progress);
 }
 
 void stk_hang_add(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s) {
@@ -91,7 +91,7 @@ typedef struct silence_evidence {
     stk_hang_span all; /* ranges over all spans; CPU and GPU use without outliers */
     double silence_s;
     double gap_s;
-    bool heard; /* there was progress */
+    bool has_progress; /* there was progress */
     int cores;
     int spans;
 } silence_evidence;
@@ -130,7 +130,7 @@ static silence_evidence look_back(const stk_hang *hang, double now_s) {
     silence_evidence e = {.all = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
                           .silence_s = now_s - hang->quiet_s,
                           .gap_s = hang->gap_s,
-                          .heard = !isnan(hang->progress_s),
+                          .has_progress = !isnan(hang->progress_s),
                           .cores = hang->cores};
     span_figures util = {.count = 0};
     span_figures cpu = {.count = 0};
@@ -163,7 +163,7 @@ static bool cpu_idles(const silence_evidence *e) {
 
 /* Before any progress the usual length of a silence is unknown. */
 static bool is_unusual(const silence_evidence *e) {
-    return e->heard && e->silence_s >= USUAL_SILENCES * e->gap_s;
+    return e->has_progress && e->silence_s >= USUAL_SILENCES * e->gap_s;
 }
 
 static bool gpu_idles(const silence_evidence *e) {

@@ -61,8 +61,8 @@ typedef struct stream {
     bool returned; /* the text ends with a carriage return; the next byte decides how it ended */
     size_t length; /* of `text` */
     size_t line_length;
-    size_t line_heard; /* bytes of the line already reported */
-    bool cut;          /* the line continues text of the last command, already reported */
+    size_t line_reported; /* bytes of the line already reported */
+    bool cut;             /* the line continues text of the last command, already reported */
     size_t records_length;
     char stamp[STK_TRANSCRIPT_STAMP + 1];
     char line[STK_OUTPUT_LINE];  /* the beginning of the unfinished line, to report */
@@ -75,8 +75,8 @@ struct stk_output {
     stk_transcript *log; /* owned */
     int64_t start_ns;
     _Atomic uint64_t bytes;
-    pthread_mutex_t hearing; /* guards the next two */
-    void (*hear)(void *user, const char *line, size_t length, double at_s); /* NULL: closed */
+    pthread_mutex_t line_lock; /* guards the next two */
+    void (*on_line)(void *user, const char *line, size_t length, double at_s); /* NULL: closed */
     void *user;
     pthread_mutex_t lock;   /* guards the fields below and those of the streams */
     pthread_cond_t changed; /* a stream has completed a flush or ended */
@@ -97,7 +97,7 @@ static void destroy(stk_output *o) {
         }
     }
     stk_transcript_close(o->log);
-    pthread_mutex_destroy(&o->hearing);
+    pthread_mutex_destroy(&o->line_lock);
     pthread_mutex_destroy(&o->lock);
     pthread_cond_destroy(&o->changed);
     stk_mem_free(o);
@@ -109,20 +109,20 @@ static size_t smaller(size_t a, size_t b) {
 
 /* Text: from bytes to records and lines. */
 
-static void hear(stream *s, const char *line, size_t length) {
+static void call_on_line(stream *s, const char *line, size_t length) {
     stk_output *o = s->owner;
-    pthread_mutex_lock(&o->hearing);
-    if (o->hear != NULL) {
-        o->hear(o->user, line, length, (double)(s->now_ns - o->start_ns) / NS_PER_S);
+    pthread_mutex_lock(&o->line_lock);
+    if (o->on_line != NULL) {
+        o->on_line(o->user, line, length, (double)(s->now_ns - o->start_ns) / NS_PER_S);
     }
-    pthread_mutex_unlock(&o->hearing);
+    pthread_mutex_unlock(&o->line_lock);
 }
 
 /* Reports the unfinished line, unless nothing was added since the last report. */
-static void hear_line(stream *s) {
-    if (s->line_length > s->line_heard) {
-        hear(s, s->line, s->line_length);
-        s->line_heard = s->line_length;
+static void report_line(stream *s) {
+    if (s->line_length > s->line_reported) {
+        call_on_line(s, s->line, s->line_length);
+        s->line_reported = s->line_length;
     }
 }
 
@@ -161,7 +161,7 @@ static size_t put_overflow(stream *s, const char *bytes, size_t size) {
         s->length += part;
         taken += part;
         put_record(s, "", 0, NOT_YET);
-        hear_line(s);
+        report_line(s);
     }
     return taken;
 }
@@ -181,7 +181,7 @@ static void end_line(stream *s, const char *bytes, size_t size, char mark) {
     if (s->line_length == 0 && size <= TEXT_BYTES) {
         put_record(s, bytes, size, mark);
         if (said > 0 || !s->cut) {
-            hear(s, bytes, smaller(said, STK_OUTPUT_LINE));
+            call_on_line(s, bytes, smaller(said, STK_OUTPUT_LINE));
         }
         s->cut = false;
         return;
@@ -189,9 +189,9 @@ static void end_line(stream *s, const char *bytes, size_t size, char mark) {
     gather_line(s, bytes, said);
     size_t taken = put_overflow(s, bytes, size);
     put_record(s, bytes + taken, size - taken, mark);
-    hear_line(s);
+    report_line(s);
     s->line_length = 0;
-    s->line_heard = 0;
+    s->line_reported = 0;
     s->cut = false;
 }
 
@@ -250,7 +250,7 @@ static void tell_unended(stream *s) {
         end_line(s, "", 0, BY_RETURN);
     } else if (s->length > 0) {
         put_record(s, "", 0, NOT_YET);
-        hear_line(s);
+        report_line(s);
     }
     write_records(s);
 }
@@ -340,7 +340,7 @@ static bool settle_stream(stream *s) {
     }
     tell_unended(s);
     s->cut = s->cut || s->line_length > 0;
-    s->line_length = s->line_heard = 0; /* the next command's output starts a new line */
+    s->line_length = s->line_reported = 0; /* the next command's output starts a new line */
     pthread_mutex_lock(&o->lock);
     s->settled = wanted;
     pthread_cond_broadcast(&o->changed);
@@ -454,10 +454,10 @@ static stk_output *make_output(const stk_output_config *config) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&o->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&o->hearing, NULL);
+    pthread_mutex_init(&o->line_lock, NULL);
     pthread_mutex_init(&o->lock, NULL);
     o->start_ns = config->start_ns;
-    o->hear = config->hear;
+    o->on_line = config->on_line;
     o->user = config->user;
     for (int i = 0; i < 2; i++) {
         o->streams[i].owner = o;
@@ -575,9 +575,9 @@ void stk_output_close(stk_output *output, double within_s) {
     wake_streams(o);
     bool ended = wait_until(o, has_ended, moment_in(LEAST_END_S));
     o->abandoned = !ended;
-    pthread_mutex_lock(&o->hearing);
-    o->hear = NULL; /* the listener may be gone when a thread comes back */
-    pthread_mutex_unlock(&o->hearing);
+    pthread_mutex_lock(&o->line_lock);
+    o->on_line = NULL; /* the listener may be gone when a thread comes back */
+    pthread_mutex_unlock(&o->line_lock);
     for (int i = 0; i < 2; i++) {
         if (joined[i] && o->streams[i].running) {
             pthread_detach(o->streams[i].thread);

@@ -15,7 +15,7 @@
  *
  *      12.345 o  epoch 1/30
  *
- * Threads: one owner. The reading threads call `hear`, one at a time.
+ * Threads: one owner. The reading threads call `on_line`, one at a time.
  */
 #ifndef STK_SUPERVISE_OUTPUT_OUTPUT_H
 #define STK_SUPERVISE_OUTPUT_OUTPUT_H
@@ -26,7 +26,7 @@
 
 #include <stoker/status.h>
 
-/* Bytes of a line that `hear` gets; the rest of a longer line is ignored. */
+/* Bytes of a line that `on_line` gets; the rest of a longer line is ignored. */
 #define STK_OUTPUT_LINE 4096
 
 typedef struct stk_output stk_output;
@@ -35,13 +35,13 @@ typedef struct stk_output_config {
     int out; /* where standard output goes; -1: nowhere. Borrowed */
     int err; /* where standard error goes; -1: nowhere. Borrowed */
     const char
-        *log_path; /* replaced; borrowed for the call. NULL: no log, and `hear` is not called */
+        *log_path; /* replaced; borrowed for the call. NULL: no log, and `on_line` is not called */
     double log_within_s; /* time-out of opening the log; 0: half a minute */
     int64_t start_ns;    /* times count from here */
     /* Called with every line, without its end. Also with an unfinished line at the end of a command
      * or after a second, and again when it has grown. Must be quick and must not call functions of
      * the output. NULL: none. */
-    void (*hear)(void *user, const char *line, size_t length, double at_s);
+    void (*on_line)(void *user, const char *line, size_t length, double at_s);
     void *user;
 } stk_output_config;
 
@@ -52,13 +52,13 @@ STK_CHECKED stk_status stk_output_open(stk_output **output, const stk_output_con
 
 /*
  * After a command: waits at most within_s until everything in the pipes is logged and passed on;
- * what cannot be passed on is in the log only. An unfinished line goes to `hear`, and later text
+ * what cannot be passed on is in the log only. An unfinished line goes to `on_line`, and later text
  * starts a new line. False: something was not passed on.
  */
 bool stk_output_flush(stk_output *output, double within_s);
 
-/* Flushes for at most within_s, ends the threads (at most 0.2 s more) and closes the log. `hear` is
- * not called afterwards. NULL is fine. */
+/* Flushes for at most within_s, ends the threads (at most 0.2 s more) and closes the log. `on_line`
+ * is not called afterwards. NULL is fine. */
 void stk_output_close(stk_output *output, double within_s);
 
 /* Bytes from both pipes so far. */
