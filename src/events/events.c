@@ -1,4 +1,4 @@
-/* events.c - each event goes to every observer that has a callback for it. */
+/* events.c - every event goes to every observer. */
 #include "events/events.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ void stk_events_bad_image(const stk_events *events, const char *path, const char
                           const char *reason) {
     stk_event_bad_image event = {path, split, reason};
     bool added = true;
-    /* Without memory for the map an image is rather told twice than not at all. */
+    /* Without memory for the map an image may have two events, which is better than none. */
     if (events != NULL && events->bad_told != NULL && path != NULL &&
         stk_map_add(events->bad_told, path, 0, &added) && !added) {
         return;

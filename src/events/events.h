@@ -1,8 +1,9 @@
 /*
- * events.h - telling observers.
+ * events.h - emitting events to observers.
  *
- * A stk_events is a short list of borrowed observers. Rooms below the job are handed one (NULL is
- * fine: then nobody listens) and speak only through these calls. One thread at a time.
+ * A stk_events is a short list of borrowed observers. Rooms below the job get one as an argument
+ * (NULL: there are no observers) and report what happens only through these calls. Observers are
+ * called on the calling thread, in the order of the list. Threads: one at a time.
  */
 #ifndef STK_EVENTS_EVENTS_H
 #define STK_EVENTS_EVENTS_H
@@ -17,13 +18,13 @@ typedef struct stk_events {
     const stk_observer *observers[STK_EVENTS_MAX]; /* borrowed */
     int count;
     /*
-     * Borrowed, or NULL: the paths of bad images that were told. With it each is told once, though
-     * every epoch and every model may meet it again; the paths must outlive the map.
+     * Borrowed, or NULL: paths of bad images whose event was emitted. With it each image has one
+     * event, though every epoch and every model meets it again. The paths must outlive the map.
      */
     stk_map *bad_told;
 } stk_events;
 
-/* Adds an observer; NULL is passed over; more than STK_EVENTS_MAX are a programmer's error. */
+/* Adds an observer; NULL is skipped. More than STK_EVENTS_MAX are a fault of the programmer. */
 void stk_events_add(stk_events *events, const stk_observer *observer);
 
 void stk_events_start(const stk_events *events, const stk_event_start *event);

@@ -51,10 +51,10 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
                    ? stk_runfiles_add_tensorboard(job->out.files, NULL, err)
                    : begun;
     }
-    stk_runfiles_point point = {.fold = resume->state.fold,
-                                .steps_done = resume->state.position.steps_done,
-                                .epoch = resume->state.position.epoch,
-                                .best_epoch = resume->state.position.best.epoch};
+    stk_resume_point point = {.fold = resume->state.fold,
+                              .steps_done = resume->state.position.steps_done,
+                              .epoch = resume->state.position.epoch,
+                              .best_epoch = resume->state.position.best.epoch};
     double last_t = 0;
     char *summary = stk_run_folder_file(&job->out.folder, "summary.json");
     if (summary == NULL) {

@@ -1,5 +1,5 @@
-/* report_options.h - the options of every verb that say how it speaks, and to which other programs.
- */
+/* report_options.h - options for output: of every verb, of a training for other programs, and of
+ * `stoker report`. */
 #ifndef STK_REPORT_REPORT_OPTIONS_H
 #define STK_REPORT_REPORT_OPTIONS_H
 
@@ -7,25 +7,26 @@
 
 #include "options/options.h"
 
+/* Options of every verb. */
 typedef struct stk_output_options {
-    const char *config;
-    bool quiet;
-    bool json;
+    const char *config; /* YAML file with further options; NULL: none */
+    bool quiet;         /* only warnings and errors are printed */
+    bool json;          /* JSON is printed, one object a line */
 } stk_output_options;
 
 /* What a training writes for other programs. */
 typedef struct stk_tools_options {
-    bool tensorboard;
+    bool tensorboard;         /* event files for TensorBoard */
     const char *metrics_file; /* NULL: none */
 } stk_tools_options;
 
 extern const stk_option_table stk_output_option_table;
 extern const stk_option_table stk_tools_option_table;
 
-/* Of `stoker report`. */
+/* Options of `stoker report`. */
 typedef struct stk_report_options {
-    const char *out;
-    bool pictures;
+    const char *out; /* the page; NULL: report.html of the run, or compare.html */
+    bool pictures;   /* thumbnails are read from the data set */
 } stk_report_options;
 
 extern const stk_option_table stk_report_option_table;

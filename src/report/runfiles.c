@@ -1,9 +1,8 @@
 /*
  * runfiles.c - the observer that writes a run folder.
  *
- * What happened is kept in a record: results.csv, the plot and the page are made from all of it
- * each time, which costs little and never leaves half a row. Every event goes to events.jsonl
- * first.
+ * Every event goes to events.jsonl first, then into a history. results.csv, the plot and the page
+ * are made from the whole history each time, which costs little and never leaves half a row.
  */
 #include "report/runfiles.h"
 
@@ -45,7 +44,7 @@ static const char results_header[] =
     "wait_fraction,seconds\n";
 static const char bad_images_header[] = "path,split,reason\n";
 
-/* What may be missing of a folder in the end, one bit each. */
+/* What may be missing in a folder at the end, one bit each. */
 enum {
     LACKS_RESULTS = 1,
     LACKS_BAD_IMAGES = 2,
@@ -73,24 +72,24 @@ struct stk_runfiles {
     stk_run_history history;
     stk_page_pictures pictures;
     stk_file_how how;   /* of whole files */
-    unsigned lacking;   /* bits: what could not be written when it last was to be */
-    int64_t start_ns;   /* what the times of events count from */
-    int64_t moment_ns;  /* of the events that are told now; 0: by the clock */
+    unsigned lacking;   /* bits: files whose last write failed */
+    int64_t start_ns;   /* the times of events count from here */
+    int64_t moment_ns;  /* when the current event happened; 0: now */
     int64_t plotted_ns; /* when the last drawing of plot and page ended */
-    bool plotted;       /* there was one */
+    bool plotted;       /* plot and page were drawn */
     int64_t page_ns;    /* when the last page was written; 0: never */
-    bool page_at_stop;  /* there is time for a page with the summary */
-    bool table_rebuilt; /* rows of results.csv were gone, and all are those of the events */
-    bool supervised;    /* the run has no epochs and no pictures, and so no tables of them */
-    double plot_s;      /* how long it took */
+    bool page_at_stop;  /* time is left for a page with the summary */
+    bool table_rebuilt; /* rows of results.csv were missing and were made from the events */
+    bool supervised;    /* the run is that of a command: no tables of epochs and pictures */
+    double plot_s;      /* how long the last drawing took */
     stk_error error;    /* the first */
     stk_error summary_error;
 };
 
 /* ---- files ---- */
 
-/* A callback has nobody to tell how it went: the error lives on in files->error, and what is not
- * there in files->lacking. A file that is written whole makes up for one that failed. */
+/* A callback cannot return an error: it is in files->error, and what is missing in files->lacking.
+ * A whole file that is written later clears its bit. */
 static void note(stk_runfiles *files, unsigned what, stk_status status) {
     files->lacking = status == STK_OK ? files->lacking & ~what : files->lacking | what;
 }
@@ -166,7 +165,7 @@ static void write_page(stk_runfiles *files) {
     files->page_ns = stk_clock_ns();
 }
 
-/* Both, and how long they took: the reserve before a deadline has to know. */
+/* Draws both and notes how long that took: the reserve before a deadline needs it. */
 static void draw(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     draw_plot(files);
@@ -380,10 +379,10 @@ stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, 
 }
 
 /*
- * What earlier processes told belongs to the page as well; the epochs are those of results.csv, or,
- * where that is gone, cannot be read or has fewer, of the events.
+ * Reads what earlier processes have written, which belongs to the page as well. Epochs come from
+ * results.csv or, where that is missing, unreadable or has fewer rows, from the events.
  */
-static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, stk_error *err) {
+static stk_status recall(stk_runfiles *files, const stk_resume_point *point, stk_error *err) {
     stk_replay replay = {.observer = &files->history.sink.observer,
                          .at = stk_run_history_at,
                          .user = &files->history};
@@ -413,7 +412,7 @@ static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, s
 }
 
 stk_status stk_runfiles_resume(stk_runfiles **out, const char *run_dir,
-                               const stk_runfiles_point *point, double *last_t, stk_error *err) {
+                               const stk_resume_point *point, double *last_t, stk_error *err) {
     stk_runfiles *files = NULL;
     stk_status status = make_files(&files, run_dir, err);
     if (status == STK_OK) {
@@ -465,7 +464,7 @@ void stk_runfiles_free(stk_runfiles *files) {
     stk_mem_free(files);
 }
 
-stk_status stk_runfiles_add_tensorboard(stk_runfiles *files, const stk_runfiles_point *point,
+stk_status stk_runfiles_add_tensorboard(stk_runfiles *files, const stk_resume_point *point,
                                         stk_error *err) {
     char *folder = stk_path_join(files->run_dir, "tensorboard");
     if (folder == NULL) {
@@ -483,7 +482,7 @@ const stk_observer *stk_runfiles_observer(stk_runfiles *files) {
     return &files->sink.observer;
 }
 
-/* What takes longest of the page, within the time that there is for it. */
+/* Reads validation.csv and makes thumbnails, the slowest part of the page, within the time left. */
 static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *store) {
     int64_t start = stk_clock_ns();
     stk_page_pictures *pictures = &files->pictures;

@@ -23,7 +23,7 @@ static const fuzz_seed seeds[] = {
 };
 FUZZ_PLAN_FILES(seeds)
 
-static const stk_runfiles_point point = {.fold = 0, .steps_done = 10, .epoch = 2, .best_epoch = 1};
+static const stk_resume_point point = {.fold = 0, .steps_done = 10, .epoch = 2, .best_epoch = 1};
 
 static void check_rows(void) {
     stk_event_epoch *rows = NULL;

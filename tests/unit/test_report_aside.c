@@ -51,7 +51,7 @@ static void write_lines(const char *folder, const char *name, bool aside) {
     stk_error err = {0};
     stk_jsonl *jsonl = NULL;
     stk_task_queue *queue = NULL;
-    stk_observer_aside *observer = NULL;
+    stk_queued *observer = NULL;
     stk_events events = {0};
     char *path = stk_path_join(folder, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
@@ -59,10 +59,10 @@ static void write_lines(const char *folder, const char *name, bool aside) {
     stk_jsonl_config config = {.fd = fd, .name = name, .now_ns = noon};
     REQUIRE_OK(stk_jsonl_new(&jsonl, &config, &err), &err);
     if (aside) {
-        stk_observer_told told = {stk_jsonl_observer(jsonl), keep_noon, jsonl};
+        stk_queued_target told = {stk_jsonl_observer(jsonl), keep_noon, jsonl};
         REQUIRE_OK(stk_task_queue_open(&queue, "writes", 1 << 20, &err), &err);
-        REQUIRE_OK(stk_observer_aside_new(&observer, queue, &told, &err), &err);
-        stk_events_add(&events, stk_observer_aside_observer(observer));
+        REQUIRE_OK(stk_queued_new(&observer, queue, &told, &err), &err);
+        stk_events_add(&events, stk_queued_observer(observer));
     } else {
         stk_events_add(&events, stk_jsonl_observer(jsonl));
     }
@@ -71,8 +71,8 @@ static void write_lines(const char *folder, const char *name, bool aside) {
     tell_command_rest(&events);
     if (aside) {
         CHECK(stk_task_queue_close(queue, LONG_S));
-        CHECK_INT(stk_observer_aside_lost(observer).events, 0);
-        stk_observer_aside_free(observer);
+        CHECK_INT(stk_queued_lost_of(observer).events, 0);
+        stk_queued_free(observer);
     }
     CHECK_INT(stk_jsonl_error(jsonl, &err), STK_OK);
     stk_jsonl_free(jsonl);
@@ -131,27 +131,27 @@ static void wait_for_byte(void *user) {
 static void what_is_lost_is_counted_and_told(void) {
     stk_error err = {0};
     stk_task_queue *queue = NULL;
-    stk_observer_aside *observer = NULL;
+    stk_queued *observer = NULL;
     stk_events events = {0};
     const stk_observer to = {.warning = hear_warning, .stop = hear_stop};
-    stk_observer_told told = {.observer = &to};
+    stk_queued_target told = {.observer = &to};
     stk_queue_task held = {.work = wait_for_byte, .bytes = 0};
     int ends[2];
     heard[0] = '\0';
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     held.user = &ends[0];
     REQUIRE_OK(stk_task_queue_open(&queue, "writes", 20000, &err), &err);
-    REQUIRE_OK(stk_observer_aside_new(&observer, queue, &told, &err), &err);
-    stk_events_add(&events, stk_observer_aside_observer(observer));
+    REQUIRE_OK(stk_queued_new(&observer, queue, &told, &err), &err);
+    stk_events_add(&events, stk_queued_observer(observer));
     CHECK_INT(stk_task_queue_put(queue, &held, 0), STK_OK);
     for (int i = 0; i < 1000; i++) {
         stk_events_warning(&events, "%d", i);
     }
-    uint64_t lost = stk_observer_aside_lost(observer).events;
+    uint64_t lost = stk_queued_lost_of(observer).events;
     CHECK(lost > 900 && lost < 1000);
-    CHECK(!stk_observer_aside_lost(observer).memory);
+    CHECK(!stk_queued_lost_of(observer).memory);
     stk_events_stop(&events, &(stk_summary){.status = "complete"}); /* never lost */
-    CHECK_INT(stk_observer_aside_lost(observer).events, lost);
+    CHECK_INT(stk_queued_lost_of(observer).events, lost);
     REQUIRE(write(ends[1], "x", 1) == 1);
     CHECK(stk_task_queue_flush(queue, LONG_S));
     char wanted[120];
@@ -161,7 +161,7 @@ static void what_is_lost_is_counted_and_told(void) {
     CHECK_CONTAINS(heard, "0;1;2;");
     CHECK_CONTAINS(heard, wanted);
     CHECK(stk_task_queue_close(queue, LONG_S));
-    stk_observer_aside_free(observer);
+    stk_queued_free(observer);
     close(ends[0]);
     close(ends[1]);
 }
@@ -170,24 +170,24 @@ static void lack_of_memory_loses_events_and_nothing_else(void) {
     for (int i = 0; i < 40; i++) {
         stk_error err = {0};
         stk_task_queue *queue = NULL;
-        stk_observer_aside *observer = NULL;
+        stk_queued *observer = NULL;
         stk_events events = {0};
         const stk_observer to = {.stop = hear_stop};
-        stk_observer_told told = {.observer = &to};
+        stk_queued_target told = {.observer = &to};
         heard[0] = '\0';
         REQUIRE_OK(stk_task_queue_open(&queue, "writes", 1 << 20, &err), &err);
-        REQUIRE_OK(stk_observer_aside_new(&observer, queue, &told, &err), &err);
-        stk_events_add(&events, stk_observer_aside_observer(observer));
+        REQUIRE_OK(stk_queued_new(&observer, queue, &told, &err), &err);
+        stk_events_add(&events, stk_queued_observer(observer));
         stk_mem_fail_after(i);
         tell_command_half(&events);
         tell_command_rest(&events);
         stk_mem_fail_after(-1);
         CHECK(stk_task_queue_close(queue, LONG_S));
-        stk_observer_lost lost = stk_observer_aside_lost(observer);
+        stk_queued_lost lost = stk_queued_lost_of(observer);
         CHECK((lost.events > 0) == (heard[0] == '\0'));
         CHECK(lost.memory == (lost.events > 0));
         CHECK(lost.stop == (heard[0] == '\0'));
-        stk_observer_aside_free(observer);
+        stk_queued_free(observer);
     }
 }
 

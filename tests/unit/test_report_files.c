@@ -418,7 +418,7 @@ static bool has_event_file(const char *folder) {
 }
 
 static void tensorboard_is_told_where_it_is_wanted(void) {
-    static const stk_runfiles_point point = {.fold = 0, .steps_done = 15, .epoch = 1};
+    static const stk_resume_point point = {.fold = 0, .steps_done = 15, .epoch = 1};
     for (int i = 0; i < 3; i++) {
         stk_error err = {0};
         stk_runfiles *files = NULL;

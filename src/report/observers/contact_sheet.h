@@ -1,4 +1,5 @@
-/* contact_sheet.h - inside the report room: the pictures of a batch side by side in one. */
+/* contact_sheet.h - inside the report room: the pictures of a batch side by side in one image.
+ * Threads: safe. */
 #ifndef STK_REPORT_OBSERVERS_CONTACT_SHEET_H
 #define STK_REPORT_OBSERVERS_CONTACT_SHEET_H
 
@@ -7,8 +8,8 @@
 #include "image/image.h"
 
 /*
- * The first pictures of the batch, which has some: 64, or as many as are not too large together,
- * row by row on white. Ends with stk_image_free.
+ * Makes *sheet of the first pictures of a batch that is not empty: 64, or fewer where the sheet
+ * would be too large. They stand row by row on white. Free it with stk_image_free.
  */
 STK_CHECKED stk_status stk_contact_sheet(const stk_event_batch *batch, stk_image *sheet,
                                          stk_error *err);

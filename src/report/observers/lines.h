@@ -1,8 +1,8 @@
 /*
- * lines.h - whole lines at the end of a file, so that a reader who follows it sees no half line.
+ * lines.h - whole lines appended to a file, so that a reader who follows it sees no half line.
  *
- * Each line is one write(2). A write that fails midway (a full disk) is taken back where the file
- * allows it; where it does not, the next line starts on a line of its own. Threads: one at a time.
+ * Each line is one write(2). When a write fails midway (a full disk), the file is cut back; where
+ * that is impossible, the next write begins with a line break. Threads: one at a time.
  */
 #ifndef STK_REPORT_OBSERVERS_LINES_H
 #define STK_REPORT_OBSERVERS_LINES_H
@@ -26,8 +26,8 @@ STK_CHECKED stk_status stk_lines_open(const char *path, int *fd, stk_error *err)
 STK_CHECKED stk_status stk_lines_open_private(const char *path, int *fd, stk_error *err);
 
 /*
- * Appends text, which ends with a line break. Bytes that are no lines can be appended too, by
- * whoever writes nothing more to a file that is torn.
+ * Appends text, which ends with a line break. A caller that stops at the first `torn` may also
+ * append bytes that are no lines.
  */
 STK_CHECKED stk_status stk_lines_write(stk_lines *lines, const char *text, size_t length,
                                        stk_error *err);

@@ -2,10 +2,10 @@
  * metrics_file.h - the figures of a run as Prometheus text, in a file that node_exporter's textfile
  * collector reads.
  *
- * The file is replaced in one step, once a second at most, when something is told; the last figures
- * stay in it when the run has ended. Which there are is in docs/outputs.md. Callbacks have nobody
- * to tell of a full disk: the first error is kept, and later events are tried all the same.
- * Threads: that of the events.
+ * An event replaces the file in one step, once a second at most; the last figures stay when the run
+ * has ended. docs/outputs.md lists them. Callbacks cannot return an error: the first one is stored,
+ * and later events are written all the same. A thread of its own writes, so that a disk that hangs
+ * does not stop the run. Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVERS_METRICS_FILE_H
 #define STK_REPORT_OBSERVERS_METRICS_FILE_H
@@ -22,8 +22,7 @@ typedef struct stk_metrics_config {
     int64_t (*wall_ns)(void); /* NULL: stk_clock_wall_ns */
 } stk_metrics_config;
 
-/* A place where no file can be written is wrong usage. Nothing is written before the first event.
- */
+/* A path at which no file can be written is STK_ERR_USAGE. The first event writes the file. */
 STK_CHECKED stk_status stk_metrics_file_new(stk_metrics_file **metrics,
                                             const stk_metrics_config *config, stk_error *err);
 void stk_metrics_file_free(stk_metrics_file *metrics);
@@ -31,10 +30,10 @@ void stk_metrics_file_free(stk_metrics_file *metrics);
 /* Valid until stk_metrics_file_free. */
 const stk_observer *stk_metrics_file_observer(stk_metrics_file *metrics);
 
-/* The run has ended, and the command will with this exit code; without a start nothing is done. */
+/* Adds the exit code of the command to the figures; nothing happens without a start event. */
 void stk_metrics_file_finish(stk_metrics_file *metrics, int exit_code);
 
-/* The first write that failed, STK_OK when all went well. */
+/* The first write that failed; STK_OK when none has. */
 STK_CHECKED stk_status stk_metrics_file_error(const stk_metrics_file *metrics, stk_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* queued.c - events copied by the tables of their fields, and told again elsewhere. */
+/* queued.c - a copy of each event becomes a task of the queue. */
 #include "report/observers/queued.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 /* One event on its way to the other thread. */
 typedef struct queued_event {
-    stk_observer_told told;
+    stk_queued_target target;
     int64_t moment_ns; /* when it happened */
     uint64_t lost;     /* events that were lost directly before this one */
     bool lost_memory;  /* some of them for lack of memory */
@@ -21,13 +21,13 @@ typedef struct queued_event {
     stk_event_pool pool; /* what the event points to */
 } queued_event;
 
-struct stk_observer_aside {
+struct stk_queued {
     stk_event_sink sink; /* receives the events */
-    stk_observer_told told;
+    stk_queued_target target;
     stk_task_queue *queue; /* borrowed */
-    stk_observer_lost lost;
-    uint64_t untold;    /* events that were lost since the last one that was taken */
-    bool untold_memory; /* some of these for lack of memory */
+    stk_queued_lost lost;
+    uint64_t unreported;    /* events that were lost since the last one that was queued */
+    bool unreported_memory; /* some of them for lack of memory */
 };
 
 static void free_event(queued_event *q) {
@@ -35,14 +35,14 @@ static void free_event(queued_event *q) {
     stk_mem_free(q);
 }
 
-/* ---- the thread's side ---- */
+/* ---- on the queue's thread ---- */
 
 static void deliver(void *user) {
     queued_event *q = user;
-    const stk_observer *to = q->told.observer;
+    const stk_observer *to = q->target.observer;
     stk_locale locale = stk_locale_enter();
-    if (q->told.at != NULL) {
-        q->told.at(q->told.user, q->moment_ns);
+    if (q->target.at != NULL) {
+        q->target.at(q->target.user, q->moment_ns);
     }
     if (q->lost > 0 && to->warning != NULL) {
         char text[120];
@@ -55,25 +55,25 @@ static void deliver(void *user) {
     free_event(q);
 }
 
-/* ---- the giver's side ---- */
+/* ---- on the thread of the events ---- */
 
-static void lose(stk_observer_aside *a, stk_status why) {
+static void lose(stk_queued *a, stk_status why) {
     a->lost.events++;
-    a->untold++;
+    a->unreported++;
     a->lost.memory = a->lost.memory || why == STK_ERR_MEMORY;
-    a->untold_memory = a->untold_memory || why == STK_ERR_MEMORY;
+    a->unreported_memory = a->unreported_memory || why == STK_ERR_MEMORY;
 }
 
 /* STK_OK: the queue has taken the event. */
-static stk_status queue_event(stk_observer_aside *a, stk_event_kind kind, const void *event) {
+static stk_status queue_event(stk_queued *a, stk_event_kind kind, const void *event) {
     queued_event *q = stk_mem_new(1, sizeof *q);
     if (q == NULL) {
         return STK_ERR_MEMORY;
     }
-    *q = (queued_event){.told = a->told,
+    *q = (queued_event){.target = a->target,
                         .moment_ns = stk_clock_ns(),
-                        .lost = a->untold,
-                        .lost_memory = a->untold_memory,
+                        .lost = a->unreported,
+                        .lost_memory = a->unreported_memory,
                         .kind = kind};
     stk_event_copy(&q->pool, kind, event, &q->event);
     /* A task of 0 bytes is never refused for lack of room. */
@@ -88,14 +88,14 @@ static stk_status queue_event(stk_observer_aside *a, stk_event_kind kind, const 
 }
 
 static void take(void *user, stk_event_kind kind, const void *event) {
-    stk_observer_aside *a = user;
+    stk_queued *a = user;
     if (kind == STK_EVENT_PROGRESS || kind == STK_EVENT_BATCH) {
         return;
     }
     stk_status status = queue_event(a, kind, event);
     if (status == STK_OK) {
-        a->untold = 0;
-        a->untold_memory = false;
+        a->unreported = 0;
+        a->unreported_memory = false;
     } else {
         lose(a, status);
     }
@@ -104,27 +104,27 @@ static void take(void *user, stk_event_kind kind, const void *event) {
     }
 }
 
-stk_status stk_observer_aside_new(stk_observer_aside **aside, stk_task_queue *queue,
-                                  const stk_observer_told *told, stk_error *err) {
-    stk_observer_aside *a = stk_mem_new(1, sizeof *a);
+stk_status stk_queued_new(stk_queued **queued, stk_task_queue *queue,
+                          const stk_queued_target *target, stk_error *err) {
+    stk_queued *a = stk_mem_new(1, sizeof *a);
     if (a == NULL) {
         return STK_FAIL_MEMORY(err, "an observer");
     }
-    a->told = *told;
+    a->target = *target;
     a->queue = queue;
     stk_event_sink_open(&a->sink, take, a);
-    *aside = a;
+    *queued = a;
     return STK_OK;
 }
 
-void stk_observer_aside_free(stk_observer_aside *aside) {
-    stk_mem_free(aside);
+void stk_queued_free(stk_queued *queued) {
+    stk_mem_free(queued);
 }
 
-const stk_observer *stk_observer_aside_observer(stk_observer_aside *aside) {
-    return &aside->sink.observer;
+const stk_observer *stk_queued_observer(stk_queued *queued) {
+    return &queued->sink.observer;
 }
 
-stk_observer_lost stk_observer_aside_lost(const stk_observer_aside *aside) {
-    return aside->lost;
+stk_queued_lost stk_queued_lost_of(const stk_queued *queued) {
+    return queued->lost;
 }

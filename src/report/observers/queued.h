@@ -1,11 +1,11 @@
 /*
- * queued.h - an observer on another thread, for who must not wait for what it does.
+ * queued.h - passes events to an observer on another thread, so that the caller never waits for it.
  *
- * Each event is copied with all of its texts and the moment at which it happened, and the thread of
- * a queue (base/threads/task_queue.h) tells it. Where the observer writes to a disk that hangs,
- * events that the queue has no room for are lost and counted, as are those without memory for a
- * copy; the next one that comes through says so. The last event, the stop, is never refused for
- * lack of room. Progress and batches of pictures are not passed on. Threads: that of the events.
+ * Each event is copied with its texts and the time at which it happened; the thread of a queue
+ * (base/threads/task_queue.h) emits the copy. When the observer's disk hangs, events for which
+ * the queue has no room are lost and counted, as are those without memory for a copy; a warning in
+ * front of the next event that arrives says so. The stop is never refused for lack of room.
+ * Progress and batches of pictures are not passed on. Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVERS_QUEUED_H
 #define STK_REPORT_OBSERVERS_QUEUED_H
@@ -16,30 +16,29 @@
 
 #include "base/threads/task_queue.h"
 
-typedef struct stk_observer_aside stk_observer_aside;
+typedef struct stk_queued stk_queued;
 
-/* Who is told, on the queue's thread: all of it has to outlive what the queue was given. */
-typedef struct stk_observer_told {
+/* Who receives the events, on the queue's thread. It must outlive everything in the queue. */
+typedef struct stk_queued_target {
     const stk_observer *observer;
-    void (*at)(void *user, int64_t moment_ns); /* called before each event, or NULL */
-    void *user;                                /* of `at` */
-} stk_observer_told;
+    void (*at)(void *user, int64_t moment_ns); /* called before each event with its time; or NULL */
+    void *user;                                /* the first argument of `at` */
+} stk_queued_target;
 
-STK_CHECKED stk_status stk_observer_aside_new(stk_observer_aside **aside, stk_task_queue *queue,
-                                              const stk_observer_told *told, stk_error *err);
-void stk_observer_aside_free(
-    stk_observer_aside *aside); /* before or after the queue; NULL is fine */
+STK_CHECKED stk_status stk_queued_new(stk_queued **queued, stk_task_queue *queue,
+                                      const stk_queued_target *target, stk_error *err);
+void stk_queued_free(stk_queued *queued); /* NULL is harmless; before or after the queue */
 
-/* Valid until stk_observer_aside_free. */
-const stk_observer *stk_observer_aside_observer(stk_observer_aside *aside);
+/* Valid until stk_queued_free. */
+const stk_observer *stk_queued_observer(stk_queued *queued);
 
-/* What was lost so far. */
-typedef struct stk_observer_lost {
+/* Events that were lost so far. */
+typedef struct stk_queued_lost {
     uint64_t events;
-    bool memory; /* some of them for lack of memory, not because the disk did not answer */
-    bool stop;   /* the last event is one of them */
-} stk_observer_lost;
+    bool memory; /* some of them for lack of memory, not because the disk hangs */
+    bool stop;   /* the stop is one of them */
+} stk_queued_lost;
 
-stk_observer_lost stk_observer_aside_lost(const stk_observer_aside *aside);
+stk_queued_lost stk_queued_lost_of(const stk_queued *queued);
 
 #endif

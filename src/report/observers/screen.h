@@ -1,14 +1,13 @@
 /*
  * screen.h - a run as a person sees it.
  *
- * On a terminal one line per epoch is redrawn in place, ten times a second at most; elsewhere plain
- * lines come, one per epoch and one every ten seconds within long epochs. What is not known is left
- * out of a line. The closing block names files of the run folder only when they exist: add the
- * screen behind the observer that writes them.
+ * On a terminal one line per epoch is redrawn in place, ten times a second at most. Elsewhere there
+ * are plain lines: one per epoch, and one every ten seconds within long epochs. A line leaves out
+ * what is not known. The closing block names files of the run folder only when they exist: add the
+ * screen after the observer that writes them.
  *
- * Beside another program that writes to the same terminal (a command that is supervised), every
- * line begins with "stoker: ", nothing is redrawn and progress is left to that program. Threads:
- * that of the events.
+ * A supervised command writes to the same terminal. Beside it every line begins with "stoker: ",
+ * nothing is redrawn, and the command shows its own progress. Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVERS_SCREEN_H
 #define STK_REPORT_OBSERVERS_SCREEN_H

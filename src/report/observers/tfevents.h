@@ -1,16 +1,16 @@
 /*
  * tfevents.h - event files for TensorBoard.
  *
- * Training goes to FOLDER/events.out.tfevents.*, with more than one fold to FOLDER/fold0/ and so
- * on, so that their curves lie over each other; all of it stands at the number of steps that the
- * fold has done. What the machine did goes to FOLDER/machine/ and stands at the seconds since the
- * start of the run: TensorBoard drops everything behind the step where a training goes on, of all
- * curves of a folder, so that they must count the same. Which curves there are is in
- * docs/outputs.md.
+ * Training goes to FOLDER/events.out.tfevents.*, or with several folds to FOLDER/fold0/ and so on,
+ * so that their curves lie over each other. Its x axis is the number of steps that the fold has
+ * done. Samples of the machine go to FOLDER/machine/; their x axis is the seconds since the start
+ * of the run. They need a folder of their own: when training is resumed, TensorBoard drops all
+ * points of a folder after that step, so that all its curves must count the same. docs/outputs.md
+ * lists them.
  *
- * Files and folders are made when there is something to write. Each record is one write, so that a
- * kill leaves readable files and curves are seen while the run goes on. A folder that has files of
- * an earlier process gets another one behind them. Threads: that of the events.
+ * Files and folders are made when they get their first record. Each record is one write, so that a
+ * kill leaves readable files, and curves grow while the run goes on. A process that resumes a run
+ * adds files of its own. Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVERS_TFEVENTS_H
 #define STK_REPORT_OBSERVERS_TFEVENTS_H
@@ -23,8 +23,8 @@ typedef struct stk_tfevents stk_tfevents;
 
 typedef struct stk_tfevents_config {
     const char *folder;       /* its parent must exist; copied */
-    int fold;                 /* the fold that goes on */
-    int64_t steps_done;       /* steps that the fold has done; 0: it begins */
+    int fold;                 /* the fold that continues, from 0 */
+    int64_t steps_done;       /* steps that it has done; 0: it begins */
     int64_t (*now_ns)(void);  /* NULL: stk_clock_ns; tests bring their own */
     int64_t (*wall_ns)(void); /* NULL: stk_clock_wall_ns */
 } stk_tfevents_config;
@@ -36,7 +36,7 @@ void stk_tfevents_free(stk_tfevents *tfevents);
 /* Valid until stk_tfevents_free. */
 const stk_observer *stk_tfevents_observer(stk_tfevents *tfevents);
 
-/* The first write that failed, STK_OK when all went well. Later events are tried all the same. */
+/* The first write that failed; STK_OK when none has. Later events are written all the same. */
 STK_CHECKED stk_status stk_tfevents_error(const stk_tfevents *tfevents, stk_error *err);
 
 #endif

@@ -25,29 +25,29 @@
 
 /* ---- tables of texts ---- */
 
-typedef struct table {
+typedef struct compare_table {
     stk_str *cells; /* owned: (rows, columns); the first row is the heading */
     size_t rows;
     size_t columns;
-} table;
+} compare_table;
 
-static bool table_open(table *t, size_t rows, size_t columns) {
-    *t = (table){stk_mem_new(rows * columns, sizeof *t->cells), rows, columns};
+static bool table_open(compare_table *t, size_t rows, size_t columns) {
+    *t = (compare_table){stk_mem_new(rows * columns, sizeof *t->cells), rows, columns};
     return t->cells != NULL;
 }
 
-static void table_free(table *t) {
+static void table_free(compare_table *t) {
     for (size_t i = 0; t->cells != NULL && i < t->rows * t->columns; i++) {
         stk_str_free(&t->cells[i]);
     }
     stk_mem_free(t->cells);
 }
 
-static stk_str *cell(const table *t, size_t row, size_t column) {
+static stk_str *cell(const compare_table *t, size_t row, size_t column) {
     return &t->cells[row * t->columns + column];
 }
 
-static bool table_ok(const table *t) {
+static bool table_ok(const compare_table *t) {
     for (size_t i = 0; i < t->rows * t->columns; i++) {
         if (!stk_str_ok(&t->cells[i])) {
             return false;
@@ -80,7 +80,7 @@ static const char *const run_heads[] = {"run",    "state",   "best acc", "metric
 
 #define RUN_COLUMNS (sizeof run_heads / sizeof *run_heads)
 
-static void fill_run(const table *t, size_t row, const stk_run_read *run) {
+static void fill_run(const compare_table *t, size_t row, const stk_run_read *run) {
     stk_summary s = stk_run_history_summary(&run->history);
     const stk_event_attempt *best = stk_attempt_best(s.attempts, s.attempt_count);
     if (best != NULL) { /* what a supervised command was best with */
@@ -120,7 +120,8 @@ static void fill_run(const table *t, size_t row, const stk_run_read *run) {
     }
 }
 
-static stk_status make_runs(table *t, const stk_run_read *runs, size_t count, stk_error *err) {
+static stk_status make_runs(compare_table *t, const stk_run_read *runs, size_t count,
+                            stk_error *err) {
     if (!table_open(t, count + 1, RUN_COLUMNS)) {
         return STK_FAIL_MEMORY(err, "a table");
     }
@@ -186,10 +187,11 @@ static size_t find_differences(const stk_run_read *runs, size_t count,
 }
 
 /* An empty table, without rows, where all options are the same. */
-static stk_status make_options(table *t, const stk_run_read *runs, size_t count, stk_error *err) {
+static stk_status make_options(compare_table *t, const stk_run_read *runs, size_t count,
+                               stk_error *err) {
     const char *keys[MOST_OPTIONS];
     size_t found = find_differences(runs, count, keys);
-    *t = (table){0};
+    *t = (compare_table){0};
     if (found == 0) {
         return STK_OK;
     }
@@ -228,13 +230,13 @@ static size_t letters_of(const char *text, size_t *bytes) {
     return letters;
 }
 
-static const char *shown(const table *t, size_t row, size_t column) {
+static const char *shown(const compare_table *t, size_t row, size_t column) {
     const char *text = stk_str_text(cell(t, row, column));
     return text[0] != '\0' ? text : UNKNOWN;
 }
 
 /* Columns that say nothing of any run are left out. */
-static bool is_used(const table *t, size_t column) {
+static bool is_used(const compare_table *t, size_t column) {
     for (size_t row = 1; row < t->rows; row++) {
         if (stk_str_text(cell(t, row, column))[0] != '\0') {
             return true;
@@ -243,7 +245,7 @@ static bool is_used(const table *t, size_t column) {
     return false;
 }
 
-static void print_table(const table *t, stk_str *out) {
+static void print_table(const compare_table *t, stk_str *out) {
     for (size_t row = 0; row < t->rows; row++) {
         stk_str line = {0};
         for (size_t column = 0; column < t->columns; column++) {
@@ -272,8 +274,8 @@ static void print_table(const table *t, stk_str *out) {
 }
 
 stk_status stk_compare_text(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
-    table results = {0};
-    table options = {0};
+    compare_table results = {0};
+    compare_table options = {0};
     stk_status status = make_runs(&results, runs, count, err);
     if (status == STK_OK) {
         status = make_options(&options, runs, count, err);
@@ -337,7 +339,7 @@ void stk_compare_json(const stk_run_read *runs, size_t count, stk_json_writer *w
 
 /* ---- a page ---- */
 
-static void put_table(const table *t, const char *id, const char *heading, stk_str *out) {
+static void put_table(const compare_table *t, const char *id, const char *heading, stk_str *out) {
     if (t->rows == 0) {
         return;
     }
@@ -493,8 +495,8 @@ static stk_status put_curves(const stk_run_read *runs, size_t count, stk_str *ou
 }
 
 stk_status stk_compare_page(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
-    table results = {0};
-    table options = {0};
+    compare_table results = {0};
+    compare_table options = {0};
     char title[64];
     stk_status status = make_runs(&results, runs, count, err);
     if (status == STK_OK) {

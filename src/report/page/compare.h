@@ -1,14 +1,14 @@
 /*
  * compare.h - several runs side by side: a table for a terminal, a JSON object, a page.
  *
- * Threads: safe, nothing is kept.
+ * Threads: safe, nothing is stored.
  */
 #ifndef STK_REPORT_PAGE_COMPARE_H
 #define STK_REPORT_PAGE_COMPARE_H
 
 #include "report/state/run_read.h"
 
-/* Two tables: what the runs came to, and the options in which they differ. */
+/* Two tables: the results of the runs, and the options in which they differ. */
 STK_CHECKED stk_status stk_compare_text(const stk_run_read *runs, size_t count, stk_str *out,
                                         stk_error *err);
 

@@ -12,17 +12,17 @@
 #include "base/text/names.h"
 
 /* The columns of a table by what they hold. */
-typedef struct columns {
+typedef struct confusion_columns {
     size_t path, label, predicted, probability, fold;
-} columns;
+} confusion_columns;
 
-static stk_status find_columns(const stk_csv *table, const char *name, columns *at,
+static stk_status find_columns(const stk_csv *table, const char *name, confusion_columns *at,
                                stk_error *err) {
-    *at = (columns){.path = stk_csv_column(table, "path"),
-                    .label = stk_csv_column(table, "label"),
-                    .predicted = stk_csv_column(table, "predicted"),
-                    .probability = stk_csv_column(table, "probability"),
-                    .fold = stk_csv_column(table, "fold")};
+    *at = (confusion_columns){.path = stk_csv_column(table, "path"),
+                              .label = stk_csv_column(table, "label"),
+                              .predicted = stk_csv_column(table, "predicted"),
+                              .probability = stk_csv_column(table, "probability"),
+                              .fold = stk_csv_column(table, "fold")};
     bool all = at->path != SIZE_MAX && at->label != SIZE_MAX && at->predicted != SIZE_MAX &&
                at->probability != SIZE_MAX && at->fold != SIZE_MAX;
     return all ? STK_OK
@@ -53,7 +53,7 @@ static stk_status meet(stk_confusion *c, stk_map *places, size_t *capacity, cons
 }
 
 /* Sorted; sorted_place[places[name]] is where a name has gone. */
-static stk_status find_classes(stk_confusion *c, const columns *at, stk_map *places,
+static stk_status find_classes(stk_confusion *c, const confusion_columns *at, stk_map *places,
                                int **sorted_place, stk_error *err) {
     size_t capacity = 0;
     stk_status status = STK_OK;
@@ -103,8 +103,8 @@ static void add_miss(stk_confusion *c, stk_confusion_miss miss) {
     c->worst[at] = miss;
 }
 
-static stk_status add_row(stk_confusion *c, size_t row, const columns *at, const char *name,
-                          stk_confusion_miss *seen, stk_error *err) {
+static stk_status add_row(stk_confusion *c, size_t row, const confusion_columns *at,
+                          const char *name, stk_confusion_miss *seen, stk_error *err) {
     const stk_csv *table = &c->table;
     int64_t fold = 0;
     double probability = 0;
@@ -155,7 +155,7 @@ static void join_cells(stk_confusion *c) {
     c->cell_count = kept;
 }
 
-static stk_status count_rows(stk_confusion *c, const columns *at, const char *name,
+static stk_status count_rows(stk_confusion *c, const confusion_columns *at, const char *name,
                              const stk_map *places, const int *sorted_place, stk_error *err) {
     const stk_csv *table = &c->table;
     stk_status status = STK_OK;
@@ -178,7 +178,7 @@ static stk_status count_rows(stk_confusion *c, const columns *at, const char *na
 
 stk_status stk_confusion_make(stk_confusion *confusion, stk_csv *table, const char *name,
                               stk_error *err) {
-    columns at;
+    confusion_columns at;
     stk_map places = {0};
     int *sorted_place = NULL;
     *confusion = (stk_confusion){.table = *table};

@@ -1,8 +1,8 @@
 /*
- * confusion.h - which classes are taken for which, and the pictures that are furthest off: what
- * validation.csv of a run folder comes to. Any number of classes; a matrix of all of them may be
- * large, so only the cells that are not 0 are kept. Read-only once it is made: threads may share
- * it.
+ * confusion.h - the confusion matrix of validation.csv, and the pictures that are furthest off.
+ *
+ * A matrix of many classes may be large, so only its cells above 0 are stored. Threads: it is
+ * read-only once it is made, and may be shared.
  */
 #ifndef STK_REPORT_PAGE_CONFUSION_H
 #define STK_REPORT_PAGE_CONFUSION_H
@@ -13,16 +13,16 @@
 
 #include "base/text/csv.h"
 
-/* So many pictures at most are named. */
+/* Pictures that are named, at most. */
 #define STK_CONFUSION_WORST 12
 
 typedef struct stk_confusion_cell {
-    int label; /* place in classes, as predicted is */
-    int predicted;
-    size_t count; /* pictures of the one that were taken for the other */
+    int label;     /* index in classes */
+    int predicted; /* index in classes */
+    size_t count;  /* pictures of class `label` for which `predicted` was predicted */
 } stk_confusion_cell;
 
-/* A picture that was taken for another class than it has. */
+/* A picture whose prediction is wrong. */
 typedef struct stk_confusion_miss {
     const char *path; /* below the data set's root */
     int label;
@@ -35,17 +35,17 @@ typedef struct stk_confusion {
     const char **classes; /* owned: those that occur, sorted as a data set sorts them */
     int class_count;
     size_t pictures;
-    size_t right;              /* of these, whose label was predicted */
+    size_t right;              /* pictures whose label was predicted */
     stk_confusion_cell *cells; /* owned: by label, then by predicted */
     size_t cell_count;
-    stk_confusion_miss worst[STK_CONFUSION_WORST]; /* whose label was thought least likely first */
+    stk_confusion_miss worst[STK_CONFUSION_WORST]; /* the least likely label first */
     int worst_count;
     stk_csv table; /* owned: all texts are in it */
 } stk_confusion;
 
 /*
- * From a table that was read, which it takes over; `name` is for errors. STK_ERR_DATA where it is
- * not a validation.csv. After a failure *confusion is empty and may be freed or not.
+ * Makes it from a table, which it takes; `name` is for errors. STK_ERR_DATA: the table is no
+ * validation.csv. After a failure *confusion is empty; freeing it is harmless.
  */
 STK_CHECKED stk_status stk_confusion_make(stk_confusion *confusion, stk_csv *table,
                                           const char *name, stk_error *err);
@@ -55,12 +55,12 @@ STK_CHECKED stk_status stk_confusion_read(stk_confusion *confusion, const char *
                                           stk_error *err);
 void stk_confusion_free(stk_confusion *confusion);
 
-/* Pictures of class `label` that were taken for class `predicted`. */
+/* Pictures of class `label` for which class `predicted` was predicted. */
 size_t stk_confusion_count(const stk_confusion *confusion, int label, int predicted);
 
 /*
- * The pairs of different classes that are mixed up most often, most often first, at most `most` of
- * them; returns how many there are.
+ * The pairs of different classes that are confused most often, in that order, `most` at most;
+ * returns how many.
  */
 size_t stk_confusion_pairs(const stk_confusion *confusion, stk_confusion_cell *pairs, size_t most);
 

@@ -126,15 +126,15 @@ stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out, stk
 /* ---- bars ---- */
 
 /* A part of a bar. */
-typedef struct part {
+typedef struct time_part {
     const char *name;
     uint32_t color;
     double value;
     int tenths; /* of a percent, of the bar */
-} part;
+} time_part;
 
 /* Percents with one decimal that add up to 100: what rounding leaves goes to the largest rests. */
-static void share_out(part *parts, size_t count, double total) {
+static void share_out(time_part *parts, size_t count, double total) {
     int left = 1000;
     for (size_t i = 0; i < count; i++) {
         parts[i].tenths = (int)floor(1000 * parts[i].value / total);
@@ -154,7 +154,7 @@ static void share_out(part *parts, size_t count, double total) {
     }
 }
 
-static stk_status put_bar(const char *id, const char *title, const part *parts, size_t count,
+static stk_status put_bar(const char *id, const char *title, const time_part *parts, size_t count,
                           stk_str *out, stk_error *err) {
     const stk_font font = {12, 0xfffffe, true, STK_ALIGN_CENTER}; /* stays light in the dark */
     stk_canvas *canvas = NULL;
@@ -191,7 +191,7 @@ static stk_status put_bar(const char *id, const char *title, const part *parts, 
 }
 
 stk_status stk_page_put_times(const stk_times *times, stk_str *out, stk_error *err) {
-    part parts[] = {
+    time_part parts[] = {
         {"waiting for storage", 0xc64f4f, times->read_s, 0},
         {"waiting for decoding", 0xe07b39, times->decode_s, 0},
         {"waiting in the queue", 0xb98a1d, times->queue_s, 0},
@@ -227,7 +227,7 @@ stk_status stk_page_put_budget(const stk_summary *summary, bool ended, stk_str *
     double used = fmin(fmax(summary->used_s, 0), budget);
     double reserve = summary->reserve_s > 0 ? fmin(summary->reserve_s, budget - used) : 0;
     reserve = ended ? 0 : reserve; /* it was kept for what is done now */
-    part parts[] = {
+    time_part parts[] = {
         {"used", 0x3b6fb6, used, 0},
         {"left", 0x3f9d6c, budget - used - reserve, 0},
         {"kept for prediction", 0xb98a1d, reserve, 0},

@@ -2,9 +2,9 @@
  * page.h - a run as one HTML page: report.html.
  *
  * The page needs nothing but itself: no script, no outside picture, font or style. It says first
- * what is slow and what to do about it, then how the run went. All texts of a run (paths, class
- * names, reasons) are other people's and are escaped. Sections that there is nothing to say in are
- * left out, but for the verdict. Threads: safe, nothing is kept.
+ * what is slow and what to do about it, then how the run went. Texts of a run (paths, class names,
+ * reasons) are foreign and are escaped. A section without content is left out, except the verdict.
+ * Threads: safe, nothing is stored.
  */
 #ifndef STK_REPORT_PAGE_PAGE_H
 #define STK_REPORT_PAGE_PAGE_H
@@ -15,7 +15,7 @@
 #include "report/state/run_history.h"
 #include "report/page/thumbs.h"
 
-/* Everything is borrowed; what is NULL is not shown. */
+/* All pointers are borrowed; what is NULL is not shown. */
 typedef struct stk_page {
     const char *name;               /* of the run */
     const stk_run_history *history; /* never NULL */

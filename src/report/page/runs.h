@@ -1,6 +1,6 @@
 /*
- * runs.h - pages from run folders, as `stoker report` makes them: of one run its report, of
- * several their comparison.
+ * runs.h - `stoker report`: the page of one run folder, or the comparison of several. Threads: one
+ * at a time.
  */
 #ifndef STK_REPORT_PAGE_RUNS_H
 #define STK_REPORT_PAGE_RUNS_H
@@ -16,10 +16,10 @@ typedef struct stk_report_runs {
 } stk_report_runs;
 
 /*
- * Reads the runs and writes the page: `out`, or, when that is NULL, report.html of the one run and
- * compare.html in the current folder for several. `pictures` reads the worst ones from the data
- * set, for some seconds at most. A request to stop ends the wait for the
- * reader of a pipe. After a failure *report is empty.
+ * Reads the runs and writes the page: to `out` or, when that is NULL, to report.html of the one
+ * run, or for several to compare.html in the current folder. `pictures`: the worst pictures are
+ * read from the data set, for some seconds at most. `stop` ends the wait for the reader of a pipe.
+ * After a failure *report is empty.
  */
 STK_CHECKED stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs,
                                             size_t count, const char *out, bool pictures,

@@ -1,9 +1,9 @@
 /*
- * thumbs.h - the pictures that a validation got most wrong, small enough for a page.
+ * thumbs.h - thumbnails of the pictures that a validation got most wrong.
  *
- * They are read where the data set lies, which may be far away and slow: making them ends when it
- * was said, and what has not come by then is left out. Nothing here fails: a picture that cannot
- * be shown has a reason instead.
+ * They are read from the location of the data set, which may be slow: making them ends at a given
+ * time, and pictures that have not arrived by then are left out. Nothing here fails: a picture that
+ * cannot be shown has a reason instead. Threads: one at a time.
  */
 #ifndef STK_REPORT_PAGE_THUMBS_H
 #define STK_REPORT_PAGE_THUMBS_H
@@ -17,9 +17,9 @@
 #define STK_THUMB_SIDE 128
 
 typedef struct stk_thumb {
-    uint8_t *jpeg; /* owned; NULL: there is none */
+    uint8_t *jpeg; /* owned; NULL: it is missing */
     size_t size;   /* bytes */
-    char why[240]; /* why there is none: a part of a sentence; "" where there is one */
+    char why[240]; /* why the thumbnail is missing: a part of a sentence; "" when it exists */
 } stk_thumb;
 
 typedef struct stk_thumbs {
@@ -27,13 +27,13 @@ typedef struct stk_thumbs {
     int count;
 } stk_thumbs; /* starts zeroed */
 
-/* Of the worst pictures; `end_ns` by stk_clock_ns. */
+/* Makes thumbnails of confusion->worst until `end_ns` by stk_clock_ns. */
 void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_store *store,
                      int64_t end_ns);
 
 /*
- * The same with a data set that is not open: `data` is what option data was. Where it cannot be
- * opened every picture says why.
+ * The same with a data set that is not open: `data` is the value of option data. If it cannot be
+ * opened, every picture says why.
  */
 void stk_thumbs_make_from(stk_thumbs *thumbs, const stk_confusion *confusion, const char *data,
                           const stk_storage_options *storage, int64_t end_ns);

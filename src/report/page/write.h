@@ -1,4 +1,4 @@
-/* write.h - report.html of a run folder, from a record and the files that lie beside it. */
+/* write.h - report.html of a run folder, from a history and the files beside it. Threads: safe. */
 #ifndef STK_REPORT_PAGE_WRITE_H
 #define STK_REPORT_PAGE_WRITE_H
 
@@ -7,24 +7,24 @@
 #include "report/state/run_history.h"
 #include "report/page/thumbs.h"
 
-/* What validation.csv says, and its worst pictures; starts zeroed. */
+/* validation.csv and thumbnails of its worst pictures; starts zeroed. */
 typedef struct stk_page_pictures {
-    bool known; /* there was such a file */
+    bool known; /* validation.csv was read */
     stk_confusion confusion;
     stk_thumbs thumbs;
 } stk_page_pictures;
 
 /*
- * Reads validation.csv in place of what was read before. Nothing is known afterwards where it is
- * missing, damaged or larger than most_bytes; why (or NULL) is told of the last two.
+ * Reads validation.csv and forgets what was read before. Nothing is known afterwards if it is
+ * missing, damaged or larger than most_bytes; *why (or NULL) explains the last two.
  */
 void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes,
                             stk_error *why);
 void stk_page_pictures_free(stk_page_pictures *pictures);
 
 /*
- * Replaces the file (NULL: report.html of the run folder), as `how` says, in one step. Files of the
- * folder that are missing or damaged are left out of it.
+ * Replaces the file (NULL: report.html of the run folder) in one step, as `how` says. The page
+ * leaves out files of the folder that are missing or damaged.
  */
 STK_CHECKED stk_status stk_page_write(const char *run_dir, const char *file,
                                       const stk_file_how *how, const stk_run_history *history,

@@ -1,5 +1,7 @@
 /*
  * axis.h - inside the report room: axes of round numbers, and the colours that all plots share.
+ *
+ * Threads: safe, nothing is stored.
  */
 #ifndef STK_REPORT_PLOTS_AXIS_H
 #define STK_REPORT_PLOTS_AXIS_H
@@ -17,32 +19,32 @@
 #define STK_AXIS_COLORS 10
 
 typedef struct stk_chart_axis {
-    double low;
-    double high;
-    double step; /* between ticks */
-    double from_px;
+    double low;     /* value at from_px */
+    double high;    /* value at to_px */
+    double step;    /* between ticks */
+    double from_px; /* where the axis begins on the canvas */
     double to_px;
 } stk_chart_axis;
 
-/* A colour for the i-th of many; after STK_AXIS_COLORS they come again. */
+/* A colour for number i; after STK_AXIS_COLORS the colours repeat. */
 uint32_t stk_axis_color(size_t i);
 
-/* 1, 2 or 5 times a power of ten, the least that makes at most `ticks` steps of `span`. */
+/* The smallest of 1, 2 or 5 times a power of ten that divides `span` into at most `ticks` steps. */
 double stk_axis_step(double span, int ticks);
 
 /* An axis of round numbers around low..high, which may be empty (low > high) or one point. */
 stk_chart_axis stk_axis_nice(double low, double high, bool percent, bool from_zero);
 
-/* Where a value stands. */
+/* The pixel of a value. */
 double stk_axis_px(const stk_chart_axis *axis, double value);
 
 /* A tick's label with the decimals that its step needs. */
 void stk_axis_tick(char *text, size_t size, double value, double step);
 
-/* The widest label of an axis. */
+/* The width of the widest tick label, in px. */
 double stk_axis_label_width(stk_canvas *canvas, const stk_chart_axis *axis);
 
-/* Labels beside the plot, on the left with lines of a grid. */
+/* Draws the labels of a y axis beside the plot; those on the left have grid lines. */
 void stk_axis_draw_y(stk_canvas *canvas, const stk_chart_axis *x, const stk_chart_axis *y,
                      bool right);
 

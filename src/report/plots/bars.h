@@ -15,7 +15,7 @@ typedef struct stk_bar {
     const char *label;
     const char *text; /* beside the bar; NULL makes the row a heading */
     double value;     /* NaN: no bar */
-    bool marked;      /* in the colour of what is to be seen first */
+    bool marked;      /* drawn in the colour that catches the eye */
 } stk_bar;
 
 typedef struct stk_bar_plot {
@@ -23,10 +23,10 @@ typedef struct stk_bar_plot {
     const char *below; /* a line under the title */
     const stk_bar *bars;
     size_t count;
-    double most; /* value of the longest bar; above 0. What is longer is cut off and shown so */
+    double most; /* value of the longest bar; above 0. A longer bar is cut and has a gap */
 } stk_bar_plot;
 
-/* Draws on all of the canvas, which is as high as stk_bar_plot_height says. */
+/* Draws on the whole canvas, which has the height of stk_bar_plot_height. */
 void stk_bar_plot_draw(const stk_bar_plot *plot, stk_canvas *canvas);
 int stk_bar_plot_height(const stk_bar_plot *plot);
 

@@ -1,10 +1,10 @@
 /*
- * canvas.h - as much drawing as a plot needs: lines, filled rectangles, dots and text.
+ * canvas.h - inside the report room: what a plot is drawn on. Lines, filled rectangles, dots, text.
  *
  * Coordinates are pixels from the upper left corner. Two implementations draw the same picture:
- * canvas_cairo.c (PNG and SVG) where cairo was there to build with, and canvas_svg.c, which writes
- * plain SVG and is always there. Nothing fails while drawing; a failure is remembered and comes out
- * of stk_canvas_finish. Threads: one at a time.
+ * canvas_cairo.c makes PNG and SVG in builds with cairo; canvas_svg.c writes plain SVG in all
+ * builds. Drawing calls do not fail: stk_canvas_finish returns the first failure. Threads: one at a
+ * time.
  */
 #ifndef STK_REPORT_PLOTS_CANVAS_H
 #define STK_REPORT_PLOTS_CANVAS_H
@@ -29,7 +29,7 @@ typedef struct stk_pen {
     uint32_t color; /* 0xRRGGBB */
     double opacity; /* 0 to 1 */
     double width_px;
-    double dash_px; /* length of a dash and about of a gap; 0: one unbroken line */
+    double dash_px; /* length of a dash; gaps are a little shorter. 0: one unbroken line */
 } stk_pen;
 
 typedef enum stk_align { STK_ALIGN_LEFT, STK_ALIGN_CENTER, STK_ALIGN_RIGHT } stk_align;
@@ -38,12 +38,12 @@ typedef struct stk_font {
     double size_px;
     uint32_t color; /* 0xRRGGBB */
     bool bold;
-    stk_align align; /* what of the text stands at x; y is its base line */
+    stk_align align; /* which point of the text is at x; its base line is at y */
 } stk_font;
 
 typedef struct stk_canvas stk_canvas;
 
-/* What an implementation does. Colours are 0xRRGGBB, texts UTF-8 of any origin. */
+/* The calls of an implementation. Colours are 0xRRGGBB; texts are foreign UTF-8. */
 typedef struct stk_canvas_type {
     void (*polyline)(stk_canvas *canvas, const stk_point *points, size_t count, const stk_pen *pen);
     void (*rectangle)(stk_canvas *canvas, double x, double y, double width, double height,
@@ -55,7 +55,7 @@ typedef struct stk_canvas_type {
     void (*free)(stk_canvas *canvas);
 } stk_canvas_type;
 
-/* The head of every implementation's struct. */
+/* The first member of every implementation's struct. */
 struct stk_canvas {
     const stk_canvas_type *type;
     int width_px;
@@ -83,13 +83,13 @@ void stk_canvas_dot(stk_canvas *canvas, double x, double y, double radius, uint3
 void stk_canvas_text(stk_canvas *canvas, double x, double y, const char *text,
                      const stk_font *font);
 
-/* Pixels that the text takes; estimated where no font is at hand. */
+/* The width of a text in px; estimated by canvas_svg.c, which has no font. */
 double stk_canvas_text_width(stk_canvas *canvas, const char *text, const stk_font *font);
 
 /* Appends the file's bytes to `out`. Nothing may be drawn afterwards. */
 STK_CHECKED stk_status stk_canvas_finish(stk_canvas *canvas, stk_str *out, stk_error *err);
 
-/* The same into a file, in one step. */
+/* The same into a file, which is replaced in one step. */
 STK_CHECKED stk_status stk_canvas_save(stk_canvas *canvas, const char *path,
                                        const stk_file_how *how, stk_error *err);
 
@@ -101,7 +101,7 @@ STK_CHECKED stk_status stk_canvas_svg_new(stk_canvas **canvas, int width_px, int
 
 /*
  * Appends a canvas of stk_canvas_svg_new as a piece of an HTML page: of the class "plot", as wide
- * as the page allows. `title` is what those are told who cannot see it.
+ * as the page allows. `title` is for screen readers.
  */
 STK_CHECKED stk_status stk_canvas_svg_embed(stk_canvas *canvas, const char *id, const char *title,
                                             stk_str *out, stk_error *err);

@@ -1,6 +1,6 @@
 /*
- * lr.h - a learning-rate test as one picture: loss over the rate, which grows by powers of
- * ten, with the suggested rate marked. Threads: safe, nothing is kept.
+ * lr.h - the picture of a learning-rate test: loss over the rate on a logarithmic axis, with the
+ * suggested rate marked. Threads: safe, nothing is stored.
  */
 #ifndef STK_REPORT_PLOTS_LR_H
 #define STK_REPORT_PLOTS_LR_H
@@ -21,7 +21,7 @@ typedef struct stk_lr_plot {
     double suggestion; /* NaN: none */
 } stk_lr_plot;
 
-/* Draws on all of the canvas. STK_ERR_MEMORY is the only failure. */
+/* Draws on the whole canvas. STK_ERR_MEMORY is the only failure. */
 STK_CHECKED stk_status stk_lr_plot_draw(const stk_lr_plot *plot, stk_canvas *canvas,
                                         stk_error *err);
 

@@ -1,9 +1,8 @@
 /*
- * results.h - how a run went, as one picture: loss, accuracy, learning rate and speed over epochs.
+ * results.h - results.png: loss, accuracy, learning rate and speed of a run over its epochs.
  *
- * Rows are the epoch events in the order in which they came. With one fold colours tell the
- * measures apart; with several they tell the folds apart and dashes the measures. A value that is
- * not finite leaves a gap. Threads: safe, nothing is kept.
+ * Rows are the epoch events in order. A value that is not finite leaves a gap. Threads: safe,
+ * nothing is stored.
  */
 #ifndef STK_REPORT_PLOTS_RESULTS_H
 #define STK_REPORT_PLOTS_RESULTS_H
@@ -23,7 +22,7 @@ typedef struct stk_plot {
     size_t count;
 } stk_plot;
 
-/* Draws on all of the canvas. STK_ERR_MEMORY is the only failure. */
+/* Draws on the whole canvas. STK_ERR_MEMORY is the only failure. */
 STK_CHECKED stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *err);
 
 /* Draws and writes the file atomically; the path ends with .png or .svg. */

@@ -11,7 +11,7 @@
 #include "base/text/csv.h"
 #include "base/text/json.h"
 
-static bool is_behind(const stk_runfiles_point *point, double fold, double epoch) {
+static bool is_behind(const stk_resume_point *point, double fold, double epoch) {
     return fold > point->fold || (fold >= point->fold && epoch > point->epoch);
 }
 
@@ -39,8 +39,8 @@ static stk_event_epoch read_row(const stk_csv *csv, size_t row) {
                              .seconds = cell(csv, row, "seconds")};
 }
 
-stk_status stk_earlier_rows(const char *path, const stk_runfiles_point *point,
-                            stk_event_epoch **rows, size_t *count, stk_error *err) {
+stk_status stk_earlier_rows(const char *path, const stk_resume_point *point, stk_event_epoch **rows,
+                            size_t *count, stk_error *err) {
     stk_csv csv;
     *count = 0;
     *rows = NULL;
@@ -73,7 +73,7 @@ stk_status stk_earlier_rows(const char *path, const stk_runfiles_point *point,
 }
 
 /* Whether a line stays; its time is looked at. */
-static bool line_stays(const char *line, size_t length, const stk_runfiles_point *point,
+static bool line_stays(const char *line, size_t length, const stk_resume_point *point,
                        double *last_t) {
     stk_json *event = NULL;
     if (stk_json_parse(line, length, &event, NULL) != STK_OK) {
@@ -90,7 +90,7 @@ static bool line_stays(const char *line, size_t length, const stk_runfiles_point
 }
 
 /* Replaces a file by its whole lines; with a point, by those of them that stay. */
-static stk_status cut(const char *path, const stk_runfiles_point *point, double *last_t,
+static stk_status cut(const char *path, const stk_resume_point *point, double *last_t,
                       stk_error *err) {
     char *text = NULL;
     size_t size = 0;
@@ -121,7 +121,7 @@ static stk_status cut(const char *path, const stk_runfiles_point *point, double 
     return status;
 }
 
-stk_status stk_earlier_events(const char *path, const stk_runfiles_point *point, double *last_t,
+stk_status stk_earlier_events(const char *path, const stk_resume_point *point, double *last_t,
                               stk_error *err) {
     *last_t = 0;
     return cut(path, point, last_t, err);

@@ -63,7 +63,7 @@ static bool read_events(stk_run_read *run) {
 }
 
 static bool read_results(stk_run_read *run) {
-    const stk_runfiles_point all = {.fold = INT_MAX, .epoch = INT_MAX};
+    const stk_resume_point all = {.fold = INT_MAX, .epoch = INT_MAX};
     char *path = find(run, "results.csv");
     stk_event_epoch *rows = NULL;
     size_t count = 0;

@@ -1,9 +1,9 @@
 /*
- * run_read.h - a run folder read back: what its files say of the run, also of one that was killed.
+ * run_read.h - a run folder read back into a history, also that of a run that was killed.
  *
- * Any of the files may be missing, end within a line or hold somebody else's text: what can be read
- * is taken, the rest is named in `damage`. events.jsonl may be large; memory is bounded. Threads:
- * one at a time.
+ * Any file may be missing, end within a line or hold somebody else's text. What can be read is
+ * taken; `damage` names the rest. events.jsonl may be large; memory is bounded. Threads: one at a
+ * time.
  */
 #ifndef STK_REPORT_STATE_RUN_READ_H
 #define STK_REPORT_STATE_RUN_READ_H
@@ -21,8 +21,8 @@ typedef struct stk_run_read {
 } stk_run_read;
 
 /*
- * A folder that does not exist or holds no run is STK_ERR_USAGE, one of which nothing can be read
- * STK_ERR_DATA. After a failure *run is empty and may be closed or not.
+ * STK_ERR_USAGE: the folder does not exist or holds no run. STK_ERR_DATA: nothing of it can be
+ * read. After a failure *run is empty; closing it is harmless.
  */
 STK_CHECKED stk_status stk_run_read_open(stk_run_read *run, const char *dir, stk_error *err);
 void stk_run_read_close(stk_run_read *run);

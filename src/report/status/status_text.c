@@ -1,4 +1,4 @@
-/* status_text.c - how a run stands, as one object for programs and as lines for people. */
+/* status_text.c - the status of a run: one JSON object for programs, lines for people. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>

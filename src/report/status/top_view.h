@@ -1,8 +1,8 @@
 /*
- * top_view.h - a picture of a run for a terminal, in letters.
+ * top_view.h - the picture of a run that `stoker top` draws in a terminal.
  *
- * Drawing is a function of what is known of the run and of how the terminal is: nothing is read,
- * nothing is remembered, and nothing is printed.
+ * Drawing is a pure function of the status of the run and the properties of the terminal: it reads,
+ * stores and prints nothing. Threads: safe.
  */
 #ifndef STK_REPORT_STATUS_TOP_VIEW_H
 #define STK_REPORT_STATUS_TOP_VIEW_H
@@ -11,10 +11,10 @@
 
 typedef struct stk_top_look {
     int columns; /* no line is wider; less than 20 counts as 20 */
-    int rows;    /* there are no more lines; 0: as many as it takes */
-    bool utf8;   /* otherwise all of it is ASCII */
+    int rows;    /* no more lines are drawn; 0: as many as needed */
+    bool utf8;   /* otherwise the picture is ASCII */
     bool colour;
-    bool live; /* somebody may press keys */
+    bool live; /* keys are read: the last line says so */
 } stk_top_look;
 
 /* Appends the picture; each line ends with a line break. */

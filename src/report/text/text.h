@@ -1,8 +1,8 @@
 /*
- * text.h - other people's text (paths, reasons, class names) made fit for a reader.
+ * text.h - foreign text (paths, reasons, class names) made safe to show, and words for summaries.
  *
- * File names may hold any bytes. JSON and SVG must be UTF-8, and a terminal obeys control
- * characters.
+ * File names may hold any bytes, but JSON and SVG must be UTF-8, and a terminal obeys control
+ * characters. Threads: safe, nothing is stored.
  */
 #ifndef STK_REPORT_TEXT_TEXT_H
 #define STK_REPORT_TEXT_TEXT_H
@@ -16,22 +16,22 @@
 void stk_report_append_utf8(stk_str *out, const char *text);
 
 /*
- * The same for one line of a screen or an SVG: what a terminal obeys (stk_utf8_control), line
- * breaks too, becomes blanks.
+ * The same for one line of a screen or an SVG: control characters (stk_utf8_control) and line
+ * breaks become blanks.
  */
 void stk_report_append_line(stk_str *out, const char *text);
 
-/* The same for HTML and SVG, between tags and between quotes: what would be markup is escaped. */
+/* The same for HTML and SVG, between tags or quotes: characters of markup are escaped. */
 void stk_report_append_markup(stk_str *out, const char *text);
 
-/* The sentence behind a word of summary.json; the word itself when it is new or NULL. */
+/* The sentence for a status or stop reason of summary.json; an unknown word stands for itself. */
 const char *stk_report_words(const char *word);
 
-/* The sentence behind the stop reason of a summary, which is another one for a supervised command.
- * NULL where there is none. */
+/* The sentence for the stop reason of a summary; a supervised command has sentences of its own.
+ * NULL where there is no reason. */
 const char *stk_report_stop_words(const stk_summary *summary);
 
-/* An option's value of args.json as people are shown it; nothing for one that is not set. */
+/* The value of an option in args.json, for people; nothing when it is not set. */
 void stk_report_append_json(stk_str *out, const stk_json *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* time_parts.h - inside the report room: the parts of stk_times by name. */
+/* time_parts.h - inside the report room: where training time went, by name. Threads: safe. */
 #ifndef STK_REPORT_TEXT_TIME_PARTS_H
 #define STK_REPORT_TEXT_TIME_PARTS_H
 
@@ -6,10 +6,10 @@
 
 #define STK_TIME_PARTS 9
 
-/* "read", "decode" and so on; in the order of the struct. */
+/* "read", "decode" and so on, in the order of stk_times. */
 extern const char *const stk_time_part_names[STK_TIME_PARTS];
 
-/* Which share of the whole a part is, 0 to 1; NaN where nothing was measured. */
+/* The share of a part in the total, 0 to 1; NaN where nothing was measured. */
 double stk_time_share(const stk_times *times, int part);
 
 #endif

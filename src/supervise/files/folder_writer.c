@@ -34,7 +34,7 @@ typedef struct folder_files {
 struct stk_folder_writer {
     folder_files *in; /* the thread's; only its paths, which do not change, may be read here */
     stk_task_queue *queue;
-    stk_observer_aside *observer;
+    stk_queued *observer;
     uint64_t refused;        /* files that the queue refused */
     bool refused_for_memory; /* some of them for lack of memory */
 };
@@ -136,9 +136,9 @@ stk_status stk_folder_writer_open(stk_folder_writer **writer,
         status = stk_task_queue_open(&w->queue, "writes the run folder", QUEUE_BYTES, err);
     }
     if (status == STK_OK) {
-        stk_observer_told told = {
+        stk_queued_target told = {
             .observer = stk_runfiles_observer(in->files), .at = take_moment, .user = in->files};
-        status = stk_observer_aside_new(&w->observer, w->queue, &told, err);
+        status = stk_queued_new(&w->observer, w->queue, &told, err);
     }
     if (status != STK_OK) {
         stk_folder_writer_close(w, 0);
@@ -161,7 +161,7 @@ const char *stk_folder_writer_moved(const stk_folder_writer *writer) {
 }
 
 const stk_observer *stk_folder_writer_observer(stk_folder_writer *writer) {
-    return stk_observer_aside_observer(writer->observer);
+    return stk_queued_observer(writer->observer);
 }
 
 /* ---- Files ---- */
@@ -236,7 +236,7 @@ bool stk_folder_writer_is_held(stk_folder_writer *writer, double for_s) {
 
 /* Says what the queue refused, after the text `before`; false: nothing. */
 static bool say_lost(const stk_folder_writer *w, const char *before, stk_str *text) {
-    stk_observer_lost lost = stk_observer_aside_lost(w->observer);
+    stk_queued_lost lost = stk_queued_lost_of(w->observer);
     uint64_t lines = lost.events - lost.stop + w->refused;
     const char *summary = lost.stop ? lines > 0 ? "summary.json and " : "summary.json" : "";
     if (lines == 0 && !lost.stop) {
@@ -284,6 +284,6 @@ void stk_folder_writer_close(stk_folder_writer *writer, double within_s) {
         stk_task_queue_put_last(w->queue, &last);
     }
     (void)stk_task_queue_close(w->queue, within_s);
-    stk_observer_aside_free(w->observer);
+    stk_queued_free(w->observer);
     stk_mem_free(w);
 }
