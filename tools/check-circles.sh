@@ -53,11 +53,6 @@ storage/shards/place.c
 storage/shards/scan.c
 storage/shards/shards.c
 storage/store.c
-supervise/attend.c
-supervise/check.c
-supervise/config_block.c
-supervise/config_entries.c
-supervise/config_flow.c
 '
 
 # check_objects ROOT: all objects below that folder, which mirrors src. A build folder may still hold

@@ -57,6 +57,6 @@ void stk_nvml_close(nvml_api *nvml) {
 }
 
 const char *stk_nvml_text(const nvml_api *nvml, int result) {
-    const char *said = nvml->text_of != NULL ? nvml->text_of(result) : NULL;
-    return said != NULL ? said : "it does not say why";
+    const char *answer_text = nvml->text_of != NULL ? nvml->text_of(result) : NULL;
+    return answer_text != NULL ? answer_text : "it does not say why";
 }

@@ -37,8 +37,8 @@ static const stk_tune_setting *order_of(stk_verdict_kind verdict) {
     }
 }
 
-static int next_value(stk_tune_setting knob, int now, int most) {
-    int next = knob == STK_TUNE_CACHE ? now + 1 : 2 * now;
+static int next_value(stk_tune_setting setting, int now, int most) {
+    int next = setting == STK_TUNE_CACHE ? now + 1 : 2 * now;
     return next < most ? next : most;
 }
 

@@ -129,9 +129,9 @@ static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary
     stk_command_evidence_judge(s->evidence, seen, &s->progress, from_s, to_s,
                                stk_supervision_batch(s), false, &s->verdict);
     a->judged_s = to_s;
-    bool news = s->verdict.kind != STK_VERDICT_UNKNOWN && s->verdict.kind != a->told;
+    bool news = s->verdict.kind != STK_VERDICT_UNKNOWN && s->verdict.kind != a->last_verdict;
     if (news) {
-        a->told = s->verdict.kind;
+        a->last_verdict = s->verdict.kind;
         a->event.verdict = stk_verdict_name(s->verdict.kind);
         stk_events_verdict(&s->events, &s->verdict.event);
     }

@@ -51,23 +51,23 @@ typedef struct stk_attempt {
     pid_t pid;
     bool is_training; /* false: the prediction */
     double began_s;
-    double stop_s;           /* when it is asked to stop */
-    double kill_s;           /* when it is killed */
-    double check_from_s;     /* the check judges samples after this; NaN: not known yet */
-    bool gpu_worked;         /* check_from_s is when the GPU began to work */
-    bool checked;            /* the check has run */
-    bool on_gpu;             /* it held memory on a GPU, or a GPU worked */
-    bool was_sampled;        /* there were samples of it */
-    bool told_no_gpu;        /* the warning that no GPU is used was given */
-    double first_progress_s; /* when progress first appeared; NaN: not yet */
-    double estimated_s;      /* when an estimate was last reported */
-    double estimate_s;       /* that estimate, seconds of the training; NaN: none */
-    double judged_s;         /* when a verdict was last made */
-    double stepped_s;        /* when progress was last reported */
-    double progress_s;       /* time of the progress last reported */
-    stk_verdict_kind told;   /* last verdict reported */
-    stk_command_exit exit;   /* how the command ended */
-    stk_trial_advice advice; /* of the check, or of the end */
+    double stop_s;                 /* when it is asked to stop */
+    double kill_s;                 /* when it is killed */
+    double check_from_s;           /* the check judges samples after this; NaN: not known yet */
+    bool gpu_worked;               /* check_from_s is when the GPU began to work */
+    bool checked;                  /* the check has run */
+    bool on_gpu;                   /* it held memory on a GPU, or a GPU worked */
+    bool was_sampled;              /* there were samples of it */
+    bool told_no_gpu;              /* the warning that no GPU is used was given */
+    double first_progress_s;       /* when progress first appeared; NaN: not yet */
+    double estimated_s;            /* when an estimate was last reported */
+    double estimate_s;             /* that estimate, seconds of the training; NaN: none */
+    double judged_s;               /* when a verdict was last made */
+    double stepped_s;              /* when progress was last reported */
+    double progress_s;             /* time of the progress last reported */
+    stk_verdict_kind last_verdict; /* last one reported */
+    stk_command_exit exit;         /* how the command ended */
+    stk_trial_advice advice;       /* of the check, or of the end */
 } stk_attempt;
 
 typedef struct stk_supervision {
@@ -87,7 +87,7 @@ typedef struct stk_supervision {
     bool end_requested;    /* the timetable takes account of a request to end */
     bool end_has_deadline; /* and of its deadline */
 
-    /* Who is told */
+    /* Reporting */
     stk_events events;          /* all observers, the run folder's first */
     stk_events other_observers; /* all but the run folder's */
     stk_folder_writer *folder;  /* owned; NULL: not opened yet */

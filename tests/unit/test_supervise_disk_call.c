@@ -1,4 +1,5 @@
-/* test_supervise_disk_call.c - calls that are waited for within a time, and knobs turned by them.
+/* test_supervise_disk_call.c - calls that are waited for within a time, and settings changed by
+ * them.
  */
 #include "check.h"
 #include "folder_texts.h"
@@ -62,34 +63,35 @@ static mode_t mode_of(const char *path) {
     return info.st_mode & 0777;
 }
 
-/* A knob that is a key: looked at, set, set again and put back; copies are for their owner. */
+/* A setting that is a key: read, set, set again and restored; only the owner may read the copies.
+ */
 static void a_file_is_changed_and_put_back(void) {
     const char *folder = check_folder();
     stk_error err = {0};
-    stk_command_setting knob;
+    stk_command_setting setting;
     bool mine = false;
     char *path = stk_path_join(folder, "c.yaml");
     REQUIRE_OK(stk_file_write(path, "lr: 1\nbatch: 32\n", 16, &err), &err);
     stk_setting_config config = {.what = "batch", .key = "batch", .file = path};
-    REQUIRE_OK(stk_setting_open(&knob, &config, &err), &err);
-    CHECK_INT(stk_setting_value_within(&knob, NULL, LONG_S), 32);
+    REQUIRE_OK(stk_setting_open(&setting, &config, &err), &err);
+    CHECK_INT(stk_setting_value_within(&setting, NULL, LONG_S), 32);
     for (int64_t batch = 64; batch <= 128; batch *= 2) {
-        REQUIRE_OK(stk_setting_set_within(&knob, NULL, batch, folder, LONG_S, &err), &err);
-        CHECK_INT(stk_setting_value_within(&knob, NULL, LONG_S), batch);
+        REQUIRE_OK(stk_setting_set_within(&setting, NULL, batch, folder, LONG_S, &err), &err);
+        CHECK_INT(stk_setting_value_within(&setting, NULL, LONG_S), batch);
     }
-    REQUIRE(knob.original != NULL && knob.changed != NULL);
-    CHECK_INT(mode_of(knob.original), 0600);
-    CHECK_INT(mode_of(knob.changed), 0600);
-    REQUIRE_OK(stk_setting_restore_within(&knob, &mine, LONG_S, &err), &err);
+    REQUIRE(setting.original != NULL && setting.changed != NULL);
+    CHECK_INT(mode_of(setting.original), 0600);
+    CHECK_INT(mode_of(setting.changed), 0600);
+    REQUIRE_OK(stk_setting_restore_within(&setting, &mine, LONG_S, &err), &err);
     CHECK(mine);
     char *text = get_file(folder, "c.yaml");
     CHECK_STR(text, "lr: 1\nbatch: 32\n");
     stk_mem_free(text);
     REQUIRE(unlink(path) == 0);
-    CHECK_INT(stk_setting_value_within(&knob, NULL, LONG_S), -1);
-    CHECK(stk_setting_set_within(&knob, NULL, 8, folder, LONG_S, &err) == STK_ERR_STORAGE);
+    CHECK_INT(stk_setting_value_within(&setting, NULL, LONG_S), -1);
+    CHECK(stk_setting_set_within(&setting, NULL, 8, folder, LONG_S, &err) == STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "c.yaml");
-    stk_setting_close(&knob);
+    stk_setting_close(&setting);
     stk_mem_free(path);
 }
 

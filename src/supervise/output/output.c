@@ -28,14 +28,14 @@
 #include "base/threads/thread.h"
 #include "supervise/output/transcript.h"
 
-#define PIPE_BYTES (1 << 20)    /* capacity of a pipe, if the system allows it */
-#define CHUNK_BYTES (256 << 10) /* read at once */
-#define TEXT_BYTES (64 << 10)   /* of one record at most */
-#define RECORDS_BYTES (1 << 20) /* written at once */
-#define STANDS_NS 1000000000    /* unfinished text is logged and reported after this time */
-#define LEAST_END_S 0.2         /* least time for threads to end */
-#define LONGEST_S 1e6           /* longest wait, also for INFINITY */
-#define LOG_S 30.0              /* for opening the log */
+#define PIPE_BYTES (1 << 20)     /* capacity of a pipe, if the system allows it */
+#define CHUNK_BYTES (256 << 10)  /* read at once */
+#define TEXT_BYTES (64 << 10)    /* of one record at most */
+#define RECORDS_BYTES (1 << 20)  /* written at once */
+#define UNFINISHED_NS 1000000000 /* unfinished text is logged and reported after this time */
+#define LEAST_END_S 0.2          /* least time for threads to end */
+#define LONGEST_S 1e6            /* longest wait, also for INFINITY */
+#define LOG_S 30.0               /* for opening the log */
 #define NS_PER_S 1000000000
 
 /* How a record ends; see output.h. */
@@ -56,8 +56,8 @@ typedef struct stream {
     unsigned settled; /* number of the last flush that was completed */
     bool dropped;     /* something was not passed on since that flush */
     /* The thread's own: */
-    int64_t now_ns;    /* when the current bytes came */
-    int64_t stands_ns; /* since when there is unfinished text */
+    int64_t now_ns;        /* when the current bytes came */
+    int64_t unfinished_ns; /* since when there is unfinished text */
     bool returned; /* the text ends with a carriage return; the next byte decides how it ended */
     size_t length; /* of `text` */
     size_t line_length;
@@ -149,7 +149,7 @@ static void put_record(stream *s, const char *bytes, size_t size, char mark) {
     p[s->length + size] = '\n';
     s->records_length += need;
     s->length = 0;
-    s->stands_ns = s->now_ns;
+    s->unfinished_ns = s->now_ns;
 }
 
 /* Makes records until the rest of `bytes` fits behind the text; returns the bytes used. */
@@ -174,19 +174,19 @@ static void gather_line(stream *s, const char *bytes, size_t size) {
 
 /* Ends a line after `bytes`, which include the carriage return of a "\r\n". */
 static void end_line(stream *s, const char *bytes, size_t size, char mark) {
-    size_t said = size;
+    size_t text_size = size;
     if (mark == BY_NEWLINE && size > 0 && bytes[size - 1] == '\r') {
-        said--;
+        text_size--;
     }
     if (s->line_length == 0 && size <= TEXT_BYTES) {
         put_record(s, bytes, size, mark);
-        if (said > 0 || !s->cut) {
-            call_on_line(s, bytes, smaller(said, STK_OUTPUT_LINE));
+        if (text_size > 0 || !s->cut) {
+            call_on_line(s, bytes, smaller(text_size, STK_OUTPUT_LINE));
         }
         s->cut = false;
         return;
     }
-    gather_line(s, bytes, said);
+    gather_line(s, bytes, text_size);
     size_t taken = put_overflow(s, bytes, size);
     put_record(s, bytes + taken, size - taken, mark);
     report_line(s);
@@ -197,7 +197,7 @@ static void end_line(stream *s, const char *bytes, size_t size, char mark) {
 
 static void keep_unended(stream *s, const char *bytes, size_t size) {
     if (s->length == 0) {
-        s->stands_ns = s->now_ns;
+        s->unfinished_ns = s->now_ns;
     }
     gather_line(s, bytes, size);
     size_t taken = put_overflow(s, bytes, size);
@@ -233,7 +233,7 @@ static void split(stream *s, const char *bytes, size_t size) {
     }
 }
 
-static bool stands_unended(const stream *s) {
+static bool is_unfinished(const stream *s) {
     return s->length > 0 || s->returned;
 }
 
@@ -351,8 +351,8 @@ static bool settle_stream(stream *s) {
 static void wait_for_more(stream *s) {
     struct pollfd fds[] = {{.fd = s->pipe, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
     int timeout_ms = -1;
-    if (stands_unended(s)) {
-        int64_t left_ns = s->stands_ns + STANDS_NS - stk_clock_ns();
+    if (is_unfinished(s)) {
+        int64_t left_ns = s->unfinished_ns + UNFINISHED_NS - stk_clock_ns();
         timeout_ms = left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
     }
     (void)poll(fds, 2, timeout_ms);
@@ -375,7 +375,7 @@ static void *work(void *argument) {
         if (!read_some(s) && !settle_stream(s)) {
             wait_for_more(s);
         }
-        if (stands_unended(s) && stk_clock_ns() >= s->stands_ns + STANDS_NS) {
+        if (is_unfinished(s) && stk_clock_ns() >= s->unfinished_ns + UNFINISHED_NS) {
             tell_unended(s);
         }
     }

@@ -86,16 +86,16 @@ static int epoch_in_work(stk_progress *progress, const stk_line *line) {
     if (stk_line_has(line, STK_FIGURE_EPOCHS_DONE)) {
         return (int)line->value[STK_FIGURE_EPOCHS_DONE] + 1;
     }
-    int said = (int)line->value[STK_FIGURE_EPOCH];
+    int printed = (int)line->value[STK_FIGURE_EPOCH];
     if (line->fraction) {
-        return said + 1;
+        return printed + 1;
     }
     bool step = stk_line_has(line, STK_FIGURE_STEP) || stk_line_has(line, STK_FIGURE_IMAGE) ||
                 stk_line_has(line, STK_FIGURE_GLOBAL_STEP) ||
                 stk_line_has(line, STK_FIGURE_MAYBE_STEP) ||
                 stk_line_has(line, STK_FIGURE_MAYBE_BATCH);
-    progress->zero_based = progress->zero_based || said == 0;
-    int epoch = said + (progress->zero_based ? 1 : 0);
+    progress->zero_based = progress->zero_based || printed == 0;
+    int epoch = printed + (progress->zero_based ? 1 : 0);
     bool again = epoch + 1 == progress->epoch && stk_line_has(line, STK_FIGURE_LOSS) &&
                  line->value[STK_FIGURE_LOSS] != progress->loss;
     if (!progress->epoch_printed) {
@@ -135,11 +135,12 @@ static void enter_epoch(stk_progress *progress, int epoch, bool sure, double at_
 }
 
 static void read_epoch(stk_progress *progress, const stk_line *line, double at_s) {
-    bool said = stk_line_has(line, STK_FIGURE_EPOCH) || stk_line_has(line, STK_FIGURE_EPOCHS_DONE);
+    bool has_epoch =
+        stk_line_has(line, STK_FIGURE_EPOCH) || stk_line_has(line, STK_FIGURE_EPOCHS_DONE);
     if (stk_line_has(line, STK_FIGURE_EPOCHS)) {
         progress->epochs = (int)line->value[STK_FIGURE_EPOCHS];
     }
-    if (!said) {
+    if (!has_epoch) {
         return;
     }
     if (!progress->epoch_printed &&
@@ -388,8 +389,8 @@ static double progress_rate(const stk_progress *progress, double from_s, double 
 
 double stk_progress_step_rate(const stk_progress *progress, double from_s, double to_s) {
     double rate = progress_rate(progress, from_s, to_s);
-    bool said = progress->step_rate_s >= from_s && progress->step_rate_s <= to_s;
-    return isnan(rate) && said ? progress->steps_per_second : rate;
+    bool is_printed = progress->step_rate_s >= from_s && progress->step_rate_s <= to_s;
+    return isnan(rate) && is_printed ? progress->steps_per_second : rate;
 }
 
 double stk_progress_image_rate(const stk_progress *progress, int64_t batch, double from_s,

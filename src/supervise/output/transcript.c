@@ -53,14 +53,14 @@ typedef struct log_file {
 struct stk_transcript {
     log_file *file;         /* freed by the queue's last task */
     stk_task_queue *queue;  /* owned */
-    pthread_mutex_t giving; /* guards `untold` and the order of records */
-    uint64_t untold;        /* bytes refused since the queue last took records */
+    pthread_mutex_t giving; /* guards `refused` and the order of records */
+    uint64_t refused;       /* bytes refused since the queue last took records */
 };
 
 /* Records in the queue. */
 typedef struct log_records {
     log_file *file;
-    uint64_t untold; /* bytes missing before them */
+    uint64_t refused; /* bytes missing before them */
     int64_t since_ns;
     size_t size;
     char records[];
@@ -186,16 +186,16 @@ void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns
 
 /* Bytes of output in these records. */
 static uint64_t output_bytes(const char *records, size_t size) {
-    uint64_t told = 0;
+    uint64_t bytes = 0;
     while (size > STK_TRANSCRIPT_STAMP) {
         const char *end = memchr(records + STK_TRANSCRIPT_STAMP, '\n', size - STK_TRANSCRIPT_STAMP);
         size_t length = end != NULL ? (size_t)(end - records) + 1 : size;
         bool ended = records[STK_TRANSCRIPT_STAMP - 2] != '+';
-        told += length - STK_TRANSCRIPT_STAMP - (ended ? 0 : 1);
+        bytes += length - STK_TRANSCRIPT_STAMP - (ended ? 0 : 1);
         records += length;
         size -= length;
     }
-    return told;
+    return bytes;
 }
 
 static void store_error(log_file *f, const char *why) {
@@ -209,8 +209,8 @@ static bool has_room(log_file *f, size_t size) {
     struct statvfs disk;
     f->unchecked += size;
     if (f->room == 0 || f->unchecked >= f->room / CHECKS || f->full) {
-        bool told = fstatvfs(f->fd, &disk) == 0 && disk.f_blocks > 0;
-        uint64_t free_bytes = told ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
+        bool known = fstatvfs(f->fd, &disk) == 0 && disk.f_blocks > 0;
+        uint64_t free_bytes = known ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
         if (f->room == 0) {
             f->room = free_bytes / 2 < ROOM_BYTES ? free_bytes / 2 + 1 : ROOM_BYTES;
         }
@@ -250,7 +250,7 @@ static size_t append(log_file *f, const char *records, size_t size) {
 static void write_records(void *user) {
     log_records *p = user;
     log_file *f = p->file;
-    f->lost += p->untold;
+    f->lost += p->refused;
     if (f->lost > 0) {
         char stamp[STK_TRANSCRIPT_STAMP + 1];
         char gap[120];
@@ -274,16 +274,16 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
     pthread_mutex_lock(&t->giving);
     stk_status status = STK_ERR_MEMORY;
     if (p != NULL) {
-        *p =
-            (log_records){.file = t->file, .untold = t->untold, .since_ns = since_ns, .size = size};
+        *p = (log_records){
+            .file = t->file, .refused = t->refused, .since_ns = since_ns, .size = size};
         memcpy(p->records, records, size);
         stk_queue_task job = {.work = write_records, .user = p, .bytes = sizeof *p + size};
         status = stk_task_queue_put(t->queue, &job, PUT_WAIT_S);
     }
     if (status == STK_OK) {
-        t->untold = 0;
+        t->refused = 0;
     } else {
-        t->untold += output_bytes(records, size);
+        t->refused += output_bytes(records, size);
         store_error(t->file, status == STK_ERR_MEMORY ? strerror(ENOMEM) : no_answer);
         stk_mem_free(p);
     }

@@ -187,8 +187,8 @@ static _Noreturn void become(const guard_state *g, char **argv, char **envp, int
 }
 
 static void answer(guard_state *g, stk_guard_kind kind, pid_t pid, int value) {
-    const stk_guard_answer said = {.kind = kind, .pid = pid, .value = value};
-    (void)!send(g->orders, &said, sizeof said, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const stk_guard_answer message = {.kind = kind, .pid = pid, .value = value};
+    (void)!send(g->orders, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void launch(guard_state *g, char **argv, char **envp) {
