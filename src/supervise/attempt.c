@@ -268,16 +268,16 @@ static void flush_output(stk_supervision *s) {
 }
 
 void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why) {
-    stk_evidence_summary seen;
+    stk_evidence_summary summary;
     double to_s = stk_supervision_now(s);
     double from_s = isnan(a->check_from_s) ? a->began_s : a->check_from_s;
-    stk_command_evidence_since(s->evidence, from_s, &seen);
+    stk_command_evidence_since(s->evidence, from_s, &summary);
     end_all(s, a, why);
     flush_output(s);
     a->stepped_s = -INFINITY; /* so that the last progress is reported, however soon */
     stk_observe(s, a);
-    a->was_sampled = seen.samples > 0;
-    a->on_gpu = seen.gpu_used;
+    a->was_sampled = summary.samples > 0;
+    a->on_gpu = summary.gpu_used;
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;
     a->event.exit_code = a->exit.code;
@@ -291,9 +291,9 @@ void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why)
         a->event.images_per_second =
             isnan(rate) ? stk_progress_image_rate(&s->progress, a->event.batch, a->began_s, to_s)
                         : rate;
-        a->event.gpu_util = seen.activity;
-        a->event.gpu_memory_used = seen.memory_used;
-        a->event.gpu_memory_total = seen.memory_total;
+        a->event.gpu_util = summary.activity;
+        a->event.gpu_memory_used = summary.memory_used;
+        a->event.gpu_memory_total = summary.memory_total;
         if (why == STK_END_ITSELF || why == STK_END_HANG) {
             stk_judge_ended(s, a, why == STK_END_HANG);
         }

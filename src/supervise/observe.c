@@ -124,9 +124,9 @@ void stk_observe(stk_supervision *s, stk_attempt *a) {
 /* ---- Judging ---- */
 
 /* Judges an interval; reports the verdict if it differs from the last one. */
-static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen,
+static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *summary,
                   double from_s, double to_s) {
-    stk_command_evidence_judge(s->evidence, seen, &s->progress, from_s, to_s,
+    stk_command_evidence_judge(s->evidence, summary, &s->progress, from_s, to_s,
                                stk_supervision_batch(s), false, &s->verdict);
     a->judged_s = to_s;
     bool news = s->verdict.kind != STK_VERDICT_UNKNOWN && s->verdict.kind != a->last_verdict;
@@ -138,20 +138,20 @@ static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary
 }
 
 static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
-                                const stk_evidence_summary *seen, double from_s, double to_s) {
+                                const stk_evidence_summary *summary, double from_s, double to_s) {
     int64_t batch = stk_supervision_batch(s);
     double rate = stk_progress_image_rate(&s->progress, batch, from_s, to_s);
     stk_forecast forecast = {.left_s = NAN};
     (void)stk_forecast_make(&s->progress, to_s, a->stop_s, &forecast);
     return (stk_trial_facts){.batch = batch,
-                             .said_batch = s->progress.batch,
+                             .printed_batch = s->progress.batch,
                              .epoch_steps = s->progress.in_images ? -1 : s->progress.steps,
                              .workers = stk_supervision_workers(s),
                              .images_per_second = rate,
-                             .memory_share = seen->memory_share,
-                             .activity = seen->activity,
-                             .gpu_used = seen->gpu_used,
-                             .input_bound = seen->input_bound,
+                             .memory_share = summary->memory_share,
+                             .activity = summary->activity,
+                             .gpu_used = summary->gpu_used,
+                             .input_bound = summary->input_bound,
                              .can_set_batch = s->batch_setting.kind != STK_SETTING_NONE,
                              .can_set_workers = s->workers_setting.kind != STK_SETTING_NONE,
                              .cores = stk_machine_cores(),
@@ -161,8 +161,10 @@ static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
 }
 
 /* Warns if the command uses no GPU and prints nothing about one. */
-static void warn_of_no_gpu(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *seen) {
-    if (a->told_no_gpu || !seen->has_gpu || seen->gpu_used || !isnan(s->progress.gpu_memory_used)) {
+static void warn_of_no_gpu(stk_supervision *s, stk_attempt *a,
+                           const stk_evidence_summary *summary) {
+    if (a->told_no_gpu || !summary->has_gpu || summary->gpu_used ||
+        !isnan(s->progress.gpu_memory_used)) {
         return;
     }
     a->told_no_gpu = true;
@@ -176,12 +178,12 @@ static void warn_of_no_gpu(stk_supervision *s, stk_attempt *a, const stk_evidenc
 
 /* The check: once for each attempt. */
 static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_attempt_end *why) {
-    stk_evidence_summary seen;
-    stk_command_evidence_since(s->evidence, a->check_from_s, &seen);
+    stk_evidence_summary summary;
+    stk_command_evidence_since(s->evidence, a->check_from_s, &summary);
     a->checked = true;
-    judge(s, a, &seen, a->check_from_s, now_s);
-    warn_of_no_gpu(s, a, &seen);
-    stk_trial_facts facts = facts_of(s, a, &seen, a->check_from_s, now_s);
+    judge(s, a, &summary, a->check_from_s, now_s);
+    warn_of_no_gpu(s, a, &summary);
+    stk_trial_facts facts = facts_of(s, a, &summary, a->check_from_s, now_s);
     a->advice = stk_trials_after(&s->trials, &facts);
     bool again = a->advice.action != STK_TRIAL_STAY;
     if (a->advice.what[0] != '\0') {
@@ -225,15 +227,15 @@ bool stk_judge_if_due(stk_supervision *s, stk_attempt *a, stk_attempt_end *why) 
         return check(s, a, now_s, why);
     }
     if (now_s - a->judged_s >= JUDGE_GAP_S) {
-        stk_evidence_summary seen;
-        stk_command_evidence_since(s->evidence, now_s - JUDGE_S, &seen);
-        judge(s, a, &seen, now_s - JUDGE_S, now_s);
+        stk_evidence_summary summary;
+        stk_command_evidence_since(s->evidence, now_s - JUDGE_S, &summary);
+        judge(s, a, &summary, now_s - JUDGE_S, now_s);
     }
     return false;
 }
 
 void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
-    stk_evidence_summary seen;
+    stk_evidence_summary summary;
     double now_s = stk_supervision_now(s);
     bool failed = hung || a->exit.code != 0;
     bool out_of_memory = s->progress.out_of_memory && !hung;
@@ -241,8 +243,8 @@ void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
         (hung && s->trials.trying == STK_TRIAL_SETTING_NONE)) {
         return; /* it did not fail, or not because of a trial */
     }
-    stk_command_evidence_since(s->evidence, a->began_s, &seen);
-    stk_trial_facts facts = facts_of(s, a, &seen, a->began_s, now_s);
+    stk_command_evidence_since(s->evidence, a->began_s, &summary);
+    stk_trial_facts facts = facts_of(s, a, &summary, a->began_s, now_s);
     facts.out_of_memory = out_of_memory;
     facts.hung = hung;
     facts.crashed = !hung && !out_of_memory;

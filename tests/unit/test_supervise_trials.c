@@ -225,20 +225,21 @@ static stk_trial_advice second(const stk_trial_facts *before, const stk_trial_fa
 static void a_batch_that_is_not_taken_is_no_gain(void) {
     stk_trial_facts before = idle();
     stk_trial_facts after = idle();
-    before.said_batch = after.said_batch = 32;
+    before.printed_batch = after.printed_batch = 32;
     after.images_per_second = 820; /* as many steps, times a batch that it does not have */
     stk_trial_advice advice = second(&before, &after);
     CHECK_INT(advice.action, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.batch, 32);
     CHECK(advice.ignored);
     CHECK_CONTAINS(advice.why, "ignored the requested batch 64 and ran with its previous one, 32");
-    after.said_batch = 64;
+    after.printed_batch = 64;
     CHECK(second(&before, &after).kept);
     CHECK(!second(&before, &after).ignored);
-    before.said_batch = after.said_batch = 8; /* of each of eight GPUs, or of something else */
-    after.said_batch = 16;
+    before.printed_batch = after.printed_batch =
+        8; /* of each of eight GPUs, or of something else */
+    after.printed_batch = 16;
     CHECK(second(&before, &after).kept);
-    before.said_batch = after.said_batch = -1;
+    before.printed_batch = after.printed_batch = -1;
     before.epoch_steps = after.epoch_steps = 500;
     CHECK_CONTAINS(second(&before, &after).why, "still have 500 steps");
     after.memory_share = 0.0102; /* it took more: so many steps were asked for */

@@ -195,16 +195,16 @@ static void after_end(stk_trials *trials, const stk_trial_facts *facts, stk_tria
 static bool is_ignored(const stk_trials *trials, const stk_trial_facts *facts,
                        stk_trial_advice *advice) {
     const stk_trial_facts *before = &trials->seen[trials->best];
-    bool says = facts->said_batch > 0 && facts->said_batch == before->said_batch &&
-                facts->said_batch != trials->value;
+    bool says = facts->printed_batch > 0 && facts->printed_batch == before->printed_batch &&
+                facts->printed_batch != trials->value;
     bool counts =
-        facts->said_batch <= 0 && facts->epoch_steps > 1 &&
+        facts->printed_batch <= 0 && facts->epoch_steps > 1 &&
         facts->epoch_steps == before->epoch_steps &&
         fabs(facts->memory_share - before->memory_share) < SAME_MEMORY * before->memory_share;
     if (says) {
         SAY(advice->why,
             "the command ignored the requested batch %lld and ran with its previous one, %lld",
-            (long long)trials->value, (long long)facts->said_batch);
+            (long long)trials->value, (long long)facts->printed_batch);
     } else if (counts) {
         SAY(advice->why,
             "the command ignored the requested batch %lld: its epochs still have %lld steps and "

@@ -19,7 +19,7 @@
 /* What one attempt showed when it was checked, or when it ended before. NaN or -1: unknown. */
 typedef struct stk_trial_facts {
     int64_t batch;            /* images per step that the command was given, or printed */
-    int64_t said_batch;       /* batch that the command printed; 0 or -1: unknown */
+    int64_t printed_batch;    /* batch that the command printed; 0 or -1: unknown */
     int64_t epoch_steps;      /* steps per epoch that the command printed; 0 or -1: unknown */
     int workers;              /* loader workers */
     double images_per_second; /* steps per second where no batch is known: only compared */
