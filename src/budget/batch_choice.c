@@ -174,8 +174,8 @@ size_t stk_batch_next(const stk_batch_choice *plan, const stk_batch_curve *curve
     return knee == smallest && smallest >= 2 * LEAST_BATCH ? smallest / 2 : 0;
 }
 
-stk_batch_choice stk_batch_settle(const stk_batch_facts *f, const stk_batch_choice *plan,
-                                  const stk_batch_curve *curve) {
+stk_batch_choice stk_batch_choose_measured(const stk_batch_facts *f, const stk_batch_choice *plan,
+                                           const stk_batch_curve *curve) {
     stk_batch_choice c = *plan;
     size_t smallest;
     size_t largest;
@@ -200,4 +200,15 @@ double stk_batch_measure_s(double left_s) {
 double stk_batch_rate_scale(const stk_batch_facts *f, const stk_batch_choice *c) {
     double asked = (double)f->given * (double)f->accumulate;
     return f->given > 0 ? (double)c->batch * (double)c->accumulate / asked : 1;
+}
+
+bool stk_batch_halve(size_t *batch, int64_t *accumulate, int64_t images) {
+    size_t half = *batch / 2;
+    if (half < STK_LEAST_BATCH) {
+        return false;
+    }
+    int64_t size = (int64_t)half;
+    *batch = half;
+    *accumulate = (images + size / 2) / size; /* rounded */
+    return true;
 }

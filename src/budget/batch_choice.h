@@ -1,8 +1,10 @@
 /*
- * batch_choice.h - how many images a step has, and how many steps an update: pure arithmetic.
+ * batch_choice.h - how many images a step has, and how many steps an update has. Pure arithmetic.
  *
- * First comes a plan, from the data set and the memory alone. Where speed may be measured, a search
- * around it follows: it says which batch to measure next, and chooses once it has nothing to ask.
+ * stk_batch_plan() chooses from the data set and the memory alone. Where speed may be measured, a
+ * search around that batch follows: stk_batch_next() says which batch to measure, and
+ * stk_batch_choose_measured() chooses once nothing is left to measure. stk_batch_halve() makes a
+ * batch smaller when memory runs out.
  */
 #ifndef STK_BUDGET_BATCH_CHOICE_H
 #define STK_BUDGET_BATCH_CHOICE_H
@@ -14,18 +16,17 @@
 #include <stoker/job.h>
 
 /*
- * An epoch of fewer steps moves the weights too seldom to learn. Batches that are larger than usual
- * only because they are faster have to leave more of them: a tenth of the time is not worth half of
- * the updates when there are few.
+ * Least steps of an epoch: with fewer, the weights are updated too seldom. A batch that is large
+ * only because it is faster must leave FAST_STEPS: a tenth of the time is not worth half of the
+ * updates when there are few.
  */
 #define STK_BATCH_STEPS 15
 #define STK_BATCH_FAST_STEPS 100
 
-/* Part of the free memory that a batch which nobody gave may take; fewer than 8 images may take all
- * of it. */
+/* Share of the free memory for a batch that nobody gave; fewer than 8 images may take all of it. */
 #define STK_BATCH_MEMORY_PART 0.85
 
-/* Less than this part of images/s is no loss. */
+/* Relative loss of images/s that does not matter. */
 #define STK_BATCH_KNEE 0.03
 
 /* In the order of the option's choices. */
@@ -46,31 +47,31 @@ typedef enum stk_batch_limit {
 } stk_batch_limit;
 
 typedef struct stk_batch_facts {
-    size_t given;       /* images a step that were asked for; 0: as Stoker likes */
-    int64_t accumulate; /* steps an update that were asked for, at least 1 */
-    size_t train_count; /* images that a fold trains on, at least 1 */
-    size_t most;        /* images that the device does in a step of bearable length */
+    size_t given;       /* images per step that were asked for; 0: auto */
+    int64_t accumulate; /* steps per update that were asked for, at least 1 */
+    size_t train_count; /* training images of a fold, at least 1 */
+    size_t most;        /* images that the device computes in a step of acceptable length */
     stk_batch_policy policy;
-    uint64_t free_bytes; /* of the device's memory */
-    /* The bytes that training with such a batch takes; more for a larger one. */
+    uint64_t free_bytes; /* free memory of the device */
+    /* Bytes that training with such a batch takes; grows with the batch. */
     uint64_t (*need)(void *user, size_t batch);
     void *user;
 } stk_batch_facts;
 
 typedef struct stk_batch_choice {
-    size_t batch;          /* images a step; 0: not even one fits */
-    int64_t accumulate;    /* steps an update: more than asked for where the memory is short */
-    size_t wanted;         /* images of so many steps as were asked for, were there more memory */
-    uint64_t bytes;        /* that this batch needs */
-    stk_batch_limit limit; /* why it is not larger */
-    size_t most;           /* the largest that is worth measuring; 0: none is */
-    stk_batch_limit most_limit; /* why no larger one is worth measuring */
+    size_t batch;               /* images per step; 0: not even one fits */
+    int64_t accumulate;         /* steps per update: more than asked for when memory is short */
+    size_t wanted;              /* images per step, if memory were not short */
+    uint64_t bytes;             /* that this batch needs */
+    stk_batch_limit limit;      /* why it is not larger */
+    size_t most;                /* the largest batch worth measuring; 0: none */
+    stk_batch_limit most_limit; /* why no larger batch is worth measuring */
 } stk_batch_choice;
 
-/* Steps that an epoch with such a batch has to have. */
+/* Least steps of an epoch with such a batch. */
 int stk_batch_least_steps(const stk_batch_facts *facts, size_t batch);
 
-/* Without any measurement. */
+/* Chooses without measuring. */
 stk_batch_choice stk_batch_plan(const stk_batch_facts *facts);
 
 typedef struct stk_batch_point {
@@ -87,21 +88,33 @@ typedef struct stk_batch_curve {
 size_t stk_batch_knee(const stk_batch_point *points, size_t count);
 
 /*
- * Which batch to measure next: the planned one, then twice as large ones while they are faster; if
- * none is, half as large ones while these are not slower. 0: no other is worth it.
+ * Which batch to measure next: the planned one, then doubled ones while they are faster; if none
+ * is, halved ones while they are not slower. 0: nothing is left to measure.
  */
 size_t stk_batch_next(const stk_batch_choice *plan, const stk_batch_curve *curve);
 
-/* What the plan becomes by what was measured; without any points it stays. */
-stk_batch_choice stk_batch_settle(const stk_batch_facts *facts, const stk_batch_choice *plan,
-                                  const stk_batch_curve *curve);
+/* The choice after measuring; without any points it is the plan. */
+stk_batch_choice stk_batch_choose_measured(const stk_batch_facts *facts,
+                                           const stk_batch_choice *plan,
+                                           const stk_batch_curve *curve);
 
-/* Seconds that the steps of the first batch, which has to be compiled anyway, may take where so
- * many are left (INFINITY: no budget), and once more measuring all others; 0: nothing is worth
- * measuring. */
+/* Seconds that the steps of the first batch may take when left_s are left (INFINITY: no budget),
+ * and that measuring all other batches may take together; 0: too little time. Training has to
+ * compile the first batch anyway. */
 double stk_batch_measure_s(double left_s);
 
-/* What a given learning rate is multiplied with: images of an update, by those asked for. */
+/* Factor for a learning rate that was given: images per update over those asked for. */
 double stk_batch_rate_scale(const stk_batch_facts *facts, const stk_batch_choice *choice);
+
+/* The least batch that halving makes: batch norm needs more than one picture for its statistics. */
+#define STK_LEAST_BATCH 2
+
+/*
+ * Halves a batch that memory is too small for, and doubles the steps of an update, so that an
+ * update has as many images as before and the learning rate stays right. `images` are those of an
+ * update as it was asked for: an odd batch comes as near to it as whole batches allow. False, with
+ * nothing changed, where the half would be below STK_LEAST_BATCH.
+ */
+bool stk_batch_halve(size_t *batch, int64_t *accumulate, int64_t images);
 
 #endif

@@ -1,6 +1,8 @@
 /*
- * budget.h - the deadline and the plan: pure arithmetic on measured numbers, so that it can be
- * tested without training. No threads, no clocks, no state.
+ * budget.h - how many epochs and steps of a fold fit into the budget.
+ *
+ * Pure arithmetic on measured numbers, so that it can be tested without training: no threads, no
+ * clocks, no state.
  */
 #ifndef STK_BUDGET_BUDGET_H
 #define STK_BUDGET_BUDGET_H
@@ -12,56 +14,54 @@
 
 typedef struct stk_budget_options {
     double budget_s;      /* STK_AUTO_DOUBLE: no budget */
-    const char *deadline; /* as given; NULL: none */
+    const char *deadline; /* text such as "14:30"; NULL: none */
 } stk_budget_options;
 
 extern const stk_option_table stk_budget_option_table;
 
-/* What is known at the moment of planning; a time that was not measured yet is NaN. */
+/* What is known when a plan is made; a time that was not measured is NaN. */
 typedef struct stk_budget_facts {
     double elapsed_s;    /* since the start of the process */
     double budget_s;     /* NaN: none */
     double fold_start_s; /* elapsed_s when this fold began */
-    double share;        /* of the time that was left then, for this fold: 1 for the last one */
+    double share;        /* this fold's share of the time left when it began; 1 for the last fold */
     int epochs_wanted;   /* 0: as many as fit */
-    int epoch;    /* from 1: the one that is being trained; one more than all: none is left */
-    int64_t step; /* steps done of it */
+    int epoch;           /* the running epoch, from 1; one more than all: none is left */
+    int64_t step;        /* steps done of the running epoch */
     int64_t steps_per_epoch;
     double step_s;    /* seconds per training step */
     double val_s;     /* seconds per validation; see inference.h */
     double save_s;    /* seconds for saving after each validation; 0: not known */
     double predict_s; /* seconds for predicting the test set once */
-    double final_s;   /* seconds to be left after that: margin.h */
+    double final_s;   /* seconds to leave for the last files, see margin.h */
 } stk_budget_facts;
 
 typedef struct stk_budget_plan {
-    int epochs;         /* of this fold, the running one included; a part of one counts */
+    int epochs;         /* of this fold, including the running one and a last partial one */
     int64_t steps_left; /* from now on; 0: stop */
     bool cut;           /* the budget allows less than was wanted, or not even one epoch */
     double reserve_s;   /* kept back at the end of the budget */
     double epoch_s;     /* seconds of one epoch with its validation; NaN when not known */
     double total_s;     /* from now to the end of this fold's training; NaN when not known */
     double left_s;      /* from now to the end of the budget; NaN without one */
-    double fold_s;      /* of these, what this fold may still train for; NaN without a budget */
+    double fold_s;      /* part of left_s that this fold may still train for; NaN without budget */
 } stk_budget_plan;
 
 /* Epochs without a budget when none were asked for, and the most that a budget is filled with. */
 #define STK_BUDGET_DEFAULT_EPOCHS 20
 #define STK_BUDGET_MOST_EPOCHS 200
 
-/* What a budget is filled with at most: the wanted epochs, or STK_BUDGET_MOST_EPOCHS. */
+/* The most epochs of a fold: the wanted ones, or STK_BUDGET_MOST_EPOCHS. */
 int stk_budget_most_epochs(int epochs_wanted);
 
 /*
- * New epochs are begun only when they end before the reserve, the last one as a part where whole
- * ones would leave more than 5 % of the fold's time unused. The running one may use half of
- * what the reserve holds beyond the measured need: otherwise noise in the timing would cut it
- * short.
+ * Makes the plan. A new epoch begins only if it ends before the reserve; the last one may be
+ * partial when whole epochs would leave more than 5 % of the fold's time unused. The running epoch
+ * may use half of the reserve beyond its measured need: otherwise noise in the timing would cut it.
  */
 stk_budget_plan stk_budget_make(const stk_budget_facts *facts);
 
-/* The part of the budget that training must leave: 15 %, or what prediction was measured to need.
- */
+/* Seconds of the budget that training must leave: 15 %, or what prediction was measured to need. */
 double stk_budget_reserve(double budget_s, double predict_s);
 
 #endif

@@ -1,18 +1,14 @@
-/* margin.c - how long the end of a run takes. */
+/* margin.c - measured times of the last work, and the time to leave for it. */
 #include "budget/margin.h"
 
 #include <math.h>
 
-/*
- * For the end of the process, which nothing tells beforehand: a part of the budget, within these
- * seconds, or the least of them on a machine that is as busy as this one.
- */
-#define UNKNOWN_SHARE 0.02
-#define UNKNOWN_LEAST_S 0.2
-#define UNKNOWN_MOST_S 2.0
+/* Time for the end of the process, which cannot be measured beforehand. */
+#define UNKNOWN_SHARE 0.02  /* share of the budget */
+#define UNKNOWN_LEAST_S 0.2 /* at least; on a busy machine times `busy` */
+#define UNKNOWN_MOST_S 2.0  /* at most */
 
-/* A thread that waited longer than this for its core was unlucky: it will not be at every moment.
- */
+/* Limits `busy`: a thread that waited longer for its core was unlucky once. */
 #define BUSY_MOST 5.0
 
 void stk_margin_note(stk_margin *margin, stk_margin_work work, double seconds) {

@@ -1,17 +1,18 @@
 /*
- * margin.h - the time that must be left when computing ends, from how long such work took before.
+ * margin.h - the time to leave for the last work of a run: writing files, closing, ending the
+ * process.
  *
- * What comes at the end of a run has come before: class priors were written as a submission, a
- * loader was closed. How long that took on this machine, with what else runs on it, says more than
- * any constant. Pure arithmetic.
+ * Every kind of last work happens early in a run, too: a first submission is written from class
+ * priors, a loader is closed after a fold. How long that took on this machine says more than any
+ * constant. Pure arithmetic.
  */
 #ifndef STK_BUDGET_MARGIN_H
 #define STK_BUDGET_MARGIN_H
 
-/* A machine can become busier: work that took a second may take so many the next time. */
+/* Safety factor: the machine may become busier than it was when the work was measured. */
 #define STK_MARGIN_SAFETY 2.0
 
-/* The last work of a run, in its order. */
+/* Kinds of last work, in their order. */
 typedef enum stk_margin_work {
     STK_MARGIN_SUBMISSION, /* writing the rows */
     STK_MARGIN_CLOSING,    /* loaders, networks, memory */
@@ -20,23 +21,23 @@ typedef enum stk_margin_work {
 
 /* Zero-initialised: nothing was measured yet. */
 typedef struct stk_margin {
-    double recent_s[STK_MARGIN_WORKS][2]; /* the last two of each, the latest first */
-    double busy;  /* how many times as long everything takes as it would alone; 0: not known */
-    double end_s; /* what the end of the process takes at least; 0: next to nothing */
+    double recent_s[STK_MARGIN_WORKS][2]; /* the last two times of each kind, the latest first */
+    double busy;  /* factor by which other programs make work longer; 0: not known */
+    double end_s; /* least seconds that ending the process takes (a GPU takes some); 0: none */
 } stk_margin;
 
 void stk_margin_note(stk_margin *margin, stk_margin_work work, double seconds);
 
-/* What the work from `first` to the end took: the longer of the last two times of each. */
+/* Seconds that the work from `first` to the end took: per kind the longer of the last two. */
 double stk_margin_took(const stk_margin *margin, stk_margin_work first);
 
 /*
- * What is to be left for it: that with the safety, and some time for what cannot be measured before
- * it happens. budget_s is NaN without a budget.
+ * Seconds to leave for that work: with the safety factor, plus some for the end of the process,
+ * which cannot be measured before it happens. budget_s is NaN without a budget.
  */
 double stk_margin_needed(const stk_margin *margin, stk_margin_work first, double budget_s);
 
-/* What a part of the work is to be reckoned with: on a busy machine times scatter. */
+/* `seconds` of work as they may become on a busy machine, where times vary. */
 double stk_margin_stretch(const stk_margin *margin, double seconds);
 
 #endif

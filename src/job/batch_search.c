@@ -343,7 +343,7 @@ void stk_batch_search_measure(stk_batch_search *search) {
         explain_failure(search, status);
     }
     search->to_be_measured = false;
-    search->chosen = stk_batch_settle(&search->facts, &search->chosen, &search->curve);
+    search->chosen = stk_batch_choose_measured(&search->facts, &search->chosen, &search->curve);
     explain(search);
 }
 

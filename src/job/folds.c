@@ -125,7 +125,7 @@ stk_status stk_job_fold_counts(const stk_job *job, const stk_split *split,
         return status;
     }
     if (job->recipe.folds > 1) {
-        snprintf(what, sizeof what, "fold %d of %d does not vote", job->progress.fold + 1,
+        snprintf(what, sizeof what, "fold %d of %d is not in the ensemble", job->progress.fold + 1,
                  job->recipe.folds);
     } else {
         snprintf(what, sizeof what, "class priors instead of the model");

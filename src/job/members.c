@@ -1,4 +1,4 @@
-/* members.c - which models there are, and whether they can vote together. */
+/* members.c - finds the models of run folders, and checks that they have the same classes. */
 #include "job/members.h"
 
 #include <stdio.h>
@@ -15,8 +15,7 @@
 
 #define MOST_FOLDS 1000
 
-/* A file that is not there, or is no JSON, is the caller's mistake; one that cannot be read is not.
- */
+/* A missing file, or one that is no JSON, is an error of usage; one that cannot be read is not. */
 static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     if (!stk_path_is_dir(run)) {
         stk_status answers = stk_path_check_answer(run, err);
@@ -53,7 +52,7 @@ void stk_members_leave_out(stk_members *members, const stk_error *why, const stk
     stk_events_warning(events, "a model is left out: %s", why->message);
 }
 
-/* A class that the one knows and the other does not; NULL: there is none. */
+/* A class that only `one` has; NULL: there is none. */
 static const char *only_known_to(const stk_checkpoint_info *one, const stk_checkpoint_info *other) {
     for (int c = 0; c < one->class_count; c++) {
         int at = 0;
@@ -84,7 +83,7 @@ static stk_status refuse_classes(const stk_member *first, const stk_member *memb
                     names[0], names[1], first->info.class_count, member->info.class_count, example);
 }
 
-/* Finds the place of every class of the first member among those of another. */
+/* Finds the index of every class of the first member in another one. */
 static stk_status find_order(const stk_member *first, stk_member *member, stk_error *err) {
     const stk_checkpoint_info *a = &first->info;
     const stk_checkpoint_info *b = &member->info;
@@ -116,7 +115,7 @@ static stk_status find_order(const stk_member *first, stk_member *member, stk_er
     return known ? STK_OK : refuse_classes(first, member, err);
 }
 
-/* Adds the model if the file is there; *there says so also of one that cannot be read. */
+/* Adds a model if its file exists; *there is also true for one that cannot be read. */
 static stk_status add_model(stk_members *v, const char *run, const char *name,
                             const stk_events *events, bool *there, stk_error *err) {
     stk_member *grown = stk_mem_grow(v->items, &v->capacity, v->count + 1, sizeof *v->items);
@@ -143,7 +142,7 @@ static stk_status add_model(stk_members *v, const char *run, const char *name,
     return status;
 }
 
-/* The single model of a run, or one per fold; folds that are missing are passed over. */
+/* Adds the single model of a run, or one per fold; missing folds are skipped. */
 static stk_status add_run(stk_members *v, const char *run, const stk_json *args,
                           const stk_events *events, stk_error *err) {
     bool there = false;
@@ -166,7 +165,7 @@ static stk_status add_run(stk_members *v, const char *run, const stk_json *args,
     return status;
 }
 
-/* Which of the runs up to this one is the same folder: itself, unless it was given before. */
+/* Index of the first run that is the same folder as run r: r, unless it was given before. */
 static size_t first_given(const stk_option_list *runs, size_t r) {
     struct stat this;
     struct stat that;
@@ -180,8 +179,8 @@ static size_t first_given(const stk_option_list *runs, size_t r) {
     return r;
 }
 
-/* Runs without any model, told where others have some; where none has, the caller has a word. */
-static void tell_empty(const stk_members *v, const stk_option_list *runs,
+/* Warns of runs without any model when others have some; when none has, the caller reports it. */
+static void warn_empty(const stk_members *v, const stk_option_list *runs,
                        const stk_events *events) {
     for (size_t r = 0; r < runs->count && v->count > 0; r++) {
         bool has = first_given(runs, r) < r;
@@ -189,7 +188,7 @@ static void tell_empty(const stk_members *v, const stk_option_list *runs,
             has = v->items[i].run == runs->items[r];
         }
         if (!has) {
-            stk_events_warning(events, "%s has no model that can vote: the others do",
+            stk_events_warning(events, "%s has no model that can be used: only the others predict",
                                runs->items[r]);
         }
     }
@@ -240,7 +239,7 @@ stk_status stk_members_find(stk_members *v, const stk_predict_options *options,
         status = STK_FAIL(err, v->error.status, "%s", v->error.message);
     }
     if (status == STK_OK) {
-        tell_empty(v, runs, events);
+        warn_empty(v, runs, events);
     }
     return status == STK_OK && options->vote == STK_VOTE_SCORE && v->count > 0 ? weigh(v, err)
                                                                                : status;

@@ -1,8 +1,8 @@
 /*
- * members.h - the models of one or more run folders that predict together.
+ * members.h - the models of one or more run folders that form one ensemble.
  *
- * A run has one model or one per fold, and whatever there is of them votes. They may differ in
- * network and picture size, but must know the same classes.
+ * A run has one model, or one per fold; all that exist are members. They may differ in network and
+ * picture size, but must have the same classes. Threads: the caller's.
  */
 #ifndef STK_JOB_MEMBERS_H
 #define STK_JOB_MEMBERS_H
@@ -13,11 +13,11 @@
 #include "weights/checkpoint.h"
 
 typedef struct stk_member {
-    const char *run; /* borrowed: its run folder */
-    char *path;      /* owned: its weights */
-    stk_checkpoint_info info;
-    int *order; /* owned: where each class of the first member is among its own; NULL: the same */
-    double weight;
+    const char *run;          /* borrowed: its run folder */
+    char *path;               /* owned: its weights */
+    stk_checkpoint_info info; /* owned */
+    int *order;    /* owned: index of each class of the first member in this one; NULL: the same */
+    double weight; /* in the average, above 0 */
 } stk_member;
 
 typedef struct stk_members {
@@ -25,23 +25,23 @@ typedef struct stk_members {
     stk_member *items;
     size_t count;
     size_t capacity;
-    int wanted;      /* models that there are when every run is trained as it was asked for */
-    stk_error error; /* why the first one that cannot be read cannot */
+    int wanted;      /* models that the runs would have if all their folds were trained */
+    stk_error error; /* of the first model that cannot be used */
 } stk_members;
 
 /*
- * Looks through the run folders; `members` is all zero and is freed in any case. What is missing or
- * cannot be read is told as a warning. No model at all is not an error here; when there are some
- * and none can be read, it is.
+ * Looks for models in the run folders. `members` is zero-initialised, and freed by the caller in
+ * any case. Missing and unreadable models are warnings. Finding no model is no error; finding some
+ * of which none can be read is one.
  */
 STK_CHECKED stk_status stk_members_find(stk_members *members, const stk_predict_options *options,
                                         const stk_events *events, stk_error *err);
 void stk_members_free(stk_members *members);
 
-/* One that turned out to be damaged: says so, and remembers the reason if it is the first. */
+/* Warns of a model that cannot be used, and stores the reason of the first one. */
 void stk_members_leave_out(stk_members *members, const stk_error *why, const stk_events *events);
 
-/* Brings a member's probabilities (rows, classes) into the order of the first one's classes. */
+/* Puts a member's probabilities (rows, classes) into the class order of the first member. */
 STK_CHECKED stk_status stk_member_arrange(const stk_member *member, double *probs, size_t rows,
                                           stk_error *err);
 

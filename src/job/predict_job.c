@@ -1,8 +1,8 @@
 /*
- * predict_job.c - predictions from the models of one or more run folders.
+ * predict_job.c - `stoker predict`: predictions with the models of one or more run folders.
  *
- * Models vote one after the other. With a budget the file is there before the first of them, and
- * each that has voted makes a better one.
+ * The models predict one after the other. With a budget the file exists before the first one, and
+ * each model that has predicted makes a better one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,6 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/text/json.h"
 #include "base/text/locale.h"
 #include "events/public_struct.h"
 #include "budget/budget.h"
@@ -35,91 +34,88 @@
 #include "predict/submission.h"
 #include "train/host_memory.h"
 
-/* Seconds for a cell of the file, until one was written: a slow machine's. */
+/* Seconds per cell of the file on a slow machine, assumed until a file was written. */
 #define CELL_S 1e-6
 
 typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
     const stk_budget_options *budget;
-    stk_storage_options storage; /* those of the options, with the run's stop and deadline */
-    int views;                   /* wanted of each picture */
+    stk_options *run_options;    /* owned: the first run's options of its data set */
+    stk_storage_options storage; /* the options' own, with the run's stop and deadline */
+    int views;                   /* wanted views of each picture */
     stk_events events;
-    stk_map bad_told; /* what events.bad_told refers to */
+    stk_map bad_told; /* bad images so far; events.bad_told refers to it */
     stk_run_clock clock;
     stk_members members;
-    stk_dataset *dataset;
-    stk_opened_device opened;
-    stk_host_memory host; /* of the device: where batches lie */
+    stk_dataset *dataset;     /* owned */
+    stk_opened_device opened; /* owned */
+    stk_host_memory host;     /* allocates batches where the device reads them fastest */
     stk_ensemble ensemble;
-    char *path;       /* owned: the file that is written */
-    stk_file_how how; /* it is */
-    bool once;        /* nothing can be taken back there: only the last file is written */
-    bool kept;        /* what lies there is worth more than priors */
-    bool news;        /* the ensemble has changed since it was last written */
-    double acc1_sum;
-    /* What is known of the time that models take, and what there was none for. */
-    size_t begun;     /* members that were tried */
-    double model_s;   /* loading and compiling the last one; NaN: not known */
-    double picture_s; /* of it; NaN: not known */
-    size_t halted;    /* rows that the last one voted on where time ended it */
-    bool is_halted;   /* it did */
-    bool unread;      /* one had time for all rows, and no picture could be read */
-    int fewest_views; /* of the models that voted on all rows */
+    /* The file. */
+    char *path;       /* owned */
+    stk_file_how how; /* how it is written */
+    bool once;        /* a pipe or device: only the final predictions are written */
+    bool kept;        /* the run's own submission exists: it is worth more than priors */
+    bool news;        /* the ensemble has changed since the file was written */
+    double acc1_sum;  /* validation accuracies of the members so far */
+    /* Times, and what there was no time for. */
+    size_t begun;     /* members that were begun */
+    double model_s;   /* seconds of loading and compiling the last one; NaN: not measured */
+    double picture_s; /* seconds per picture of the last one; NaN: not measured */
+    size_t halted;    /* rows that the last member predicted before time ended it */
+    bool is_halted;   /* time ended it */
+    bool unread;      /* a member had time for all rows, and no picture could be read */
+    int fewest_views; /* of the members that predicted all rows */
 } predict_job;
 
 static const char *first_run(const predict_job *job) {
     return job->options->runs.count > 0 ? job->options->runs.items[0] : "";
 }
 
-static const char *arg_text(const predict_job *job, const char *key) {
-    return stk_json_string(stk_json_get(job->members.args, key));
-}
-
-static int64_t arg_number(const predict_job *job, const char *key) {
-    uint64_t value = 0;
-    (void)stk_json_u64(stk_json_get(job->members.args, key), &value);
-    return (int64_t)value;
-}
-
-/* The run's own data set, opened as the run opened it. */
-static stk_dataset_options run_data(const predict_job *job) {
-    stk_dataset_options options = *job->given;
-    const char *mismatch = arg_text(job, "mismatch");
-    const char *rare = arg_text(job, "rare_class");
-    options.data = arg_text(job, "data");
-    options.id_column = options.id_column != NULL ? options.id_column : arg_text(job, "id_column");
-    options.label_column =
-        options.label_column != NULL ? options.label_column : arg_text(job, "label_column");
-    options.image_ext = options.image_ext != NULL ? options.image_ext : arg_text(job, "image_ext");
-    options.mismatch =
-        mismatch != NULL && strcmp(mismatch, "skip") == 0 ? STK_MISMATCH_SKIP : STK_MISMATCH_ERROR;
-    options.rare_class = rare == NULL || strcmp(rare, "error") == 0 ? STK_RARE_ERROR
-                         : strcmp(rare, "train") == 0               ? STK_RARE_TRAIN
-                                                                    : STK_RARE_DROP;
-    options.classes = arg_number(job, "classes");
-    options.per_class = arg_number(job, "per_class");
-    options.val_per_class = arg_number(job, "val_per_class");
-    options.subset_seed = arg_number(job, "subset_seed");
-    options.fold_column = NULL; /* how the training samples were divided no longer matters */
-    options.group_column = NULL;
-    return options;
+/* The options that the first run opened its data set with; what is given now goes before. */
+static stk_status run_data(predict_job *job, stk_dataset_options *options, stk_error *err) {
+    static const stk_option_table *const tables[] = {&stk_dataset_option_table};
+    stk_error cause = {0};
+    stk_status status = stk_options_new(&job->run_options, "train", tables, 1, err);
+    if (status == STK_OK && stk_options_recall(job->run_options, job->members.args, NULL, NULL,
+                                               NULL, &cause) != STK_OK) {
+        status = STK_FAIL(err, cause.status, "%s/args.json: %s", first_run(job), cause.message);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    *options = *(const stk_dataset_options *)stk_options_values(job->run_options,
+                                                                &stk_dataset_option_table);
+    const stk_dataset_options *given = job->given;
+    options->id_column = given->id_column != NULL ? given->id_column : options->id_column;
+    options->label_column =
+        given->label_column != NULL ? given->label_column : options->label_column;
+    options->image_ext = given->image_ext != NULL ? given->image_ext : options->image_ext;
+    options->sample_submission = given->sample_submission;
+    options->val_fraction = given->val_fraction;
+    options->fold_column = NULL; /* how the training samples were split does not matter here */
+    options->group_column = NULL;
+    return STK_OK;
 }
 
 static stk_status open_data(predict_job *job, stk_error *err) {
     if (job->given->data != NULL) {
         return stk_dataset_open_images(&job->dataset, job->given, &job->storage, &job->events, err);
     }
-    stk_dataset_options options = run_data(job);
+    stk_dataset_options options;
     stk_error cause = {0};
+    stk_status status = run_data(job, &options, err);
+    if (status != STK_OK) {
+        return status;
+    }
     if (options.data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s/args.json names no data; give --data",
                         first_run(job));
     }
-    stk_status status =
-        stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
+    status = stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
     if (status != STK_OK && status != STK_ERR_STOPPED && job->members.count > 0) {
-        /* The training pictures may be gone: the test pictures are enough for trained models. */
+        /* The training pictures may be gone; trained models need the test pictures only. */
         status =
             stk_dataset_open_images(&job->dataset, &options, &job->storage, &job->events, NULL);
     }
@@ -172,7 +168,8 @@ static stk_status submit(predict_job *job, const char *status, stk_outcome *outc
     return written;
 }
 
-/* Without any model the class priors are still an answer, if the training set can be read. */
+/* Opens the ensemble. Without any model it has the class priors, if the training set can be read.
+ */
 static stk_status open_ensemble(predict_job *job, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
     int classes = dataset->class_count;
@@ -198,8 +195,8 @@ static stk_status open_ensemble(predict_job *job, stk_error *err) {
 }
 
 /*
- * The first of NAME.csv, NAME-2.csv ... that is not there in the current folder. NULL without
- * memory.
+ * The first of NAME.csv, NAME-2.csv and so on that does not exist in the current folder; NULL
+ * without memory.
  */
 static char *new_name(const char *name) {
     struct stat info;
@@ -212,8 +209,8 @@ static char *new_name(const char *name) {
 }
 
 /*
- * One run's file lies in its folder and is replaced there. What several runs say together belongs
- * to none of them: it becomes a new file.
+ * The file of one run lies in its folder and is replaced there. Predictions of several runs belong
+ * to none of them: they go to a new file.
  */
 static stk_status name_file(predict_job *job, stk_error *err) {
     const char *name = job->given->data != NULL ? "predictions" : "submission";
@@ -229,7 +226,7 @@ static stk_status name_file(predict_job *job, stk_error *err) {
     return job->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
 }
 
-/* Where to write. What cannot be written is told before anything is read. */
+/* Finds out where to write, and fails before anything is read if that is not possible. */
 static stk_status find_place(predict_job *job, stk_error *err) {
     stk_write_target place = {0};
     stk_error why = {0};
@@ -249,8 +246,8 @@ static stk_status find_place(predict_job *job, stk_error *err) {
 }
 
 /*
- * With a budget the first file: a deadline must find one. The run's own submission, which a
- * training has left, is such a one already.
+ * With a budget, writes class priors first, so that a file exists at the deadline. The submission
+ * that a training left is such a file already.
  */
 static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *err) {
     bool own = !job->how.chosen && job->given->data == NULL;
@@ -289,7 +286,7 @@ static stk_status load(const predict_job *job, const stk_member *member, loaded 
                             : status;
 }
 
-/* What there is time for: with views_done of the model at work, 0 before it begins. */
+/* What there is time for; views_done of the running model, 0 before it begins. */
 static stk_prediction_choice choice_now(predict_job *job, double picture_s, int views_done) {
     stk_prediction_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
                                   .rows = (int64_t)job->ensemble.rows,
@@ -307,7 +304,7 @@ static bool wants_view(void *user, const stk_predicted *so_far) {
     return choice_now(job, picture_s, so_far->views).views > so_far->views;
 }
 
-/* Remembers what the model's vote took, and what of it there was no time for. */
+/* Records how long a model took, and what there was no time for. */
 static void record_member(predict_job *job, const stk_predicted *predicted, const bool *have) {
     size_t rows = 0;
     for (size_t r = 0; r < job->ensemble.rows; r++) {
@@ -323,9 +320,9 @@ static void record_member(predict_job *job, const stk_predicted *predicted, cons
     }
 }
 
-/* Lets a model vote. */
-static stk_status vote(predict_job *job, const stk_member *member, const loaded *l,
-                       stk_error *err) {
+/* Predicts with one model and adds it to the ensemble. */
+static stk_status predict_with(predict_job *job, const stk_member *member, const loaded *l,
+                               stk_error *err) {
     double *probs = stk_mem_new(job->ensemble.rows, job->ensemble.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ensemble.rows, sizeof *have);
     stk_predicted predicted = {0};
@@ -352,7 +349,7 @@ static stk_status vote(predict_job *job, const stk_member *member, const loaded 
     if (status == STK_OK) {
         stk_ensemble_add(&job->ensemble, probs, have, member->weight);
     }
-    if (job->ensemble.models > models) { /* one that could say nothing does not count */
+    if (job->ensemble.models > models) { /* a model that predicted no row is no member */
         job->news = true;
         job->acc1_sum += member->info.acc1;
     }
@@ -361,7 +358,7 @@ static stk_status vote(predict_job *job, const stk_member *member, const loaded 
     return status;
 }
 
-/* Weights that cannot be used are told and passed over: the others can. */
+/* Loads and runs one model. Weights that cannot be used are skipped with a warning. */
 static stk_status run_member(predict_job *job, const stk_member *member, stk_error *err) {
     loaded l = {0};
     stk_error why = {0};
@@ -370,7 +367,7 @@ static stk_status run_member(predict_job *job, const stk_member *member, stk_err
     job->begun++;
     if (status == STK_OK) {
         job->model_s = stk_clock_since_s(start);
-        status = vote(job, member, &l, err);
+        status = predict_with(job, member, &l, err);
     } else if (status == STK_ERR_STOPPED) {
         job->is_halted = true;
         status = STK_OK;
@@ -385,7 +382,7 @@ static stk_status run_member(predict_job *job, const stk_member *member, stk_err
     return status;
 }
 
-/* The first begins in any case; a later one only where it seems to come to its end. */
+/* The first model begins in any case; a later one only if it is expected to finish. */
 static bool has_time(predict_job *job) {
     return !job->is_halted && !stk_run_clock_must_write(&job->clock) &&
            (job->ensemble.models == 0 || choice_now(job, job->picture_s, 0).models > 0);
@@ -411,8 +408,8 @@ static stk_status run_members(predict_job *job, stk_outcome *outcome, stk_error 
 
 /* ---- the end ---- */
 
-/* One sentence of all that there was no time for; false when there is nothing to say. */
-static bool tell_left_out(const predict_job *job) {
+/* Warns, in one sentence, of everything that there was no time for; false: there was time. */
+static bool warn_left_out(const predict_job *job) {
     const stk_ensemble *ensemble = &job->ensemble;
     stk_str text = {0};
     if (job->begun < job->members.count || (job->is_halted && job->halted == 0)) {
@@ -436,26 +433,26 @@ static bool tell_left_out(const predict_job *job) {
     return any;
 }
 
-/* Without a budget nothing is delivered by half: a request to stop leaves the old file. */
+/* Without a budget no partial result is delivered: a request to stop leaves the old file. */
 static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    bool voted = job->ensemble.models > 0;
-    if (stk_run_clock_stopping(&job->clock) && (isnan(job->clock.budget_s) || !voted)) {
+    bool predicted = job->ensemble.models > 0;
+    if (stk_run_clock_stopping(&job->clock) && (isnan(job->clock.budget_s) || !predicted)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before the predictions were written");
     }
-    bool cut = tell_left_out(job);
-    if (!voted && cut && job->kept) {
+    bool cut = warn_left_out(job);
+    if (!predicted && cut && job->kept) {
         stk_events_warning(&job->events, "%s is left as it was", job->path);
         snprintf(outcome->submission, sizeof outcome->submission, "%s", job->path);
         snprintf(outcome->status, sizeof outcome->status, "partial");
         return STK_OK;
     }
-    if (!voted && job->unread) {
+    if (!predicted && job->unread) {
         stk_events_warning(&job->events,
                            "none of the %zu test images could be read: class priors are written",
                            job->ensemble.rows);
     }
     bool whole = !cut && job->ensemble.models == job->members.wanted;
-    const char *status = !voted ? "prior" : whole ? "complete" : "partial";
+    const char *status = !predicted ? "prior" : whole ? "complete" : "partial";
     bool there = !job->news && strcmp(outcome->status, status) == 0;
     return there ? STK_OK : submit(job, status, outcome, err);
 }
@@ -528,6 +525,7 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
 
 static void close_job(predict_job *job) {
     stk_members_free(&job->members);
+    stk_options_free(job->run_options);
     stk_ensemble_free(&job->ensemble);
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "budget/budget.h"
-#include "budget/halving.h"
 #include "job/job_options.h"
 #include "predict/predict.h"
 #include "weights/pretrained.h"

@@ -1,4 +1,5 @@
-/* resume.c - from a run folder to options and a position, or to a sentence that says why not. */
+/* resume.c - from a run folder to options and a saved position, or to an error that says why not.
+ */
 #include "job/resume.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "base/mem.h"
 #include "job/job_options.h"
 
-/* Sums of small steps differ from a quotient by less. */
+/* Rounding of a sum of small steps against a quotient is less than this. */
 #define SCHEDULE_NOISE 1e-6
 
 static stk_status read_json(const stk_run_folder *folder, const char *name, stk_json **json,
@@ -30,7 +31,7 @@ static bool has_file(const char *run, const char *name) {
     return there;
 }
 
-/* A folder that cannot be gone on with is told before anything in it is touched. */
+/* Refuses a folder that cannot be resumed before anything in it is touched. */
 static stk_status check_folder(const char *run, stk_error *err) {
     bool is_dir = stk_path_is_dir(run);
     bool has_args = is_dir && has_file(run, "args.json");
@@ -59,14 +60,15 @@ static stk_status check_folder(const char *run, stk_error *err) {
 
 static void note_change(void *user, const char *name, const char *now, const char *before) {
     stk_resume *resume = user;
-    if (strcmp(name, "quiet") != 0 && strcmp(name, "json") != 0) { /* they are of this call alone */
+    if (strcmp(name, "quiet") != 0 &&
+        strcmp(name, "json") != 0) { /* they belong to one call only */
         stk_str_append_bytes(&resume->changes, name, strlen(name) + 1);
         stk_str_append_bytes(&resume->changes, now, strlen(now) + 1);
         stk_str_append_bytes(&resume->changes, before, strlen(before) + 1);
     }
 }
 
-/* The value of then where an option is another now, or NULL. */
+/* The old value of an option that has changed, or NULL. */
 static const char *changed_from(const stk_resume *resume, const char *option) {
     const char *p = resume->changes.text;
     const char *end = p != NULL ? p + resume->changes.length : NULL;
@@ -81,8 +83,8 @@ static const char *changed_from(const stk_resume *resume, const char *option) {
     return NULL;
 }
 
-/* The same folder by another way is the same data. */
-static stk_status settle_data(stk_options *options, const stk_json *args, stk_error *err) {
+/* Another path to the same folder is the same data. */
+static stk_status accept_same_data(stk_options *options, const stk_json *args, stk_error *err) {
     const char *before = stk_json_string(stk_json_get(args, "data"));
     if (before == NULL || stk_options_source(options, "data") == STK_FROM_DEFAULT) {
         return STK_OK;
@@ -93,7 +95,7 @@ static stk_status settle_data(stk_options *options, const stk_json *args, stk_er
     return same ? stk_options_set(options, "data", before, err) : STK_OK;
 }
 
-/* Folds that are finished had their epochs. */
+/* --epochs must not change once a fold is finished. */
 static stk_status check_epochs(const stk_resume *resume, const stk_options *options,
                                stk_error *err) {
     const char *before = changed_from(resume, "epochs");
@@ -106,7 +108,8 @@ static stk_status check_epochs(const stk_resume *resume, const stk_options *opti
     return STK_OK;
 }
 
-/* A summary that says so, and no option that asks for more: more_time is that of a budget. */
+/* Whether the summary says "complete" and no option asks for more; more_time: a budget was given.
+ */
 static bool is_complete(const stk_resume *resume, const stk_options *options,
                         const stk_run_folder *folder, bool more_time) {
     stk_json *summary = NULL;
@@ -127,7 +130,7 @@ static bool is_complete(const stk_resume *resume, const stk_options *options,
     return complete;
 }
 
-/* One of the files that there is to go on from. */
+/* Reads one of the two state files. */
 static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, const char *name,
                              stk_error *err) {
     stk_mem_free(resume->path);
@@ -150,7 +153,7 @@ static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, c
     return status;
 }
 
-/* The latest state, or, where that is damaged, the one that was kept at the end of an epoch. */
+/* Reads the latest state or, where that is damaged, the state at the end of the last epoch. */
 static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, stk_error *err) {
     stk_error why = {0};
     stk_status status = read_state(resume, folder, STK_SAVED_STATE_FILE, &why);
@@ -169,7 +172,7 @@ static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, s
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
-/* A state that somebody copied here would go on with what this run never learnt. */
+/* Refuses a state that was copied here from another run. */
 static stk_status check_run(const stk_resume *resume, const stk_run_folder *folder,
                             stk_error *err) {
     const char *id = resume->state.run;
@@ -193,7 +196,7 @@ static stk_status take_up(stk_resume *resume, stk_options *options, const stk_ru
         status = read_json(folder, "args.json", &args, err);
     }
     if (status == STK_OK) {
-        status = settle_data(options, args, err);
+        status = accept_same_data(options, args, err);
     }
     if (status == STK_OK) {
         status = stk_options_recall(options, args, resume->given, note_change, resume, err);
@@ -249,7 +252,7 @@ stk_status stk_resume_check_steps(const stk_resume *resume, int64_t seed, int64_
                         resume->path, (long long)state->seed, (long long)seed);
     }
     int64_t steps = state->position.steps_per_epoch;
-    if (steps != 0 && steps != steps_per_epoch) { /* 0: it was saved before any step */
+    if (steps != 0 && steps != steps_per_epoch) { /* 0: saved before the first step */
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s and args.json contradict each other: the one has %lld steps an epoch, "
                         "with the other it would be %lld; begin a new run",
@@ -268,7 +271,7 @@ void stk_resume_free(stk_resume *resume) {
     memset(resume, 0, sizeof *resume);
 }
 
-void stk_resume_tell(const stk_resume *resume, const stk_events *events) {
+void stk_resume_emit(const stk_resume *resume, const stk_events *events) {
     const stk_train_position *at = &resume->state.position;
     char what[96];
     if (resume->state.fold > 0) {
@@ -303,7 +306,7 @@ stk_status stk_resume_bad_images(stk_resume *resume, const stk_run_folder *folde
     if (path == NULL) {
         return STK_FAIL_MEMORY(err, "a path");
     }
-    /* A table that cannot be read costs some repetitions and nothing else. */
+    /* An unreadable table only means that some bad images are emitted again. */
     stk_status status = stk_csv_read(path, &resume->bad, NULL);
     for (size_t i = 0; status == STK_OK && i < resume->bad.rows; i++) {
         bool added;

@@ -1,4 +1,4 @@
-/* saved_state.c - the numbers of a run's state as notes of a file, and back. */
+/* saved_state.c - the numbers of a saved state as metadata of a safetensors file, and back. */
 #include "job/saved_state.h"
 
 #include <limits.h>

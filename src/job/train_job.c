@@ -148,7 +148,7 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
     stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch.why, train,
                     &job->events);
     if (job->resume.on) {
-        stk_resume_tell(&job->resume, &job->events);
+        stk_resume_emit(&job->resume, &job->events);
         warn_changed_files(job);
         stk_recipe_emit_resumed_batch(&job->recipe, &job->events);
     }

@@ -1,8 +1,9 @@
 /*
- * val_table.h - validation.csv: what the best epoch of each fold said of its validation pictures.
+ * val_table.h - validation.csv: what the best epoch of each fold predicted for its validation
+ * pictures.
  *
- * Rows `path,label,predicted,probability,fold`, fold after fold, in the order of the samples. The
- * file is written anew, in one step, whenever the running fold has a better epoch.
+ * Rows are `path,label,predicted,probability,fold`, fold after fold, in the order of the samples.
+ * The file is replaced atomically whenever the running fold has a better epoch. Threads: the job's.
  */
 #ifndef STK_JOB_VAL_TABLE_H
 #define STK_JOB_VAL_TABLE_H
@@ -15,38 +16,39 @@
 #include "train/sample_results.h"
 
 typedef struct stk_val_table {
-    char *path;                /* owned */
-    char *kept;                /* owned: where the one is kept that a saved state speaks of */
-    int fold;                  /* the running one */
-    const stk_sample *samples; /* borrowed: what the numbers of judgements are of */
+    char *path;                /* owned: validation.csv */
+    char *kept;                /* owned: state/validation.csv, for the state saver */
+    int fold;                  /* the running fold */
+    const stk_sample *samples; /* borrowed: the results have indices of these */
     stk_sample_results now;    /* of the running validation */
     stk_sample_results best;   /* of the best epoch of this process */
-    bool owed;                 /* it is not written yet */
-    stk_str before;            /* the header and the rows of the folds before */
-    bool others;               /* there are such rows */
-    double row_s;              /* what a row took the last time */
+    bool owed;                 /* `best` is not written yet */
+    stk_str before;            /* owned: the header and the rows of earlier folds */
+    bool others;               /* there are rows of earlier folds */
+    double row_s;              /* seconds that writing a row took the last time */
 } stk_val_table;
 
 STK_CHECKED stk_status stk_val_table_open(stk_val_table *table, const stk_run_folder *folder,
                                           stk_error *err);
 void stk_val_table_free(stk_val_table *table);
 
-/* A fold begins, with so many samples to validate. */
+/* A fold begins, with `count` validation samples. */
 STK_CHECKED stk_status stk_val_table_begin(stk_val_table *table, int fold,
                                            const stk_sample *samples, size_t count, stk_error *err);
 
-/* Rows of the folds before stay; where they cannot be read the table begins anew. */
+/* Reads the rows of earlier folds, to keep them; where they cannot be read the table starts empty.
+ */
 STK_CHECKED stk_status stk_val_table_take_earlier(stk_val_table *table, stk_error *err);
 
-/* The running validation was that of the best epoch: it is to be written. */
+/* The last validation was of the best epoch: its results are to be written. */
 void stk_val_table_take_best(stk_val_table *table);
 
-/* Seconds that writing it is expected to take. */
+/* Expected seconds of writing. */
 double stk_val_table_seconds(const stk_val_table *table);
 STK_CHECKED stk_status stk_val_table_write(stk_val_table *table, const stk_dataset *dataset,
                                            stk_error *err);
 
-/* The running fold has no best epoch any more: its rows go. */
+/* Removes the rows of the running fold: it has no best epoch any more. */
 STK_CHECKED stk_status stk_val_table_drop(stk_val_table *table, stk_error *err);
 
 #endif

@@ -15,34 +15,34 @@
 #include "loader/loader.h"
 
 /*
- * Whether the columns of the sample file can be filled from the classes of the data set, to be
- * asked before hours of training. Several columns of which none is a class are STK_ERR_DATA;
- * classes without a column and columns without a class are warnings. A column is a class when they
- * are spelled alike, case and outer blanks aside where no exact spelling exists.
+ * Checks, before hours of training, that the columns of the sample file can be filled from the
+ * classes of the data set. Several columns of which none is a class are STK_ERR_DATA; classes
+ * without a column and columns without a class are warnings. A column is a class when they are
+ * spelled alike, case and outer blanks aside where no exact spelling exists.
  */
 STK_CHECKED stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *events,
                                             stk_error *err);
 
 /*
- * Writes one row per test sample, in one step: a kill leaves the old file or the new one. The
- * classes are those of `probs` and may come from a checkpoint. Rows of probabilities sum to 1:
- * columns unknown to the model get 0, classes without a column are left out and the others scaled.
- * A row with a number that is no probability, or with nothing but zeros, is filled evenly.
+ * Writes one row per test sample, atomically: a kill leaves the old file or the new one. `classes`
+ * are those of `probs` and may come from a checkpoint. Rows of probabilities sum to 1: columns
+ * unknown to the model get 0, classes without a column are left out and the others scaled. A row
+ * with a number that is no probability, or with nothing but zeros, is filled evenly.
  */
 STK_CHECKED stk_status stk_submission_write(const char *path, const stk_dataset *dataset,
                                             const char *const *classes, int class_count,
                                             const double *probs /* (test rows, class_count) */,
                                             stk_error *err);
 
-/* The same for a path of another kind than one of Stoker's own: stk_file_how says which. */
+/* The same for a path that the user gave; stk_file_how says how it may be written. */
 STK_CHECKED stk_status stk_submission_write_how(const char *path, const stk_file_how *how,
                                                 const stk_dataset *dataset,
                                                 const char *const *classes, int class_count,
                                                 const double *probs, stk_error *err);
 
 /*
- * The same for a file that has a forerunner which is worth something: when `late` is true before
- * all rows are written that one stays, and STK_ERR_STOPPED is returned.
+ * The same, but when `late` becomes true before all rows are written, the existing file stays and
+ * STK_ERR_STOPPED is returned.
  */
 STK_CHECKED stk_status stk_submission_write_unless(const char *path, const stk_dataset *dataset,
                                                    const char *const *classes, int class_count,

@@ -1,11 +1,11 @@
-/* host_memory.h - batches in memory from which the device takes them fastest. */
+/* host_memory.h - lets a loader allocate its slots where the device reads them fastest (pinned). */
 #ifndef STK_TRAIN_HOST_MEMORY_H
 #define STK_TRAIN_HOST_MEMORY_H
 
 #include "engine/backend.h"
 #include "loader/loader.h"
 
-/* Outlives every loader that has its memory; the device is closed after them. */
+/* Must outlive every loader that uses it; the device is closed after the loaders. */
 typedef struct stk_host_memory {
     const stk_backend *backend;
     stk_device *device;

@@ -1,15 +1,15 @@
 /*
- * loss_watch.h - tells when a training has gone wrong, from the losses of its steps.
+ * loss_watch.h - detects a training that has gone wrong, from the losses of its steps.
  *
  * A loss that is no number is wrong at once. A loss explodes when its moving mean over about 20
  * steps is above four times the lowest that this mean has been, and above 2 ln(classes) + 3: twice
  * what guessing costs and a margin for few classes. One step counts as twice that limit at most,
  * so that a single bad batch, from which a network recovers by itself, is no explosion.
  *
- * A training of fewer steps is judged when an epoch ends: it has exploded when the mean of the
- * steps is above that limit and the mean loss of the epoch ten times above it, or the validation
- * loss is ten thousand times 2 ln(classes) + 3. Young statistics of normalisations alone, which
- * make first validations bad, stay far below that.
+ * A training of fewer steps is checked at the end of an epoch. It has exploded when the moving mean
+ * is above that limit and the mean loss of the epoch ten times above it, or when the validation
+ * loss is ten thousand times 2 ln(classes) + 3. First validations are bad because running
+ * statistics of normalisations are young, but they stay far below that.
  */
 #ifndef STK_TRAIN_LOSS_WATCH_H
 #define STK_TRAIN_LOSS_WATCH_H
@@ -23,23 +23,23 @@ typedef enum stk_loss_verdict {
     STK_LOSS_EXPLODED
 } stk_loss_verdict;
 
-/* Plain numbers: a copy of it goes on as the original would. */
+/* Plain numbers: a saved copy continues as the original would. */
 typedef struct stk_loss_watch {
-    double floor;  /* no loss below it explodes */
+    double floor;  /* a loss below it is never an explosion */
     double smooth; /* moving mean of the losses */
-    double lowest; /* that `smooth` has been */
-    int64_t steps; /* that were added */
+    double lowest; /* lowest value of `smooth` so far */
+    int64_t steps; /* losses added */
 } stk_loss_watch;
 
 stk_loss_watch stk_loss_watch_new(int classes);
 
-/* Whether the mean is below the limit: only then is there something good to come back to. */
+/* Whether the mean is below the limit: only such a state is worth saving. */
 bool stk_loss_watch_is_calm(const stk_loss_watch *watch);
 
-/* One more step; loss is the mean over its samples. */
+/* Adds a step; `loss` is the mean over its samples. */
 stk_loss_verdict stk_loss_watch_add(stk_loss_watch *watch, double loss);
 
-/* Whether the mean loss of an epoch that ends, or that of its validation, is beyond all measure. */
+/* Whether an epoch's mean training loss, or its validation loss, shows an explosion. */
 bool stk_loss_watch_is_absurd(const stk_loss_watch *watch, double train_loss);
 bool stk_loss_watch_is_absurd_validation(const stk_loss_watch *watch, double val_loss);
 

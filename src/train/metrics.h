@@ -1,4 +1,4 @@
-/* metrics.h - the figures by which a validation is judged. One thread at a time. */
+/* metrics.h - accuracy, log loss and other figures of a validation. Threads: one at a time. */
 #ifndef STK_TRAIN_METRICS_H
 #define STK_TRAIN_METRICS_H
 
@@ -29,7 +29,8 @@ typedef struct stk_metrics {
     float *logits;  /* (capacity, classes), owned; only for AUC, else NULL */
 } stk_metrics;
 
-/* Room for up to `capacity` samples; `metric` says what will be asked for beside the usual. */
+/* Allocates for `capacity` samples. `metric` is the one that will be asked for besides accuracy and
+ * log loss. */
 STK_CHECKED stk_status stk_metrics_open(stk_metrics *metrics, int classes, size_t capacity,
                                         stk_metric metric, stk_error *err);
 void stk_metrics_free(stk_metrics *metrics);

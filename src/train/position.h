@@ -1,8 +1,8 @@
 /*
  * position.h - where the training of a fold stands, between two steps.
  *
- * Together with the tensors of the state this is all that a later process needs to go on as if
- * nothing had happened: everything random derives from the seed and from these numbers.
+ * With these numbers and the tensors of the state a later process continues exactly as this one
+ * would have: everything random derives from the seed and from these numbers.
  */
 #ifndef STK_TRAIN_POSITION_H
 #define STK_TRAIN_POSITION_H
@@ -15,34 +15,34 @@
 #include "train/loss_watch.h"
 
 typedef struct stk_train_position {
-    int epoch;    /* whole epochs that are done */
-    int64_t step; /* steps done of the one behind them; all of them: not validated yet */
+    int epoch;    /* whole epochs done */
+    int64_t step; /* steps done of the next epoch; steps_per_epoch: it is not validated yet */
     int64_t steps_per_epoch;
     int64_t batch;       /* pictures of a step; 0: not known, as in files of older versions */
     int64_t accumulate;  /* steps to an update */
-    int64_t micro_steps; /* of these, whose gradients wait to be used: they belong to the state */
-    int64_t steps_done;  /* of all epochs */
-    int64_t updates;     /* times the weights have moved */
-    int64_t total_steps; /* as planned last; for people */
+    int64_t micro_steps; /* steps since the last update: their gradients are in the state */
+    int64_t steps_done;  /* in all epochs */
+    int64_t updates;     /* of the weights */
+    int64_t total_steps; /* last planned total; for people only */
     double schedule;     /* progress of the learning rate before the next step, 0 to 1 */
     double lr_scale;     /* 1, halved at every setback */
     int setbacks;        /* times the training went back and on with half the rate */
-    int epochs_done;
-    int since_best; /* epochs */
+    int epochs_done;     /* epochs that count, the last one perhaps in part */
+    int since_best;      /* epochs since the best one */
     bool has_best;
-    stk_event_epoch best; /* only its figures; epoch 0 without one */
+    stk_event_epoch best; /* figures of the best epoch; epoch 0: none yet */
     double best_metric;
     stk_loss_watch watch;
-    /* sums of the running epoch */
+    /* Sums of the running epoch. */
     double loss_sum;
     double correct;
     double images;
 } stk_train_position;
 
 /*
- * The same place in the same data when a step has `batch` pictures instead and an epoch so many
- * steps. Within an epoch it goes back to the last update, since gradients of other batches cannot
- * be added to; a position of no known batch is left alone.
+ * Converts a position to another batch: the same place in the same data. Within an epoch it goes
+ * back to the last update, since gradients of larger batches cannot be completed with smaller ones.
+ * A position of unknown batch stays as it is.
  */
 void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int64_t accumulate,
                                 int64_t steps_per_epoch);

@@ -1,4 +1,10 @@
-/* trainer.h - inside the train room: the training of one fold while it runs. */
+/*
+ * trainer.h - the training of one fold while it runs; for the files of this room only.
+ *
+ * fold.c owns the struct and runs the loop. ahead.c collects the results of steps, pacing.c asks
+ * how far to go, position.c saves and restores, loss_watch.c and finite.c tell when training went
+ * wrong. Threads: the caller's.
+ */
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
 
@@ -7,120 +13,124 @@
 #include "train/times.h"
 #include "train/train.h"
 
-/* A step whose result has not come yet. */
+/* A step that was handed to the device and whose result has not been collected. */
 typedef struct stk_pending_step {
     size_t count; /* samples */
     int64_t step; /* of the epoch, from 1 */
-    bool update;  /* the weights were to move */
+    bool update;  /* the step updates the weights */
 } stk_pending_step;
 
 typedef struct stk_trainer {
     const stk_train_config *config;
     stk_train_result *result;
-    stk_exec *train_exec;
-    bool frozen;          /* it moves the head only */
-    stk_exec *infer_exec; /* NULL without validation */
-    stk_loader *loader;
+    stk_exec *train_exec; /* owned */
+    bool frozen;          /* train_exec trains the head only */
+    stk_exec *infer_exec; /* owned; NULL without validation */
+    stk_loader *loader;   /* owned: training batches */
     stk_train_progress progress;
-    stk_train_pace pace;
-    double schedule;      /* 0 to 1: before the next step */
-    double schedule_next; /* behind it */
+    stk_train_pace pace; /* the last answer of the pace hook */
+    /* Learning rate. */
+    double schedule;      /* progress of the schedule before the next step, 0 to 1 */
+    double schedule_next; /* progress after it */
     double lr_factor;     /* share of the highest rate */
     double lr;            /* of the last step */
-    double lr_scale;      /* halved at every setback */
-    int setbacks;
-    int64_t updates; /* times the weights have moved */
+    double lr_scale;      /* 1, halved at every setback */
+    int setbacks;         /* times training went back to the last epoch */
+    int64_t updates;      /* of the weights so far */
+    int64_t micro_steps;  /* steps whose gradients wait for the next update */
     stk_loss_watch watch;
-    bool torn;               /* a step was halted: running statistics are those of no step */
-    bool within_epoch;       /* the running epoch was begun before: by another process, say */
-    int64_t saved_ns;        /* when the state was last kept */
-    int64_t saved_steps;     /* steps_done then; -1: never */
-    int64_t went_on_at;      /* steps_done when training last went on behind a plan; -1: never */
-    bool epoch_again;        /* training went on in the middle of the running epoch */
-    double epoch_before_s;   /* what that epoch had taken when training went on */
-    bool epoch_counted;      /* result->epochs_done has the running epoch, or a part of it */
-    bool epoch_judged;       /* it was validated since it was entered */
-    int64_t step_before;     /* steps of the running epoch that it was entered with */
-    stk_step_pace step_pace; /* of this process */
-    int64_t micro_steps;     /* batches since the weights last moved */
-    int since_best;          /* epochs */
-    stk_metrics val;         /* of the running validation */
-    int64_t val_start_ns;    /* when the running validation began */
+    /* Saving and going on. */
+    bool torn;           /* a step was halted: the running statistics are half updated */
+    int64_t saved_ns;    /* monotonic clock: when the state was last saved */
+    int64_t saved_steps; /* steps_done then; -1: never */
+    int64_t went_on_at;  /* steps_done when training last went on after its plan; -1: never */
+    /* The running epoch. */
+    bool within_epoch;     /* it was begun before, for example by another process */
+    bool epoch_again;      /* training went on in the middle of it, after a validation */
+    double epoch_before_s; /* seconds that it had taken before training went on */
+    bool epoch_counted;    /* result->epochs_done contains it, or a part of it */
+    bool epoch_judged;     /* it was validated since it was entered */
+    int64_t step_before;   /* its steps that were done when it was entered */
+    int since_best;        /* epochs since the best one */
+    /* Measured. */
+    stk_step_pace step_pace; /* seconds per step, of this process */
+    stk_metrics val;         /* metrics of the running validation */
+    int64_t val_start_ns;    /* when that validation began */
     stk_batch_times val_times;
+    /* Steps in flight. */
     stk_pending_step pending[STK_STEPS_AHEAD];
     int pending_count;
-    const stk_batch *held; /* of the last step, which may still read it; NULL: none */
-    int64_t arrived_ns;    /* when the last result came, or the first of those steps began */
-    /* sums of the running epoch: of the steps whose results have come */
+    const stk_batch *held; /* batch of the last step, which may still read it; NULL: none */
+    int64_t arrived_ns;    /* when the last result came, or the first step in flight began */
+    /* Sums of the running epoch, over steps whose results have come. */
     double loss_sum;
     double correct;
     double images;
     double images_before; /* result->images when the epoch was entered */
     int64_t epoch_updates;
-    int64_t epoch_skipped; /* of these, left out by the device: see stk_step_output */
+    int64_t epoch_skipped; /* updates that the device skipped, see stk_step_output */
     float loss_scale;      /* of the last result */
-    bool told_skips;
+    bool told_skips;       /* a warning about skipped updates was emitted */
     int64_t epoch_start_ns;
     double epoch_train_s;
-    double epoch_busy_s;     /* the device computed */
+    double epoch_busy_s;     /* seconds in which the device computed */
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
-    stk_account account;     /* its stretches end when an epoch is told */
-    int asked_workers;       /* by the pace, last; 0: never */
-    int asked_slots;
-    bool told_batch; /* the first one */
+    stk_account account;     /* where time went; a stretch ends with the event of an epoch */
+    int asked_workers;       /* decode workers that the pace last asked for; 0: never */
+    int asked_slots;         /* the same for slots */
+    bool told_batch;         /* the event of the first batch was emitted */
 } stk_trainer;
 
-/* Asks how far to go; the next step moves the schedule by one of the steps that are left. */
+/* Asks the pace hook how far to go, and sets how far the next step moves the schedule. */
 void stk_trainer_ask_pace(stk_trainer *t);
 
-/* Gives the loader as many workers and slots as the pace last asked for; 0: never. */
+/* Gives the loader the workers and slots that the pace last asked for. */
 void stk_trainer_resize_loader(stk_trainer *t);
 
-/* Whether no step is left of what the pace asked for, or something else has ended the training. */
+/* Whether all planned steps are done, or something else has ended the training. */
 bool stk_trainer_is_finished(const stk_trainer *t);
 
 /*
- * Whether training goes on, also behind the epoch or the part of one that was planned as the last:
- * with what its validation has told there may be time for the rest of that epoch, or for others.
- * The learning rate becomes that of a training of so many steps.
+ * Whether training goes on after the last planned step. The last validation may have shown that
+ * there is time for the rest of the epoch, or for more epochs. The learning rate becomes that of
+ * the longer training.
  */
 bool stk_trainer_goes_on(stk_trainer *t);
 
-/* A step was begun at start_ns and counted; its result is to be collected. */
+/* Counts a step that began at start_ns; its result is collected later. */
 void stk_trainer_note_step(stk_trainer *t, size_t count, bool update, int64_t start_ns);
 
-/* Uses the results that have come; with `wait` all of them. The weights may be read afterwards. */
+/* Collects the results that have come; with `wait` all, so that the weights may be read. */
 STK_CHECKED stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err);
 
-/* Gives the batch of the last step back to the loader. */
+/* Returns the batch of the last step to the loader. */
 void stk_trainer_let_go(stk_trainer *t);
 
-/* At an epoch's end: tells of updates that were left out, or sets result->diverged. */
+/* At the end of an epoch: warns of skipped updates, or sets result->diverged. */
 void stk_trainer_judge_skips(stk_trainer *t);
 
-/* With the mean loss of the samples of a step of the epoch: sets result->diverged and the reason.
- */
+/* Checks the mean loss of a step; sets result->diverged and the reason when it exploded. */
 void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step);
 
-/* At an epoch's end, with its mean loss and that of its validation: sets the same. */
+/* Checks the mean training and validation loss of an epoch; sets the same. */
 void stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss);
 
-/* Weights that are no numbers must not be kept as if they were: sets the same. */
+/* Checks that all weights are finite before they are saved; sets the same. */
 STK_CHECKED stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err);
 
-/* Goes to where another process was, or this one before. */
+/* Continues at a saved position. */
 void stk_trainer_put(stk_trainer *t, const stk_train_position *from);
 
 /*
- * Keeps the state for a later process, or for going back: not when it may be going wrong. `whole`:
- * the running epoch is over and counted.
+ * Calls the save_state hook, unless training may be going wrong. `whole`: the running epoch is over
+ * and counted.
  */
 void stk_trainer_save(stk_trainer *t, bool whole);
 
-/* The same within an epoch, unless the weights are of no use or nothing has changed. */
+/* The same within an epoch, unless the weights are not finite or nothing has changed. */
 STK_CHECKED stk_status stk_trainer_save_within(stk_trainer *t, stk_error *err);
 
-/* Within an epoch, after hooks.save_every_s. */
+/* Whether hooks.save_every_s have passed since the last save. */
 bool stk_trainer_save_is_due(const stk_trainer *t);
 
 #endif

@@ -119,7 +119,7 @@ run predict --run given
 expect_exit 0
 expect_out 'from 3 models'
 
-it "a fold that is cut short and does not beat class priors does not vote"
+it "a fold that is cut short and does not beat class priors is not in the ensemble"
 short=(--img-size 16 --budget 5s --lr 1e-9)
 ! is_sanitized || short=(--img-size 16 --budget 20s --lr 1e-9)
 # Nothing is learnt. Fold a is of a class that its training part has not, which no prior foresees;
@@ -131,7 +131,7 @@ expect_exit 0
 if grep -q '^1 of 2 folds: ' "$OUT"; then
     skip "this machine is too slow for two folds in this time"
 else
-    expect_out '^fold 2 of 2 does not vote: it was cut short, and its best validation, loss .*, does not beat class priors, .* and 100.0 %'
+    expect_out '^fold 2 of 2 is not in the ensemble: it was cut short, and its best validation, loss .*, does not beat class priors, .* and 100.0 %'
     expect_summary unfit/summary.json status partial
     expect_summary unfit/summary.json folds_done 1
     expect_weights unfit/weights/fold0/best.safetensors

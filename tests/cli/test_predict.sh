@@ -200,7 +200,7 @@ expect_out '"status": "partial", "rows": 6, "models": 1, "models_wanted": 2'
 rm -r some/weights/fold1
 run predict --run r --run some --out with-none.csv
 expect_exit 0
-expect_out 'some has no model that can vote'
+expect_out 'some has no model that can be used'
 expect_out 'from 1 of 3 models'
 expect_same with-none.csv first
 run predict --run some

@@ -94,7 +94,7 @@ made_of() {
         echo "$models of $(json "$1/summary.json" folds_planned) models$some"
     elif [ "$(json "$1/summary.json" epochs_done)" = 0 ]; then
         echo 'priors: no epoch'
-    elif grep -q '^class priors instead of the model: \|does not vote: ' "$OUT"; then
+    elif grep -q '^class priors instead of the model: \|is not in the ensemble: ' "$OUT"; then
         echo 'priors: no better'
     else
         echo 'priors'

@@ -31,7 +31,7 @@ for trial in "${trials[@]}"; do
     expect_summary r/summary.json stop_reason budget
     share=$(trained_share r r.stops)
     if ! is_sanitized; then
-        grep -q '^class priors instead of the model: \|does not vote: ' "$OUT" ||
+        grep -q '^class priors instead of the model: \|is not in the ensemble: ' "$OUT" ||
             expect_summary r/summary.json status 'complete|partial'
         expect "training ended at $share % of the time before the reserve" [ "$share" -ge 85 ]
     fi

@@ -123,7 +123,7 @@ static stk_batch_choice search(const stk_batch_facts *f, const speeds *s, size_t
         curve->points[curve->count++] = (stk_batch_point){batch, speed_of(s, batch)};
         batch = stk_batch_next(&plan, curve);
     }
-    return stk_batch_settle(f, &plan, curve);
+    return stk_batch_choose_measured(f, &plan, curve);
 }
 
 static void searches_by_hand(void) {

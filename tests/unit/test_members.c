@@ -148,12 +148,12 @@ static void whatever_there_is_votes(void) {
         {"one one", 1, 1, 1, "one is the same run as "},
         {"one turned ./one/ turned", 2, 2, 2, "turned is the same run as "},
         {"one link", 1, 1, 1, "link is the same run as "},
-        {"empty empty one", 1, 4, 2, "empty has no model that can vote"},
+        {"empty empty one", 1, 4, 2, "empty has no model that can be used"},
         {"folds", 2, 5, 1, "has the models of 2 of 5 folds"},
         {"one folds", 3, 6, 1, "2 of 5 folds"},
         {"empty", 0, 3, 0, ""},
-        {"empty one", 1, 4, 1, "empty has no model that can vote"},
-        {"broken one", 1, 3, 3, "broken has no model that can vote"},
+        {"empty one", 1, 4, 1, "empty has no model that can be used"},
+        {"broken one", 1, 3, 3, "broken has no model that can be used"},
         {"odd", 0, 1000, 0, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,7 +1,7 @@
 /* test_smaller_batch.c - half a batch twice as often, and the same place in the data with it. */
 #include "check.h"
 
-#include "budget/halving.h"
+#include "budget/batch_choice.h"
 #include "train/position.h"
 
 static void halves(void) {
