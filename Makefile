@@ -31,6 +31,7 @@ soak: ## trials that take too long for every change
 	@tools/install-deps.sh lint
 	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) soak '$(FILTER)'
+	@[ -n '$(FILTER)' ] || tools/lint.sh $(BUILD) deep
 	@[ -n '$(FILTER)' ] || tools/fuzz.sh all $(FUZZ_SECONDS)
 
 fuzz: ## every parser of foreign bytes with libFuzzer, FUZZ_SECONDS each (3600)

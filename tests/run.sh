@@ -7,10 +7,9 @@
 # tests/soak/test_*.sh, the tests of CUDA in full (STK_TEST_FULL=1: an ordinary run has no time for
 # each shape in each type) and long fuzzing. A filter, a regular expression, picks by name; with a `!`
 # before it, all others. One more than there are cores run at a time, since some wait at times; scripts
-# that say that they mostly wait begin first and take nobody's place; those that measure time run at the
-# end, two at a time, since half of a machine is what a budget must be kept on, and those of soak alone.
+# that say that they mostly wait begin first and take nobody's place. Those of soak run alone.
 # Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
-# takes over TEST_TIMEOUT seconds (300) is one failure. The last line is the total; the exit code is 1
+# takes over TEST_TIMEOUT seconds (1200) is one failure. The last line is the total; the exit code is 1
 # when anything failed.
 set -u
 
@@ -21,7 +20,7 @@ fi
 build=$(cd "$1" && pwd)
 kind=${2:-all}
 filter=${3:-}
-limit=${TEST_TIMEOUT:-300}
+limit=${TEST_TIMEOUT:-1200}
 cd "$(dirname "$0")/.." || exit 2
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-tests-XXXXXX") || exit 2
@@ -51,7 +50,6 @@ skipped=0
 names=() # of all that were started, in the order in which they are counted
 slots=$(($(nproc) + 1))
 [ "$slots" -le 5 ] || slots=5
-timed_slots=2
 # Those that take longest begin first, so that none is left running by itself.
 long='^(test_(cuda_(operations|networks|norm|backend|stats|conv|depthwise)|cudnn_api|models_golden)|'
 long+='test_(cuda_(join_back_ways|normed|layer)|storage_(reader|cache_shared)|image_part|job|job_stop)|'
@@ -149,10 +147,8 @@ begin_programs() {
     done
 }
 
-# find_scripts FOLDER: those of tests/FOLDER, by what they say of themselves; the ones that mostly wait
-# begin.
-untimed=()
-timed=()
+# find_scripts FOLDER: those of tests/FOLDER; the ones that mostly wait begin.
+scripts=()
 find_scripts() {
     local script name
     for name in $(printf '%s\n' "tests/$1"/test_*.sh | sed "s|.*/test_|$1_|; s|\.sh\$||" | in_order); do
@@ -166,34 +162,24 @@ find_scripts() {
         if grep -q '^# Mostly waits\.$' "$script"; then
             run_one "$name" bash "$script" &
             idle+=("$!")
-        elif grep -q '^# Measures no time\.$' "$script"; then
-            untimed+=("$name" "$script")
         else
-            timed+=("$name" "$script")
+            scripts+=("$name" "$script")
         fi
     done
 }
 
-# begin_scripts SLOTS NAME SCRIPT...: each as soon as there is a place.
-begin_scripts() {
-    local i
-    for ((i = 2; i < $#; i += 2)); do
-        begin "$1" "${!i}" bash "${@:i+1:1}"
-    done
-}
-
-# end_all: runs what does not measure time, then what does, and counts in the order of the names.
+# end_all: runs the other scripts, and counts in the order of the names.
 end_all() {
-    local name
-    begin_scripts "$slots" "${untimed[@]}"
+    local name i
+    for ((i = 0; i < ${#scripts[@]}; i += 2)); do
+        begin "$slots" "${scripts[i]}" bash "${scripts[i + 1]}"
+    done
     wait
     idle=() # their numbers may soon be those of others
-    begin_scripts "$timed_slots" "${timed[@]}"
-    wait
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
         count_one "$name"
     done
-    names=() untimed=() timed=()
+    names=() scripts=()
 }
 
 case $kind in
@@ -205,9 +191,10 @@ all)
     ;;
 soak)
     limit=${TEST_TIMEOUT:-3600}
-    timed_slots=1
+    together=$slots slots=1
     find_scripts soak
     end_all
+    slots=$together
     filter=test_cuda_
     STK_TEST_FULL=1 begin_programs
     filter=test_fuzz_

@@ -101,7 +101,7 @@ run() {
 
 run_any() {
     lib_command="${1##*/} ${*:2}"
-    timeout -k 5 "${RUN_TIMEOUT:-120}" "$@" >"$OUT" 2>"$ERR" </dev/null
+    timeout -k 5 "${RUN_TIMEOUT:-600}" "$@" >"$OUT" 2>"$ERR" </dev/null
     CODE=$?
 }
 
@@ -364,6 +364,16 @@ double() {
     done
 }
 
+# Whether there is time for all cases: what only real time can show runs in `make soak` (tests/soak).
+is_full() {
+    [ -n "${STK_TEST_FULL:-}" ]
+}
+
+# Whether others want more of the cores than there are: then a process may not run when it is due.
+is_crowded() {
+    awk -v cores="$(nproc)" '{ exit !($1 > cores + 1) }' /proc/loadavg
+}
+
 # Whether the command was built with a sanitizer: then nothing is fast.
 is_sanitized() {
     grep -q -m 1 -a -E '__(asan|tsan)_init' "$STOKER"
@@ -464,9 +474,11 @@ timed() {
     TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
 }
 
-# expect_took SECONDS: at most; sanitizers get ten times that, since they only need to be sane.
+# expect_took SECONDS: at most; sanitizers get ten times that, since they only need to be sane, and on a
+# machine that others keep busy the command may be late.
 expect_took() {
     local most=$1
+    is_crowded && most=$(awk -v a="$1" 'BEGIN { print a * 3 + 5 }')
     is_sanitized && most=$(awk -v a="$1" 'BEGIN { print a * 10 }')
     awk -v a="$TOOK" -v b="$most" 'BEGIN { exit !(a <= b) }' || fail "it took $TOOK s, more than $most s"
 }

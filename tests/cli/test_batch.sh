@@ -1,7 +1,6 @@
 # test_batch.sh - how many pictures a step has: left to Stoker on an emulated GPU and on a CPU, with
 # memory that is short, with memory that is only assumed. Which batch is the fastest is the emulator's
 # affair.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,4 @@
 # test_bench.sh - `stoker bench loader`: figures for people and programs, the sheet, errors.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,5 @@
 # test_bench_step.sh - `stoker bench step`: figures for people and programs, lists of batches, errors.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
-# Measures no time.
 . "$(dirname "$0")/lib.sh"
 
 small=(--model convnet_s --img-size 16 --classes 10 --seconds 0)

@@ -1,5 +1,4 @@
 # test_bench_storage.sh - `stoker bench storage`: folders, slow mounts and S3, figures and errors.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 

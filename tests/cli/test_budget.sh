@@ -1,4 +1,5 @@
-# A time budget covers everything from the start of the process to the written file.
+# A time budget covers everything from the start of the process to the written file. The runs that only
+# use their time up are for soak.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 
@@ -31,23 +32,25 @@ expect_out 'class priors'
 prior=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort | uniq -c | sort -rn | awk 'NR == 1 { print $2 }')
 expect "there is a most frequent class" [ -n "$prior" ]
 
-it "ends before the five seconds are over and says so"
-timed train --data k --out r5 --budget 5s --img-size 32
-expect_exit 0
-expect_took 5
-expect_summary r5/summary.json budget_s 5
-expect_summary r5/summary.json stop_reason budget
-expect_submission r5/submission.csv k/sample_submission.csv "$labels"
-expect "used_s is what it took" awk -v a="$TOOK" -v b="$(json r5/summary.json used_s)" \
-    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.2) }'
-if ! is_sanitized; then
-    expect_summary r5/summary.json status complete
-    expect "most of the time was used" \
-        awk -v a="$(json r5/summary.json used_s)" 'BEGIN { exit !(a > 2.5) }'
-    expect_out '^  time +[0-9.]+ s of 5 s'
-    head -n 1 "$OUT" >first
-    expect_file first 'epochs as the budget allows \(auto\)'
-    expect_file first 'budget 5s'
+if is_full; then
+    it "ends before the five seconds are over and says so"
+    timed train --data k --out r5 --budget 5s --img-size 32
+    expect_exit 0
+    expect_took 5
+    expect_summary r5/summary.json budget_s 5
+    expect_summary r5/summary.json stop_reason budget
+    expect_submission r5/submission.csv k/sample_submission.csv "$labels"
+    expect "used_s is what it took" awk -v a="$TOOK" -v b="$(json r5/summary.json used_s)" \
+        'BEGIN { exit !(b <= a + 0.02 && b > a - 0.2) }'
+    if ! is_sanitized; then
+        expect_summary r5/summary.json status complete
+        expect "most of the time was used" \
+            awk -v a="$(json r5/summary.json used_s)" 'BEGIN { exit !(a > 2.5) }'
+        expect_out '^  time +[0-9.]+ s of 5 s'
+        head -n 1 "$OUT" >first
+        expect_file first 'epochs as the budget allows \(auto\)'
+        expect_file first 'budget 5s'
+    fi
 fi
 
 it "does not use more than it needs"
@@ -58,41 +61,47 @@ expect_summary r-short/summary.json stop_reason epochs
 expect_summary r-short/summary.json status complete
 expect_summary r-short/summary.json budget_s 3600
 
-it "divides the time among folds"
-timed train --data k --out r-folds --budget 15s --folds 3 --img-size 16 --epochs 4
-expect_exit 0
-expect_took 15
-if ! is_sanitized; then
-    expect_summary r-folds/summary.json folds_done 3
-    expect_summary r-folds/summary.json status complete
+if is_full; then
+    it "divides the time among folds"
+    timed train --data k --out r-folds --budget 15s --folds 3 --img-size 16 --epochs 4
+    expect_exit 0
+    expect_took 15
+    if ! is_sanitized; then
+        expect_summary r-folds/summary.json folds_done 3
+        expect_summary r-folds/summary.json status complete
+    fi
+    expect_submission r-folds/submission.csv k/sample_submission.csv "$labels"
 fi
-expect_submission r-folds/submission.csv k/sample_submission.csv "$labels"
 
 it "gives folds up where there is no time for all of them, and says why"
 timed train --data k --out r-fewer --budget 3s --folds 5 --epochs 400 --img-size 16
 expect_exit 0
 expect_took 3
-expect_summary r-fewer/summary.json status partial
 expect_summary r-fewer/summary.json stop_reason budget
 expect_summary r-fewer/summary.json folds_planned 5
-expect_summary r-fewer/summary.json folds_done '[1-4]'
-expect_out '^[1-4] of 5 folds: 5 folds of 400 epochs need [0-9.]+ (s|min|h) more and there are [0-9.]+ s'
-grep -q '"event": "decision", "what": "[1-4] of 5 folds"' r-fewer/events.jsonl ||
-    fail "the decision is not in events.jsonl"
+if ! is_crowded; then # a process that hardly runs may have no time to train anything
+    expect_summary r-fewer/summary.json status partial
+    expect_summary r-fewer/summary.json folds_done '[1-4]'
+    expect_out '^[1-4] of 5 folds: 5 folds of 400 epochs need [0-9.]+ (s|min|h) more and there are [0-9.]+ s'
+    grep -q '"event": "decision", "what": "[1-4] of 5 folds"' r-fewer/events.jsonl ||
+        fail "the decision is not in events.jsonl"
+fi
 expect_submission r-fewer/submission.csv k/sample_submission.csv "$labels"
 
-it "predicts what there is time for, and says how much"
-mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
-double many/test 11 # 48 pictures become some 98000
-timed train --data many --out r-many --budget 4s
-expect_exit 0
-expect_took 4
-expect_summary r-many/summary.json status 'partial|prior'
-expect_summary r-many/summary.json stop_reason budget
-expect "every picture has its row" \
-    [ "$(wc -l <r-many/submission.csv)" = "$(($(find many/test -name '*.jpg' | wc -l) + 1))" ]
-if [ "$(json r-many/summary.json status)" = partial ]; then
-    expect_out 'predict [0-9]+ of [0-9]+ test images'
+if is_full; then
+    it "predicts what there is time for, and says how much"
+    mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
+    double many/test 11 # 48 pictures become some 98000
+    timed train --data many --out r-many --budget 4s
+    expect_exit 0
+    expect_took 4
+    expect_summary r-many/summary.json status 'partial|prior'
+    expect_summary r-many/summary.json stop_reason budget
+    expect "every picture has its row" \
+        [ "$(wc -l <r-many/submission.csv)" = "$(($(find many/test -name '*.jpg' | wc -l) + 1))" ]
+    if [ "$(json r-many/summary.json status)" = partial ]; then
+        expect_out 'predict [0-9]+ of [0-9]+ test images'
+    fi
 fi
 
 # clock SECONDS: the time of day by the clock on the wall that many seconds from now.
@@ -104,15 +113,17 @@ it "takes a time of day as the end"
 timed train --data k --out r-at --deadline "$(clock 4)"
 expect_exit 0
 expect_took 4
-expect_out 'deadline [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}: [34] s from now$'
-expect_summary r-at/summary.json budget_s '[34](\.[0-9]+)?'
+expect_out 'deadline [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}: [1-4] s from now$'
+expect_summary r-at/summary.json budget_s '[1-4](\.[0-9]+)?'
 expect_submission r-at/submission.csv k/sample_submission.csv "$labels"
 is_sanitized || expect_out 'epochs as the budget allows'
 
 it "takes a date with it, and what ends earlier"
-timed train --data k --out r-date --deadline "$(clock 3 %Y-%m-%dT%H:%M:%S)" --budget 1h
-expect_exit 0
-expect_took 3
+if is_full; then
+    timed train --data k --out r-date --deadline "$(clock 3 %Y-%m-%dT%H:%M:%S)" --budget 1h
+    expect_exit 0
+    expect_took 3
+fi
 timed train --data k --out r-first --deadline "$(clock 3600 %Y-%m-%dT%H:%M:%S)" --budget 2s
 expect_exit 0
 expect_took 2
@@ -141,24 +152,28 @@ run train --data k --out r-no --deadline "$(clock 1 %Y-%m-%dT%H:%M:%S)"
 [ "$CODE" = 0 ] || expect_err 'less than a second|is past'
 [ "$CODE" = 0 ] || expect_no_file r-no
 
-it "goes on until another time of day"
-timed train --resume r-date --deadline "$(clock 4)"
-expect_exit 0
-expect_took 4
-expect_submission r-date/submission.csv k/sample_submission.csv "$labels"
+if is_full; then
+    it "goes on until another time of day"
+    timed train --resume r-date --deadline "$(clock 4)"
+    expect_exit 0
+    expect_took 4
+    expect_submission r-date/submission.csv k/sample_submission.csv "$labels"
+fi
 
-it "does not look at the clock on the wall again"
-back=$(dirname "$STOKER")/tests/wall_back.so
-export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
-begun=$EPOCHREALTIME
-run_any env LD_PRELOAD="$back" date +%s # the clock is set back only later
-expect "the preload does no harm" [ "$CODE" = 0 ]
-run_any env LD_PRELOAD="$back" "$STOKER" train --data k --out r-back --deadline "$(clock 4)"
-TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
-expect_exit 0
-expect_took 4.5
-expect_summary r-back/summary.json stop_reason budget
-expect_submission r-back/submission.csv k/sample_submission.csv "$labels"
+if is_full; then
+    it "does not look at the clock on the wall again"
+    back=$(dirname "$STOKER")/tests/wall_back.so
+    export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+    begun=$EPOCHREALTIME
+    run_any env LD_PRELOAD="$back" date +%s # the clock is set back only later
+    expect "the preload does no harm" [ "$CODE" = 0 ]
+    run_any env LD_PRELOAD="$back" "$STOKER" train --data k --out r-back --deadline "$(clock 4)"
+    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+    expect_exit 0
+    expect_took 4.5
+    expect_summary r-back/summary.json stop_reason budget
+    expect_submission r-back/submission.csv k/sample_submission.csv "$labels"
+fi
 
 it "cannot deliver priors where nothing is to be predicted"
 mkdir bare && cp -r k/train k/train.csv bare/

@@ -1,5 +1,4 @@
 # test_cache.sh - the cache: filled once, kept within its limit, and never a reason to fail.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 # shellcheck disable=SC2034  # cache_kills.sh reads variables
 . "$(dirname "$0")/lib.sh"

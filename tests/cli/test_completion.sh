@@ -1,5 +1,4 @@
 # test_completion.sh - the completion scripts are valid, and bash's answers.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

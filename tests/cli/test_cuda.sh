@@ -1,6 +1,5 @@
 # test_cuda.sh - whole runs on an emulated GPU that go wrong: a device that is lost, memory that is
 # not there, gradients that overflow, Ctrl-C; the same bits twice; what is kept for the next start.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317,SC2016  # functions for wait_for; patterns
 . "$(dirname "$0")/lib.sh"
 

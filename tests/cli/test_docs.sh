@@ -1,5 +1,4 @@
 # test_docs.sh - the pages that are made from the code are those that it makes now.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

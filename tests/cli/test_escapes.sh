@@ -1,6 +1,5 @@
 # Names, ids and values from elsewhere reach people's terminals without what a terminal obeys: control
 # characters, as bytes and as UTF-8, and characters that turn the direction of text.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

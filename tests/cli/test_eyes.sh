@@ -1,6 +1,5 @@
 # What is said of the machine, and why a run is slow, provoked for real: slow storage.
 # What other programs on the same cores would hide is in tests/soak/test_verdicts.sh.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/verdicts.sh

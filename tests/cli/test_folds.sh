@@ -1,5 +1,4 @@
 # Folds: given by a column, of groups that stay together, their score, and those that do not count.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

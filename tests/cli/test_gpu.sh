@@ -1,5 +1,4 @@
 # test_gpu.sh - the command on an emulated GPU: device, precision, memory, steps that run ahead.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

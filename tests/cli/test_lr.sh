@@ -1,5 +1,4 @@
 # stoker lr and train --lr auto: the curve, the suggestion, training with it; the recipe's options.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # lib.sh reads variables
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,4 @@
 # Flags, YAML files and their aliases; command lines that people already have from elsewhere.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

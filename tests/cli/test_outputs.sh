@@ -1,7 +1,6 @@
 # What is written where the user says: files, links, pipes, devices; and what is never written through.
 # Devices and /dev/stdout are made in the test's own folder: a test that fails must not replace those of
 # the machine.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 

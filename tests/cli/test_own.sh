@@ -1,5 +1,4 @@
 # What Stoker itself wrote into a data set never becomes data: runs, and copies that were staged.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012  # ls of our own names
 . "$(dirname "$0")/lib.sh"
 

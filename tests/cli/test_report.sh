@@ -1,5 +1,4 @@
 # report.html in a run folder, and `stoker report`.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # a function for wait_for
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,5 @@
 # report.html as a browser shows it: no errors, nothing asked of anybody else, every plot and picture
 # there, at the width of a phone and of a desk.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # `stoker run`: the ways in which people and machines end it, and starts that fail.
-# Measures no time.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

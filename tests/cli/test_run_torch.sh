@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # `stoker run` over a real training of PyTorch, on the CPU, where PyTorch is installed.
-# Measures no time.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/supervised.sh

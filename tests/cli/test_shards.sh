@@ -1,5 +1,4 @@
 # test_shards.sh - tar shards as data sets: tars of class folders, WebDataset's, and broken ones.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 export XDG_CACHE_HOME=$WORK/.cache

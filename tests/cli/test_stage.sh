@@ -1,5 +1,4 @@
 # stoker stage: what it writes, training from it, going on after kills, refusals; subsets in train.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016,SC2034  # ls of our own names; scripts in quotes; lib.sh reads variables
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,5 @@
 # A sample of the torture of `make soak`: one certain call of a training, a prediction, a staging and a
 # supervised run fails, and what is left is whole; torture.sh tells what that means.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/torture.sh

@@ -1,5 +1,4 @@
 # The run folder, the screen, and that runs repeat.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,4 @@
 # validation.csv: what the best epoch said of each validation picture.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016,SC2317  # awk's dollars; functions for wait_for
 . "$(dirname "$0")/lib.sh"
 

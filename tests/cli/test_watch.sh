@@ -1,5 +1,4 @@
 # Runs seen from outside: train --detach, status, top and stop.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,6 @@
 # Weights that a run starts from (--pretrained), and what other programs make of those it saves: the
 # safetensors package in a Python environment that is made once in the build folder, and timm where
 # TIMM_PYTHON (otherwise python3) has it.
-# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -91,7 +91,7 @@ launch() {
     launched_words[$1]=${*:2}
     (
         begun=$EPOCHREALTIME
-        timeout -k 5 "${RUN_TIMEOUT:-120}" env "${@:2}" >"$1.out" 2>"$1.err" </dev/null
+        timeout -k 5 "${RUN_TIMEOUT:-600}" env "${@:2}" >"$1.out" 2>"$1.err" </dev/null
         echo "$? $begun $EPOCHREALTIME" >"$1.end"
     ) 2>/dev/null & # the shell tells of those that were killed
     launched_pid[$1]=$!

@@ -300,12 +300,16 @@ static void adamw_counts_updates_that_were_made(void) {
     stk_mem_free(values[1]);
 }
 
-/* How long the device took for the parts of a step. */
+/*
+ * How long the device took for the parts of a step. The emulated one tells a thousand times what
+ * passed, and others may have the cores meanwhile.
+ */
+#define MOST_S 1e6
 static void check_times(const stk_step_output *out, bool update) {
-    CHECK(out->busy_s > 0 && out->busy_s < 60);
+    CHECK(out->busy_s > 0 && out->busy_s < MOST_S);
     CHECK(update ? out->update_s > 0 : out->update_s >= 0);
     CHECK(out->update_s < out->busy_s);
-    CHECK(out->copy_s > 0 && out->copy_s < 60);
+    CHECK(out->copy_s > 0 && out->copy_s < MOST_S);
     CHECK(out->copy_wait_s >= 0 && out->copy_wait_s <= out->copy_s);
 }
 

@@ -1,29 +1,11 @@
-# A training that stands still for a moment goes on afterwards, and uses its time.
+# A training whose disk stands still for a moment goes on afterwards, and uses its time.
 # shellcheck shell=bash source=tests/cli/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh
 . "$ROOT/tests/cli/trials.sh"
 
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 50 --quiet || exit 1
 wide_sample k
-
-it "goes on after a stall of two seconds"
-stalled 10 3:2 --data k --img-size 32
-expect_exit 0
-expect_took 10
-expect_delivered r k/sample_submission.csv "$LABELS"
-expect_summary r/summary.json stop_reason budget
-if ! is_sanitized; then
-    share=$(trained_share r r.stops)
-    # Where others have most of the cores a validation takes much of the time, and no other fits behind it.
-    least=85
-    [ "$(json r/summary.json verdict)" != noisy-neighbour ] || least=75
-    expect "training ended at $share % of the time before the reserve" [ "$share" -ge "$least" ]
-    expect_no_out 'training was halted'
-    # On a machine that has hardly any time for it, the few steps may not be enough.
-    grep -q '^class priors instead of the model: ' "$OUT" ||
-        expect_summary r/summary.json status 'complete|partial'
-fi
 
 it "goes on after a state that was held up once while it was saved"
 if can_fake bad_disk; then
