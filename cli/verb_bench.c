@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text/json.h"
-#include "loader/feed.h"
+#include "loader/folder_samples.h"
 #include "probe/epoch_probe.h"
 #include "probe/loader_probe.h"
 #include "probe/probe_options.h"
@@ -214,7 +214,7 @@ static stk_status print_loader(const cli_session *session, const stk_loader_figu
 
 static stk_status bench_loader(cli_session *session, stk_epoch_list *epochs, stk_error *err) {
     const stk_probe_options *given = stk_options_values(session->options, &stk_probe_option_table);
-    const stk_feed_options *feed = stk_options_values(session->options, &stk_feed_option_table);
+    const stk_folder_options *feed = stk_options_values(session->options, &stk_folder_option_table);
     const stk_stop *stop = session->run.stop;
     stk_events events = {0};
     stk_loader_figures figures = {0};

@@ -29,7 +29,7 @@ job/prepare.c
 job/train_job.c
 loader/closing.c
 loader/decoding.c
-loader/feed.c
+loader/folder_loader.c
 loader/loader.c
 loader/workers.c
 report/page/curves.c

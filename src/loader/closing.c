@@ -17,53 +17,6 @@
 /* How long closing waits for workers that are inside a library. */
 #define CLOSE_NS 100000000
 
-static void free_slots(stk_loader *l) {
-    for (int i = 0; l->slots != NULL && i < l->config.sizing.room_slots; i++) {
-        stk_workers_free_slot(l, &l->slots[i]);
-    }
-}
-
-/* What only a worker inside a library still uses: nothing of it is borrowed. */
-static void free_loader(stk_loader *l) {
-    free_slots(l);
-    stk_mem_free(l->ring);
-    stk_mem_free(l->slots);
-    for (size_t i = 0; l->tasks != NULL && i < l->config.sizing.most_reads; i++) {
-        stk_bytes_free(&l->tasks[i].read.bytes);
-    }
-    for (int i = 0; l->workers != NULL && i < l->config.sizing.room_workers; i++) {
-        stk_image_scratch_free(l->workers[i].scratch);
-        stk_bytes_free(&l->workers[i].extra.read.bytes);
-        stk_bytes_free(&l->workers[i].raw);
-        stk_mem_free(l->workers[i].square);
-    }
-    for (size_t i = 0; i < l->bad_count; i++) {
-        stk_mem_free(l->bad[i].reason);
-    }
-    pthread_cond_destroy(&l->extra);
-    pthread_cond_destroy(&l->ready);
-    pthread_cond_destroy(&l->parked);
-    pthread_cond_destroy(&l->work);
-    pthread_cond_destroy(&l->heavy_ends);
-    pthread_mutex_destroy(&l->lock);
-    stk_mem_free(l->bad);
-    stk_mem_free(l->late.items);
-    stk_mem_free(l->is_bad);
-    stk_mem_free(l->workers);
-    stk_mem_free(l->tasks);
-    stk_sampler_free(l->sampler);
-    stk_mem_free(l);
-}
-
-void stk_loader_let_go(stk_loader *l) {
-    pthread_mutex_lock(&l->lock);
-    bool last = --l->references == 0;
-    pthread_mutex_unlock(&l->lock);
-    if (last) {
-        free_loader(l);
-    }
-}
-
 /* Under the lock: waits until all workers have ended, but not for long. */
 static void wait_for_workers(stk_loader *l) {
     int64_t end = stk_clock_ns() + CLOSE_NS;
@@ -80,8 +33,8 @@ static void stop_threads(stk_loader *l) {
     pthread_cond_broadcast(&l->work);
     pthread_cond_broadcast(&l->parked);
     pthread_cond_broadcast(&l->heavy_ends);
-    if (l->reader != NULL) {
-        stk_reader_cancel(l->reader); /* a worker may wait for a read */
+    if (l->ahead.reader != NULL) {
+        stk_read_ahead_cancel(&l->ahead); /* a worker may wait for a read */
     }
     wait_for_workers(l);
     for (int i = 0; i < l->started; i++) {
@@ -98,7 +51,7 @@ static void stop_threads(stk_loader *l) {
             pthread_join(l->workers[i].thread, NULL);
         }
     }
-    stk_reader_close(l->reader);
+    stk_read_ahead_close(&l->ahead);
 }
 
 void stk_loader_close(stk_loader *l) {
@@ -107,8 +60,8 @@ void stk_loader_close(stk_loader *l) {
     }
     stop_threads(l);
     if (l->config.memory.take != NULL) {
-        free_slots(l); /* whose memory is borrowed; no worker makes its picture there */
+        stk_loader_free_slots(l); /* whose memory is borrowed; no worker makes its picture there */
     }
-    stk_feed_samples_close(&l->feed);
+    stk_folder_samples_close(&l->folder);
     stk_loader_let_go(l);
 }

@@ -56,8 +56,9 @@ static bool come_back(worker *w) {
  */
 #define MOST_RAW_PIXELS (4 << 20)
 
-static stk_status decode_whole(worker *w, const task *t, bool is_own, const stk_bytes **bytes,
-                               const stk_image_limit *limit, stk_error *why) {
+static stk_status decode_whole(worker *w, const loader_task *t, bool is_own,
+                               const stk_bytes **bytes, const stk_image_limit *limit,
+                               stk_error *why) {
     int width;
     int height;
     stk_image image = {0};
@@ -80,7 +81,7 @@ static stk_status decode_whole(worker *w, const task *t, bool is_own, const stk_
     if (status == STK_OK) {
         *bytes = &w->raw;
         if (is_own) {
-            stk_store_keep(w->loader->config.store, &t->read, w->raw.data, w->raw.size);
+            stk_store_keep(w->loader->config.store, &t->ahead.read, w->raw.data, w->raw.size);
         }
     }
     return status;
@@ -130,8 +131,9 @@ static stk_status give_up_slow(worker *w, size_t position, stk_error *err) {
     return remember_bad(l, position, reason, w->patience_ns, err);
 }
 
-stk_status stk_worker_decode(worker *w, const task *t, size_t position, const stk_bytes *bytes,
-                             stk_error *why, uint8_t *out, bool *good, stk_error *err) {
+stk_status stk_worker_decode(worker *w, const loader_task *t, size_t position,
+                             const stk_bytes *bytes, stk_error *why, uint8_t *out, bool *good,
+                             stk_error *err) {
     stk_loader *l = w->loader;
     *good = false;
     if (why->status == STK_OK && is_known_slow(w, position)) {
@@ -144,7 +146,7 @@ stk_status stk_worker_decode(worker *w, const task *t, size_t position, const st
         int64_t start = stk_clock_ns();
         int64_t cpu_ns = stk_clock_cpu_ns();
         int64_t augment_ns = 0;
-        bool is_own = bytes == &t->read.bytes;
+        bool is_own = bytes == &t->ahead.read.bytes;
         stk_image_limit limit = {
             .cancelled = &l->cancelled, .cpu_ns = w->patience_ns, .wall_ns = w->patience_ns};
         *good = decode_whole(w, t, is_own, &bytes, &limit, why) == STK_OK &&

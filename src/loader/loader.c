@@ -24,6 +24,9 @@
 #define FIRST_FAR_WINDOW 64
 #define WINDOW_PER_WORKER 4
 
+/* What a request over the network takes besides the picture: a connection and its buffers. */
+#define REQUEST_BYTES 65536
+
 /* How long the consumer watches before it tunes. */
 #define TUNE_NS 250000000
 
@@ -115,7 +118,6 @@ static void init_threads(stk_loader *l) {
     pthread_cond_init(&l->work, &attributes);
     pthread_cond_init(&l->parked, NULL);
     pthread_cond_init(&l->ready, &attributes);
-    pthread_cond_init(&l->extra, NULL);
     pthread_condattr_destroy(&attributes);
 }
 
@@ -144,8 +146,7 @@ static double expect_bytes(const stk_loader *l) {
 
 static stk_status begin(stk_loader *l, stk_error *err) {
     const stk_loader_sizing *sizing = &l->config.sizing;
-    stk_reader_config reading = {
-        .store = l->config.store, .done = stk_workers_read_done, .user = l};
+    bool remote = stk_store_is_remote(l->config.store);
     l->tuner = (stk_tuner){.most_workers = sizing->most_workers,
                            .most_slots = sizing->most_slots,
                            .fix_workers = !sizing->tune_workers,
@@ -153,17 +154,24 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     atomic_store(&l->wanted, sizing->workers);
     atomic_store(&l->slot_count, sizing->slots);
     size_t window = WINDOW_PER_WORKER * (size_t)sizing->workers;
-    size_t least = stk_store_is_remote(l->config.store) ? FIRST_FAR_WINDOW : FIRST_WINDOW;
-    window = window > least ? window : least;
-    l->mean_bytes = expect_bytes(l);
-    l->window = window < sizing->most_reads ? window : sizing->most_reads;
+    size_t least = remote ? FIRST_FAR_WINDOW : FIRST_WINDOW;
+    stk_read_ahead_config reading = {.store = l->config.store,
+                                     .lock = &l->lock,
+                                     .work = &l->work,
+                                     .window = window > least ? window : least,
+                                     .most_window = sizing->most_reads,
+                                     .memory = sizing->read_memory,
+                                     .request_bytes = remote ? REQUEST_BYTES : 0,
+                                     .arrived = stk_workers_read_done,
+                                     .issue = stk_workers_issue,
+                                     .user = l};
     l->issue_batch = l->config.first_epoch * l->per_epoch + l->config.first_batch;
     l->next_batch = l->issue_batch;
     l->sampled_ns = stk_clock_ns();
     stk_status status = check_target(l, l->config.first_epoch, l->config.first_batch, err);
     if (status == STK_OK) {
         stk_store_bound(l->config.store, sizing->read_memory);
-        status = stk_reader_open(&l->reader, &reading, err);
+        status = stk_read_ahead_open(&l->ahead, &reading, expect_bytes(l), err);
     }
     if (status == STK_OK) {
         pthread_mutex_lock(&l->lock);
@@ -362,17 +370,13 @@ static void drain(stk_loader *l) {
     l->paused = true;
     atomic_store(&l->cancelled, true);
     pthread_cond_broadcast(&l->heavy_ends);
-    stk_reader_cancel(l->reader);
-    while (l->ready_tasks != NULL) {
-        task *t = l->ready_tasks;
-        l->ready_tasks = t->next;
-        stk_workers_drop(l, t);
+    stk_read_ahead_cancel(&l->ahead);
+    for (stk_ahead_read *item = NULL; (item = stk_read_ahead_take(&l->ahead)) != NULL;) {
+        stk_workers_drop(l, (loader_task *)(void *)item);
     }
-    while (l->under_way > 0 && l->failure.status == STK_OK) {
+    while (l->ahead.under_way > 0 && l->failure.status == STK_OK) {
         pthread_cond_wait(&l->ready, &l->lock);
     }
-    l->ready_bytes = 0;
-    atomic_store(&l->reads_ready, 0);
     atomic_store(&l->cancelled, false);
     l->paused = false;
 }
@@ -459,12 +463,12 @@ void stk_loader_resize(stk_loader *l, int *workers, int *slots) {
 /* ---- accessors ---- */
 
 void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
-    *info =
-        (stk_loader_info){.samples = l->places,
-                          .batches_per_epoch = l->per_epoch,
-                          .batch = l->config.batch,
-                          .size = l->config.transform.size,
-                          .classes = l->feed.dataset != NULL ? l->feed.dataset->class_count : 0};
+    *info = (stk_loader_info){.samples = l->places,
+                              .batches_per_epoch = l->per_epoch,
+                              .batch = l->config.batch,
+                              .size = l->config.transform.size,
+                              .classes =
+                                  l->folder.dataset != NULL ? l->folder.dataset->class_count : 0};
 }
 
 const size_t *stk_loader_positions(const stk_batch *batch) {
@@ -488,8 +492,8 @@ void stk_loader_stats(const stk_loader *l, stk_loader_counters *counters) {
                                       .wait_ns = atomic_load(&l->wait_ns),
                                       .hand_over_ns = atomic_load(&l->hand_over_ns),
                                       .source_px = atomic_load(&l->source_px),
-                                      .reads_in_flight = atomic_load(&l->in_flight),
-                                      .reads_ready = atomic_load(&l->reads_ready),
+                                      .reads_in_flight = atomic_load(&l->ahead.in_flight),
+                                      .reads_ready = atomic_load(&l->ahead.ready_count),
                                       .batches_ready = atomic_load(&l->batches_ready),
                                       .workers = atomic_load(&l->wanted),
                                       .readers = stk_store_threads(l->config.store),

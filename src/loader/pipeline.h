@@ -12,11 +12,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "loader/feed.h"
+#include "loader/folder_samples.h"
 #include "loader/loader.h"
 #include "loader/sampler.h"
 #include "loader/tuner.h"
-#include "storage/reading/reader.h"
+#include "storage/reading/read_ahead.h"
 
 typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
 
@@ -35,16 +35,13 @@ typedef struct slot {
 } slot;
 
 /* A sample on its way into a slot. */
-typedef struct task {
-    stk_read read;     /* first, so that a read leads to its task */
-    uint64_t batch;    /* counted over all epochs */
-    size_t place;      /* in the batch */
-    size_t position;   /* of the sample in the loader's list */
-    double expected;   /* bytes, while it is being read; lock */
-    bool is_extra;     /* a worker's own, for a sample that takes a bad one's place */
-    bool is_read;      /* of such: its read has ended; lock */
-    struct task *next; /* in the list it is in; lock */
-} task;
+typedef struct loader_task {
+    stk_ahead_read ahead;     /* first, so that a read leads to its task */
+    uint64_t batch;           /* counted over all epochs */
+    size_t place;             /* in the batch */
+    size_t position;          /* of the sample in the loader's list */
+    struct loader_task *next; /* among the free tasks; lock */
+} loader_task;
 
 /*
  * Whether a worker is in a library that may take long. While it is there the loader may be closed
@@ -60,10 +57,10 @@ typedef struct worker {
     bool is_left;               /* the loader was closed without this worker; lock */
     int64_t patience_ns;        /* for the picture in work; 0: all that a picture may have */
     stk_image_scratch *scratch; /* owned */
-    uint8_t *square; /* owned: where a picture is made when slots are not the loader's own
-                        memory; otherwise NULL, and pictures are made in their slots */
-    task extra;      /* a sample that takes a bad one's place */
-    stk_bytes raw;   /* owned: a picture decoded as a whole */
+    uint8_t *square;      /* owned: where a picture is made when slots are not the loader's own
+                             memory; otherwise NULL, and pictures are made in their slots */
+    stk_ahead_read extra; /* reads a sample that takes a bad one's place */
+    stk_bytes raw;        /* owned: a picture decoded as a whole */
 } worker;
 
 typedef struct bad_sample {
@@ -80,17 +77,16 @@ typedef struct position_list {
 
 struct stk_loader {
     stk_loader_config config;
-    stk_feed_samples feed; /* owned; zeros unless opened on a folder */
+    stk_folder_samples folder; /* owned; zeros unless opened on a folder */
     stk_sampler *sampler;
-    stk_reader *reader;
-    size_t places;      /* samples of an epoch */
-    size_t per_epoch;   /* batches of an epoch */
-    size_t image_bytes; /* of one sample in a batch */
+    stk_read_ahead ahead; /* the reads in front of the workers; lock */
+    size_t places;        /* samples of an epoch */
+    size_t per_epoch;     /* batches of an epoch */
+    size_t image_bytes;   /* of one sample in a batch */
     pthread_mutex_t lock;
     pthread_cond_t work;   /* for workers: a task is ready, or the loader ends */
     pthread_cond_t parked; /* for workers that are not wanted now */
     pthread_cond_t ready;  /* for the consumer and for seek */
-    pthread_cond_t extra;  /* for workers that wait for a sample of their own */
     atomic_bool cancelled; /* what is being decoded is not wanted any more */
     int references;        /* whoever comes last frees the loader: its user, and workers that were
                               left inside a library; lock */
@@ -104,14 +100,8 @@ struct stk_loader {
     size_t issue_place;   /* lock */
     uint64_t next_batch;  /* for the consumer; lock */
 
-    task *tasks;         /* owned; all there are */
-    task *free_tasks;    /* lock */
-    task *ready_tasks;   /* read and not taken by a worker yet, in order; lock */
-    size_t window;       /* tasks that may be under way; lock */
-    size_t under_way;    /* tasks between issue and the end of decoding; lock */
-    size_t ready_bytes;  /* lock */
-    double coming_bytes; /* of the reads in flight, as far as that is known; lock */
-    double mean_bytes;   /* of the reads so far; lock */
+    loader_task *tasks;      /* owned; sizing.most_reads of them */
+    loader_task *free_tasks; /* lock */
 
     worker *workers;           /* owned; sizing.room_workers of them */
     int started;               /* threads that were started; lock */
@@ -137,25 +127,37 @@ struct stk_loader {
     atomic_ullong good_ns; /* CPU time that those in `images` took */
     atomic_ullong lates;   /* pictures that took longer than the loader's patience */
     atomic_ullong read_wait_ns, slot_wait_ns, wait_ns, hand_over_ns;
-    atomic_ullong in_flight, reads_ready, batches_ready;
+    atomic_ullong batches_ready;
 };
+
+/* pipeline.c */
+
+const stk_sample *stk_loader_sample(const stk_loader *l, size_t position);
+bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch);
+
+/* Remembers what ends the loader, and wakes everybody; lock. */
+void stk_loader_fail(stk_loader *l, const stk_error *why);
+
+/* Frees what a slot has, or all of them have. */
+void stk_loader_free_slot(const stk_loader *l, slot *s);
+void stk_loader_free_slots(stk_loader *l);
+
+/* Frees the loader when nobody else has it; takes the lock. */
+void stk_loader_let_go(stk_loader *l);
 
 /* workers.c */
 
 /* Ends a task, whatever became of it; lock. */
-void stk_workers_drop(stk_loader *l, task *t);
-
-/* Frees what a slot has. */
-void stk_workers_free_slot(const stk_loader *l, slot *s);
+void stk_workers_drop(stk_loader *l, loader_task *t);
 
 /* Starts threads until `wanted` run, or makes do with those that the system gives; lock. */
 STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
 
 /* Makes tasks of as many places as slots, window and memory allow, and has them read; lock. */
-void stk_workers_issue(stk_loader *l);
+void stk_workers_issue(void *loader);
 
-/* The reader's callback. */
-void stk_workers_read_done(void *user, stk_read *read);
+/* A read has ended; lock. */
+void stk_workers_read_done(void *loader, stk_ahead_read *item);
 
 /* decoding.c */
 
@@ -164,7 +166,7 @@ void stk_workers_read_done(void *user, stk_read *read);
  * out is not the picture's fault and an error, as is one bad picture too many, and as is the end of
  * the loader. `why` tells what became of reading the bytes.
  */
-STK_CHECKED stk_status stk_worker_decode(worker *w, const task *t, size_t position,
+STK_CHECKED stk_status stk_worker_decode(worker *w, const loader_task *t, size_t position,
                                          const stk_bytes *bytes, stk_error *why, uint8_t *out,
                                          bool *good, stk_error *err);
 
@@ -182,14 +184,5 @@ STK_CHECKED stk_status stk_loader_put_aside(stk_loader *l, size_t position, stk_
 
 /* The gate for pictures that need much memory, one for each worker. */
 stk_heavy_gate stk_loader_heavy_gate(worker *w);
-
-/* closing.c: frees the loader when nobody else has it; takes the lock. */
-void stk_loader_let_go(stk_loader *l);
-
-/* workers.c: remembers what ends the loader, and wakes everybody; lock. */
-void stk_loader_fail(stk_loader *l, const stk_error *why);
-
-const stk_sample *stk_loader_sample(const stk_loader *l, size_t position);
-bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch);
 
 #endif

@@ -1,7 +1,6 @@
 /* workers.c - tasks, and the threads that decode them into slots. */
 #include "loader/pipeline.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,66 +9,16 @@
 #include "base/numbers/checksum.h"
 #include "base/threads/thread.h"
 
-/* A worker that has had no bytes for so long, while reads wait, asks for more reads at a time. */
-#define PATIENCE_NS 2000000
-#define NS_PER_S 1000000000
-
-/* Blocks are kept for the next picture unless this one was unusually large. */
-#define KEEP_MEANS 2
-#define KEEP_BYTES ((size_t)64 << 10)
-
-/* What a request over the network takes besides the picture: a connection and its buffers. */
-#define REQUEST_BYTES 65536
-
-/* How much one read moves the estimate of their size. */
-#define SIZE_WEIGHT 0.05
-
-const stk_sample *stk_loader_sample(const stk_loader *l, size_t position) {
-    return &l->config.samples[l->config.indices != NULL ? l->config.indices[position] : position];
-}
-
-bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch) {
-    return l->config.epochs > 0 && batch / l->per_epoch >= l->config.epochs;
-}
-
-void stk_loader_fail(stk_loader *l, const stk_error *why) {
-    l->failure = l->failure.status == STK_OK ? *why : l->failure;
-    pthread_cond_broadcast(&l->work);
-    pthread_cond_broadcast(&l->parked);
-    pthread_cond_broadcast(&l->ready);
-}
-
-/* Under the lock. */
-static void trim(const stk_loader *l, stk_bytes *bytes) {
-    if ((double)bytes->capacity > KEEP_MEANS * l->mean_bytes + (double)KEEP_BYTES) {
-        stk_bytes_free(bytes);
-    }
-}
-
-void stk_workers_drop(stk_loader *l, task *t) {
-    trim(l, &t->read.bytes);
+void stk_workers_drop(stk_loader *l, loader_task *t) {
+    stk_read_ahead_release(&l->ahead, &t->ahead);
     t->next = l->free_tasks;
     l->free_tasks = t;
-    l->under_way--;
     if (l->paused) {
         pthread_cond_broadcast(&l->ready);
     }
 }
 
 /* ---- issue ---- */
-
-void stk_workers_free_slot(const stk_loader *l, slot *s) {
-    if (s->images != NULL && l->config.memory.give != NULL) {
-        l->config.memory.give(l->config.memory.user, s->images);
-    } else {
-        stk_mem_free(s->images);
-    }
-    stk_mem_free(s->labels);
-    stk_mem_free(s->samples);
-    stk_mem_free(s->positions);
-    stk_mem_free(s->bad);
-    memset(s, 0, sizeof *s);
-}
 
 /* Memory of a slot that is used for the first time. */
 static bool equip(const stk_loader *l, slot *s) {
@@ -86,7 +35,7 @@ static bool equip(const stk_loader *l, slot *s) {
     bool whole = s->images != NULL && s->labels != NULL && s->samples != NULL &&
                  s->positions != NULL && s->bad != NULL;
     if (!whole) {
-        stk_workers_free_slot(l, s);
+        stk_loader_free_slot(l, s);
     }
     return whole;
 }
@@ -130,48 +79,11 @@ static void begin_batch(stk_loader *l, slot *s) {
     l->ring[batch % (uint64_t)l->config.sizing.room_slots] = s;
 }
 
-/*
- * Whether one more picture may be read ahead; some always may, or nothing would move. Before the
- * first has arrived nobody knows how large they are.
- */
-static bool has_room(const stk_loader *l) {
-    double held = (double)l->ready_bytes + l->coming_bytes + l->mean_bytes;
-    return l->free_tasks != NULL && l->under_way < l->window &&
-           (l->under_way < (size_t)atomic_load(&l->wanted) ||
-            (l->mean_bytes > 0 && held < (double)l->config.sizing.read_memory));
-}
-
-/* Where a task goes that has its bytes, or never will: in order. */
-static void make_ready(stk_loader *l, task *t) {
-    task **at = &l->ready_tasks;
-    while (*at != NULL &&
-           ((*at)->batch < t->batch || ((*at)->batch == t->batch && (*at)->place < t->place))) {
-        at = &(*at)->next;
-    }
-    t->next = *at;
-    *at = t;
-    l->ready_bytes += t->read.bytes.size;
-    atomic_fetch_add(&l->reads_ready, 1);
-    pthread_cond_signal(&l->work);
-}
-
-/* Has a task's bytes read. */
-static void send(stk_loader *l, task *t) {
-    uint64_t size = stk_store_size(l->config.store, t->read.path);
-    t->expected = (size > 0 ? (double)size : l->mean_bytes) +
-                  (stk_store_is_remote(l->config.store) ? REQUEST_BYTES : 0);
-    l->coming_bytes += t->expected;
-    atomic_fetch_add(&l->in_flight, 1);
-    if (!stk_reader_submit(l->reader, &t->read)) {
-        stk_error err = {0};
-        (void)STK_FAIL_MEMORY(&err, t->read.path);
-        stk_loader_fail(l, &err);
-    }
-}
-
-void stk_workers_issue(stk_loader *l) {
+void stk_workers_issue(void *user) {
+    stk_loader *l = user;
     while (!l->quit && !l->paused && l->failure.status == STK_OK &&
-           !stk_loader_is_past_end(l, l->issue_batch) && has_room(l)) {
+           !stk_loader_is_past_end(l, l->issue_batch) &&
+           stk_read_ahead_has_room(&l->ahead, (size_t)atomic_load(&l->wanted))) {
         slot *s = l->ring[l->issue_batch % (uint64_t)l->config.sizing.room_slots];
         if (l->issue_place == 0) {
             s = find_free_slot(l);
@@ -180,9 +92,8 @@ void stk_workers_issue(stk_loader *l) {
             }
             begin_batch(l, s);
         }
-        task *t = l->free_tasks;
+        loader_task *t = l->free_tasks;
         l->free_tasks = t->next;
-        l->under_way++;
         t->batch = l->issue_batch;
         t->place = l->issue_place++;
         t->position =
@@ -191,56 +102,33 @@ void stk_workers_issue(stk_loader *l) {
             l->issue_batch++;
             l->issue_place = 0;
         }
-        t->read.path = stk_loader_sample(l, t->position)->path;
-        if (t->read.path != NULL) {
-            send(l, t);
-        } else {
-            t->read.bytes.size = 0;
-            make_ready(l, t);
+        t->ahead.read.path = stk_loader_sample(l, t->position)->path;
+        if (t->ahead.read.path == NULL) {
+            stk_read_ahead_skip(&l->ahead, &t->ahead);
+        } else if (!stk_read_ahead_submit(&l->ahead, &t->ahead)) {
+            stk_error err = {0};
+            (void)STK_FAIL_MEMORY(&err, t->ahead.read.path);
+            stk_loader_fail(l, &err);
         }
     }
 }
 
-/* A task's bytes have come, or never will; under the lock. */
-static void take_in(stk_loader *l, task *t) {
-    const stk_read *read = &t->read;
-    atomic_fetch_sub(&l->in_flight, 1);
-    l->coming_bytes -= t->expected;
-    bool first = !(l->mean_bytes > 0);
-    if (read->error.status == STK_OK) {
-        double size = (double)read->bytes.size + 1;
-        l->mean_bytes += (l->mean_bytes > 0 ? SIZE_WEIGHT : 1) * (size - l->mean_bytes);
-    }
-    if (l->paused || read->error.status == STK_ERR_STOPPED) {
-        stk_workers_drop(l, t);
-    } else {
-        make_ready(l, t);
-    }
-    if (first) {
-        stk_workers_issue(l);
-    }
-}
-
-void stk_workers_read_done(void *user, stk_read *read) {
+void stk_workers_read_done(void *user, stk_ahead_read *item) {
     stk_loader *l = user;
-    task *t = (task *)(void *)read;
+    const stk_read *read = &item->read;
     atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
-    if (read->error.status == STK_OK) {
-        atomic_fetch_add(&l->read_bytes, read->bytes.size);
-    } else {
-        read->bytes.size = 0;
-    }
-    pthread_mutex_lock(&l->lock);
+    atomic_fetch_add(&l->read_bytes, read->bytes.size);
     if (read->lost) {
         stk_loader_fail(l, &read->error);
     }
-    if (t->is_extra) {
-        t->is_read = true;
-        pthread_cond_broadcast(&l->extra);
-    } else {
-        take_in(l, t);
+    if (item->is_alone) {
+        return;
     }
-    pthread_mutex_unlock(&l->lock);
+    if (l->paused || read->error.status == STK_ERR_STOPPED) {
+        stk_workers_drop(l, (loader_task *)(void *)item);
+    } else {
+        stk_read_ahead_make_ready(&l->ahead, item);
+    }
 }
 
 /* ---- a place of a batch ---- */
@@ -288,16 +176,11 @@ static stk_status read_substitute(worker *w, const char *path, stk_error *err) {
     stk_read *read = &w->extra.read;
     stk_status status = STK_OK;
     pthread_mutex_lock(&l->lock);
-    w->extra.is_extra = true;
-    w->extra.is_read = false;
     read->path = path;
     if (l->quit || l->paused || l->failure.status != STK_OK) {
         status = STK_FAIL(err, STK_ERR_STOPPED, "the loader was closed");
-    } else if (!stk_reader_submit(l->reader, read)) {
+    } else if (!stk_read_ahead_read_alone(&l->ahead, &w->extra)) {
         status = STK_FAIL_MEMORY(err, path);
-    }
-    while (status == STK_OK && !w->extra.is_read) {
-        pthread_cond_wait(&l->extra, &l->lock);
     }
     pthread_mutex_unlock(&l->lock);
     if (status == STK_OK && (read->lost || read->error.status == STK_ERR_STOPPED)) {
@@ -310,12 +193,12 @@ static stk_status read_substitute(worker *w, const char *path, stk_error *err) {
  * Fills a task's place. In training a bad sample is replaced by the one behind it in the epoch's
  * order, and so on; when all of them are bad there is nothing to train on.
  */
-static stk_status fill(worker *w, task *t, slot *s, stk_error *err) {
+static stk_status fill(worker *w, loader_task *t, slot *s, stk_error *err) {
     stk_loader *l = w->loader;
     uint8_t *out = s->images + t->place * l->image_bytes;
     size_t first = s->batch.index * l->config.batch + t->place;
     size_t tries = l->config.replace_bad ? l->places : 1;
-    const stk_read *read = &t->read;
+    const stk_read *read = &t->ahead.read;
     bool good = false;
     for (size_t i = 0; i < tries && !good; i++) {
         size_t position = i == 0
@@ -357,34 +240,20 @@ static stk_status fill(worker *w, task *t, slot *s, stk_error *err) {
 
 /* ---- threads ---- */
 
-static task *take_ready(stk_loader *l) {
-    task *t = l->paused ? NULL : l->ready_tasks;
-    if (t != NULL) {
-        l->ready_tasks = t->next;
-        l->ready_bytes -= t->read.bytes.size;
-        atomic_fetch_sub(&l->reads_ready, 1);
+static loader_task *take_ready(stk_loader *l) {
+    stk_ahead_read *item = l->paused ? NULL : stk_read_ahead_take(&l->ahead);
+    if (item != NULL) {
+        stk_read_ahead_hold(&l->ahead, item, 0); /* only bytes that wait for a worker count */
     }
-    return t;
+    return (loader_task *)(void *)item;
 }
 
 /* Waits until there may be a task; whose fault the waiting is goes to the counters. */
 static void wait_for_task(stk_loader *l) {
-    bool reading = atomic_load(&l->in_flight) > 0;
+    bool reading = atomic_load(&l->ahead.in_flight) > 0;
     bool ended = stk_loader_is_past_end(l, l->issue_batch);
     int64_t start = stk_clock_ns();
-    if (reading) {
-        struct timespec end = {.tv_sec = (start + PATIENCE_NS) / NS_PER_S,
-                               .tv_nsec = (start + PATIENCE_NS) % NS_PER_S};
-        if (pthread_cond_timedwait(&l->work, &l->lock, &end) == ETIMEDOUT &&
-            l->ready_tasks == NULL && atomic_load(&l->in_flight) > 0) {
-            l->window = 2 * l->window < l->config.sizing.most_reads ? 2 * l->window
-                                                                    : l->config.sizing.most_reads;
-            stk_workers_issue(l);
-            stk_reader_hurry(l->reader);
-        }
-    } else {
-        pthread_cond_wait(&l->work, &l->lock);
-    }
+    stk_read_ahead_wait(&l->ahead);
     uint64_t waited = (uint64_t)(stk_clock_ns() - start);
     if (reading) {
         atomic_fetch_add(&l->read_wait_ns, waited);
@@ -393,7 +262,8 @@ static void wait_for_task(stk_loader *l) {
     }
 }
 
-static void finish_task(stk_loader *l, task *t, slot *s, stk_status status, const stk_error *err) {
+static void finish_task(stk_loader *l, loader_task *t, slot *s, stk_status status,
+                        const stk_error *err) {
     /* Without its sample a batch stays incomplete: nobody must get it. */
     if (status == STK_OK && --s->missing == 0 && !l->paused) {
         s->state = SLOT_READY;
@@ -406,7 +276,7 @@ static void finish_task(stk_loader *l, task *t, slot *s, stk_status status, cons
     }
     stk_workers_drop(l, t);
     /* Not for every task: handing over several at a time wakes fewer threads. */
-    if (l->under_way <= l->window - l->window / 4) {
+    if (l->ahead.under_way <= l->ahead.window - l->ahead.window / 4) {
         stk_workers_issue(l);
     }
 }
@@ -421,7 +291,7 @@ static void *work(void *argument) {
             pthread_cond_wait(&l->parked, &l->lock);
             continue;
         }
-        task *t = take_ready(l);
+        loader_task *t = take_ready(l);
         if (t == NULL) {
             wait_for_task(l);
             continue;
@@ -431,7 +301,7 @@ static void *work(void *argument) {
         pthread_mutex_unlock(&l->lock);
         stk_status status = fill(w, t, s, &err);
         pthread_mutex_lock(&l->lock);
-        trim(l, &w->extra.read.bytes);
+        stk_read_ahead_trim(&l->ahead, &w->extra.read.bytes);
         finish_task(l, t, s, status, &err);
     }
     l->running--;

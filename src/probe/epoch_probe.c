@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "loader/feed.h"
+#include "loader/folder_samples.h"
 #include "loader/loader.h"
 #include "probe/gauges.h"
 
@@ -173,7 +173,7 @@ static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_
 stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, const stk_stop *stop,
                             const stk_events *events, stk_loader_figures *figures,
                             stk_epoch_list *list, stk_error *err) {
-    const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
+    const stk_folder_options *feed = stk_options_values(options, &stk_folder_option_table);
     epoch_probe p = {.stop = stop, .rate = rate, .start_ns = stk_clock_ns()};
     double cpu_s = stk_gauge_processor_s();
     *figures = (stk_loader_figures){0};

@@ -4,7 +4,7 @@
 #include "backend/opened_device.h"
 #include "dataset/dataset.h"
 #include "image/augment.h"
-#include "loader/feed.h"
+#include "loader/folder_samples.h"
 #include "loader/loader.h"
 #include "report/report_options.h"
 #include "storage/storage.h"
@@ -39,7 +39,7 @@ const stk_option_table stk_probe_option_table =
 
 static const stk_option_table *const loader_tables[] = {
     &stk_dataset_option_table, &stk_storage_option_table, &stk_probe_option_table,
-    &stk_feed_option_table,    &stk_loader_option_table,  &stk_augment_option_table,
+    &stk_folder_option_table,  &stk_loader_option_table,  &stk_augment_option_table,
     &stk_output_option_table,
 };
 

@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "loader/feed.h"
+#include "loader/folder_samples.h"
 #include "storage/storage.h"
 
 typedef struct sheet_maker {
-    stk_feed_samples samples;
+    stk_folder_samples samples;
     stk_image_scratch *scratch; /* owned */
     stk_bytes bytes;            /* owned: of the picture in work */
     stk_transform centre;
@@ -120,15 +120,15 @@ static stk_status new_sheet(stk_image *sheet, size_t rows, int64_t side_px, stk_
 
 stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, const stk_events *events,
                           stk_image *sheet, stk_error *err) {
-    const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
+    const stk_folder_options *feed = stk_options_values(options, &stk_folder_option_table);
     stk_image drawn = {0};
     int side = (int)feed->img_size;
     sheet_maker m = {
-        .centre = {.size = side, .crop_fraction = STK_FEED_CROP_FRACTION},
-        .training = {.size = side, .train = true, .augment = stk_feed_augment(options)},
+        .centre = {.size = side, .crop_fraction = STK_FOLDER_CROP_FRACTION},
+        .training = {.size = side, .train = true, .augment = stk_folder_augment(options)},
         .seed = (uint64_t)feed->seed,
         .sheet = &drawn};
-    stk_status status = stk_feed_samples_open(&m.samples, options, stop, events, err);
+    stk_status status = stk_folder_samples_open(&m.samples, options, stop, events, err);
     size_t rows = m.samples.count < STK_SHEET_ROWS ? m.samples.count : STK_SHEET_ROWS;
     if (status == STK_OK) {
         status = stk_image_scratch_new(&m.scratch, NULL, err);
@@ -144,7 +144,7 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, const stk_
     stk_mem_free(m.view);
     stk_bytes_free(&m.bytes);
     stk_image_scratch_free(m.scratch);
-    stk_feed_samples_close(&m.samples);
+    stk_folder_samples_close(&m.samples);
     if (status != STK_OK) {
         stk_image_free(&drawn);
         return status;

@@ -1,6 +1,7 @@
-/* feed.h - a loader that is opened on a folder (stoker/loader.h): its options and its samples. */
-#ifndef STK_LOADER_FEED_H
-#define STK_LOADER_FEED_H
+/* folder_samples.h - a loader that is opened on a folder (stoker/loader.h): its options and its
+ * samples. */
+#ifndef STK_LOADER_FOLDER_SAMPLES_H
+#define STK_LOADER_FOLDER_SAMPLES_H
 
 #include <stoker/stop.h>
 
@@ -9,50 +10,50 @@
 #include "image/augment.h"
 #include "options/options.h"
 
-typedef enum stk_feed_split {
-    STK_FEED_ALL, /* every picture with a label; in a folder without classes every picture */
-    STK_FEED_TRAIN,
-    STK_FEED_VAL,
-    STK_FEED_TEST
-} stk_feed_split;
+typedef enum stk_folder_split {
+    STK_FOLDER_ALL, /* every picture with a label; in a folder without classes every picture */
+    STK_FOLDER_TRAIN,
+    STK_FOLDER_VAL,
+    STK_FOLDER_TEST
+} stk_folder_split;
 
-typedef struct stk_feed_options {
+typedef struct stk_folder_options {
     int64_t batch;
     int64_t img_size; /* px */
-    int split;        /* stk_feed_split */
+    int split;        /* stk_folder_split */
     bool train;       /* shuffled and augmented */
     bool drop_last;   /* in training: leave out a last batch that is not full */
     int64_t epochs;   /* 0: for ever */
     int64_t seed;
     int64_t rank;
     int64_t world;
-} stk_feed_options;
+} stk_folder_options;
 
-extern const stk_option_table stk_feed_option_table;
+extern const stk_option_table stk_folder_option_table;
 
 /* Evaluation keeps this share of the short side, as most of timm's models ask for. */
-#define STK_FEED_CROP_FRACTION 0.875
+#define STK_FOLDER_CROP_FRACTION 0.875
 
 /* The augmentation that the options mean, with torchvision's crops where they leave it open. */
-stk_augment_options stk_feed_augment(const stk_options *options);
+stk_augment_options stk_folder_augment(const stk_options *options);
 
 /* The samples that the options of a loader mean. */
-typedef struct stk_feed_samples {
+typedef struct stk_folder_samples {
     stk_dataset *dataset;
     stk_split split;
     const stk_sample_list *list; /* of the data set */
     const size_t *indices;       /* into the list, of the split; NULL: all of it */
     size_t count;                /* at least 1 */
-} stk_feed_samples;
+} stk_folder_samples;
 
 /*
  * A folder that is neither of class folders nor Kaggle's gives every picture below it. `stop` is
  * looked at while nothing comes, now and later; `events` are told what was found, now. Both may be
  * NULL.
  */
-STK_CHECKED stk_status stk_feed_samples_open(stk_feed_samples *samples, const stk_options *options,
-                                             const stk_stop *stop, const stk_events *events,
-                                             stk_error *err);
-void stk_feed_samples_close(stk_feed_samples *samples);
+STK_CHECKED stk_status stk_folder_samples_open(stk_folder_samples *samples,
+                                               const stk_options *options, const stk_stop *stop,
+                                               const stk_events *events, stk_error *err);
+void stk_folder_samples_close(stk_folder_samples *samples);
 
 #endif

@@ -1,4 +1,4 @@
-/* test_loader_feed.c - a loader on a folder, by options: what is taken for which pictures. */
+/* test_loader_folder.c - a loader on a folder, by options: what is taken for which pictures. */
 #include "check.h"
 #include "small_pictures.h"
 

@@ -1,0 +1,111 @@
+/*
+ * folder_loader.c - stoker/loader.h's way to a loader: a folder and options by name.
+ *
+ * The data set that was opened belongs to the loader and goes with it.
+ */
+#include "loader/loader.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "base/str.h"
+#include "loader/folder_samples.h"
+#include "loader/pipeline.h"
+
+static const stk_option_table *const tables[] = {
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_folder_option_table,
+    &stk_loader_option_table,  &stk_augment_option_table,
+};
+
+stk_status stk_options_for_loader(stk_options **out, stk_error *err) {
+    return stk_options_new(out, "scratch loader", tables, sizeof tables / sizeof *tables, err);
+}
+
+/* What cannot work is told before threads start, and before the kernel's killer comes. */
+static stk_status check_request(const stk_folder_samples *samples, const stk_loader_options *loader,
+                                const stk_folder_options *folder, const stk_loader_sizing *sizing,
+                                size_t batch, uint64_t memory, stk_error *err) {
+    uint64_t bytes = (uint64_t)sizing->slots * sizing->slot_bytes;
+    if (bytes > memory / 2) {
+        char need[32];
+        char have[32];
+        return STK_FAIL(err, STK_ERR_MEMORY,
+                        "%d batches of %zu pictures at %d px need %s of memory, this process may "
+                        "use %s; use a smaller --batch or --img-size",
+                        sizing->slots, batch, (int)folder->img_size,
+                        stk_format_bytes(need, sizeof need, bytes),
+                        stk_format_bytes(have, sizeof have, memory));
+    }
+    if (folder->train && loader->sampling != STK_SAMPLING_NATURAL &&
+        samples->dataset->class_count == 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "sampling by class needs labels, and %s has none: sort the pictures into "
+                        "one folder per class, or leave --sampling natural",
+                        samples->dataset->root);
+    }
+    return STK_OK;
+}
+
+stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
+    return stk_loader_open_stoppable(out, given, NULL, NULL, err);
+}
+
+stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const stk_stop *stop,
+                                     const stk_events *events, stk_error *err) {
+    const stk_folder_options *folder = stk_options_values(given, &stk_folder_option_table);
+    const stk_loader_options *loader = stk_options_values(given, &stk_loader_option_table);
+    stk_folder_samples samples;
+    stk_status status = stk_folder_samples_open(&samples, given, stop, events, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    int size = (int)folder->img_size;
+    size_t batch = (size_t)folder->batch < samples.count ? (size_t)folder->batch : samples.count;
+    uint64_t memory = stk_machine_memory();
+    stk_loader_sizing sizing =
+        stk_loader_sizing_make(loader, batch, size, stk_machine_cores(), memory);
+    status = check_request(&samples, loader, folder, &sizing, batch, memory, err);
+    if (status != STK_OK) {
+        stk_folder_samples_close(&samples);
+        return status;
+    }
+    stk_loader_config config = {.store = samples.dataset->source,
+                                .samples = samples.list->items,
+                                .indices = samples.indices,
+                                .count = samples.count,
+                                .transform = {.size = size,
+                                              .train = folder->train,
+                                              .augment = stk_folder_augment(given),
+                                              .crop_fraction = STK_FOLDER_CROP_FRACTION},
+                                .batch = batch,
+                                .sizing = sizing,
+                                .stop = stop,
+                                .seed = (uint64_t)folder->seed,
+                                .shuffle = folder->train,
+                                .drop_last = folder->train && folder->drop_last,
+                                .replace_bad = folder->train,
+                                .stop_after_bad = stk_loader_bad_limit(loader, samples.count),
+                                .epochs = (uint64_t)folder->epochs,
+                                .sampling = folder->train ? (stk_sampling)loader->sampling
+                                                          : STK_SAMPLING_NATURAL,
+                                .rank = (size_t)folder->rank,
+                                .world = (size_t)folder->world};
+    status = stk_loader_start(out, &config, err);
+    if (status != STK_OK) {
+        stk_folder_samples_close(&samples);
+        return status;
+    }
+    (*out)->folder = samples;
+    return STK_OK;
+}
+
+const char *stk_loader_path(const stk_loader *l, size_t sample) {
+    const stk_sample_list *list = l->folder.list;
+    return list != NULL && sample < list->count ? list->items[sample].path : NULL;
+}
+
+const char *stk_loader_class(const stk_loader *l, int label) {
+    const stk_dataset *d = l->folder.dataset;
+    return d != NULL && label >= 0 && label < d->class_count ? d->classes[label] : NULL;
+}
