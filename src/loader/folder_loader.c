@@ -19,7 +19,7 @@ static const stk_option_table *const tables[] = {
 };
 
 stk_status stk_options_for_loader(stk_options **out, stk_error *err) {
-    return stk_options_new(out, "scratch loader", tables, sizeof tables / sizeof *tables, err);
+    return stk_options_new(out, "bench loader", tables, sizeof tables / sizeof *tables, err);
 }
 
 /* What cannot work is told before threads start, and before the kernel's killer comes. */

@@ -1,7 +1,7 @@
 /*
  * stage.c - carries out a list: shard by shard, picture by picture.
  *
- * Pictures come out of the pump in order and go into the shard that the list says. Nothing is kept
+ * Pictures come out of the queue in order and go into the shard that the list says. Nothing is kept
  * in memory but the shard in work: at the end the index and the tables are made from the records of
  * all shards, so that it makes no difference how many runs it took to get there.
  */
@@ -19,7 +19,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "stage/pump.h"
+#include "stage/picture_queue.h"
 #include "stage/stage_dest.h"
 #include "stage/stage_tables.h"
 #include "storage/tar/tar_write.h"
@@ -34,9 +34,9 @@ typedef struct staging {
     stk_stage_dest dest;
     bool *finished;     /* owned: of each shard of the list */
     size_t shards_done; /* how many of them are */
-    const char **paths; /* owned: what the pump reads */
+    const char **paths; /* owned: what the queue reads */
     size_t to_read;     /* how many */
-    stk_pump *pump;
+    stk_picture_queue *queue;
     stk_stage_bad_list bad; /* of all shards so far */
     size_t bad_allowed;
     size_t pictures_before; /* in shards that were finished before */
@@ -82,44 +82,44 @@ static void tell_progress(staging *s) {
 /* ---- one picture ---- */
 
 /* Waits for the next picture. */
-static stk_status take(staging *s, const stk_pumped **pumped, stk_error *err) {
+static stk_status take(staging *s, const stk_queued_picture **queued, stk_error *err) {
     stk_status status = STK_OK;
-    *pumped = NULL;
-    while (status == STK_OK && *pumped == NULL) {
+    *queued = NULL;
+    while (status == STK_OK && *queued == NULL) {
         if (stk_stop_asked(s->request->stop) != STK_STOP_NONE) {
             return STK_FAIL(err, STK_ERR_STOPPED, "staging was stopped");
         }
-        status = stk_pump_next(s->pump, PATIENCE_NS, pumped, err);
+        status = stk_picture_queue_next(s->queue, PATIENCE_NS, queued, err);
         tell_progress(s);
     }
     return status;
 }
 
 /* How a member's name ends: by what the bytes are, or else as the source's does. */
-static const char *extension_of(const stk_pumped *pumped, const char *path) {
+static const char *extension_of(const stk_queued_picture *queued, const char *path) {
     static const char *const known[] = {"jpg", "jpeg", "png", "webp"};
     const char *dot = strrchr(path, '.');
-    for (size_t i = 0; pumped->extension == NULL && dot != NULL && i < 4; i++) {
+    for (size_t i = 0; queued->extension == NULL && dot != NULL && i < 4; i++) {
         if (stk_str_equal_nocase(dot + 1, known[i])) {
             return known[i];
         }
     }
-    return pumped->extension != NULL ? pumped->extension : "jpg";
+    return queued->extension != NULL ? queued->extension : "jpg";
 }
 
 static stk_status add_member(open_shard *o, const stk_stage_picture *picture,
-                             const stk_pumped *pumped, stk_error *err) {
+                             const stk_queued_picture *queued, stk_error *err) {
     char path[64];
     char name[48];
     char label[16];
     const char *split = stk_stage_split_names[picture->split];
     stk_index_member member = {
-        .path = path, .size = pumped->size, .checksum = pumped->checksum, .has_checksum = true};
+        .path = path, .size = queued->size, .checksum = queued->checksum, .has_checksum = true};
     snprintf(name, sizeof name, "%0*zu.%s", STK_STAGE_MEMBER_DIGITS, picture->number,
-             extension_of(pumped, picture->sample->path));
+             extension_of(queued, picture->sample->path));
     snprintf(path, sizeof path, "%s/%s", split, name);
     stk_status status =
-        stk_tar_writer_add(o->tar, name, pumped->bytes, pumped->size, &member.offset, err);
+        stk_tar_writer_add(o->tar, name, queued->bytes, queued->size, &member.offset, err);
     if (status == STK_OK && picture->split != STK_STAGE_TEST) {
         int length = snprintf(label, sizeof label, "%d", picture->sample->label);
         snprintf(name, sizeof name, "%0*zu.cls", STK_STAGE_MEMBER_DIGITS, picture->number);
@@ -143,21 +143,21 @@ static stk_status add_bad(staging *s, size_t picture, const char *reason, stk_er
 }
 
 static stk_status add_picture(staging *s, open_shard *o, size_t picture, stk_error *err) {
-    const stk_pumped *pumped = NULL;
-    stk_status status = take(s, &pumped, err);
+    const stk_queued_picture *queued = NULL;
+    stk_status status = take(s, &queued, err);
     if (status != STK_OK) {
         return status;
     }
-    if (pumped->reason != NULL) {
-        status = add_bad(s, picture, pumped->reason, err);
+    if (queued->reason != NULL) {
+        status = add_bad(s, picture, queued->reason, err);
     } else {
-        status = add_member(o, &s->list.pictures[picture], pumped, err);
+        status = add_member(o, &s->list.pictures[picture], queued, err);
         s->staged->pictures++;
-        s->staged->recoded += pumped->recoded;
-        s->staged->bytes += (int64_t)pumped->size;
-        s->staged->source_bytes += (int64_t)pumped->source_bytes;
+        s->staged->recoded += queued->recoded;
+        s->staged->bytes += (int64_t)queued->size;
+        s->staged->source_bytes += (int64_t)queued->source_bytes;
     }
-    stk_pump_release(s->pump);
+    stk_picture_queue_release(s->queue);
     return status;
 }
 
@@ -244,19 +244,20 @@ static stk_status look_back(staging *s, stk_error *err) {
 static stk_status make_shards(staging *s, stk_error *err) {
     const stk_stage_options *o = s->request->options;
     int workers = stk_is_auto_int(o->workers) ? stk_machine_cores() : (int)o->workers;
-    stk_pump_config config = {.store = s->dataset->source,
-                              .paths = s->paths,
-                              .count = s->to_read,
-                              .recode = {.max_side = (int)o->max_side, .quality = (int)o->quality},
-                              .workers = workers > 1 ? workers : 1};
-    stk_status status = stk_pump_open(&s->pump, &config, err);
+    stk_picture_queue_config config = {
+        .store = s->dataset->source,
+        .paths = s->paths,
+        .count = s->to_read,
+        .recode = {.max_side = (int)o->max_side, .quality = (int)o->quality},
+        .workers = workers > 1 ? workers : 1};
+    stk_status status = stk_picture_queue_open(&s->queue, &config, err);
     for (size_t i = 0; status == STK_OK && i < s->list.shard_count; i++) {
         if (!s->finished[i]) {
             status = make_shard(s, &s->list.shards[i], err);
         }
     }
-    stk_pump_close(s->pump);
-    s->pump = NULL;
+    stk_picture_queue_close(s->queue);
+    s->queue = NULL;
     return status;
 }
 

@@ -22,7 +22,7 @@
 #include "base/threads/thread.h"
 #include "monitor/machine_sampler.h"
 #include "report/observers/metrics_file.h"
-#include "stage/pump.h"
+#include "stage/picture_queue.h"
 #include "storage/cache/cache.h"
 #include "storage/io_threads.h"
 #include "storage/reading/reader.h"
@@ -227,34 +227,35 @@ static bool load_all(stk_error *err) {
     return true;
 }
 
-static bool pump_all(stk_error *err) {
+static bool queue_all(stk_error *err) {
     static const char *paths[PICTURES];
     const picture_set *set = shared_pictures();
     for (size_t i = 0; i < PICTURES; i++) {
         paths[i] = set->samples[i].path;
     }
-    stk_pump_config config = {.store = set->store, .paths = paths, .count = PICTURES, .workers = 3};
-    stk_pump *pump = NULL;
-    if (stk_pump_open(&pump, &config, err) != STK_OK) {
+    stk_picture_queue_config config = {
+        .store = set->store, .paths = paths, .count = PICTURES, .workers = 3};
+    stk_picture_queue *queue = NULL;
+    if (stk_picture_queue_open(&queue, &config, err) != STK_OK) {
         return false;
     }
     size_t got = 0;
-    const stk_pumped *pumped = NULL;
+    const stk_queued_picture *queued = NULL;
     while (got < PICTURES &&
-           stk_pump_next(pump, (int64_t)60 * 1000000000, &pumped, NULL) == STK_OK &&
-           pumped != NULL) {
+           stk_picture_queue_next(queue, (int64_t)60 * 1000000000, &queued, NULL) == STK_OK &&
+           queued != NULL) {
         got++;
-        stk_pump_release(pump);
+        stk_picture_queue_release(queue);
     }
     CHECK_INT(got, PICTURES);
-    stk_pump_close(pump);
+    stk_picture_queue_close(queue);
     return true;
 }
 
 static void one_worker_is_enough(void) {
     CHECK_INT(try_each(STK_START_THREAD, load_all),
               2); /* the reader's watch, and one that decodes */
-    CHECK_INT(try_each(STK_START_THREAD, pump_all), 2);
+    CHECK_INT(try_each(STK_START_THREAD, queue_all), 2);
 }
 
 /* ---- monitor and supervise ---- */

@@ -12,7 +12,7 @@
 #include "base/text/csv.h"
 #include "image_files.h"
 #include "small_pictures.h"
-#include "stage/pump.h"
+#include "stage/picture_queue.h"
 #include "stage/stage.h"
 #include "stage/stage_dest.h"
 
@@ -731,8 +731,8 @@ static void damaged_descriptions_are_refused(void) {
     }
 }
 
-/* Who closes a pump does not wait until its picture is decoded. */
-static void closing_a_pump_cancels_decoding(void) {
+/* Who closes a queue does not wait until its picture is decoded. */
+static void closing_a_queue_cancels_decoding(void) {
     static const char *const paths[] = {"slow.png"};
     const char *folder = check_folder();
     stk_error err = {0};
@@ -744,21 +744,21 @@ static void closing_a_pump_cancels_decoding(void) {
     must(stk_file_write(path, png.bytes, png.size, &err), &err);
     free_blob(&png);
     for (int i = 0; i < 2; i++) {
-        stk_pump *pump = NULL;
-        const stk_pumped *pumped = NULL;
-        stk_pump_config config = {.store = set.store,
-                                  .paths = paths,
-                                  .count = 1,
-                                  .recode = {.max_side = 64},
-                                  .workers = 1};
+        stk_picture_queue *queue = NULL;
+        const stk_queued_picture *queued = NULL;
+        stk_picture_queue_config config = {.store = set.store,
+                                           .paths = paths,
+                                           .count = 1,
+                                           .recode = {.max_side = 64},
+                                           .workers = 1};
         int64_t start = stk_clock_ns();
-        REQUIRE_OK(stk_pump_open(&pump, &config, &err), &err);
-        while (i == 0 && pumped == NULL) {
-            REQUIRE_OK(stk_pump_next(pump, 1000000000, &pumped, &err), &err);
+        REQUIRE_OK(stk_picture_queue_open(&queue, &config, &err), &err);
+        while (i == 0 && queued == NULL) {
+            REQUIRE_OK(stk_picture_queue_next(queue, 1000000000, &queued, &err), &err);
         }
         usleep(i == 0 ? 0 : 50000); /* it is being decoded, or soon */
         start = i == 0 ? start : stk_clock_ns();
-        stk_pump_close(pump);
+        stk_picture_queue_close(queue);
         seconds[i] = stk_clock_since_s(start);
     }
     if (seconds[1] > seconds[0] / 2) {
@@ -786,7 +786,7 @@ static const check_test tests[] = {
     TEST(two_stagings_do_not_mix),
     TEST(a_request_to_stop_ends_it),
     TEST(damaged_descriptions_are_refused),
-    TEST(closing_a_pump_cancels_decoding),
+    TEST(closing_a_queue_cancels_decoding),
 };
 
 CHECK_MAIN(tests)
