@@ -36,7 +36,7 @@ report/page/curves.c
 report/page/matrix.c
 report/page/page.c
 stage/stage_dest.c
-stage/stage_record.c
+stage/shard_record.c
 storage/cache/cache.c
 storage/cache/disk.c
 storage/cache/ram.c

@@ -182,7 +182,7 @@ static stk_status end_shard(staging *s, open_shard *o, stk_error *err) {
     stk_status status = stk_tar_writer_commit(tar, &o->index.shards[0].size, err);
     if (status == STK_OK) {
         status =
-            stk_stage_record_save(&s->dest, &s->list, o->shard, &o->index,
+            stk_stage_record_save(s->dest.path, &s->list, o->shard, &o->index,
                                   s->bad.items + o->first_bad, s->bad.count - o->first_bad, err);
     }
     s->shards_done += status == STK_OK;
@@ -210,11 +210,11 @@ static stk_status look_at_shard(staging *s, const stk_stage_shard *shard, bool *
     stk_shard_index index;
     size_t bad = s->bad.count;
     stk_status status =
-        stk_stage_record_load(&s->dest, &s->list, shard, &index, &s->bad, finished, err);
+        stk_stage_record_load(s->dest.path, &s->list, shard, &index, &s->bad, finished, err);
     if (status == STK_OK && s->bad.count > bad) {
         stk_stage_bad_cut(&s->bad, bad);
         *finished = false;
-        status = stk_stage_record_drop(&s->dest, shard, err);
+        status = stk_stage_record_drop(s->dest.path, shard, err);
     }
     s->pictures_before += *finished ? index.member_count : 0;
     s->shards_done += *finished;
@@ -294,7 +294,7 @@ static stk_status gather(staging *s, stk_shard_index *all, stk_stage_bad_list *b
         const stk_stage_shard *shard = &s->list.shards[i];
         stk_shard_index index;
         bool finished = false;
-        status = stk_stage_record_load(&s->dest, &s->list, shard, &index, bad, &finished, err);
+        status = stk_stage_record_load(s->dest.path, &s->list, shard, &index, bad, &finished, err);
         if (status == STK_OK && !finished) {
             status = STK_FAIL(err, STK_ERR_STORAGE,
                               "a shard in %s was changed or removed by someone else meanwhile",

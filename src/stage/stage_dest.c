@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text/json.h"
+#include "stage/shard_record.h"
 
 #define LOCK_NAME ".lock"
 #define MOST_JSON_BYTES ((size_t)1 << 20)
@@ -45,12 +46,6 @@ typedef enum entry_kind {
 
 char *stk_stage_dest_file(const stk_stage_dest *dest, const char *name) {
     return stk_path_join(dest->path, name);
-}
-
-const char *stk_stage_shard_name(const stk_stage_shard *shard, char buf[STK_STAGE_NAME_SIZE]) {
-    snprintf(buf, STK_STAGE_NAME_SIZE, "%s-%0*zu.tar", stk_stage_split_names[shard->split],
-             STK_STAGE_SHARD_DIGITS, shard->number);
-    return buf;
 }
 
 /* ---- names ---- */
@@ -346,8 +341,8 @@ static stk_status remove_unfinished(void *user, const char *name, stk_error *err
     const stk_stage_shard *shard = find_shard(check->list, name);
     stk_status status = STK_OK;
     if (shard != NULL) {
-        status =
-            stk_stage_record_load(check->dest, check->list, shard, &index, &bad, &finished, err);
+        status = stk_stage_record_load(check->dest->path, check->list, shard, &index, &bad,
+                                       &finished, err);
     }
     stk_shard_index_free(&index);
     stk_stage_bad_free(&bad);

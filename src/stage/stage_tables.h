@@ -3,6 +3,7 @@
 #define STK_STAGE_STAGE_TABLES_H
 
 #include "base/str.h"
+#include "stage/shard_record.h"
 #include "stage/stage_dest.h"
 
 /*

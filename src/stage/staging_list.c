@@ -133,3 +133,9 @@ void stk_staging_list_free(stk_staging_list *list) {
     stk_mem_free(list->source);
     memset(list, 0, sizeof *list);
 }
+
+const char *stk_stage_shard_name(const stk_stage_shard *shard, char buf[STK_STAGE_NAME_SIZE]) {
+    snprintf(buf, STK_STAGE_NAME_SIZE, "%s-%0*zu.tar", stk_stage_split_names[shard->split],
+             STK_STAGE_SHARD_DIGITS, shard->number);
+    return buf;
+}

@@ -51,4 +51,8 @@ const char *stk_stage_part(const stk_dataset *dataset, const stk_sample *sample)
 /* The samples of a split, pictures or not. */
 const stk_sample_list *stk_stage_samples(const stk_dataset *dataset, stk_stage_split split);
 
+/* "train-000000.tar" into buf; returns buf. */
+#define STK_STAGE_NAME_SIZE 40
+const char *stk_stage_shard_name(const stk_stage_shard *shard, char buf[STK_STAGE_NAME_SIZE]);
+
 #endif

@@ -1,6 +1,5 @@
-/* stage_record.c - what is known of a finished shard, and the list of pictures that are left out.
- */
-#include "stage/stage_dest.h"
+/* shard_record.c - writes and reads records of finished shards, and lists of bad pictures. */
+#include "stage/shard_record.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,14 +39,13 @@ void stk_stage_bad_free(stk_stage_bad_list *list) {
 }
 
 /* ".train-000000.record" in the folder; NULL without memory. */
-static char *record_path(const stk_stage_dest *dest, const stk_stage_shard *shard) {
+static char *record_path(const char *folder, const stk_stage_shard *shard) {
     char name[STK_STAGE_NAME_SIZE];
     stk_stage_shard_name(shard, name);
-    return stk_str_format("%s/.%.*s.record", dest->path, (int)(strlen(name) - strlen(".tar")),
-                          name);
+    return stk_str_format("%s/.%.*s.record", folder, (int)(strlen(name) - strlen(".tar")), name);
 }
 
-stk_status stk_stage_record_save(const stk_stage_dest *dest, const stk_staging_list *list,
+stk_status stk_stage_record_save(const char *folder, const stk_staging_list *list,
                                  const stk_stage_shard *shard, stk_shard_index *index,
                                  const stk_stage_bad *bad, size_t bad_count, stk_error *err) {
     stk_str origin = {0};
@@ -67,7 +65,7 @@ stk_status stk_stage_record_save(const stk_stage_dest *dest, const stk_staging_l
     }
     stk_json_end_array(&writer);
     stk_json_end_object(&writer);
-    char *path = record_path(dest, shard);
+    char *path = record_path(folder, shard);
     stk_status status = path != NULL && stk_str_ok(&origin)
                             ? stk_shard_index_save(index, stk_str_text(&origin), path, err)
                             : STK_FAIL_MEMORY(err, "the record of a shard");
@@ -77,11 +75,11 @@ stk_status stk_stage_record_save(const stk_stage_dest *dest, const stk_staging_l
 }
 
 /* Whether the tar is there and as long as the record says. */
-static stk_status find_tar(const stk_stage_dest *dest, const stk_stage_shard *shard,
+static stk_status find_tar(const char *folder, const stk_stage_shard *shard,
                            const stk_shard_index *index, bool *there, stk_error *err) {
     char name[STK_STAGE_NAME_SIZE];
     struct stat info;
-    char *path = stk_stage_dest_file(dest, stk_stage_shard_name(shard, name));
+    char *path = stk_path_join(folder, stk_stage_shard_name(shard, name));
     if (path == NULL) {
         return STK_FAIL_MEMORY(err, name);
     }
@@ -119,14 +117,14 @@ static stk_status take_origin(const stk_staging_list *list, const stk_stage_shar
     return status;
 }
 
-stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_staging_list *list,
+stk_status stk_stage_record_load(const char *folder, const stk_staging_list *list,
                                  const stk_stage_shard *shard, stk_shard_index *index,
                                  stk_stage_bad_list *bad, bool *finished, stk_error *err) {
     stk_bytes bytes = {0};
     stk_stage_bad_list found = {0};
-    char *path = record_path(dest, shard);
+    char *path = record_path(folder, shard);
     bool there = path != NULL && stk_path_is_file(path);
-    stk_status status = path != NULL ? STK_OK : STK_FAIL_MEMORY(err, dest->path);
+    stk_status status = path != NULL ? STK_OK : STK_FAIL_MEMORY(err, folder);
     memset(index, 0, sizeof *index);
     *finished = false;
     if (there) {
@@ -140,7 +138,7 @@ stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_staging_l
         status = status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
     }
     if (status == STK_OK && there) {
-        status = find_tar(dest, shard, index, &there, err);
+        status = find_tar(folder, shard, index, &there, err);
     }
     if (status == STK_OK && there) {
         status = take_origin(list, shard, index, &found, finished, err);
@@ -157,9 +155,8 @@ stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_staging_l
     return status;
 }
 
-stk_status stk_stage_record_drop(const stk_stage_dest *dest, const stk_stage_shard *shard,
-                                 stk_error *err) {
-    char *path = record_path(dest, shard);
+stk_status stk_stage_record_drop(const char *folder, const stk_stage_shard *shard, stk_error *err) {
+    char *path = record_path(folder, shard);
     stk_status status = path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the record of a shard");
     if (status == STK_OK && unlink(path) != 0 && errno != ENOENT) {
         status = STK_FAIL(err, STK_ERR_STORAGE, "cannot remove %s: %s", path, strerror(errno));
