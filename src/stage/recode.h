@@ -1,7 +1,7 @@
 /*
  * recode.h - what is kept of one picture: its bytes as they are, or smaller ones.
  *
- * Threads: every thread brings its own workbench.
+ * Threads: every thread brings its own scratch.
  */
 #ifndef STK_STAGE_RECODE_H
 #define STK_STAGE_RECODE_H
