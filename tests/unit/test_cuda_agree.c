@@ -1,6 +1,6 @@
 /*
- * test_cuda_agree.c - which plan of a convolution is believed: who agrees with whom, by prints that
- * are made up here, and the kernel that takes a print.
+ * test_cuda_agree.c - which plan of a convolution is believed: who agrees with whom, by
+ * fingerprints that are made up here, and the kernel that takes a print.
  */
 #include "cuda_cases.h"
 
@@ -37,7 +37,7 @@ static void set_up(stage *s, const cuda_conv_shape *shape, const char *engines,
     s->check.candidates = &s->candidates;
     s->check.call = &s->call;
     for (int i = 0; engines[i] != '\0'; i++) {
-        cuda_print *print = &s->check.prints[i];
+        cuda_fingerprint *print = &s->check.fingerprints[i];
         s->candidates.items[i] = (cuda_candidate){.kind = CUDA_CANDIDATE_DNN, .engine = engines[i]};
         s->check.order[i] = i;
         print->taken = true;
@@ -123,8 +123,8 @@ static void how_far_results_may_be_apart(void) {
             for (int bad = 0; bad < 2; bad++) {
                 double share = bad ? cases[i].bad : cases[i].good;
                 set_up(&s, &shape, "12", "aa");
-                s.check.prints[1].sums[k] *= k == 0 ? (1 - share) * (1 - share) : 1;
-                s.check.prints[1].sums[k] -= k == 0 ? 0 : 10 * share;
+                s.check.fingerprints[1].sums[k] *= k == 0 ? (1 - share) * (1 - share) : 1;
+                s.check.fingerprints[1].sums[k] -= k == 0 ? 0 : 10 * share;
                 CHECK_INT(stk_cuda_comparison_agreed(&s.check), bad ? -1 : 0);
             }
         }
@@ -132,7 +132,7 @@ static void how_far_results_may_be_apart(void) {
     stage s;
     set_up(&s, &large, "12", "aa");
     for (int i = 0; i < 2; i++) { /* zeros are equal */
-        memset(s.check.prints[i].sums, 0, sizeof s.check.prints[i].sums);
+        memset(s.check.fingerprints[i].sums, 0, sizeof s.check.fingerprints[i].sums);
     }
     CHECK_INT(stk_cuda_comparison_agreed(&s.check), 0);
 }

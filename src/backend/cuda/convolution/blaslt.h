@@ -1,16 +1,17 @@
 /*
- * blaslt.h - inside the CUDA backend: convolutions of 1 by 1 pixels as products of matrices.
+ * blaslt.h - inside convolution/: 1x1 convolutions as products of matrices, by cuBLASLt.
  *
- * A convolution whose kernel is one pixel, with stride 1, multiplies rows of channels by a matrix:
- * cuBLASLt often does that faster than cuDNN, and a linear layer is one too. The numbers below are
- * cuBLASLt's binary interface; tests/unit/test_cudnn_api.c compares them with NVIDIA's headers.
+ * A convolution whose kernel is one pixel, with stride 1, multiplies rows of channels by a matrix.
+ * cuBLASLt often computes that faster than cuDNN, and a linear layer is one too. The numbers below
+ * are cuBLASLt's binary interface; tests/unit/test_cudnn_api.c compares them with NVIDIA's headers.
+ * One thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_BLASLT_H
 #define STK_BACKEND_CUDA_CONVOLUTION_BLASLT_H
 
 #include "backend/cuda/convolution/convolutions.h"
 
-/* cublasLtMatmulAlgo_t: may be kept and used again with the same version of the library. */
+/* cublasLtMatmulAlgo_t: may be stored and used again with the same version of the library. */
 typedef struct cuda_lt_algo {
     uint64_t data[8];
 } cuda_lt_algo;
@@ -85,14 +86,14 @@ STK_CHECKED stk_status stk_cuda_lt_open(cuda_lt **lt, void *library, cuda_stream
                                         stk_error *err);
 void stk_cuda_lt_close(cuda_lt *lt);
 
-/* Whether a convolution is a product of two matrices. What follows it is not looked at. */
+/* Whether a convolution is a product of two matrices. Bias and activation do not matter. */
 bool stk_cuda_lt_can(const cuda_conv_shape *shape);
 
-/* What the library would try, best first; *count is `most` before the call. */
+/* Algorithms that the library offers, best first; *count is the room before the call. */
 STK_CHECKED stk_status stk_cuda_lt_offers(cuda_lt *lt, const cuda_conv_shape *shape,
                                           cuda_lt_algo *algos, int *count, stk_error *err);
 
-/* *plan is NULL when the library will not have this algorithm. */
+/* *plan is NULL when the library refuses this algorithm. */
 STK_CHECKED stk_status stk_cuda_lt_build(cuda_lt *lt, const cuda_conv_shape *shape,
                                          const cuda_lt_algo *algo, cuda_lt_plan **plan,
                                          stk_error *err);

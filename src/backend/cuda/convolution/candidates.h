@@ -1,9 +1,8 @@
 /*
- * candidates.h - inside cuda_conv*.c: candidates to compute one convolution.
+ * candidates.h - inside convolution/: plans and kernels that could compute one convolution.
  *
- * A candidate is a plan of a library, perhaps followed by a kernel of our own, or such a kernel
- * alone. A candidate that can be built is a candidate; the fastest one that can be believed is
- * taken.
+ * A candidate is an execution plan of a library, perhaps followed by a kernel of our own, or such a
+ * kernel alone. convolutions.c takes the fastest one whose result is right.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_CANDIDATES_H
 #define STK_BACKEND_CUDA_CONVOLUTION_CANDIDATES_H
@@ -13,7 +12,7 @@
 #include "backend/cuda/convolution/own_kernels.h"
 #include "backend/cuda/convolution/cudnn.h"
 
-/* The values are kept on disk; our own kernel alone is not, and is found again at once. */
+/* The values are stored on disk. CUDA_CANDIDATE_OWN is not stored: finding it takes no time. */
 typedef enum cuda_candidate_kind {
     CUDA_CANDIDATE_FUSED = 'f',   /* cuDNN, with what follows the convolution */
     CUDA_CANDIDATE_DNN = 'd',     /* cuDNN, then our kernel where something follows */
@@ -25,12 +24,12 @@ typedef enum cuda_candidate_kind {
 
 typedef struct cuda_candidate {
     cuda_candidate_kind kind;
-    int64_t engine; /* of cuDNN, whose settings this is one of; not known of what was kept */
+    int64_t engine; /* of cuDNN; not known of a candidate from disk */
     cuda_dnn_plan *dnn;
     cuda_lt_plan *product;
 } cuda_candidate;
 
-/* What candidates are made with. */
+/* What candidates are made with; all borrowed. */
 typedef struct cuda_candidate_makers {
     const cuda_convs_config *config;
     cuda_dnn *dnn;
@@ -52,12 +51,13 @@ STK_CHECKED stk_status stk_cuda_candidates_gather(const cuda_candidate_makers *m
 void stk_cuda_candidates_free(const cuda_candidate_makers *makers, cuda_candidates *candidates);
 void stk_cuda_candidate_free(const cuda_candidate_makers *makers, cuda_candidate *candidate);
 
-/* Runs a candidate on the stream; `own` holds the kernels that it needs. */
+/* Runs a candidate on the stream; `own` has the kernels of our own that it needs. */
 STK_CHECKED stk_status stk_cuda_candidate_run(const cuda_candidate_makers *makers,
                                               const cuda_candidate *candidate, const cuda_own *own,
                                               const cuda_conv_call *call, stk_error *err);
 
-/* A candidate as bytes (freed with stk_mem_free; NULL: it cannot be kept), and back (false: no). */
+/* A candidate as bytes for the store (freed with stk_mem_free; NULL: it cannot be stored), and
+ * back (false: the bytes are of no use). */
 void stk_cuda_candidate_write(const cuda_candidate_makers *makers, const cuda_candidate *candidate,
                               char **bytes, size_t *count);
 bool stk_cuda_candidate_read(const cuda_candidate_makers *makers, const cuda_conv_shape *shape,

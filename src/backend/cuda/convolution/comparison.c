@@ -36,10 +36,10 @@ bool stk_cuda_comparison_can_judge(const cuda_conv_shape *s) {
     return operations < (is_doubtful(s) ? MANY_OPERATIONS : FEW_OPERATIONS);
 }
 
-/* ---- prints ---- */
+/* ---- fingerprints ---- */
 
 /* Sums of all blocks, in their order. */
-static void add_up(cuda_print *print, float rows[][CUDA_OWN_SUM_COUNT], unsigned count) {
+static void add_up(cuda_fingerprint *print, float rows[][CUDA_OWN_SUM_COUNT], unsigned count) {
     print->finite = true;
     for (int k = 0; k < CUDA_OWN_SUM_COUNT; k++) {
         for (unsigned i = 0; i < count; i++) {
@@ -49,7 +49,8 @@ static void add_up(cuda_print *print, float rows[][CUDA_OWN_SUM_COUNT], unsigned
     }
 }
 
-static void take(const cuda_comparison *check, const cuda_candidate *candidate, cuda_print *print) {
+static void take(const cuda_comparison *check, const cuda_candidate *candidate,
+                 cuda_fingerprint *print) {
     const cuda_convs_config *config = check->makers->config;
     const cuda_driver *d = config->driver;
     const cuda_conv_call *call = check->call;
@@ -58,7 +59,7 @@ static void take(const cuda_comparison *check, const cuda_candidate *candidate, 
     float rows[CUDA_OWN_MOST_SUMS][CUDA_OWN_SUM_COUNT];
     cuda_pointer place = 0;
     size_t bytes = stk_cuda_own_written(call, &place) * cuda_type_bytes(call->shape->type);
-    *print = (cuda_print){.taken = true};
+    *print = (cuda_fingerprint){.taken = true};
     print->runs =
         d->fill(place, SPOILED, bytes, config->stream) == CUDA_GOOD &&
         stk_cuda_candidate_run(check->makers, candidate, own, call, NULL) == STK_OK &&
@@ -70,15 +71,16 @@ static void take(const cuda_comparison *check, const cuda_candidate *candidate, 
     }
 }
 
-static const cuda_print *print_of(cuda_comparison *check, int candidate) {
-    cuda_print *print = &check->prints[candidate];
+static const cuda_fingerprint *fingerprint_of(cuda_comparison *check, int candidate) {
+    cuda_fingerprint *print = &check->fingerprints[candidate];
     if (!print->taken) {
         take(check, &check->candidates->items[candidate], print);
     }
     return print;
 }
 
-static bool agree(const cuda_print *a, const cuda_print *b, const cuda_conv_shape *shape) {
+static bool agree(const cuda_fingerprint *a, const cuda_fingerprint *b,
+                  const cuda_conv_shape *shape) {
     double lengths[2] = {sqrt(a->sums[0]), sqrt(b->sums[0])};
     double most = room_of(shape) * fmax(lengths[0], lengths[1]);
     bool same = a->finite && b->finite && fabs(lengths[0] - lengths[1]) <= most;
@@ -104,7 +106,7 @@ static int find_pair(cuda_comparison *check, bool of_one_engine) {
         for (int j = 0; j < check->count; j++) {
             int other = check->order[j];
             if (i != j && same_engine(&candidates[one], &candidates[other]) == of_one_engine &&
-                agree(print_of(check, one), print_of(check, other), shape)) {
+                agree(fingerprint_of(check, one), fingerprint_of(check, other), shape)) {
                 return one;
             }
         }
@@ -120,13 +122,13 @@ int stk_cuda_comparison_agreed(cuda_comparison *check) {
 
 int stk_cuda_comparison_judged(cuda_comparison *check) {
     const cuda_candidate ours = {.kind = CUDA_CANDIDATE_OWN};
-    cuda_print right;
+    cuda_fingerprint right;
     take(check, &ours, &right);
     if (!right.finite) { /* the inputs are not what they should be */
         return stk_cuda_comparison_unjudged(check);
     }
     for (int i = 0; i < check->count; i++) {
-        if (agree(print_of(check, check->order[i]), &right, check->call->shape)) {
+        if (agree(fingerprint_of(check, check->order[i]), &right, check->call->shape)) {
             return check->order[i];
         }
     }
@@ -141,11 +143,11 @@ int stk_cuda_comparison_unjudged(cuda_comparison *check) {
     }
     int chosen = alone ? find_pair(check, true) : -1;
     for (int candidate = 0; candidate < check->candidates->count && chosen < 0; candidate++) {
-        chosen = print_of(check, candidate)->finite ? candidate : -1;
+        chosen = fingerprint_of(check, candidate)->finite ? candidate : -1;
     }
     /* Where no result is finite the inputs are not either, and nothing speaks against the best. */
     for (int i = 0; i < check->count && chosen < 0; i++) {
-        chosen = print_of(check, check->order[i])->runs ? check->order[i] : -1;
+        chosen = fingerprint_of(check, check->order[i])->runs ? check->order[i] : -1;
     }
     return chosen;
 }

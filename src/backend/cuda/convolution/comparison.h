@@ -1,32 +1,32 @@
 /*
- * comparison.h - inside cuda_conv*.c: which candidate for a convolution can be believed.
+ * comparison.h - inside convolution/: which candidate computes the right result.
  *
  * A library may offer a plan that runs, is fast and computes something else: engines of cuDNN have
- * been seen to do that where the padding behind differs from that before. So results of candidates
- * are compared before one is taken. What is compared is a print, a few sums over the whole result:
- * a wrong vector moves a sum with random signs by about the length of its error.
+ * done that where the padding behind differs from that in front. So results of candidates are
+ * compared before one is taken, by fingerprints: a few sums over the whole result, with random
+ * signs. A wrong result moves such a sum by about the length of its error.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H
 #define STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H
 
 #include "backend/cuda/convolution/candidates.h"
 
-typedef struct cuda_print {
-    bool taken;
-    bool runs;                       /* else there are no sums */
-    bool finite;                     /* all sums are numbers */
-    double sums[CUDA_OWN_SUM_COUNT]; /* the first one is of squares */
-} cuda_print;
+typedef struct cuda_fingerprint {
+    bool taken;                      /* the other fields are set */
+    bool runs;                       /* the candidate runs; otherwise there are no sums */
+    bool finite;                     /* all sums are finite */
+    double sums[CUDA_OWN_SUM_COUNT]; /* the first one is the sum of squares */
+} cuda_fingerprint;
 
-/* Candidates for one convolution, compared as far as that is needed. */
+/* Candidates for one convolution. Fingerprints are taken when they are needed. */
 typedef struct cuda_comparison {
     const cuda_candidate_makers *makers;
     const cuda_candidates *candidates;
-    const cuda_own *own;                     /* has CUDA_OWN_SUMS */
-    const cuda_conv_call *call;              /* whose inputs are numbers */
-    int order[CUDA_MOST_CANDIDATES];         /* numbers of candidates: the best first */
-    int count;                               /* of these */
-    cuda_print prints[CUDA_MOST_CANDIDATES]; /* of candidates */
+    const cuda_own *own;             /* with CUDA_OWN_SUMS, which computes fingerprints */
+    const cuda_conv_call *call;      /* its inputs are finite numbers */
+    int order[CUDA_MOST_CANDIDATES]; /* numbers of candidates, the fastest first */
+    int count;                       /* entries of `order` */
+    cuda_fingerprint fingerprints[CUDA_MOST_CANDIDATES]; /* of candidates, by number */
 } cuda_comparison;
 
 /* Whether our own kernel is fast enough for this shape to say what is right. */

@@ -1,11 +1,11 @@
 /*
- * cudnn.h - inside the CUDA backend: cuDNN's graph interface, as far as convolutions need it.
+ * cudnn.h - inside convolution/: cuDNN's graph interface, as far as convolutions need it.
  *
- * A shape becomes a graph of operations; heuristics offer engines with settings for it; an offer
- * that is built is a plan, which can run and can be kept as text. The numbers below are cuDNN's
- * binary interface, which version 9 keeps stable; tests/unit/test_cudnn_api.c compares them with
- * NVIDIA's headers where these are installed. Threads: see
- * stk_cuda_dnn_threaded().
+ * A shape becomes a graph of operations. Heuristics offer engines with settings (cuDNN calls these
+ * knobs). An offer that is built is an execution plan, which can run and can be stored as text. The
+ * numbers below are cuDNN's binary interface, which version 9 keeps stable;
+ * tests/unit/test_cudnn_api.c compares them with NVIDIA's headers where these are installed. For
+ * threads see stk_cuda_dnn_threaded().
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_CUDNN_H
 #define STK_BACKEND_CUDA_CONVOLUTION_CUDNN_H
@@ -183,7 +183,7 @@ enum {
     DNN_HEURISTIC_A = 3
 };
 
-/* How tensors are told apart in a graph. */
+/* Identifiers of tensors in a graph. */
 enum {
     DNN_ID_X = 1,
     DNN_ID_W,
@@ -201,8 +201,8 @@ enum {
 #define CUDA_DNN_MOST_KNOBS 24
 
 /*
- * cuDNN's fusions want the bias in the type of activations: it lies behind what plans may use of
- * the workspace.
+ * cuDNN's fusions want the bias in the type of activations: it lies at the end of the workspace,
+ * behind the part that plans may use.
  */
 #define CUDA_DNN_MOST_FILTERS 32768
 #define CUDA_DNN_WORKSPACE_BYTES (CUDA_WORKSPACE_BYTES - 2 * (size_t)CUDA_DNN_MOST_FILTERS)
@@ -219,7 +219,7 @@ typedef struct cuda_dnn_offer {
     int64_t knobs[CUDA_DNN_MOST_KNOBS][2]; /* type and value */
     int knob_count;
     bool compiled; /* at run time, which takes most of a second */
-    bool fallback; /* offered only by the heuristic that always knows something */
+    bool fallback; /* only the fallback heuristic offers it */
 } cuda_dnn_offer;
 
 /*
@@ -230,13 +230,13 @@ STK_CHECKED stk_status stk_cuda_dnn_open(cuda_dnn **dnn, void *library, cuda_str
                                          const char *described, stk_error *err);
 void stk_cuda_dnn_close(cuda_dnn *dnn);
 
-/* Whether several threads may ask for offers and build at a time. */
+/* Whether several threads may get offers and build plans at the same time. */
 bool stk_cuda_dnn_threaded(const cuda_dnn *dnn);
 
 /*
  * What the heuristics offer for a shape, best first, without repetition; *count is `most` before
  * the call. `plain`: without what follows the convolution (bias, addition, activation, statistics).
- * None is no error. Engines that are less exact than the shape allows are left out, and with
+ * None is no error. Engines that are less exact than the shape allows are skipped, and with
  * `deterministic` those whose sums depend on the order in which blocks finish.
  */
 STK_CHECKED stk_status stk_cuda_dnn_offers(cuda_dnn *dnn, const cuda_conv_shape *shape, bool plain,
@@ -244,7 +244,7 @@ STK_CHECKED stk_status stk_cuda_dnn_offers(cuda_dnn *dnn, const cuda_conv_shape 
                                            stk_error *err);
 
 /*
- * Builds an offer; *plan is NULL when the engine will not have it or needs more than
+ * Builds an offer; *plan is NULL when the engine refuses it or needs more than
  * CUDA_DNN_WORKSPACE_BYTES.
  */
 STK_CHECKED stk_status stk_cuda_dnn_build(cuda_dnn *dnn, const cuda_conv_shape *shape, bool plain,

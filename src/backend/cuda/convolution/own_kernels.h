@@ -1,6 +1,9 @@
 /*
- * own_kernels.h - inside the CUDA backend: our own kernels around and instead of a library's
+ * own_kernels.h - inside convolution/: our own kernels around and instead of a library's
  * convolution, for one shape.
+ *
+ * A cuda_own is a small program whose buffers are the addresses of a cuda_conv_call. It is owned by
+ * whoever began it; read-only once its kernels are made.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_OWN_KERNELS_H
 #define STK_BACKEND_CUDA_CONVOLUTION_OWN_KERNELS_H
@@ -9,31 +12,30 @@
 
 typedef enum cuda_own_part {
     CUDA_OWN_TAIL,       /* y = act(y + bias + added) */
-    CUDA_OWN_DOWN,       /* the bias in the type of activations, for cuDNN */
-    CUDA_OWN_WHOLE,      /* the convolution with all that follows */
-    CUDA_OWN_SUMS,       /* sums over what was written, at the workspace's start */
-    CUDA_OWN_BLOCKS,     /* a convolution of 16 channels: kernels/conv_blocks.cu, and */
-    CUDA_OWN_ROWS,       /* one of 1 by 1 with few channels: kernels/conv_rows.cu, and */
-    CUDA_OWN_BLOCKS_SUM, /* what these leave per block, added up: statistics, or a gradient */
+    CUDA_OWN_DOWN,       /* converts the bias to the type of activations, for cuDNN */
+    CUDA_OWN_WHOLE,      /* the whole convolution: kernels/conv_plain.cu */
+    CUDA_OWN_SUMS,       /* fingerprint of the result, written at the workspace's start */
+    CUDA_OWN_BLOCKS,     /* a convolution of 16 channels: kernels/conv_blocks.cu */
+    CUDA_OWN_ROWS,       /* a 1x1 convolution of few channels: kernels/conv_rows.cu */
+    CUDA_OWN_BLOCKS_SUM, /* adds up what the two above leave per block: statistics or a gradient */
     CUDA_OWN_PARTS
 } cuda_own_part;
 
-/* What CUDA_OWN_SUMS leaves: as many rows of float32 as it has blocks, see kernels/conv_check.cu */
+/* CUDA_OWN_SUMS writes one row of float32 for each of its blocks: kernels/conv_check.cu. */
 #define CUDA_OWN_SUM_COUNT 8
 #define CUDA_OWN_MOST_SUMS 512
 
-/* Launches, whose buffers are the pointers of a cuda_conv_call. */
 typedef struct cuda_own {
     cuda_program program;
-    int ops[CUDA_OWN_PARTS]; /* -1: not wanted */
+    int ops[CUDA_OWN_PARTS]; /* the part's operation in `program`; -1: not wanted */
 } cuda_own;
 
-/* Whether something follows the convolution. */
+/* Whether bias, addition or activation follow the convolution. */
 bool stk_cuda_own_has_tail(const cuda_conv_shape *shape);
 
 /*
- * Whether CUDA_OWN_BLOCKS or CUDA_OWN_ROWS (never both) is for this shape, on a GPU of this compute
- * capability, and whether CUDA_OWN_BLOCKS_SUM must follow it.
+ * Whether CUDA_OWN_BLOCKS or CUDA_OWN_ROWS (never both) can compute a shape on a GPU of this major
+ * compute capability, and whether CUDA_OWN_BLOCKS_SUM must follow.
  */
 bool stk_cuda_own_has_blocks(const cuda_conv_shape *shape, int major);
 bool stk_cuda_own_has_rows(const cuda_conv_shape *shape, int major);
@@ -42,7 +44,7 @@ bool stk_cuda_own_sums_blocks(const cuda_conv_shape *shape);
 void stk_cuda_own_begin(cuda_own *own, const cuda_conv_shape *shape, int multiprocessors);
 void stk_cuda_own_free(cuda_own *own);
 
-/* What a convolution writes: how many numbers, and where. */
+/* How many numbers a convolution writes, and their address. */
 size_t stk_cuda_own_written(const cuda_conv_call *call, cuda_pointer *place);
 
 /* Adds the launch of a part; stk_cuda_kernels_make() of the program must follow. */
