@@ -1,5 +1,6 @@
-/* bandwidth.c - how fast memory is copied: on the device, which is what a step can be measured
- * against, and from the host to it.
+/*
+ * bandwidth.c - how fast memory is copied: on the device, which bounds a step, and from the host to
+ * the device.
  */
 #include "backend/cuda/exec.h"
 

@@ -1,8 +1,8 @@
 /*
- * device.c - a GPU: its libraries, its context and streams, and what is kept for it on disk.
+ * device.c - a GPU: its libraries, its context and streams, and its store on disk.
  *
- * Making a context and toolkit_opening the large libraries take some tenths of a second each, the
- * first time after a boot more: they are done at the same time.
+ * Making a context and opening the large libraries take some tenths of a second each, and more
+ * after a boot: a second thread opens the libraries meanwhile.
  */
 #include "backend/cuda/device.h"
 

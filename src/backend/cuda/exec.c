@@ -1,9 +1,9 @@
 /*
  * exec.c - from a graph to an executable.
  *
- * Everything that an executable needs is planned without the device and then allocated at once: the
- * copies of the weights, the fresh gradients, two batches of pictures, the workspace of the
- * libraries, and the arena.
+ * All that an executable needs is laid out without the device and then allocated at once: the
+ * copies of the weights, the fresh gradients, two batches of pictures, the libraries' workspace and
+ * the arena. Then variants are tuned, kernels compiled and execution plans found.
  */
 #include "backend/cuda/exec.h"
 

@@ -1,9 +1,8 @@
 /*
  * profile.c - where the time of a step goes.
  *
- * Every operation runs between two events, in the order of the step, so that the caches are as they
- * are in it. What a launch costs the device is in the figures: some microseconds that a replayed
- * graph does not take.
+ * Every operation runs between two events, in the order of the step, so that caches are as in the
+ * step. The times include some microseconds for each launch, which a replayed graph does not take.
  */
 #include <stdio.h>
 #include <stdlib.h>

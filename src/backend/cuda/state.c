@@ -1,4 +1,4 @@
-/* state.c - the parameters of a model on the device. */
+/* state.c - the parameters of a network on the device, with gradients and optimiser state. */
 #include "backend/cuda/exec.h"
 
 #include <stdio.h>

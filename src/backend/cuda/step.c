@@ -1,11 +1,11 @@
 /*
- * step.c - a step on its way through the device.
+ * step.c - training steps and inferences.
  *
- * Two streams: pictures and labels travel on one while the other computes the step before. Events
- * tie them together on the device; the host waits only until the pictures of the last step have
- * left its memory, and for results that somebody wants to have now. Events also tell how long the
- * parts of a step took, which is read when its result is there. What a captured graph must see anew
- * in every step lies in cuda_step_constants.
+ * There are two streams: one copies pictures and labels while the other computes the step before.
+ * Events order the streams on the device. The host waits only until the pictures of the last step
+ * have left its memory, and for results that the caller wants now. Events also measure the parts of
+ * a step; their times are read together with its result. Values that change from step to step lie
+ * in cuda_step_constants.
  */
 #include "backend/cuda/step.h"
 

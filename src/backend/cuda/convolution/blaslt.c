@@ -1,8 +1,8 @@
 /*
- * blaslt.c - convolutions of 1 by 1 pixels as products of matrices.
+ * blaslt.c - 1x1 convolutions as products of matrices.
  *
- * cuBLASLt thinks in columns: a matrix of ours, row by row, is its transpose to it. With M rows of
- * pixels, C channels and K filters, x is (C, M) to it, w is (C, K), y is (K, M), and
+ * cuBLASLt stores matrices by columns: our matrix, stored by rows, is its transpose there. With M
+ * rows of pixels, C channels and K filters, x is (C, M), w is (C, K), y is (K, M), and
  *   forward  y = w' x     data  dx = w dy     weight  dw = x dy'
  */
 #include "backend/cuda/convolution/blaslt.h"

@@ -1,4 +1,4 @@
-/* candidates.c - candidates of the libraries for one convolution; running and keeping one. */
+/* candidates.c - what the libraries offer for one convolution; running and storing a candidate. */
 #include "backend/cuda/convolution/candidates.h"
 
 #include <string.h>

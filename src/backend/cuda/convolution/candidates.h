@@ -43,8 +43,8 @@ typedef struct cuda_candidates {
     int count;
 } cuda_candidates;
 
-/* All candidates that are worth timing, those of the libraries first, in their order; may be none.
- */
+/* All candidates that are worth timing: those of the libraries first, best offer first. May be
+ * none. */
 STK_CHECKED stk_status stk_cuda_candidates_gather(const cuda_candidate_makers *makers,
                                                   const cuda_conv_shape *shape,
                                                   cuda_candidates *candidates, stk_error *err);

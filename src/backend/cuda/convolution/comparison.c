@@ -1,4 +1,4 @@
-/* comparison.c - comparing what candidates for a convolution compute. */
+/* comparison.c - fingerprints of results, and which candidate they confirm. */
 #include "backend/cuda/convolution/comparison.h"
 
 #include <math.h>

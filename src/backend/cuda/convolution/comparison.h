@@ -29,24 +29,24 @@ typedef struct cuda_comparison {
     cuda_fingerprint fingerprints[CUDA_MOST_CANDIDATES]; /* of candidates, by number */
 } cuda_comparison;
 
-/* Whether our own kernel is fast enough for this shape to say what is right. */
+/* Whether our own kernel is fast enough for this shape to confirm results. */
 bool stk_cuda_comparison_can_judge(const cuda_conv_shape *shape);
 
 /*
- * The number of the best candidate whose result is that of another engine; -1: none. For shapes
- * that libraries are known to get wrong, where our own kernel can judge, it is -1 always.
+ * The fastest candidate whose result another engine confirms; -1: none. Always -1 for shapes that
+ * libraries are known to get wrong and for which our own kernel can judge.
  */
 int stk_cuda_comparison_agreed(cuda_comparison *check);
 
 /*
- * The number of the best candidate whose result is that of our own kernel, which `own` has; -1:
- * none, and our kernel is to be taken.
+ * The fastest candidate whose result our own kernel confirms, which `own` has; -1: none, and our
+ * kernel must be taken.
  */
 int stk_cuda_comparison_judged(cuda_comparison *check);
 
 /*
- * When nobody can say what is right: the best candidate, if all are settings of one engine and
- * another setting agrees, else what the library would have taken; -1: none runs.
+ * For shapes that nothing confirms: the fastest candidate, if all are settings of one engine and
+ * another setting agrees; otherwise the library's first offer; -1: none runs.
  */
 int stk_cuda_comparison_unjudged(cuda_comparison *check);
 

@@ -1,10 +1,10 @@
 /*
- * convolutions.c - the table of shapes: which candidate each convolution is computed.
+ * convolutions.c - the table of shapes: which candidate computes each convolution.
  *
- * A shape that is new is looked up on disk. What is not there is made anew: candidates are built by
- * several threads, since some are compiled for most of a second, and then timed one by one on the
- * stream, with the memory that they will work on. The fastest one is taken that computes what
- * another one does too: see comparison.h.
+ * A new shape is looked up on disk first. Otherwise several threads build candidates, since a
+ * library compiles some of them for most of a second; the candidates are then timed one by one on
+ * the stream, in the memory that they will work on. The fastest one whose result is confirmed is
+ * taken (comparison.h).
  */
 #include "backend/cuda/convolution/convolutions.h"
 

@@ -1,4 +1,4 @@
-/* cudnn.c - what cuDNN offers for a convolution, plans built from that, and running them. */
+/* cudnn.c - offers of cuDNN for a convolution, execution plans built of them, and their runs. */
 #include "backend/cuda/convolution/cudnn.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * own_kernels.c - launches of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu, conv_rows.cu,
- * conv_check.cu.
+ * own_kernels.c - grids and arguments of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu,
+ * conv_rows.cu and conv_check.cu.
  */
 #include "backend/cuda/convolution/own_kernels.h"
 

@@ -1,10 +1,9 @@
 /*
  * library.c - opens NVIDIA's libraries.
  *
- * Versions must fit together: cuDNN 9 exists for CUDA 12 and for CUDA 13, with the same name, so
- * that it is opened first and asked, and NVRTC and cuBLASLt of that version are looked for. They
- * never leave the process: their threads and what they registered with the driver would outlive
- * them.
+ * Versions must fit together. cuDNN 9 exists for CUDA 12 and for CUDA 13 under the same name, so it
+ * is opened first and asked for its version; NVRTC and cuBLASLt of that version follow. Libraries
+ * are never closed: their threads, and what they registered with the driver, would outlive them.
  */
 #include "backend/cuda/driver/api.h"
 

@@ -1,8 +1,9 @@
 /*
- * search.c - the environment, the usual folders, and the packages of every Python at hand.
+ * search.c - library folders: from the environment, the usual ones, and the packages of every
+ * Python on the machine.
  *
- * Some of these lie in the home folder or wherever a variable points, which may be a mount that
- * does not answer: all is looked for aside, and only so long.
+ * Some of these folders may lie on a mount that does not answer: a timed call searches, and is
+ * abandoned after its time-out.
  */
 #include "backend/cuda/driver/search.h"
 

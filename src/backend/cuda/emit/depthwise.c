@@ -1,10 +1,10 @@
 /*
- * depthwise.c - how depthwise convolutions are cut into slabs, boxes and tiles; the kernels
- * and what these words mean are in kernels/depthwise_tiles.cuh.
+ * depthwise.c - launches of depthwise convolutions: how an image is cut into slabs, boxes and
+ * tiles. kernels/depthwise_tiles.cuh says what these words mean.
  *
- * Each way to cut is judged by an estimate of the instructions that all its threads issue: what
- * the borders of windows and the waste behind the image's edge cost against what large tiles take
- * in registers. The shape and the kind of device decide, so that a plan needs no device.
+ * Each cut is judged by an estimate of the instructions that all its threads issue: borders of
+ * windows and waste behind the image's edge count against the registers of large tiles. Only the
+ * shape and the kind of device matter, so that the memory need is known without a device.
  */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"

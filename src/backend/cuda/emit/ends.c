@@ -1,4 +1,4 @@
-/* ends.c - launches of kernels/ends.cu. */
+/* ends.c - launches of kernels/ends.cu: input, loss and conversions. */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"
 

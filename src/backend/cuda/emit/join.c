@@ -1,8 +1,8 @@
 /*
- * join.c - launches of kernels/join.cu: how many threads a block has, and how large tiles are.
+ * join.c - launches of kernels/join.cu: threads of a block, and rows of a tile.
  *
- * A warp keeps the weights of its filters in registers, so that the more there are, the more warps
- * there must be; a multiprocessor holds 512 threads with as many registers as these need.
+ * A warp holds the weights of its filters in registers: more filters need more warps. A
+ * multiprocessor holds 512 threads with as many registers as these need.
  */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"

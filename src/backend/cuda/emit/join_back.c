@@ -1,10 +1,9 @@
 /*
- * join_back.c - launches of kernels/join_back.cu: how large tiles are, and how many wait.
+ * join_back.c - launches of kernels/join_back.cu: rows of a tile, and tiles in flight.
  *
- * Weights are kept in registers, so that few of them leave room for two blocks on a multiprocessor,
- * one of which computes while the warps of the other wait for each other; more of them for one
- * only. Two tiles of 32 rows are enough to keep memory busy; what one block has room for, it uses.
- * Which is best was measured.
+ * Weights lie in registers. Where there are few, a multiprocessor holds two blocks, one of which
+ * computes while the warps of the other wait for each other; otherwise one. Two tiles of 32 rows in
+ * flight keep memory busy; a block uses what it has room for. These numbers were measured.
  */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"

@@ -1,10 +1,10 @@
 /*
- * layer_back.c - launches of kernels/layer_back.cu: how large tiles are, and how many wait.
+ * layer_back.c - launches of kernels/layer_back.cu: rows of a tile, and tiles in flight.
  *
- * The larger a tile, the less often weights are read from shared memory and threads wait for each
- * other; and the fewer warps, the more of dW each of them has, which loads less for it. So where
- * there are many weights a multiprocessor has one block, with as many registers and as much shared
- * memory as there are; otherwise two, of which one computes while the other waits.
+ * With larger tiles weights are read from shared memory less often and threads wait for each other
+ * less. With fewer warps each computes more of dW and loads less for it. So where there are many
+ * weights a multiprocessor has one block with all registers and shared memory; otherwise two, one
+ * of which computes while the other waits.
  */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"

@@ -1,12 +1,11 @@
 /*
- * norm.c - launches of kernels/norm.cu and norm_back.cu: how wide and how deep, for which
- * variant.
+ * norm.c - launches of kernels/norm.cu and norm_back.cu: threads, and bytes in flight, by case.
  *
- * A thread's registers limit how many threads a multiprocessor holds, and what these have in flight
- * must cover the way to memory: some 32 KiB for each multiprocessor of an H200, better twice that.
- * The more tensors a pass reads and the more coefficients a channel has, the fewer threads with the
- * more in flight each; see effort_of(). Passes that sum have two large blocks for each
- * multiprocessor, so that there are few sums to add up in the end; the others have small ones.
+ * A thread's registers limit how many threads a multiprocessor holds. What these have in flight
+ * must cover the latency of memory: some 32 KiB for each multiprocessor of an H200, better twice
+ * that. A pass that reads more tensors, or has more coefficients per channel, has fewer threads
+ * with more in flight each (effort_of()). Passes that sum have two large blocks for each
+ * multiprocessor, so that few sums are left to add; the others have small blocks.
  */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"

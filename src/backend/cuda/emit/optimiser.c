@@ -1,4 +1,5 @@
-/* optimiser.c - launches of kernels/optimiser.cu. */
+/* optimiser.c - launches of kernels/optimiser.cu: gathering gradients, updates and copies of
+ * weights. */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"
 

@@ -1,4 +1,4 @@
-/* pointwise.c - launches of kernels/pointwise.cu. */
+/* pointwise.c - launches of kernels/pointwise.cu: activations, additions and other single nodes. */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"
 

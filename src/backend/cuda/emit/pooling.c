@@ -1,4 +1,4 @@
-/* pooling.c - launches of kernels/pooling.cu. */
+/* pooling.c - launches of kernels/pooling.cu: maximum and average pools. */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"
 

@@ -1,4 +1,7 @@
-/* squeeze.c - squeeze and excite: which launches, and how pixels are divided among blocks. */
+/*
+ * squeeze.c - launches of kernels/squeeze.cu and squeeze_layers.cu: squeeze and excite, and how
+ * pixels are divided among blocks.
+ */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"
 

@@ -1,4 +1,4 @@
-/* analysis.c - which values are stored, computed again or never stored. */
+/* analysis.c - which values are stored, computed again or never stored: the rules of lower.h. */
 #include "backend/cuda/lowering/lowering.h"
 
 static bool is_single(const lowering *l, int piece, stk_op op) {

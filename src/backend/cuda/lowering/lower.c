@@ -1,4 +1,4 @@
-/* lower.c - one walk forward over the pieces, one back. */
+/* lower.c - one walk forward over the pieces, and one back. */
 #include "backend/cuda/lowering/lower.h"
 
 #include "backend/cuda/lowering/lowering.h"

@@ -1,4 +1,4 @@
-/* nodes.c - single nodes: what is in no chain, or everything on the unfused path. */
+/* nodes.c - single nodes: those in no chain, and all nodes where chains are not made. */
 #include "backend/cuda/lowering/lowering.h"
 
 static void max_pool(lowering *l, int index, const stk_node *n, cuda_ref y) {

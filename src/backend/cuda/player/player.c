@@ -1,10 +1,7 @@
 /*
  * player.c - running a program.
  *
- * The first run launches one operation after the other: libraries load code when it is first used,
- * which a capture would not allow. The second run is captured and from then on replayed as one
- * graph, so that launching costs the host a few microseconds per step however many kernels there
- * are.
+ * A replayed graph costs the host a few microseconds per step, however many kernels it has.
  */
 #include "backend/cuda/player/player.h"
 

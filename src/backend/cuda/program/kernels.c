@@ -1,9 +1,9 @@
 /*
  * kernels.c - kernels from source text to functions.
  *
- * What a launch needs is known by a short text: file, function, type and defines. Equal ones are
- * one function. Those that are missing are fetched from the store or compiled, several at a time,
- * and then loaded one after another by the thread that has the context.
+ * A short text (file, function, type and defines) identifies a function; equal launches share it.
+ * Missing functions come from the store or are compiled, several at a time. The thread that has the
+ * context then loads them one after another.
  */
 #include "backend/cuda/program/kernels.h"
 
