@@ -15,14 +15,14 @@
 #include "base/str.h"
 #include "base/threads/thread.h"
 
-/* CUDA 13 has no compilers and no convolutions for what is older. */
+/* CUDA 13 has neither compiler nor convolutions for older GPUs. */
 enum { OLDEST_FOR_CUDA_13 = 75 };
 
-/* Of a GPU's memory: what is left to its driver. */
+/* The part of a GPU's memory that is left to its driver. */
 #define RESERVE_PART 256
 #define MOST_RESERVE_BYTES ((size_t)512 << 20)
 
-/* What a context and its libraries take of a GPU is less: the rest that is in use is others'. */
+/* More than a context and its libraries take: other processes use what is beyond. */
 #define MOST_CONTEXT_BYTES ((size_t)1 << 30)
 
 /* CU_MEMHOSTALLOC_PORTABLE: whichever thread the memory is used by. */
@@ -190,7 +190,7 @@ static void describe(stk_device *d) {
              l->cudnn_version % 10000 / 100, l->cudnn_version % 100, kernels);
 }
 
-/* What is kept for exactly this GPU, driver and these libraries. */
+/* The store for this GPU, driver and set of libraries. */
 static stk_status open_store(stk_device *d, stk_error *err) {
     const cuda_libraries *l = &d->libraries;
     char *machine =
@@ -287,7 +287,7 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
 void stk_cuda_device_close(stk_device *device) {
     if (device == NULL || stk_cuda_kernels_are_left(device->kernels) ||
         stk_cuda_convs_are_left(device->convs)) {
-        return; /* threads that were left behind use all of it until the process ends */
+        return; /* abandoned threads use all of it until the process ends */
     }
     if (device->context != NULL) {
         (void)device->driver->context_use(device->context);

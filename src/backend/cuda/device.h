@@ -31,7 +31,7 @@ struct stk_device {
     int ordinal;
     cuda_context context;
     char name[128];
-    char bus_id[32]; /* "0000:19:00.0"; "": not told */
+    char bus_id[32]; /* "0000:19:00.0"; "": not known */
     int multiprocessors;
     int major, minor;
     size_t total_bytes;  /* of the GPU's memory */
@@ -71,7 +71,7 @@ struct stk_state {
     stk_device *device;
     const stk_graph *graph;
     cuda_parameter_layout layout;          /* of float32: offsets do not depend on the type */
-    cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: not kept */
+    cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: the state has none */
     cuda_pointer scaler;                   /* cuda_scaler */
     size_t bytes;                          /* of blocks and scaler: one allocation */
     bool scaled;      /* the loss scale is dynamic, as fp16 needs it; otherwise it is 1 */

@@ -19,9 +19,10 @@
 /* Many kernels have a row of blocks for each sample, and a grid has no more rows. */
 #define MOST_SAMPLES ((size_t)65535)
 
-/* Of races before a program is taken as it is: a question may depend on the answer to another. */
+/* Rounds of autotune: a result may lead to further decisions. */
 #define MOST_ROUNDS 3
-/* Of answers that turn out to be void, one after the other. */
+/* Rounds in which decisions without a plan are taken back: the program that follows may have more.
+ */
 #define MOST_VOID 4
 
 static cuda_type type_of(stk_precision precision) {
@@ -43,7 +44,7 @@ static size_t most(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Takes the next part of the allocation. */
+/* Appends a part to the allocation; returns its offset. */
 static size_t part(cuda_sizes *sizes, size_t bytes) {
     size_t at = sizes->bytes;
     sizes->bytes += rounded(bytes);
@@ -65,7 +66,7 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     s->fixed[CUDA_FIXED_FRESH] = part(s, exec->layout.fresh_bytes);
     s->fixed[CUDA_FIXED_CONSTANTS] = part(s, sizeof(cuda_step_constants));
     s->fixed[CUDA_FIXED_RESULT] = part(s, sizeof(cuda_result));
-    /* Of counters alone fewer samples may want more, by up to a third: see share_memory(). */
+    /* A smaller batch may need more counters, by up to a third: see share_memory(). */
     s->fixed[CUDA_FIXED_COUNTERS] = part(s, 2 * counters);
     s->fixed[CUDA_FIXED_TABLE] = part(s, exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk));
     s->fixed[CUDA_FIXED_WORKSPACE] = part(s, CUDA_WORKSPACE_BYTES);
@@ -78,12 +79,11 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
 }
 
 /*
- * The programs and their sizes; nothing of it on the device. What they come to does not depend on
- * the choices.
+ * The programs and their sizes, without the device. The sizes do not depend on `results`.
  */
-static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph *graph,
-                       const stk_compile_config *config, const stk_state_config *state,
-                       cuda_tuning_results *results, stk_error *err) {
+static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_graph *graph,
+                          const stk_compile_config *config, const stk_state_config *state,
+                          cuda_tuning_results *results, stk_error *err) {
     stk_precision precision = stk_cuda_device_precision(device, config->precision);
     cuda_type type = type_of(precision);
     bool strict = precision == STK_PRECISION_FP32_STRICT;
@@ -127,7 +127,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
     return status;
 }
 
-static void free_plan(stk_exec *exec) {
+static void free_programs(stk_exec *exec) {
     stk_pieces_free(&exec->pieces);
     stk_cuda_parameter_layout_free(&exec->layout);
     stk_cuda_program_free(&exec->weights);
@@ -142,12 +142,12 @@ static stk_status cuda_plan_bytes(stk_device *device, const stk_graph *graph,
                                   uint64_t *workspace, stk_error *err) {
     stk_exec exec = {.state = NULL};
     stk_state_config state = {.train = config->train};
-    stk_status status = plan(&exec, device, graph, config, &state, NULL, err);
+    stk_status status = lay_out(&exec, device, graph, config, &state, NULL, err);
     *bytes = exec.sizes.bytes;
     if (workspace != NULL) {
         *workspace = CUDA_WORKSPACE_BYTES;
     }
-    free_plan(&exec);
+    free_programs(&exec);
     return status;
 }
 
@@ -184,11 +184,11 @@ static void cuda_exec_free(stk_exec *exec) {
         exec->labels != NULL ? d->host_free(exec->labels) : 0;
         exec->answers != NULL ? d->host_free(exec->answers) : 0;
     }
-    free_plan(exec);
+    free_programs(exec);
     stk_mem_free(exec);
 }
 
-/* Whether the main program does with the memory that was taken; for its order see find_sizes(). */
+/* Whether the main program fits the allocation; find_sizes() has the order of its parts. */
 static bool fits(const stk_exec *exec) {
     const cuda_sizes *s = &exec->sizes;
     size_t counters = s->fixed[CUDA_FIXED_TABLE] - s->fixed[CUDA_FIXED_COUNTERS];
@@ -197,9 +197,9 @@ static bool fits(const stk_exec *exec) {
 }
 
 /*
- * One that computes fewer samples does with the memory of the one that it was made for: nothing in
- * it must stay from one step to the next but what is the same for both. So the plan of a batch
- * holds for all that are not larger. False: it needs more after all, and memory of its own.
+ * A smaller-batch executable reuses its parent's allocation: no arena data survives a step, and all
+ * else is the same for both. So the memory need of a batch covers all smaller ones. Returns false
+ * where the smaller batch needs more after all: it then has an allocation of its own.
  */
 static bool share_memory(stk_exec *exec) {
     cuda_sizes own = exec->sizes;
@@ -253,7 +253,7 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     return good ? STK_OK : STK_FAIL_MEMORY(err, "batches on their way to the GPU");
 }
 
-/* Threads that decode want the core on which a waiting host would spin. */
+/* A waiting host sleeps: it would otherwise spin on a core that decode workers need. */
 static stk_status make_events(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     int result = CUDA_GOOD;
@@ -272,7 +272,7 @@ static stk_status make_events(stk_exec *exec, stk_error *err) {
     return stk_cuda_check(d, result, "making events", err);
 }
 
-/* Addresses of everything, and what must be there before the first step. */
+/* Addresses of all buffers and players; clears and copies what the first step reads. */
 static stk_status aim(stk_exec *exec, stk_error *err) {
     stk_state *state = exec->state;
     const cuda_driver *d = state->device->driver;
@@ -307,7 +307,7 @@ static stk_status aim(stk_exec *exec, stk_error *err) {
     return stk_cuda_check(d, result, "preparing a network", err);
 }
 
-/* fp16 has a loss scale that moves; the others compute without one. */
+/* fp16 has a dynamic loss scale; other types compute without one. */
 static stk_status set_scaler(stk_exec *exec, stk_error *err) {
     stk_state *state = exec->state;
     bool dynamic = exec->layout.type == CUDA_TYPE_F16;
@@ -316,7 +316,7 @@ static stk_status set_scaler(stk_exec *exec, stk_error *err) {
                : STK_OK;
 }
 
-/* Plans are timed on the weights that are there and on noise. */
+/* Fills the arena with noise: plans are timed on it and on the weights. */
 static stk_status make_noise(stk_exec *exec, stk_error *err) {
     const cuda_program *main = &exec->main;
     cuda_program noise;
@@ -351,8 +351,8 @@ static stk_status lower_main(stk_exec *exec, cuda_tuning_results *results, stk_e
 }
 
 /*
- * The main program once more, after something was chosen. All ways are made to need the same
- * memory; should one need more after all, the plain ways are right, if slower.
+ * Lowers the main program again, after new results. All variants need the same memory; should one
+ * need more after all, the plain variants are right, if slower.
  */
 static stk_status lower_again(stk_exec *exec, stk_error *err) {
     stk_status status = lower_main(exec, exec->state->device->tuning_results, err);
@@ -360,12 +360,12 @@ static stk_status lower_again(stk_exec *exec, stk_error *err) {
         status = lower_main(exec, NULL, err);
     }
     if (status == STK_OK && !fits(exec)) {
-        status = STK_FAIL(err, STK_ERR_INTERNAL, "the memory plan depends on what was chosen");
+        status = STK_FAIL(err, STK_ERR_INTERNAL, "the memory need depends on the chosen variants");
     }
     return status;
 }
 
-/* Answers lead to further questions, but never more than a few times. */
+/* Times variants until there are no new decisions. */
 static stk_status autotune(stk_exec *exec, stk_error *err) {
     const stk_device *device = exec->state->device;
     bool tuned = true;
@@ -395,7 +395,7 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     if (status == STK_OK) {
         status = stk_cuda_player_prepare(&exec->players[1], NULL, err);
     }
-    /* What is taken instead may be void as well. */
+    /* A program that replaces another may contain further fused convolutions without a plan. */
     for (int round = 0; round < MOST_VOID && status == STK_OK; round++) {
         if (!stk_cuda_autotune_retract(&exec->players[1], exec->state->device->tuning_results)) {
             break;
@@ -407,7 +407,7 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-/* What a plan can be made for and still not be computed. */
+/* Refuses what has a memory need but cannot be computed. */
 static stk_status check_config(stk_exec *exec, stk_error *err) {
     const stk_state *state = exec->state;
     bool train = exec->config.train;
@@ -424,13 +424,13 @@ static stk_status check_config(stk_exec *exec, stk_error *err) {
     return STK_OK;
 }
 
-/* What follows the plan, in this order. */
+/* The steps of compiling that follow the layout, in this order. */
 typedef stk_status compile_step(stk_exec *exec, stk_error *err);
 static compile_step *const compile_steps[] = {check_config, take_memory, take_host_memory,
                                               make_events,  aim,         set_scaler,
                                               autotune,     make_plans};
 
-/* With a `home` it is the smaller one of that. */
+/* `home` is set for a smaller executable: see share_memory(). */
 static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_config *config,
                             stk_exec *home, stk_error *err) {
     stk_exec *exec = stk_mem_new(1, sizeof *exec);
@@ -445,8 +445,8 @@ static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
     if (status == STK_OK) {
-        status = plan(exec, state->device, state->graph, config, &kinds,
-                      state->device->tuning_results, err);
+        status = lay_out(exec, state->device, state->graph, config, &kinds,
+                         state->device->tuning_results, err);
     }
     for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
         status = compile_steps[i](exec, err);
@@ -471,9 +471,9 @@ static uint64_t cuda_exec_bytes(const stk_exec *exec) {
 }
 
 /*
- * A step of fewer samples than the batch has shapes of its own: another executable. It waits until
- * the steps before it have ended, since they read pictures where it puts its own; its own step is
- * waited for by whoever asks for it, cuda_step().
+ * A step of fewer samples than the batch has other shapes, so it needs another executable. Its step
+ * begins when the steps before have ended, since its pictures overwrite theirs; cuda_step() waits
+ * for its end.
  */
 static stk_status find_exec(stk_exec *exec, size_t count, stk_exec **found, stk_error *err) {
     stk_compile_config config = exec->config;
@@ -506,7 +506,7 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
     return stk_cuda_enter(exec->state->device, err);
 }
 
-/* Results are collected from the executable that was asked for, whichever one computed. */
+/* Results are collected from `exec`, also those that its smaller executable computes. */
 static stk_status cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                             stk_error *err) {
     stk_exec *found = NULL;

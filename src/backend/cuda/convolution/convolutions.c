@@ -20,9 +20,9 @@
 
 /* Runs between two events, after one that fills the queue. */
 #define TIMED_RUNS 4
-/* A candidate whose first run takes so many times the best one's is given up. */
+/* A candidate whose first run takes this many times the best one's is dropped. */
 #define TOO_SLOW 1.5f
-/* What takes so long is told apart by one run. */
+/* One run is enough to compare candidates that take this long. */
 #define ENOUGH_MS 30.0f
 
 typedef struct conv_entry {
@@ -38,7 +38,7 @@ typedef struct conv_entry {
     stk_error trouble;
 } conv_entry;
 
-/* What gathering the candidates of one convolution is thought to take before the first was. */
+/* Estimated time to gather the candidates of one convolution, before the first was measured. */
 #define FIRST_S 0.3
 
 struct cuda_convs {
@@ -51,8 +51,8 @@ struct cuda_convs {
     int count;
     int timed, loaded;
     stk_pool_halt halt;
-    bool left;                   /* threads were left behind: all of this is theirs */
-    int settled;                 /* entries in front of those that they were busy with */
+    bool left;                   /* threads were abandoned: they use all of this */
+    int complete_count;          /* entries that were complete when threads were abandoned */
     cuda_convs_refresh *refresh; /* while some are made; NULL: none */
     void *refresh_user;
 };
@@ -84,7 +84,7 @@ static void name_of(const cuda_conv_shape *shape, bool deterministic, char *key,
              shape->stats ? " statistics" : "", shape->in_norm ? " normed" : "");
 }
 
-/* What a library may well not have, and others do then. */
+/* Whether a library may have no plan: the plain variant computes it then. */
 static bool is_extra(const cuda_conv_shape *shape) {
     return shape->stats || shape->in_norm;
 }
@@ -387,7 +387,7 @@ static stk_status choose(cuda_convs *convs, conv_entry *entry, bool *found, stk_
     return status;
 }
 
-/* No library will have it, or has it right. */
+/* No library has a plan that computes the right result. */
 static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     entry->candidate = (cuda_candidate){.kind = CUDA_CANDIDATE_OWN};
     stk_cuda_own_want(&entry->own, CUDA_OWN_WHOLE, &entry->shape);
@@ -404,7 +404,7 @@ static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_erro
     return status;
 }
 
-/* What threads share that build candidates. */
+/* State of the threads that build candidates. */
 typedef struct gathering {
     cuda_convs *convs;
     conv_entry **pending; /* owned */
@@ -432,7 +432,7 @@ static void gather(void *context, size_t task, int thread) {
     entry->gathered = status == STK_OK;
 }
 
-static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
+static stk_status complete_entry(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     if (!entry->gathered) {
         return STK_FAIL(err, entry->trouble.status, "%s", entry->trouble.message);
     }
@@ -447,7 +447,7 @@ static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     if (status == STK_OK) {
         status = choose(convs, entry, &found, err);
     }
-    if (status == STK_OK) { /* what was found on a device that is gone is not to be kept */
+    if (status == STK_OK) { /* not what was measured on a device that is lost */
         status = check_lost(convs, err);
     }
     if (status == STK_OK && found) {
@@ -482,7 +482,7 @@ static stk_status list_pending(cuda_convs *convs, int first, gathering **out, st
 }
 
 /* All entries from `first` on: from disk, or else by timing. */
-static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
+static stk_status complete_all(cuda_convs *convs, int first, stk_error *err) {
     gathering *g = NULL;
     stk_status status = list_pending(convs, first, &g, err);
     if (status == STK_OK && g->count > 0) {
@@ -491,14 +491,14 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
     if (status == STK_OK && g->count > 0) {
         stk_pool_end end = stk_pool_run_or_leave(convs->pool, g->count, gather, g, &convs->halt);
         convs->left = end == STK_POOL_LEFT;
-        convs->settled = first;
+        convs->complete_count = first;
         if (end != STK_POOL_DONE) {
             status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were looked for");
         }
     }
     for (size_t i = 0; status == STK_OK && i < g->count; i++) {
         int64_t start = stk_clock_ns();
-        status = settle(convs, g->pending[i], err);
+        status = complete_entry(convs, g->pending[i], err);
         stk_pool_note(&convs->halt, start);
     }
     if (!convs->left) {
@@ -507,19 +507,19 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
     return status;
 }
 
-/* Whether all shapes were made before threads were left behind. */
-static bool are_settled(const cuda_convs *convs, const cuda_conv_call *calls, int count) {
-    bool settled = true;
-    for (int i = 0; i < count && settled; i++) {
+/* Whether all shapes were complete before threads were abandoned. */
+static bool are_complete(const cuda_convs *convs, const cuda_conv_call *calls, int count) {
+    bool complete = true;
+    for (int i = 0; i < count && complete; i++) {
         char key[sizeof((conv_entry *)NULL)->key];
         cuda_conv_shape shape = tidy(calls[i].shape);
         name_of(&shape, convs->config.deterministic, key, sizeof key);
-        settled = false;
-        for (int at = 0; at < convs->settled && !settled; at++) {
-            settled = strcmp(convs->entries[at]->key, key) == 0;
+        complete = false;
+        for (int at = 0; at < convs->complete_count && !complete; at++) {
+            complete = strcmp(convs->entries[at]->key, key) == 0;
         }
     }
-    return settled;
+    return complete;
 }
 
 stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, int count,
@@ -531,7 +531,7 @@ stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls
                                   cuda_convs_refresh *refresh, void *user, stk_error *err) {
     int first = convs->count;
     if (convs->left) {
-        return are_settled(convs, calls, count)
+        return are_complete(convs, calls, count)
                    ? STK_OK
                    : STK_FAIL(err, STK_ERR_STOPPED, "convolutions are still being looked for");
     }
@@ -542,7 +542,7 @@ stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls
         status = compile(convs, convs->entries + first, convs->count - first, err);
     }
     if (status == STK_OK && convs->count > first) {
-        status = settle_all(convs, first, err);
+        status = complete_all(convs, first, err);
     }
     for (int i = first; i < convs->count; i++) {
         convs->entries[i]->call = NULL;

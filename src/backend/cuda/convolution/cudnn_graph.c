@@ -195,7 +195,7 @@ static cuda_dnn_descriptor add_input(cuda_dnn_graph *graph, const cuda_conv_shap
                                 : step == 1 ? tensor(graph, DNN_ID_SHIFT, type, &channels)
                                             : NULL;
         cuda_dnn_descriptor next =
-            tensor(graph, DNN_ID_NORMED + step, step < 2 ? DNN_FLOAT : type, &x_box);
+            tensor(graph, DNN_ID_NORMALISED + step, step < 2 ? DNN_FLOAT : type, &x_box);
         add_pointwise(graph, modes[step], STK_OP_RELU, x, b, next);
         x = next;
     }

@@ -211,11 +211,11 @@ enum {
     ROWS_FEWEST = 4096      /* below, it is the launch that takes time */
 };
 
-typedef struct rows_plan {
+typedef struct rows_grid {
     int across, tall, blocks, rows, stages;
     unsigned grid[2];
     unsigned shared_bytes;
-} rows_plan;
+} rows_grid;
 
 bool stk_cuda_own_has_rows(const cuda_conv_shape *s, int major) {
     int64_t rows = (int64_t)s->batch * s->height * s->width;
@@ -227,50 +227,49 @@ bool stk_cuda_own_has_rows(const cuda_conv_shape *s, int major) {
            s->filters <= ROWS_MOST_WEIGHTS / s->channels;
 }
 
-static rows_plan plan_rows(const cuda_program *p, const cuda_conv_shape *s) {
-    rows_plan plan;
+static rows_grid grid_of_rows(const cuda_program *p, const cuda_conv_shape *s) {
+    rows_grid g;
     int warps = s->channels <= ROWS_FEW_CHANNELS ? 16 : 8; /* of a multiprocessor */
     int wanted = (int)cuda_ceil((size_t)s->filters, ROWS_WARP);
-    plan.grid[1] = (unsigned)cuda_ceil((size_t)wanted, (size_t)warps);
-    plan.across = (int)cuda_ceil((size_t)wanted, plan.grid[1]);
-    plan.tall = plan.across < 8 ? 8 / plan.across : 1;
-    while (plan.tall > 1 && 32 * plan.tall * s->channels > ROWS_MOST_BYTES) {
-        plan.tall /= 2;
+    g.grid[1] = (unsigned)cuda_ceil((size_t)wanted, (size_t)warps);
+    g.across = (int)cuda_ceil((size_t)wanted, g.grid[1]);
+    g.tall = g.across < 8 ? 8 / g.across : 1;
+    while (g.tall > 1 && 32 * g.tall * s->channels > ROWS_MOST_BYTES) {
+        g.tall /= 2;
     }
-    plan.rows = 16 * plan.tall;
-    while (4 * plan.rows * s->channels <= ROWS_TILE_BYTES && 2 * plan.rows <= ROWS_TILE_MOST) {
-        plan.rows *= 2;
+    g.rows = 16 * g.tall;
+    while (4 * g.rows * s->channels <= ROWS_TILE_BYTES && 2 * g.rows <= ROWS_TILE_MOST) {
+        g.rows *= 2;
     }
     size_t pieces = 2 * cuda_ceil((size_t)s->channels, 16);
     size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of tiles.cuh */
-    size_t stage = (size_t)plan.rows * apart * 16;
-    plan.blocks = warps / (plan.across * plan.tall);
-    plan.blocks = plan.blocks < ROWS_MOST_BLOCKS ? plan.blocks : ROWS_MOST_BLOCKS;
-    int places = plan.blocks > 1 ? 3 : 4; /* two blocks hide more of each other's waits */
+    size_t stage = (size_t)g.rows * apart * 16;
+    g.blocks = warps / (g.across * g.tall);
+    g.blocks = g.blocks < ROWS_MOST_BLOCKS ? g.blocks : ROWS_MOST_BLOCKS;
+    int places = g.blocks > 1 ? 3 : 4; /* two blocks hide more of each other's waits */
     int fit = (int)(ROWS_SHARED / stage);
-    plan.stages = fit < places ? fit : places;
-    size_t tiles_bytes = (size_t)plan.stages * stage;
-    size_t sums_bytes = 2 * (size_t)(plan.tall * plan.across * ROWS_WARP) * sizeof(float);
-    plan.shared_bytes = (unsigned)(tiles_bytes > sums_bytes ? tiles_bytes : sums_bytes);
+    g.stages = fit < places ? fit : places;
+    size_t tiles_bytes = (size_t)g.stages * stage;
+    size_t sums_bytes = 2 * (size_t)(g.tall * g.across * ROWS_WARP) * sizeof(float);
+    g.shared_bytes = (unsigned)(tiles_bytes > sums_bytes ? tiles_bytes : sums_bytes);
     size_t tiles =
-        cuda_ceil((size_t)s->batch * (size_t)s->height * (size_t)s->width, (size_t)plan.rows);
-    size_t most = (size_t)p->multiprocessors * (size_t)plan.blocks / plan.grid[1];
-    plan.grid[0] = (unsigned)(tiles < most ? tiles : most > 0 ? most : 1);
-    return plan;
+        cuda_ceil((size_t)s->batch * (size_t)s->height * (size_t)s->width, (size_t)g.rows);
+    size_t most = (size_t)p->multiprocessors * (size_t)g.blocks / g.grid[1];
+    g.grid[0] = (unsigned)(tiles < most ? tiles : most > 0 ? most : 1);
+    return g;
 }
 
 static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
-    rows_plan plan = plan_rows(p, s);
-    cuda_launch *launch =
-        stk_cuda_launch(p, "conv_rows", "conv_rows", plan.grid[0], plan.grid[1],
-                        (unsigned)(32 * plan.across * plan.tall), plan.shared_bytes);
+    rows_grid g = grid_of_rows(p, s);
+    cuda_launch *launch = stk_cuda_launch(p, "conv_rows", "conv_rows", g.grid[0], g.grid[1],
+                                          (unsigned)(32 * g.across * g.tall), g.shared_bytes);
     stk_cuda_define(launch, "K", s->channels);
     stk_cuda_define(launch, "N", s->filters);
-    stk_cuda_define(launch, "ACROSS", plan.across);
-    stk_cuda_define(launch, "TALL", plan.tall);
-    stk_cuda_define(launch, "ROWS", plan.rows);
-    stk_cuda_define(launch, "STAGES", plan.stages);
-    stk_cuda_define(launch, "BLOCKS", plan.blocks);
+    stk_cuda_define(launch, "ACROSS", g.across);
+    stk_cuda_define(launch, "TALL", g.tall);
+    stk_cuda_define(launch, "ROWS", g.rows);
+    stk_cuda_define(launch, "STAGES", g.stages);
+    stk_cuda_define(launch, "BLOCKS", g.blocks);
     stk_cuda_define(launch, "STATS", s->stats);
     stk_cuda_define(launch, "IN_NORM", s->in_norm);
     add_place(launch, PLACE_X);
@@ -285,7 +284,8 @@ static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
 static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
     bool weight = s->kind == CUDA_CONV_WEIGHT;
     int count = s->filters * (weight ? s->kernel * s->kernel * BLOCK_CHANNELS : 2);
-    unsigned blocks = s->channels == BLOCK_CHANNELS ? blocks_grid(p, s) : plan_rows(p, s).grid[0];
+    unsigned blocks =
+        s->channels == BLOCK_CHANNELS ? blocks_grid(p, s) : grid_of_rows(p, s).grid[0];
     enum { SUM_COLUMNS = 16, SUM_HANDS = 16, SUM_THREADS = SUM_COLUMNS * SUM_HANDS };
     cuda_launch *launch = stk_cuda_launch(p, "conv_blocks", "blocks_sum",
                                           (unsigned)cuda_ceil((size_t)count, SUM_COLUMNS), 1,

@@ -55,7 +55,7 @@ static const char *const names[VARIABLES] = {[GIVEN] = "STOKER_CUDA_LIBS",
                                              [PYENV_ROOT] = "PYENV_ROOT"};
 
 /*
- * A search under way. It has copies of the variables: a thread that was left behind may look at
+ * A search under way. It has copies of the variables: an abandoned thread may look at
  * them when others change the environment.
  */
 typedef struct looking {
@@ -252,19 +252,19 @@ static looking *new_looking(bool given) {
     return l;
 }
 
-/* False: a disk does not answer. Without a thread nobody can be left behind. */
-static bool find_aside(cuda_folders *folders) {
-    stk_timed_call *aside = NULL;
+/* False: a disk does not answer. Without a thread the search runs here, without a time-out. */
+static bool find_in_time(cuda_folders *folders) {
+    stk_timed_call *call = NULL;
     looking *l = new_looking(folders->given);
     if (l == NULL) {
         return true; /* there will be no memory for anything else either */
     }
-    bool apart = stk_timed_call_open(&aside, "looks for NVIDIA's libraries", NULL) == STK_OK;
+    bool apart = stk_timed_call_open(&call, "looks for NVIDIA's libraries", NULL) == STK_OK;
     bool answered = true;
     if (apart) {
         double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), SEARCH_LEAST_S));
-        stk_timed_call_begin(aside, look_everywhere, l, drop_looking);
-        answered = stk_timed_call_wait(aside, stk_clock_ns() + (int64_t)(limit_s * 1e9));
+        stk_timed_call_begin(call, look_everywhere, l, drop_looking);
+        answered = stk_timed_call_wait(call, stk_clock_ns() + (int64_t)(limit_s * 1e9));
     } else {
         look_everywhere(l);
     }
@@ -272,7 +272,7 @@ static bool find_aside(cuda_folders *folders) {
         *folders = l->found;
         l->found = (cuda_folders){0};
     }
-    if (!stk_timed_call_close(aside)) { /* it has ended, perhaps meanwhile */
+    if (!stk_timed_call_close(call)) { /* it has ended, perhaps meanwhile */
         drop_looking(l);
     }
     return answered;
@@ -282,7 +282,7 @@ void stk_cuda_folders_find(cuda_folders *folders) {
     static atomic_bool hangs;
     const char *given = getenv(names[GIVEN]);
     *folders = (cuda_folders){.given = given != NULL && given[0] != '\0'};
-    if (!atomic_load(&hangs) && find_aside(folders)) {
+    if (!atomic_load(&hangs) && find_in_time(folders)) {
         return;
     }
     if (!atomic_exchange(&hangs, true)) {

@@ -231,29 +231,30 @@ const char *stk_cuda_store_trouble(const cuda_store *store) {
     return atomic_load(&store->known) ? store->trouble.message : NULL;
 }
 
-typedef struct kept_file {
+typedef struct stored_file {
     char *path; /* owned */
     uint64_t bytes;
     time_t used;
-} kept_file;
+} stored_file;
 
-typedef struct kept_files {
-    kept_file *files; /* owned */
+typedef struct stored_files {
+    stored_file *files; /* owned */
     size_t count;
     size_t capacity;
     uint64_t bytes; /* of all */
-} kept_files;
+} stored_files;
 
 /* Adds the files of one machine; hidden ones too, which a process that was killed left behind. */
-static void add_files(kept_files *all, const char *place) {
+static void add_files(stored_files *all, const char *place) {
     DIR *dir = opendir(place);
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
         struct stat info;
         char *path = stk_path_join(place, entry->d_name);
-        kept_file *grown = stk_mem_grow(all->files, &all->capacity, all->count + 1, sizeof *grown);
+        stored_file *grown =
+            stk_mem_grow(all->files, &all->capacity, all->count + 1, sizeof *grown);
         all->files = grown != NULL ? grown : all->files;
         if (path != NULL && grown != NULL && lstat(path, &info) == 0 && S_ISREG(info.st_mode)) {
-            all->files[all->count++] = (kept_file){path, (uint64_t)info.st_size, info.st_mtime};
+            all->files[all->count++] = (stored_file){path, (uint64_t)info.st_size, info.st_mtime};
             all->bytes += (uint64_t)info.st_size;
         } else {
             stk_mem_free(path);
@@ -265,14 +266,14 @@ static void add_files(kept_files *all, const char *place) {
 }
 
 static int compare_use(const void *a, const void *b) {
-    const kept_file *x = a;
-    const kept_file *y = b;
+    const stored_file *x = a;
+    const stored_file *y = b;
     return x->used != y->used ? (x->used > y->used) - (x->used < y->used)
                               : strcmp(x->path, y->path);
 }
 
 void stk_cuda_store_trim(const char *folder, uint64_t most_bytes) {
-    kept_files all = {0};
+    stored_files all = {0};
     stk_dir_list places = {0};
     stk_error ignored = {0};
     if (stk_dir_read(folder, &places, &ignored) != STK_OK) {

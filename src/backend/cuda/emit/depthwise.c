@@ -29,7 +29,7 @@ typedef struct depthwise_task {
     size_t most_bytes; /* of a block's shared memory */
 } depthwise_task;
 
-/* One way to cut it. */
+/* One cut. */
 typedef struct cut {
     int slab;
     int rows, columns;   /* of a tile */
@@ -179,7 +179,7 @@ static double cost_of(const depthwise_task *t, const cut *k) {
 }
 
 /* Threads and blocks of a cut whose tiles are chosen; false: it cannot be had. */
-static bool settle(const depthwise_task *t, cut *k) {
+static bool fit_blocks(const depthwise_task *t, cut *k) {
     int tiles = k->down * k->across * k->samples;
     k->threads = round_up(k->slab / 2 * tiles, WARP);
     k->shared_bytes = shared_of(t, k);
@@ -204,7 +204,7 @@ static void try_boxes(const depthwise_task *t, cut k, cut *best) {
             bool whole = k.down == high && k.across == wide;
             for (k.samples = 1; k.samples <= (whole ? 8 : 1); k.samples *= 2) {
                 cut other = k;
-                if (settle(t, &other) && (best->slab == 0 || other.cost < best->cost)) {
+                if (fit_blocks(t, &other) && (best->slab == 0 || other.cost < best->cost)) {
                     *best = other;
                 }
             }
@@ -256,7 +256,7 @@ static void define_cut(cuda_launch *launch, const depthwise_task *t, const cut *
                {"IW", conv->width},
                {"OH", conv->out_height},
                {"OW", conv->out_width},
-               {"NORMED", conv->in_norm != NULL},
+               {"IN_NORM", conv->in_norm != NULL},
                {"ACT", conv->in_norm != NULL ? stk_cuda_act_code(conv->in_act) : 0},
                {"SL", k->slab},
                {"TR", k->rows},

@@ -1,11 +1,11 @@
 /*
- * emit.h - inside the CUDA backend: what lowering is made of.
+ * emit.h - inside the CUDA backend: functions that append launches of our own kernels.
  *
- * Each function appends the launches that compute one thing. A family of kernels is one file
- * kernels/FAMILY.cu and one file cuda_FAMILY.c beside this one, which chooses grids and
- * specialisations for it. `T` is the type of activations (cuda_program.type), vectors per channel
- * and per-sample sums are float32. Values lie as (N, H, W, C). Unless said otherwise an output may
- * not lie on an input. Optional references are cuda_nothing().
+ * Each function appends the launches that compute one thing. For a family of kernels,
+ * kernels/FAMILY.cu, the file FAMILY.c beside this one chooses grids and specialisations. `T` is
+ * the type of activations (cuda_program.type); vectors per channel and sums per sample are float32.
+ * Values lie as (N, H, W, C). Unless said otherwise an output may not lie on an input. An optional
+ * reference that is not used is cuda_nothing().
  */
 #ifndef STK_BACKEND_CUDA_EMIT_EMIT_H
 #define STK_BACKEND_CUDA_EMIT_EMIT_H
@@ -20,7 +20,7 @@ typedef struct cuda_plane {
     int channels;
 } cuda_plane;
 
-/* What stands between a norm and the output of its chain. */
+/* What follows a norm in its chain. */
 typedef struct cuda_tail {
     stk_op act;      /* STK_OP_RELU, RELU6, SILU; STK_OP_COUNT: none */
     int drop_node;   /* stochastic depth: its node */
@@ -36,8 +36,8 @@ typedef struct cuda_norm {
     float epsilon;
     /*
      * float32 (4, C), from forward to backward: mean, 1 / deviation, scale, shift, where the norm
-     * of x is scale * x + shift. With `narrow` statistics put scale and shift behind them once
-     * more, as T (2, C), for a library that wants them so.
+     * of x is scale * x + shift. With `narrow` scale and shift follow once more, as T (2, C), for
+     * a library that needs them in that type.
      */
     cuda_ref coefs;
     bool narrow;
@@ -45,7 +45,7 @@ typedef struct cuda_norm {
     cuda_ref back;
 } cuda_norm;
 
-/* Where the narrow scale and shift are. */
+/* The position of the narrow scale and shift. */
 static inline cuda_ref cuda_norm_narrow(const cuda_norm *norm, int channels) {
     cuda_ref ref = norm->coefs;
     ref.offset += 4 * (size_t)channels * sizeof(float);
@@ -73,7 +73,7 @@ void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *
 /* coefs from the running statistics. */
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm);
 
-/* What is added behind a norm: a value (norm NULL), or the norm of one. */
+/* What is added to a norm's output: a value (norm NULL), or the norm of one. */
 typedef struct cuda_added {
     /* Nothing: nothing is added. Backward reads it only with a norm, or where there is an
      * activation without a mask; otherwise it may be nothing there. */
@@ -125,7 +125,7 @@ void stk_cuda_norm_backward(cuda_program *p, const cuda_norm_back *back);
 /* ---- convolution and norm: kernels/layer_back.cu ---- */
 
 /*
- * A convolution of 1 by 1, stride 1, and the norm behind it, in backward: what
+ * A convolution of 1x1, stride 1, and the norm behind it, in backward: what
  * stk_cuda_norm_backward(), CUDA_CONV_DATA and CUDA_CONV_WEIGHT do, in one pass over all rows.
  */
 typedef struct cuda_layer_back {
@@ -148,18 +148,18 @@ typedef struct cuda_layer_back {
 } cuda_layer_back;
 
 /*
- * Bytes for partial sums of the weights' gradient; 0: this cannot be done in one pass, for the sake
- * of its type, its channels (multiples of 8, and not too many) or what stands behind the norm.
+ * Bytes for partial sums of the weights' gradient; 0: the kernel cannot compute this, because of
+ * its type, its channels (multiples of 8, and not too many) or what follows the norm.
  */
 size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back *layer);
 
-/* Where that is not 0. Two launches. */
+/* Where that is not 0. Appends two launches. */
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
 
-/* ---- where branches join: kernels/join.cu ---- */
+/* ---- forward where branches join: kernels/join.cu ---- */
 
 /*
- * A norm, an addition and a ReLU, and a convolution of 1 by 1, stride 1, that reads what they make,
+ * A norm, an addition and a ReLU, and a convolution of 1x1, stride 1, that reads what they make,
  * with the statistics of the norm behind it: what stk_cuda_norm_apply(), CUDA_CONV_FORWARD with
  * statistics and stk_cuda_norm_finalise() do, in one pass over all rows.
  */
@@ -176,7 +176,7 @@ typedef struct cuda_join {
     cuda_ref partial;      /* stk_cuda_join_scratch() bytes */
 } cuda_join;
 
-/* Bytes for partial sums; 0: this cannot be done in one pass, for the sake of type or channels. */
+/* Bytes for partial sums; 0: the kernel cannot compute this, because of type or channels. */
 size_t stk_cuda_join_scratch(const cuda_program *p, const cuda_join *join);
 
 /* Where that is not 0: y, mask, z, and partial sums. */
@@ -185,7 +185,7 @@ void stk_cuda_join(cuda_program *p, const cuda_join *join);
 /* From partial sums to coefs and running statistics of `next`. */
 void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join);
 
-/* ---- where gradients join: kernels/join_back.cu ---- */
+/* ---- backward where branches join: kernels/join_back.cu ---- */
 
 /*
  * A value that is made by a norm, an addition and a ReLU, and read by a convolution of 1 by 1,
@@ -209,7 +209,7 @@ typedef struct cuda_join_back {
 } cuda_join_back;
 
 /*
- * Bytes for partial sums; 0: this cannot be done in one pass, for the sake of its type or channels
+ * Bytes for partial sums; 0: the kernel cannot compute this, because of its type or channels
  * (filters: a multiple of 16, and not too many; the value's: a multiple of 128).
  */
 size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *join);
@@ -243,7 +243,7 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
 void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy);
 
 /*
- * The same, and dx = conv'(dy), added to what is there when `accumulate`. With in_norm, never
+ * The same, and dx = conv'(dy), added to dx when `accumulate`. With in_norm, never
  * together with accumulate: dx is multiplied by the slope of in_act, and weight_grad, bias_grad and
  * back of in_norm are computed, as stk_cuda_norm_reduce() would.
  */
@@ -304,7 +304,7 @@ void stk_cuda_scale(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref gate
 void stk_cuda_scale_back(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref gate, cuda_ref dy,
                          cuda_ref dx, bool accumulate_x, cuda_ref dgate, bool accumulate_gate);
 /* Dropout (per element) or stochastic depth (per sample), as stk_drop_factor(); y may lie on x. The
- * backward is the same with gradients, added to what is there when `accumulate`. */
+ * backward is the same with gradients, added to dx when `accumulate`. */
 void stk_cuda_drop(cuda_program *p, cuda_plane plane, const stk_node *node, int number, cuda_ref x,
                    cuda_ref y, bool accumulate);
 /* The padded shortcut of stk_graph_shortcut(). */
@@ -346,8 +346,8 @@ void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda
 #define CUDA_INPUT_CHANNELS 4
 
 /*
- * uint8 (N, size, size, 3) at constants->images to T (N, size, size, 4), normalised; mixed with
- * their partners as constants say when `train`.
+ * uint8 (N, size, size, 3) at the constants' `images` to T (N, size, size, 4), normalised; mixed
+ * with their partners as constants say when `train`.
  */
 void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y);
 /* A filter of 3 channels to one of 4, and the gradient back (T to T), (filters, taps, channels). */
@@ -387,12 +387,12 @@ void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cud
 /* T to float32. */
 void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y);
 
-/* T numbers between -1 and 1, for plans to be timed on. */
+/* Random T numbers between -1 and 1: plans and variants are timed on them. */
 void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y);
 
 /* ---- parameters: kernels/optimiser.cu ---- */
 
-/* What the optimiser works on; blocks of parameter_layout.h. */
+/* What the optimiser works on: blocks of parameter_layout.h. */
 typedef struct cuda_optimiser {
     size_t elements; /* of a block */
     stk_optimizer kind;
@@ -401,7 +401,7 @@ typedef struct cuda_optimiser {
 
 /*
  * gradients = (keep_gradients ? gradients : 0) + fresh / scale, for every chunk that is trainable;
- * remembers in the scaler when one is no number.
+ * sets `overflow` of the scaler where one is not finite.
  */
 void stk_cuda_gather(cuda_program *p, const cuda_optimiser *o);
 /*

@@ -100,7 +100,7 @@ void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join) {
     stk_cuda_arg_int(launch, (int32_t)rows_of(join));
 }
 
-/* What a norm is settled with; NULL: nothing. */
+/* Arguments that describe a norm; NULL: none. */
 static void tell_norm(cuda_launch *launch, const cuda_norm *norm) {
     stk_cuda_arg(launch, norm != NULL ? norm->weight : cuda_nothing());
     stk_cuda_arg(launch, norm != NULL ? norm->coefs : cuda_nothing());

@@ -1,4 +1,4 @@
-/* conv_check.cu - a few sums over what a convolution wrote, by which two plans are compared. */
+/* conv_check.cu - fingerprint of a convolution's result: sums by which two candidates are compared. */
 
 #ifdef K_check_sums
 /* A sum of squares, and sums with signs that seven bits give. */

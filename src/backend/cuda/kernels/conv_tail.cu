@@ -1,4 +1,4 @@
-/* conv_tail.cu - what stands around a convolution of a library in inference. */
+/* conv_tail.cu - bias, addition and activation after a library's convolution, in inference. */
 
 #ifdef K_bias_act
 /* y = act(y + bias + added), in place, WIDE of C channels at a time; BIAS and ADDED are 0 or 1. */

@@ -11,7 +11,7 @@
 #define FROM_W IW
 #define TO_H OH
 #define TO_W OW
-#define ACTIVATED NORMED
+#define ACTIVATED IN_NORM
 #define ENTRIES 3 /* number of pixels, their mean, their squares about it */
 #include "depthwise_tiles.cuh"
 

@@ -15,7 +15,7 @@
 #define TO_H IH
 #define TO_W IW
 #define ACTIVATED 0
-#define SUMS (DX && NORMED) /* of the gradient behind the norm: two per channel */
+#define SUMS (DX && IN_NORM) /* of the gradient behind the norm: two per channel */
 #define ENTRIES (KK + 2 * SUMS)
 #include "depthwise_tiles.cuh"
 
@@ -51,7 +51,7 @@ DEVICE void join(const float *slots, int count, float *to) {
 /* What a thread sums up over all its tiles. */
 typedef struct take {
     pair taps[KK];
-    pair sum, product; /* of dn, and of dn times the normed x */
+    pair sum, product; /* of dn, and of dn times the normalised x */
 } take;
 
 DEVICE void load_tile(const T *x, int c, two found[TR][TC], int rows, int columns) {
@@ -71,7 +71,7 @@ DEVICE void input_of(two found[TR][TC], pair scale, pair shift, int rows, int co
     UNROLL for (int o = 0; o < TR; o++) {
         UNROLL for (int j = 0; j < TC; j++) {
             pair v = pair_up(found[o][j]);
-#if NORMED
+#if IN_NORM
             v.a = activate(ACT, fmaf(scale.a, v.a, shift.a));
             v.b = activate(ACT, fmaf(scale.b, v.b, shift.b));
             if (!(o < rows && j < columns)) {
@@ -141,7 +141,7 @@ DEVICE void add_taps(const T *window, pair input[TR][TC], pair taps[KK]) {
 /* The gradient of a tile, through the activation of the input where it has one. */
 DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair grad[TR][TC],
                      int rows, int columns, u32 zero, take *sums) {
-#if NORMED
+#if IN_NORM
     pair mean = pair_of(coefs, c), invstd = pair_of(coefs + C, c);
     pair scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
 #endif
@@ -150,7 +150,7 @@ DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair g
             if (o < rows && j < columns) {
                 T *to = dx + (o * TO_W + j) * C;
                 pair g = grad[o][j];
-#if NORMED
+#if IN_NORM
                 pair v = pair_up(after(found[o][j], g.a, zero));
                 g.a *= slope(ACT, fmaf(scale.a, v.a, shift.a));
                 g.b *= slope(ACT, fmaf(scale.b, v.b, shift.b));
@@ -192,7 +192,7 @@ DEVICE void tell_take(const tile *t, const take *sums, float *room, float *slot)
 }
 
 /* From the totals in `room` to the gradients of the filters and of the norm. */
-DEVICE void settle(const float *room, int c0, int batch, const float *coefs,
+DEVICE void finish_channels(const float *room, int c0, int batch, const float *coefs,
                    const float *norm_weight, float *weight_grad, float *norm_weight_grad,
                    float *norm_bias_grad, float *back) {
     for (int i = threadIdx.x; i < KK * SL; i += THREADS) {
@@ -252,7 +252,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         if (busy) {
             pair input[TR][TC];
             pair scale = {1, 1}, shift = {0, 0};
-            if (NORMED) {
+            if (IN_NORM) {
                 scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
             }
             input_of(found, scale, shift, rows, columns, input);
@@ -273,7 +273,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     slots += (u64)blockIdx.x * (gridDim.y + (gridDim.y + TEAM - 1) / TEAM) * SLOT;
     tell_take(&t, &sums, room, slots + blockIdx.y * SLOT);
     if (gather(slots, counters, room)) {
-        settle(room, c0, batch, coefs, norm_weight, weight_grad, norm_weight_grad, norm_bias_grad,
+        finish_channels(room, c0, batch, coefs, norm_weight, weight_grad, norm_weight_grad, norm_bias_grad,
                back);
     }
 }

@@ -15,7 +15,7 @@
  *   C             channels; multiples of 8 are read and written in wide pieces
  *   KS, ST, PD    size of the kernel, stride, padding above and left
  *   IH, IW        size of the input; OH, OW of the output
- *   NORMED, ACT   1: the input is act(scale * x + shift)
+ *   IN_NORM, ACT   1: the input is act(scale * x + shift)
  *   THREADS, BLOCKS   of a block, and how many should fit a multiprocessor at least
  *   GAP           numbers between rows of the window, which keep lanes off each other's banks
  *   DOWN          1: tiles are numbered from top to bottom first, for the same reason
@@ -28,7 +28,7 @@
  * window of a tile with row o of the tile, the same for columns; REACH(n), rows of the window of n
  * rows; ORIGIN(first), where the window begins; STEP(n), how far it moves when the tile moves by n;
  * FROM_H, FROM_W, TO_H and TO_W, the sizes of what the window and what the tiles are of; ACTIVATED,
- * 1 where the window goes through NORMED and ACT; ENTRIES, the sums of a channel.
+ * 1 where the window goes through IN_NORM and ACT; ENTRIES, the sums of a channel.
  *
  * Forward walks from the first sample to the last, backward the other way, against whoever wrote
  * what is read: what was written last is still in the cache.

@@ -238,7 +238,7 @@ DEVICE int block_best(const T *x, int classes, float *room, int *place) {
 }
 
 /* Losses and answers of all samples, added up in an order that is always the same. */
-DEVICE void settle_loss(const volatile float *losses, const volatile int *right, int batch,
+DEVICE void finish_loss(const volatile float *losses, const volatile int *right, int batch,
                         double *room, const cuda_scaler *scaler, cuda_result *result) {
     double sum = 0;
     int correct = 0;
@@ -305,7 +305,7 @@ KERNEL loss(const T *logits, T *dlogits, const cuda_step_constants *constants, c
         right[sample] = best == (keep >= 0.5f ? own : other);
     }
     if (last_block(counter, gridDim.x, told)) {
-        settle_loss(losses, right, batch, shared, scaler, result);
+        finish_loss(losses, right, batch, shared, scaler, result);
     }
 }
 #endif

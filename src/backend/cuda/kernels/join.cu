@@ -2,7 +2,7 @@
  * join.cu - where two branches join: a norm, an addition and a ReLU, and the convolution of 1 by 1
  * that reads what they make, with the sums for its own norm.
  *
- * A value is rows of K channels, of which the convolution makes N. With few filters nothing but
+ * A value is rows of K channels, of which the convolution makes N. With few filters only
  * memory counts, and a convolution of its own would read again what was just written. Here, in one
  * pass over all rows:
  *

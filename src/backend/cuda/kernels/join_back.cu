@@ -2,7 +2,7 @@
  * join_back.cu - where two gradients of a value join: that of a convolution of 1 by 1 is computed,
  * added to the other, taken through the ReLU in front, and summed for the norm in front of that.
  *
- * A value is rows of K channels, of which the convolution makes N. With few channels nothing but
+ * A value is rows of K channels, of which the convolution makes N. With few channels only
  * memory counts, and a convolution that adds, a pass that sums and one that masks read and write the
  * gradient again and again. Here, in one pass over all rows:
  *
@@ -253,7 +253,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #include "block_sums.cuh"
 
 /*
- * Adds up the sums of all blocks, in float64, and settles QUADS times four channels; HANDS threads
+ * Adds up the sums of all blocks, in float64, and finalises QUADS times four channels; HANDS threads
  * share a quad.
  */
 KERNEL join_back_finalise(const float *partial /* (blocks, SUMS, K) */, const float *weight,

@@ -1,6 +1,6 @@
 /*
- * norm.cu - batch norm and what follows it: statistics, and one pass forward. norm_back.cu has the
- * way back, norm_rows.cuh what both are made of, and the defines.
+ * norm.cu - batch norm and what follows it: statistics, and one pass forward. norm_back.cu has
+ * backward; norm_rows.cuh has what both share, and says what is defined.
  */
 #include "norm_rows.cuh"
 

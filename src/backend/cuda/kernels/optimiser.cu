@@ -1,5 +1,5 @@
 /*
- * optimiser.cu - what is done to all parameters at once.
+ * optimiser.cu - kernels over all parameters: gathering gradients, updates, copies of weights.
  *
  * Blocks of parameters are cut into chunks of CUDA_CHUNK elements; the table says what each is.
  * PART threads have one chunk, 8 elements each; what lies behind a parameter's end stays as it is,

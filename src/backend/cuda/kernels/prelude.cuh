@@ -421,7 +421,7 @@ DEVICE void norm_set_coefs_of_sums(int c, int channels, double sum, double all, 
 }
 
 /*
- * From the sums of dn and of dn times the normed x over `rows`: the gradients of weight and bias,
+ * From the sums of dn and of dn times the normalised x over `rows`: the gradients of weight and bias,
  * and back (3, channels), where dx = a * dn + b * (x - mean) + d.
  */
 DEVICE void norm_set_back(int c, int channels, double sum, double product, double rows,

@@ -484,7 +484,7 @@ DEVICE void put_products(float *room, taken *sums, T *dw1, T *dw2, int c0) {
 }
 
 /* The sums of all threads of a channel, and what follows from them. */
-DEVICE void settle_channel(double *room, const double mine[3], int c0, int batch, float *db2,
+DEVICE void finish_channel(double *room, const double mine[3], int c0, int batch, float *db2,
                            const float *coefs, const float *norm_weight, float *norm_weight_grad,
                            float *norm_bias_grad, float *back) {
     int c = c0 + threadIdx.x;
@@ -578,7 +578,7 @@ KERNEL __launch_bounds__(HANDS, 1)
         add_bias(&s, db1, n0, count);
     }
     put_products(room, &sums, dw1, dw2, c0);
-    settle_channel((double *)room, mine, c0, batch, db2, coefs, norm_weight, norm_weight_grad,
+    finish_channel((double *)room, mine, c0, batch, db2, coefs, norm_weight, norm_weight_grad,
                    norm_bias_grad, back);
 }
 #endif

@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "base/threads/pool.h"
 
-/* Above this much dynamic shared memory a function must be told beforehand. */
+/* A function must be prepared for more dynamic shared memory than this. */
 #define PLAIN_SHARED_BYTES (48u << 10)
 
 #define MOST_OPTIONS 48
@@ -41,7 +41,7 @@ typedef struct kernel {
     char *defines;
     cuda_type type;
     unsigned shared_bytes; /* the most that a launch asks for */
-    unsigned shared_set;   /* that the function was told of */
+    unsigned shared_set;   /* bytes that the function is prepared for */
     cuda_module module;
     cuda_function function; /* NULL: not made yet */
     /* While it is made: */
@@ -66,7 +66,7 @@ struct cuda_kernels {
     bool own;        /* the former */
     int compiled, loaded;
     stk_pool_halt halt;
-    bool left; /* threads were left behind that compile: all of this is theirs */
+    bool left; /* threads that compile were abandoned: they use all of this */
 };
 
 /* Room for the key of any launch. */

@@ -178,7 +178,7 @@ stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err) {
     }
     stk_arena_item *items = stk_mem_new((size_t)p->buffer_count, sizeof *items);
     if (items == NULL) {
-        return STK_FAIL_MEMORY(err, "the memory plan");
+        return STK_FAIL_MEMORY(err, "the memory layout");
     }
     for (int i = 0; i < p->buffer_count; i++) {
         const cuda_buffer *b = &p->buffers[i];
