@@ -1,6 +1,6 @@
 /*
- * cuda_fusions.h - for tests of fusions: a network is compiled, its questions are answered one way
- * or the other, and what a step leaves behind is held against the reference.
+ * cuda_fusions.h - for tests of fusions: compiles a network with its fusions decided, plain or
+ * fused, and compares what a step leaves behind with the reference.
  *
  * Whoever includes it has defined CLASSES, SIZE and BATCH.
  */
@@ -98,32 +98,32 @@ static inline stk_exec *compile(bench *b, stk_precision precision, bool plain) {
     return exec;
 }
 
-/* Answers all questions of a kind that a program has asked; true: some had another answer. */
-static inline bool decide(const bench *b, const stk_exec *exec, cuda_fusion kind, int way) {
+/* Decides a fusion wherever the program has it; true: some results changed. */
+static inline bool decide(const bench *b, const stk_exec *exec, cuda_fusion kind, int variant) {
     bool changed = false;
     for (int i = 0; i < exec->main.decision_count; i++) {
         if (exec->main.decisions[i].fusion == kind) {
             char name[CUDA_RESULT_NAME];
             stk_cuda_decision_name(&exec->main.decisions[i], name);
-            changed = changed || stk_cuda_tuning_result(b->device->tuning_results, name) != way;
-            stk_cuda_tuning_result_set(b->device->tuning_results, name, way);
+            changed = changed || stk_cuda_tuning_result(b->device->tuning_results, name) != variant;
+            stk_cuda_tuning_result_set(b->device->tuning_results, name, variant);
         }
     }
     return changed;
 }
 
 /*
- * Compiles with the questions of each kind answered so. An answer makes room for other questions;
+ * Compiles with each fusion decided so. A result may lead to further decisions;
  * one that a library cannot follow is taken back.
  */
 static inline stk_exec *compile_decided(bench *b, stk_precision precision,
-                                        const int ways[CUDA_FUSIONS]) {
+                                        const int variants[CUDA_FUSIONS]) {
     stk_exec *exec = compile(b, precision, false);
     bool changed = true;
     for (int i = 0; i < 3 && exec != NULL && changed; i++) {
         changed = false;
         for (int kind = 0; kind < CUDA_FUSIONS; kind++) {
-            changed = decide(b, exec, (cuda_fusion)kind, ways[kind]) || changed;
+            changed = decide(b, exec, (cuda_fusion)kind, variants[kind]) || changed;
         }
         if (changed) {
             cuda->exec_free(exec);
@@ -230,8 +230,8 @@ static inline double apart_by(const float *a, const float *b, size_t count) {
 
 /*
  * Convolutions of two plans differ in their last bits, which a small network in fp16 makes larger:
- * both ways are held against the reference, and the fused one may be no farther from it than the
- * other one is, but for a little. Running statistics are direct.
+ * both variants are compared with the reference, and the fused one may be no farther from it than
+ * the other one is, but for a little. Running statistics are direct.
  */
 static inline void compare(const bench *b, float *const results[2], const float *reference) {
     size_t all = b->graph->param_elements;
@@ -248,7 +248,7 @@ static inline void compare(const bench *b, float *const results[2], const float 
     }
 }
 
-/* The same with the reference of a network that has two ways; frees the results. */
+/* The same with the reference of a network that has two variants; frees the results. */
 static inline void compare_both(bench *b, float *const results[2]) {
     float *reference = reference_results(b);
     REQUIRE(results[0] != NULL && results[1] != NULL && reference != NULL);

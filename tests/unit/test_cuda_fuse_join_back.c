@@ -50,7 +50,7 @@ enum { SITES = 3 };
 typedef struct counts {
     int joined, settled, layers;
     int reduced; /* by norm_reduce */
-    int asked;
+    int decisions;
 } counts;
 
 static counts count_all(const stk_exec *exec) {
@@ -65,14 +65,15 @@ static counts count_all(const stk_exec *exec) {
         }
     }
     for (int i = 0; i < exec->main.decision_count; i++) {
-        c.asked += exec->main.decisions[i].fusion == CUDA_FUSE_JOIN_BACK;
+        c.decisions += exec->main.decisions[i].fusion == CUDA_FUSE_JOIN_BACK;
     }
     return c;
 }
 
 static stk_exec *compile_with(bench *b, stk_precision precision, int join, int layer) {
-    const int ways[CUDA_FUSIONS] = {[CUDA_FUSE_JOIN_BACK] = join, [CUDA_FUSE_LAYER_BACK] = layer};
-    return compile_decided(b, precision, ways);
+    const int variants[CUDA_FUSIONS] = {
+        [CUDA_FUSE_JOIN_BACK] = join, [CUDA_FUSE_LAYER_BACK] = layer};
+    return compile_decided(b, precision, variants);
 }
 
 /* How gradients join, and whether a norm and a convolution go back together; first the plain one.
@@ -85,7 +86,7 @@ static const int settings[][2] = {
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-static void all_ways(stk_precision precision, int count) {
+static void all_variants(stk_precision precision, int count) {
     bench b;
     float *results[2] = {NULL, NULL};
     uint64_t bytes = 0;
@@ -100,7 +101,7 @@ static void all_ways(stk_precision precision, int count) {
         stk_exec *exec = compile_with(&b, precision, settings[i][0], settings[i][1]);
         REQUIRE(exec != NULL && reference != NULL);
         counts c = count_all(exec);
-        CHECK_INT(c.asked, SITES);
+        CHECK_INT(c.decisions, SITES);
         CHECK_INT(c.joined, settings[i][0] * SITES);
         CHECK_INT(c.settled, c.joined);
         CHECK(settings[i][1] == CUDA_FUSED ? c.layers > 0 : c.layers == 0);
@@ -129,17 +130,17 @@ static void all_ways(stk_precision precision, int count) {
     bench_close(&b);
 }
 
-static void all_ways_give_the_same_in_the_same_memory(void) {
-    all_ways(STK_PRECISION_FP16, SETTINGS);
+static void all_variants_give_the_same_in_the_same_memory(void) {
+    all_variants(STK_PRECISION_FP16, SETTINGS);
 }
 
 static void so_they_do_in_bfloat16(void) {
-    all_ways(STK_PRECISION_BF16, 2);
+    all_variants(STK_PRECISION_BF16, 2);
 }
 
 static void has_them_apart(const stk_exec *exec) {
     counts c = count_all(exec);
-    CHECK_INT(c.joined + c.settled + c.asked, 0);
+    CHECK_INT(c.joined + c.settled + c.decisions, 0);
 }
 
 static void others_have_them_apart(void) {
@@ -163,7 +164,7 @@ static void a_profile_names_them(void) {
 }
 
 static const check_test tests[] = {
-    TEST(all_ways_give_the_same_in_the_same_memory),
+    TEST(all_variants_give_the_same_in_the_same_memory),
     TEST(so_they_do_in_bfloat16),
     TEST(others_have_them_apart),
     TEST(a_profile_names_them),

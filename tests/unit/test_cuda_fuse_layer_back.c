@@ -51,10 +51,10 @@ static int build(stk_graph *g) {
     return stk_graph_linear(g, stk_graph_avg_pool(g, a), "fc", CLASSES);
 }
 
-enum { QUESTIONS = 5, LAYERS = 6 };
+enum { DECISIONS = 5, LAYERS = 6 };
 
 typedef struct counts {
-    int together, asked;
+    int together, decisions;
 } counts;
 
 static counts count_layers(const stk_exec *exec) {
@@ -64,7 +64,7 @@ static counts count_layers(const stk_exec *exec) {
         c.together += op->kind == CUDA_OP_LAUNCH && strcmp(op->launch.name, "layer_back") == 0;
     }
     for (int i = 0; i < exec->main.decision_count; i++) {
-        c.asked += exec->main.decisions[i].fusion == CUDA_FUSE_LAYER_BACK;
+        c.decisions += exec->main.decisions[i].fusion == CUDA_FUSE_LAYER_BACK;
     }
     return c;
 }
@@ -80,15 +80,15 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
         }
         b.set = keep_clear;
         stk_exec *exec = compile(&b, precisions[i], false);
-        for (int way = 0; way < 2 && exec != NULL; way++) {
-            decide(&b, exec, CUDA_FUSE_LAYER_BACK, way);
+        for (int variant = 0; variant < 2 && exec != NULL; variant++) {
+            decide(&b, exec, CUDA_FUSE_LAYER_BACK, variant);
             cuda->exec_free(exec);
             exec = compile(&b, precisions[i], false);
             REQUIRE(exec != NULL);
-            CHECK_INT(count_layers(exec).asked, QUESTIONS);
-            CHECK_INT(count_layers(exec).together, way == CUDA_FUSED ? LAYERS : 0);
-            arena[way] = exec->main.arena_bytes;
-            results[way] = step_results(&b, cuda, b.state, exec);
+            CHECK_INT(count_layers(exec).decisions, DECISIONS);
+            CHECK_INT(count_layers(exec).together, variant == CUDA_FUSED ? LAYERS : 0);
+            arena[variant] = exec->main.arena_bytes;
+            results[variant] = step_results(&b, cuda, b.state, exec);
         }
         CHECK_INT(arena[0], arena[1]);
         compare_both(&b, results);
@@ -116,7 +116,7 @@ static void the_next_start_asks_nothing(void) {
 }
 
 static void does_one_after_the_other(const stk_exec *exec) {
-    CHECK_INT(count_layers(exec).asked, 0);
+    CHECK_INT(count_layers(exec).decisions, 0);
     CHECK_INT(count_layers(exec).together, 0);
 }
 

@@ -66,8 +66,8 @@ static void narrow_coefficients_keep_the_mean(void) {
 /*
  * What bn1, bn2, bn5 and bn7 make is read by a convolution that could compute it, but cuDNN does
  * not do so for the 12 filters behind bn7; nor for the 12 channels of bn8, which is not asked
- * about. What is behind bn9 has no statistics, and forward is not asked about. Where branches join,
- * one of them with a norm of its own and one without, a convolution of 1 by 1 follows.
+ * about. What is behind bn9 has no statistics, and forward is not decided about. Where branches
+ * join, one of them with a norm of its own and one without, a convolution of 1 by 1 follows.
  */
 static int build(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "stem", 16, 3, 1, 1);
@@ -96,16 +96,16 @@ static int build(stk_graph *g) {
     return stk_graph_linear(g, stk_graph_avg_pool(g, a), "fc", CLASSES);
 }
 
-enum { CHAINS = 10, ASKED = 4, FUSIBLE = 3, ASKED_BACK = 5, FUSIBLE_BACK = 4, JOINS = 2 };
+enum { CHAINS = 10, DECISIONS = 4, FUSIBLE = 3, DECISIONS_BACK = 5, FUSIBLE_BACK = 4, JOINS = 2 };
 
 typedef struct counts {
     int forward, back; /* convolutions that compute a norm */
     int applied;       /* launches that do */
     int joined;        /* launches that do, and a convolution too */
-    int questions[CUDA_FUSIONS];
+    int decisions[CUDA_FUSIONS];
 } counts;
 
-static counts count_normed(const stk_exec *exec) {
+static counts count_fused(const stk_exec *exec) {
     counts c = {0};
     for (int i = 0; i < exec->main.op_count; i++) {
         const cuda_op *op = &exec->main.ops[i];
@@ -120,7 +120,7 @@ static counts count_normed(const stk_exec *exec) {
         }
     }
     for (int i = 0; i < exec->main.decision_count; i++) {
-        c.questions[exec->main.decisions[i].fusion]++;
+        c.decisions[exec->main.decisions[i].fusion]++;
     }
     return c;
 }
@@ -130,20 +130,20 @@ typedef struct setting {
     int stats, forward, back, join;
 } setting;
 
-/* With all questions answered so, and others the plain way. */
+/* With these fusions decided so, and others plain. */
 static stk_exec *compile_with(bench *b, setting s) {
-    const int ways[CUDA_FUSIONS] = {[CUDA_FUSE_STATS] = s.stats,
-                                    [CUDA_FUSE_NORM_CONV] = s.forward,
-                                    [CUDA_FUSE_NORM_WEIGHT] = s.back,
-                                    [CUDA_FUSE_JOIN] = s.join};
-    return compile_decided(b, STK_PRECISION_FP16, ways);
+    const int variants[CUDA_FUSIONS] = {[CUDA_FUSE_STATS] = s.stats,
+                                        [CUDA_FUSE_NORM_CONV] = s.forward,
+                                        [CUDA_FUSE_NORM_WEIGHT] = s.back,
+                                        [CUDA_FUSE_JOIN] = s.join};
+    return compile_decided(b, STK_PRECISION_FP16, variants);
 }
 
 static void check_counts(const counts *c, setting s) {
-    CHECK_INT(c->questions[CUDA_FUSE_STATS], CHAINS - c->forward - c->joined);
-    CHECK_INT(c->questions[CUDA_FUSE_NORM_CONV], ASKED);
-    CHECK_INT(c->questions[CUDA_FUSE_NORM_WEIGHT], ASKED_BACK);
-    CHECK_INT(c->questions[CUDA_FUSE_JOIN], JOINS);
+    CHECK_INT(c->decisions[CUDA_FUSE_STATS], CHAINS - c->forward - c->joined);
+    CHECK_INT(c->decisions[CUDA_FUSE_NORM_CONV], DECISIONS);
+    CHECK_INT(c->decisions[CUDA_FUSE_NORM_WEIGHT], DECISIONS_BACK);
+    CHECK_INT(c->decisions[CUDA_FUSE_JOIN], JOINS);
     CHECK_INT(c->forward, s.forward * FUSIBLE);
     CHECK_INT(c->back, s.back * FUSIBLE_BACK);
     CHECK_INT(c->joined, s.join * JOINS);
@@ -154,7 +154,7 @@ static const setting settings[] = {{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 1, 0, 0}, {0,
                                    {1, 0, 1, 0}, {1, 0, 0, 1}, {1, 1, 1, 1}};
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-static void all_ways_give_the_same_in_the_same_memory(void) {
+static void all_variants_give_the_same_in_the_same_memory(void) {
     bench b;
     float *results[2] = {NULL, NULL};
     uint64_t bytes = 0;
@@ -168,7 +168,7 @@ static void all_ways_give_the_same_in_the_same_memory(void) {
     for (int i = 0; i < SETTINGS; i++) {
         stk_exec *exec = compile_with(&b, settings[i]);
         REQUIRE(exec != NULL && reference != NULL);
-        counts c = count_normed(exec);
+        counts c = count_fused(exec);
         check_counts(&c, settings[i]);
         results[i > 0] = step_results(&b, cuda, b.state, exec);
         if (i == 0) {
@@ -202,7 +202,7 @@ static void the_next_start_asks_nothing(void) {
         }
         stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
         REQUIRE(exec != NULL);
-        c[life] = count_normed(exec);
+        c[life] = count_fused(exec);
         int made = stk_cuda_tuning_results_made(b.device->tuning_results);
         CHECK(life == 0 ? made >= CHAINS + JOINS : made == 0);
         stk_cuda_convs_counts(b.device->convs, &timed, &loaded);
@@ -215,9 +215,9 @@ static void the_next_start_asks_nothing(void) {
 
 /*
  * Statistics are to be the convolution's, as a library once found, but no plan is there for it any
- * more: what is asked next has no plain way to race with, and all is computed without.
+ * more: what is decided next has no plain variant to be timed, and all is computed plainly.
  */
-static void a_void_answer_spoils_no_race(void) {
+static void a_missing_plan_spoils_no_timing(void) {
     bench b;
     if (!bench_open(&b, build, check_folder(), false)) {
         return;
@@ -238,10 +238,10 @@ static void a_void_answer_spoils_no_race(void) {
 }
 
 static void stores_them(const stk_exec *exec) {
-    counts c = count_normed(exec);
+    counts c = count_fused(exec);
     CHECK_INT(c.forward + c.back + c.joined, 0);
-    CHECK_INT(c.questions[CUDA_FUSE_NORM_CONV] + c.questions[CUDA_FUSE_NORM_WEIGHT], 0);
-    CHECK_INT(c.questions[CUDA_FUSE_JOIN], 0);
+    CHECK_INT(c.decisions[CUDA_FUSE_NORM_CONV] + c.decisions[CUDA_FUSE_NORM_WEIGHT], 0);
+    CHECK_INT(c.decisions[CUDA_FUSE_JOIN], 0);
 }
 
 static void others_store_them(void) {
@@ -256,10 +256,10 @@ static void bfloat16_has_joins_alone(void) {
     }
     stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
-    counts c = count_normed(exec);
+    counts c = count_fused(exec);
     CHECK_INT(c.forward + c.back, 0);
-    CHECK_INT(c.questions[CUDA_FUSE_NORM_CONV] + c.questions[CUDA_FUSE_NORM_WEIGHT], 0);
-    CHECK_INT(c.questions[CUDA_FUSE_JOIN], JOINS);
+    CHECK_INT(c.decisions[CUDA_FUSE_NORM_CONV] + c.decisions[CUDA_FUSE_NORM_WEIGHT], 0);
+    CHECK_INT(c.decisions[CUDA_FUSE_JOIN], JOINS);
     cuda->exec_free(exec);
     bench_close(&b);
 }
@@ -283,9 +283,9 @@ static void a_profile_names_them(void) {
 
 static const check_test tests[] = {
     TEST(narrow_coefficients_keep_the_mean),
-    TEST(all_ways_give_the_same_in_the_same_memory),
+    TEST(all_variants_give_the_same_in_the_same_memory),
     TEST(the_next_start_asks_nothing),
-    TEST(a_void_answer_spoils_no_race),
+    TEST(a_missing_plan_spoils_no_timing),
     TEST(others_store_them),
     TEST(bfloat16_has_joins_alone),
     TEST(a_profile_names_them),

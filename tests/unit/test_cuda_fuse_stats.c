@@ -158,7 +158,7 @@ static int build(stk_graph *g) {
 }
 
 /* The stem counts among these in a library that can do it. LAYERS: about which CUDA_FUSE_LAYER_BACK
- * is asked too, in 2-byte types. */
+ * is decided too, in 2-byte types. */
 enum { CHAINS = 7, FUSIBLE = 6, LAYERS = 1 };
 
 /* How many convolutions of a program take statistics, and how many could. */
@@ -189,19 +189,19 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
         return;
     }
     stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
-    for (int way = 0; way < 2 && exec != NULL; way++) {
-        decide(&b, exec, CUDA_FUSE_STATS, way);
+    for (int variant = 0; variant < 2 && exec != NULL; variant++) {
+        decide(&b, exec, CUDA_FUSE_STATS, variant);
         cuda->exec_free(exec);
         exec = compile(&b, STK_PRECISION_FP16, false);
         REQUIRE(exec != NULL);
         int fused = count_fused(exec, &places);
         CHECK_INT(places, CHAINS);
-        CHECK(way == CUDA_FUSED ? fused >= FUSIBLE - 1 && fused <= FUSIBLE : fused == 0);
-        bytes[way] = cuda->exec_bytes(exec);
-        arena[way] = exec->main.arena_bytes;
-        ops[way] = exec->main.op_count;
-        counters[way] = exec->main.counters;
-        results[way] = step_results(&b, cuda, b.state, exec);
+        CHECK(variant == CUDA_FUSED ? fused >= FUSIBLE - 1 && fused <= FUSIBLE : fused == 0);
+        bytes[variant] = cuda->exec_bytes(exec);
+        arena[variant] = exec->main.arena_bytes;
+        ops[variant] = exec->main.op_count;
+        counters[variant] = exec->main.counters;
+        results[variant] = step_results(&b, cuda, b.state, exec);
     }
     CHECK_INT(bytes[0], bytes[1]);
     CHECK_INT(arena[0], arena[1]);

@@ -1,6 +1,6 @@
 /*
  * test_cuda_plan.c - that a memory plan is the same whatever the device has found out to be faster:
- * networks are lowered without a device, and their questions are answered by dice.
+ * networks are lowered without a device, and their fusions are decided by dice.
  */
 #include "check.h"
 
@@ -10,7 +10,7 @@
 #include "models/models.h"
 
 #define DRAWS 4
-#define ROUNDS 6 /* of answers: one may lead to further questions */
+#define ROUNDS 6 /* of decisions: a result may lead to further ones */
 
 typedef struct scene {
     const char *model;
@@ -63,15 +63,15 @@ static bool lower(lowered *l, const scene *s, cuda_tuning_results *results, stk_
            stk_cuda_program_lay_out(&l->program, err) == STK_OK;
 }
 
-/* By dice, or always the second way where there are none. True: there was something to answer. */
-static bool answer(lowered *l, stk_rng *dice) {
+/* By dice, or always fused where there are none. True: something was undecided. */
+static bool decide_all(lowered *l, stk_rng *dice) {
     bool some = false;
     for (int i = 0; i < l->program.decision_count; i++) {
         char name[CUDA_RESULT_NAME];
         stk_cuda_decision_name(&l->program.decisions[i], name);
         if (stk_cuda_tuning_result(l->results, name) == CUDA_UNDECIDED) {
-            int way = dice != NULL ? (int)stk_rng_below(dice, CUDA_VARIANTS) : 1;
-            stk_cuda_tuning_result_set(l->results, name, way);
+            int variant = dice != NULL ? (int)stk_rng_below(dice, CUDA_VARIANTS) : 1;
+            stk_cuda_tuning_result_set(l->results, name, variant);
             some = true;
         }
     }
@@ -86,7 +86,7 @@ static void check_plan(const lowered *l, const scene *s, size_t arena_bytes, int
     }
 }
 
-/* Returns how many questions there were in the end. */
+/* Returns how many decisions there were in the end. */
 static int throw_dice(const scene *s, uint64_t seed) {
     lowered l;
     stk_error err = {0};
@@ -98,18 +98,18 @@ static int throw_dice(const scene *s, uint64_t seed) {
     for (int round = 0; round < ROUNDS && more && good; round++) {
         good = lower(&l, s, l.results, &err);
         check_plan(&l, s, arena_bytes, counters);
-        more = answer(&l, &dice);
+        more = decide_all(&l, &dice);
     }
     if (!good) {
         CHECK_FAIL("%s: %s", s->model, err.message);
     }
     CHECK(!more);
-    int questions = l.program.decision_count;
+    int decisions = l.program.decision_count;
     end(&l);
-    return questions;
+    return decisions;
 }
 
-static void plans_do_not_depend_on_answers(void) {
+static void memory_does_not_depend_on_results(void) {
     static const scene scenes[] = {
         {"resnet50", 224, 256, CUDA_TYPE_F16, 9, false},
         {"resnet50", 224, 256, CUDA_TYPE_F16, 7, false},
@@ -160,8 +160,8 @@ static void fewer_samples_need_no_more(void) {
     }
 }
 
-/* Nothing of a frozen network is trained but its head, which no question is about. */
-static void frozen_networks_ask_nothing(void) {
+/* Nothing of a frozen network is trained but its head, which no decision is about. */
+static void frozen_networks_decide_nothing(void) {
     const scene frozen = {"resnet50", 224, 32, CUDA_TYPE_F16, 9, true};
     CHECK_INT(throw_dice(&frozen, 0), 0);
 }
@@ -224,7 +224,7 @@ static void gradients_join_when_all_are_there(void) {
     int joined = 0;
     for (int round = 0; round < ROUNDS; round++) {
         CHECK(lower(&l, &s, l.results, &err));
-        (void)answer(&l, NULL);
+        (void)decide_all(&l, NULL);
     }
     for (int i = 0; i < l.program.op_count; i++) {
         const cuda_op *op = &l.program.ops[i];
@@ -235,8 +235,8 @@ static void gradients_join_when_all_are_there(void) {
 }
 
 static const check_test tests[] = {
-    TEST(plans_do_not_depend_on_answers),    TEST(fewer_samples_need_no_more),
-    TEST(frozen_networks_ask_nothing),       TEST(blocks_fit_into_every_device),
+    TEST(memory_does_not_depend_on_results), TEST(fewer_samples_need_no_more),
+    TEST(frozen_networks_decide_nothing),    TEST(blocks_fit_into_every_device),
     TEST(gradients_join_when_all_are_there),
 };
 
