@@ -38,7 +38,7 @@ typedef struct command_words {
 } command_words;
 
 /* Copies one word from *from to *to, without its quotes; false when a quote is not closed. */
-static bool cut_word(const char **from, char **to) {
+static bool split_word(const char **from, char **to) {
     char quote = '\0';
     for (; **from != '\0' && (quote != '\0' || strchr(BLANKS, **from) == NULL); (*from)++) {
         char c = **from;
@@ -62,7 +62,7 @@ static bool cut_word(const char **from, char **to) {
 }
 
 /* Splits a command. False when it is empty, has too many words or an open quote. */
-static bool cut(const char *command, command_words *out) {
+static bool split(const char *command, command_words *out) {
     const char *from = command + strspn(command, BLANKS);
     char *to = out->text;
     while (*from != '\0') {
@@ -70,7 +70,7 @@ static bool cut(const char *command, command_words *out) {
             return false;
         }
         out->list[out->count++] = to;
-        if (!cut_word(&from, &to)) {
+        if (!split_word(&from, &to)) {
             return false;
         }
         from += strspn(from, BLANKS);
@@ -80,7 +80,11 @@ static bool cut(const char *command, command_words *out) {
 }
 
 /* How the command ended. */
-typedef enum process_end { ENDED, TOO_LONG, TOO_MUCH } process_end;
+typedef enum process_end {
+    ENDED,
+    TOO_LONG, /* it took more than its time */
+    TOO_MUCH  /* it printed more than STK_S3_ANSWER_MAX bytes */
+} process_end;
 
 /* Reads until the other end is closed, the buffer is full or the time is over. */
 static process_end collect(int fd, int64_t deadline_ns, char *buffer, size_t *size) {
@@ -182,19 +186,19 @@ static stk_status run(const command_words *command, int limit_s, const char *sou
 stk_status stk_s3_from_process(const char *command, const char *profile, int limit_s,
                                stk_s3_credentials *credentials, stk_error *err) {
     size_t room = strlen(command) + 1;
-    command_words cut_up = {.text = stk_mem_new(room, 1)};
+    command_words words = {.text = stk_mem_new(room, 1)};
     char *source = stk_str_format("credential_process of the AWS profile '%s'", profile);
     char *buffer = stk_mem_new(STK_S3_ANSWER_MAX + 2, 1);
     size_t size = 0;
     stk_status status = STK_OK;
-    if (cut_up.text == NULL || source == NULL || buffer == NULL) {
+    if (words.text == NULL || source == NULL || buffer == NULL) {
         status = STK_FAIL_MEMORY(err, "credentials");
-    } else if (!cut(command, &cut_up)) {
+    } else if (!split(command, &words)) {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "cannot run %s: a quote is not closed, or it has more than %d words",
                           source, WORDS_MAX);
     } else {
-        status = run(&cut_up, limit_s, source, buffer, &size, err);
+        status = run(&words, limit_s, source, buffer, &size, err);
     }
     if (status == STK_OK) {
         status = stk_s3_credentials_parse(buffer, size, "SessionToken", source, credentials, err);
@@ -204,10 +208,10 @@ stk_status stk_s3_from_process(const char *command, const char *profile, int lim
     }
     stk_mem_free(buffer);
     stk_mem_free(source);
-    if (cut_up.text != NULL) {
-        explicit_bzero(cut_up.text, room);
+    if (words.text != NULL) {
+        explicit_bzero(words.text, room);
     }
-    stk_mem_free(cut_up.text);
+    stk_mem_free(words.text);
     return status;
 }
 

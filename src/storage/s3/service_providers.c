@@ -37,9 +37,8 @@
 #define ROLE_MAX 64 /* bytes of the longest role name that Amazon allows */
 
 /*
- * Performs a request up to `attempts` times, until there is a response that is no passing trouble
- * of the server's. The error is that of the last attempt; a status of 500 or more is a success
- * here.
+ * Performs a request up to `attempts` times, until a response has a status other than 429 and 5xx.
+ * The error is the last attempt's; a last response with 429 or 5xx is a success here.
  */
 static stk_status ask(stk_http_transfer *transfer, const char *ca_bundle, int attempts,
                       stk_error *err) {
@@ -53,8 +52,8 @@ static stk_status ask(stk_http_transfer *transfer, const char *ca_bundle, int at
         stk_error_clear(err);
         status = stk_http_transfer_perform(transfer, &connect, err);
         int code = transfer->response.status;
-        bool passing = status == STK_OK ? code == 429 || code >= 500 : status == STK_ERR_STORAGE;
-        if (!passing) {
+        bool temporary = status == STK_OK ? code == 429 || code >= 500 : status == STK_ERR_STORAGE;
+        if (!temporary) {
             break;
         }
         if (status == STK_OK && i + 1 < attempts) {
@@ -254,7 +253,7 @@ static const char *body_text(const stk_http_transfer *transfer) {
     return (const char *)transfer->body.data;
 }
 
-static stk_status bad_answer(int status, const char *to, stk_error *err) {
+static stk_status fail_status(int status, const char *to, stk_error *err) {
     return STK_FAIL(err, STK_ERR_STORAGE,
                     "cannot get credentials from the instance's service: it answered the question "
                     "for %s with status %d",
@@ -273,7 +272,7 @@ static stk_status open_session(instance_service *service, stk_error *err) {
     } else if (status != STK_OK) {
         status = STK_FAIL(err, status, "%s", why.message);
     } else if (code >= 500) {
-        status = bad_answer(code, "a session", err);
+        status = fail_status(code, "a session", err);
     } else if (code == 200 && transfer.body.size > 0 &&
                strspn(body_text(&transfer),
                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -297,7 +296,7 @@ static stk_status find_role(const instance_service *service, char role[ROLE_MAX 
         status = STK_FAIL(err, status, "cannot get credentials from the instance's service: %s",
                           why.message);
     } else if (code != 200 && code != 404) {
-        status = bad_answer(code, "the role", err);
+        status = fail_status(code, "the role", err);
     } else if (code == 200) {
         const char *name = body_text(&transfer);
         size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -327,7 +326,7 @@ static stk_status role_credentials(const instance_service *service, const char *
     if (status != STK_OK) {
         status = STK_FAIL(err, status, "cannot get credentials from %s: %s", source, why.message);
     } else if (transfer.response.status != 200) {
-        status = bad_answer(transfer.response.status, "the role's credentials", err);
+        status = fail_status(transfer.response.status, "the role's credentials", err);
     } else {
         status = stk_s3_credentials_parse(body_text(&transfer), transfer.body.size, "Token", source,
                                           credentials, err);
