@@ -6,13 +6,13 @@
 
 typedef struct stk_backend_choice {
     const stk_backend *backend;
-    int index;     /* for stk_device_config: which one of several */
-    char why[256]; /* in a few words, why it was this one */
+    int index;     /* number of the device, for stk_device_config */
+    char why[256]; /* why this backend, in a few words */
 } stk_backend_choice;
 
 /*
- * "auto", "cpu" or "cuda[:N]" to a backend. A name that means nothing is STK_ERR_USAGE; one whose
- * device is not there STK_ERR_DEVICE.
+ * Finds the backend for "auto", "cpu" or "cuda[:N]". An unknown name is STK_ERR_USAGE, a device
+ * that does not exist STK_ERR_DEVICE.
  */
 STK_CHECKED stk_status stk_backend_find(const char *device, stk_backend_choice *choice,
                                         stk_error *err);

@@ -1,4 +1,4 @@
-/* opened_device.c - one way to a device for all who compute. */
+/* opened_device.c - finds the backend, opens the device, resolves the precision. */
 #include "backend/opened_device.h"
 
 #include <stdio.h>

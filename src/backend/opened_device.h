@@ -1,6 +1,6 @@
 /*
- * opened_device.h - from the name of a device to one that is open, with what is worth telling of
- * it.
+ * opened_device.h - opens a device by name and keeps what messages say about it. Threads: one
+ * owner.
  */
 #ifndef STK_BACKEND_OPENED_DEVICE_H
 #define STK_BACKEND_OPENED_DEVICE_H
@@ -8,11 +8,11 @@
 #include "engine/backend.h"
 
 typedef struct stk_opened_device {
-    const stk_backend *backend; /* NULL: none is open */
+    const stk_backend *backend; /* NULL: no device is open */
     stk_device *device;         /* owned */
     char name[16];              /* "cpu", "cuda:0" */
-    char why[256];              /* it was this one: "given", "auto: ..." */
-    stk_precision precision;    /* that it computes in: never STK_PRECISION_AUTO */
+    char why[256];              /* why this device: "given", "auto: no GPU" */
+    stk_precision precision;    /* that the device computes in; never STK_PRECISION_AUTO */
 } stk_opened_device;
 
 /*
@@ -23,30 +23,29 @@ STK_CHECKED stk_status stk_opened_device_open(stk_opened_device *opened, const c
                                               stk_precision asked, const stk_device_config *config,
                                               stk_error *err);
 
-/* Everything that was made from the device is gone before; closing twice is fine. */
+/* All that was made from the device must be freed before; closing twice is fine. */
 void stk_opened_device_close(stk_opened_device *opened);
 
-/* Whether it computes in the host's memory, on the host's cores. */
+/* Whether the device computes in the host's memory, on the host's cores. */
 bool stk_opened_device_is_cpu(const stk_opened_device *opened);
 
-/* What the end of a process takes that has used it: NVIDIA's libraries take their time to unload.
- */
+/* Seconds that a process needs to end after using the device: NVIDIA's libraries unload slowly. */
 double stk_opened_device_end_s(const stk_opened_device *opened);
 
-/* What the device is, and in brackets why it is this one: "2 threads (given)". */
+/* Describes the device, with the reason in brackets: "2 threads (given)". Returns text. */
 const char *stk_opened_device_describe(const stk_opened_device *opened, char *text, size_t room);
 
-/* The words of an option whose value is a stk_precision. */
+/* Choices of an option whose value is a stk_precision. */
 #define STK_PRECISION_CHOICES                                                         \
     "auto=true=yes=on fp16=16=16-mixed bf16=bf16-mixed fp32=32=32-true=false=no=off " \
     "fp32-strict"
 
-/* What an option says whose value is stk_device_config.memory_bytes. */
+/* Help of an option whose value is stk_device_config.memory_bytes. */
 #define STK_ASSUME_MEMORY_HELP                                                                     \
     "plan as if the GPU had so much memory (24G), and take no more of it; on a CPU only the plan " \
     "goes by it; 0: all there is"
 
-/* The first such word for a precision: "fp16". */
+/* The name of a precision: "fp16". */
 const char *stk_precision_name(stk_precision precision);
 
 #endif

@@ -1,4 +1,4 @@
-/* arena.c - first fit, the largest first. */
+/* arena.c - first fit: the largest buffer first, at the lowest free offset. */
 #include "engine/arena.h"
 
 #include <stdlib.h>

@@ -17,16 +17,16 @@ typedef struct stk_state stk_state;
 typedef struct stk_exec stk_exec;
 
 typedef struct stk_device_config {
-    int threads; /* of the host that may be used: a CPU computes with them; at least 1 */
-    int index;   /* which one, where there are several: 1 of "cuda:1" */
+    int threads; /* host threads that may be used; a CPU computes with them; at least 1 */
+    int index;   /* number of the device: 1 for "cuda:1" */
     /* The same bits in every run, at some cost in speed; a CPU's are always the same. */
     bool deterministic;
-    /* All the memory that it is to have, as if there were no more; 0: what there is. A GPU
-     * allocates nothing beyond it; a CPU, whose memory is everybody's, only says so. */
+    /* Limit of the device's memory; 0: all of it. A GPU allocates nothing beyond the limit. A CPU
+     * only reports the limit as its memory. */
     uint64_t memory_bytes;
-    /* Asked between the parts of a step or an inference, which may take long; next_s is what the
-     * next part may take, by those before it. A CPU also asks in the middle of one, with 0. True
-     * ends the call with STK_ERR_STOPPED; NULL never does. */
+    /* Called between the parts of a step or an inference, which may take long; next_s is the
+     * expected time of the next part. A CPU also calls it within a part, with 0. True ends the step
+     * with STK_ERR_STOPPED. NULL: steps are never halted. */
     bool (*halted)(void *user, double next_s);
     void *user; /* borrowed: for `halted` */
 } stk_device_config;
@@ -35,7 +35,7 @@ typedef enum stk_optimizer { STK_SGD, STK_ADAMW } stk_optimizer;
 
 /* What the state of a model holds beside its parameters. */
 typedef struct stk_state_config {
-    bool train;              /* gradients and the optimiser's memory; otherwise parameters only */
+    bool train;              /* with gradients and optimiser state; otherwise parameters only */
     stk_optimizer optimizer; /* AdamW keeps one tensor more than SGD */
     bool ema;                /* a moving average of the parameters */
 } stk_state_config;
@@ -50,10 +50,10 @@ typedef enum stk_precision {
 } stk_precision;
 
 typedef struct stk_compile_config {
-    size_t batch;            /* the most samples a call will have */
+    size_t batch;            /* the most samples of one call */
     stk_precision precision; /* a CPU computes in float32 whatever is asked for */
     bool train;              /* with backward and optimiser; otherwise inference */
-    bool frozen; /* training: only the head learns, all before it behaves as in inference */
+    bool frozen; /* training: only the head learns; other layers behave as in inference */
     bool ema;    /* inference: with the averaged parameters; the state must have them */
     bool plain;  /* node by node, nothing fused: the check for the fused path */
 } stk_compile_config;
@@ -64,7 +64,7 @@ typedef enum stk_mix_kind { STK_MIX_NONE, STK_MIX_MIXUP, STK_MIX_CUTMIX } stk_mi
 typedef struct stk_mix {
     stk_mix_kind kind;
     float keep;                   /* weight of sample i itself, 0 to 1 */
-    int left, top, right, bottom; /* CutMix: the rectangle that comes from the other, px */
+    int left, top, right, bottom; /* CutMix: the rectangle from the other sample, px */
 } stk_mix;
 
 /*
@@ -80,10 +80,10 @@ typedef struct stk_update {
     bool nesterov;
     float beta2;   /* AdamW */
     float epsilon; /* AdamW */
-    /* AdamW: updates of the backbone so far, this one included; from 1. Those that were left out
-     * count here, and the device, which alone knows them in time, takes them off. */
+    /* AdamW: updates of the backbone so far, this one included; from 1. Skipped updates count here;
+     * the device, which knows them first, subtracts them. */
     int64_t step;
-    int64_t head_step; /* the same of the classifier: more where the backbone was frozen at first */
+    int64_t head_step; /* the same for the classifier: more than `step` after a frozen phase */
     float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
     float clip_norm;  /* gradients are scaled down to this norm, all taken together; 0: never */
@@ -97,41 +97,40 @@ typedef struct stk_step_input {
     size_t count;          /* 1 .. batch */
     stk_mix mix;
     float label_smoothing;
-    uint64_t seed;            /* what is dropped derives from seed and step: see stk_drop_factor */
+    uint64_t seed;            /* dropout derives from seed and step: see stk_drop_factor */
     uint64_t step;            /* steps of this training so far */
-    bool keep_gradients;      /* add to the gradients that are there instead of starting anew */
+    bool keep_gradients;      /* add to the existing gradients instead of clearing them */
     const stk_update *update; /* NULL: leave the parameters alone (accumulation) */
 } stk_step_input;
 
 typedef struct stk_step_output {
     double loss_sum;    /* over the samples; not finite when training has diverged */
-    size_t correct;     /* samples whose likeliest class is their label, mixed: the larger part's */
+    size_t correct;     /* samples classified right; a mixed sample has its larger part's label */
     double grad_norm;   /* of all gradients, before clipping; NaN unless clipping asked for it */
-    bool skipped;       /* the update was left out: a gradient left the range of fp16 */
-    float loss_scale;   /* that gradients were computed with; 1 unless the precision is fp16 */
-    double busy_s;      /* the device computed it that long, the optimiser included */
-    double update_s;    /* of these: the optimiser */
-    double copy_s;      /* the pictures travelled to the device that long; 0 on a CPU */
-    double copy_wait_s; /* of these: it had nothing else to do */
+    bool skipped;       /* no update: a gradient exceeded the range of fp16 */
+    float loss_scale;   /* of the gradients; 1 unless the precision is fp16 */
+    double busy_s;      /* seconds that the device computed, the optimiser included */
+    double update_s;    /* part of busy_s: the optimiser */
+    double copy_s;      /* seconds of copying pictures to the device; 0 on a CPU */
+    double copy_wait_s; /* part of copy_s in which the device was idle */
 } stk_step_output;
 
-/* What a device has. */
 typedef struct stk_device_memory {
     uint64_t total_bytes;
-    uint64_t free_bytes; /* now; what is in use by this process is not */
+    uint64_t free_bytes; /* now; memory that this process uses is not free */
 } stk_device_memory;
 
-/* What a device has made for itself since it was opened, and what it found on disk instead. */
+/* Kernels and autotuning since the device was opened: done here, or loaded from the disk cache. */
 typedef struct stk_device_counts {
     int kernels_compiled;
     int kernels_loaded; /* from disk */
-    int plans_timed;    /* ways to compute convolutions that were tried */
-    int plans_loaded;   /* convolutions whose way came from disk */
-    const char *unkept; /* why nothing of it can be kept for the next start; NULL: it is. Lives as
-                           the device does */
+    int plans_timed;    /* variants of convolutions that were timed */
+    int plans_loaded;   /* convolutions whose variant came from disk */
+    const char *unkept; /* why the results cannot be stored for the next start; NULL: they are.
+                           Valid while the device is open */
 } stk_device_counts;
 
-/* Steps whose results have not been collected: never more. */
+/* The most steps whose results are not collected yet. */
 #define STK_STEPS_AHEAD 8
 
 /* Which of a parameter's tensors is read or written. */
@@ -160,12 +159,12 @@ static inline bool stk_state_keeps(const stk_state_config *config, stk_tensor_ki
 
 #define STK_STATE_EXTRAS 5
 
-/* Where the time of one step or inference goes. */
+/* A kernel's share of one step or inference. */
 typedef struct stk_profile_line {
     char what[128]; /* a kernel, or a convolution with its shape */
-    int calls;      /* of one step */
-    double ms;      /* of all of them */
-    double bytes;   /* of the values that they name: what they read and write at least */
+    int calls;      /* in one step */
+    double ms;      /* milliseconds of all calls */
+    double bytes;   /* that the calls read and write at least */
 } stk_profile_line;
 
 typedef struct stk_backend {
@@ -173,77 +172,75 @@ typedef struct stk_backend {
 
     stk_status (*device_open)(stk_device **device, const stk_device_config *config, stk_error *err);
     void (*device_close)(stk_device *device);
-    /* In words, for people: "NVIDIA H200, 139.8 GiB"; lives as the device does. */
+    /* For people: "NVIDIA H200, 139.8 GiB". Valid while the device is open. */
     const char *(*describe)(const stk_device *device);
-    /* Where on the PCI bus it is, by which other libraries know it: "0000:19:00.0"; lives as the
-     * device does. NULL, or a call that gives NULL: it is on none. */
+    /* The PCI address, by which other libraries know the device: "0000:19:00.0". Valid while the
+     * device is open. NULL, as function or as result: the device has none. */
     const char *(*bus_id)(const stk_device *device);
     stk_status (*memory)(stk_device *device, stk_device_memory *memory, stk_error *err);
-    /* Bytes per second that reading and writing the device's memory reaches, measured by a copy of
-     * something large: what is read counts and what is written. NULL, or NaN: not known. */
+    /* Bandwidth of the device's memory in bytes per second, measured with a large copy; reads and
+     * writes both count. NULL or NaN: not known. */
     double (*bandwidth)(stk_device *device);
-    /* Bytes per second that pictures in memory of host_take reach the device with, measured by a
-     * copy of so many bytes. NULL: they need not be copied; NaN: not known. */
+    /* Bytes per second of copies from host_take memory to the device, measured with a copy of
+     * `bytes`. NULL: the device needs no copies; NaN: not known. */
     double (*copy_bandwidth)(stk_device *device, size_t bytes);
-    /* NULL: nothing is made that could be kept. */
+    /* NULL: the backend compiles and times nothing. */
     void (*counts)(const stk_device *device, stk_device_counts *counts);
-    /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */
+    /* The precision used for `asked`: resolves AUTO and replaces what the device does not have. */
     stk_precision (*precision)(const stk_device *device, stk_precision asked);
-    /* Memory of the host from which pictures reach the device fastest; NULL: there is none. Both
-     * may be called by any thread while the device is open; host_free accepts NULL. */
+    /* Pinned host memory, from which pictures are copied fastest; NULL: the backend has none. Any
+     * thread may call both while the device is open; host_free accepts NULL. */
     void *(*host_take)(stk_device *device, size_t bytes);
     void (*host_free)(stk_device *device, void *memory);
 
-    /* Everything starts as zeros; the graph is kept and must outlive the state. */
+    /* All tensors start as zeros. The graph is borrowed and must outlive the state. */
     stk_status (*state_new)(stk_state **state, stk_device *device, const stk_graph *graph,
                             const stk_state_config *config, stk_error *err);
     void (*state_free)(stk_state *state);
     uint64_t (*state_bytes)(const stk_graph *graph, const stk_state_config *config);
     bool (*state_has)(const stk_state *state, stk_tensor_kind kind);
-    /* In the graph's memory order, stk_param.count numbers; of a kind that the state has. */
+    /* stk_param.count numbers in the graph's memory order; the state must have the kind. */
     stk_status (*state_read)(stk_state *state, stk_tensor_kind kind, int param, float *values,
                              stk_error *err);
     stk_status (*state_write)(stk_state *state, stk_tensor_kind kind, int param,
                               const float *values, stk_error *err);
-    /* What else training remembers, such as a loss scale: numbers that mean something to the
-     * backend alone, zeros where an older file has fewer of them; extras_write without any: as in a
-     * new state. NULL: nothing. */
+    /* Further training state that only the backend understands, such as a loss scale. Numbers that
+     * an older file lacks are zero. extras_write with NULL resets them. NULL functions: none. */
     stk_status (*extras_read)(stk_state *state, float extras[STK_STATE_EXTRAS], stk_error *err);
     stk_status (*extras_write)(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                stk_error *err);
 
-    /* The bytes that compile() would allocate, without allocating them; *workspace, unless it is
-     * NULL, is how many of them single operations use for themselves, one after the other. */
+    /* The bytes that compile() would allocate. *workspace, unless NULL, is the part of them that
+     * operations share as scratch. */
     stk_status (*arena_bytes)(stk_device *device, const stk_graph *graph,
                               const stk_compile_config *config, uint64_t *bytes,
                               uint64_t *workspace, stk_error *err);
     stk_status (*compile)(stk_exec **exec, stk_state *state, const stk_compile_config *config,
                           stk_error *err);
-    void (*exec_free)(stk_exec *exec); /* waits for steps that still run; NULL is fine */
+    void (*exec_free)(stk_exec *exec); /* waits for running steps; NULL is fine */
     uint64_t (*exec_bytes)(const stk_exec *exec);
 
-    /* One forward and backward and, when input->update is given, the optimiser. A step that is
-     * halted leaves the parameters alone; gradients and running statistics are then of no use.
-     * With output NULL the step may still run when the call returns: what it came to is told by
-     * collect(), and the pictures and labels must stay until that was told or the next step() has
-     * returned. */
+    /* Forward, backward and, with input->update, the optimiser. A halted step leaves the parameters
+     * alone, but gradients and running statistics are then useless. With output NULL the step may
+     * still run when the call returns: collect() returns its result, and the pictures and labels
+     * must stay valid until then or until the next step() has returned. */
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
-    /* What steps without an output came to, in their order and each once: all of those that have
-     * ended, up to `room`; with `wait` until none is running. Fewer than STK_STEPS_AHEAD run at any
-     * time: step() waits where there are more. */
+    /* Returns the results of steps without an output, in order and each once: of all that have
+     * ended, up to `room`; with `wait`, of all that were begun. Fewer than STK_STEPS_AHEAD steps
+     * run at a time: step() waits where there would be more. */
     stk_status (*collect)(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
                           size_t *count, stk_error *err);
-    /* logits is (count, classes). Batch norm uses the running statistics, nothing is dropped. With
-     * logits NULL, where there is a fetch(), it may still run when the call returns. */
+    /* logits is (count, classes). Batch norm uses the running statistics, dropout is off. With
+     * logits NULL, which needs a fetch(), the inference may still run when the call returns. */
     stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, 3) */,
                         size_t count, float *logits, stk_error *err);
-    /* The logits of the oldest inference that has not given its own; at most two may be on their
-     * way, and their pictures must stay until then. NULL: no inference runs ahead. */
+    /* Returns the logits of the oldest inference whose logits were not fetched. At most two
+     * inferences may be in flight; their pictures must stay valid. NULL: none runs ahead. */
     stk_status (*fetch)(stk_exec *exec, float *logits, stk_error *err);
 
-    /* Runs the last step or inference some times more, one operation at a time, and says how long
-     * each takes, the longest first; the parameters move. NULL: cannot be told. */
+    /* Repeats the last step or inference one operation at a time and returns the times, the longest
+     * first. The parameters change. NULL: the backend cannot measure that. */
     stk_status (*profile)(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
                           stk_error *err);
 } stk_backend;
@@ -253,7 +250,7 @@ STK_CHECKED stk_status stk_state_first_weights(const stk_backend *backend, stk_s
                                                const stk_graph *graph, uint64_t seed,
                                                stk_error *err);
 
-/* The same, ended with STK_ERR_STOPPED as soon as `halted` says so: a large model takes seconds. */
+/* The same; ends with STK_ERR_STOPPED once `halted` returns true. A large model takes seconds. */
 STK_CHECKED stk_status stk_state_first_weights_unless(const stk_backend *backend, stk_state *state,
                                                       const stk_graph *graph, uint64_t seed,
                                                       bool (*halted)(void *user), void *user,

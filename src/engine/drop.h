@@ -1,6 +1,6 @@
 /*
- * drop.h - what dropout and stochastic depth do to one number or sample: a function of the seed,
- * the step, the node and the place, so that every backend drops the same and a resumed run too.
+ * drop.h - the factor by which dropout or stochastic depth multiplies one number or sample. It is a
+ * function of seed, step, node and index, so all backends and resumed runs drop the same.
  */
 #ifndef STK_ENGINE_DROP_H
 #define STK_ENGINE_DROP_H

@@ -1,8 +1,8 @@
 /*
  * first_weights.c - random numbers for every parameter.
  *
- * They are drawn by all cores, since a large model has many millions of them, and a training should
- * begin at once. What a parameter gets depends on its place in the graph alone.
+ * All cores draw them: a large model has many millions, and training should begin at once. The
+ * values of a parameter depend only on the seed and its position in the graph.
  */
 #include "base/error.h"
 #include "base/machine.h"

@@ -3,9 +3,9 @@
  *
  * A model file calls the builder functions below from the input to the logits; each returns the
  * number of the value it makes. Nothing is computed. The first mistake (an image too small for a
- * pooling window, no memory) is kept and told by stk_graph_finish(), so that a model reads as a
- * straight line; after a mistake every builder returns STK_NO_VALUE. The batch size is not part of
- * the graph. A finished graph is read-only and may be shared by threads.
+ * pooling window, no memory) is remembered, and stk_graph_finish() returns it, so that a model
+ * reads as a straight line; after a mistake every builder returns STK_NO_VALUE. The batch size is
+ * not part of the graph. A finished graph is read-only and may be shared by threads.
  */
 #ifndef STK_ENGINE_GRAPH_H
 #define STK_ENGINE_GRAPH_H
@@ -44,7 +44,7 @@ typedef struct stk_op_trait {
     const char *name;
     bool backward_reads_input[2];
     bool backward_reads_output;
-    bool in_place; /* output may lie on the input, and the input's gradient on the output's */
+    bool in_place; /* output may share the input's memory, and the gradients each other's */
 } stk_op_trait;
 
 extern const stk_op_trait stk_op_traits[STK_OP_COUNT];
@@ -87,7 +87,7 @@ typedef struct stk_param {
     size_t offset;  /* elements before it, in the order of the graph */
     bool trainable; /* running statistics are not */
     bool decay;     /* weight decay applies: weights, not norms and biases */
-    bool head;      /* of the classifier, the layer that makes the logits; all others: backbone */
+    bool head;      /* of the classifier, which makes the logits; all others are the backbone */
     stk_init init;
     int fan; /* outputs times taps for a convolution, inputs for a linear layer */
 } stk_param;
@@ -102,8 +102,8 @@ typedef struct stk_node {
     int params[4];
     int param_count;
     int kernel;    /* conv, depthwise, max pool */
-    int stride;    /* of these, and of a shortcut */
-    int pad;       /* above and left; how much is below and right follows from the output's shape */
+    int stride;    /* conv, depthwise, max pool, shortcut */
+    int pad;       /* above and left; below and right it follows from the output's shape */
     float epsilon; /* norm: added to the variance */
     float rate;    /* dropout, drop path: the share that becomes zero, below 1 */
 } stk_node;
@@ -122,7 +122,7 @@ typedef struct stk_graph {
     int img_size;
     float mean[3]; /* of pixel values 0 to 1 */
     float std[3];
-    float norm_epsilon; /* of the norms that are added from now on; 1e-5 unless a model sets it */
+    float norm_epsilon; /* for norms added from now on; 1e-5 unless a model sets it */
     size_t node_capacity;
     size_t value_capacity;
     size_t param_capacity;
@@ -152,7 +152,7 @@ int stk_graph_silu(stk_graph *graph, int x);
 int stk_graph_sigmoid(stk_graph *graph, int x);
 int stk_graph_add(stk_graph *graph, int a, int b);
 int stk_graph_scale(stk_graph *graph, int x, int gate);
-/* The paper's option A: half of the new channels lie before the old ones, half behind. */
+/* The paper's option A: half of the new channels come before the old ones, half after. */
 int stk_graph_shortcut(stk_graph *graph, int x, int channels, int stride);
 int stk_graph_max_pool(stk_graph *graph, int x, int kernel, int stride, int pad);
 int stk_graph_avg_pool(stk_graph *graph, int x);
@@ -164,13 +164,13 @@ int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels);
 /* Other first weights for the layer that made x; its bias, if it has one, starts at zero. */
 void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan);
 
-/* Declares the logits, adds the loss, and tells the first mistake if there was one. */
+/* Declares the logits, adds the loss, and returns the first mistake of the builder calls. */
 STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err);
 
-/* First values of a parameter, in memory order, from the seed and its place in the graph. */
+/* First values of a parameter, in memory order, from the seed and its position in the graph. */
 void stk_graph_init_param(const stk_graph *graph, int param, uint64_t seed, float *values);
 
-/* The same of `count` of its values, from value `from` on. */
+/* The same for `count` of its values, from value `from` on. */
 void stk_graph_init_part(const stk_graph *graph, int param, uint64_t seed, size_t from,
                          size_t count, float *values);
 

@@ -1,8 +1,8 @@
 /*
- * memory_layout.c - lifetimes, then places.
+ * memory_layout.c - first the lifetime of every buffer, then its offset.
  *
  * Time is counted in executions of pieces: the forward of piece i at i, its backward at 2n-1-i.
- * Each buffer lives over an interval of that time; arena.c finds the places.
+ * Each buffer lives over an interval of that time; arena.c finds the offsets.
  */
 #include "engine/memory_layout.h"
 
@@ -15,7 +15,7 @@
 typedef struct planner {
     const stk_graph *graph;
     const stk_pieces *pieces;
-    stk_memory_layout *plan;
+    stk_memory_layout *layout;
     stk_arena_item
         *buffers; /* values, then gradients, then saved memory; absent ones have 0 bytes */
     size_t count;
@@ -47,15 +47,15 @@ static bool runs_in_place(const planner *p, const stk_piece *piece, const stk_pi
  */
 static void find_aliases(planner *p, const stk_piece **makers) {
     for (int v = 0; v < p->graph->value_count; v++) {
-        p->plan->alias[v] = v;
+        p->layout->alias[v] = v;
     }
     for (int i = 0; i < p->pieces->count; i++) {
         const stk_piece *piece = &p->pieces->items[i];
         makers[piece->output] = piece;
         if (piece->inner != STK_NO_VALUE && !piece->live) {
-            p->plan->alias[piece->inner] = piece->output;
+            p->layout->alias[piece->inner] = piece->output;
         } else if (piece->input_count > 0 && runs_in_place(p, piece, makers[piece->inputs[0]])) {
-            p->plan->alias[piece->output] = p->plan->alias[piece->inputs[0]];
+            p->layout->alias[piece->output] = p->layout->alias[piece->inputs[0]];
         }
     }
 }
@@ -72,7 +72,8 @@ static bool is_skipped(const planner *p, int piece) {
 }
 
 static size_t value_bytes(const planner *p, int value) {
-    return rounded(stk_shape_count(p->graph->values[value].shape) * sizeof(float) * p->plan->batch);
+    return rounded(stk_shape_count(p->graph->values[value].shape) * sizeof(float) *
+                   p->layout->batch);
 }
 
 /* The life of every activation: from its making to its last reader, forward or backward. */
@@ -82,7 +83,7 @@ static void plan_values(planner *p) {
         if (is_skipped(p, i)) {
             continue;
         }
-        stk_arena_item *out = &p->buffers[p->plan->alias[piece->output]];
+        stk_arena_item *out = &p->buffers[p->layout->alias[piece->output]];
         out->bytes = value_bytes(p, piece->output);
         extend(out, i);
         if (piece->live && piece->backward_reads_output) {
@@ -95,7 +96,7 @@ static void plan_values(planner *p) {
             extend(inner, backward_time(p, i));
         }
         for (int k = 0; k < piece->input_count; k++) {
-            stk_arena_item *in = &p->buffers[p->plan->alias[piece->inputs[k]]];
+            stk_arena_item *in = &p->buffers[p->layout->alias[piece->inputs[k]]];
             extend(in, i);
             if (piece->live && piece->backward_reads_input[k]) {
                 extend(in, backward_time(p, i));
@@ -103,7 +104,7 @@ static void plan_values(planner *p) {
         }
     }
     /* The logits are what inference gives back: they outlive the last piece. */
-    extend(&p->buffers[p->plan->alias[p->graph->logits]], p->pieces->count - 1);
+    extend(&p->buffers[p->layout->alias[p->graph->logits]], p->pieces->count - 1);
 }
 
 /*
@@ -117,7 +118,7 @@ static void plan_grads(planner *p) {
         if (!p->pieces->needs_grad[value] || p->pieces->last_reader[value] < 0) {
             continue;
         }
-        stk_arena_item *grad = &grads[p->plan->alias[value]];
+        stk_arena_item *grad = &grads[p->layout->alias[value]];
         grad->bytes = value_bytes(p, value);
         extend(grad, backward_time(p, p->pieces->last_reader[value]));
         extend(grad, backward_time(p, i));
@@ -130,15 +131,15 @@ static void plan_saved(planner *p, stk_piece_needs_fn *needs, void *context) {
         if (is_skipped(p, i)) {
             continue;
         }
-        stk_piece_needs need = needs(context, p->pieces, i, p->plan->batch);
+        stk_piece_needs need = needs(context, p->pieces, i, p->layout->batch);
         saved[i].bytes = rounded(need.saved_bytes);
         extend(&saved[i], i);
         if (p->pieces->items[i].live) {
             extend(&saved[i], backward_time(p, i));
         }
         size_t workspace = rounded(need.workspace_bytes);
-        if (workspace > p->plan->workspace_bytes) {
-            p->plan->workspace_bytes = workspace;
+        if (workspace > p->layout->workspace_bytes) {
+            p->layout->workspace_bytes = workspace;
         }
     }
 }
@@ -149,14 +150,14 @@ static stk_status place(planner *p, stk_error *err) {
     size_t values = (size_t)p->graph->value_count;
     for (size_t i = 0; i < p->count && status == STK_OK; i++) {
         if (p->buffers[i].bytes > 0) {
-            size_t *answer = i < values       ? &p->plan->values[i]
-                             : i < 2 * values ? &p->plan->grads[i - values]
-                                              : &p->plan->saved[i - 2 * values];
+            size_t *answer = i < values       ? &p->layout->values[i]
+                             : i < 2 * values ? &p->layout->grads[i - values]
+                                              : &p->layout->saved[i - 2 * values];
             *answer = p->buffers[i].offset;
         }
     }
-    p->plan->workspace = end;
-    p->plan->arena_bytes = end + p->plan->workspace_bytes;
+    p->layout->workspace = end;
+    p->layout->arena_bytes = end + p->layout->workspace_bytes;
     return status;
 }
 
@@ -166,15 +167,15 @@ static void follow_aliases(planner *p) {
     for (int i = 0; i < pieces->count; i++) {
         const stk_piece *piece = &pieces->items[i];
         int value = piece->output;
-        int root = p->plan->alias[value];
-        p->plan->values[value] = p->plan->values[root];
+        int root = p->layout->alias[value];
+        p->layout->values[value] = p->layout->values[root];
         if (pieces->needs_grad[value] && pieces->last_reader[value] >= 0) {
-            p->plan->grads[value] = p->plan->grads[root];
+            p->layout->grads[value] = p->layout->grads[root];
         }
         if (piece->inner != STK_NO_VALUE) {
-            int inner = p->plan->alias[piece->inner];
-            p->plan->values[piece->inner] = p->plan->values[inner];
-            p->plan->grads[piece->inner] = p->plan->grads[value];
+            int inner = p->layout->alias[piece->inner];
+            p->layout->values[piece->inner] = p->layout->values[inner];
+            p->layout->grads[piece->inner] = p->layout->grads[value];
         }
     }
 }
@@ -184,19 +185,19 @@ static stk_status new_planner(planner *p, stk_error *err) {
     size_t pieces = (size_t)p->pieces->count;
     p->count = 2 * values + pieces;
     p->buffers = stk_mem_new(p->count, sizeof *p->buffers);
-    p->plan->values = stk_mem_raw(values, sizeof *p->plan->values);
-    p->plan->grads = stk_mem_raw(values, sizeof *p->plan->grads);
-    p->plan->saved = stk_mem_raw(pieces, sizeof *p->plan->saved);
-    p->plan->alias = stk_mem_new(values, sizeof *p->plan->alias);
+    p->layout->values = stk_mem_raw(values, sizeof *p->layout->values);
+    p->layout->grads = stk_mem_raw(values, sizeof *p->layout->grads);
+    p->layout->saved = stk_mem_raw(pieces, sizeof *p->layout->saved);
+    p->layout->alias = stk_mem_new(values, sizeof *p->layout->alias);
     const stk_piece **makers = stk_mem_new(values, sizeof *makers);
-    if (p->buffers == NULL || p->plan->values == NULL || p->plan->grads == NULL ||
-        p->plan->saved == NULL || p->plan->alias == NULL || makers == NULL) {
+    if (p->buffers == NULL || p->layout->values == NULL || p->layout->grads == NULL ||
+        p->layout->saved == NULL || p->layout->alias == NULL || makers == NULL) {
         stk_mem_free(makers);
         return STK_FAIL_MEMORY(err, "the memory layout");
     }
-    memset(p->plan->values, 0xFF, values * sizeof *p->plan->values);
-    memset(p->plan->grads, 0xFF, values * sizeof *p->plan->grads);
-    memset(p->plan->saved, 0xFF, pieces * sizeof *p->plan->saved);
+    memset(p->layout->values, 0xFF, values * sizeof *p->layout->values);
+    memset(p->layout->grads, 0xFF, values * sizeof *p->layout->grads);
+    memset(p->layout->saved, 0xFF, pieces * sizeof *p->layout->saved);
     for (size_t i = 0; i < p->count; i++) {
         p->buffers[i].birth = 2 * p->pieces->count;
         p->buffers[i].death = -1;
@@ -206,11 +207,11 @@ static stk_status new_planner(planner *p, stk_error *err) {
     return STK_OK;
 }
 
-stk_status stk_memory_layout_make(stk_memory_layout *plan, const stk_pieces *pieces, size_t batch,
+stk_status stk_memory_layout_make(stk_memory_layout *layout, const stk_pieces *pieces, size_t batch,
                                   stk_piece_needs_fn *needs, void *context, stk_error *err) {
-    memset(plan, 0, sizeof *plan);
-    plan->batch = batch;
-    planner p = {.graph = pieces->graph, .pieces = pieces, .plan = plan};
+    memset(layout, 0, sizeof *layout);
+    layout->batch = batch;
+    planner p = {.graph = pieces->graph, .pieces = pieces, .layout = layout};
     stk_status status = new_planner(&p, err);
     if (status == STK_OK) {
         plan_values(&p);
@@ -221,16 +222,16 @@ stk_status stk_memory_layout_make(stk_memory_layout *plan, const stk_pieces *pie
     if (status == STK_OK) {
         follow_aliases(&p);
     } else {
-        stk_memory_layout_free(plan);
+        stk_memory_layout_free(layout);
     }
     stk_mem_free(p.buffers);
     return status;
 }
 
-void stk_memory_layout_free(stk_memory_layout *plan) {
-    stk_mem_free(plan->values);
-    stk_mem_free(plan->grads);
-    stk_mem_free(plan->saved);
-    stk_mem_free(plan->alias);
-    memset(plan, 0, sizeof *plan);
+void stk_memory_layout_free(stk_memory_layout *layout) {
+    stk_mem_free(layout->values);
+    stk_mem_free(layout->grads);
+    stk_mem_free(layout->saved);
+    stk_mem_free(layout->alias);
+    memset(layout, 0, sizeof *layout);
 }

@@ -1,9 +1,9 @@
 /*
- * pieces.c - finding chains.
+ * pieces.c - finds the chains of a graph.
  *
  * A chain begins at a batch norm whose input nobody else reads and grows forward as long as its
- * last value has one reader of the right kind. It is computed where its last node stands, so that
- * a shortcut which is computed behind the chain's convolution is there in time.
+ * last value has one reader of the right kind. A chain is computed at the position of its last
+ * node, when the value of a shortcut that it adds exists, too.
  */
 #include "engine/pieces.h"
 

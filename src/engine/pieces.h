@@ -1,8 +1,8 @@
 /*
- * pieces.h - a graph cut into what is computed at one go.
+ * pieces.h - a graph divided into pieces, the units that a backend computes.
  *
  * A piece is one node, or a chain of nodes that a backend computes together: a convolution, the
- * batch norm behind it, perhaps stochastic depth, an addition and an activation. Only the output of
+ * batch norm after it, perhaps stochastic depth, an addition and an activation. Only the output of
  * a chain and the convolution's output (`inner`, which the norm's backward reads) are ever stored.
  * Pieces are listed in an order in which they can be computed; backward goes the other way.
  */
@@ -14,8 +14,8 @@
 #define STK_NO_NODE (-1)
 
 typedef struct stk_piece {
-    /* The nodes of a chain, each STK_NO_NODE where there is none; `norm` is never missing in one.
-     * A single node stands in `node`. */
+    /* A piece of one node has it in `node`. A chain has its nodes in the fields below, STK_NO_NODE
+     * for those it lacks; it always has a `norm`. */
     int node;
     int conv; /* STK_OP_CONV or STK_OP_DEPTHWISE */
     int norm;
@@ -23,20 +23,20 @@ typedef struct stk_piece {
     int add;
     int act; /* STK_OP_RELU, RELU6 or SILU */
 
-    int inputs[2]; /* values; of a chain: what the first node reads, then what is added */
+    int inputs[2]; /* values; of a chain: the first node's input, then the value that is added */
     int input_count;
     int inner; /* value between conv and norm; STK_NO_VALUE without a conv */
     int output;
     bool backward_reads_input[2];
     bool backward_reads_output;
-    bool in_place; /* output may lie on inputs[0], and that one's gradient on the output's */
-    bool training; /* norms use the batch's statistics, drops drop */
-    bool live;     /* has a backward: gradients pass through it or end in its parameters */
+    bool in_place; /* the output may share memory with inputs[0], and so may their gradients */
+    bool training; /* norms use the batch's statistics, dropout is active */
+    bool live;     /* has a backward pass */
 } stk_piece;
 
 typedef struct stk_pieces_config {
     bool train;
-    bool frozen; /* only the head learns: everything before it behaves as in inference */
+    bool frozen; /* only the head learns; all layers before it behave as in inference */
     bool fuse;   /* make chains */
 } stk_pieces_config;
 
@@ -45,9 +45,9 @@ typedef struct stk_pieces {
     stk_pieces_config config;
     stk_piece *items; /* owned */
     int count;
-    bool *needs_grad; /* per value, owned: a parameter that learns lies before it */
-    int *last_reader; /* per value, owned: the last piece that reads it, which is the first to write
-                         its gradient; -1: none */
+    bool *needs_grad; /* per value, owned: it depends on a parameter that learns */
+    int *last_reader; /* per value, owned: the last piece that reads it, and so the first one that
+                         writes its gradient; -1: none */
 } stk_pieces;
 
 STK_CHECKED stk_status stk_pieces_make(stk_pieces *pieces, const stk_graph *graph,

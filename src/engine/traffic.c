@@ -1,4 +1,4 @@
-/* traffic.c - passes over tensors, piece by piece. */
+/* traffic.c - counts the passes over tensors, piece by piece. */
 #include "engine/traffic.h"
 
 #include "engine/pieces.h"

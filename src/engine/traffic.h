@@ -1,11 +1,11 @@
 /*
- * traffic.h - how many bytes a step moves through a device's memory.
+ * traffic.h - how many bytes a training step moves through a device's memory.
  *
- * On a fast device a step of a convolutional network is bound by memory, not by arithmetic. What is
- * counted is a step whose normalisations are fused with the addition and the activation behind them
- * and whose convolutions are not fused with anything: every pass over a tensor once, whatever a
- * cache may keep. The share of a device's bandwidth that a measured step comes to by this count is
- * comparable between devices and batches; it passes 1 where more is fused.
+ * On a fast device a step of a convolutional network is bound by memory, not by arithmetic. The
+ * count assumes that norms are fused with the addition and the activation after them, that
+ * convolutions are not fused, and that caches keep nothing. Bytes divided by a measured step time
+ * and by the device's bandwidth are comparable between devices and batches. The quotient exceeds 1
+ * where a backend fuses more.
  */
 #ifndef STK_ENGINE_TRAFFIC_H
 #define STK_ENGINE_TRAFFIC_H
@@ -17,7 +17,7 @@ typedef struct stk_traffic {
     double step_bytes;  /* per step: weights, their gradients, the optimiser's memory (SGD) */
 } stk_traffic;
 
-/* `number_bytes`: of one activation, 2 or 4. Without `train` an inference is counted. */
+/* `number_bytes` is the size of one activation, 2 or 4. Without `train`: of an inference. */
 STK_CHECKED stk_status stk_graph_traffic(const stk_graph *graph, bool train, int number_bytes,
                                          stk_traffic *traffic, stk_error *err);
 

@@ -55,45 +55,45 @@ static int pointwise(const builder *b, int x, const char *block, const char *mod
     return stk_graph_conv(b->graph, x, name, channels, 1, 1, 0);
 }
 
-static int depthwise(const builder *b, int x, const mbconv_block_spec *plan) {
+static int depthwise(const builder *b, int x, const mbconv_block_spec *spec) {
     char name[64];
-    snprintf(name, sizeof name, "%s.conv_dw", plan->name);
-    return stk_graph_depthwise(b->graph, x, name, plan->kernel, plan->stride,
-                               b->net->same ? STK_PAD_SAME : plan->kernel / 2);
+    snprintf(name, sizeof name, "%s.conv_dw", spec->name);
+    return stk_graph_depthwise(b->graph, x, name, spec->kernel, spec->stride,
+                               b->net->same ? STK_PAD_SAME : spec->kernel / 2);
 }
 
 /* A gate per channel, from the means of all channels. */
-static int squeeze_excite(const builder *b, int x, const mbconv_block_spec *plan) {
+static int squeeze_excite(const builder *b, int x, const mbconv_block_spec *spec) {
     char name[64];
     stk_graph *graph = b->graph;
-    snprintf(name, sizeof name, "%s.se.conv_reduce", plan->name);
+    snprintf(name, sizeof name, "%s.se.conv_reduce", spec->name);
     int gate = stk_graph_avg_pool(graph, x);
-    gate = stk_graph_conv_bias(graph, gate, name, plan->inputs / SQUEEZE, 1, 1, 0);
+    gate = stk_graph_conv_bias(graph, gate, name, spec->inputs / SQUEEZE, 1, 1, 0);
     gate = activate(b, gate);
-    snprintf(name, sizeof name, "%s.se.conv_expand", plan->name);
-    gate = stk_graph_conv_bias(graph, gate, name, plan->inputs * plan->expand, 1, 1, 0);
+    snprintf(name, sizeof name, "%s.se.conv_expand", spec->name);
+    gate = stk_graph_conv_bias(graph, gate, name, spec->inputs * spec->expand, 1, 1, 0);
     return stk_graph_scale(graph, x, stk_graph_sigmoid(graph, gate));
 }
 
 /* timm counts the norms of a block from 1 and calls the 1x1 behind an expansion conv_pwl. */
-static int add_block(const builder *b, int x, const mbconv_block_spec *plan) {
-    bool expands = plan->expand > 1;
+static int add_block(const builder *b, int x, const mbconv_block_spec *spec) {
+    bool expands = spec->expand > 1;
     int y = x;
     if (expands) {
-        y = pointwise(b, y, plan->name, ".conv_pw", plan->inputs * plan->expand);
-        y = activate(b, norm(b, y, plan->name, ".bn1"));
+        y = pointwise(b, y, spec->name, ".conv_pw", spec->inputs * spec->expand);
+        y = activate(b, norm(b, y, spec->name, ".bn1"));
     }
-    y = depthwise(b, y, plan);
-    y = activate(b, norm(b, y, plan->name, expands ? ".bn2" : ".bn1"));
+    y = depthwise(b, y, spec);
+    y = activate(b, norm(b, y, spec->name, expands ? ".bn2" : ".bn1"));
     if (b->net->squeeze) {
-        y = squeeze_excite(b, y, plan);
+        y = squeeze_excite(b, y, spec);
     }
-    y = pointwise(b, y, plan->name, expands ? ".conv_pwl" : ".conv_pw", plan->outputs);
-    y = norm(b, y, plan->name, expands ? ".bn3" : ".bn2");
-    if (plan->stride > 1 || plan->inputs != plan->outputs) {
+    y = pointwise(b, y, spec->name, expands ? ".conv_pwl" : ".conv_pw", spec->outputs);
+    y = norm(b, y, spec->name, expands ? ".bn3" : ".bn2");
+    if (spec->stride > 1 || spec->inputs != spec->outputs) {
         return y;
     }
-    return stk_graph_add(b->graph, stk_graph_drop_path(b->graph, y, plan->drop_path), x);
+    return stk_graph_add(b->graph, stk_graph_drop_path(b->graph, y, spec->drop_path), x);
 }
 
 /* All stages; *channels becomes that of the last. */
@@ -107,15 +107,15 @@ static int add_stages(const builder *b, int x, double drop_path, int *channels) 
     for (int s = 0; s < STK_MBCONV_STAGES; s++) {
         const stk_mbconv_stage *stage = &net->stages[s];
         for (int i = 0; i < stage_blocks(net, s); i++, index++) {
-            mbconv_block_spec plan = {.kernel = stage->kernel,
+            mbconv_block_spec spec = {.kernel = stage->kernel,
                                       .stride = i == 0 ? stage->stride : 1,
                                       .expand = stage->expand,
                                       .inputs = *channels,
                                       .outputs = scale_channels(stage->channels, net->width),
                                       .drop_path = drop_path * index / total};
-            snprintf(plan.name, sizeof plan.name, "blocks.%d.%d", s, i);
-            x = add_block(b, x, &plan);
-            *channels = plan.outputs;
+            snprintf(spec.name, sizeof spec.name, "blocks.%d.%d", s, i);
+            x = add_block(b, x, &spec);
+            *channels = spec.outputs;
         }
     }
     return x;

@@ -1,4 +1,4 @@
-/* memory_check.c - the plans of all that is compiled, added up and compared with what is free. */
+/* memory_check.c - adds up state, arenas and batches, and compares the sum with the free memory. */
 #include "models/memory_check.h"
 
 #include <stdio.h>

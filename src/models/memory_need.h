@@ -13,21 +13,21 @@
 typedef struct stk_memory_need {
     uint64_t arena_bytes; /* activations, gradients of activations, workspace */
     uint64_t state_bytes; /* parameters, their gradients, the optimiser's memory */
-    uint64_t bytes;       /* both */
+    uint64_t bytes;       /* the sum */
 } stk_memory_need;
 
-/* What a training step is made of besides the model, its batch, size and precision. */
+/* What the need depends on, beside model, batch, image size and precision. */
 typedef struct stk_memory_need_config {
     int classes;
     stk_state_config state;
-    bool infer;  /* the memory of inference instead of a step */
+    bool infer;  /* for inference; otherwise for a training step */
     bool frozen; /* only the head learns */
     bool plain;  /* nothing is fused */
 } stk_memory_need_config;
 
 STK_CHECKED stk_status stk_model_memory_need(const stk_model *model, size_t batch, int img_size,
                                              stk_precision precision,
-                                             const stk_memory_need_config *recipe,
+                                             const stk_memory_need_config *config,
                                              const stk_backend *backend, stk_device *device,
                                              stk_memory_need *need, stk_error *err);
 

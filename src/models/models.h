@@ -14,8 +14,8 @@
 typedef struct stk_model_config {
     int img_size; /* px */
     int classes;
-    double dropout;   /* STK_MODEL_OWN_RATE: the model's */
-    double drop_path; /* the same */
+    double dropout;   /* STK_MODEL_OWN_RATE: the model's own rate */
+    double drop_path; /* STK_MODEL_OWN_RATE: the model's own rate */
 } stk_model_config;
 
 #define STK_MODEL_OWN_RATE (-1.0)
@@ -30,7 +30,7 @@ typedef struct stk_model {
     float std[3];
     double dropout;   /* before the classifier, as the original was trained */
     double drop_path; /* stochastic depth of the last block */
-    int variant;      /* what the family's builder makes of it */
+    int variant;      /* which network of the family; only its builder reads it */
     /* Adds the layers and returns the logits' value. */
     int (*build)(const struct stk_model *model, const stk_model_config *config, stk_graph *graph);
 } stk_model;
@@ -46,7 +46,7 @@ extern const stk_model_family stk_cifar_resnet_family;
 extern const stk_model_family stk_efficientnet_family;
 extern const stk_model_family stk_mobilenet_family;
 
-/* All of them, shortly, for help and errors. */
+/* The names of all models, shortened, for help and errors. */
 #define STK_MODEL_NAMES                                                                   \
     "convnet_s, resnet18/34/50/101/152, cifar_resnet20/32/44/56, efficientnet_b0 to b7, " \
     "tf_efficientnet_b0 to b7 (also with _ns), tf_efficientnet_lite0 to lite4, mobilenetv2_100"
@@ -64,12 +64,13 @@ extern const stk_model_family stk_mobilenet_family;
 const stk_model *stk_model_at(size_t index);
 
 /*
- * By name. A timm tag behind a point ("resnet18.a1_in1k") is passed over unless a row has it: tags
- * whose weights want other means than the default ones. The error names the nearest models.
+ * Finds a model by name. A timm tag after a point ("resnet18.a1_in1k") is ignored unless a row has
+ * it; rows have those tags whose weights need another mean and std. The error names the nearest
+ * models.
  */
 STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model, stk_error *err);
 
-/* An image too small for the network is STK_ERR_USAGE and told with the least size. */
+/* An image too small for the network is STK_ERR_USAGE; the message has the least size. */
 STK_CHECKED stk_status stk_model_build(const stk_model *model, const stk_model_config *config,
                                        stk_graph **graph, stk_error *err);
 

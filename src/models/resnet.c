@@ -43,33 +43,33 @@ static int conv_norm(stk_graph *graph, int x, const char *block, int number, int
 }
 
 /* Two 3x3 convolutions. */
-static int basic_path(stk_graph *graph, int x, const resnet_block_spec *plan) {
-    x = conv_norm(graph, x, plan->name, 1, plan->channels, 3, plan->stride, STK_INIT_ONE);
+static int basic_path(stk_graph *graph, int x, const resnet_block_spec *spec) {
+    x = conv_norm(graph, x, spec->name, 1, spec->channels, 3, spec->stride, STK_INIT_ONE);
     x = stk_graph_relu(graph, x);
-    return conv_norm(graph, x, plan->name, 2, plan->channels, 3, 1, STK_INIT_ZERO);
+    return conv_norm(graph, x, spec->name, 2, spec->channels, 3, 1, STK_INIT_ZERO);
 }
 
 /* 1x1 to fewer channels, 3x3 with the stride, 1x1 to more. */
-static int bottleneck_path(stk_graph *graph, int x, const resnet_block_spec *plan) {
-    x = conv_norm(graph, x, plan->name, 1, plan->channels, 1, 1, STK_INIT_ONE);
+static int bottleneck_path(stk_graph *graph, int x, const resnet_block_spec *spec) {
+    x = conv_norm(graph, x, spec->name, 1, spec->channels, 1, 1, STK_INIT_ONE);
     x = stk_graph_relu(graph, x);
-    x = conv_norm(graph, x, plan->name, 2, plan->channels, 3, plan->stride, STK_INIT_ONE);
+    x = conv_norm(graph, x, spec->name, 2, spec->channels, 3, spec->stride, STK_INIT_ONE);
     x = stk_graph_relu(graph, x);
-    return conv_norm(graph, x, plan->name, 3, EXPANSION * plan->channels, 1, 1, STK_INIT_ZERO);
+    return conv_norm(graph, x, spec->name, 3, EXPANSION * spec->channels, 1, 1, STK_INIT_ZERO);
 }
 
-static int add_block(stk_graph *graph, int x, const resnet_block_spec *plan) {
-    int y = plan->bottleneck ? bottleneck_path(graph, x, plan) : basic_path(graph, x, plan);
+static int add_block(stk_graph *graph, int x, const resnet_block_spec *spec) {
+    int y = spec->bottleneck ? bottleneck_path(graph, x, spec) : basic_path(graph, x, spec);
     int shortcut = x;
-    if (plan->project) {
+    if (spec->project) {
         char module[64];
-        int channels = plan->bottleneck ? EXPANSION * plan->channels : plan->channels;
-        snprintf(module, sizeof module, "%s.downsample.0", plan->name);
-        shortcut = stk_graph_conv(graph, x, module, channels, 1, plan->stride, 0);
-        snprintf(module, sizeof module, "%s.downsample.1", plan->name);
+        int channels = spec->bottleneck ? EXPANSION * spec->channels : spec->channels;
+        snprintf(module, sizeof module, "%s.downsample.0", spec->name);
+        shortcut = stk_graph_conv(graph, x, module, channels, 1, spec->stride, 0);
+        snprintf(module, sizeof module, "%s.downsample.1", spec->name);
         shortcut = stk_graph_batch_norm(graph, shortcut, module, STK_INIT_ONE);
     }
-    y = stk_graph_drop_path(graph, y, plan->drop_path);
+    y = stk_graph_drop_path(graph, y, spec->drop_path);
     return stk_graph_relu(graph, stk_graph_add(graph, y, shortcut));
 }
 
@@ -85,13 +85,13 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
         for (int i = 0; i < blocks[stage]; i++, index++) {
             char name[32];
             snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
-            resnet_block_spec plan = {.name = name,
+            resnet_block_spec spec = {.name = name,
                                       .channels = 64 << stage,
                                       .stride = stage > 0 && i == 0 ? 2 : 1,
                                       .bottleneck = shape->bottleneck,
                                       .project = i == 0 && (stage > 0 || shape->bottleneck),
                                       .drop_path = config->drop_path * index / (total - 1)};
-            x = add_block(graph, x, &plan);
+            x = add_block(graph, x, &spec);
         }
     }
     x = stk_graph_dropout(graph, stk_graph_avg_pool(graph, x), config->dropout);

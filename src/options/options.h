@@ -21,12 +21,12 @@
 #include "base/str.h"
 #include "base/text/json.h"
 
-/* What "auto" is in a field; for text it is NULL. */
+/* The value of "auto" in a field; for text it is NULL. */
 #define STK_AUTO_INT INT64_MIN
 #define STK_AUTO_DOUBLE NAN
 #define STK_AUTO_BYTES UINT64_MAX
 
-/* What "default" is in a field of a number whose default depends on others and is not "auto". */
+/* The value of "default" in a double whose default depends on other options and is not "auto". */
 #define STK_DEFAULT_DOUBLE (-INFINITY)
 
 static inline bool stk_is_auto_int(int64_t value) {
@@ -48,8 +48,8 @@ typedef enum stk_option_type {
     STK_OPTION_BOOL,     /* bool; flags --name and --no-name */
     STK_OPTION_BYTES,    /* uint64_t; "50G" */
     STK_OPTION_DURATION, /* double, seconds; "11m" */
-    STK_OPTION_CHOICE,   /* int: the place in `choices` */
-    STK_OPTION_LIST /* stk_option_list; of one call alone: no list is among the values written */
+    STK_OPTION_CHOICE,   /* int: the index in `choices` */
+    STK_OPTION_LIST      /* stk_option_list; never written to args.yaml */
 } stk_option_type;
 
 /* Texts in the order in which they were given, one with each flag; owned by the stk_options. */
@@ -66,15 +66,15 @@ typedef struct stk_option {
     const char *fallback; /* the default as text; NULL: empty text */
     bool may_be_auto;     /* "auto" is a value of this number or text */
     bool may_be_default;  /* "default" is another value of this STK_OPTION_DOUBLE */
-    bool noted;           /* accepted for other tools' sake, told in one line, without effect */
-    bool momentary;       /* of one call alone: not among the values that are written */
-    bool dashed;          /* a flag of another program may be its value */
-    bool may_change;      /* another value may be given later: see stk_options_recall */
+    bool noted;           /* accepted because other tools have it; no effect, but a line says so */
+    bool momentary;       /* holds for one call only; not written to args.yaml */
+    bool dashed;          /* its value may begin with a dash: a flag of another program */
+    bool may_change;      /* a resumed run may give another value: see stk_options_recall */
     double min;           /* least number; checked when min < max */
     double max;
     /* Values divided by blanks; other spellings of one are added with '=': "auto=true fp32=32". */
     const char *choices;
-    const char *metavar; /* what stands for the value in help: "N" */
+    const char *metavar; /* the value's name in help: "N" */
     const char *help;    /* one line, no full stop */
 } stk_option;
 
@@ -95,7 +95,7 @@ typedef enum stk_option_source {
     STK_FROM_DEFAULT,
     STK_FROM_CONFIG,
     STK_FROM_FLAG,
-    STK_FROM_RUN /* an earlier call had it: see stk_options_recall */
+    STK_FROM_RUN /* from an earlier call: see stk_options_recall */
 } stk_option_source;
 
 /* `tables` and `verb` are borrowed for the life of the options. */
@@ -119,17 +119,18 @@ STK_CHECKED stk_status stk_options_parse(stk_options *options, int argc, char *c
                                          bool *help, stk_error *err);
 
 /*
- * Says what an option that was left to Stoker has become. The text replaces the value for people
- * and for args.yaml; the field of the struct stays as it was given.
+ * Records the value that `auto` has become. The text replaces the value in messages and args.yaml;
+ * the field of the struct keeps what was given.
  */
 STK_CHECKED stk_status stk_options_resolve(stk_options *options, const char *name,
                                            const char *value, const char *why, stk_error *err);
 
 /*
- * Takes up the options of an earlier call. `args` is what stk_options_json wrote then, `given` what
- * stk_options_given did. An option that is not given now gets its value of then; one that was left
- * to Stoker then, and whose answer may change, stays with Stoker. One that is given must say the
- * same as then, or be one that may change: `changed` (or NULL) is called with it.
+ * Takes over the options of an earlier call, for example to resume a run. `args` is the earlier
+ * result of stk_options_json, `given` that of stk_options_given. An option that is not given now
+ * gets its earlier value; if it was `auto` then and may change, it is `auto` again. An option that
+ * is given now must have its earlier value or be one that may change; for the latter `changed` (or
+ * NULL) is called.
  */
 STK_CHECKED stk_status stk_options_recall(stk_options *options, const stk_json *args,
                                           const stk_json *given,
@@ -138,15 +139,15 @@ STK_CHECKED stk_status stk_options_recall(stk_options *options, const stk_json *
                                           void *user, stk_error *err);
 
 /*
- * The options that were given, as JSON text by name; those of an earlier call in `before` (or NULL)
- * are taken over where the option has not been changed since.
+ * Appends the options that were given as a JSON object of texts by name. Those of an earlier call
+ * in `before` (or NULL) are included unless the option was given anew.
  */
 void stk_options_given(const stk_options *options, const stk_json *before, stk_str *out);
 
 /* "32 (auto)", "32 (config)", "32": a value and where it came from, into buf; returns buf. */
 const char *stk_options_show(const stk_options *options, const char *name, char *buf, size_t size);
 
-/* The accepted-without-effect options that were given, divided by ", "; "" when none was. */
+/* Appends the given options that have no effect, separated by ", ". */
 void stk_options_noted(const stk_options *options, stk_str *out);
 
 void stk_options_help(const stk_options *options, stk_str *out);

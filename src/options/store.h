@@ -1,4 +1,4 @@
-/* store.h - inside the options room: what a stk_options holds. */
+/* store.h - only for this room: the fields of stk_options, and the steps that its files share. */
 #ifndef STK_OPTIONS_STORE_H
 #define STK_OPTIONS_STORE_H
 
@@ -9,9 +9,9 @@ typedef struct stk_option_entry {
     const stk_option_table *table;
     void *field;    /* in the table's struct; NULL for a noted option */
     char *text;     /* owned: the value as given, or the default; never NULL */
-    char *resolved; /* owned: what auto became, or NULL */
-    char *why;      /* owned: the reason for it, or NULL */
-    char **items;   /* owned, as are they: the values of a list; text is the last one */
+    char *resolved; /* owned: the value that `auto` became, or NULL */
+    char *why;      /* owned: the reason for `resolved`, or NULL */
+    char **items;   /* owned array of owned texts: the values of a list; `text` is the last one */
     size_t item_count;
     size_t item_capacity;
     stk_option_source source; /* of text */
@@ -29,12 +29,13 @@ struct stk_options {
 /* The entry whose name or alias this is, dashes and underscores being the same; or NULL. */
 stk_option_entry *stk_options_find(const stk_options *options, const char *name);
 
-/* Sets an entry; `where` stands in front of the error: "--batch" or "c.yaml, line 3: batch". */
+/* Sets an entry; `where` begins the error message: "--batch" or "c.yaml, line 3: batch". */
 STK_CHECKED stk_status stk_options_assign(stk_option_entry *entry, const char *text,
                                           stk_option_source source, const char *where,
                                           stk_error *err);
 
-/* Checks a value's text and stores it in entry->field, unless that is NULL; false when it is none.
+/* Checks a value's text and stores the value in entry->field, unless that is NULL; false: not
+ * valid.
  */
 bool stk_options_store(const stk_option_entry *entry, const char *text);
 
@@ -51,7 +52,7 @@ stk_status stk_options_unknown(const stk_options *options, const char *where, co
 /* What values an option takes, in words: "auto or a whole number from 1 to 65536". */
 void stk_options_expected(const stk_option *option, stk_str *out);
 
-/* The value that counts: resolved if it is, else as given. */
+/* The effective value: `resolved` if there is one, else as given. */
 static inline const char *stk_option_effective(const stk_option_entry *entry) {
     return entry->resolved != NULL ? entry->resolved : entry->text;
 }

@@ -1,4 +1,4 @@
-/* checkpoint.c - between a state on a device and a file. */
+/* checkpoint.c - copies parameters between a state on a device and a file, one at a time. */
 #include "weights/checkpoint.h"
 
 #include <float.h>

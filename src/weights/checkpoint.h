@@ -16,24 +16,24 @@ typedef struct stk_checkpoint_info {
     int class_count;
     int img_size;
     double crop_fraction;
-    stk_interpolation interpolation; /* bilinear where a file does not say */
+    stk_interpolation interpolation; /* bilinear where the file has none */
     float mean[3];
     float std[3];
     double acc1;   /* percent on the validation set; NaN when not known */
     int epoch;     /* from 1; 0 when not known */
-    bool averaged; /* saving: the averages of the parameters, which the state must have */
+    bool averaged; /* saving: write the averaged parameters, which the state must have */
 } stk_checkpoint_info;
 
 STK_CHECKED stk_status stk_checkpoint_save(const char *path, const stk_backend *backend,
                                            stk_state *state, const stk_graph *graph,
                                            const stk_checkpoint_info *info, stk_error *err);
 
-/* What the file says of itself. */
+/* Reads the metadata alone. */
 STK_CHECKED stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
                                                 stk_error *err);
 void stk_checkpoint_info_free(stk_checkpoint_info *info);
 
-/* Every parameter of the graph from the file; the error names the tensors that do not fit. */
+/* Loads every parameter of the graph; the error names the tensors that do not fit. */
 STK_CHECKED stk_status stk_checkpoint_load(const char *path, const stk_backend *backend,
                                            stk_state *state, const stk_graph *graph,
                                            stk_error *err);

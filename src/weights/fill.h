@@ -1,4 +1,4 @@
-/* fill.h - inside the weights room: parameters between a state's order and a file's. */
+/* fill.h - only for this room: copies parameters between the layouts of a state and of a file. */
 #ifndef STK_WEIGHTS_FILL_H
 #define STK_WEIGHTS_FILL_H
 
@@ -7,7 +7,7 @@
 
 #define STK_NO_TENSOR SIZE_MAX
 
-/* Numbers of the largest parameter: what a buffer for one at a time must hold. */
+/* The element count of the largest parameter: a buffer of this size holds any one. */
 size_t stk_fill_most(const stk_graph *graph);
 
 bool stk_fill_same_shape(const stk_param *param, const stk_tensor *tensor);
@@ -17,9 +17,8 @@ void stk_fill_to_file(const stk_param *param, const float *from, float *to);
 
 /*
  * Writes tensor number from[p] of the file into parameter p of the state, for every p that has one
- * (STK_NO_TENSOR: the parameter is left alone). Shapes must fit. With `finite`, a number that is
- * none is STK_ERR_DATA. The tensors are read in the order
- * of the file, which is what disks like.
+ * (STK_NO_TENSOR: the parameter stays as it is). Shapes must fit. With `finite`, NaN and infinity
+ * are STK_ERR_DATA. Tensors are read in the order of the file.
  */
 STK_CHECKED stk_status stk_fill_state(const stk_tensor_file *file, const char *path,
                                       const size_t *from, bool finite, const stk_backend *backend,

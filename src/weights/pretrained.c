@@ -1,4 +1,4 @@
-/* pretrained.c - a file of somebody else's against a model, tensor by tensor. */
+/* pretrained.c - compares a file of pretrained weights with a model, tensor by tensor. */
 #include "weights/pretrained.h"
 
 #include <stdio.h>
@@ -195,7 +195,7 @@ static void match_rest(match *m, stk_pretrained_report *report) {
             continue;
         }
         if (stk_str_ends_with_nocase(name, ".num_batches_tracked")) {
-            report->passed_over++;
+            report->ignored++;
         } else {
             add_trouble(&m->unknown, name, "");
         }

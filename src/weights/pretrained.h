@@ -1,5 +1,5 @@
 /*
- * pretrained.h - starting from weights that somebody else has trained.
+ * pretrained.h - starting from pretrained weights: timm's, or those of another run.
  *
  * stk_pretrained_wanted says what an option's text asks for, stk_pretrained_find where it lies on
  * this machine, stk_pretrained_check whether it fits a model, and stk_pretrained_load puts it into
@@ -11,41 +11,42 @@
 #include "engine/backend.h"
 
 /*
- * What to look for: `given` itself, the model's own name where it is a word for yes, NULL where it
- * is a word for no, empty or NULL. A pointer into one of the two.
+ * What the option's text asks for: `given` itself; `model` where the text means yes; NULL where it
+ * means no, is empty or is NULL. The result is one of the two arguments.
  */
 const char *stk_pretrained_wanted(const char *given, const char *model);
 
 typedef struct stk_pretrained_place {
     char *path; /* owned */
-    char *why;  /* owned: which one it is and why it, for people */
+    char *why;  /* owned: which file was chosen and why, for people */
 } stk_pretrained_place;
 
 /*
- * Finds a file or a timm name, with or without a tag ("resnet50", "resnet50.a1_in1k"), in the
- * folders where the Hugging Face hub and Stoker keep weights. A bare name means timm's default tag
- * where it is there, otherwise the newest one. What is not there is STK_ERR_USAGE with the command
- * that fetches it and the places that were looked at.
+ * Finds a file by its path or by a timm name with or without a tag ("resnet50",
+ * "resnet50.a1_in1k"). Names are looked for in the caches of the Hugging Face hub and of Stoker. A
+ * bare name means timm's default tag if that file exists, otherwise the newest file. Weights that
+ * do not exist are STK_ERR_USAGE; the message has the command that fetches them and the folders
+ * that were searched.
  */
 STK_CHECKED stk_status stk_pretrained_find(const char *wanted, stk_pretrained_place *place,
                                            stk_error *err);
 void stk_pretrained_place_free(stk_pretrained_place *place);
 
-/* What became of a file. */
+/* How a file was used. */
 typedef struct stk_pretrained_report {
-    int tensors;            /* that parameters are taken from */
-    int converted;          /* of these, not F32 in the file */
-    char type[16];          /* of the converted ones, the first one's: "F16" */
-    int passed_over;        /* counters of batch norms, which the model does not have */
-    char prefix[24];        /* that was taken off the names; "" mostly */
-    bool head_anew;         /* the classifier is left as it was */
-    uint64_t file_classes;  /* of the file's classifier; 0: the file has none */
-    char checkpoint_of[64]; /* a model of another name that the file says it is of; "" mostly */
+    int tensors;           /* used for parameters */
+    int converted;         /* used tensors that are not F32 in the file */
+    char type[16];         /* of the first converted tensor: "F16" */
+    int ignored;           /* ignored tensors: batch norm counters, which the model does not have */
+    char prefix[24];       /* removed from the names; usually "" */
+    bool head_anew;        /* the classifier keeps its first weights */
+    uint64_t file_classes; /* of the file's classifier; 0: the file has none */
+    char checkpoint_of[64]; /* the model that the file's metadata names, if another; usually "" */
 } stk_pretrained_report;
 
 /*
- * Whether a file fits the graph of `model`: every parameter is there in its shape, as F32, F16,
- * BF16 or F64, and nothing that the model does not know. A classifier for another number of
+ * Checks that a file fits the graph of `model`: it has every parameter in its shape, as F32, F16,
+ * BF16 or F64, and no tensor that the model does not know. A classifier for another number of
  * classes, or none, is fine. Otherwise STK_ERR_DATA names what does not fit.
  */
 STK_CHECKED stk_status stk_pretrained_check(const char *path, const char *model,

@@ -1,4 +1,4 @@
-/* pretrained_find.c - where weights lie on a machine: the hub's cache, Stoker's own, a path. */
+/* pretrained_find.c - finds pretrained weights: by path, in the hub's cache, in Stoker's own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* safetensors.c - the file format, with nothing taken on trust. */
+/* safetensors.c - reads and writes the format; nothing in a file is trusted before it is checked.
+ */
 #include "weights/safetensors.h"
 
 #include <stdlib.h>

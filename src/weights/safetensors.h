@@ -27,18 +27,18 @@ typedef struct stk_tensor {
     int rank;
     uint64_t shape[STK_TENSOR_MAX_RANK];
     const char *dtype; /* "F32" */
-    uint64_t offset;   /* bytes between the header's end and its numbers; not used in writing */
+    uint64_t offset;   /* bytes from the end of the header to the numbers; not used in writing */
     uint64_t bytes;
 } stk_tensor;
 
 typedef struct stk_tensor_file {
-    stk_file_reader *reader; /* owned; NULL: the file lies in memory */
-    const char *memory;      /* borrowed: the file, where it lies in memory */
-    uint64_t start;          /* of the numbers in the file */
+    stk_file_reader *reader; /* owned; NULL: the file is in memory */
+    const char *memory;      /* borrowed: the file's bytes, where it is in memory */
+    uint64_t start;          /* offset of the first number in the file, bytes */
     stk_json *header;        /* owned */
     stk_tensor *tensors;     /* owned; in the order of their numbers */
     size_t count;
-    stk_map names; /* to places in `tensors` */
+    stk_map names; /* from name to index in `tensors` */
 } stk_tensor_file;
 
 /* Metadata: text by name. */

@@ -2,11 +2,10 @@
  * train_state.h - everything that training remembers of its parameters, in one file.
  *
  * A safetensors file with a tensor per parameter and kind, called "value/NAME", "momentum/NAME",
- * "second/NAME", "ema/NAME" and, where gradients wait to be used, "gradient/NAME". The numbers are
- * in the state's own order, a convolution's being (O, kh, kw, I): nothing is turned on the way, and
- * what is read back is what was there bit for bit. What a backend remembers besides is "extras".
- * What else is to be kept goes into the notes. The last tensor, "checksum", is one of all the
- * others and of the notes.
+ * "second/NAME", "ema/NAME" and, where gradients wait to be used, "gradient/NAME". The numbers
+ * keep the state's own layout, (O, kh, kw, I) for a convolution, so that a state comes back bit for
+ * bit. Further state of the backend is "extras"; the caller's own goes into the notes. The last
+ * tensor, "checksum", covers all other tensors and the notes.
  */
 #ifndef STK_WEIGHTS_TRAIN_STATE_H
 #define STK_WEIGHTS_TRAIN_STATE_H
@@ -15,8 +14,8 @@
 #include "weights/safetensors.h"
 
 /*
- * Takes the writer: the file is committed or, after an error, discarded. Tensor by tensor: memory
- * for the largest one is all it takes besides what the writer gathers.
+ * Takes the writer: the file is committed or, after an error, discarded. Needs memory for the
+ * largest tensor, beside what the writer gathers.
  */
 STK_CHECKED stk_status stk_train_state_save(stk_file_writer *writer, const stk_backend *backend,
                                             stk_state *state, const stk_graph *graph,
@@ -24,18 +23,18 @@ STK_CHECKED stk_status stk_train_state_save(stk_file_writer *writer, const stk_b
                                             size_t note_count, stk_error *err);
 
 /*
- * Reads all of the file: STK_ERR_DATA when its numbers or notes are not those that were written. A
- * file without a checksum, of an older version, is not looked at.
+ * Reads the whole file and checks its checksum: STK_ERR_DATA where numbers or notes have changed. A
+ * file of an older version, without a checksum, passes.
  */
 STK_CHECKED stk_status stk_train_state_verify(const stk_tensor_file *file, const char *path,
                                               stk_error *err);
 
-/* Whether the file has every tensor of the state, by name and shape; STK_ERR_DATA names one. */
+/* Checks that the file has every tensor of the state, by name and shape; STK_ERR_DATA names one. */
 STK_CHECKED stk_status stk_train_state_fits(const stk_tensor_file *file, const char *path,
                                             const stk_backend *backend, const stk_state *state,
                                             const stk_graph *graph, bool gradients, stk_error *err);
 
-/* Every kind that the state has from a file that is open; a file that lacks one is refused. */
+/* Loads all tensors that the state has; a file that lacks one is STK_ERR_DATA. */
 STK_CHECKED stk_status stk_train_state_load(const stk_tensor_file *file, const char *path,
                                             const stk_backend *backend, stk_state *state,
                                             const stk_graph *graph, bool gradients, stk_error *err);

@@ -1,4 +1,4 @@
-/* widen.h - inside the weights room: numbers of a file's types as floats. Threads: safe. */
+/* widen.h - only for this room: converts numbers of a file to float32. Threads: safe. */
 #ifndef STK_WEIGHTS_WIDEN_H
 #define STK_WEIGHTS_WIDEN_H
 

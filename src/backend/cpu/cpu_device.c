@@ -1,8 +1,8 @@
 /*
  * cpu_device.c - the backend interface on plain C and CBLAS.
  *
- * A step walks the pieces of the network forward and then backward, each through its kernel, in the
- * arena that the plan laid out; then one pass over all parameters is the optimiser.
+ * A step goes through the pieces of the network forward and then backward, each with its kernel, in
+ * the arena of the memory layout. Then the optimiser makes one pass over all parameters.
  */
 #include "backend/cpu/cpu_device.h"
 
@@ -58,9 +58,9 @@ struct stk_device {
 struct stk_exec {
     stk_state *state;
     stk_pieces pieces;
-    stk_memory_layout plan;
+    stk_memory_layout layout;
     stk_tensor_kind weights;               /* which parameters are computed with */
-    char *arena;                           /* plan.arena_bytes */
+    char *arena;                           /* layout.arena_bytes */
     stk_step_output done[STK_STEPS_AHEAD]; /* of steps that nobody asked about yet */
     size_t done_count;
     stk_typical long_part_s; /* of the last calls; see parts */
@@ -228,16 +228,16 @@ static stk_piece_needs piece_needs(void *context, const stk_pieces *pieces, int 
     return kernel->needs != NULL ? kernel->needs(&ask) : (stk_piece_needs){0};
 }
 
-/* The pieces and their plan; both are freed by the caller, also after an error. */
-static stk_status make_plan(stk_pieces *pieces, stk_memory_layout *plan, stk_device *device,
-                            const stk_graph *graph, const stk_compile_config *config,
-                            stk_error *err) {
+/* The pieces and their memory layout; both are freed by the caller, also after an error. */
+static stk_status make_layout(stk_pieces *pieces, stk_memory_layout *layout, stk_device *device,
+                              const stk_graph *graph, const stk_compile_config *config,
+                              stk_error *err) {
     stk_pieces_config cut = {
         .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
-    memset(plan, 0, sizeof *plan);
+    memset(layout, 0, sizeof *layout);
     stk_status status = stk_pieces_make(pieces, graph, &cut, err);
     return status == STK_OK
-               ? stk_memory_layout_make(plan, pieces, config->batch, piece_needs, device, err)
+               ? stk_memory_layout_make(layout, pieces, config->batch, piece_needs, device, err)
                : status;
 }
 
@@ -245,20 +245,20 @@ static stk_status cpu_arena_bytes(stk_device *device, const stk_graph *graph,
                                   const stk_compile_config *config, uint64_t *bytes,
                                   uint64_t *workspace, stk_error *err) {
     stk_pieces pieces;
-    stk_memory_layout plan;
-    stk_status status = make_plan(&pieces, &plan, device, graph, config, err);
-    *bytes = plan.arena_bytes;
+    stk_memory_layout layout;
+    stk_status status = make_layout(&pieces, &layout, device, graph, config, err);
+    *bytes = layout.arena_bytes;
     if (workspace != NULL) {
-        *workspace = plan.workspace_bytes;
+        *workspace = layout.workspace_bytes;
     }
-    stk_memory_layout_free(&plan);
+    stk_memory_layout_free(&layout);
     stk_pieces_free(&pieces);
     return status;
 }
 
 static void cpu_exec_free(stk_exec *exec) {
     if (exec != NULL) {
-        stk_memory_layout_free(&exec->plan);
+        stk_memory_layout_free(&exec->layout);
         stk_pieces_free(&exec->pieces);
         stk_mem_free(exec->arena);
         stk_mem_free(exec);
@@ -278,14 +278,15 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
         status = check_kind(state, STK_TENSOR_GRADIENT, err);
     }
     if (status == STK_OK) {
-        status = make_plan(&exec->pieces, &exec->plan, state->device, state->graph, config, err);
+        status =
+            make_layout(&exec->pieces, &exec->layout, state->device, state->graph, config, err);
     }
     if (status == STK_OK) {
-        exec->arena = stk_mem_aligned(exec->plan.arena_bytes);
+        exec->arena = stk_mem_aligned(exec->layout.arena_bytes);
         if (exec->arena == NULL) {
             status = STK_FAIL(err, STK_ERR_MEMORY,
                               "batch %zu at %d px needs %zu MB of memory, which cannot be had%s",
-                              config->batch, state->graph->img_size, exec->plan.arena_bytes >> 20,
+                              config->batch, state->graph->img_size, exec->layout.arena_bytes >> 20,
                               config->train ? "; use a smaller --batch or --img-size" : "");
         }
     }
@@ -298,7 +299,7 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
 }
 
 static uint64_t cpu_exec_bytes(const stk_exec *exec) {
-    return exec->plan.arena_bytes;
+    return exec->layout.arena_bytes;
 }
 
 static float *at(const stk_exec *exec, size_t offset) {
@@ -318,17 +319,17 @@ static void aim(const stk_exec *exec, int index, cpu_call *call) {
     call->train = piece->training;
     call->out = graph->values[piece->output].shape;
     call->in = piece->input_count > 0 ? graph->values[piece->inputs[0]].shape : call->out;
-    call->y = at(exec, exec->plan.values[piece->output]);
-    call->dy = at(exec, exec->plan.grads[piece->output]);
+    call->y = at(exec, exec->layout.values[piece->output]);
+    call->dy = at(exec, exec->layout.grads[piece->output]);
     bool filters = piece->inner != STK_NO_VALUE;
-    call->inner = filters ? at(exec, exec->plan.values[piece->inner]) : NULL;
-    call->dinner = filters ? at(exec, exec->plan.grads[piece->inner]) : NULL;
-    call->saved = at(exec, exec->plan.saved[index]);
-    call->workspace = at(exec, exec->plan.workspace);
+    call->inner = filters ? at(exec, exec->layout.values[piece->inner]) : NULL;
+    call->dinner = filters ? at(exec, exec->layout.grads[piece->inner]) : NULL;
+    call->saved = at(exec, exec->layout.saved[index]);
+    call->workspace = at(exec, exec->layout.workspace);
     for (int i = 0; i < piece->input_count; i++) {
         int value = piece->inputs[i];
-        call->x[i] = at(exec, exec->plan.values[value]);
-        call->dx[i] = at(exec, exec->plan.grads[value]);
+        call->x[i] = at(exec, exec->layout.values[value]);
+        call->dx[i] = at(exec, exec->layout.grads[value]);
         call->accumulate[i] = pieces->last_reader[value] != index;
     }
     for (int i = 0; i < node->param_count; i++) {
@@ -343,10 +344,10 @@ static bool is_loss(const stk_exec *exec, int index) {
 }
 
 static stk_status check_count(const stk_exec *exec, size_t count, bool train, stk_error *err) {
-    if (count < 1 || count > exec->plan.batch || train != exec->pieces.config.train) {
+    if (count < 1 || count > exec->layout.batch || train != exec->pieces.config.train) {
         return STK_FAIL(err, STK_ERR_INTERNAL,
                         "a network compiled for %s of up to %zu samples was called for %s of %zu",
-                        exec->pieces.config.train ? "training" : "inference", exec->plan.batch,
+                        exec->pieces.config.train ? "training" : "inference", exec->layout.batch,
                         train ? "training" : "inference", count);
     }
     return STK_OK;
@@ -518,7 +519,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     }
     end_parts(exec, &timed);
     if (status == STK_OK) {
-        memcpy(logits, at(exec, exec->plan.values[graph->logits]),
+        memcpy(logits, at(exec, exec->layout.values[graph->logits]),
                count * (size_t)graph->classes * sizeof *logits);
     }
     return status;
