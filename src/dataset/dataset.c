@@ -207,8 +207,8 @@ static void tell_passed_over(const stk_listing *listing, stk_status status, stk_
 
 static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dataset,
                       stk_error *err) {
-    stk_map_free(&listing->class_places);
-    stk_map_free(&listing->part_places);
+    stk_map_free(&listing->class_labels);
+    stk_map_free(&listing->part_numbers);
     stk_dir_list_free(&listing->top);
     tell_passed_over(listing, status, err);
     stk_skipped_folders_free(&listing->passed);

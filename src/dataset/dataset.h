@@ -23,26 +23,27 @@ typedef struct stk_dataset_options {
     const char *data;              /* folder or address */
     const char *id_column;         /* NULL: found by its usual names */
     const char *label_column;      /* NULL: found by its usual names */
-    const char *fold_column;       /* NULL: folds are dealt */
-    const char *group_column;      /* NULL: every picture may go its own way */
+    const char *fold_column;       /* NULL: folds are drawn from the seed */
+    const char *group_column;      /* NULL: no groups; pictures are divided one by one */
     const char *sample_submission; /* NULL: found by its usual names; "none"; or a file */
     const char *image_ext;         /* NULL: any image extension; else "jpg" or ".jpg" */
     double val_fraction;           /* of each class, when no validation set is given */
     int mismatch;                  /* stk_mismatch: labels without files and files without labels */
     int rare_class; /* stk_rare_class: a class with one image when a split is needed */
-    /* The subset; 0 or less, which auto is too: all. */
+    /* The subset; 0 or less (auto, too): all. */
     int64_t classes;
     int64_t per_class; /* training pictures of each class */
-    int64_t
-        val_per_class; /* set apart from the training pictures when no validation set is given */
+    /* Validation pictures of each class; taken from the training pictures without a validation set.
+     */
+    int64_t val_per_class;
     int64_t subset_seed;
 } stk_dataset_options;
 
 typedef enum stk_mismatch { STK_MISMATCH_ERROR, STK_MISMATCH_SKIP } stk_mismatch;
 typedef enum stk_rare_class {
-    STK_RARE_ERROR, /* say so and stop */
-    STK_RARE_TRAIN, /* use it for training; nothing of it is validated */
-    STK_RARE_DROP   /* leave the class out */
+    STK_RARE_ERROR, /* fail */
+    STK_RARE_TRAIN, /* train on it without validating it */
+    STK_RARE_DROP   /* leave out the class */
 } stk_rare_class;
 
 extern const stk_option_table stk_dataset_option_table;
@@ -52,8 +53,8 @@ typedef struct stk_sample {
     const char *id;   /* as the table spells it; in class folders the path (train, val) or the file
                          name without extension, with folders where names repeat (test) */
     int label;        /* index into classes; -1: not known */
-    int part;         /* of a training sample: index into parts, where there are any; -1: a fold
-                         column says that it always trains */
+    int part;         /* of a training sample: index into stk_dataset.parts, if any; -1: the fold
+                         column says that it is in the training set of every fold */
 } stk_sample;
 
 typedef struct stk_sample_list {
@@ -68,11 +69,11 @@ typedef enum stk_layout {
     STK_LAYOUT_STAGED /* what `stoker stage` wrote */
 } stk_layout;
 
-/* What decides which training samples validate together. */
+/* What decides which training samples are in the same fold. */
 typedef enum stk_division {
-    STK_DIVIDE_CLASSES, /* nothing but their classes */
-    STK_DIVIDE_FOLDS,   /* a column of the table: each value of it is a fold */
-    STK_DIVIDE_GROUPS   /* a column of the table: what has the same value stays together */
+    STK_DIVIDE_CLASSES, /* the seed, class by class */
+    STK_DIVIDE_FOLDS,   /* a column of the table: each value is a fold */
+    STK_DIVIDE_GROUPS   /* a column of the table: samples with the same value stay together */
 } stk_division;
 
 /* The tables of a staged data set; the first says how to read the second. The column that divides
@@ -84,30 +85,32 @@ typedef enum stk_division {
 
 typedef struct stk_dataset {
     stk_layout layout;
-    stk_store *source;          /* owned: the place that paths are below */
-    const char *root;           /* its name */
+    stk_store *source;          /* owned: the location that paths are relative to */
+    const char *root;           /* the location's name, for people */
     const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
     int class_count;
-    stk_sample_list train; /* sorted by path (folders) or id (Kaggle); staged: as it was there */
-    stk_sample_list val;   /* given or set apart, in the same order; empty when there is none */
-    stk_sample_list test;  /* in the order of the submission's rows */
+    stk_sample_list
+        train; /* sorted by path (folders) or id (Kaggle); staged: in the original's order */
+    stk_sample_list val;  /* a given validation set, in the same order; empty without one */
+    stk_sample_list test; /* in the order of the submission's rows */
     stk_division division;
-    const char *part_column;  /* what its column is called; NULL with STK_DIVIDE_CLASSES */
-    const char *const *parts; /* the values in it, sorted as classes are */
-    int part_count;           /* 0 with STK_DIVIDE_CLASSES */
+    const char *part_column; /* the column that divides; NULL with STK_DIVIDE_CLASSES */
+    const char *const
+        *parts;     /* the values of that column (folds or groups), sorted as classes are */
+    int part_count; /* 0 with STK_DIVIDE_CLASSES */
     /* Name and header of sample_submission.csv; NULL and 0 when there is none. */
     const char *template_file;
     const char *const *template_header;
     int template_columns;
-    int template_id;     /* which column of it is the id */
-    const char *id_name; /* what the id column is called in a submission without a sample file */
+    int template_id;     /* index of its id column */
+    const char *id_name; /* the name of the id column of a submission without a sample file */
     const char *label_name;
     struct stk_dataset_store *store; /* owns every text and array above */
 } stk_dataset;
 
 /*
  * `storage` NULL: the defaults, without a cache. Errors are STK_ERR_DATA, STK_ERR_USAGE for an
- * option or STK_ERR_STORAGE for a place that does not answer, and say what, where and what to do.
+ * option or STK_ERR_STORAGE for a location that does not answer.
  */
 STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *options,
                                         const stk_storage_options *storage,
@@ -124,9 +127,8 @@ STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
                                                const stk_events *events, stk_error *err);
 
 /*
- * For those who take pictures with labels or without: a data set, or where the folder has neither
- * a table nor class folders, all pictures in and below it as test samples. Labels that are there
- * and wrong are an error.
+ * For callers that need no labels: opens a data set or, where the folder has neither a table nor
+ * class folders, all pictures in and below it as test samples. Wrong labels are an error.
  */
 STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
                                             const stk_dataset_options *options,
@@ -135,29 +137,29 @@ STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
 void stk_dataset_free(stk_dataset *dataset);
 
 /*
- * The fold of every training sample: fold_of has one place for each. With folds <= 1: 0 is the
- * validating part, a stratified val_fraction of every class with at least one image of each class
- * that has two or more; where a validation set is given all is -1. With folds >= 2 every class is
- * dealt over the folds evenly. Groups are kept together, their classes as even as that allows. A
- * fold column decides alone: its values are the folds, whatever `folds` is. -1 always trains: so
- * does a class with one image, together with its group. Depends on nothing but the seed and the
- * samples.
+ * Computes the fold of every training sample; fold_of has one element for each. -1: the sample is
+ * in the training set of every fold.
+ *
+ * With folds <= 1, fold 0 is the validation set: a stratified val_fraction of every class, at least
+ * one image of each class that has two or more. Where the data set has a validation set of its own
+ * all samples get -1. With folds >= 2 every class is divided evenly. Groups stay together, with
+ * classes as even as that allows. A fold column decides alone, whatever `folds` is. A class with
+ * one image gets -1, together with its group. The result depends only on the seed and the samples.
  */
 STK_CHECKED stk_status stk_dataset_deal(const stk_dataset *dataset, double val_fraction, int folds,
                                         uint64_t seed, int *fold_of, stk_error *err);
 
 /*
- * Looks at all folds at once: STK_ERR_DATA for one that has nothing to validate or nothing to train
- * on. Tells which have no picture of some class, and how a column divides the samples.
+ * Checks all folds: STK_ERR_DATA for a fold without training or validation samples. Emits a warning
+ * for folds that lack a class, and a line on how a column divides the samples.
  */
 STK_CHECKED stk_status stk_dataset_check_folds(const stk_dataset *dataset, double val_fraction,
                                                int folds, uint64_t seed, const stk_events *events,
                                                stk_error *err);
 
 /*
- * One of these divisions, as indices into dataset->train; both lists sorted: fold number `fold`
- * (from 0; without folds there is 0 only) is val. A division that leaves nothing to validate is
- * STK_ERR_DATA.
+ * One fold as sorted indices into dataset->train: samples of fold `fold` (from 0) are in `val`, all
+ * others in `train`. An empty `val` is STK_ERR_DATA.
  */
 typedef struct stk_split {
     size_t *train;
@@ -174,8 +176,8 @@ void stk_split_free(stk_split *split);
 void stk_dataset_priors(const stk_dataset *dataset, double *priors);
 
 /*
- * How many of `count` pictures may be bad before whoever goes through them stops: max_bad percent.
- * STK_AUTO_DOUBLE: 5, and three pictures at least, since a few are nobody's reason to stop.
+ * How many of `count` pictures may be bad before the caller stops: max_bad percent.
+ * STK_AUTO_DOUBLE: 5 percent, but at least three pictures.
  */
 size_t stk_dataset_bad_allowed(double max_bad, size_t count);
 

@@ -70,7 +70,7 @@ stk_status stk_division_add(stk_listing *listing, const char *value, int *part, 
         *part = ALWAYS_TRAINS;
         return STK_OK;
     }
-    if (stk_map_find(&listing->part_places, value, &place)) {
+    if (stk_map_find(&listing->part_numbers, value, &place)) {
         *part = (int)place;
         return STK_OK;
     }
@@ -82,7 +82,7 @@ stk_status stk_division_add(stk_listing *listing, const char *value, int *part, 
     dataset->store->parts = grown;
     dataset->parts = grown;
     grown[place] = stk_listing_keep(listing, value, strlen(value));
-    if (grown[place] == NULL || !stk_map_add(&listing->part_places, grown[place], place, &added)) {
+    if (grown[place] == NULL || !stk_map_add(&listing->part_numbers, grown[place], place, &added)) {
         return STK_FAIL_MEMORY(err, column);
     }
     dataset->part_count++;

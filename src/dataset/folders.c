@@ -172,7 +172,7 @@ static stk_status list_val_class(stk_listing *listing, const char *folder, const
     const char *below = stk_listing_join(listing, folder, name);
     stk_status status = below != NULL ? stk_pictures_scan(listing, below, NULL, &pictures, err)
                                       : STK_FAIL_MEMORY(err, "the validation set");
-    if (status == STK_OK && !pictures.own && !stk_map_find(&listing->class_places, name, &label)) {
+    if (status == STK_OK && !pictures.own && !stk_map_find(&listing->class_labels, name, &label)) {
         const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%s/%s/%s is no class of the training set%s%s%s; rename the folder or "

@@ -119,7 +119,7 @@ const char *stk_listing_entry(const stk_listing *listing, const char *const *nam
 stk_status stk_listing_class(stk_listing *listing, const char *name, int *label, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     size_t place;
-    if (stk_map_find(&listing->class_places, name, &place)) {
+    if (stk_map_find(&listing->class_labels, name, &place)) {
         *label = (int)place;
         return STK_OK;
     }
@@ -133,7 +133,7 @@ stk_status stk_listing_class(stk_listing *listing, const char *name, int *label,
     dataset->classes = grown;
     bool added;
     grown[place] = stk_listing_keep(listing, name, strlen(name));
-    if (grown[place] == NULL || !stk_map_add(&listing->class_places, grown[place], place, &added)) {
+    if (grown[place] == NULL || !stk_map_add(&listing->class_labels, grown[place], place, &added)) {
         return STK_FAIL_MEMORY(err, "the class names");
     }
     dataset->class_count++;

@@ -1,9 +1,10 @@
 /*
- * listing.h - what the files of this room share while a data set is being listed.
+ * listing.h - only for this room: the state of one stk_dataset_open() call, and the functions that
+ * the layouts share.
  *
- * A stk_listing lives as long as one stk_dataset_open() call. It fills the data set step by step;
- * when a step fails, whoever made the listing frees the half-made data set. Labels are places in
- * the order in which classes were first met until stk_listing_finish() sorts them.
+ * A stk_listing lives as long as the call and fills the data set step by step; after a failure the
+ * caller frees the data set. Until stk_listing_finish() sorts the classes, a label is the order in
+ * which its class was first found. Threads: one.
  */
 #ifndef STK_DATASET_LISTING_H
 #define STK_DATASET_LISTING_H
@@ -16,7 +17,7 @@
 
 #define STK_EXT_MAX 8
 
-/* Texts are cut out of blocks: 100,000 paths cost some dozens of requests for memory. */
+/* Texts are allocated in blocks: 100,000 paths take a few dozen allocations. */
 typedef struct stk_text_block {
     struct stk_text_block *next;
     size_t used;
@@ -26,18 +27,18 @@ typedef struct stk_text_block {
 
 struct stk_dataset_store {
     stk_text_block *blocks;
-    const char **classes; /* what stk_dataset.classes shows */
-    const char **parts;   /* what stk_dataset.parts shows */
-    const char **header;  /* what stk_dataset.template_header shows */
+    const char **classes; /* stk_dataset.classes points to it */
+    const char **parts;   /* stk_dataset.parts points to it */
+    const char **header;  /* stk_dataset.template_header points to it */
 };
 
-/* A count and the first few names, for sentences about many things. */
+/* A count and the first three names, for messages about many things. */
 typedef struct stk_first_names {
     size_t count;
     const char *first[3]; /* borrowed */
 } stk_first_names;
 
-/* What a folder of the data set is for. */
+/* Which set a folder holds. */
 typedef enum stk_split_kind {
     STK_SPLIT_NONE,
     STK_SPLIT_TRAIN,
@@ -46,30 +47,30 @@ typedef enum stk_split_kind {
     STK_SPLIT_KINDS
 } stk_split_kind;
 
-/* The folder of such a part; names are borrowed from the top folder's list. */
+/* The folder of one set; names are borrowed from stk_listing.top. */
 typedef struct stk_split_folder {
     const char *name;           /* NULL: there is none */
-    bool usual;                 /* it has the usual name */
-    bool told;                  /* that it has another one */
-    stk_first_names candidates; /* without a usual name: all that could be it */
+    bool usual;                 /* it has the set's usual name */
+    bool told;                  /* the unusual name was reported */
+    stk_first_names candidates; /* without a usual name: all folders that could be it */
 } stk_split_folder;
 
 typedef struct stk_listing {
     const stk_dataset_options *options; /* borrowed */
     const stk_events *events;           /* borrowed, may be NULL */
     stk_dataset *dataset;               /* being made */
-    stk_dir_list top;                   /* what stands in the folder itself */
-    stk_skipped_folders passed;         /* what Stoker wrote there; told at the end */
+    stk_dir_list top;                   /* entries of the root folder */
+    stk_skipped_folders passed;         /* folders that Stoker wrote; reported at the end */
     stk_split_folder splits[STK_SPLIT_KINDS];
     char ext[STK_EXT_MAX]; /* ".jpg" of --image-ext; "": every picture counts */
-    stk_map class_places;  /* from class name to label */
-    stk_map part_places;   /* from value of the dividing column to part */
+    stk_map class_labels;  /* class name to label */
+    stk_map part_numbers;  /* value of the dividing column to part */
     size_t class_capacity;
     size_t part_capacity;
     size_t train_capacity;
     size_t val_capacity;
     size_t test_capacity;
-    int all_classes; /* how many there were before the subset */
+    int all_classes; /* classes before the subset was taken */
 } stk_listing;
 
 void stk_first_names_add(stk_first_names *few, const char *name);
@@ -83,7 +84,7 @@ const char *stk_plural(size_t count);
 /* Copies a text into the data set; NULL without memory. */
 char *stk_listing_keep(stk_listing *listing, const char *text, size_t length);
 
-/* Keeps "folder/name", or the name alone when folder is "". */
+/* Copies "folder/name" into the data set, or the name alone when folder is "". */
 char *stk_listing_join(stk_listing *listing, const char *folder, const char *name);
 
 /* The full name of something below the root, for people; NULL without memory; stk_mem_free. */
@@ -109,17 +110,17 @@ STK_CHECKED stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, 
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
-/* What stands in a folder without what is no data; of a folder that is none, *own is set. */
+/* Lists a folder without what is no data. *own: Stoker wrote the folder, and the list is empty. */
 STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,
                                        bool *own, stk_error *err);
 
-/* Finds the parts among the folders of the top. */
+/* Finds the folders of the sets in the root folder. */
 void stk_listing_find_splits(stk_listing *listing);
 
-/* The folder of a part, or NULL; tells once when it has no usual name. */
+/* The folder of a set, or NULL; emits an event once when its name is unusual. */
 const char *stk_listing_split(stk_listing *listing, stk_split_kind kind);
 
-/* Whether the name of a folder at the top says what it is for, so that it is no class. */
+/* Whether a folder of the root has the name of a set, so that it is no class. */
 bool stk_listing_is_split(const stk_listing *listing, const char *name);
 
 /* By path: folder by folder is not quite so, "a b/x" sorts before "a/x", but "a" before "a b". */
@@ -238,8 +239,7 @@ STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 /* Whether the folder means to say classes by folders: a train folder, or two others or more. */
 STK_CHECKED stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err);
 
-/* Whether the place is one of shards in which labels stand beside pictures, as WebDataset has them.
- */
+/* Whether the location holds WebDataset shards, in which labels lie beside pictures. */
 STK_CHECKED stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err);
 STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err);
 
@@ -252,20 +252,20 @@ STK_CHECKED stk_status stk_division_check(const stk_dataset_options *options, st
 /* STK_ERR_USAGE when a column was named and the layout has no table. */
 STK_CHECKED stk_status stk_division_need_table(const stk_listing *listing, stk_error *err);
 
-/* The part of a training sample, from what stands in the column; a new value is added. */
+/* The part of a training sample, by its value in the column; a new value is added. */
 STK_CHECKED stk_status stk_division_add(stk_listing *listing, const char *value, int *part,
                                         stk_error *err);
 
-/* Puts the parts in order; samples follow. */
+/* Sorts the parts; samples follow. */
 STK_CHECKED stk_status stk_division_sort(stk_listing *listing, stk_error *err);
 
-/* When the samples are those that stay: no fold may have lost all of its. */
+/* After the subset: checks that no given fold has lost all its samples. */
 STK_CHECKED stk_status stk_division_finish(const stk_listing *listing, stk_error *err);
 
 /*
- * Deals groups over `bins` that are to get these shares of every class (they sum to 1); bin_of has
- * a place for every training sample. A class with one image keeps its group out of all of them:
- * that is -1. `folds` says what the bins are, for people.
+ * Distributes groups over `bins`, which get these shares of every class (the shares sum to 1).
+ * bin_of has an element for every training sample. The group of a class with one image gets -1: no
+ * bin. `folds`: the bins are folds, for messages.
  */
 STK_CHECKED stk_status stk_groups_deal(const stk_dataset *dataset, const double *shares, int bins,
                                        bool folds, uint64_t seed, int *bin_of, stk_error *err);
@@ -276,7 +276,7 @@ const char *stk_kaggle_table(const stk_listing *listing);
 /* Sets *fits to false, and lists nothing, when class folders are there and the table names none. */
 STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err);
 
-/* Whether the place is a staged data set. */
+/* Whether the location is a staged data set. */
 bool stk_staged_exists(const stk_listing *listing);
 
 /* Lists a staged data set; with `only_test` its test rows alone, without labels. */

@@ -110,7 +110,7 @@ static int label_by_folder(const stk_listing *listing, const char *below) {
     }
     memcpy(name, below, length);
     name[length] = '\0';
-    return stk_map_find(&listing->class_places, name, &label) ? (int)label : -1;
+    return stk_map_find(&listing->class_labels, name, &label) ? (int)label : -1;
 }
 
 static const char *styled_id(const stk_pictures *pictures, size_t i, id_style style) {

@@ -292,7 +292,7 @@ static stk_status find_label(const shard_part *p, const sample_group *group, con
     if (p->is_train) {
         return stk_listing_class(listing, name, label, err);
     }
-    if (!stk_map_find(&listing->class_places, name, &place)) {
+    if (!stk_map_find(&listing->class_labels, name, &place)) {
         const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s/%s/%s says class '%s', which is no class of the training set%s%s%s",
@@ -406,7 +406,7 @@ static stk_status label_test(const shard_part *p, stk_error *err) {
             if (stk_parse_int(buf, &number) && number >= 0 && (uint64_t)number < p->name_count) {
                 name = p->names[number];
             }
-            if (stk_map_find(&listing->class_places, name, &label)) {
+            if (stk_map_find(&listing->class_labels, name, &label)) {
                 test->items[i].label = (int)label;
             }
         }

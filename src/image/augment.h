@@ -1,8 +1,8 @@
 /*
- * augment.h - random changes of a picture that was cropped and scaled already.
+ * augment.h - random changes of a picture that is cropped and scaled already.
  *
- * Everything works in place on 8-bit RGB squares and draws from the generator that it is handed, so
- * the same generator gives the same pixels on every machine: whole numbers only behind the drawing.
+ * Works in place on 8-bit RGB squares. The caller's generator decides everything: the same
+ * generator gives the same pixels on every machine, since pixels are computed in whole numbers.
  * Threads: safe.
  */
 #ifndef STK_IMAGE_AUGMENT_H
@@ -24,10 +24,10 @@ typedef enum stk_policy {
     STK_POLICY_TRIVIALAUGMENT /* Mueller and Hutter, 2021: one operation of any strength */
 } stk_policy;
 
-/* The options of augmentation; also what stk_augment_apply follows. */
+/* The options of augmentation, as stk_augment_apply takes them. */
 typedef struct stk_augment_options {
-    double crop_scale;   /* least share of the picture's area that a training crop keeps; a
-                            loader is given a number, not STK_AUTO_DOUBLE */
+    double crop_scale;   /* least share of the picture's area that a training crop keeps; never
+                            STK_AUTO_DOUBLE here */
     bool flip;           /* mirror every other training picture */
     double color_jitter; /* brightness, contrast and saturation change by a factor 1-x .. 1+x */
     double hue;          /* hue turns by up to this share of the circle, 0 .. 0.5 */
@@ -46,10 +46,10 @@ bool stk_augment_is_needed(const stk_augment_options *options);
 /*
  * Augments the picture `pixels` (size, size, 3), 1 px or more, in place, in the order rotation,
  * colour jitter (its parts in random order), policy, erasing. Strengths and their distributions are
- * those of torchvision's transforms. Two things are our own: what is moved is sampled bilinearly,
- * and what comes from outside of the picture or is erased has ImageNet's mean colour (124, 116,
- * 104), which normalising turns into about zero. Crop and flip are not done here: transform.c does
- * them while it scales. `spare` (size, size, 3) is overwritten. The options must be within the
+ * those of torchvision's transforms. Two things differ from torchvision: moved pictures are
+ * sampled bilinearly, and pixels from outside or erased pixels have ImageNet's mean colour (124,
+ * 116, 104), which is about zero after normalising. Crop and flip are not done here: transform.c
+ * does them while it scales. `spare` (size, size, 3) is overwritten. The options must be within the
  * limits of their table.
  */
 void stk_augment_apply(const stk_augment_options *options, int size, uint8_t *pixels,

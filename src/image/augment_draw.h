@@ -1,8 +1,8 @@
 /*
- * augment_draw.h - the changes that were drawn for one picture.
+ * augment_draw.h - only for this room: the random choices for one picture, as a list of changes.
  *
- * Between drawing, which uses a generator and floating point, and the pixels, which see nothing but
- * whole numbers, stands this list. Not for other rooms.
+ * Drawing uses a generator and floating point. The list holds whole numbers only, so that applying
+ * it gives the same pixels on every machine.
  */
 #ifndef STK_IMAGE_AUGMENT_DRAW_H
 #define STK_IMAGE_AUGMENT_DRAW_H
@@ -43,7 +43,7 @@ typedef struct stk_augment_draw {
     stk_change changes[STK_DRAW_CHANGES]; /* in the order in which they are made */
 } stk_augment_draw;
 
-/* Draws what is to be done with a picture of this size. */
+/* Draws the changes for a picture of this size. */
 void stk_augment_choose(const stk_augment_options *options, int size, stk_rng *rng,
                         stk_augment_draw *draw);
 

@@ -1,5 +1,5 @@
 /*
- * augment_ops.h - what augmentation does to pixels.
+ * augment_ops.h - the operations of augmentation on pixels.
  *
  * Each function changes a square RGB picture `pixels` (size, size, 3) of 1 px or more in place,
  * with whole numbers only: every machine gives the same bytes. Those that need a second picture
@@ -22,7 +22,7 @@
 /* A shear is a whole number of 1/65536 px per px. */
 #define STK_SHEAR_ONE 65536
 
-/* What comes from outside of the picture, and what is erased: ImageNet's mean colour. */
+/* The fill colour of erased pixels and of pixels from outside of the picture: ImageNet's mean. */
 #define STK_FILL_RED 124
 #define STK_FILL_GREEN 116
 #define STK_FILL_BLUE 104

@@ -3,8 +3,8 @@
  *
  * The format is found by content, never by file name. Pictures are 8-bit RGB, rows from top to
  * bottom, upright: EXIF orientation is applied, alpha is laid over white, 16-bit, palette, grey,
- * CMYK and YCCK become RGB. Nothing here keeps state; every call is thread-safe. What cannot be
- * decoded is STK_ERR_DATA with a reason that reads well behind a file name.
+ * CMYK and YCCK become RGB. Nothing here keeps state; every call is thread-safe. A picture that
+ * cannot be decoded is STK_ERR_DATA; the message continues a file name.
  */
 #ifndef STK_IMAGE_IMAGE_H
 #define STK_IMAGE_IMAGE_H
@@ -23,7 +23,7 @@
 /* Pictures with more pixels are refused before memory is taken for them. */
 #define STK_IMAGE_MAX_PIXELS ((int64_t)256 * 1024 * 1024)
 
-/* A picture that takes more CPU time than this to decode is refused: some are made to. */
+/* A picture that takes more CPU time than this is refused: some files are made to be slow. */
 #define STK_IMAGE_MAX_CPU_NS ((int64_t)10 * 1000 * 1000 * 1000)
 
 typedef struct stk_image {
@@ -34,15 +34,15 @@ typedef struct stk_image {
 
 /*
  * How long decoding may go on. A picture that goes beyond a limit is not bad: STK_ERR_STOPPED. All
- * zero: as long as STK_IMAGE_MAX_CPU_NS allows. libwebp and very long rows of a PNG are looked
- * after only now and then: some tenths of a second may pass before decoding ends.
+ * zero: as long as STK_IMAGE_MAX_CPU_NS allows. libwebp and very long rows of a PNG are checked
+ * rarely: some tenths of a second may pass before decoding ends.
  */
 typedef struct stk_image_limit {
-    const atomic_bool *cancelled; /* ends it when another thread sets it; borrowed, or NULL */
+    const atomic_bool *cancelled; /* decoding ends when another thread sets it; borrowed, or NULL */
     int64_t cpu_ns;               /* of the decoding thread; 0: no limit */
     /*
-     * By the clock; 0: no limit. It ends what has used an eighth of cpu_ns, too: on a busy machine
-     * a thread gets few of its seconds, and who was only held up has used next to nothing.
+     * In wall time; 0: no limit. It applies only once an eighth of cpu_ns is used: on a busy
+     * machine a thread may wait for a core most of the time, which is not the picture's fault.
      */
     int64_t wall_ns;
     int64_t deadline_ns; /* on the monotonic clock; 0: none */
@@ -63,7 +63,7 @@ STK_CHECKED stk_status stk_image_decode_within(const uint8_t *bytes, size_t size
 STK_CHECKED stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
                                       stk_error *err);
 
-/* How names of files with such bytes end, "jpg", "png" or "webp"; NULL: it is none of these. */
+/* The extension for files with such bytes: "jpg", "png", "webp", ...; NULL: not a known picture. */
 const char *stk_image_extension(const uint8_t *bytes, size_t size);
 
 STK_CHECKED stk_status stk_image_new(stk_image *image, int width, int height, stk_error *err);
@@ -78,8 +78,8 @@ STK_CHECKED stk_status stk_image_encode_png(const stk_image *image, uint8_t **by
                                             stk_error *err);
 
 /*
- * The picture as plain pixels with a small head, which is a format like any other here: what saves
- * decoding a picture again and again.
+ * The picture as plain pixels with a small header. stk_image_decode reads it like any other format;
+ * the cache of decoded pictures holds it.
  */
 STK_CHECKED stk_status stk_image_encode_raw(const stk_image *image, stk_bytes *bytes,
                                             stk_error *err);
@@ -92,8 +92,8 @@ typedef struct stk_crop {
 } stk_crop;
 
 /*
- * How pictures are scaled, what Pillow and torchvision call these with antialias: a filter as wide
- * as the scale, a triangle or Keys' cubic with a = -0.5.
+ * Filters for scaling, as Pillow and torchvision with antialias have them: as wide as the scale, a
+ * triangle or Keys' cubic with a = -0.5.
  */
 typedef enum stk_interpolation { STK_BILINEAR, STK_BICUBIC } stk_interpolation;
 
@@ -130,11 +130,10 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
                             bool *flip);
 
 /*
- * Memory that one thread transforms pictures with, one after the other. `heavy`, which may be NULL,
- * is asked before a picture is decoded that needs STK_IMAGE_HEAVY_BYTES or more, because its
- * format holds it as a whole or because much of it becomes little, and told when it is done:
- * whoever has many threads lets one such picture pass at a time. An error of it refuses the
- * picture.
+ * The scratch is the memory that one thread keeps between pictures. The gate, which may be NULL, is
+ * entered before a picture is decoded that needs STK_IMAGE_HEAVY_BYTES or more (because its format
+ * decodes whole pictures, or because it is scaled down a lot), and left afterwards: with many
+ * threads, only one such picture is decoded at a time. An error of `enter` refuses the picture.
  */
 #define STK_IMAGE_HEAVY_BYTES ((uint64_t)64 << 20)
 
@@ -150,20 +149,19 @@ STK_CHECKED stk_status stk_image_scratch_new(stk_image_scratch **scratch,
                                              const stk_heavy_gate *gate, stk_error *err);
 void stk_image_scratch_free(stk_image_scratch *scratch);
 
-/* For all pictures from here on; there is no limit at first. */
+/* Sets the limit for all later pictures; at first there is none. */
 void stk_image_scratch_limit(stk_image_scratch *scratch, const stk_image_limit *limit);
 
 /*
  * Decodes and transforms: out is (size, size, 3). Only what the crop needs is decoded. *augment_ns,
- * unless NULL, grows by the time that augmentation took behind the scaling.
+ * unless NULL, grows by the time of augmentation after scaling.
  */
 STK_CHECKED stk_status stk_transform_apply(stk_image_scratch *scratch,
                                            const stk_transform *transform, const uint8_t *bytes,
                                            size_t size, stk_rng rng, uint8_t *out,
                                            int64_t *augment_ns, stk_error *err);
 
-/* Width times height, as it is stored, of the picture that was last transformed; 0 where none of it
- * could be read. */
+/* Stored width times height of the last transformed picture; 0 where its header was unreadable. */
 uint64_t stk_image_scratch_source_px(const stk_image_scratch *scratch);
 
 /*

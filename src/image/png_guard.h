@@ -1,6 +1,6 @@
 /*
- * png_guard.h - what reading and writing PNG share: libpng's memory comes from stk_mem, its errors
- * become a status and leave by longjmp, its warnings go nowhere. Not for other rooms.
+ * png_guard.h - only for this room: what reading and writing PNG share. libpng's memory comes from
+ * stk_mem, its errors become a status and leave by longjmp, its warnings are dropped.
  */
 #ifndef STK_IMAGE_PNG_GUARD_H
 #define STK_IMAGE_PNG_GUARD_H
@@ -14,8 +14,8 @@
 typedef struct stk_png_guard {
     const char *purpose; /* "decoding a PNG" */
     const char *refusal; /* "the PNG cannot be decoded" */
-    bool no_memory;      /* a request for memory failed; libpng may not have minded */
-    stk_status status;   /* why libpng was left */
+    bool no_memory;      /* a request for memory failed; libpng may have gone on */
+    stk_status status;   /* the error that libpng ended with */
     stk_error *err;      /* borrowed */
 } stk_png_guard;
 

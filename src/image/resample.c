@@ -241,26 +241,26 @@ static stk_status make_axis(stk_resample_axis *a, double start, double length, i
     return STK_OK;
 }
 
-stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, uint8_t *out,
+stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task, uint8_t *out,
                                stk_error *err) {
-    int size_down = job->size_down != 0 ? job->size_down : job->size;
-    if (job->size < 1 || job->size > MAX_SIZE || size_down < 1 || size_down > MAX_SIZE) {
+    int size_down = task->size_down != 0 ? task->size_down : task->size;
+    if (task->size < 1 || task->size > MAX_SIZE || size_down < 1 || size_down > MAX_SIZE) {
         return STK_FAIL(err, STK_ERR_USAGE, "cannot scale a picture to %d px: 1 to %d is possible",
-                        job->size < 1 || job->size > MAX_SIZE ? job->size : size_down, MAX_SIZE);
+                        task->size < 1 || task->size > MAX_SIZE ? task->size : size_down, MAX_SIZE);
     }
     r->kernels = r->kernels != NULL ? r->kernels : fastest_kernels();
-    r->size = job->size;
+    r->size = task->size;
     r->size_down = size_down;
     r->out = out;
-    r->mirror_y = job->mirror_y;
+    r->mirror_y = task->mirror_y;
     r->next = 0;
     r->rows = 0;
     r->waiting = 0;
-    stk_status status = make_axis(&r->across, job->crop.x, job->crop.width, job->width, job->size,
-                                  job->filter, job->mirror_x, err);
+    stk_status status = make_axis(&r->across, task->crop.x, task->crop.width, task->width,
+                                  task->size, task->filter, task->mirror_x, err);
     if (status == STK_OK) {
-        status = make_axis(&r->down, job->crop.y, job->crop.height, job->height, size_down,
-                           job->filter, false, err);
+        status = make_axis(&r->down, task->crop.y, task->crop.height, task->height, size_down,
+                           task->filter, false, err);
     }
     if (status != STK_OK) {
         return status;

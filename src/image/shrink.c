@@ -60,13 +60,13 @@ static stk_status begin_shrinking(void *user, const stk_image_info *info, stk_im
                              .width = (info->width + divisor - 1) / divisor,
                              .height = (info->height + divisor - 1) / divisor};
     if (s->scaled) {
-        stk_resample_job job = {.width = part->width,
-                                .height = part->height,
-                                .crop = {.width = (double)info->width / divisor,
-                                         .height = (double)info->height / divisor},
-                                .size = width,
-                                .size_down = height};
-        status = stk_resampler_begin(&s->scratch->resampler, &job, s->image->pixels, err);
+        stk_resample_task task = {.width = part->width,
+                                  .height = part->height,
+                                  .crop = {.width = (double)info->width / divisor,
+                                           .height = (double)info->height / divisor},
+                                  .size = width,
+                                  .size_down = height};
+        status = stk_resampler_begin(&s->scratch->resampler, &task, s->image->pixels, err);
     }
     return status;
 }

@@ -128,7 +128,7 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
                            turn.swapped ? info->width : info->height, &scratch->rng, &flip);
     crop = in_stored(crop, turn, info->width, info->height);
     int divisor = info->divides ? choose_divisor(crop, scratch->transform->size) : 1;
-    stk_resample_job job = {
+    stk_resample_task task = {
         .width = (info->width + divisor - 1) / divisor,
         .height = (info->height + divisor - 1) / divisor,
         .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
@@ -137,7 +137,7 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
         .mirror_y = turn.mirror_y != (flip && turn.swapped),
         .filter = scratch->transform->train ? STK_BILINEAR : scratch->transform->interpolation};
     scratch->swapped = turn.swapped;
-    status = stk_resampler_begin(&scratch->resampler, &job, scratch->out, err);
+    status = stk_resampler_begin(&scratch->resampler, &task, scratch->out, err);
     const stk_resample_axis *across = &scratch->resampler.across;
     const stk_resample_axis *down = &scratch->resampler.down;
     *part = (stk_image_part){.divisor = divisor,
@@ -228,13 +228,13 @@ stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *
 stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size,
                             stk_interpolation filter, bool flip, uint8_t *out, stk_error *err) {
     stk_resampler resampler = {0};
-    stk_resample_job job = {.width = image->width,
-                            .height = image->height,
-                            .crop = crop,
-                            .size = size,
-                            .mirror_x = flip,
-                            .filter = filter};
-    stk_status status = stk_resampler_begin(&resampler, &job, out, err);
+    stk_resample_task task = {.width = image->width,
+                              .height = image->height,
+                              .crop = crop,
+                              .size = size,
+                              .mirror_x = flip,
+                              .filter = filter};
+    stk_status status = stk_resampler_begin(&resampler, &task, out, err);
     if (status == STK_OK) {
         status = stk_resampler_rows(&resampler, 0, image->width, err);
     }

@@ -1,6 +1,6 @@
 /*
- * cold_pages.h - makes this machine forget files that it keeps in memory, so that reading them
- * shows the storage.
+ * cold_pages.h - drops files from the page cache, so that reading them measures the storage.
+ * Threads: safe.
  */
 #ifndef STK_PROBE_COLD_PAGES_H
 #define STK_PROBE_COLD_PAGES_H
@@ -13,9 +13,9 @@
 #include "storage/storage.h"
 
 /*
- * Asks the kernel to drop what it holds of these objects, in their order and for `seconds` at most;
- * *count becomes how many of them it was asked for. Objects far away, and members of shards far
- * away, are nobody's here to forget: then all count. A file system may keep them all the same.
+ * Asks the kernel to drop these objects from the page cache, in order and for `seconds` at most;
+ * *count becomes the number of objects it was asked for. Remote objects are not in the page cache:
+ * all of them count. A file system may keep pages all the same.
  */
 STK_CHECKED stk_status stk_cold_pages_drop(stk_store *store, const char *const *paths,
                                            size_t *count, double seconds, const stk_stop *stop,

@@ -1,9 +1,9 @@
 /*
- * decode_probe.h - how fast this machine decodes pictures that lie in memory, and nothing else.
+ * decode_probe.h - measures how fast this machine decodes pictures from memory.
  *
- * Without a view this is the ceiling that a loader is held against: whole pictures, no reading, no
- * crop, no scaling, threads that share nothing. With one, pictures become what training sees, and
- * they may be made anew before, as staging or a cache would. Threads: one at a time.
+ * Without a view this is the upper bound of a loader: whole pictures, no reading, no crop, no
+ * scaling, threads that share nothing. With a view pictures are transformed as in training. They
+ * may also be re-encoded first, as staging or a cache would do. Threads: one at a time.
  */
 #ifndef STK_PROBE_DECODE_PROBE_H
 #define STK_PROBE_DECODE_PROBE_H
@@ -19,10 +19,10 @@
 
 typedef struct stk_decode_probe stk_decode_probe;
 
-/* What slices came to; each run adds to it. */
+/* The sum of all runs. */
 typedef struct stk_decode_tally {
-    uint64_t images;       /* decoded in full */
-    double thread_seconds; /* that decoding took, summed over threads */
+    uint64_t images;       /* decoded without an error */
+    double thread_seconds; /* of decoding, summed over threads */
 } stk_decode_tally;
 
 /*
@@ -44,20 +44,18 @@ typedef struct stk_decode_mean {
 
 stk_decode_mean stk_decode_probe_mean(const stk_decode_probe *probe);
 
-/* From here on pictures become what the transform makes of them; NULL: they are decoded whole. It
- * is copied. */
+/* Later runs apply this transform, which is copied; NULL: they decode whole pictures. */
 STK_CHECKED stk_status stk_decode_probe_view(stk_decode_probe *probe,
                                              const stk_transform *transform, stk_error *err);
 
-/* What somebody would keep of a picture instead of its bytes; `to` stays empty where it stays as it
- * is. */
+/* Re-encodes a picture; leaves `to` empty where the picture stays as it is. */
 typedef stk_status (*stk_remake)(void *user, stk_image_scratch *scratch, const stk_bytes *from,
                                  stk_bytes *to, stk_error *err);
 
 /*
- * Makes the pictures anew on all threads, each from the bytes that were read; NULL: as they were
- * read. One that cannot be made is not used any more, and those that there is no room for (256 MiB)
- * are left out until the next call. *bytes is the mean of what is decoded then.
+ * Re-encodes the pictures on all threads, each from the bytes that were read; NULL: back to these.
+ * A picture that fails is not used any more; pictures beyond 256 MiB are left out until the next
+ * call. *bytes is the mean size of the pictures that later runs decode.
  */
 STK_CHECKED stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake,
                                                void *user, const stk_stop *stop, double *bytes,

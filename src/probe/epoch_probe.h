@@ -1,9 +1,9 @@
 /*
- * epoch_probe.h - whole epochs of a loader, with a consumer that takes its time.
+ * epoch_probe.h - measures whole epochs of a loader with a consumer of a given rate.
  *
- * What a training run feels: how long each epoch takes and how much of it is spent waiting for
- * batches, the first epoch, which may have to come from far away, beside the later ones. Threads:
- * measure one thing at a time in a process.
+ * It shows what a training run gets: the time of each epoch and the share spent waiting for
+ * batches. The first epoch, which may be read from remote storage, stands beside the later ones.
+ * Threads: measure one thing at a time in a process.
  */
 #ifndef STK_PROBE_EPOCH_PROBE_H
 #define STK_PROBE_EPOCH_PROBE_H
@@ -11,16 +11,16 @@
 #include "probe/loader_probe.h"
 
 /*
- * A loader reads ahead, over the end of an epoch too: bytes and cache counts are those of the time
- * that the epoch took.
+ * A loader reads ahead across the end of an epoch. Bytes and cache counts are those of the time
+ * during which the epoch was consumed.
  */
 typedef struct stk_epoch_figures {
     int64_t epoch;  /* from 0 */
-    double seconds; /* of epoch 0 from before the loader was opened */
+    double seconds; /* epoch 0 includes opening the loader */
     double images_per_second;
-    double wait_fraction; /* of the time the consumer had no batch, opening included */
+    double wait_fraction; /* share of the time without a batch, opening included */
     int64_t images;
-    int64_t read_bytes; /* of encoded pictures, from wherever they came */
+    int64_t read_bytes; /* encoded bytes, from storage or cache */
     int64_t cache_hits;
     int64_t cache_misses;
 } stk_epoch_figures;

@@ -1,4 +1,4 @@
-/* gauges.h - what this process has used of the machine. Threads: safe. */
+/* gauges.h - memory and processor time that this process uses. Threads: safe. */
 #ifndef STK_PROBE_GAUGES_H
 #define STK_PROBE_GAUGES_H
 
@@ -7,7 +7,7 @@
 /* Bytes of memory that are resident now; 0 where that is not known. */
 int64_t stk_gauge_resident(void);
 
-/* The most that ever was; 0 where that is not known. */
+/* The peak since the process began; 0 where that is not known. */
 int64_t stk_gauge_peak_resident(void);
 
 /* Processor time of all threads, in seconds. */

@@ -1,8 +1,8 @@
 /*
- * picture_walk.h - the pictures of any place, whatever it says about classes.
+ * picture_walk.h - lists the pictures of any location, without labels.
  *
  * A measurement of storage needs objects that are like those of training and nothing else: no
- * labels, no layout. What Stoker itself wrote there is passed over. Threads: one at a time.
+ * labels, no layout. Folders that Stoker itself wrote are skipped. Threads: one at a time.
  */
 #ifndef STK_PROBE_PICTURE_WALK_H
 #define STK_PROBE_PICTURE_WALK_H
@@ -14,15 +14,15 @@
 #include "storage/storage.h"
 
 typedef struct stk_picture_paths {
-    char **items; /* owned, as are the texts: below the place */
+    char **items; /* owned array of owned texts: paths below the location */
     size_t count;
     size_t capacity;
 } stk_picture_paths;
 
 /*
- * Lists the pictures in and below the place, at most `most` of them. A place without any is
+ * Lists the pictures in and below the location, at most `most` of them. A location without any is
  * STK_ERR_DATA. What was listed is freed with stk_picture_paths_free, after an error too. `events`,
- * which may be NULL, are told what was passed over.
+ * which may be NULL, receive a warning about skipped folders.
  */
 STK_CHECKED stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *events,
                                         stk_picture_paths *paths, stk_error *err);

@@ -213,7 +213,7 @@ static int rows_at_once(stk_rng *rng, int pattern, int left) {
 }
 
 /* Runs one picture through the resampler; rows begin `spare` columns before what is needed. */
-static stk_status feed(stk_resampler *r, const stk_image *image, const stk_resample_job *job,
+static stk_status feed(stk_resampler *r, const stk_image *image, const stk_resample_task *job,
                        int pattern, int spare, uint8_t *out, stk_error *err) {
     stk_rng rng = stk_rng_make(3, STK_RNG_TEST, 0, (uint64_t)image->width);
     stk_status status = stk_resampler_begin(r, job, out, err);
@@ -235,14 +235,14 @@ static stk_status feed(stk_resampler *r, const stk_image *image, const stk_resam
     return status;
 }
 
-static stk_resample_job draw_job(stk_rng *rng, const stk_image *image, int size) {
-    stk_resample_job job = {.width = image->width,
-                            .height = image->height,
-                            .crop = {0, 0, image->width, image->height},
-                            .size = size,
-                            .mirror_x = stk_rng_below(rng, 2) == 1,
-                            .mirror_y = stk_rng_below(rng, 2) == 1,
-                            .filter = stk_rng_below(rng, 2) == 1 ? STK_BICUBIC : STK_BILINEAR};
+static stk_resample_task draw_job(stk_rng *rng, const stk_image *image, int size) {
+    stk_resample_task job = {.width = image->width,
+                             .height = image->height,
+                             .crop = {0, 0, image->width, image->height},
+                             .size = size,
+                             .mirror_x = stk_rng_below(rng, 2) == 1,
+                             .mirror_y = stk_rng_below(rng, 2) == 1,
+                             .filter = stk_rng_below(rng, 2) == 1 ? STK_BICUBIC : STK_BILINEAR};
     if (stk_rng_below(rng, 4) > 0) {
         job.crop.x = stk_rng_range(rng, 0, image->width - 1);
         job.crop.y = stk_rng_range(rng, 0, image->height - 1);
@@ -253,7 +253,7 @@ static stk_resample_job draw_job(stk_rng *rng, const stk_image *image, int size)
 }
 
 /* What stk_image_resize makes of it, which holds the whole picture and gives row after row. */
-static stk_status expect(const stk_image *image, const stk_resample_job *job, uint8_t *out,
+static stk_status expect(const stk_image *image, const stk_resample_task *job, uint8_t *out,
                          stk_error *err) {
     stk_status status =
         stk_image_resize(image, job->crop, job->size, job->filter, job->mirror_x, out, err);
@@ -277,7 +277,7 @@ static const int sizes[] = {1, 2, 3, 8, 33, 64};
 #define SIZES (sizeof sizes / sizeof *sizes)
 #define MOST_SIZE 64
 
-static void check_patterns(stk_resampler *r, const stk_image *image, const stk_resample_job *job) {
+static void check_patterns(stk_resampler *r, const stk_image *image, const stk_resample_task *job) {
     static const int patterns[] = {1, 4, STK_RESAMPLE_ROWS, MIXED};
     static uint8_t expected[MOST_SIZE * MOST_SIZE * 3];
     static uint8_t out[MOST_SIZE * MOST_SIZE * 3 + GUARD];
@@ -307,7 +307,7 @@ static void rows_may_come_in_any_number(void) {
         for (size_t s = 0; s < SHAPES; s++) {
             stk_image image = noise(shapes[s][0], shapes[s][1], s);
             for (size_t i = 0; i < 4 * SIZES; i++) {
-                stk_resample_job job = draw_job(&rng, &image, sizes[i % SIZES]);
+                stk_resample_task job = draw_job(&rng, &image, sizes[i % SIZES]);
                 check_patterns(&r, &image, &job);
             }
             stk_image_free(&image);
@@ -346,7 +346,7 @@ static void weights_are_shares_of_one(void) {
     for (int i = 0; i < 3000; i++) {
         stk_image size_only = {.width = 1 + (int)stk_rng_below(&rng, 3000),
                                .height = 1 + (int)stk_rng_below(&rng, 3000)};
-        stk_resample_job job = draw_job(&rng, &size_only, 1 + (int)stk_rng_below(&rng, MOST_SIZE));
+        stk_resample_task job = draw_job(&rng, &size_only, 1 + (int)stk_rng_below(&rng, MOST_SIZE));
         REQUIRE_OK(stk_resampler_begin(&r, &job, out, &err), &err);
         check_axis(&r.across, job.size, job.width, job.filter);
         check_axis(&r.down, job.size, job.height, job.filter);
@@ -363,8 +363,8 @@ static void memory_is_kept_between_pictures(void) {
     static uint8_t out[MOST_SIZE * MOST_SIZE * 3];
     stk_image large = noise(333, 251, 6);
     stk_image small = noise(61, 47, 7);
-    stk_resample_job first = {.width = 333, .height = 251, .crop = {0, 0, 333, 251}, .size = 33};
-    stk_resample_job then = {.width = 61, .height = 47, .crop = {1.5, 2, 50, 44}, .size = 20};
+    stk_resample_task first = {.width = 333, .height = 251, .crop = {0, 0, 333, 251}, .size = 33};
+    stk_resample_task then = {.width = 61, .height = 47, .crop = {1.5, 2, 50, 44}, .size = 20};
     REQUIRE_OK(feed(&r, &large, &first, 4, 0, out, &err), &err);
     stk_mem_fail_after(0);
     stk_status again = feed(&r, &large, &first, MIXED, 0, out, &err);
@@ -385,8 +385,8 @@ static void memory_follows_the_picture(void) {
     static uint8_t out[MOST_SIZE * MOST_SIZE * 3];
     stk_image tall = noise(1000, 3000, 8);
     stk_image small = noise(64, 64, 9);
-    stk_resample_job one = {.width = 1000, .height = 3000, .crop = {0, 0, 1000, 3000}, .size = 1};
-    stk_resample_job then = {.width = 64, .height = 64, .crop = {0, 0, 64, 64}, .size = 32};
+    stk_resample_task one = {.width = 1000, .height = 3000, .crop = {0, 0, 1000, 3000}, .size = 1};
+    stk_resample_task then = {.width = 64, .height = 64, .crop = {0, 0, 64, 64}, .size = 32};
     REQUIRE_OK(feed(&r, &tall, &one, 16, 0, out, &err), &err);
     CHECK(r.window_bytes <= (size_t)3001 * 1000 * 3 + STK_KERNEL_SLACK);
     REQUIRE_OK(feed(&r, &small, &then, 16, 0, out, &err), &err);
@@ -400,13 +400,13 @@ static void memory_follows_the_picture(void) {
  * The first request fails, then the second and so on; in between the resampler must work. With
  * `keep` it goes on with what the failed call left.
  */
-static void check_lack_of_memory(const stk_image *image, const stk_resample_job *job, bool keep) {
+static void check_lack_of_memory(const stk_image *image, const stk_resample_task *job, bool keep) {
     stk_resampler r = {0};
     static uint8_t expected[MOST_SIZE * MOST_SIZE * 3];
     static uint8_t out[MOST_SIZE * MOST_SIZE * 3];
     size_t bytes = 3 * (size_t)job->size * (size_t)job->size;
     stk_image tiny = noise(9, 7, 10);
-    stk_resample_job small = {.width = 9, .height = 7, .crop = {0, 0, 9, 7}, .size = 5};
+    stk_resample_task small = {.width = 9, .height = 7, .crop = {0, 0, 9, 7}, .size = 5};
     stk_error err = {0};
     int64_t failed = 0;
     REQUIRE_OK(expect(image, job, expected, &err), &err);
@@ -436,7 +436,7 @@ static void lack_of_memory_leaves_it_usable(void) {
     stk_rng rng = stk_rng_make(11, STK_RNG_TEST, 0, 0);
     stk_image image = noise(333, 251, 12);
     for (size_t i = 0; i < SIZES; i++) {
-        stk_resample_job job = draw_job(&rng, &image, sizes[i]);
+        stk_resample_task job = draw_job(&rng, &image, sizes[i]);
         check_lack_of_memory(&image, &job, false);
         check_lack_of_memory(&image, &job, true);
     }
