@@ -1,4 +1,10 @@
-/* cli.h - what the verbs share. A verb is one short file: parse, call, print. */
+/*
+ * cli.h - what the verbs share. A verb is one short file: parse, call, print.
+ *
+ * A verb opens a cli_session, which reads its command line and prepares its output, works, and
+ * closes it. Functions that return stk_status leave printing the error to cli_close. Threads: the
+ * main thread alone.
+ */
 #ifndef STK_CLI_CLI_H
 #define STK_CLI_CLI_H
 
@@ -11,22 +17,23 @@
 #include "report/status/run_status.h"
 
 /*
- * A verb of the command line; `run` gets the words behind it and returns the exit code. A verb may
- * be two words: then the first is a verb without options that has subjects, each of which is a verb
- * in this sense with both words as its name.
+ * A verb of the command line; `run` gets the words after it and returns the exit code. `bench` has
+ * subjects: each is a verb of its own, whose name is both words.
  */
 typedef struct cli_verb {
     const char *name;
     const char *summary; /* one line for `stoker --help` */
-    const char *usage;   /* what stands behind `stoker NAME` */
+    const char *usage;   /* what follows `stoker NAME` */
     stk_status (*options)(stk_options **options, stk_error *err);
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
     const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
-    size_t most_words;                      /* words without a flag that it takes; 0: one */
+    size_t most_words;                      /* words without a flag, at most; 0: one */
     const char *output; /* option that names a file, which may be standard output; or NULL */
-    bool prints;        /* what it prints is what was asked for */
-    bool beside; /* another program writes to standard output, and lines for people go elsewhere */
-    bool ends_at_stop; /* a request to stop leaves nothing to deliver, so it ends whatever hangs */
+    bool prints;        /* its printed output is its result: failing to print is an error */
+    bool beside; /* a supervised command writes to standard output, so lines for people go elsewhere
+                  */
+    bool ends_at_stop; /* it delivers nothing after a request to stop, and ends even if a disk hangs
+                        */
 } cli_verb;
 
 extern const cli_verb cli_sample;
@@ -47,131 +54,131 @@ extern const cli_verb cli_report;
 extern const cli_verb cli_completion;
 extern const cli_verb cli_help;
 
-/* All of them, ended by NULL, in the order of the help. */
+/* All verbs, ended by NULL, in the order of the help. */
 extern const cli_verb *const cli_verbs[];
 
-/* Number i of what can be run: each verb, or its subjects where it has some; NULL past the last. */
+/* Command number i: a verb, or a subject of a verb that has subjects; NULL after the last. */
 const cli_verb *cli_command(size_t i);
 
-/* The last word of a verb's name, by which a list of verbs knows it. */
+/* The last word of a verb's name. */
 const char *cli_word(const cli_verb *verb);
 
-/* The verb of a list that this word means, or NULL. */
+/* The verb with this last word in a list, or NULL. */
 const cli_verb *cli_find(const cli_verb *const *verbs, const char *word);
 
-/* Says that a list has no such verb, and which is near; returns the exit code. */
+/* Prints that a list has no such verb, with the nearest one; returns the exit code. */
 int cli_unknown(const cli_verb *const *verbs, const char *word);
 
 #define CLI_MOST_WORDS 100
 
-/* A command line that was read: options, words, and who is told what happens. */
+/* A command line that was read: options, words, and the observer of the work. */
 typedef struct cli_session {
     stk_options *options;
     const char *words[CLI_MOST_WORDS];
     size_t word_count;
     bool json;
     bool quiet;
-    bool stdout_taken; /* the verb's output means it: lines for people go to standard error */
-    bool detach;       /* the work is done by another process than the one that was called */
+    bool stdout_taken; /* the result goes to standard output, lines for people to standard error */
+    bool detach;       /* another process does the work (detach.c) */
     stk_run run;       /* observer, stop and start for the job */
     struct stk_screen *screen;
     struct stk_jsonl *jsonl;
-    struct stk_output *relay; /* what is said beside another program goes through it; or NULL */
-    int relay_end;
-    FILE *lines; /* for people, through the relay; or NULL */
+    struct stk_output *relay; /* orders our lines with those of a supervised command; or NULL */
+    int relay_end;            /* descriptor that writes into the relay */
+    FILE *lines;              /* for people, through the relay; or NULL */
     struct stk_disk
         *disk; /* entered (base/files/disk.h): no disk is waited for without end; or NULL */
     struct cli_guard *guard; /* of a verb that ends at a request to stop (guard.c); or NULL */
 } cli_session;
 
 /*
- * Reads the command line of a verb and sets up the screen or the JSON lines. Returns true when the
- * verb is to go on; otherwise *exit_code says how to end (help was shown, or an error was told).
+ * Reads the command line of a verb and sets up the screen or the JSON lines. True: the verb
+ * continues. False: help or an error was printed, and the verb returns *exit_code.
  */
 bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv, int *exit_code);
 
-/* Tells the error if status is one, frees everything, and gives the exit code. */
+/* Prints the error if there is one, frees everything, and returns the exit code. */
 int cli_close(cli_session *session, stk_status status, const stk_error *err);
 
 /*
- * A word without a flag is the value of the option `word_means`: `stoker train pictures` says as
- * clearly what is meant.
+ * Takes a word without a flag as the value of the option `word_means`: `stoker train pictures`
+ * means
+ * `--data pictures`.
  */
 stk_status cli_take_word(cli_session *session, const char *word_means, stk_error *err);
 
-/* For verbs that print one object with --json: the session's run, with nobody listening then. */
+/* The run of the session for verbs that print one object with --json: then without an observer. */
 stk_run cli_run_for_object(const cli_session *session);
 
 /* Prints the object as one line, and frees the text. */
 stk_status cli_print_object(stk_str *text, stk_error *err);
 
-/* The same for lines, which are whole already. */
+/* The same for text that consists of whole lines. */
 stk_status cli_print_lines(stk_str *text, stk_error *err);
 
 /* Where lines for people go: standard output, unless a file that was asked for is written there. */
 FILE *cli_people(const cli_session *session);
 
-/* Prints the text there with a line break behind it, and frees it. */
+/* Prints the text there, with a line break at its end, and frees it. */
 stk_status cli_print_for_people(const cli_session *session, stk_str *text, stk_error *err);
 
 /*
- * A verb that works and prints in a way of its own: reads the command line, takes a word as above,
- * works, ends.
+ * A whole verb around `work`, which prints by itself: reads the command line, takes a word as
+ * above, works, ends.
  */
 int cli_run_work(const cli_verb *verb, int argc, char **argv, const char *word_means,
                  stk_status (*work)(cli_session *session, stk_error *err));
 
 /*
- * A verb that is one job: reads the command line, runs the job, ends. A word is taken as
- * above.
+ * A whole verb around one job of the library: reads the command line, takes a word as above, runs
+ * the job, ends.
  */
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
                                   stk_error *err));
 
 /*
- * For --detach: makes a process that goes on with the work in a session of its own, and is true in
- * it. In the process that was called it is false, as soon as the run has begun, which it then has
- * told, or the other process has ended without that; *exit_code says how to end.
+ * For --detach: forks a process that does the work in a session of its own. True in that process.
+ * In the calling process it returns false once the run has begun, which it prints, or once the
+ * other process has ended before that; *exit_code is how to end.
  */
 bool cli_detach(cli_session *session, int *exit_code);
 
 /*
- * Takes the signals that ask for an end away from the calling thread, which may hang in a call of
- * a dead mount. Another thread takes them, and ends the process with exit code 130 when the calling
- * one has not ended the guard some seconds after a request to stop. NULL without memory or thread.
+ * Starts a thread that receives SIGINT and SIGTERM instead of the calling thread, which may hang in
+ * a call on a dead mount. Some seconds after a request to stop that thread ends the process with
+ * exit code 130, unless cli_guard_end was called. NULL without memory or thread.
  */
 struct cli_guard *cli_guard_begin(const stk_stop *stop);
-void cli_guard_end(struct cli_guard *guard); /* NULL is fine */
+void cli_guard_end(struct cli_guard *guard); /* NULL is harmless */
 
-/* Like cli_close for who has nothing to tell. */
+/* Like cli_close, but prints nothing. */
 void cli_free(cli_session *session);
 
 /*
- * Finds the run that a verb is to look at, the word or --run, otherwise the newest below runs/ (or
- * the newest that runs), and looks at it. Ended with stk_run_status_close also after an error.
+ * Finds a run and reads its status: the run of the word or --run, otherwise the newest below runs/,
+ * or with `running` the newest that runs. Call stk_run_status_close also after an error.
  */
 stk_status cli_look_at_run(cli_session *session, bool running, bool with_curve,
                            stk_run_status *seen, stk_error *err);
 
-/* Prints how it stands as one object. */
+/* Prints that status as one JSON object. */
 stk_status cli_print_run(const stk_run_status *seen, stk_error *err);
 
 /*
- * The exit code of who prints what was asked for: that of writing where some of it did not arrive,
- * which is told. A reader that left is fine.
+ * The exit code of a verb whose printed output is its result: that of a failed write, which is
+ * reported, otherwise `exit_code`. A reader that closed its pipe is no failure.
  */
 int cli_check_printed(int exit_code);
 
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);
 
-/* "stoker: sentence" on standard error. What a terminal would obey in it becomes blanks. */
+/* Prints "stoker: sentence" on standard error; control characters become blanks. */
 void cli_complain(const char *sentence);
 
 /*
- * A name or a sentence from elsewhere as it may be printed for people, in one line. It is valid for
- * the next seven calls.
+ * Foreign text made safe to print in one line. The result is valid until the eighth call after it.
  */
 const char *cli_clean(const char *text);
 

@@ -36,7 +36,7 @@ static stk_status print_text(const cli_session *session, const stk_report_runs *
     return status;
 }
 
-/* What was left out must not go unnoticed, --quiet or not. */
+/* Files that could not be read are reported, also with --quiet. */
 static void warn(const stk_report_runs *report) {
     for (size_t i = 0; i < report->count; i++) {
         const char *line = stk_str_text(&report->runs[i].damage);

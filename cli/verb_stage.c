@@ -20,7 +20,8 @@ static void keep_warning(void *user, const char *text) {
 }
 
 static void begin_warnings(warning_list *list) {
-    *list = (warning_list){.observer = {.user = list, .warning = keep_warning}};
+    *list = (warning_list){
+        .observer = {.size = sizeof list->observer, .user = list, .warning = keep_warning}};
     list->writer = stk_json_write_to(&list->text, 0);
     stk_json_begin_array(&list->writer);
 }

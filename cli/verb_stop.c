@@ -7,7 +7,7 @@
 #include "base/text/json.h"
 #include "run/run_watch.h"
 
-/* What was asked for, a run that has ended, is not there: no error of the input or the machine. */
+/* The run still runs: neither the input nor the machine is at fault. */
 #define STILL_RUNNING_CODE 1
 
 static stk_status print_json(const stk_stopped *stopped, const stk_run_status *seen,

@@ -1,9 +1,9 @@
 /*
  * verb_top.c - `stoker top`: a run in a terminal, drawn anew twice a second.
  *
- * The picture is drawn on the terminal's second screen, keys come unread and unshown, and whatever
- * ends the view puts both back; Ctrl-C is a key like others meanwhile. What stands on the first
- * screen in the end is the last picture.
+ * The picture is drawn on the terminal's alternate screen, with keys unbuffered and not echoed;
+ * Ctrl-C is a key like others. However the view ends, both are restored, and the last picture is
+ * printed on the normal screen.
  */
 #include "cli/cli.h"
 
@@ -41,7 +41,7 @@ typedef struct top_terminal {
 } top_terminal;
 
 static void on_resize(int number) {
-    (void)number; /* it has interrupted the wait, which is all that is wanted */
+    (void)number; /* the signal interrupts the wait, and the next picture has the new size */
 }
 
 static void enter(top_terminal *terminal) {
@@ -92,7 +92,7 @@ static stk_top_look look_of(bool live) {
     return look;
 }
 
-/* The picture in place of the one before; false when nobody can see it any more. */
+/* Replaces the picture on the terminal; false when the terminal is gone. */
 static bool redraw(top_terminal *terminal, const stk_run_status *seen) {
     stk_top_look look = look_of(true);
     stk_str picture = {0};

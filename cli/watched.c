@@ -1,5 +1,4 @@
-/* watched.c - the run that a verb is to look at: finding it, and the object that says how it
- * stands. */
+/* watched.c - finds the run that status, top and stop look at, and prints its status as JSON. */
 #include "cli/cli.h"
 
 #include "base/mem.h"

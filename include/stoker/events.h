@@ -1,10 +1,11 @@
 /*
- * stoker/events.h - what happens during a run, told through callbacks.
+ * stoker/events.h - what happens during a run, reported through callbacks.
  *
- * The library never prints. Whoever wants to know fills a stk_observer: every callback is optional
- * and is called on the thread that runs the job, in the order in which things happen. Everything a
- * callback is handed is borrowed and valid only during the call. The screen, results.csv,
- * events.jsonl and the plots are observers like any other.
+ * The library never prints. A caller that wants to know what happens fills in a stk_observer. Every
+ * callback is optional and is called on the thread that runs the job, in the order of events. The
+ * arguments of a callback are borrowed and valid only during the call. The command's own screen,
+ * results.csv, events.jsonl and plots are observers like any other. Events may get new fields at
+ * their end.
  *
  * A number that is not known is NaN, a text that is not known NULL, a count that is not known -1.
  */
@@ -22,33 +23,33 @@ extern "C" {
 #endif
 
 typedef struct stk_event_start {
-    const char *chosen;  /* what was chosen and why, one line for people */
+    const char *chosen;  /* what Stoker chose by itself and why, one line for people */
     const char *run_dir; /* the run folder */
     const char *data;    /* as given */
     const char *model;
     const char *device;    /* "cpu" */
     const char *precision; /* "fp32" */
-    int64_t start_ns;      /* monotonic: what the events' times count from */
+    int64_t start_ns;      /* CLOCK_MONOTONIC: the times of events count from here */
     int img_size;          /* px */
     int batch;
     int workers;
     int prefetch; /* batches per worker */
     int classes;
-    int folds; /* planned */
-    int cores; /* of the machine that this process may use */
-    int64_t memory_bytes;
+    int folds;               /* planned */
+    int cores;               /* that this process may use */
+    int64_t memory_bytes;    /* of the machine or its container */
     const char *device_name; /* "NVIDIA H200"; NULL: the CPU */
-    int64_t device_bytes;    /* memory of such a device; -1: it has none of its own */
+    int64_t device_bytes;    /* its memory; -1: the CPU */
     int64_t train_images;
     int64_t val_images;
     int64_t test_images;
-    double budget_s; /* with what earlier processes of the run have used; NaN without a budget */
+    double budget_s; /* of the whole run, earlier processes included; NaN without a budget */
 } stk_event_start;
 
-/* What is going to be done, re-made when the measured rates say so. */
+/* What will be done. It is made anew when measured rates change it. */
 typedef struct stk_event_plan {
     int fold;
-    int epochs; /* of this fold; a last one that time cuts short counts */
+    int epochs; /* of this fold; a last epoch that is cut short counts */
     int64_t steps_per_epoch;
     double seconds_per_epoch; /* validation included; NaN before anything was measured */
     double total_s;           /* estimated, from now to the end of this fold's training */
@@ -64,15 +65,15 @@ typedef struct stk_event_decision {
 
 /* Where the wall time of training went, in seconds; the parts add up to total_s. */
 typedef struct stk_times {
-    double read_s;       /* nothing to compute: storage had not given the pictures yet */
-    double decode_s;     /* the same: they were not decoded yet */
-    double queue_s;      /* the same: they were ready and on their way to the consumer */
-    double copy_s;       /* the same: they were on their way to the device */
+    double read_s;       /* waiting for storage: pictures were not read yet */
+    double decode_s;     /* waiting for decoding */
+    double queue_s;      /* waiting for the hand-over of decoded pictures */
+    double copy_s;       /* waiting for the copy to the device */
     double compute_s;    /* forward and backward */
     double update_s;     /* the optimiser */
-    double validate_s;   /* all of the validations */
-    double checkpoint_s; /* weights were saved, the state was copied or waited for */
-    double other_s;      /* all else: launching kernels, compiling, telling */
+    double validate_s;   /* validation */
+    double checkpoint_s; /* saving weights, copying the state, waiting for its writer */
+    double other_s;      /* all else: launching kernels, compiling, observers */
     double total_s;
 } stk_times;
 
@@ -88,7 +89,7 @@ typedef struct stk_event_step {
     double lr;
     double steps_per_second;
     double images_per_second;
-    double wait_fraction; /* of this epoch's time, spent waiting for data; 0 to 1 */
+    double wait_fraction; /* share of this epoch's time that was spent waiting for data, 0 to 1 */
     double left_s;        /* estimated seconds to the end of training */
     stk_times times;      /* of this epoch so far */
 } stk_event_step;
@@ -107,7 +108,7 @@ typedef struct stk_event_epoch {
     double wait_fraction;
     double seconds;  /* training and validation of this epoch */
     bool best;       /* the best epoch so far by the chosen metric */
-    stk_times times; /* of this epoch; its checkpoint is a part of the next one's */
+    stk_times times; /* of this epoch; its checkpoint counts for the next epoch */
 } stk_event_epoch;
 
 /* The first batch of a fold, as training sees it. */
@@ -120,28 +121,28 @@ typedef struct stk_event_batch {
 } stk_event_batch;
 
 /*
- * What the machine did in about the second that ended at at_s. Shares are percent. What belongs to
- * a GPU is not known (NaN) where there is none or where it cannot be asked.
+ * What the machine did in about the second that ended at at_s. Shares are percent. Numbers of the
+ * GPU are NaN where there is none or it cannot be asked.
  */
 typedef struct stk_event_sample {
     double at_s;             /* since the start of the run */
-    double gpu_util;         /* of the time some kernel ran */
-    double sm_activity;      /* of the multiprocessors' time a warp was on them */
-    double gpu_memory_used;  /* bytes, of everybody */
+    double gpu_util;         /* share of time in which some kernel ran */
+    double sm_activity;      /* share of the multiprocessors' time with a warp on them */
+    double gpu_memory_used;  /* bytes, by all processes */
     double gpu_memory_total; /* bytes */
-    double gpu_memory_own;   /* bytes, of the run's own processes */
+    double gpu_memory_own;   /* bytes, by the processes of the run */
     double gpu_power_w;
     double gpu_temperature_c;
     double gpu_clock_mhz;      /* of the multiprocessors, now */
-    double gpu_clock_most_mhz; /* the highest that it has */
-    const char *gpu_throttled; /* "power, heat": what holds the clock down; "": nothing does */
+    double gpu_clock_most_mhz; /* the highest clock of the GPU */
+    const char *gpu_throttled; /* what holds the clock down, such as "power, heat"; "": nothing */
     double pcie_in;            /* bytes per second to the GPU */
     double pcie_out;
-    double cpu;     /* of the cores that this process may use, by anybody */
-    double cpu_own; /* of the same, by this process and its children */
+    double cpu;     /* load of the cores that this process may use, by all processes */
+    double cpu_own; /* the same, by this process and its children */
     double iowait;
-    int core_count;     /* of the next array; 0: not known */
-    const float *cores; /* each one's share, by anybody */
+    int core_count;     /* entries of `cores`; 0: not known */
+    const float *cores; /* load of each core, by all processes */
     double resident;    /* bytes of this process */
     double memory_used; /* bytes, of the machine or its container */
     double disk_read;   /* bytes per second, of the machine's disks */
@@ -149,62 +150,62 @@ typedef struct stk_event_sample {
     double net_in; /* bytes per second, loopback left out */
     double net_out;
     double images_per_second; /* of training; NaN while nothing is trained */
-    double wait_fraction;     /* the same second's; 0 to 1 */
-    int batches_ready;        /* -1: not known */
-    int slots;                /* batches that there is room for; -1: not known */
-    int workers;              /* -1: not known */
+    double wait_fraction;     /* share of the second that training waited for data, 0 to 1 */
+    int batches_ready;        /* complete batches in the loader's ring; -1: not known */
+    int slots;                /* batches that fit into the ring; -1: not known */
+    int workers;              /* decode workers; -1: not known */
 } stk_event_sample;
 
 #define STK_MOST_REMEDIES 6
 
-/* What would make a run faster. */
+/* One change that would make a run faster. */
 typedef struct stk_remedy {
     const char *text;  /* "stage at 256 px" */
-    const char *flags; /* what applies it: "stoker stage ... --size 256"; never NULL */
-    double gain;       /* images/s predicted, by those of now; NaN: cannot be told */
+    const char *flags; /* how to apply it: "stoker stage ... --size 256"; never NULL */
+    double gain;       /* predicted images/s divided by the present ones; NaN: not known */
 } stk_remedy;
 
 /* Why a run is as fast as it is. */
 typedef struct stk_event_verdict {
-    const char *name;     /* "decode-bound": a row of the table in docs/verdicts.md */
-    const char *text;     /* all of it in one line, for people */
-    const char *evidence; /* the figures behind it */
-    bool fine;            /* there is nothing to be done about it */
-    bool first;           /* soon after the first steps: a quick look */
-    const char *batch;    /* of a quick look: what is to be said of the batch, or NULL */
+    const char *name;     /* such as "decode-bound": a row of the table in docs/verdicts.md */
+    const char *text;     /* the whole verdict in one line, for people */
+    const char *evidence; /* the numbers behind it */
+    bool fine;            /* nothing needs to be done */
+    bool first;           /* the quick look soon after the first steps */
+    const char *batch;    /* of the quick look: a sentence on the batch size, or NULL */
     double images_per_second;
     double wait_fraction;
-    double gpu_util;         /* percent; NaN: not known, as the next two */
+    double gpu_util;         /* percent; NaN: not known */
     double gpu_memory_used;  /* bytes */
     double gpu_memory_total; /* bytes */
     int remedy_count;
     stk_remedy remedies[STK_MOST_REMEDIES]; /* the greatest gain first */
 } stk_event_verdict;
 
-/* A command that is supervised was started, or has ended. */
+/* A supervised command was started, or has ended. */
 typedef struct stk_event_attempt {
-    int number;          /* from 1, of this part */
+    int number;          /* from 1, counted for each part */
     const char *part;    /* "train" or "predict" */
     const char *command; /* as one would type it */
-    bool ended;          /* what follows is known then, batch and workers before */
+    bool ended; /* false: it was started, and of the following only batch and workers are known */
     int64_t batch;
     int workers;
     double images_per_second;
     double seconds;          /* from its start to its end */
     double gpu_util;         /* percent, mean since its work began */
-    double gpu_memory_used;  /* bytes, its own, mean of the same */
+    double gpu_memory_used;  /* bytes of its own processes, mean since its work began */
     double gpu_memory_total; /* bytes */
-    const char *verdict;     /* "launch-bound"; NULL: it was not looked at */
+    const char *verdict;     /* such as "launch-bound"; NULL: none */
     const char *stop_reason; /* "done", "crash", "memory", "batch", "workers", "hang", "budget",
                                 "signal": why it ended or was ended */
     int exit_code;           /* -1: a signal has ended it */
     int signal;              /* 0: none */
-    bool kept;               /* of trials: what it tried was better and stays */
+    bool kept;               /* a trial whose setting was better and stays */
 } stk_event_attempt;
 
 typedef struct stk_event_checkpoint {
     const char *path;
-    bool best; /* always true for now: the last weights are saved without a word */
+    bool best; /* always true for now: saving the last weights has no event */
 } stk_event_checkpoint;
 
 typedef struct stk_event_bad_image {
@@ -217,17 +218,17 @@ typedef struct stk_event_submission {
     const char *path;
     const char *status; /* "prior", "partial" or "complete" */
     int64_t rows;
-    int models;        /* that were averaged; 0 for priors */
-    int models_wanted; /* that there are when everything asked for is trained; 0: not known */
+    int models;        /* members of the ensemble; 0: class priors */
+    int models_wanted; /* members once everything asked for is trained; 0: not known */
 } stk_event_submission;
 
-/* How far work is that takes long and is no training, told some times a second. */
+/* Progress of long work that is no training, some times a second. */
 typedef struct stk_event_progress {
     const char *what;  /* "staging" */
-    int64_t done;      /* pictures, with those that were done before */
+    int64_t done;      /* pictures, those of earlier calls included */
     int64_t total;     /* pictures */
     int64_t bytes;     /* written by this run */
-    double per_second; /* pictures of this run */
+    double per_second; /* pictures, of this run */
     double bytes_per_second;
     double left_s; /* estimated */
 } stk_event_progress;
@@ -236,7 +237,7 @@ typedef struct stk_event_progress {
 typedef struct stk_lr_point {
     double lr;
     double loss;     /* of the step's own pictures */
-    double smoothed; /* mean of the steps so far, the last ones weighing most */
+    double smoothed; /* exponential mean of the losses so far */
 } stk_lr_point;
 
 /* How a run ended; the keys of summary.json. */
@@ -249,8 +250,8 @@ typedef struct stk_summary {
     int epochs_done;
     int folds_done;
     int folds_planned;
-    double oof_acc1;   /* percent, over the out-of-fold predictions; NaN without folds */
-    double oof_metric; /* the same by `metric` */
+    double oof_acc1;   /* accuracy of the out-of-fold predictions, percent; NaN without folds */
+    double oof_metric; /* their `metric`; NaN without folds */
     double images_per_second;
     double wait_fraction;
     double budget_s;
@@ -264,12 +265,13 @@ typedef struct stk_summary {
     int64_t bad_images;
     const char *verdict;
     const char *submission; /* path, relative to the run folder when inside it */
-    /* Of a command that was supervised; NULL and 0 for a run of our own. */
+    /* Of a supervised command; NULL and 0 for a training of Stoker. */
     const char *command; /* as one would type it */
     const stk_event_attempt *attempts;
     int attempt_count;
-    const char *estimate; /* how long all of it would have taken, in words; NULL: not known */
-    int exit_code;        /* of the whole; -1: not known */
+    const char
+        *estimate; /* how long the whole command would have taken, in words; NULL: not known */
+    int exit_code; /* that the run ends with; -1: not known */
 } stk_summary;
 
 typedef struct stk_observer {

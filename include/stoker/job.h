@@ -38,111 +38,111 @@ extern "C" {
 /* What surrounds a run. Every field but the size may be left zero. */
 typedef struct stk_run {
     size_t size;                  /* sizeof this struct; set by the caller */
-    const stk_observer *observer; /* borrowed; NULL: nobody listens */
-    stk_stop *stop;               /* borrowed; NULL: it cannot be stopped */
+    const stk_observer *observer; /* borrowed; NULL: no events are emitted */
+    stk_stop *stop;               /* borrowed; NULL: the run cannot be stopped */
     int64_t start_ns;             /* CLOCK_MONOTONIC: when the budget began; 0: with the call */
 } stk_run;
 
-/* What a run left behind. */
+/* The result of a run. */
 typedef struct stk_outcome {
     size_t size;           /* sizeof this struct; set by the caller */
     char run_dir[1024];    /* the run folder; "" when it was not made */
-    char submission[1024]; /* the predictions; "" when there are none */
+    char submission[1024]; /* the file of predictions; "" when there is none */
     char status[16];       /* "complete", "partial", "prior" or "failed" */
     double best_acc1;      /* percent on the validation set; NaN when not known */
-    int models;            /* that the predictions are made from */
-    int64_t rows;          /* of the predictions */
+    int models;            /* members of the ensemble that predicted */
+    int64_t rows;          /* of the submission */
 } stk_outcome;
 
-/* What staging a data set has left behind. */
+/* The result of staging a data set. */
 typedef struct stk_staged {
     size_t size;  /* sizeof this struct; set by the caller */
-    bool already; /* all of it was there before */
+    bool already; /* an earlier call had finished everything */
     int classes;
     int64_t train, val, test; /* pictures in the shards */
-    int64_t bad;              /* pictures that could not be used and are left out */
+    int64_t bad;              /* unusable pictures, which were left out */
     int64_t shards;
     int64_t bytes; /* of the shards */
-    /* Of this call alone: */
-    int64_t kept_shards;  /* that an earlier one had finished */
+    /* What this call did: */
+    int64_t kept_shards;  /* shards that an earlier call had finished */
     int64_t pictures;     /* put into shards */
-    int64_t recoded;      /* of these, made smaller or of another kind */
-    int64_t source_bytes; /* read for them */
+    int64_t recoded;      /* pictures that were scaled or encoded anew */
+    int64_t source_bytes; /* read from the data set */
     double seconds;
 } stk_staged;
 
-/* What a learning-rate test has come to. */
+/* The result of a learning-rate test. */
 #define STK_LR_MOST_STEPS 1000
 typedef struct stk_found_lr {
     size_t size;        /* sizeof this struct; set by the caller */
     char run_dir[1024]; /* with lr.csv, the plot and the options */
     char plot[1024];    /* lr.png or lr.svg in it */
-    double lr;          /* suggested, for this batch; NaN: the loss fell at no rate */
+    double lr;          /* suggested for this batch size; NaN: the loss fell at no rate */
     int64_t batch;
     int64_t accumulate; /* batches to an update */
-    bool exploded;      /* ended by the loss, not by the highest rate */
+    bool exploded;      /* the loss exploded before the highest rate was reached */
     double seconds;
     int count;
     stk_lr_point points[STK_LR_MOST_STEPS]; /* the first `count` of them */
 } stk_found_lr;
 
-/* Batches that are measured for one choice, at most. */
+/* Batch sizes that are measured, at most. */
 #define STK_MOST_MEASURED 16
 
-/* What a training would come to: measured in a few steps, the rest is arithmetic. */
+/* What a training would need: a few steps are measured, the rest is arithmetic. */
 typedef struct stk_estimate {
     size_t size; /* sizeof this struct; set by the caller */
     char device[64];
     char precision[16];
     int64_t batch;
     int64_t accumulate;
-    char batch_why[320]; /* why it is this one, in words; "": it is what was given, or the rule's */
+    char batch_why[320]; /* why this batch size, in words; "": it was given, or follows the rule */
     struct {
         int64_t batch;
         double images_per_second;
-    } measured[STK_MOST_MEASURED]; /* with pictures in memory, to choose the batch by */
+    } measured[STK_MOST_MEASURED]; /* with pictures in memory, to choose the batch size */
     int measured_count;
-    int64_t train_images, val_images, test_images; /* of one fold; of all of them */
+    int64_t train_images, val_images, test_images; /* train and val: of one fold */
     int64_t steps_per_epoch;
     double setup_s; /* from the start to the first step: listing, opening, compiling */
     double step_s;
     double images_per_second;
-    double wait_fraction;            /* of the steps that were measured: waiting for pictures */
+    double wait_fraction;            /* share of the measured steps spent waiting for pictures */
     double val_s;                    /* one validation */
     double epoch_s;                  /* with its validation */
     double predict_s;                /* the test set with one model */
     int folds_wanted, epochs_wanted; /* epochs 0: as many as the budget allows */
-    int epochs_weighed;              /* that total_s has of each fold: the wanted, or as many as
-                                        fit, or those that folds were given up for */
-    double total_s;                  /* for all that was wanted, set-up and predictions included */
-    double budget_s;                 /* NaN: none */
-    double reserve_s;                /* kept back for prediction; NaN without a budget */
-    int folds, epochs;               /* that there is time for; a part of an epoch counts */
-    int64_t steps;                   /* of each fold in these epochs; 0: not even one */
-    bool cut;                        /* that is less than was wanted */
+    int epochs_weighed; /* epochs of each fold in total_s: the wanted ones, or as many as
+                           fit, or the number for which folds were given up */
+    double total_s;     /* for everything wanted, with set-up and predictions */
+    double budget_s;    /* NaN: none */
+    double reserve_s;   /* kept back for prediction; NaN without a budget */
+    int folds, epochs;  /* that fit the budget; a part of an epoch counts */
+    int64_t steps;      /* of each fold in these epochs; 0: none fits */
+    bool cut;           /* less fits than was wanted */
     /* Bytes on the device: */
     uint64_t weights, gradients, optimiser, average; /* average: with --ema */
     uint64_t activations, workspace;                 /* of a training step */
-    uint64_t inference;                              /* what validation takes beside it */
-    uint64_t device_bytes;                           /* all of these */
+    uint64_t inference;                              /* what validation needs in addition */
+    uint64_t device_bytes;                           /* the sum of the above */
     uint64_t device_free, device_total;
     /* Bytes on the host: */
-    uint64_t batches; /* that are prepared ahead, at most */
-    uint64_t reads;   /* pictures that were read and not decoded yet, at most */
-    uint64_t cache;   /* of pictures in memory, with --cache ram or decoded; 0: none */
-    uint64_t saving;  /* a copy of the state on its way to the disk, at most; 0: none is made */
+    uint64_t batches; /* batches that are prepared ahead, at most */
+    uint64_t reads;   /* pictures that are read and not decoded yet, at most */
+    uint64_t cache;   /* pictures in memory, with --cache ram or decoded; 0: none */
+    uint64_t saving;  /* the copy of the state that is being written; 0: none is made */
     int workers;
 } stk_estimate;
 
-/* What a change would bring, by arithmetic on what was measured. */
+/* The predicted effect of one change. */
 typedef struct stk_what_if {
     char what[64];            /* "staged at 256 px" */
-    char flags[96];           /* what applies it; "" where no flag does */
+    char flags[96];           /* how to apply it; "" where no flag does */
     double images_per_second; /* predicted, of all stages together */
     double epoch_s;           /* the training of an epoch, validation aside */
-    double gain;              /* times what is predicted without it */
+    double gain;              /* factor over the prediction without it */
     const char *narrowest;    /* static: the stage that would limit then */
-    const char *basis; /* static: "measured" with the change, stage by stage; or "computed" */
+    const char *basis; /* static: "measured", stage by stage with the change; or "computed" */
 } stk_what_if;
 
 #define STK_MOST_WHAT_IFS 12
@@ -160,35 +160,35 @@ typedef struct stk_diagnosis {
     int cores;
     int workers; /* that decoded */
     int64_t batch;
-    int64_t measured_batch; /* less than batch where steps of that took too long */
+    int64_t measured_batch; /* smaller than `batch` where steps of `batch` took too long */
     int img_size;
-    int64_t images;                /* that an epoch trains on */
-    int64_t pictures;              /* of them, that were read to measure */
-    double picture_bytes;          /* mean of a picture as it is stored */
-    double picture_px;             /* the same: width times height */
-    bool is_remote;                /* every read has a long way */
-    bool is_kept;                  /* what was read once is near afterwards: in memory or a cache */
+    int64_t images;                /* of an epoch of training */
+    int64_t pictures;              /* of them, read for measuring */
+    double picture_bytes;          /* mean size of a stored picture */
+    double picture_px;             /* its mean width times height */
+    bool is_remote;                /* reads go over a network */
+    bool is_kept;                  /* later reads come from memory or a cache */
     double storage_cold;           /* read for the first time */
     double storage_warm;           /* read again */
     double cold_bytes, warm_bytes; /* per second */
     double decode;                 /* decoding, scaling and augmenting, by all workers */
     double decode_worker;          /* by each of them */
-    double core_share; /* of the cores that decoding had, 0 to 1: less where others use them */
-    double loader;     /* the loader, with nobody slowing it */
-    double copy;       /* from the host to the device; INFINITY: there is no way between */
+    double core_share; /* share of the cores that decoding got, 0 to 1: below 1 others use them */
+    double loader;     /* the whole loader, with a consumer that takes no time */
+    double copy;       /* from the host to the device; INFINITY: they share memory */
     double copy_bytes; /* per second */
     double step;       /* the bare training step, at `batch` */
     double step_ms;
-    double fixed_ms;       /* of a step: what does not grow with the batch */
-    double predicted;      /* all together, from the above */
-    double together;       /* all together, measured: the loader feeds real training steps */
-    double wait_fraction;  /* of that: the step waited for pictures */
+    double fixed_ms;       /* part of a step that does not grow with the batch */
+    double predicted;      /* all stages together, from the rates above */
+    double together;       /* all stages together, measured: the loader feeds real training steps */
+    double wait_fraction;  /* share of `together` in which the step waited for pictures */
     const char *narrowest; /* static: "storage", "decoding", "copying" or "training step" */
     double epoch_s;        /* the training of an epoch, by `together` */
     double first_epoch_s;  /* predicted, with pictures read for the first time */
     int what_if_count;
     stk_what_if what_ifs[STK_MOST_WHAT_IFS]; /* the greatest gain first */
-    double seconds;                          /* that all of it took */
+    double seconds;                          /* that the diagnosis took */
 } stk_diagnosis;
 
 /* Options of each verb at their defaults; freed with stk_options_free. */

@@ -20,16 +20,16 @@
  *     stk_options_free(options);
  *
  * Threads read, decode and augment ahead of the consumer into a ring of batch slots; the next
- * epoch is prepared while this one ends. Order and augmentation derive from (seed, epoch, place):
- * the bytes are the same for any number of threads, and starting anywhere costs nothing. One thread
- * consumes; stk_loader_stats may be called from any thread at any time.
+ * epoch is prepared while this one ends. Order and augmentation derive from (seed, epoch,
+ * position): the bytes are the same for any number of threads, and starting anywhere costs nothing.
+ * One thread consumes; stk_loader_stats may be called from any thread at any time.
  *
- * A picture that cannot be used never ends the stream: in training its place is taken by the next
- * good one, otherwise it is marked in batch->bad and its pixels are zero. When more of them are bad
- * than the option max-bad allows, stk_loader_next fails and says so.
+ * An unusable picture does not end the stream. In training the next good picture replaces it;
+ * otherwise it is marked in batch->bad and its pixels are zero. When more pictures are bad than the
+ * option max-bad allows, stk_loader_next fails.
  *
  * For other languages: every struct here is plain data without bit fields or unions, `bool` is one
- * byte, and all memory that is handed out stays the library's.
+ * byte, and the library keeps owning all memory that it hands out.
  */
 #ifndef STOKER_LOADER_H
 #define STOKER_LOADER_H
@@ -58,7 +58,7 @@ typedef struct stk_batch {
     size_t index;          /* of the batch in the epoch, from 0 */
 } stk_batch;
 
-/* What a loader came to. Texts and numbers stay the same as long as it is open. */
+/* The properties of an open loader; they do not change. */
 typedef struct stk_loader_info {
     size_t samples;           /* in this loader's share of the split */
     size_t batches_per_epoch; /* of this loader */
@@ -75,11 +75,11 @@ typedef struct stk_loader_counters {
     uint64_t read_bytes;      /* of encoded pictures */
     uint64_t read_ns;         /* storage, summed over reads */
     uint64_t decode_ns;       /* decoding and scaling, summed over workers */
-    uint64_t augment_ns;      /* what comes behind them, summed over workers */
+    uint64_t augment_ns;      /* augmentation, summed over workers */
     uint64_t read_wait_ns;    /* workers had no bytes, summed over workers: storage is slow */
     uint64_t slot_wait_ns;    /* workers had no slot, summed over workers: the consumer is slow */
     uint64_t wait_ns;         /* the consumer had no batch: the loader is slow */
-    uint64_t hand_over_ns;    /* of these: the batch was complete and on its way to the consumer */
+    uint64_t hand_over_ns;    /* part of wait_ns in which the batch was complete already */
     uint64_t source_px;       /* of the pictures decoded, as they are stored: width times height */
     uint64_t reads_in_flight; /* now */
     uint64_t reads_ready;     /* now: read and not decoded yet */
@@ -100,14 +100,14 @@ STK_API STK_CHECKED stk_status stk_loader_open(stk_loader **loader, stk_options 
 
 /*
  * Ends the threads and frees everything, batches that were not released too; NULL is fine. What is
- * being decoded is cancelled. A thread that does not end within a tenth of a second, since a
- * library holds it, is left behind: it frees what it uses when it comes back.
+ * being decoded is cancelled. A thread that a library holds for more than a tenth of a second is
+ * abandoned: it frees what it uses when it returns.
  */
 STK_API void stk_loader_close(stk_loader *loader);
 
 /*
  * Waits for the next batch and hands it out; *batch is NULL after the last one. At least two may be
- * held at a time; who holds all slots and asks for one more gets STK_ERR_USAGE.
+ * held at a time; asking for one more while holding all slots is STK_ERR_USAGE.
  */
 STK_API STK_CHECKED stk_status stk_loader_next(stk_loader *loader, const stk_batch **batch,
                                                stk_error *err);
@@ -115,7 +115,7 @@ STK_API void stk_loader_release(stk_loader *loader, const stk_batch *batch);
 
 /*
  * Goes to a batch of an epoch, both from 0; what is being prepared is dropped and batches that are
- * held become invalid. The stream then is the one that a loader shows that came there by itself.
+ * held become invalid. The stream continues as if the loader had got there by itself.
  */
 STK_API STK_CHECKED stk_status stk_loader_seek(stk_loader *loader, uint64_t epoch, size_t batch,
                                                stk_error *err);
@@ -130,7 +130,7 @@ STK_API STK_CHECKED stk_status stk_loader_weigh(stk_loader *loader, const double
 
 STK_API void stk_loader_describe(const stk_loader *loader, stk_loader_info *info);
 
-/* Never waits for the threads that work. */
+/* Never waits for other threads. */
 STK_API void stk_loader_stats(const stk_loader *loader, stk_loader_counters *counters);
 
 /* The path of a sample below the data set's folder; NULL for a number that there is not. */
@@ -139,7 +139,7 @@ STK_API const char *stk_loader_path(const stk_loader *loader, size_t sample);
 /* The name of a class, 0 .. classes-1; NULL for any other number. */
 STK_API const char *stk_loader_class(const stk_loader *loader, int label);
 
-/* Calls tell for every bad sample that was not told yet. The texts live as the loader does. */
+/* Calls `tell` once for every bad sample. The texts live as long as the loader. */
 STK_API void stk_loader_take_bad(stk_loader *loader,
                                  void (*tell)(void *user, const char *path, const char *reason),
                                  void *user);

@@ -1,9 +1,9 @@
 /*
  * stoker/stop.h - asking work in progress to end.
  *
- * The owner zero-initialises a stk_stop, hands it to a call that takes long, and may then ask for
- * an end from another thread or from a signal handler: stk_stop_request() is async-signal-safe.
- * Work looks at it between steps.
+ * The owner zero-initialises a stk_stop and passes it to a long call. Another thread or a signal
+ * handler may then ask for an end: stk_stop_request() is async-signal-safe. The call looks at it
+ * between steps.
  */
 #ifndef STOKER_STOP_H
 #define STOKER_STOP_H
@@ -18,18 +18,18 @@ extern "C" {
 
 typedef enum stk_stop_level {
     STK_STOP_NONE = 0,
-    STK_STOP_SOON, /* finish the step, keep the best weights, deliver what there is */
-    STK_STOP_NOW   /* give up at once; files that are complete stay as they are */
+    STK_STOP_SOON, /* finish the step, keep the best weights, predict with them */
+    STK_STOP_NOW   /* give up at once; complete files stay as they are */
 } stk_stop_level;
 
 /*
- * The fields are for the functions below alone, which read and write them atomically: they are
- * plain numbers so that the header serves C++ too, whose atomics are other types.
+ * Only the functions below use the fields, atomically. They are plain numbers because the atomics
+ * of C and C++ are different types.
  */
 typedef struct stk_stop {
     int level;        /* a stk_stop_level; it only ever rises */
     int deadline_s;   /* seconds allowed for ending once the level left NONE; 0: no limit */
-    int64_t asked_ns; /* CLOCK_MONOTONIC: when they began; 0: there was no such request */
+    int64_t asked_ns; /* CLOCK_MONOTONIC: when these seconds began; 0: no request had a deadline */
 } stk_stop;
 
 /* Raises the level to at least `level`. With deadline_s > 0 the work has that many seconds to end.
@@ -44,8 +44,8 @@ STK_API stk_stop_level stk_stop_asked(const stk_stop *stop);
 STK_API int stk_stop_deadline_s(const stk_stop *stop);
 
 /*
- * Seconds that are left of them, below 0 when they are over; INFINITY when no request had a
- * deadline or stop is NULL. They count from the request, whenever the work looks at it.
+ * Seconds left of that deadline, negative when it has passed; INFINITY when no request had a
+ * deadline or stop is NULL. The deadline counts from the request.
  */
 STK_API double stk_stop_left_s(const stk_stop *stop);
 
