@@ -32,16 +32,16 @@
 
 #define SOME_RATE 1e-3 /* where the learning rate is still to be found */
 
-typedef struct measuring {
+typedef struct plan_measurement {
     stk_job *job;
     int64_t first_ns; /* when the first step was asked for; 0: not yet */
     double setup_s;
     double step_s;
     int64_t steps_per_epoch;
-} measuring;
+} plan_measurement;
 
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
-    measuring *m = user;
+    plan_measurement *m = user;
     if (m->first_ns == 0) {
         m->first_ns = stk_clock_ns();
         m->setup_s = stk_run_clock_elapsed(&m->job->clock);
@@ -68,7 +68,7 @@ static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool be
     return STK_OK;
 }
 
-static stk_status measure_training(measuring *m, const stk_split *split, stk_estimate *e,
+static stk_status measure_training(plan_measurement *m, const stk_split *split, stk_estimate *e,
                                    stk_error *err) {
     stk_job *job = m->job;
     stk_events silent = {0};
@@ -222,7 +222,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
-    measuring m = {.job = job, .step_s = NAN};
+    plan_measurement m = {.job = job, .step_s = NAN};
     stk_status status = note_memory(job, e, err);
     if (status == STK_OK) {
         status = measure_training(&m, split, e, err);

@@ -261,12 +261,12 @@ static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *e
 /* ---- the models ---- */
 
 /* One model's network with its weights. */
-typedef struct loaded {
+typedef struct loaded_model {
     stk_graph *graph;
     stk_state *state;
-} loaded;
+} loaded_model;
 
-static stk_status load(const predict_job *job, const stk_member *member, loaded *l,
+static stk_status load(const predict_job *job, const stk_member *member, loaded_model *l,
                        stk_error *err) {
     const stk_checkpoint_info *info = &member->info;
     const stk_backend *backend = job->opened.backend;
@@ -321,7 +321,7 @@ static void record_member(predict_job *job, const stk_predicted *predicted, cons
 }
 
 /* Predicts with one model and adds it to the ensemble. */
-static stk_status predict_with(predict_job *job, const stk_member *member, const loaded *l,
+static stk_status predict_with(predict_job *job, const stk_member *member, const loaded_model *l,
                                stk_error *err) {
     double *probs = stk_mem_new(job->ensemble.rows, job->ensemble.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ensemble.rows, sizeof *have);
@@ -360,7 +360,7 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
 
 /* Loads and runs one model. Weights that cannot be used are skipped with a warning. */
 static stk_status run_member(predict_job *job, const stk_member *member, stk_error *err) {
-    loaded l = {0};
+    loaded_model l = {0};
     stk_error why = {0};
     int64_t start = stk_clock_ns();
     stk_status status = load(job, member, &l, &why);

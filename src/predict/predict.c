@@ -1,4 +1,4 @@
-/* predict.c - inference over samples. */
+/* predict.c - predicts samples with one model, view after view. */
 #include "predict/predict.h"
 
 #include <math.h>
@@ -27,17 +27,17 @@ static const stk_option view_options[] = {
 const stk_option_table stk_view_option_table =
     STK_OPTION_TABLE("Views", view_options, stk_view_options);
 
-typedef struct collector {
+typedef struct view_collector {
     const stk_prediction *prediction;
     double *probs;
     bool *have;
-    double *said;          /* (classes): one row of one view */
+    double *view_probs;    /* (classes): one row of one view */
     int *views;            /* (samples): that each row is the mean of */
     stk_batch_times times; /* of the running pass */
-} collector;
+} view_collector;
 
 static void collect(void *user, const stk_batch *batch, const size_t *rows, const float *logits) {
-    collector *c = user;
+    view_collector *c = user;
     stk_batch_times_note(&c->times, batch->count, stk_clock_ns());
     size_t classes = (size_t)c->prediction->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
@@ -46,21 +46,22 @@ static void collect(void *user, const stk_batch *batch, const size_t *rows, cons
             continue;
         }
         int views = ++c->views[rows[i]];
-        stk_softmax(logits + i * classes, (int)classes, c->said);
+        stk_softmax(logits + i * classes, (int)classes, c->view_probs);
         for (size_t k = 0; k < classes; k++) {
-            row[k] = views == 1 ? c->said[k] : row[k] + (c->said[k] - row[k]) / views;
+            row[k] = views == 1 ? c->view_probs[k] : row[k] + (c->view_probs[k] - row[k]) / views;
         }
         c->have[rows[i]] = true;
     }
 }
 
 static void tell_bad(void *user, const char *path, const char *reason) {
-    const collector *c = user;
+    const view_collector *c = user;
     stk_events_bad_image(c->prediction->events, path, c->prediction->split, reason);
 }
 
-/* One pass over all samples after the other. */
-static stk_status look(collector *c, stk_exec *exec, stk_predicted *predicted, stk_error *err) {
+/* One pass over all samples per view. */
+static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted *predicted,
+                                stk_error *err) {
     const stk_prediction *p = c->prediction;
     int views = p->views > 1 ? p->views : 1;
     bool whole = true;
@@ -91,8 +92,8 @@ static stk_status look(collector *c, stk_exec *exec, stk_predicted *predicted, s
     return status;
 }
 
-/* Compiles for predicted->batch and looks; a device that is halted meanwhile is as p->halt. */
-static stk_status run(collector *c, stk_predicted *predicted, stk_error *err) {
+/* Compiles for predicted->batch and predicts. A device that is halted meanwhile is no error. */
+static stk_status run(view_collector *c, stk_predicted *predicted, stk_error *err) {
     const stk_prediction *p = c->prediction;
     stk_compile_config config = {
         .batch = predicted->batch, .precision = p->precision, .train = false, .ema = p->ema};
@@ -106,12 +107,12 @@ static stk_status run(collector *c, stk_predicted *predicted, stk_error *err) {
         return status == STK_ERR_STOPPED ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
     predicted->start_s += stk_clock_since_s(start);
-    status = look(c, exec, predicted, err);
+    status = predict_views(c, exec, predicted, err);
     p->backend->exec_free(exec);
     return status;
 }
 
-/* Half the batch after an error that says that there was no memory. */
+/* Halves the batch after memory ran out. */
 static void halve(const stk_prediction *p, stk_predicted *predicted, const stk_error *cause) {
     char what[96];
     char why[sizeof cause->message];
@@ -124,14 +125,14 @@ static void halve(const stk_prediction *p, stk_predicted *predicted, const stk_e
 
 stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have,
                                stk_predicted *predicted, stk_error *err) {
-    collector c = {.prediction = p, .probs = probs, .have = have};
+    view_collector c = {.prediction = p, .probs = probs, .have = have};
     bool again = true;
     *predicted = (stk_predicted){.pass_s = NAN,
                                  .batch = p->data.batch > 0 ? p->data.batch : STK_PREDICT_BATCH};
-    c.said = stk_mem_new((size_t)p->graph->classes, sizeof *c.said);
+    c.view_probs = stk_mem_new((size_t)p->graph->classes, sizeof *c.view_probs);
     c.views = stk_mem_new(p->data.count, sizeof *c.views);
     stk_status status =
-        c.said != NULL && c.views != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
+        c.view_probs != NULL && c.views != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
     while (status == STK_OK && again) {
         stk_error why = {0};
         status = run(&c, predicted, &why);
@@ -143,7 +144,7 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
             (void)STK_FAIL(err, status, "%s", why.message);
         }
     }
-    stk_mem_free(c.said);
+    stk_mem_free(c.view_probs);
     stk_mem_free(c.views);
     return status;
 }

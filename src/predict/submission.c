@@ -1,4 +1,4 @@
-/* submission.c - probabilities to rows of text. */
+/* submission.c - writes probabilities as rows of text. */
 #include "predict/submission.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "base/text/csv.h"
 
-/* Text that is gathered before it is written. */
+/* Bytes of text that are collected before they are written. */
 #define FLUSH_BYTES ((size_t)256 * 1024)
 
 #define NO_CLASS (-1)
@@ -77,7 +77,7 @@ static bool match_exactly(columns *c, const char *const *classes, int class_coun
     return ok;
 }
 
-/* The same for what is left over, case and outer blanks aside. */
+/* The same for columns that are left over, ignoring case and outer blanks. */
 static bool match_loosely(columns *c, const char *const *classes, int class_count, bool *taken) {
     stk_map map = {0};
     stk_str folded = {0};
@@ -142,7 +142,7 @@ static stk_status match_columns(columns *c, const stk_dataset *dataset, const ch
     return STK_OK;
 }
 
-/* "a, b, c ..." of the first names that are not number `except`. */
+/* "a, b, c ..." of the first names, without number `except`. */
 static const char *some_names(const char *const *names, int count, int except, char *buf,
                               size_t size) {
     size_t length = 0;
@@ -345,7 +345,7 @@ static void append_header(stk_str *out, const columns *c, const stk_dataset *dat
     }
 }
 
-/* Writes what has gathered and starts anew. */
+/* Writes the collected text and empties it. */
 static stk_status flush(stk_file_writer *writer, stk_str *out, stk_error *err) {
     if (!stk_str_ok(out)) {
         return STK_FAIL_MEMORY(err, "the submission");

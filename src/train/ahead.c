@@ -1,9 +1,8 @@
 /*
- * ahead.c - steps run ahead of the host; here is what becomes of their results.
+ * ahead.c - collects the results of steps that run ahead of the host.
  *
- * A device that computes by itself has several steps in its queue while the host prepares the next
- * one, so that a result arrives some steps later. Results come in order, and each is used as if it
- * had come at once: a CPU's do.
+ * A GPU has several steps in its queue while the host prepares the next one, so a result arrives
+ * some steps later. Results come in order, and each is used as if it had come at once, as on a CPU.
  */
 #include "train/trainer.h"
 
@@ -14,10 +13,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Of the updates of an epoch: what is left out beyond this is told every time. */
+/* Share of the updates of an epoch: skipping more is a warning every time. */
 #define USUAL_SKIPS 0.01
 
-/* Fewer updates may all be left out while a loss scale is looked for. */
+/* With fewer updates all may be skipped while the loss scale is being found. */
 #define LEAST_UPDATES 8
 
 static void note_step_time(stk_trainer *t, double seconds) {
@@ -40,8 +39,8 @@ static void note_device_time(stk_trainer *t, const stk_step_output *output) {
 }
 
 /*
- * An update that was left out is no trouble: the loss scale has fallen, and the next may fit. At a
- * scale of 1 nothing is left to try.
+ * A skipped update is no trouble: the loss scale has fallen, and the next update may fit. At a
+ * scale of 1 no smaller one is left.
  */
 static void use_result(stk_trainer *t, const stk_pending_step *step,
                        const stk_step_output *output) {
@@ -98,7 +97,7 @@ stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err) {
     for (size_t i = 0; i < count; i++) {
         note_step_time(t, (double)(now - t->arrived_ns) * 1e-9 / (double)count);
         note_device_time(t, &outputs[i]);
-        if (!t->result->diverged) { /* what came behind the trouble is of no use */
+        if (!t->result->diverged) { /* results after the trouble are useless */
             use_result(t, &t->pending[i], &outputs[i]);
         }
     }

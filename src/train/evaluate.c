@@ -1,4 +1,6 @@
-/* evaluate.c - one pass over samples. */
+/*
+ * evaluate.c - one pass over samples, in which slow pictures come last.
+ */
 #include "train/evaluate.h"
 
 #include <math.h>
@@ -6,38 +8,37 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* A pass over few samples has so many batches, unless they would become too small: one that is
- * halted has something to show, and tells its pace before. */
+/* Few samples are divided into LEAST_BATCHES, but not into batches below LEAST_BATCH: a pass that
+ * is halted then has a result, and its speed is known early. */
 #define LEAST_BATCHES 8
 #define LEAST_BATCH 16
 
 /*
- * Pictures that take longer than this are put aside until all others were seen, and then tried
- * again with so many times the patience, until none is left: one slow picture must not cost all
- * that come behind it when time ends the evaluation. Of those put aside there are few in a batch,
- * so that each counts as soon as it is there.
+ * Pictures that take longer than FIRST_LIMIT_NS of CPU time are put off until all others were seen.
+ * They are then tried again with LIMIT_GROWTH times the limit, until none is left. So one slow
+ * picture does not cost the others when time ends the evaluation. The pictures that were put off
+ * are divided into LATE_BATCHES, so that each counts as soon as it is decoded.
  */
-#define FIRST_PATIENCE_NS ((int64_t)20000000)
-#define PATIENCE_GROWTH 8
+#define FIRST_LIMIT_NS ((int64_t)20000000)
+#define LIMIT_GROWTH 8
 #define LATE_BATCHES 16
 
-/* One pass of an evaluation while it runs: at most one batch is on its way through the device. */
-typedef struct run {
+/* One pass of an evaluation; at most one batch is in flight on the device. */
+typedef struct evaluation_pass {
     const stk_evaluation *evaluation;
     stk_loader_config data;
     stk_loader *loader;
-    const stk_batch *pending; /* its logits have not been fetched */
+    const stk_batch *pending; /* the batch in flight; NULL: none */
     float *logits;            /* owned: (batch, classes) */
     size_t *batch_rows;       /* owned: (batch) */
-    size_t seen;              /* in this pass */
-    bool whole;               /* this pass has seen all that it should */
-    /* Which samples the pass is about: their rows in evaluation->data; NULL: all. */
-    size_t *rows;    /* owned, as the next: (data.count) */
-    size_t *indices; /* the same as data.indices wants it */
-} run;
+    size_t seen;              /* samples evaluated in this pass */
+    bool whole;               /* this pass evaluated all its samples */
+    size_t *rows;    /* (data.count), owned: rows of evaluation->data in this pass; NULL: all */
+    size_t *indices; /* (data.count), owned: the same for data.indices */
+} evaluation_pass;
 
-/* Hands a batch with its logits on. */
-static void take(run *r, const stk_batch *batch) {
+/* Hands a batch with its logits to the caller. */
+static void take(evaluation_pass *r, const stk_batch *batch) {
     const size_t *positions = stk_loader_positions(batch);
     for (size_t i = 0; i < batch->count; i++) {
         r->batch_rows[i] = r->rows != NULL ? r->rows[positions[i]] : positions[i];
@@ -47,7 +48,7 @@ static void take(run *r, const stk_batch *batch) {
     stk_loader_release(r->loader, batch);
 }
 
-static stk_status fetch(run *r, stk_error *err) {
+static stk_status fetch(evaluation_pass *r, stk_error *err) {
     const stk_evaluation *e = r->evaluation;
     if (r->pending == NULL) {
         return STK_OK;
@@ -62,8 +63,8 @@ static stk_status fetch(run *r, stk_error *err) {
     return status;
 }
 
-/* Where the device can, a batch is sent before the last one's logits are waited for. */
-static stk_status infer(run *r, const stk_batch *batch, stk_error *err) {
+/* Sends a batch before the previous one's logits are fetched, where the device can do that. */
+static stk_status infer(evaluation_pass *r, const stk_batch *batch, stk_error *err) {
     const stk_evaluation *e = r->evaluation;
     bool ahead = e->backend->fetch != NULL;
     stk_status status =
@@ -81,8 +82,8 @@ static stk_status infer(run *r, const stk_batch *batch, stk_error *err) {
     return status;
 }
 
-/* The next batch, or what the device still has when there is none; *ended: nothing is left. */
-static stk_status go_on(run *r, bool *ended, stk_error *err) {
+/* Evaluates the next batch, or fetches the last one; *ended: nothing is left. */
+static stk_status go_on(evaluation_pass *r, bool *ended, stk_error *err) {
     const stk_batch *batch = NULL;
     stk_status status = stk_loader_next(r->loader, &batch, err);
     *ended = status == STK_OK && batch == NULL;
@@ -92,15 +93,16 @@ static stk_status go_on(run *r, bool *ended, stk_error *err) {
     return status == STK_OK ? infer(r, batch, err) : status;
 }
 
-/* A device that works ahead takes as long for a part of a batch as for all of it. */
+/* On a device with fetch(), a partial batch takes as long as a full one: no smaller batches there.
+ */
 static size_t batch_of(const stk_evaluation *e) {
     size_t part = (e->data.count + LEAST_BATCHES - 1) / LEAST_BATCHES;
     size_t least = part > LEAST_BATCH ? part : LEAST_BATCH;
     return e->backend->fetch != NULL || e->data.batch < least ? e->data.batch : least;
 }
 
-/* Goes through the samples of a pass, until all were seen or time ends it. */
-static stk_status run_pass(run *r, stk_error *err) {
+/* Evaluates the samples of a pass until all are done or it is halted. */
+static stk_status run_pass(evaluation_pass *r, stk_error *err) {
     const stk_evaluation *e = r->evaluation;
     bool ended = false;
     r->seen = 0;
@@ -129,8 +131,8 @@ static stk_status run_pass(run *r, stk_error *err) {
     return status;
 }
 
-/* Tells of samples that nobody has more patience for. */
-static void give_up(const run *r, const size_t *indices, size_t count) {
+/* Reports samples that exceeded the final limit as bad. */
+static void give_up(const evaluation_pass *r, const size_t *indices, size_t count) {
     const stk_evaluation *e = r->evaluation;
     for (size_t i = 0; i < count && e->bad != NULL; i++) {
         e->bad(e->user, e->data.samples[indices[i]].path,
@@ -138,15 +140,15 @@ static void give_up(const run *r, const size_t *indices, size_t count) {
     }
 }
 
-/* How patient the next pass is; 0: as patient as can be. */
-static int64_t next_patience(const run *r) {
+/* The CPU limit of the next pass; 0: none. */
+static int64_t next_patience(const evaluation_pass *r) {
     int64_t most = r->evaluation->data.patience_ns;
-    int64_t next = most > 0 ? most : PATIENCE_GROWTH * r->data.patience_ns;
+    int64_t next = most > 0 ? most : LIMIT_GROWTH * r->data.patience_ns;
     return next < STK_IMAGE_MAX_CPU_NS ? next : 0;
 }
 
-/* The samples that were put aside become the next pass; *more tells whether there is one. */
-static stk_status go_back(run *r, bool *more, stk_error *err) {
+/* The samples that were put off become the next pass; *more: there are some. */
+static stk_status go_back(evaluation_pass *r, bool *more, stk_error *err) {
     const size_t *all = r->evaluation->data.indices;
     size_t count = stk_loader_lates(r->loader);
     *more = count > 0;
@@ -186,7 +188,7 @@ static stk_status go_back(run *r, bool *more, stk_error *err) {
 }
 
 stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
-    run r = {.evaluation = e, .data = e->data};
+    evaluation_pass r = {.evaluation = e, .data = e->data};
     bool more = true;
     *done = false;
     r.data.shuffle = e->shuffled;
@@ -195,7 +197,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     r.data.epochs = 1;
     r.data.batch = batch_of(e);
     r.data.halt = e->halt.asked != NULL ? e->halt : e->data.halt;
-    r.data.patience_ns = FIRST_PATIENCE_NS;
+    r.data.patience_ns = FIRST_LIMIT_NS;
     r.logits = stk_mem_raw(r.data.batch * (size_t)e->classes, sizeof *r.logits);
     r.batch_rows = stk_mem_raw(r.data.batch, sizeof *r.batch_rows);
     stk_status status =

@@ -1,4 +1,4 @@
-/* finite.c - whether everything that a state remembers is a number. */
+/* finite.c - checks that all tensors of a state are finite. */
 #include <math.h>
 
 #include "base/error.h"

@@ -1,4 +1,6 @@
-/* fold.c - the training loop of one fold. */
+/*
+ * fold.c - the training loop of one fold: epochs, steps, validation, checkpoints, going back.
+ */
 #include "train/train.h"
 
 #include <math.h>
@@ -10,17 +12,17 @@
 #include "base/mem.h"
 #include "train/trainer.h"
 
-/* A validation that has seen fewer images, and not half of all, tells nothing; or not enough to
- * take the place of weights that were judged by all. */
+/* Images that a validation which ended early must have seen, unless it has seen half of all: for a
+ * first result, and to replace weights that were validated on all images. */
 #define LEAST_VALIDATED 64
 #define LEAST_COMPARED 512
 
-/* How often a fold may go back to what was saved, with half the learning rate each time. */
+/* How often a fold may go back to a saved state, with half the learning rate each time. */
 #define MOST_SETBACKS 3
 
 /*
- * Equal figures are decided by the loss: small validation sets have few different accuracies. So
- * are figures that the validation set cannot give, such as an AUC with one class.
+ * The loss decides between equal metrics, since small validation sets have few different
+ * accuracies. It also decides when the metric is not defined, such as an AUC with one class.
  */
 static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
@@ -69,7 +71,7 @@ static uint64_t consumer_wait_ns(const stk_trainer *t) {
     return counters.wait_ns;
 }
 
-/* Says what the loader changed by itself since the last epoch. */
+/* Emits what the loader tuned since the last epoch. */
 static void tell_loader(stk_trainer *t) {
     stk_loader_counters now;
     stk_loader_stats(t->loader, &now);
@@ -88,8 +90,8 @@ static void tell_loader(stk_trainer *t) {
     t->result->slots = now.slots;
 }
 
-/* While a device has steps to compute nobody has to wait for pictures, whatever the host does; nor
- * while it has none since a network is compiled or the state saved, which is no part of a step. */
+/* Waiting for pictures counts only while the device is idle. Time in which it is idle because a
+ * network is compiled or a state saved belongs to no step. */
 static double waited_s(const stk_trainer *t) {
     double waited = (double)(consumer_wait_ns(t) - t->wait_before_ns) * 1e-9;
     double idle = t->epoch_train_s - t->epoch_busy_s;
@@ -156,7 +158,7 @@ static stk_update make_update(const stk_trainer *t) {
     return stk_update_make(o, &moment);
 }
 
-/* Takes the next batch, and notes what it was waited for. */
+/* Takes the next batch, and records how long and why it was waited for. */
 static stk_status next_batch(stk_trainer *t, const stk_batch **batch, stk_error *err) {
     stk_loader_counters before, after;
     stk_loader_stats(t->loader, &before);
@@ -175,7 +177,7 @@ static stk_status next_batch(stk_trainer *t, const stk_batch **batch, stk_error 
     return status;
 }
 
-/* One batch. The weights move when enough batches were added up, or the epoch ends. */
+/* One step. The weights are updated when enough batches were accumulated, or the epoch ends. */
 static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err) {
     const stk_train_options *o = t->config->options;
     stk_train_progress *p = &t->progress;
@@ -222,8 +224,9 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
 }
 
 /*
- * A validation whose time is over has seen a random part of its samples, which tells what weights
- * are worth that nothing else will be known of. Not when nobody waits for them any more.
+ * A validation that ran out of time has seen a random part of its samples. That is enough to rate
+ * weights that will not be validated again. It is not used when only time for writing files is
+ * left.
  */
 static bool is_enough(const stk_trainer *t) {
     const stk_train_config *c = t->config;
@@ -291,7 +294,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     return status;
 }
 
-/* What storage has to say: a cache that is full, objects that have changed. */
+/* Emits warnings of storage: a full cache, objects that have changed. */
 static void tell_notices(const stk_trainer *t) {
     char text[600];
     while (stk_store_take_notice(stk_loader_store(t->loader), text, sizeof text)) {
@@ -299,7 +302,7 @@ static void tell_notices(const stk_trainer *t) {
     }
 }
 
-/* An epoch counts once, also where a part of it was judged before the rest was trained. */
+/* Counts an epoch once, even if a part of it was validated before the rest was trained. */
 static void count_patience(stk_trainer *t, bool best) {
     const stk_train_result *r = t->result;
     bool has_best = best || (r->has_best && r->best.epoch == t->progress.epoch);
@@ -353,7 +356,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
                              .seconds = seconds,
                              .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
     double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
-    /* What may be going wrong does not take the place of something good. */
+    /* Weights of a training that may be going wrong do not replace the best ones. */
     epoch.best =
         is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
     count_patience(t, epoch.best);
@@ -376,7 +379,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     return STK_OK;
 }
 
-/* Without an error *exec stays NULL only where the device was halted, which the result tells. */
+/* Compiles. *exec stays NULL without an error only when the device was halted (result->halted). */
 static stk_status compile(stk_trainer *t, const stk_compile_config *how, stk_exec **exec,
                           stk_error *err) {
     const stk_train_config *c = t->config;
@@ -393,7 +396,7 @@ static stk_status compile(stk_trainer *t, const stk_compile_config *how, stk_exe
                                                  : STK_FAIL(err, status, "%s", why.message);
 }
 
-/* The network as this epoch trains it: the head alone, or all. */
+/* Compiles the network for this epoch: the head alone is trained, or everything. */
 static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     bool frozen = t->progress.epoch <= c->options->freeze_epochs;
@@ -473,7 +476,7 @@ static void tell_fewer_workers(const stk_trainer *t, int wanted) {
     }
 }
 
-/* Batches from where the training stands. */
+/* Starts the loader at the position of training. */
 static stk_status open_loader(stk_trainer *t, stk_error *err) {
     stk_loader_config data = t->config->train;
     const stk_train_progress *p = &t->progress;
@@ -494,7 +497,8 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     return status;
 }
 
-/* All that training needs. What a resume would begin with is saved before the long part of it. */
+/* Opens everything that training needs. The first state is saved before networks are compiled,
+ * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_compile_config infer = {.batch = c->val.batch,
@@ -524,9 +528,10 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
 }
 
 /*
- * After a loss or weights that are no good: back to the last epoch, with half the rate. Not to what
- * was saved within one: when that happens depends on the clock, and a run must repeat. Where it
- * cannot be done, or was done often enough, result->diverged stays and ends the fold.
+ * After a bad loss or bad weights: goes back to the last epoch, with half the rate. States saved
+ * within an epoch are not used, because when they are saved depends on the clock, and a run must
+ * repeat. When going back is not possible, or was done often enough, result->diverged stays and
+ * ends the fold.
  */
 static stk_status go_back(stk_trainer *t, stk_error *err) {
     const stk_train_hooks *hooks = &t->config->hooks;
@@ -588,7 +593,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         tell_notices(&t);
     }
     int64_t closing = stk_clock_ns();
-    /* The loader last: a step that still runs reads its batch. */
+    /* The loader is closed last: a step in flight still reads its batch. */
     config->backend->exec_free(t.infer_exec);
     config->backend->exec_free(t.train_exec);
     stk_loader_close(t.loader);

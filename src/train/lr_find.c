@@ -1,4 +1,5 @@
-/* lr_find.c - the learning-rate range test: a short training whose weights are put back. */
+/* lr_find.c - the learning-rate range test: a short training, after which the weights are restored.
+ */
 #include "train/lr_find.h"
 
 #include <math.h>
@@ -13,18 +14,19 @@
 #define SMOOTHED_PART 0.1
 
 /*
- * During the first quarter of the test nothing is learnt: there is the loss to begin with, and how
- * much batches differ by chance. It has fallen when the mean is lower by more than this part of it
- * and by more than so many deviations.
+ * The first quarter of the test learns nothing: it shows the initial loss, and how much batches
+ * differ by chance. The loss has fallen when its mean is lower by more than this share of it, and
+ * by more than so many deviations.
  */
 #define QUIET_PART 4
 #define LEAST_FALL 0.02
 #define LEAST_DEVIATIONS 1.5
 
-/* Of the fall from the first losses to the lowest: what is within it of the lowest is as low. */
+/* Share of the fall from the initial to the lowest loss: a loss this near to the lowest is as low.
+ */
 #define NEARLY 0.1
 
-/* The lowest loss is at the edge of what works: how far below it to stay. */
+/* Factor below the rate of the lowest loss, which is at the edge of what works. */
 #define SAFETY 3.0
 
 double stk_lr_at(int i, int steps) {
@@ -89,23 +91,23 @@ void stk_lr_curve_free(stk_lr_curve *curve) {
     *curve = (stk_lr_curve){.suggestion = NAN};
 }
 
-typedef struct finder {
+typedef struct lr_finder {
     const stk_lr_find_config *config;
     stk_lr_curve *curve;
     stk_exec *exec;
     stk_loader *loader;
-    float *kept; /* all parameters as they were */
+    float *initial; /* owned: all parameters before the test */
     uint64_t step;
     double images;
     int64_t start_ns;
-} finder;
+} lr_finder;
 
-/* Between the state and what is kept of it. */
-static stk_status copy_weights(const finder *f, bool back, stk_error *err) {
+/* Copies the parameters from the state to `initial`, or back. */
+static stk_status copy_weights(const lr_finder *f, bool back, stk_error *err) {
     const stk_lr_find_config *c = f->config;
     stk_status status = STK_OK;
     for (int p = 0; p < c->graph->param_count && status == STK_OK; p++) {
-        float *values = f->kept + c->graph->params[p].offset;
+        float *values = f->initial + c->graph->params[p].offset;
         status = back ? c->backend->state_write(c->state, STK_TENSOR_VALUE, p, values, err)
                       : c->backend->state_read(c->state, STK_TENSOR_VALUE, p, values, err);
     }
@@ -113,13 +115,13 @@ static stk_status copy_weights(const finder *f, bool back, stk_error *err) {
                                     : status;
 }
 
-static stk_status open_finder(finder *f, stk_error *err) {
+static stk_status open_finder(lr_finder *f, stk_error *err) {
     const stk_lr_find_config *c = f->config;
     stk_compile_config how = {
         .batch = c->train.batch, .precision = c->precision, .train = true, .plain = c->plain};
     f->curve->points = stk_mem_new((size_t)c->steps, sizeof *f->curve->points);
-    f->kept = stk_mem_raw(c->graph->param_elements, sizeof *f->kept);
-    stk_status status = f->curve->points != NULL && f->kept != NULL
+    f->initial = stk_mem_raw(c->graph->param_elements, sizeof *f->initial);
+    stk_status status = f->curve->points != NULL && f->initial != NULL
                             ? copy_weights(f, false, err)
                             : STK_FAIL_MEMORY(err, "the learning-rate test");
     if (status == STK_OK) {
@@ -136,8 +138,8 @@ static stk_status open_finder(finder *f, stk_error *err) {
     return status;
 }
 
-/* One batch of an update; the last one moves the weights. */
-static stk_status run_batch(finder *f, bool first, const stk_update *update, double *loss_sum,
+/* One batch of an update; the last batch updates the weights. */
+static stk_status run_batch(lr_finder *f, bool first, const stk_update *update, double *loss_sum,
                             double *images, stk_error *err) {
     const stk_lr_find_config *c = f->config;
     const stk_train_options *o = c->options;
@@ -165,7 +167,7 @@ static stk_status run_batch(finder *f, bool first, const stk_update *update, dou
     return status;
 }
 
-static stk_status run_step(finder *f, int i, double *loss, stk_error *err) {
+static stk_status run_step(lr_finder *f, int i, double *loss, stk_error *err) {
     const stk_train_options *o = f->config->options;
     double lr = stk_lr_at(i, f->config->steps);
     stk_update_point moment = {.lr = lr, .head_lr = lr, .micro_steps = o->accumulate, .updates = i};
@@ -182,7 +184,7 @@ static stk_status run_step(finder *f, int i, double *loss, stk_error *err) {
     return status;
 }
 
-static void tell(const finder *f, int done) {
+static void tell(const lr_finder *f, int done) {
     double elapsed = stk_clock_since_s(f->start_ns);
     stk_event_progress event = {.what = "learning-rate test",
                                 .done = done,
@@ -195,11 +197,11 @@ static void tell(const finder *f, int done) {
 }
 
 static void tell_bad(void *user, const char *path, const char *reason) {
-    const finder *f = user;
+    const lr_finder *f = user;
     stk_events_bad_image(f->config->events, path, "train", reason);
 }
 
-static stk_status run_steps(finder *f, stk_error *err) {
+static stk_status run_steps(lr_finder *f, stk_error *err) {
     const stk_lr_find_config *c = f->config;
     stk_lr_curve *curve = f->curve;
     stk_status status = STK_OK;
@@ -227,7 +229,7 @@ static stk_status run_steps(finder *f, stk_error *err) {
 
 stk_status stk_lr_find(const stk_lr_find_config *config, stk_lr_curve *curve, stk_error *err) {
     *curve = (stk_lr_curve){.suggestion = NAN};
-    finder f = {.config = config, .curve = curve, .start_ns = stk_clock_ns()};
+    lr_finder f = {.config = config, .curve = curve, .start_ns = stk_clock_ns()};
     stk_error why = {0};
     stk_status status = open_finder(&f, &why);
     curve->halted = status == STK_ERR_STOPPED; /* while compiling: the weights are as they were */
@@ -250,7 +252,7 @@ stk_status stk_lr_find(const stk_lr_find_config *config, stk_lr_curve *curve, st
     curve->seconds = stk_clock_since_s(f.start_ns);
     stk_loader_close(f.loader);
     config->backend->exec_free(f.exec);
-    stk_mem_free(f.kept);
+    stk_mem_free(f.initial);
     if (status != STK_OK) {
         stk_lr_curve_free(curve);
     }

@@ -1,5 +1,5 @@
 /*
- * pacing.c - how far training goes: what the pace hook is asked, and what becomes of its answer.
+ * pacing.c - asks the pace hook how far training goes, and applies the answer.
  */
 #include "train/trainer.h"
 

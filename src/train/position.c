@@ -1,4 +1,4 @@
-/* position.c - where a training stands, taken and put back, and whether it is worth keeping. */
+/* position.c - saves and restores the position of a training, unless it is going wrong. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int
     position->micro_steps = 0;
 }
 
-/* Where training stands; `whole`: the running epoch is over and counted. */
+/* The current position; `whole`: the running epoch is over and counted. */
 static stk_train_position take_position(const stk_trainer *t, bool whole) {
     const stk_train_progress *p = &t->progress;
     const stk_train_result *r = t->result;

@@ -1,4 +1,4 @@
-/* schedule.c - what changes from step to step by rule: the learning rate and the mixing. */
+/* schedule.c - the learning rate as a function of progress, and how each batch is mixed. */
 #include "train/train.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #define PI 3.141592653589793
 
-/* The first step is not wasted on a rate of zero. */
+/* The warm-up begins above zero: a step with rate zero would be wasted. */
 #define LEAST_WARMUP 0.02
 
 double stk_schedule_factor(stk_schedule schedule, double warmup, double progress) {
@@ -19,7 +19,7 @@ double stk_schedule_factor(stk_schedule schedule, double warmup, double progress
     case STK_SCHEDULE_LINEAR:
         return 1 - along;
     case STK_SCHEDULE_STEP:
-        /* Of the whole training: where the steps are does not depend on the warm-up. */
+        /* Shares of the whole training, whatever the warm-up. */
         return progress < 0.3 ? 1 : progress < 0.6 ? 0.1 : progress < 0.9 ? 0.01 : 0.001;
     case STK_SCHEDULE_CONSTANT:
         return 1;

@@ -1,4 +1,4 @@
-/* times.c - the arithmetic of where the time went. */
+/* times.c - divides the time of a training among its parts. */
 #include "train/times.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #define PARTS 9
 
-/* All but the total. */
+/* The sum of all parts. */
 static void list_parts(stk_times *times, double *parts[PARTS]) {
     double *all[PARTS] = {&times->read_s,     &times->decode_s,     &times->queue_s,
                           &times->copy_s,     &times->compute_s,    &times->update_s,
@@ -14,7 +14,7 @@ static void list_parts(stk_times *times, double *parts[PARTS]) {
     memcpy(parts, all, sizeof all);
 }
 
-/* The share of a in a + b; `otherwise` where there is nothing of either. */
+/* The share of a in a + b; `otherwise` when both are 0. */
 static double share_of(double a, double b, double otherwise) {
     return a + b > 0 ? a / (a + b) : otherwise;
 }

@@ -9,9 +9,9 @@
 #define ADAMW_EPSILON 1e-8f /* as in PyTorch */
 
 /*
- * An average over the last 1 / (1 - decay) updates says nothing before there were as many: until
- * then it is one over about a ninth of those that were made, so that the first weights, which are
- * random, are soon forgotten. Long trainings are averaged with the decay that was asked for.
+ * The decay of averaged weights. An average over the last 1 / (1 - decay) updates would contain the
+ * random initial weights until there were that many updates. Early on the decay is therefore lower:
+ * the average spans about a ninth of the updates so far.
  */
 static double ema_decay(double wanted, int64_t updates) {
     return fmin(wanted, (1.0 + (double)updates) / (10.0 + (double)updates));
@@ -61,7 +61,7 @@ stk_status stk_train_reset_state(const stk_backend *backend, stk_state *state,
         }
         stk_mem_free(values);
     }
-    /* A loss scale that another training ended with may be far too small for this one. */
+    /* The loss scale of an earlier training may be far too small for this one. */
     return status == STK_OK && backend->extras_write != NULL
                ? backend->extras_write(state, NULL, err)
                : status;
