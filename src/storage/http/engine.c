@@ -6,9 +6,9 @@
  * of that. Easy handles keep their options and connections stay open, so a request costs a URL, a
  * list of headers that lies in the transfer itself, and the bytes.
  */
-#include "storage/http/engine.h"
-
 #ifdef STK_HAVE_S3
+
+#include "storage/http/engine.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,9 +4,9 @@
  * A callback that sees too much writes the transfer's result and returns 0, which makes libcurl end
  * the transfer with CURLE_WRITE_ERROR.
  */
-#include "storage/http/transfer.h"
-
 #ifdef STK_HAVE_S3
+
+#include "storage/http/transfer.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -4,9 +4,9 @@
  * The error code in the body decides; where there is none, the HTTP status does. Stores other than
  * Amazon's use the same codes.
  */
-#include "storage/s3/classify.h"
-
 #ifdef STK_HAVE_S3
+
+#include "storage/s3/classify.h"
 
 #include <stdio.h>
 #include <string.h>

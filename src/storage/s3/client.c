@@ -6,9 +6,9 @@
  * once for one state: when a request that was made after the correction fails in the same way, the
  * location is lost.
  */
-#include "storage/s3/client.h"
-
 #ifdef STK_HAVE_S3
+
+#include "storage/s3/client.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

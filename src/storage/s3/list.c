@@ -7,9 +7,9 @@
  * folders of more than a 32nd of a page are faster as separate tasks than one after another. Small
  * folders, of which there may be hundreds of thousands, are not worth a request each.
  */
-#include "storage/s3/list.h"
-
 #ifdef STK_HAVE_S3
+
+#include "storage/s3/list.h"
 
 #include <pthread.h>
 #include <stdio.h>
