@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* Where the scale of fp16's losses begins, as in PyTorch. */
+/* First loss scale of fp16, as in PyTorch. */
 #define FIRST_SCALE 65536.0f
 
 static size_t block_bytes(const stk_graph *graph) {
@@ -30,7 +30,7 @@ void stk_cuda_state_free(stk_state *state) {
     if (state == NULL) {
         return;
     }
-    /* All of it is one allocation, which begins with the first block. */
+    /* One allocation, which begins with the first block. */
     if (state->blocks[STK_TENSOR_VALUE] != 0 && stk_cuda_enter(state->device, NULL) == STK_OK) {
         stk_cuda_give(state->device, state->blocks[STK_TENSOR_VALUE], state->bytes);
     }
@@ -38,7 +38,7 @@ void stk_cuda_state_free(stk_state *state) {
     stk_mem_free(state);
 }
 
-/* A call of the driver on the computing stream, and its end. */
+/* Waits for the end of a driver call on the compute stream. */
 static stk_status finish(const stk_state *state, int result, const char *what, stk_error *err) {
     const cuda_driver *d = state->device->driver;
     result = result == CUDA_GOOD ? d->stream_wait(state->device->compute) : result;
@@ -193,7 +193,7 @@ stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_
         return STK_FAIL(err, STK_ERR_DATA, "%g and %g updates cannot have been left out",
                         (double)extras[3], (double)extras[4]);
     }
-    /* What was kept before a scale was needed says nothing of one: it begins anew. */
+    /* A state saved without a loss scale says nothing of it: the scale starts again. */
     if (extras != NULL && extras[1] > 0) {
         scaler = (cuda_scaler){
             .scale = extras[0], .inverse = 1 / extras[0], .dynamic = true, .good = (int)extras[2]};

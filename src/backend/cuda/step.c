@@ -61,7 +61,7 @@ static cuda_step_constants knobs_of(const stk_exec *exec, const stk_step_input *
     return k;
 }
 
-/* Copies and folded weights follow the parameters when somebody else has changed them. */
+/* Renews copies and folded weights where others have changed the parameters. */
 static stk_status refresh(stk_exec *exec, stk_error *err) {
     if (exec->version == exec->state->version) {
         return STK_OK;
@@ -110,7 +110,7 @@ static stk_status hand_over(stk_exec *exec, const cuda_moments *moments,
     return check(exec, result, "sending pictures", err);
 }
 
-/* The pictures of the last step have left the host. */
+/* Waits until the pictures of the last step have left the host's memory. */
 static stk_status wait_sent(const stk_exec *exec, stk_error *err) {
     if (exec->started == 0) {
         return STK_OK;
@@ -142,7 +142,7 @@ static stk_status run_step(stk_exec *exec, const stk_step_input *input, cuda_eve
     return status;
 }
 
-/* The result travels back behind the step. */
+/* Copies the result to the host when the step has ended. */
 static stk_status finish(stk_exec *exec, size_t slot, size_t place, stk_error *err) {
     stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;
@@ -157,7 +157,7 @@ static stk_status finish(stk_exec *exec, size_t slot, size_t place, stk_error *e
     return check(exec, result, "a training step", err);
 }
 
-/* Adds the seconds between two moments. */
+/* Adds the seconds between two events. */
 static int add_between(const stk_exec *exec, cuda_event begin, cuda_event end, double *seconds) {
     float ms = 0;
     int result = exec->state->device->driver->event_elapsed_ms(&ms, begin, end);
@@ -165,7 +165,7 @@ static int add_between(const stk_exec *exec, cuda_event begin, cuda_event end, d
     return result;
 }
 
-/* Of a step that has ended. */
+/* The result and times of a step that has ended. */
 static stk_status take_output(const stk_exec *exec, size_t place, stk_step_output *output,
                               stk_error *err) {
     const cuda_result *r = &exec->ring->results[place];
@@ -187,7 +187,7 @@ static stk_status take_output(const stk_exec *exec, size_t place, stk_step_outpu
     return check(exec, result, "a training step", err);
 }
 
-/* The last step's result goes before those that wait to be collected; all of them are there. */
+/* Moves the last step's result in front of those that wait to be collected; all have ended. */
 static void hand_out_last(stk_exec *exec) {
     cuda_result *results = exec->ring->results;
     for (uint64_t i = exec->started - 1; i > exec->collected; i--) {
@@ -295,7 +295,7 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
     return status;
 }
 
-/* Logits travel back behind the inference. */
+/* Copies the logits to the host when the inference has ended. */
 static stk_status finish_infer(stk_exec *exec, size_t slot, size_t bytes, stk_error *err) {
     const stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;

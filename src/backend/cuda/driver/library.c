@@ -20,12 +20,12 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The versions of CUDA whose libraries are understood. */
+/* The supported versions of CUDA. */
 enum { OLDEST_MAJOR = 12, NEWEST_MAJOR = 13 };
 
 static const int flags = RTLD_NOW | RTLD_NODELETE;
 
-/* How to get each, from Python's packages; by CUDA_LIBRARY_... and version. */
+/* Python packages that contain each library, by CUDA_LIBRARY_... and version. */
 static const char *package_of(int which, int major) {
     switch (which) {
     case CUDA_LIBRARY_NVRTC:
@@ -44,7 +44,7 @@ typedef struct search {
     char trouble[256]; /* what the loader said of one that is there but cannot be opened */
 } search;
 
-/* Whether it lies in one of the folders. */
+/* Whether a library lies in one of the folders. */
 static bool lies_there(const search *s, const char *soname) {
     bool there = false;
     for (size_t i = 0; i < s->folders.count && !there; i++) {
@@ -55,7 +55,7 @@ static bool lies_there(const search *s, const char *soname) {
     return there;
 }
 
-/* Opens one and notes where it was found; false when it is nowhere. */
+/* Opens a library and notes where it was found; false: it was not found. */
 static bool open_one(search *s, int which, const char *soname, int more) {
     void *handle =
         stk_cuda_folders_open(&s->folders, soname, flags | more, which == CUDA_LIBRARY_DRIVER,
@@ -99,7 +99,7 @@ static void open_beside(search *s, int which, const char *names) {
     stk_mem_free(pattern);
 }
 
-/* A function whose absence means another library than we know. */
+/* Finds a function; without it the library is of an unknown version. */
 static void *symbol_of(const search *s, int which, const char *name, stk_error *err) {
     void *symbol = dlsym(s->libraries->handles[which], name);
     if (symbol == NULL) {
@@ -136,7 +136,7 @@ static stk_status fill_nvrtc(search *s, stk_error *err) {
 }
 #undef X
 
-/* Calls a function without parameters that tells a version; 0 when there is none. */
+/* Calls a function without parameters that returns a version; 0: there is no such function. */
 static size_t version_of(const search *s, int which, const char *name) {
     size_t (*version)(void) = NULL;
     void *symbol = dlsym(s->libraries->handles[which], name);
@@ -144,7 +144,7 @@ static size_t version_of(const search *s, int which, const char *name) {
     return version != NULL ? version() : 0;
 }
 
-/* cuDNN, and from it the version of CUDA for all. */
+/* Opens cuDNN, which says which version of CUDA all libraries must have. */
 static stk_status open_cudnn(search *s, int most_major, stk_error *err) {
     static const char soname[] = "libcudnn.so.9";
     cuda_libraries *l = s->libraries;
@@ -175,7 +175,7 @@ static stk_status open_nvrtc(search *s, const char *soname, stk_error *err) {
     char builtins[64];
     int major = 0;
     int minor = 0;
-    /* cuDNN's engines that are compiled at run time want to find it. */
+    /* Engines of cuDNN that are compiled at run time need it. */
     if (!open_one(s, CUDA_LIBRARY_NVRTC, soname, RTLD_GLOBAL)) {
         return fail_missing(s, CUDA_LIBRARY_NVRTC, soname, err);
     }

@@ -25,7 +25,7 @@ static int find_readers(const lowering *l, int value, int *readers, int room) {
     return count;
 }
 
-/* The only reader of what a piece makes, if it is a single node of this kind; -1 otherwise. */
+/* The only reader of a piece's output, if that is a single node of this kind; -1 otherwise. */
 static int next_single(const lowering *l, int piece, stk_op op) {
     int reader = piece >= 0 ? l->values[l->pieces->items[piece].output].reader : -1;
     return is_single(l, reader, op) ? reader : -1;
@@ -39,7 +39,7 @@ static int next_gate(const lowering *l, int piece) {
 
 /*
  * A squeeze-and-excite block behind the chain `source`: the mean over pixels, two convolutions with
- * biases, and a product with what the mean was taken of.
+ * biases, and a product with the chain's output.
  */
 static void find_squeeze(lowering *l, int source) {
     const stk_piece *chain = &l->pieces->items[source];
@@ -87,7 +87,7 @@ static void find_squeeze(lowering *l, int source) {
     l->items[source].by = LOWER_BY_SQUEEZE;
 }
 
-/* A chain whose only reader can do the norm and the activation itself. */
+/* Finds a chain whose only reader computes the norm and the activation as it loads. */
 static void find_by(lowering *l, int index) {
     const stk_piece *chain = &l->pieces->items[index];
     int reader = l->values[chain->output].reader;
@@ -110,7 +110,7 @@ static void find_by(lowering *l, int index) {
     }
 }
 
-/* Whether backward can do with a value that is computed again: only a weight gradient reads it. */
+/* Whether backward may compute a value again: only a weight gradient reads it there. */
 static bool can_come_again(const lowering *l, int value) {
     int reader = l->values[value].reader;
     if (reader < 0) {

@@ -169,7 +169,7 @@ static void add_back(lowering *l, const stk_node *n, cuda_ref dy) {
     }
 }
 
-/* What passes gradients on without parameters or second inputs. */
+/* Backward of nodes without parameters and second inputs. */
 static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
     const stk_piece *piece = &l->pieces->items[index];
     bool accumulate;

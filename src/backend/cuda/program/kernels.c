@@ -24,10 +24,10 @@
 
 #define MOST_OPTIONS 48
 
-/* What the compiler says is cut to this: the first complaints are what counts. */
+/* Characters of the compiler's messages that are reported: the first messages matter. */
 #define MOST_LOG 600
 
-/* One file of kernels with what stands in front of it. */
+/* One file of kernels, with the texts in front of it. */
 typedef struct source {
     const char *name; /* "norm.cu"; static */
     char *text;       /* owned */
@@ -44,13 +44,13 @@ typedef struct kernel {
     unsigned shared_set;   /* bytes that the function is prepared for */
     cuda_module module;
     cuda_function function; /* NULL: not made yet */
-    /* While it is made: */
+    /* Only while the function is made: */
     void *code; /* owned */
     bool compiled;
     stk_error error;
 } kernel;
 
-/* What compiling one kernel is thought to take before the first was. */
+/* Estimated time to compile one kernel, before the first was measured. */
 #define FIRST_S 0.3
 
 struct cuda_kernels {
@@ -89,7 +89,7 @@ static const char *text_named(const char *name) {
 #define INCLUDE "#include \""
 #define NAME_ROOM 64
 
-/* The text that a line includes, and its name; NULL: it includes none, or one that is not there. */
+/* The text that a line includes, and its name; NULL: none, or a text that does not exist. */
 static const char *included(const char *line, char name[NAME_ROOM]) {
     size_t start = strlen(INCLUDE);
     if (strncmp(line, INCLUDE, start) != 0) {
@@ -100,8 +100,8 @@ static const char *included(const char *line, char name[NAME_ROOM]) {
 }
 
 /*
- * Appends a text, and those that it includes in place of the lines that say so: where kernels are
- * compiled there are no files.
+ * Appends a text with the texts that it includes in place of its include lines: NVRTC has no files
+ * to include.
  */
 static void append_text(stk_str *to, const char *name, const char *text) {
     stk_str_appendf(to, "#line 1 \"%s\"\n", name);
@@ -120,7 +120,7 @@ static void append_text(stk_str *to, const char *name, const char *text) {
     }
 }
 
-/* The texts of one file and of what stands in front of it. */
+/* The whole text of one file: constants, prelude, and the file with its includes. */
 static bool make_source(source *s, const cuda_text *file) {
     uint8_t digest[STK_SHA256_BYTES];
     stk_str text = {0};
@@ -136,8 +136,8 @@ static bool make_source(source *s, const cuda_text *file) {
 }
 
 /*
- * What to compile for: the GPU at hand where NVRTC knows it, else the newest before it. Where there
- * is none, compiling fails and tells it.
+ * The architecture to compile for: the GPU's where NVRTC knows it, else the newest before it. Where
+ * there is none, compiling fails and says so.
  */
 static stk_status find_target(cuda_kernels *k, stk_error *err) {
     const cuda_nvrtc *nvrtc = k->config.nvrtc;
@@ -234,7 +234,7 @@ static const source *source_of(const cuda_kernels *k, const char *file) {
     return NULL;
 }
 
-/* What the compiler said, on one line. */
+/* The compiler's messages, on one line. */
 static void read_log(const cuda_nvrtc *nvrtc, cuda_nvrtc_program program, char log[MOST_LOG]) {
     size_t bytes = 0;
     snprintf(log, MOST_LOG, "NVRTC does not say why");
@@ -322,8 +322,8 @@ static stk_status compile(const cuda_kernels *k, kernel *one, const source *from
 }
 
 /*
- * Gets the code of one kernel, from the store unless `anew` or from its text; what fails is in its
- * error.
+ * Gets the code of one kernel: from the store, unless `anew`, or from its text. A failure is stored
+ * in the kernel's error.
  */
 static void get_code(const cuda_kernels *k, kernel *one, bool anew) {
     size_t bytes = 0;
@@ -451,7 +451,7 @@ static stk_status note_kernels(cuda_kernels *k, const cuda_program *program, stk
     return status;
 }
 
-/* Lists all that are not there; a batch of none has no pool. NULL without memory. */
+/* Lists all kernels without a function; an empty list has no pool. NULL: out of memory. */
 static stk_status list_missing(cuda_kernels *k, batch **out, stk_error *err) {
     batch *b = stk_mem_new(1, sizeof *b);
     if (b == NULL || (b->missing = stk_mem_raw(k->count + 1, sizeof(kernel *))) == NULL) {
@@ -496,7 +496,7 @@ static stk_status load_all(cuda_kernels *k, const batch *b, stk_error *err) {
     return status;
 }
 
-/* Compiles and loads all that are not there. */
+/* Compiles and loads all kernels without a function. */
 static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     batch *b = NULL;
     stk_pool_end end = STK_POOL_DONE;
@@ -517,7 +517,7 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     return status;
 }
 
-/* Tells functions of the shared memory that launches ask for. */
+/* Prepares functions for the shared memory of their launches. */
 static stk_status allow_shared(cuda_kernels *k, stk_error *err) {
     const cuda_driver *d = k->config.driver;
     stk_status status = STK_OK;
@@ -534,7 +534,7 @@ static stk_status allow_shared(cuda_kernels *k, stk_error *err) {
     return status;
 }
 
-/* Whether all that a program launches is there. */
+/* Whether every launch of a program has a function. */
 static bool is_made(const cuda_kernels *k, const cuda_program *program) {
     bool made = true;
     for (int i = 0; i < program->op_count && made; i++) {
@@ -578,7 +578,7 @@ stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launc
         return STK_FAIL(err, STK_ERR_DEVICE, "the kernel %s was not compiled", launch->name);
     }
     for (int i = 0; i < launch->arg_count; i++) {
-        /* The driver reads arguments only, but does not say so in its interface. */
+        /* The driver only reads arguments, though its interface does not promise it. */
         cuda_arg *arg = (cuda_arg *)(uintptr_t)&launch->args[i];
         switch (arg->kind) {
         case CUDA_ARG_REF:

@@ -1,4 +1,4 @@
-/* parameter_layout.c - parameters one behind the other, each on a boundary. */
+/* parameter_layout.c - parameters one after the other, each on a boundary of a chunk. */
 #include "backend/cuda/program/parameter_layout.h"
 
 #include <string.h>
