@@ -1,4 +1,4 @@
-/* data_folders.c - which folders of a place are no data, and one line about them. */
+/* data_folders.c - which folders of a location are no data, and one line about them. */
 #include "storage/data_folders.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /*
- * data_folders.h - folders that lie in a place of data and are no data.
+ * data_folders.h - which folders of a location are no data.
  *
- * Two kinds: what unpacking and file systems leave behind, which nobody needs to hear of, and what
- * Stoker itself wrote there: runs and staged copies. Those hold pictures too (plots), so whoever
- * lists data lists it with stk_data_list() and tells in one line what was skipped. A folder of
- * Stoker's is known by a file in it, a run from its lock on; a folder called `runs` is one in any
- * case. The place itself is never skipped.
+ * There are two kinds: what unpacking and file systems leave behind, which is skipped silently, and
+ * what Stoker wrote there: run folders and staged copies. The latter hold pictures too (plots), so
+ * code that lists data uses stk_data_list() and reports in one line what was skipped. A folder of
+ * Stoker's is recognised by a file in it, a run folder from its lock on; a folder called `runs` is
+ * always one. The location itself is never skipped.
  *
  * Threads: one at a time for each stk_skipped_folders.
  */
@@ -19,7 +19,7 @@
 #define STK_RUNS_FOLDER "runs"
 
 typedef struct stk_skipped_folders {
-    char **paths; /* owned, as are the texts: below the place, each once */
+    char **paths; /* owned, as are the texts: below the location, each once */
     size_t count;
     size_t capacity;
     stk_map seen;

@@ -1,13 +1,13 @@
 /*
- * io_threads.h - threads for work that blocks and may never come back.
+ * io_threads.h - I/O threads: threads for calls that block and may never return.
  *
- * A read of a mount whose server is gone cannot be stopped; all that can be done is to stop waiting
- * for it. So a task has its own copy of everything it needs: when it is cancelled its fetch is done
- * at once, and the thread, should it ever return, drops what it brought. Until then it is a stray.
+ * A read from a mount whose server is gone cannot be stopped; one can only stop waiting for it. So
+ * a task has its own copy of everything it needs. When a task is cancelled its fetch is done at
+ * once and the thread is abandoned; should the call ever return, the thread drops the result.
  *
- * There are as few threads as will do: one, and one more whenever stk_io_threads_grow() says that
- * bytes are missing while tasks wait, so that their number follows latency times rate and not the
- * number of cores. Threads: safe.
+ * There are as few threads as possible: one, and one more whenever stk_io_threads_grow() says that
+ * bytes are missing while tasks wait. Their number so follows latency times rate, not the number of
+ * cores. Threads: all calls are safe from any thread.
  */
 #ifndef STK_STORAGE_IO_THREADS_H
 #define STK_STORAGE_IO_THREADS_H

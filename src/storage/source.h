@@ -1,9 +1,9 @@
 /*
- * source.h - inside storage: what a kind of place must be able to do, one table per kind.
+ * source.h - inside storage: what a kind of location must be able to do, one table per kind.
  *
- * A source makes single attempts. It is told to begin one and calls done when it has ended, however
- * it ended; when to try again, what is too slow and what to keep is the reader's business
- * (reader.c), the same for all sources.
+ * A source makes single attempts. It begins one when it is told to, and calls `done` when the
+ * attempt has ended, however it ended. The reader (reading/reader.c) decides about time-outs,
+ * retries and the cache, in the same way for all sources.
  */
 #ifndef STK_STORAGE_SOURCE_H
 #define STK_STORAGE_SOURCE_H
@@ -27,22 +27,22 @@ typedef enum stk_fetch_kind {
 /* How an attempt ended. */
 typedef enum stk_fetch_verdict {
     STK_FETCH_OK,
-    STK_FETCH_AGAIN,     /* the place is busy or does not answer: it may work later */
+    STK_FETCH_AGAIN,     /* the location is busy or does not answer: it may work later */
     STK_FETCH_DAMAGED,   /* the wrong number of bytes or a wrong checksum: it may work at once */
     STK_FETCH_NEVER,     /* this object is missing or refused */
-    STK_FETCH_LOST,      /* nothing can be had from this place: credentials, no such bucket */
+    STK_FETCH_LOST,      /* nothing can be had from this location: credentials, no such bucket */
     STK_FETCH_CANCELLED, /* it was told to stop */
 } stk_fetch_verdict;
 
 typedef struct stk_fetch {
     stk_fetch_kind kind;
-    const char *path; /* below the place; for begin only: it may be gone before done */
+    const char *path; /* below the location; for begin only: it may be gone before done */
     uint64_t offset;
     uint64_t length;           /* 0: the whole object */
     stk_bytes bytes;           /* out; a block may be there already */
     stk_error error;           /* out, unless the verdict is OK or CANCELLED */
     stk_fetch_verdict verdict; /* out */
-    double wait_s;           /* out: the place asks not to be tried again before; 0: nothing said */
+    double wait_s; /* out: the location asks not to be tried again before; 0: nothing said */
     atomic_llong started_ns; /* when it really began, after waiting for its turn; 0: not yet */
     atomic_llong heard_ns;   /* when some of a long answer last came; a source may leave it */
     void (*done)(struct stk_fetch *fetch); /* exactly once; the fetch is not touched afterwards */
@@ -56,8 +56,8 @@ typedef struct stk_storage_source {
     bool (*matches)(const char *root); /* whether this source serves the root, by its spelling */
 
     /*
-     * Checks that the place is there. `io_threads` are the store's threads for work that blocks;
-     * they outlive the place. `kept` is a folder for what should be remembered between runs, or
+     * Checks that the location is there. `io_threads` are the store's threads for work that blocks;
+     * they outlive the location. `kept` is a folder for what should be remembered between runs, or
      * NULL.
      */
     stk_status (*open)(void **place, const char *root, const stk_storage_options *options,

@@ -1,11 +1,11 @@
 /*
  * storage.h - where bytes come from.
  *
- * A stk_store is an opened place: a folder of this machine or of a mount, `s3://bucket/prefix`, or
- * tar shards in one of them. It shows folders and reads whole objects, whose paths are below the
- * place; nothing here knows what the bytes are. Reading one object waits for it; who needs many
+ * A stk_store is an opened location: a folder of this machine or of a mount, `s3://bucket/prefix`,
+ * or tar shards in one of them. It shows folders and reads whole objects, whose paths are below the
+ * location; nothing here knows what the bytes are. Reading one object waits for it; who needs many
  * opens a stk_reader (reader.h). Nothing waits for ever: an object that does not come in time is
- * tried again and then an error, and so is a place that has answered nobody for longer than an
+ * tried again and then an error, and so is a location that has answered nobody for longer than an
  * outage may last. Errors name the object.
  *
  * Threads: everything but open and close may be called from many threads at once.
@@ -41,11 +41,11 @@ typedef struct stk_storage_options {
     bool refresh;          /* list again what was listed in an earlier run */
     bool anonymous;        /* S3 without signatures */
     double read_timeout_s; /* how long one attempt to read may be without a sign of life */
-    double outage_s;       /* how long a place that answers nobody is waited for; 0: not at all */
-    bool cache_later;      /* no option: without any cache one in memory is made that waits for
-                              stk_store_use_cache */
-    const stk_stop *stop;  /* no option: who waits for an answer looks at it; borrowed, or NULL */
-    int64_t deadline_ns;   /* no option: waiting ends then, by stk_clock_ns; 0: never */
+    double outage_s;      /* how long a location that answers nobody is waited for; 0: not at all */
+    bool cache_later;     /* no option: without any cache one in memory is made that waits for
+                             stk_store_use_cache */
+    const stk_stop *stop; /* no option: who waits for an answer looks at it; borrowed, or NULL */
+    int64_t deadline_ns;  /* no option: waiting ends then, by stk_clock_ns; 0: never */
     const stk_events *events; /* no option: told of outages by who waits; borrowed, or NULL */
 } stk_storage_options;
 
@@ -57,9 +57,10 @@ stk_storage_options stk_storage_to_measure(const stk_options *options);
 typedef struct stk_store stk_store;
 
 /*
- * Opens a place. Whatever a person may want to know (which listing, which cache) goes to `events`,
- * which may be NULL and is used during this call only. `options` NULL: the defaults, without a
- * cache. A place that does not exist is STK_ERR_DATA, one that does not answer STK_ERR_STORAGE.
+ * Opens a location. Whatever a person may want to know (which listing, which cache) goes to
+ * `events`, which may be NULL and is used during this call only. `options` NULL: the defaults,
+ * without a cache. A location that does not exist is STK_ERR_DATA, one that does not answer
+ * STK_ERR_STORAGE.
  */
 STK_CHECKED stk_status stk_store_open(stk_store **store, const char *root,
                                       const stk_storage_options *options, const stk_events *events,
@@ -83,7 +84,7 @@ bool stk_store_use_cache(stk_store *store, bool use);
 /* There is such a cache, and it is not used. */
 bool stk_store_cache_waits(const stk_store *store);
 
-/* The place as it was given, without slashes at its end. */
+/* The location as it was given, without slashes at its end. */
 const char *stk_store_root(const stk_store *store);
 
 /* True where the cache holds what readers make of the bytes and hand to stk_store_keep. */
@@ -95,7 +96,7 @@ bool stk_store_is_remote(const stk_store *store);
 /* True where objects are members of tar shards. */
 bool stk_store_has_shards(const stk_store *store);
 
-/* What stands in a folder ("": the place itself), sorted, hidden names left out. */
+/* What stands in a folder ("": the location itself), sorted, hidden names left out. */
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);
 
@@ -118,20 +119,20 @@ STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_by
                                       stk_error *err);
 
 /*
- * Reads a part of an object of the place itself: of a shard, not of a member. What is behind the
+ * Reads a part of an object of the location itself: of a shard, not of a member. What is behind the
  * end is not there, so that fewer bytes may come. A length of 0 means all of the object.
  */
 STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,
                                            uint64_t length, stk_bytes *bytes, stk_error *err);
 
 /*
- * A text that changes when an object of the place itself does; it is cut when it has no room.
+ * A text that changes when an object of the location itself does; it is cut when it has no room.
  * Sources that listed everything know it, others are asked.
  */
 STK_CHECKED stk_status stk_store_version(stk_store *store, const char *object, char *buf,
                                          size_t size, stk_error *err);
 
-/* Whether there is such an object; one that the place does not tell of is not there. */
+/* Whether there is such an object; one that the location does not tell of is not there. */
 STK_CHECKED stk_status stk_store_has(stk_store *store, const char *path, bool *has, stk_error *err);
 
 /* The bytes of an object where they are known without reading it; 0: not known. */

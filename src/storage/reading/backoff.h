@@ -1,10 +1,10 @@
 /*
- * backoff.h - inside storage: objects that are left alone for a while.
+ * backoff.h - inside storage: the backoff list, objects that are not asked for again for a while.
  *
- * An object that gave no answer costs whoever waits for it minutes, and would again in every epoch.
- * So once it was given up it fails at once, at first for twenty time-outs, and each time for twice
- * as long: what was lost for a moment comes back, and what hangs for good costs little. Threads:
- * safe.
+ * An object that gives no answer costs its reader minutes, and would do so in every epoch. Once
+ * such an object was given up, reads of it fail at once: for twenty time-outs the first time, and
+ * twice as long each further time. An object that was unreachable for a moment comes back, and one
+ * that hangs for good costs little. Threads: all calls are safe from any thread.
  */
 #ifndef STK_STORAGE_READING_BACKOFF_H
 #define STK_STORAGE_READING_BACKOFF_H
@@ -19,12 +19,12 @@
 
 #include "base/map.h"
 
-/* One object. */
+/* One object of the list. */
 typedef struct stk_backoff_object {
-    int64_t until_ns; /* on stk_clock_ns() */
-    int64_t rest_ns;  /* how long it was left alone the last time */
+    int64_t until_ns; /* reads fail until then, by stk_clock_ns() */
+    int64_t rest_ns;  /* how long the latest backoff was */
     char *path;       /* owned: the map'b key */
-    char *reason;     /* owned */
+    char *reason;     /* owned: the error of reads meanwhile */
 } stk_backoff_object;
 
 typedef struct stk_backoff {
@@ -38,11 +38,11 @@ typedef struct stk_backoff {
 void stk_backoff_open(stk_backoff *backoff);
 void stk_backoff_close(stk_backoff *backoff);
 
-/* An object was given up for a reason. Without memory it will be asked for again. */
+/* Adds an object that was given up, or doubles its backoff. Without memory nothing is added. */
 void stk_backoff_add(stk_backoff *backoff, const char *path, const char *reason, int64_t now_ns,
                      int64_t timeout_ns);
 
-/* Whether an object is left alone now; then *why is why. */
+/* Whether reads of an object are to fail now; *why is then their error. */
 bool stk_backoff_has(stk_backoff *backoff, const char *path, int64_t now_ns, stk_error *why);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * outage.h - inside storage: a location that answers nobody for a while.
+ * outage.h - inside storage: outages, times in which a location answers nobody.
  *
- * A read that fails since nothing comes from the location says nothing about its object. So the
- * readers of a store tell the outage of every answer and of every attempt that failed without
- * one: it knows whether an object is to blame, since when the location is silent, and when that has
- * lasted too long. A location that has never answered has no outages: it may not be there at all.
+ * A read that fails during an outage says nothing about its object. The readers of a store report
+ * every answer, and every attempt that failed without one. From that this file knows whether an
+ * object is to blame, since when the location is silent, and when that has lasted too long. A
+ * location that has never answered has no outages: it may not exist.
  *
- * Threads: safe. Times are those of stk_clock_ns().
+ * Threads: all calls are safe from any thread. Times are those of stk_clock_ns().
  */
 #ifndef STK_STORAGE_READING_OUTAGE_H
 #define STK_STORAGE_READING_OUTAGE_H

@@ -1,8 +1,9 @@
 /*
- * read_policy.h - inside storage: when a read is slow, is tried again or twice, and is given up.
+ * read_policy.h - inside storage: the read policy. When an attempt has timed out, when a read is
+ * retried, hedged or given up.
  *
- * Arithmetic on times alone, the same for all kinds of places, so that it can be tested without
- * waiting. All times are those of stk_clock_ns(). Threads: its owner's lock guards it.
+ * It is arithmetic on times alone, the same for all sources, so that tests need not wait. All times
+ * are those of stk_clock_ns(). Threads: the lock of the reader that owns it guards it.
  */
 #ifndef STK_STORAGE_READING_READ_POLICY_H
 #define STK_STORAGE_READING_READ_POLICY_H
@@ -18,12 +19,12 @@
 
 typedef struct stk_read_policy {
     int64_t timeout_ns;                      /* for an attempt without a sign of life */
-    int64_t peers_ns[STK_READ_POLICY_PEERS]; /* how long the latest good reads took */
-    size_t good_reads;                       /* so far */
+    int64_t peers_ns[STK_READ_POLICY_PEERS]; /* durations of the latest successful reads */
+    size_t good_reads;                       /* successful reads so far */
     int64_t answer_ns;                       /* when the location last answered; 0: not yet */
     int64_t median_ns;                       /* of the peers; 0: there are too few */
-    double credit;                           /* second attempts that may be made */
-    int given_up;                            /* reads in a row, without an answer between them */
+    double credit;                           /* hedges that may be made */
+    int given_up; /* reads given up in a row without an answer in between */
     stk_rng rng;
 } stk_read_policy;
 
@@ -39,7 +40,7 @@ void stk_read_policy_note_answer(stk_read_policy *p, int64_t now_ns);
 /* A read has brought its bytes. */
 void stk_read_policy_note_success(stk_read_policy *p, int64_t now_ns, int64_t took_ns);
 
-/* Looks at the peers again; for now and then. */
+/* Computes the median of the peers again; called several times a second. */
 void stk_read_policy_update_median(stk_read_policy *p);
 
 /*
@@ -49,7 +50,8 @@ void stk_read_policy_update_median(stk_read_policy *p);
  */
 int64_t stk_read_policy_pause_ns(stk_read_policy *p, int failures, double asked_s);
 
-/* Whether a read that is at work since first_ns and could be tried again at next_ns is not. */
+/* Whether a read is given up whose first attempt began at first_ns, instead of retried at next_ns.
+ */
 bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,
                               int64_t next_ns);
 
@@ -58,19 +60,20 @@ bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damage
 bool stk_read_policy_has_timed_out(const stk_read_policy *p, int64_t now_ns, int64_t started_ns,
                                    int64_t heard_ns);
 
-/* The same for one that still waits for its turn: when nobody has got anything for long. */
+/* Whether an attempt that still waits for a thread is given up: no read has got an answer for long.
+ */
 bool stk_read_policy_is_stuck(const stk_read_policy *p, int64_t now_ns, int64_t begun_ns);
 
-/* Whether a second attempt is made beside one that has taken age_ns; if so it is counted. */
+/* Whether an attempt of this age gets a hedge; if so the hedge is counted. */
 bool stk_read_policy_hedges(stk_read_policy *p, int64_t age_ns);
 
 /*
- * A read that first failed at failed_ns was given up. True when that may be the location's fault,
- * and then it is counted: nobody got an answer since.
+ * A read that first failed at failed_ns was given up. True when no read got an answer since: the
+ * location may be at fault. The failure is then counted, and its report deferred.
  */
 bool stk_read_policy_defers(stk_read_policy *p, int64_t failed_ns);
 
-/* So many doubts in a row that the location is lost. */
+/* Whether so many failures in a row are deferred that the location is lost. */
 bool stk_read_policy_is_lost(const stk_read_policy *p);
 
 #endif

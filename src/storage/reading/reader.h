@@ -1,17 +1,18 @@
 /*
- * reader.h - reads in read.
+ * reader.h - reads in flight.
  *
- * Whoever needs many objects hands over reads with stk_reader_submit(), which never waits, and is
- * told of each by the `done` callback, from any thread but never from within a call of the
- * reader's. Reads begin in the order in which they were handed over and may end in any.
+ * The caller hands over reads with stk_reader_submit(), which never waits. The reader calls `done`
+ * for each, from any thread but never from within a call to the reader. Reads begin in the order in
+ * which they were handed over and may end in any order.
  *
- * One policy for all places: bytes come from the cache when it has them and go into it when not; an
- * attempt that takes too long is given up; one that fails is made again after a pause that
- * grows and is never the same; one that is far slower than its peers gets a second one beside it
- * and the first to come wins. A read ends with an error when time or attempts have run out. A
- * location that answers nobody is waited for as long as the options say (outage.h). Then it is
- * lost, and where nobody waits when several reads in a row have ended so: the reads say so, and
- * whoever reads should stop.
+ * One read policy holds for all locations. Bytes come from the cache when it has them, and go into
+ * it when it has not. An attempt that takes too long is given up. A failed attempt is repeated
+ * after a random pause that grows. An attempt that is far slower than others gets a hedge, and the
+ * first answer counts. A read ends with an error when time or attempts are used up.
+ *
+ * An outage is waited out for as long as the options allow (outage.h); then the location is lost.
+ * Where outages are not waited out, the location is lost after several failed reads in a row. Reads
+ * of a lost location say so, and the caller should stop reading.
  */
 #ifndef STK_STORAGE_READING_READER_H
 #define STK_STORAGE_READING_READER_H
@@ -59,15 +60,15 @@ void stk_store_keep(stk_store *store, const stk_read *read, const void *data, si
 /* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */
 void stk_reader_cancel(stk_reader *reader);
 
-/* What a read is about. */
+/* What is asked of the location, for storage's own files. */
 typedef struct stk_read_request {
     stk_fetch_kind kind;
-    bool is_object;  /* the path names an object of the location, not a member of a shard */
-    uint64_t offset; /* with is_object and a length: a part of it */
+    bool is_object;  /* the path names an object of the location itself, not a member of a shard */
+    uint64_t offset; /* with is_object and a length: where the part begins */
     uint64_t length; /* 0: all of it */
 } stk_read_request;
 
-/* The same as stk_reader_submit, for other questions than the bytes of an object. */
+/* stk_reader_submit for other requests than the bytes of an object. */
 STK_CHECKED bool stk_reader_ask(stk_reader *reader, stk_read *read,
                                 const stk_read_request *request);
 

@@ -1,4 +1,9 @@
-/* store_state.h - inside storage: what an opened location consists of, for store.c and reader.c. */
+/*
+ * store_state.h - inside storage: the struct of an opened store, for the files that read from it.
+ *
+ * store/store.c fills it in while it opens the store. Afterwards only the fields with a lock and
+ * the atomic ones change. The functions here know things without asking the location.
+ */
 #ifndef STK_STORAGE_READING_STORE_STATE_H
 #define STK_STORAGE_READING_STORE_STATE_H
 
@@ -14,31 +19,32 @@
 
 struct stk_store {
     char *root; /* owned: as given, without slashes at its end */
-    char *base; /* owned: what the source was opened on; the folder of a tar */
-    char *name; /* owned: the root as no other location is called, for the keys of the cache */
+    char
+        *base; /* owned: what the source was opened on; for a single tar the folder that holds it */
+    char *name; /* owned: absolute form of `base`, part of the keys of the cache */
     stk_storage_options options;
-    int64_t begun_ns; /* when it was being opened */
+    int64_t begun_ns; /* when opening began */
     const stk_storage_source *source;
-    void *location;             /* the source's */
-    stk_io_threads *io_threads; /* for the source */
-    stk_io_threads
-        *cache_io_threads;   /* for the cache: who is stuck in the location does not hold it up */
-    const stk_tree *tree;    /* of the shards or of the source, or NULL */
-    stk_shards *shards;      /* owned, or NULL */
-    stk_cache *cache;        /* owned, or NULL */
-    bool cache_later;        /* nobody asked for the cache: it is not used while cache_waits */
-    atomic_bool cache_waits; /* the cache is not used yet */
-    atomic_int cache_silent; /* reads of the cache in a row that gave no answer */
-    bool keeps_made;         /* the cache holds what readers made of the bytes */
+    void *location;                   /* owned: what the source's open returned */
+    stk_io_threads *io_threads;       /* for the source */
+    stk_io_threads *cache_io_threads; /* for reads of the cache, so that a location that hangs does
+                                         not block them */
+    const stk_tree *tree;             /* of the shards or of the source, or NULL */
+    stk_shards *shards;               /* owned, or NULL */
+    stk_cache *cache;                 /* owned, or NULL */
+    bool cache_later;                 /* the cache was made by options.cache_later */
+    atomic_bool cache_waits;          /* the cache is not to be used now */
+    atomic_int cache_silent;          /* reads of the cache in a row that gave no answer */
+    bool keeps_made;                  /* the cache holds decoded pictures instead of bytes */
     uint64_t
         cache_memory; /* bytes that the cache may hold when it lies in memory; 0: it does not */
     pthread_mutex_t lock;
     stk_reader *reader;        /* owned: for single reads; made when first needed; lock */
-    pthread_mutex_t lost_lock; /* within those of readers */
-    atomic_bool is_lost;       /* one of the readers has found that nothing comes any more */
-    stk_error lost;            /* what it said; lost_lock; set before is_lost */
+    pthread_mutex_t lost_lock; /* taken inside the locks of readers */
+    atomic_bool is_lost;       /* a reader has found that nothing can be read any more */
+    stk_error lost;            /* the reason; lost_lock; set before is_lost */
     stk_backoff backoff;       /* objects that gave no answer lately */
-    stk_outage outage;         /* what is known of the location's silence */
+    stk_outage outage;         /* since when the location has answered nobody */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;
 };

@@ -1,5 +1,8 @@
 /*
- * find_members.h - inside storage: finds out where all members of a files's shards are.
+ * find_members.h - inside storage: finds out where all members of a location's shards are.
+ *
+ * The sources are, in this order: the index that `stoker stage` wrote, what an earlier run has
+ * remembered, and the headers of the tars. Threads: it starts some of its own and waits for them.
  */
 #ifndef STK_STORAGE_SHARDS_FIND_MEMBERS_H
 #define STK_STORAGE_SHARDS_FIND_MEMBERS_H
@@ -9,7 +12,8 @@
 
 typedef struct stk_shard_members {
     stk_shard_index index;
-    size_t staged; /* so many members, the first ones, are shown by the path that they have */
+    size_t
+        staged; /* members of the staged index; they come first and are shown by their own paths */
     char *
         *versions; /* owned: for each shard of the index what changes when it does; NULL: unused */
 } stk_shard_members; /* starts zeroed */

@@ -1,5 +1,6 @@
 /*
- * shard_names.h - inside storage: which objects of a place are shards, by their names.
+ * shard_names.h - inside storage: which objects of a location are tar shards, by their names, and
+ * which split (train, val, test) each belongs to. Threads: any, it keeps no state.
  */
 #ifndef STK_STORAGE_SHARDS_SHARD_NAMES_H
 #define STK_STORAGE_SHARDS_SHARD_NAMES_H
@@ -7,7 +8,7 @@
 #include "storage/data_folders.h"
 #include "storage/storage.h"
 
-/* Paths below the place; all owned. */
+/* Paths below the location; all owned. */
 typedef struct stk_path_list {
     char **paths;
     size_t count;
@@ -24,7 +25,7 @@ typedef struct stk_shard_files {
 void stk_shard_files_free(stk_shard_files *place);
 
 /*
- * The tars at the top of the place and in folders that are called like a split. With `only` this
+ * The tars at the top of the location and in folders that are called like a split. With `only` this
  * one, which must be there, and nothing else.
  */
 STK_CHECKED stk_status stk_shard_files_list(stk_store *store, const char *only,
@@ -44,9 +45,9 @@ const char *stk_shard_split(const char *object);
 bool stk_shards_is_tar_name(const char *name);
 
 /*
- * Whether a place that has these entries at its top is one of shards: tars at the top or in folders
- * called train, val or test, and neither pictures nor other folders beside them. Folders that are
- * no data do not count; what Stoker wrote is added to `skipped`.
+ * Whether a location that has these entries at its top is one of shards: tars at the top or in
+ * folders called train, val or test, and neither pictures nor other folders beside them. Folders
+ * that are no data do not count; what Stoker wrote is added to `skipped`.
  */
 STK_CHECKED stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
                                          stk_skipped_folders *skipped, bool *wanted,

@@ -1,9 +1,9 @@
 /*
  * shards.h - tar shards: which member of which tar an object is.
  *
- * A place with tar files is shown as the tree of their members, and a member is read as a part of
- * its tar: any one at any time. Where the members are is known from the index that `stoker stage`
- * wrote, or else from reading the tars' headers once, which is then remembered.
+ * A location with tar files is shown as the tree of their members, and a member is read as a part
+ * of its tar: any one at any time. Where the members are is known from the index that `stoker
+ * stage` wrote, or else from reading the tars' headers once, which is then remembered.
  *
  * Members are shown as their tars have them, but for two things: a folder that all of them are in
  * is left out (people tar a folder), and where the names of the shards tell more than one split
@@ -17,7 +17,7 @@
 #include "storage/tar/members.h"
 
 /*
- * Finds the members of all tars of a place (`only` NULL) or of one of its objects. `kept` is a
+ * Finds the members of all tars of a location (`only` NULL) or of one of its objects. `kept` is a
  * folder for what should be remembered between runs, or NULL; `refresh` reads the tars again.
  */
 STK_CHECKED stk_status stk_shards_open(stk_shards **shards, stk_store *store, const char *only,

@@ -17,7 +17,7 @@ typedef struct stk_shards stk_shards;
 
 /* A member as a part of a tar. */
 typedef struct stk_extent {
-    const char *object; /* the tar's path below the place */
+    const char *object; /* the tar's path below the location */
     uint64_t offset;
     uint64_t length;
     bool has_checksum;
@@ -33,10 +33,10 @@ STK_CHECKED stk_status stk_shards_new(stk_shards **shards, stk_tree *tree,
                                       const stk_shard_index *index, stk_error *err);
 void stk_shards_close(stk_shards *shards);
 
-/* The members, and what else stands in the place (tables). */
+/* The members, and what else stands in the location (tables). */
 const stk_tree *stk_shards_tree(const stk_shards *shards);
 
-/* False: the path is no member but an object of the place. */
+/* False: the path is no member but an object of the location. */
 bool stk_shards_find(const stk_shards *shards, const char *path, stk_extent *extent);
 
 /* What a small text member (.cls, .txt, .json) holds, or NULL. */

@@ -18,12 +18,12 @@
 #include "base/files/file.h"
 
 typedef struct stk_index_shard {
-    const char *name; /* the tar's path below the place */
+    const char *name; /* the tar's path below the location */
     uint64_t size;    /* bytes of the tar; 0: not known */
 } stk_index_shard;
 
 typedef struct stk_index_member {
-    const char *path;  /* as it is shown: below the place, no slash in front */
+    const char *path;  /* as it is shown: below the location, no slash in front */
     const char *text;  /* what it holds, when it is a small text that is kept; or NULL */
     uint64_t offset;   /* of its first byte in the tar */
     uint64_t size;     /* bytes */
