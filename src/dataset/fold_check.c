@@ -1,4 +1,4 @@
-/* fold_check.c - what all folds together must have, and what is worth a line about them. */
+/* fold_check.c - checks all folds together, and reports classes that a fold lacks. */
 #include "dataset/listing.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * groups.c - deals groups of samples over folds, or over training and validation, whole.
+ * groups.c - distributes groups of samples over folds, or over training and validation.
  *
- * No division keeps groups together and every class even, so the best is looked for greedily: the
- * largest groups are dealt first, while there is still room to make up for them, each to the bin
+ * In general no division keeps groups whole and every class even. A greedy search comes close: the
+ * largest groups go first, while the bins can still be balanced, each to the bin
  * where the sum over classes of (n - share T)^2 / (share T) grows least: n pictures of the class
  * are in the bin, T in all. Without regard to the group's own size that is where its classes are
  * most wanted.

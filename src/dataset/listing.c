@@ -1,6 +1,5 @@
 /*
- * listing.c - the parts of a data set that every layout fills in the same way: texts, classes,
- * samples, and the checks at the end.
+ * listing.c - what every layout fills in the same way: texts, classes and samples.
  */
 #include "dataset/listing.h"
 

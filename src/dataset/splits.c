@@ -1,10 +1,10 @@
 /*
- * splits.c - which folders at the top of a data set are its parts, by their names.
+ * splits.c - finds the folders of the training, validation and test set by their names.
  *
- * The usual names are parts in any case. Others are read word by word: "train_val2019" is a
+ * The usual names always count. Others are read word by word: "train_val2019" is a
  * training set and "Test Images" a test set, while "test station" is neither. A name that is less
- * than clear ("test-2", "Training") is a part only where there is a training set, so that classes
- * may be called so elsewhere.
+ * than clear ("test-2", "Training") counts only where there is a training set, so that a class may
+ * have such a name elsewhere.
  */
 #include "dataset/listing.h"
 

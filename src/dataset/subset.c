@@ -1,11 +1,11 @@
 /*
- * subset.c - a part of a data set: some classes, some pictures of each.
+ * subset.c - takes some classes, and some pictures of each.
  *
- * Every class and every picture has a number that follows from the seed and its own name alone, and
- * those with the smallest numbers are taken. So the choice does not depend on what else there is,
- * in which order it was listed or where the data set lies, and a subset of the subset with the same
- * flags is all of it. What a picture is called is its id without the folders down to its class, so
- * that train/cat/1.jpg and cat/1.jpg are the same picture of the class cat.
+ * Every class and every picture has a random number that depends only on the seed and its own name;
+ * those with the smallest numbers are taken. So the choice does not depend on other files, on the
+ * order of the listing or on the location, and taking the same subset of a subset changes nothing.
+ * The name of a picture is its id without the folders down to its class: train/cat/1.jpg and
+ * cat/1.jpg are the same picture of the class cat.
  */
 #include "dataset/listing.h"
 
@@ -164,14 +164,14 @@ static void tell_shortage(const stk_listing *listing, const shortage *s, int64_t
  * How many of a class's pictures stay for training when some are set apart: as many as it asks for,
  * or half of them when there are too few for both.
  */
-static size_t spared(const stk_dataset_options *o, size_t count) {
+static size_t training_share(const stk_dataset_options *o, size_t count) {
     size_t half = (count + 1) / 2;
     return o->per_class > 0 && (uint64_t)o->per_class < half ? (size_t)o->per_class : half;
 }
 
 /* Marks at most `most` samples of each class, and tells which classes have fewer. */
 static stk_status mark(const stk_listing *listing, const stk_sample_list *list, purpose what,
-                       int64_t most, bool spare, bool *marked, stk_error *err) {
+                       int64_t most, bool keep_half, bool *marked, stk_error *err) {
     const stk_dataset *dataset = listing->dataset;
     candidate *candidates = line_up(listing, list, what);
     shortage missing = {0};
@@ -185,7 +185,7 @@ static stk_status mark(const stk_listing *listing, const stk_sample_list *list, 
             at++;
         }
         size_t there = at - first;
-        there -= spare ? spared(listing->options, there) : 0;
+        there -= keep_half ? training_share(listing->options, there) : 0;
         for (size_t i = 0; i < there && i < (uint64_t)most; i++) {
             marked[candidates[first + i].index] = true;
         }

@@ -1,4 +1,4 @@
-/* table.c - small questions about the columns of a CSV file, and about names. */
+/* table.c - finds columns of a CSV file by name, and splits names into words. */
 #include "dataset/listing.h"
 
 #include <ctype.h>

@@ -1,11 +1,11 @@
 /*
- * augment_warp.c - changes of place: rotation, shear, translation, erasing.
+ * augment_warp.c - geometric changes: rotation, shear, translation, erasing.
  *
- * Each output pixel is looked up where an affine map says that it comes from. Places are whole
- * numbers of 1/65536 px. Of an output row, the run of pixels whose four neighbours lie inside of
- * the picture is worked on in chunks: neighbours are collected one pixel after the other, all that
- * is arithmetic is left to vector instructions. The few pixels at the picture's border go one by
- * one through the same arithmetic, with the fill colour for what lies outside.
+ * An affine map says where each output pixel comes from. Coordinates are whole numbers of 1/65536
+ * px. Of an output row, the run of pixels whose four neighbours lie inside of the picture is worked
+ * on in chunks: neighbours are collected one pixel after the other, all that is arithmetic is left
+ * to vector instructions. The few pixels at the picture's border go one by one through the same
+ * arithmetic, with the fill colour for what lies outside.
  */
 #include "image/augment_ops.h"
 

@@ -1,9 +1,9 @@
 /*
- * exif.c - which way up a picture is, and turning it.
+ * exif.c - the orientation of a picture, and turning it upright.
  *
  * EXIF is a TIFF file without pixels; the orientation is entry 0x0112 of its first directory. XMP
- * is XML, of which one value is wanted: it is looked for, not parsed. Any damage means "not told":
- * a picture is worth more than its metadata.
+ * is XML, of which one value is wanted: it is looked for, not parsed. Damaged metadata counts as
+ * missing: a picture is worth more than its metadata.
  */
 #include "image/decoders.h"
 

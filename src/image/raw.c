@@ -1,8 +1,8 @@
 /*
- * raw.c - pictures as plain pixels: how they are kept when decoding them again is to be saved.
+ * raw.c - pictures as plain pixels, the format of the cache of decoded pictures.
  *
- * A head of 16 bytes (a magic and the size, least byte first) and the rows. The magic begins with a
- * byte that no text has and that no other format begins with.
+ * A header of 16 bytes (magic number and size, little-endian), then the rows. The magic number
+ * begins with a byte that neither text nor another format begins with.
  */
 #include "image/decoders.h"
 

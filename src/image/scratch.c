@@ -1,5 +1,4 @@
-/* scratch.c - memory that is used for one picture after the other, and the gate for large ones.
- */
+/* scratch.c - making and freeing the scratch, and the gate for large pictures. */
 #include "image/scratch.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /*
- * shrink.c - a whole picture, no larger than wanted.
+ * shrink.c - decodes a whole picture, scaled down to a given side.
  *
  * The picture is scaled as it is stored and turned upright afterwards, when it is small. Where it
  * fits already its rows go straight to where they belong.

@@ -1,4 +1,4 @@
-/* watch.c - whether decoding a picture should go on: asked by decoders as they go. */
+/* watch.c - ends the decoding of pictures that are cancelled, out of time or too slow. */
 #include "image/decoders.h"
 
 #include "base/clock.h"

@@ -1,9 +1,9 @@
 /*
  * epoch_probe.c - a consumer with a rate.
  *
- * Work on a batch is a time to sleep. When the machine is busy a sleeper wakes up late, which must
- * not look like a slow loader: the moments at which the consumer is free again are computed from
- * what it waited and worked, and one late awakening is made up for by the next sleep.
+ * The consumer sleeps instead of working on a batch. When the machine is busy a sleeper wakes up
+ * late, which must not look like a slow loader: the moments at which the consumer is free again are
+ * computed from what it waited and worked, and one late awakening is made up for by the next sleep.
  */
 #include "probe/epoch_probe.h"
 

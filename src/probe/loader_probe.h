@@ -1,8 +1,8 @@
 /*
- * loader_probe.h - how fast a loader is, held against the decode-only ceiling of the same run.
+ * loader_probe.h - measures a loader, and beside it the decode-only upper bound, in one run.
  *
- * The loader is opened from options as anybody opens it (stoker/loader.h) and consumed by somebody
- * who gives every batch back at once. Threads: measure one thing at a time in a process, since
+ * The loader is opened through the public interface (stoker/loader.h). The consumer releases every
+ * batch at once. Threads: measure one thing at a time in a process, since
  * memory and processor time are the process's.
  */
 #ifndef STK_PROBE_LOADER_PROBE_H
@@ -15,33 +15,33 @@
 
 #include "events/events.h"
 
-/* Rates are of the loader's slices unless they say decode_only. */
+/* Rates are the loader's unless their names say decode_only. */
 typedef struct stk_loader_figures {
     double images_per_second;
     double images_per_second_per_core;
     double decode_only_per_second_per_core; /* whole pictures out of memory, on as many threads */
     double ceiling_share;                   /* the loader's rate per core over decode only's */
-    double first_batch_ms; /* from before the loader was opened to a batch in hand */
-    int64_t rss_bytes;     /* most that was resident before decode-only began */
-    int64_t workers;       /* threads that decode, at the end */
-    int64_t readers;       /* threads that read, at the end */
-    int64_t slots;         /* batches that the ring holds, at the end */
-    int64_t cores;         /* that the workers can use: no more than there are */
-    double cores_busy;     /* processor time per second: less than cores when others use them */
+    double first_batch_ms;                  /* from opening the loader to the first batch */
+    int64_t rss_bytes;                      /* peak resident memory before decode-only began */
+    int64_t workers;                        /* threads that decode, at the end */
+    int64_t readers;                        /* threads that read, at the end */
+    int64_t slots;                          /* batches that the ring holds, at the end */
+    int64_t cores;                          /* that the workers can use */
+    double cores_busy; /* processor seconds per second; less than `cores` when others use them */
     /* The same rates by processor time: a neighbour on the machine disturbs these little. */
     double images_per_cpu_second;
     double decode_only_per_cpu_second;
     int64_t samples;       /* of the loader's data */
-    int64_t batch;         /* pictures of a full one */
+    int64_t batch;         /* pictures of a full batch */
     int64_t img_size;      /* px */
-    int64_t images;        /* that were counted */
-    double seconds;        /* that they took */
+    int64_t images;        /* counted */
+    double seconds;        /* of these pictures */
     int64_t decode_images; /* the same for decode only */
     double decode_seconds; /* summed over threads */
     double read_us;        /* per picture, as the loader counts: storage */
     double decode_us;      /* decoding and scaling */
-    double augment_us;     /* what comes behind them */
-    double read_wait_us;   /* a worker had no bytes */
+    double augment_us;     /* augmentation */
+    double read_wait_us;   /* time in which a worker had no bytes */
     int64_t bad;           /* pictures that could not be used */
     char first_bad[512];   /* one of them and the reason; "" without */
 } stk_loader_figures;

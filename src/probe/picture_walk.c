@@ -1,4 +1,4 @@
-/* picture_walk.c - goes through all folders of a place until there are pictures enough. */
+/* picture_walk.c - walks the folders of a location until enough pictures are found. */
 #include "probe/picture_walk.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * step_probe.h - how fast a training step is, with pictures that are in memory already.
+ * step_probe.h - measures training steps or inferences on pictures in memory: `bench step`.
  *
  * Threads: measure one thing at a time in a process, since memory is the process's.
  */
@@ -18,37 +18,37 @@
 typedef struct stk_step_figures {
     const char *model;     /* static */
     char device[16];       /* "cuda:0" */
-    char about[400];       /* it in words: "NVIDIA H200, 139.8 GiB (given)" */
+    char about[400];       /* the device for people: "NVIDIA H200, 139.8 GiB (given)" */
     const char *precision; /* static */
     int64_t batch;
     int64_t img_size;
     double images_per_second; /* by the median window */
     double ms_per_step;       /* the median over windows of steps */
-    double ms_fastest;        /* of a window's mean */
+    double ms_fastest;        /* mean of the fastest window */
     double ms_slowest;
-    int64_t bytes;       /* that the plan says and the device has allocated: arena and parameters */
-    int64_t arena_bytes; /* of these, activations, their gradients and workspace */
-    int64_t rss_bytes;   /* most that the process had resident */
-    double plan_ms;      /* how long the plan took */
-    double warmup_s;     /* from opening the device to the end of the first step at full speed */
-    int64_t steps;       /* that were measured */
-    int64_t windows;     /* in so many parts */
-    double traffic_bytes;    /* that a step moves: see engine/traffic.h */
-    double bandwidth;        /* bytes per second that the device's memory reaches; NaN: not known */
-    double traffic_fraction; /* of that bandwidth, by the count; NaN: not known */
+    int64_t bytes;        /* memory need: arena and state, as allocated */
+    int64_t arena_bytes;  /* part of `bytes`: activations, their gradients, workspace */
+    int64_t rss_bytes;    /* peak resident memory of the process */
+    double plan_ms;       /* time to compute the memory need */
+    double warmup_s;      /* from opening the device to the end of the first step at full speed */
+    int64_t steps;        /* measured */
+    int64_t windows;      /* that the steps were measured in */
+    double traffic_bytes; /* moved by a step: see engine/traffic.h */
+    double bandwidth;     /* of the device's memory, bytes per second; NaN: not known */
+    double traffic_fraction; /* share of the bandwidth that a step uses; NaN: not known */
     int64_t kernels_compiled, kernels_loaded; /* see stk_device_counts; 0 on a CPU */
     int64_t plans_timed, plans_loaded;
-    char unkept[256]; /* why a next start has it no easier; "" when it has */
+    char unkept[256]; /* why compiled kernels cannot be stored for the next start; "": they are */
     int64_t classes;
     int64_t threads;
     bool inference;
-    /* Where the time of a step goes, the longest first; only while it is told. NULL: not asked for,
-     * or not known. */
+    /* Times of single operations, the longest first; valid during the callback. NULL: not asked
+     * for, or not known. */
     const stk_profile_line *profile;
     size_t profile_count;
 } stk_step_figures;
 
-/* Room for the batches of one call. */
+/* The most batches of one call. */
 #define STK_STEP_MOST_BATCHES 64
 
 /* The smallest batch whose images/s are nearly the best, as stk_batch_knee; 0 without any figures.

@@ -1,4 +1,4 @@
-/* storage_figures.c - see the header: small functions of numbers that were measured. */
+/* storage_figures.c - pure functions of measured numbers. */
 #include "probe/storage_figures.h"
 
 #include <math.h>

@@ -14,16 +14,16 @@
 #define STK_IN_FLIGHT_MOST 4096
 #define STK_STORAGE_STEPS_MOST 32
 
-/* Some number of reads in flight for a while. */
+/* Figures of one step: a fixed number of reads in flight for a while. */
 typedef struct stk_storage_step {
     int64_t in_flight;
     double objects_per_second;
     double bytes_per_second;
-    double p50_ms; /* from asking to having all bytes; NaN, as the next three, without a read */
+    double p50_ms; /* latency of a whole read; NaN, as the next three, without a read */
     double p90_ms;
     double p99_ms;
     double max_ms;
-    int64_t reads;  /* that went well */
+    int64_t reads;  /* successful */
     int64_t failed; /* after every retry */
     double seconds;
 } stk_storage_step;
@@ -49,8 +49,8 @@ bool stk_storage_is_flat(const stk_storage_step *steps, size_t count);
 typedef struct stk_storage_choice {
     int64_t enough;         /* in flight for the wanted rate; 0: no step reached it */
     int64_t best_in_flight; /* the fewest that gave nearly the highest rate */
-    double best_rate;       /* objects per second that they gave */
-    bool is_last;           /* more were not tried */
+    double best_rate;       /* objects per second with best_in_flight */
+    bool is_last;           /* best_in_flight is the largest number tried */
 } stk_storage_choice;
 
 /*

@@ -1,11 +1,11 @@
 /*
- * storage_probe.c - reads in flight, counted.
+ * storage_probe.c - keeps a fixed number of reads in flight and counts them.
  *
- * Whoever is told that a read is done hands over the next one at once, so that the number in flight
- * stays what it should be and no thread has to wake up for it. A step goes over into the next one
- * without a pause: its clock starts once as many reads have come as are to be in flight, which is
- * when those that were begun before it are about gone. Where every read takes equally long they
- * come in bursts of that number, so the clock also stops behind a whole burst if it can.
+ * The callback of a finished read begins the next one, so that the number in flight stays constant
+ * and no thread has to wake up for it. One step follows another without a pause: its clock starts
+ * once as many reads have come as are to be in flight, which is when those that were begun before
+ * it are about gone. Where every read takes equally long they come in bursts of that number, so the
+ * clock also stops behind a whole burst if it can.
  */
 #include "probe/storage_probe.h"
 

@@ -1,9 +1,9 @@
 /*
- * storage_probe.h - how fast pictures can be read from a place, and with how many reads in flight.
+ * storage_probe.h - measures how fast pictures are read from a location, by reads in flight.
  *
- * Pictures of the place are read whole, in random order and each once as far as there are enough,
- * with one number of reads in flight after the other. Threads: one measurement at a time, since
- * reads compete.
+ * Pictures of the location are read whole, in random order and each once as far as there are
+ * enough, with one number of reads in flight after the other. Threads: one measurement at a time,
+ * since reads compete.
  */
 #ifndef STK_PROBE_STORAGE_PROBE_H
 #define STK_PROBE_STORAGE_PROBE_H
@@ -14,37 +14,37 @@
 #include "storage/storage.h"
 
 typedef struct stk_storage_question {
-    const char *data;            /* folder or address */
-    stk_store *store;            /* it is open already: borrowed; NULL: it is opened as below */
-    const char *const *paths;    /* of pictures, borrowed; NULL: they are looked for in the place */
-    size_t path_count;           /* at least 1 with paths */
-    bool once;                   /* each at most once and in their order; ends with the last */
-    stk_storage_options storage; /* a cache left to Stoker is none: it would hide the storage */
-    stk_in_flight_list in_flight; /* what is tried, in this order */
-    bool stop_when_flat;          /* do not go on when more in flight bring nothing */
-    double seconds;               /* that all steps of the list take together, about */
+    const char *data;         /* folder or address */
+    stk_store *store;         /* borrowed: the open location; NULL: it is opened with `storage` */
+    const char *const *paths; /* of pictures, borrowed; NULL: the location is searched */
+    size_t path_count;        /* at least 1 with paths */
+    bool once;                /* read each path at most once, in order, and end with the last */
+    stk_storage_options storage;  /* an automatic cache is off: it would hide the storage */
+    stk_in_flight_list in_flight; /* numbers to try, in this order */
+    bool stop_when_flat;          /* end when more reads in flight bring nothing */
+    double seconds;               /* for all steps together, about */
     double wanted;                /* objects per second */
-    const stk_events *events;     /* told which folders are no data; NULL is fine */
+    const stk_events *events;     /* receive warnings about skipped folders; may be NULL */
 } stk_storage_question;
 
 typedef struct stk_storage_findings {
     stk_storage_step steps[STK_STORAGE_STEPS_MOST];
     size_t step_count; /* at least 1 */
     stk_storage_choice choice;
-    int64_t objects;         /* pictures that were found; more than some 100,000 are not listed */
-    double list_s;           /* opening the place and listing them took so long */
-    double mean_bytes;       /* of an object that was read */
-    int64_t reads;           /* all that went well, also between steps */
+    int64_t objects;         /* pictures found; listing ends at about 100,000 */
+    double list_s;           /* seconds of opening and listing the location */
+    double mean_bytes;       /* of the objects that were read */
+    int64_t reads;           /* successful reads, also between steps */
     int64_t failed;          /* reads that failed after every retry */
-    int64_t begun;           /* reads that were handed over, with those that nobody waited for */
+    int64_t begun;           /* reads that were begun, abandoned ones included */
     stk_error first_failure; /* status STK_OK without one */
-    int64_t threads;         /* that served reads, at the end */
+    int64_t threads;         /* I/O threads at the end */
     stk_store_counters counters;
 } stk_storage_findings;
 
 /*
- * Measures. A place that is lost or that refuses most reads is an error, that of its reads; a few
- * failed reads are counted. A request to stop gives STK_ERR_STOPPED.
+ * Measures. An outage, or a location that refuses most reads, is an error; a few failed reads are
+ * only counted. A request to stop gives STK_ERR_STOPPED.
  */
 STK_CHECKED stk_status stk_probe_storage(const stk_storage_question *question, const stk_stop *stop,
                                          stk_storage_findings *findings, stk_error *err);

@@ -1,5 +1,6 @@
 /*
- * torch_probe.h - the same step in PyTorch, measured by a script that travels inside the command.
+ * torch_probe.h - measures the same step in PyTorch, with a script that is built into the command.
+ * Threads: one at a time.
  */
 #ifndef STK_PROBE_TORCH_PROBE_H
 #define STK_PROBE_TORCH_PROBE_H
@@ -12,19 +13,19 @@ typedef struct stk_torch_figures {
     double ms_per_step;
     double warmup_s;
     char version[32];
-    char error[320]; /* "" unless it could not be measured */
+    char error[320]; /* why it could not be measured; "" otherwise */
 } stk_torch_figures;
 
-/* Told when a mode has been measured: compiling the next one may take minutes. */
+/* Called after each mode: compiling the next one may take minutes. */
 typedef struct stk_torch_listener {
     void *user;
     void (*told)(void *user, const stk_torch_figures *figures);
 } stk_torch_listener;
 
 /*
- * Measures what `step` measured, in as many seconds. Where python3, torch or timm is not there
- * nothing is told and `missing` says what, which is "" otherwise: that is no error. A request to
- * stop ends it.
+ * Measures the network and batch of `step` for `seconds` per mode. Where python3, torch or timm is
+ * missing, `missing` says which and the listener is not called; that is no error. Otherwise
+ * `missing` is "". A request to stop ends the measurement.
  */
 STK_CHECKED stk_status stk_probe_torch(const stk_step_figures *step, double seconds,
                                        const stk_stop *stop, const stk_torch_listener *listener,

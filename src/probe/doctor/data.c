@@ -1,6 +1,5 @@
 /*
- * data.c - where pictures come from and what becomes of them: storage cold and warm,
- * decoding, the loader.
+ * data.c - measures the stages before the device: storage cold and warm, decoding, the loader.
  *
  * All of it works on the same pictures, drawn at random: they are read for the first time, then
  * again; some of them are decoded out of memory. The loader gets those that were read where a data

@@ -1,8 +1,5 @@
 /*
- * doctor.c - one stage after the other, each for its part of the time.
- *
- * The parts are divided anew before each stage: what took longer than it should, because a mount
- * hung or a step is slow, is taken from those that follow.
+ * doctor.c - options, and the stages one after the other. time.c says how long each may take.
  */
 #include "probe/doctor/doctor.h"
 

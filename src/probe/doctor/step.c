@@ -1,5 +1,5 @@
 /*
- * step.c - what the device does: copies, bare steps, and steps that the loader feeds.
+ * step.c - measures the device: copies, steps alone, and steps that the loader feeds.
  *
  * A step of a large batch may take longer on a CPU than there is time for. So a small one is timed
  * first, and where steps of the whole batch cannot be measured, fewer pictures are in each.
