@@ -8,53 +8,6 @@
 # it on small programs with and without a circle.
 set -eu
 
-# Files whose circles are known, relative to src. The list may only shrink: a file that stands here and
-# is in no circle is an error, too.
-known='
-backend/cuda/lowering/chain.c
-backend/cuda/lowering/chain_back.c
-backend/cuda/lowering/chain_join.c
-backend/cuda/lowering/chain_join_back.c
-backend/cuda/lowering/conv_nodes.c
-backend/cuda/lowering/lower.c
-backend/cuda/lowering/nodes.c
-backend/cuda/tuning/autotune.c
-backend/cuda/tuning/join_conv_back.c
-backend/cuda/tuning/norm_conv_back.c
-job/batch_size.c
-job/fold_predict.c
-job/fold_run.c
-job/lr_job.c
-job/prepare.c
-job/train_job.c
-loader/closing.c
-loader/decoding.c
-loader/folder_loader.c
-loader/loader.c
-loader/workers.c
-report/page/curves.c
-report/page/matrix.c
-report/page/page.c
-stage/stage_dest.c
-stage/shard_record.c
-storage/cache/cache.c
-storage/cache/disk.c
-storage/cache/ram.c
-storage/cache/writer.c
-storage/passed_over.c
-storage/reading/in_flight.c
-storage/reading/reader.c
-storage/s3/credentials.c
-storage/s3/process_provider.c
-storage/s3/provider_chain.c
-storage/s3/service_providers.c
-storage/shards/learn.c
-storage/shards/place.c
-storage/shards/scan.c
-storage/shards/shards.c
-storage/store.c
-'
-
 # check_objects ROOT: all objects below that folder, which mirrors src. A build folder may still hold
 # objects whose source has gone.
 check_objects() {
@@ -64,8 +17,7 @@ check_objects() {
         [ ! -e "src/${object%.o}" ] || printf '%s\n' "$object"
     done <<<"$objects")
     # shellcheck disable=SC2016  # the dollars are awk's
-    found=$(cd "$1" && tr '\n' '\0' <<<"$objects" | xargs -0 nm -A -P | awk -v known="$known" '
-        BEGIN { count = split(known, names, " "); for (i = 1; i <= count; i++) is_known[names[i]] = 1 }
+    found=$(cd "$1" && tr '\n' '\0' <<<"$objects" | xargs -0 nm -A -P | awk '
         {
             file = $1
             sub(/^\.\//, "", file)
@@ -111,27 +63,14 @@ check_objects() {
                 mark_from(a)
                 for (b = 1; b <= files; b++) if (b in reached) reaches[a, b] = 1
             }
-            for (file in is_known) {
-                if (!(file in number)) {
-                    print "src/" file ":1: does not exist; tools/check-circles.sh may forget it"
-                }
-            }
             for (a = 1; a <= files; a++) {
-                if (!((a, a) in reaches)) {
-                    if (name[a] in is_known) {
-                        print "src/" name[a] ":1: is in no circle any more; tools/check-circles.sh may forget it"
-                    }
-                    continue
-                }
-                if (done[a]) continue
+                if (!((a, a) in reaches) || done[a]) continue
                 text = ""
                 calls_text = ""
-                new = 0
                 for (b = a; b <= files; b++) {
                     if (!((a, b) in reaches) || !((b, a) in reaches)) continue
                     done[b] = 1
                     text = text " " name[b]
-                    if (!(name[b] in is_known)) new = 1
                     for (i = 1; i <= calls[b]; i++) {
                         c = callee[b, i]
                         if (((a, c) in reaches) && ((c, a) in reaches)) {
@@ -139,7 +78,7 @@ check_objects() {
                         }
                     }
                 }
-                if (new) print "src/" name[a] ":1: these files need each other:" text calls_text
+                print "src/" name[a] ":1: these files need each other:" text calls_text
             }
         }')
     if [ -n "$found" ]; then
@@ -166,7 +105,7 @@ expect_objects() {
 }
 
 self_test() {
-    local folder bad=0 known=''
+    local folder bad=0
     folder=$(mktemp -d)
     # shellcheck disable=SC2064  # the folder is known now and gone from sight later
     trap "rm -rf '$folder'" EXIT
@@ -180,13 +119,6 @@ self_test() {
     echo 'int a(void); int c(void) { return a(); } int table = 3;' >src/c.c
     expect_objects 'src/a.c:1: these files need each other: a.c b.c c.c' || bad=1
     expect_objects '    c.c needs a.c: a' || bad=1
-    known='a.c b.c c.c'
-    expect_objects '' || bad=1
-    known='a.c b.c c.c d.c'
-    expect_objects 'src/d.c:1: is in no circle any more' || bad=1
-    known='a.c b.c'
-    expect_objects 'src/a.c:1: these files need each other' || bad=1
-    known=''
     echo 'extern int table; int b(void) { return table; }' >src/b.c
     echo 'int b(void); int c(void) { return b(); } int table = 3;' >src/c.c
     expect_objects '    b.c needs c.c: table' || bad=1
