@@ -6,7 +6,7 @@
 . "$ROOT/tests/cli/verdicts.sh"
 
 SLOW=$(dirname "$STOKER")/tests/slow_files.so
-RUN_TIMEOUT=100
+RUN_TIMEOUT=400
 
 "$STOKER" sample k --classes 3 --per-class 60 --quiet || exit 1
 

@@ -151,7 +151,7 @@ limited() {
 # Without memory OpenBLAS hangs and fontconfig crashes. OpenBLAS may do so before main(), for its own
 # threads: such limits are passed over.
 for megabytes in $(seq 180 40 500); do
-    RUN_TIMEOUT=5 limited --version
+    RUN_TIMEOUT=60 limited --version
     [ "$CODE" = 0 ] || continue
     limited train "${small[@]}" --epochs 1 --batch 8 --out limited
     case $CODE in

@@ -138,7 +138,7 @@ expect_err 'cannot write d: it is a folder'
 
 it "a pipe that nobody reads does not hold up a budget or a request to stop"
 rm -f pipe && mkfifo pipe
-RUN_TIMEOUT=60 run predict a --out pipe --budget 2s
+RUN_TIMEOUT=240 run predict a --out pipe --budget 2s
 expect_exit 5
 expect_err 'nobody reads it'
 start predict a --out pipe

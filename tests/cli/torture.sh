@@ -17,7 +17,7 @@ S3_KINDS='s3-reset s3-500 s3-short s3-denied'
 SPARED=openblas:gfortran:libcuda:nvidia:fontconfig:freetype:cairo:pixman:expat.so
 
 # How long a run that is tortured may take: a whole one takes a fraction of a second.
-RUN_TIMEOUT=${RUN_TIMEOUT:-60}
+RUN_TIMEOUT=${RUN_TIMEOUT:-240}
 
 # torture_prepare: small data, and of each what comes out when nothing fails; false where nothing can
 # be tortured, the case skipped.
