@@ -198,8 +198,8 @@ static bool is_plain(const stk_reader *r, const stk_active_read *active) {
 }
 
 /*
- * A read is over without bytes; its read has the error. True when it has landed; a doubt
- * stays in the air.
+ * A read is over without bytes; its read has the error. True when it has left the list; a read
+ * whose failure is deferred stays in it.
  */
 static bool give_up(stk_reader *r, stk_active_read *active, bool silent) {
     int64_t now = stk_clock_ns();

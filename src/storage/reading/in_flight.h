@@ -108,7 +108,7 @@ void stk_active_read_hedge(stk_reader *r, stk_active_read *active);
 /* Gives up an attempt that takes too long. True when the read is over. */
 bool stk_active_read_time_out(stk_reader *r, stk_active_read *active, int which);
 
-/* Ends a read with the location's loss, or as stopped. It has landed then. */
+/* Ends a read as lost or as stopped, and takes it out of the list. */
 void stk_active_read_end_lost(stk_reader *r, stk_active_read *active);
 void stk_active_read_end_stopped(stk_reader *r, stk_active_read *active);
 
@@ -121,7 +121,7 @@ void stk_active_read_remove(stk_reader *r, stk_active_read *active);
 /* Cancels the attempts that were cut loose. Releases the lock meanwhile: sources may call back. */
 void stk_reader_cancel_unwanted(stk_reader *r);
 
-/* Tells a read's owner, without the lock; the read has landed and is freed. */
+/* Reports a read to its owner and frees it. Without the lock; the read has left the list. */
 void stk_active_read_report(stk_reader *r, stk_active_read *active);
 
 #endif

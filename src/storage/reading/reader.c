@@ -124,7 +124,7 @@ static bool look_after(stk_reader *r, stk_active_read *active, findings *seen) {
     return false;
 }
 
-/* A read that stays in the air. */
+/* Notes a read that stays in flight. */
 static void note_read(const stk_reader *r, const stk_active_read *active, findings *seen) {
     if (active->read != &r->probe) {
         seen->only_doubts = seen->only_doubts && active->deferred_ns > 0;
