@@ -374,6 +374,18 @@ is_crowded() {
     awk -v cores="$(nproc)" '{ exit !($1 > cores + 1) }' /proc/loadavg
 }
 
+# Seconds by which a process may be late here: none on a quiet machine.
+allowed_late() {
+    if is_crowded; then echo 10; else echo 0; fi
+}
+
+# expect_within WHAT SECONDS LIMIT: so many seconds are no more than the limit, or hardly where others
+# want the cores. Something that hangs takes far longer than that.
+expect_within() {
+    expect "$1: $2 s, allowed are $3" \
+        awk -v took="$2" -v limit="$3" -v late="$(allowed_late)" 'BEGIN { exit !(took <= limit + late) }'
+}
+
 # Whether the command was built with a sanitizer: then nothing is fast.
 is_sanitized() {
     grep -q -m 1 -a -E '__(asan|tsan)_init' "$STOKER"

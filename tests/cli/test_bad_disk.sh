@@ -34,7 +34,7 @@ it "and what is untrue in a summary"
 expect_delivered told k/sample_submission.csv "$LABELS"
 cp told/summary.json true.json
 for lie in 's/"epochs_done": 1/"epochs_done": 2/' 's/"complete"/"prior"/' 's/"folds_done": 1/"folds_done": 0/' \
-    's/"bad_images": 0/"bad_images": 1/' 's/"budget_s": null/"budget_s": 0.001/' '/"verdict"/d' \
+    's/"bad_images": 0/"bad_images": 1/' 's/"budget_s": null/"budget_s": 1/; s/"used_s": [0-9.]*/"used_s": 99/' '/"verdict"/d' \
     's/"submission": .*/"submission": null/'; do
     sed "$lie" true.json >told/summary.json
     [ -n "$(summary_trouble told)" ] || fail "$lie is believed"

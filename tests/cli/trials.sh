@@ -50,8 +50,8 @@ summary_trouble() {
     tail -n 1 "$1/events.jsonl" |
         grep -q "\"event\": \"stop\", \"status\": \"$status\", \"stop_reason\": \"$(json "$of" stop_reason)\"" ||
         echo "the last event is not its stop"
-    is_crowded || awk -v used="$(json "$of" used_s)" -v budget="$(json "$of" budget_s)" \
-        'BEGIN { exit !(budget == "null" || used <= budget) }' || echo "used_s is more than budget_s"
+    awk -v used="$(json "$of" used_s)" -v budget="$(json "$of" budget_s)" -v late="$(allowed_late)" \
+        'BEGIN { exit !(budget == "null" || used <= budget + late) }' || echo "used_s is more than budget_s"
     if [ ! -e "$1/submission.csv" ]; then
         [ "$(json "$of" submission)" = null ] || echo "there is no submission"
         return

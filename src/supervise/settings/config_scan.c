@@ -38,6 +38,14 @@ static void skip(const char *text, size_t *at, char sign) {
     }
 }
 
+/* Moves behind a number, true, false or null: within an object a sign or a blank always follows.
+ * The text has no terminator. */
+static void skip_word(const char *text, size_t *at) {
+    while (!is_blank(text[*at]) && strchr(",]}", text[*at]) == NULL) {
+        (*at)++;
+    }
+}
+
 /* From an opening quote to behind the closing one. */
 static void skip_string(const char *text, size_t *at) {
     for ((*at)++; text[*at] != '"'; (*at)++) {
@@ -56,7 +64,7 @@ static stk_status walk_json(stk_config_keys *keys, const stk_json *value, size_t
         if (kind == STK_JSON_STRING) {
             skip_string(text, at);
         } else {
-            *at += strcspn(text + *at, ",]} \t\r\n");
+            skip_word(text, at);
         }
         keys->list[index].start = start;
         keys->list[index].length = *at - start;
