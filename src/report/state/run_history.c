@@ -347,9 +347,10 @@ static void add_command(const stk_run_view *view, stk_summary *summary) {
     summary->exit_code = -1;
     summary->bad_images = -1;
     summary->epochs_done = view->step != NULL && view->step->epoch > 0 ? view->step->epoch - 1 : -1;
-    summary->images_per_second = last->ended      ? last->images_per_second
-                                 : view->in_epoch ? view->step->images_per_second
-                                                  : NAN;
+    bool in_epoch = view->in_epoch && view->step != NULL;
+    summary->images_per_second = last->ended ? last->images_per_second
+                                 : in_epoch  ? view->step->images_per_second
+                                             : NAN;
     summary->batch = last->batch >= 0 && last->batch <= INT_MAX ? (int)last->batch : -1;
     summary->workers = last->workers;
 }
