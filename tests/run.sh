@@ -7,7 +7,8 @@
 # tests/soak/test_*.sh, the tests of CUDA in full (STK_TEST_FULL=1: an ordinary run has no time for
 # each shape in each type) and long fuzzing. A filter, a regular expression, picks by name; with a `!`
 # before it, all others. One more than there are cores run at a time, since some wait at times; scripts
-# that say that they mostly wait begin first and take nobody's place. Those of soak run alone.
+# that say that they mostly wait begin first and take nobody's place. Scripts that say that they measure
+# time run at the end, all at once: they wait more than they compute. Those of soak run alone.
 # Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
 # takes over TEST_TIMEOUT seconds (1200) is one failure. The last line is the total; the exit code is 1
 # when anything failed.
@@ -149,6 +150,7 @@ begin_programs() {
 
 # find_scripts FOLDER: those of tests/FOLDER; the ones that mostly wait begin.
 scripts=()
+timed=()
 find_scripts() {
     local script name
     for name in $(printf '%s\n' "tests/$1"/test_*.sh | sed "s|.*/test_|$1_|; s|\.sh\$||" | in_order); do
@@ -162,13 +164,15 @@ find_scripts() {
         if grep -q '^# Mostly waits\.$' "$script"; then
             run_one "$name" bash "$script" &
             idle+=("$!")
+        elif grep -q '^# Measures time\.$' "$script"; then
+            timed+=("$name" "$script")
         else
             scripts+=("$name" "$script")
         fi
     done
 }
 
-# end_all: runs the other scripts, and counts in the order of the names.
+# end_all: runs the other scripts, those that measure time last, and counts in the order of the names.
 end_all() {
     local name i
     for ((i = 0; i < ${#scripts[@]}; i += 2)); do
@@ -176,10 +180,14 @@ end_all() {
     done
     wait
     idle=() # their numbers may soon be those of others
+    for ((i = 0; i < ${#timed[@]}; i += 2)); do
+        run_one "${timed[i]}" bash "${timed[i + 1]}" &
+    done
+    wait
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
         count_one "$name"
     done
-    names=() scripts=()
+    names=() scripts=() timed=()
 }
 
 case $kind in

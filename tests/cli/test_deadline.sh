@@ -1,7 +1,7 @@
 # Whole runs in which time runs short or something else goes wrong, on a simulated slow device: each
 # ends before its deadline in a submission that is right, with a summary that is true. They mostly
 # wait, so that some are under way at once.
-# Mostly waits.
+# Measures time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016,SC2317  # scripts in quotes; functions for wait_for
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/trials.sh

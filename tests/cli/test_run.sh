@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `stoker run`: scripted trainings that misbehave, each ended in time with nothing left behind.
-# Mostly waits.
+# Measures time.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/supervised.sh
