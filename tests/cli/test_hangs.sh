@@ -155,6 +155,7 @@ if [ -e "$fake" ] && ! is_sanitized; then
     expect_summary r/summary.json status 'complete|partial'
     expect_summary r/summary.json stop_reason budget
     expect_within "it is in time" "$(json r/summary.json used_s)" 8
+    expect "it used its time" awk -v a="$(json r/summary.json used_s)" 'BEGIN { exit !(a > 4) }'
     expect_submission r/submission.csv k/sample_submission.csv "$labels"
     expect_weights r/weights/best.safetensors
     cp r/submission.csv before
