@@ -19,7 +19,8 @@ rooms="$rooms backend/cuda/player backend/cuda/tuning backend/cuda/lowering back
 rooms="$rooms models weights train predict budget monitor"
 rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
 rooms="$rooms run probe probe/doctor"
-rooms="$rooms supervise/files supervise/process supervise/settings supervise/output supervise/decide supervise job cli"
+rooms="$rooms supervise/files supervise/process supervise/settings supervise/output supervise/decide supervise"
+rooms="$rooms job/recipe job/saved job/steering job/training job cli"
 
 # Rooms that do not know each other, whatever their order.
 strangers=' job/supervise supervise/job '

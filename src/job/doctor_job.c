@@ -9,8 +9,8 @@
 #include "base/machine.h"
 #include "base/text/locale.h"
 #include "events/public_struct.h"
-#include "job/folds.h"
-#include "job/prepare.h"
+#include "job/training/folds.h"
+#include "job/training/prepare.h"
 #include "probe/doctor/doctor.h"
 
 #define SOME_RATE 1e-3 /* that changes the weights little */

@@ -10,9 +10,9 @@
 #include "base/text/locale.h"
 #include "base/mem.h"
 #include "events/public_struct.h"
-#include "job/folds.h"
-#include "job/lr_test.h"
-#include "job/prepare.h"
+#include "job/training/folds.h"
+#include "job/training/lr_test.h"
+#include "job/training/prepare.h"
 
 static int steps_of(const stk_job *job) {
     const stk_lr_options *options = stk_options_values(job->options, &stk_lr_option_table);

@@ -9,7 +9,7 @@
 
 #include "base/text/json.h"
 #include "events/events.h"
-#include "job/job_options.h"
+#include "job/recipe/job_options.h"
 #include "weights/checkpoint.h"
 
 typedef struct stk_member {

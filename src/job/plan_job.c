@@ -17,8 +17,8 @@
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
-#include "job/folds.h"
-#include "job/prepare.h"
+#include "job/training/folds.h"
+#include "job/training/prepare.h"
 #include "predict/predict.h"
 #include "train/batch_times.h"
 

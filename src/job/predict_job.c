@@ -26,7 +26,7 @@
 #include "budget/prediction_choice.h"
 #include "dataset/dataset.h"
 #include "run/run_clock.h"
-#include "job/job_options.h"
+#include "job/recipe/job_options.h"
 #include "job/members.h"
 #include "models/models.h"
 #include "predict/ensemble.h"

@@ -19,10 +19,10 @@
 #include "base/text/locale.h"
 #include "events/public_struct.h"
 #include "run/event_buffer.h"
-#include "job/deliver.h"
-#include "job/fold_predict.h"
-#include "job/fold_run.h"
-#include "job/prepare.h"
+#include "job/training/deliver.h"
+#include "job/training/fold_predict.h"
+#include "job/training/fold_run.h"
+#include "job/training/prepare.h"
 #include "report/report_options.h"
 
 /* Opens the saver and validation.csv. */

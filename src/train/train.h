@@ -35,7 +35,7 @@ typedef struct stk_train_options {
     int64_t epochs;   /* STK_AUTO_INT */
     int64_t batch;    /* STK_AUTO_INT */
     int batch_policy; /* stk_batch_policy: how auto becomes a number */
-    double lr;        /* STK_AUTO_DOUBLE: found by a test; STK_DEFAULT_DOUBLE: see job/recipe.c */
+    double lr;        /* STK_AUTO_DOUBLE: found by a test; STK_DEFAULT_DOUBLE: see job's recipe */
     int optimizer;    /* stk_optimizer */
     int schedule;     /* stk_schedule */
     double momentum;  /* of SGD; AdamW's beta1 */

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "job/saved_state.h"
+#include "job/saved/saved_state.h"
 #include "weights/checkpoint.h"
 
 static const fuzz_seed seeds[] = {

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "base/error.h"
-#include "job/prepare.h"
+#include "job/training/prepare.h"
 #include "models/models.h"
 
 #define SIZE 12

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "job/folds.h"
+#include "job/training/folds.h"
 
 #define N 10
 

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "job_runs.h"
 
-#include "job/fingerprints.h"
+#include "job/saved/fingerprints.h"
 
 #include <unistd.h>
 

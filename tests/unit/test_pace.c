@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/numbers/rng.h"
-#include "job/job.h"
-#include "job/pace.h"
+#include "job/training/job.h"
+#include "job/steering/pace.h"
 #include "train/batch_times.h"
 #include "train/step_pace.h"
 #include "train/train.h"

@@ -2,8 +2,8 @@
 #include "check.h"
 
 #include "base/machine.h"
-#include "job/recipe.h"
-#include "job/job_options.h"
+#include "job/recipe/recipe.h"
+#include "job/recipe/job_options.h"
 
 typedef struct setting {
     const char *name;

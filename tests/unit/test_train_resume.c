@@ -7,7 +7,7 @@
 #include "check.h"
 #include "train_fold.h"
 
-#include "job/saved_state.h"
+#include "job/saved/saved_state.h"
 #include "train/loss_watch.h"
 #include "weights/train_state.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "job/saved_state.h"
-#include "job/val_table.h"
+#include "job/saved/saved_state.h"
+#include "job/saved/val_table.h"
 
 #define HEADER "path,label,predicted,probability,fold\n"
 

@@ -1,0 +1,174 @@
+/*
+ * network.c - building a run's network, and the weights that it begins with.
+ */
+#include "job/recipe/network.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/numbers/checksum.h"
+#include "base/str.h"
+#include "weights/pretrained.h"
+
+stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe, int classes,
+                             stk_error *err) {
+    stk_model_config config = {.img_size = recipe->img_size,
+                               .classes = classes,
+                               .dropout = recipe->dropout,
+                               .drop_path = recipe->drop_path};
+    network->state_config = (stk_state_config){.train = true,
+                                               .optimizer = (stk_optimizer)recipe->train.optimizer,
+                                               .ema = recipe->train.ema > 0};
+    return stk_model_build(recipe->model, &config, &network->graph, err);
+}
+
+stk_status stk_network_allocate(stk_job_network *network, stk_error *err) {
+    const stk_opened_device *opened = &network->opened;
+    return opened->backend->state_new(&network->state, opened->device, network->graph,
+                                      &network->state_config, err);
+}
+
+void stk_network_free(stk_job_network *network) {
+    if (network->opened.backend != NULL) {
+        network->opened.backend->state_free(network->state);
+    }
+    network->state = NULL;
+    stk_graph_free(network->graph);
+    network->graph = NULL;
+    stk_mem_free(network->pretrained);
+    network->pretrained = NULL;
+}
+
+stk_compile_config stk_network_compile_config(const stk_job_network *network,
+                                              const stk_recipe *recipe, bool train) {
+    return (stk_compile_config){.batch = train ? recipe->batch : recipe->infer_batch,
+                                .precision = network->opened.precision,
+                                .train = train,
+                                .ema = !train && network->state_config.ema,
+                                .plain = network->plain};
+}
+
+stk_status stk_network_first_weights(stk_job_network *network, const stk_recipe *recipe, int fold,
+                                     stk_run_clock *clock, stk_error *err) {
+    const stk_backend *backend = network->opened.backend;
+    stk_status status = stk_state_first_weights_unless(backend, network->state, network->graph,
+                                                       recipe->seed + (uint64_t)fold,
+                                                       stk_run_clock_must_write, clock, err);
+    if (status == STK_OK && network->pretrained != NULL) {
+        stk_pretrained_report report;
+        status = stk_pretrained_load(network->pretrained, recipe->model->name, backend,
+                                     network->state, network->graph, &report, err);
+    }
+    return status == STK_OK ? stk_train_reset_state(backend, network->state, network->graph, err)
+                            : status;
+}
+
+/* ---- pretrained weights ---- */
+
+/* Emits how the weights differ from the file. */
+static void emit_pretrained(const stk_recipe *recipe, int classes,
+                            const stk_pretrained_report *report, const stk_events *events) {
+    char what[96];
+    char why[160];
+    if (report->head_anew) {
+        snprintf(what, sizeof what, "head for %d classes starts anew", classes);
+        snprintf(why, sizeof why, "the file has %llu", (unsigned long long)report->file_classes);
+        stk_events_decision(events, what, report->file_classes > 0 ? why : "the file has none");
+    }
+    if (report->converted > 0) {
+        snprintf(what, sizeof what, "%d tensors converted to fp32", report->converted);
+        snprintf(why, sizeof why, "the file has %s", report->type);
+        stk_events_decision(events, what, why);
+    }
+    if (report->prefix[0] != '\0') {
+        snprintf(what, sizeof what, "\"%s\" taken off the tensors' names", report->prefix);
+        stk_events_decision(events, what, "without it they are the model's");
+    }
+    if (report->checkpoint_of[0] != '\0') {
+        stk_events_warning(events, "the weights fit but are a checkpoint of %s, not of %s",
+                           report->checkpoint_of, recipe->model->name);
+    }
+}
+
+/* A checksum of a whole file, as text, as the saved state has it. */
+static stk_status sum_file(const char *path, char text[STK_RANDOM_ID_TEXT], stk_error *err) {
+    uint64_t sum = 0;
+    stk_status status = stk_checksum_file(path, &sum, err);
+    snprintf(text, STK_RANDOM_ID_TEXT, "%016llx", (unsigned long long)sum);
+    return status;
+}
+
+/* Folds that are still to begin must begin from the same weights as those before. */
+static stk_status check_pretrained(stk_job_network *network, const char *path, const char *before,
+                                   stk_error *err) {
+    stk_status status = sum_file(path, network->pretrained_sum, err);
+    if (status == STK_OK && before[0] != '\0' && strcmp(before, network->pretrained_sum) != 0) {
+        status =
+            STK_FAIL(err, STK_ERR_DATA,
+                     "%s is not the file that the run was begun with: its contents changed, "
+                     "and folds that are still to begin would start from other weights; put it "
+                     "back, or begin a new run",
+                     path);
+    }
+    return status;
+}
+
+void stk_network_warn_replaced_pretrained(const stk_job_options *options, const char *before,
+                                          const stk_events *events) {
+    const char *path = options->pretrained;
+    char now[STK_RANDOM_ID_TEXT];
+    if (path != NULL && before[0] != '\0' && stk_path_is_file(path) &&
+        sum_file(path, now, NULL) == STK_OK && strcmp(before, now) != 0) {
+        stk_events_warning(events,
+                           "%s is not the file that the run was begun with; the run goes on with "
+                           "its own weights and does not read it again",
+                           path);
+    }
+}
+
+stk_status stk_network_find_pretrained(stk_job_network *network, const stk_recipe *recipe,
+                                       stk_options *options, int classes, const char *before,
+                                       const stk_events *events, stk_error *err) {
+    const stk_job_options *given = stk_options_values(options, &stk_job_option_table);
+    const char *model = recipe->model->name;
+    const char *own = given->model != NULL ? given->model : model;
+    const char *wanted = stk_pretrained_wanted(given->pretrained, own);
+    if (wanted == NULL) {
+        return STK_OK;
+    }
+    stk_pretrained_place place;
+    stk_pretrained_report report;
+    stk_status status = stk_pretrained_find(wanted, &place, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = stk_pretrained_check(place.path, model, network->graph, &report, err);
+    if (status == STK_OK) {
+        status = check_pretrained(network, place.path, before, err);
+    }
+    if (status == STK_OK) {
+        /* An absolute path works from any folder. Links of a hub's cache stay links: the names of
+         * their targets say nothing. */
+        char *absolute = place.path[0] != '/' ? stk_disk_resolve(place.path) : NULL;
+        status = stk_options_resolve(options, "pretrained",
+                                     absolute != NULL ? absolute : place.path, place.why, err);
+        stk_mem_free(absolute);
+    }
+    char *what = stk_str_format("weights from %s", place.path);
+    if (status == STK_OK && what == NULL) {
+        status = STK_FAIL_MEMORY(err, place.path);
+    }
+    if (status == STK_OK) {
+        stk_events_decision(events, what, place.why);
+        emit_pretrained(recipe, classes, &report, events);
+        network->pretrained = place.path;
+        place.path = NULL;
+    }
+    stk_mem_free(what);
+    stk_pretrained_place_free(&place);
+    return status;
+}

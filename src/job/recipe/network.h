@@ -1,0 +1,66 @@
+/*
+ * network.h - the network of a run on its device: the opened device, the graph, and its weights.
+ *
+ * One struct holds what everything that trains or predicts in a run begins with. prepare.c opens it
+ * and job.c closes it; between, the tensors in `state` are written by training alone. Threads: the
+ * job's, as a device belongs to one thread.
+ */
+#ifndef STK_JOB_RECIPE_NETWORK_H
+#define STK_JOB_RECIPE_NETWORK_H
+
+#include "backend/opened_device.h"
+#include "base/random_id.h"
+#include "dataset/dataset.h"
+#include "engine/backend.h"
+#include "events/events.h"
+#include "job/recipe/job_options.h"
+#include "job/recipe/recipe.h"
+#include "run/run_clock.h"
+#include "train/host_memory.h"
+
+typedef struct stk_job_network {
+    stk_opened_device opened; /* owned */
+    stk_device_memory memory; /* of the device, before anything was allocated */
+    stk_host_memory host;     /* allocates batches where the device reads them fastest */
+    stk_graph *graph;         /* owned */
+    stk_state_config state_config;
+    stk_state *state; /* owned: weights, gradients, optimiser; NULL until there is memory for it */
+    bool plain;       /* --no-compile: nothing is fused */
+    char *pretrained; /* owned: the file that every fold starts from; NULL: random weights */
+    char pretrained_sum[STK_RANDOM_ID_TEXT]; /* checksum of that file; "": none was read */
+} stk_job_network;
+
+/* Builds the graph; the state is allocated by stk_network_allocate(), once the batch is known. */
+STK_CHECKED stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe,
+                                         int classes, stk_error *err);
+STK_CHECKED stk_status stk_network_allocate(stk_job_network *network, stk_error *err);
+
+/* Frees everything except the device. */
+void stk_network_free(stk_job_network *network);
+
+/* How the network is compiled: for training, or for validation and prediction. */
+stk_compile_config stk_network_compile_config(const stk_job_network *network,
+                                              const stk_recipe *recipe, bool train);
+
+/*
+ * Sets the weights that a fold begins with: random ones of this seed, or pretrained ones with a new
+ * head. The optimiser's tensors become zero. STK_ERR_STOPPED: the clock left no time for it.
+ */
+STK_CHECKED stk_status stk_network_first_weights(stk_job_network *network, const stk_recipe *recipe,
+                                                 int fold, stk_run_clock *clock, stk_error *err);
+
+/*
+ * Finds the pretrained weights that the options ask for, and checks that they fit. `before` is the
+ * checksum in the saved state of a resumed run ("": none); STK_ERR_DATA: the file has changed.
+ */
+STK_CHECKED stk_status stk_network_find_pretrained(stk_job_network *network,
+                                                   const stk_recipe *recipe, stk_options *options,
+                                                   int classes, const char *before,
+                                                   const stk_events *events, stk_error *err);
+
+/* Warns when the file of a resumed run's pretrained weights has changed, though it is not needed
+ * any more. */
+void stk_network_warn_replaced_pretrained(const stk_job_options *options, const char *before,
+                                          const stk_events *events);
+
+#endif

@@ -1,0 +1,464 @@
+/*
+ * recipe.c - from options to a recipe.
+ *
+ * Defaults depend on the data set and the machine, never on timing: runs must repeat. Every choice
+ * ends with stk_options_resolve(), which stores the value and the reason in the options.
+ */
+#include "job/recipe/recipe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "budget/budget.h"
+#include "job/recipe/job_options.h"
+#include "predict/predict.h"
+#include "weights/pretrained.h"
+
+#define AUTO_MODEL "convnet_s"
+
+/* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
+#define MOST_PIXELS ((size_t)1 << 20)
+
+/* Highest learning rates for LR_BATCH images an update: per optimiser, from scratch and pretrained.
+ */
+#define LR_BATCH 256.0
+static const double default_lr[][2] = {[STK_SGD] = {0.5, 0.05}, [STK_ADAMW] = {4e-3, 5e-4}};
+
+/* AdamW's decay is multiplied with the learning rate, which is much lower than SGD's. */
+static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};
+
+/*
+ * Early stopping is the default only for pretrained weights without a budget: they are at their
+ * best after a few epochs. From scratch the best epoch comes near the end, when the rate is low,
+ * and three epochs without improvement are usual before that. A budget is there to be used.
+ */
+#define PRETRAINED_PATIENCE 3
+
+/* Least share of a picture that a training crop shows: short trainings learn more from large crops.
+ */
+#define AUTO_CROP_SCALE 0.7
+
+static stk_status resolve_number(stk_options *options, const char *name, double value,
+                                 const char *why, stk_error *err) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", value);
+    return stk_options_resolve(options, name, text, why, err);
+}
+
+/*
+ * Pretrained weights named with a tag ("resnet34.ra4_e3600_r224_in1k") may need another
+ * preprocessing: then the model of that tag is used.
+ */
+static const stk_model *as_pretrained(const stk_model *model, const char *pretrained) {
+    const stk_model *tagged = NULL;
+    size_t length = strcspn(model->name, ".");
+    if (strchr(model->name, '.') != NULL || pretrained == NULL ||
+        strncmp(pretrained, model->name, length) != 0 || pretrained[length] != '.' ||
+        stk_model_find(pretrained, &tagged, NULL) != STK_OK) {
+        return model;
+    }
+    return tagged;
+}
+
+static stk_status choose_rate(stk_options *options, const char *name, double given, double own,
+                              double *rate, stk_error *err) {
+    *rate = stk_is_auto_double(given) ? own : given;
+    return stk_is_auto_double(given) ? resolve_number(options, name, own, "auto", err) : STK_OK;
+}
+
+stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options, stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const char *name = job->model != NULL ? job->model : AUTO_MODEL;
+    stk_status status = stk_model_find(name, &recipe->model, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    recipe->model = as_pretrained(recipe->model, job->pretrained);
+    if (job->model == NULL) {
+        status = stk_options_resolve(options, "model", recipe->model->name, "auto", err);
+    }
+    recipe->img_size = recipe->model->img_size;
+    if (!stk_is_auto_int(job->img_size)) {
+        recipe->img_size = (int)job->img_size;
+    } else if (status == STK_OK) {
+        status = resolve_number(options, "img-size", recipe->img_size, "auto", err);
+    }
+    if (status == STK_OK) {
+        status = choose_rate(options, "dropout", job->dropout, recipe->model->dropout,
+                             &recipe->dropout, err);
+    }
+    if (status == STK_OK) {
+        status = choose_rate(options, "drop-path", job->drop_path, recipe->model->drop_path,
+                             &recipe->drop_path, err);
+    }
+    return status;
+}
+
+/* Why the precision is not the one that was asked for. */
+static const char *explain_precision(const stk_opened_device *opened, char *why, size_t room) {
+    snprintf(why, room, "the %s computes in %s", stk_opened_device_is_cpu(opened) ? "CPU" : "GPU",
+             stk_precision_name(opened->precision));
+    return why;
+}
+
+stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *options,
+                                  const stk_device_config *given, stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    stk_device_config config = *given;
+    config.threads = stk_machine_cores();
+    config.deterministic = job->deterministic;
+    config.memory_bytes = job->assume_memory;
+    stk_precision asked = (stk_precision)job->precision;
+    stk_status status = stk_opened_device_open(opened, job->device, asked, &config, err);
+    if (status == STK_OK && (job->device == NULL || strcmp(job->device, opened->name) != 0)) {
+        status = stk_options_resolve(options, "device", opened->name,
+                                     job->device == NULL ? "auto" : opened->why, err);
+    }
+    if (status == STK_OK && asked != opened->precision) {
+        char why[64];
+        status = stk_options_resolve(
+            options, "precision", stk_precision_name(opened->precision),
+            asked == STK_PRECISION_AUTO ? "auto" : explain_precision(opened, why, sizeof why), err);
+    }
+    return status;
+}
+
+stk_recipe stk_recipe_begin(const stk_options *options) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
+    return (stk_recipe){.folds = (int)job->folds,
+                        .views = (int)views->tta,
+                        .seed = (uint64_t)job->seed,
+                        .infer_batch = STK_PREDICT_BATCH,
+                        .train = *train};
+}
+
+bool stk_recipe_is_pretrained(const stk_options *options) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    return stk_pretrained_wanted(job->pretrained, AUTO_MODEL) != NULL;
+}
+
+double stk_recipe_default_lr(const stk_train_options *train, bool pretrained, size_t batch,
+                             size_t train_count) {
+    /* An update never spans epochs: it accumulates at most the batches of one epoch. */
+    size_t batches = train_count / batch > 0 ? train_count / batch : 1;
+    double images = (double)batch * fmin((double)train->accumulate, (double)batches);
+    return stk_as_shown(default_lr[train->optimizer][pretrained] * images / LR_BATCH);
+}
+
+stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_options *options,
+                                       bool on_cpu, size_t train_count) {
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    size_t pixels = (size_t)recipe->img_size * (size_t)recipe->img_size;
+    return (stk_batch_facts){.given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
+                             .accumulate = train->accumulate,
+                             .train_count = train_count,
+                             .most = on_cpu ? MOST_PIXELS / pixels : SIZE_MAX,
+                             .policy = (stk_batch_policy)train->batch_policy};
+}
+
+/* Writes the batch to the options where it is not the one that was asked for. */
+static stk_status resolve_batch(stk_options *options, const stk_batch_facts *facts,
+                                const stk_batch_choice *batch, stk_error *err) {
+    stk_status status = STK_OK;
+    if (batch->batch != facts->given) {
+        bool cut = facts->given > facts->train_count;
+        status = resolve_number(options, "batch", (double)batch->batch,
+                                facts->given == 0 ? "auto"
+                                : cut             ? "cut to the training set"
+                                                  : "cut to the memory",
+                                err);
+    }
+    if (status == STK_OK && batch->accumulate != facts->accumulate) {
+        status = resolve_number(options, "accumulate", (double)batch->accumulate,
+                                "keeps the images of an update", err);
+    }
+    return status;
+}
+
+/* `scale` multiplies a rate that was given: it was meant for another batch. */
+static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double scale,
+                               size_t train_count, bool to_be_measured, stk_error *err) {
+    stk_train_options *train = &recipe->train;
+    stk_status status = STK_OK;
+    recipe->lr = train->lr;
+    if (stk_is_default_double(train->lr)) {
+        recipe->lr = stk_recipe_default_lr(train, stk_recipe_is_pretrained(options), recipe->batch,
+                                           train_count);
+        status =
+            to_be_measured ? STK_OK : resolve_number(options, "lr", recipe->lr, "default", err);
+    } else if (!stk_is_auto_double(train->lr) && scale != 1) {
+        recipe->lr = stk_as_shown(train->lr * scale);
+        status = resolve_number(options, "lr", recipe->lr, "scaled with the batch", err);
+    }
+    if (status == STK_OK && !stk_is_auto_double(train->head_lr) && scale != 1) {
+        train->head_lr = stk_as_shown(train->head_lr * scale);
+        status = resolve_number(options, "head-lr", train->head_lr, "scaled with the batch", err);
+    }
+    if (status == STK_OK && stk_is_auto_double(train->weight_decay)) {
+        train->weight_decay = default_decay[train->optimizer];
+        status = resolve_number(options, "weight-decay", train->weight_decay, "auto", err);
+    }
+    return status;
+}
+
+static stk_status choose_epochs(stk_recipe *recipe, stk_options *options,
+                                const stk_budget_options *budget, stk_error *err) {
+    stk_train_options *train = &recipe->train;
+    bool limited = !stk_is_auto_double(budget->budget_s) || budget->deadline != NULL;
+    bool as_fits = limited && stk_is_auto_int(train->epochs);
+    stk_status status = STK_OK;
+    if (!stk_is_auto_int(train->epochs)) {
+        recipe->epochs_wanted = (int)train->epochs;
+    } else if (!limited) {
+        recipe->epochs_wanted = STK_BUDGET_DEFAULT_EPOCHS;
+        status = resolve_number(options, "epochs", recipe->epochs_wanted, "auto", err);
+    }
+    if (status == STK_OK && stk_is_auto_int(train->patience)) {
+        train->patience = stk_recipe_is_pretrained(options) && !as_fits ? PRETRAINED_PATIENCE : 0;
+        status = resolve_number(options, "patience", (double)train->patience, "auto", err);
+    }
+    return status;
+}
+
+static stk_status choose_loader(stk_recipe *recipe, stk_options *options,
+                                const stk_loader_options *loader, stk_error *err) {
+    recipe->loader = stk_loader_sizing_make(loader, recipe->batch, recipe->img_size,
+                                            stk_machine_cores(), stk_machine_memory());
+    stk_status status = STK_OK;
+    if (stk_is_auto_int(loader->workers)) {
+        status = resolve_number(options, "workers", recipe->loader.workers, "auto", err);
+    }
+    if (status == STK_OK && stk_is_auto_int(loader->prefetch)) {
+        status = resolve_number(options, "prefetch", recipe->loader.prefetch, "auto", err);
+    }
+    return status;
+}
+
+static stk_status choose_augment(stk_recipe *recipe, stk_options *options, stk_error *err) {
+    const stk_augment_options *given = stk_options_values(options, &stk_augment_option_table);
+    recipe->augment = *given;
+    if (!stk_is_auto_double(given->crop_scale)) {
+        return STK_OK;
+    }
+    recipe->augment.crop_scale = AUTO_CROP_SCALE;
+    return resolve_number(options, "crop-scale", AUTO_CROP_SCALE, "auto", err);
+}
+
+stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
+                               const stk_batch_facts *facts, const stk_batch_choice *batch,
+                               size_t infer_batch, bool to_be_measured, stk_error *err) {
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    recipe->train = *train;
+    recipe->train.accumulate = batch->accumulate;
+    recipe->accumulate_chosen = batch->accumulate;
+    recipe->batch = batch->batch;
+    recipe->batch_chosen = batch->batch;
+    recipe->infer_batch = infer_batch;
+    stk_status status = to_be_measured ? STK_OK : resolve_batch(options, facts, batch, err);
+    if (status == STK_OK) {
+        status = choose_rates(recipe, options, stk_batch_rate_scale(facts, batch),
+                              facts->train_count, to_be_measured, err);
+    }
+    if (status == STK_OK) {
+        status = choose_epochs(recipe, options, budget, err);
+    }
+    if (status == STK_OK) {
+        status = choose_loader(recipe, options, loader, err);
+    }
+    return status == STK_OK ? choose_augment(recipe, options, err) : status;
+}
+
+/* ---- other recipes from one ---- */
+
+stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t accumulate,
+                                 const stk_loader_options *loader) {
+    stk_recipe other = *recipe;
+    other.batch = batch;
+    other.train.accumulate = accumulate;
+    other.loader = stk_loader_sizing_make(loader, batch, other.img_size, stk_machine_cores(),
+                                          stk_machine_memory());
+    return other;
+}
+
+stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_batch) {
+    stk_recipe other = *recipe;
+    other.infer_batch = infer_batch;
+    return other;
+}
+
+stk_recipe stk_recipe_with_folds(const stk_recipe *recipe, int folds) {
+    stk_recipe other = *recipe;
+    other.folds = folds;
+    return other;
+}
+
+stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr) {
+    stk_recipe other = *recipe;
+    other.lr = lr;
+    return other;
+}
+
+stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers) {
+    stk_recipe other = *recipe;
+    other.loader.workers = workers;
+    return other;
+}
+
+/* Half the batch and twice the accumulation: an update has as many images as before. */
+static bool shrink_training(stk_recipe *recipe, const stk_loader_options *loader, char *what,
+                            size_t room) {
+    size_t batch = recipe->batch;
+    int64_t accumulate = recipe->train.accumulate;
+    int64_t images = (int64_t)recipe->batch_chosen * recipe->accumulate_chosen;
+    if (!stk_batch_halve(&batch, &accumulate, images)) {
+        return false;
+    }
+    snprintf(what, room, "batch %zu x %lld instead of %zu x %lld", batch, (long long)accumulate,
+             recipe->batch, (long long)recipe->train.accumulate);
+    *recipe = stk_recipe_with_batch(recipe, batch, accumulate, loader);
+    return true;
+}
+
+static bool shrink_validation(stk_recipe *recipe, char *what, size_t room) {
+    size_t half = recipe->infer_batch / 2;
+    if (half < 1) {
+        return false;
+    }
+    snprintf(what, room, "validation in batches of %zu instead of %zu", half, recipe->infer_batch);
+    *recipe = stk_recipe_with_infer_batch(recipe, half);
+    return true;
+}
+
+bool stk_recipe_shrink(stk_recipe *recipe, const stk_loader_options *loader, bool validating,
+                       char *what, size_t room) {
+    return validating ? shrink_validation(recipe, what, room) ||
+                            shrink_training(recipe, loader, what, room)
+                      : shrink_training(recipe, loader, what, room) ||
+                            shrink_validation(recipe, what, room);
+}
+
+/* ---- for people ---- */
+
+/* What "auto" means for an option that is not resolved yet. */
+static const char *meaning_of_auto(const char *name) {
+    return strcmp(name, "epochs") == 0    ? "as the budget allows"
+           : strcmp(name, "head-lr") == 0 ? "as lr"
+           : strcmp(name, "batch") == 0   ? "to be measured"
+                                          : "to be found";
+}
+
+void stk_recipe_describe(const stk_options *options, stk_str *line) {
+    static const struct {
+        const char *name;
+        bool dull; /* shown only where it was given */
+    } shown[] = {{"model", false},
+                 {"pretrained", true},
+                 {"img-size", false},
+                 {"batch", false},
+                 {"accumulate", true},
+                 {"epochs", false},
+                 {"optimizer", false},
+                 {"lr", false},
+                 {"head-lr", true},
+                 {"schedule", true},
+                 {"backbone-lr-scale", true},
+                 {"weight-decay", true},
+                 {"freeze-epochs", true},
+                 {"clip-grad", true},
+                 {"ema", true},
+                 {"patience", true},
+                 {"metric", true},
+                 {"folds", true},
+                 {"device", false},
+                 {"precision", false},
+                 {"deterministic", true},
+                 {"workers", false},
+                 {"prefetch", false},
+                 {"seed", true},
+                 {"budget", true},
+                 {"deadline", true}};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        char value[160];
+        const char *name = shown[i].name;
+        const char *text = stk_options_get(options, name);
+        bool given = stk_options_source(options, name) != STK_FROM_DEFAULT;
+        if (text == NULL || (shown[i].dull && !given)) {
+            continue;
+        }
+        if (stk_str_equal_nocase(text, "auto")) {
+            snprintf(value, sizeof value, "%s (auto)", meaning_of_auto(name));
+        } else if (stk_str_equal_nocase(text, "default")) {
+            snprintf(value, sizeof value, "by the batch (default)");
+        } else {
+            stk_options_show(options, name, value, sizeof value);
+        }
+        stk_str_appendf(line, "%s%s %s", line->length > 0 ? ", " : "", name, value);
+    }
+}
+
+void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_events *events) {
+    char what[64];
+    int length = snprintf(what, sizeof what, "batch %zu", recipe->batch);
+    if (recipe->train.accumulate > 1) {
+        snprintf(what + length, sizeof what - (size_t)length, " x %lld",
+                 (long long)recipe->train.accumulate);
+    }
+    if (why[0] != '\0') {
+        stk_events_decision(events, what, why);
+    }
+}
+
+void stk_recipe_emit(const stk_recipe *recipe, const stk_options *options,
+                     const stk_opened_device *device, const char *batch_why, size_t train_count,
+                     const stk_events *events) {
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    char what[96];
+    char why[160];
+    if (!stk_is_auto_int(train->batch) && (size_t)train->batch > train_count) {
+        snprintf(what, sizeof what, "batch %zu", train_count);
+        snprintf(why, sizeof why, "there are %zu training images", train_count);
+        stk_events_decision(events, what, why);
+    }
+    if (recipe->loader.cut) {
+        snprintf(what, sizeof what, "%d batches prepared ahead", recipe->loader.slots);
+        snprintf(why, sizeof why, "%d workers x prefetch %d would need more than --loader-memory",
+                 recipe->loader.workers, recipe->loader.prefetch);
+        stk_events_decision(events, what, why);
+    }
+    if (job->device == NULL || !stk_opened_device_is_cpu(device)) {
+        char text[400];
+        stk_events_decision(events, device->name,
+                            stk_opened_device_describe(device, text, sizeof text));
+    }
+    stk_recipe_emit_batch(recipe, batch_why, events);
+    if (job->precision != STK_PRECISION_AUTO && job->precision != (int)device->precision) {
+        snprintf(what, sizeof what, "precision %s", stk_precision_name(device->precision));
+        stk_events_decision(events, what, explain_precision(device, why, sizeof why));
+    }
+    stk_str noted = {0};
+    stk_options_noted(options, &noted);
+    if (noted.length > 0) {
+        stk_events_decision(events, "accepted without effect", stk_str_text(&noted));
+    }
+    stk_str_free(&noted);
+}
+
+void stk_recipe_emit_resumed_batch(const stk_recipe *recipe, const stk_events *events) {
+    char what[96];
+    char why[64];
+    if (recipe->batch < recipe->batch_chosen) {
+        snprintf(what, sizeof what, "batch %zu x %lld", recipe->batch,
+                 (long long)recipe->train.accumulate);
+        snprintf(why, sizeof why, "there was no memory for %zu", recipe->batch_chosen);
+        stk_events_decision(events, what, why);
+    }
+}

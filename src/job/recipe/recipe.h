@@ -1,0 +1,117 @@
+/*
+ * recipe.h - what a run will do, as one struct of numbers.
+ *
+ * Options say what was asked for, and much of that is "auto". The recipe says what will be done:
+ * the model, the batch, the learning rate, the folds. It is made once, before the first event of a
+ * run, in the order of the functions below: what the options say outright, the network, the device,
+ * the batch that memory allows (batch_search.h), the rest. It depends on the data set and the
+ * machine, never on timing, so that a run can be repeated. The one exception is a batch chosen by
+ * measured speed: then the recipe is completed a second time.
+ *
+ * Afterwards nobody writes to a recipe. Where a number must change (memory ran out, a learning rate
+ * was found), a stk_recipe_with_...() function returns a new one, and the job holds that. A recipe
+ * owns nothing and is copied by assignment. What "auto" became is also written back to the options,
+ * with the reason, so that args.yaml and people can see it.
+ */
+#ifndef STK_JOB_RECIPE_RECIPE_H
+#define STK_JOB_RECIPE_RECIPE_H
+
+#include "backend/opened_device.h"
+#include "base/str.h"
+#include "budget/batch_choice.h"
+#include "events/events.h"
+#include "loader/loader.h"
+#include "models/models.h"
+#include "options/options.h"
+#include "train/train.h"
+
+typedef struct stk_recipe {
+    /* The network. */
+    const stk_model *model;
+    int img_size; /* side of the square that the network sees, in pixels */
+    double dropout;
+    double drop_path;
+    /* The run. */
+    int folds;     /* models to train; 1: no cross-validation */
+    int views;     /* views of each test picture (--tta) that are wanted */
+    uint64_t seed; /* of the run; fold k uses seed + k */
+    /* Steps. */
+    size_t batch;              /* pictures of a training step */
+    size_t infer_batch;        /* pictures of a step of validation and prediction */
+    size_t batch_chosen;       /* `batch` before memory ran out; the same unless it did */
+    int64_t accumulate_chosen; /* train.accumulate before memory ran out */
+    double lr;                 /* highest learning rate; STK_AUTO_DOUBLE: a test has to find it */
+    int epochs_wanted;         /* 0: as many as the budget allows */
+    /* The options of training with every "auto" replaced, except epochs, batch and lr: for these
+     * read the fields above. */
+    stk_train_options train;
+    stk_loader_sizing loader; /* threads, slots and memory of the training's loader */
+    stk_augment_options augment;
+} stk_recipe;
+
+/* Step 1: what the options say outright: folds, views, seed, the optimiser. */
+stk_recipe stk_recipe_begin(const stk_options *options);
+
+/* Step 2: the model, its image size and its dropout. */
+STK_CHECKED stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options,
+                                                 stk_error *err);
+
+/* Step 3: opens the device, and writes its name and precision to the options. `config` has who may
+ * halt its work; threads and memory come from the options and the machine. */
+STK_CHECKED stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *options,
+                                              const stk_device_config *config, stk_error *err);
+
+/* Step 4: what the batch depends on, except for memory; `train_count` is the number of training
+ * images of one fold. */
+stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_options *options,
+                                       bool on_cpu, size_t train_count);
+
+/*
+ * Step 5: everything else. `batch` is the choice made from `facts`,
+ * `infer_batch` what memory allows validation. With `to_be_measured` the batch will change: the
+ * options do not yet say what depends on it. May be called again with another batch.
+ */
+STK_CHECKED stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
+                                           const stk_batch_facts *facts,
+                                           const stk_batch_choice *batch, size_t infer_batch,
+                                           bool to_be_measured, stk_error *err);
+
+/* The same recipe with another batch, and the loader that fits it. batch_chosen stays. */
+stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t accumulate,
+                                 const stk_loader_options *loader);
+stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_batch);
+stk_recipe stk_recipe_with_folds(const stk_recipe *recipe, int folds);
+stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr);
+stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers);
+
+/*
+ * A recipe that needs less memory, after memory ran out. Halves the batch of training and doubles
+ * `accumulate`, so that an update has as many images as before; or, where `validating`, halves
+ * infer_batch. If that one cannot be halved, the other is: both take memory at the same time.
+ * `what` becomes the decision in words. False: nothing can be halved, and *recipe stays as it was.
+ */
+bool stk_recipe_shrink(stk_recipe *recipe, const stk_loader_options *loader, bool validating,
+                       char *what, size_t room);
+
+/* The learning rate that is used where none was given. */
+double stk_recipe_default_lr(const stk_train_options *train, bool pretrained, size_t batch,
+                             size_t train_count);
+
+/* Whether training starts from pretrained weights. */
+bool stk_recipe_is_pretrained(const stk_options *options);
+
+/* Appends all choices as one line for people: "model convnet_s (auto), img-size 64 (auto)". */
+void stk_recipe_describe(const stk_options *options, stk_str *line);
+
+/* Emits the batch with its reason; nothing where `why` is "". */
+void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_events *events);
+
+/* Emits the decisions that need a reason of their own; `batch_why` as for stk_recipe_emit_batch. */
+void stk_recipe_emit(const stk_recipe *recipe, const stk_options *options,
+                     const stk_opened_device *device, const char *batch_why, size_t train_count,
+                     const stk_events *events);
+
+/* Emits a decision when a resumed run uses a smaller batch than it was begun with. */
+void stk_recipe_emit_resumed_batch(const stk_recipe *recipe, const stk_events *events);
+
+#endif

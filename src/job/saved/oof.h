@@ -1,0 +1,44 @@
+/*
+ * oof.h - out-of-fold predictions: for each training sample the prediction of the one model that
+ * was not trained on it. oof.csv is rewritten after every fold with the rows so far. Threads: the
+ * job's.
+ */
+#ifndef STK_JOB_SAVED_OOF_H
+#define STK_JOB_SAVED_OOF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <stoker/status.h>
+
+#include "dataset/dataset.h"
+#include "loader/loader.h"
+#include "train/metrics.h"
+
+typedef struct stk_oof {
+    const stk_dataset *dataset; /* borrowed */
+    double *probs;              /* (train samples, classes), owned */
+    int *fold;                  /* per train sample, owned: which fold predicted it; -1: none yet */
+    double number_s;            /* seconds that writing one number took the last time */
+} stk_oof;
+
+STK_CHECKED stk_status stk_oof_open(stk_oof *oof, const stk_dataset *dataset, stk_error *err);
+void stk_oof_free(stk_oof *oof);
+
+/* Adds a fold's predictions of its validation samples: row i of probs is sample indices[i]. */
+void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, const double *probs,
+                 const bool *have);
+
+/* Adds all rows so far to `metrics`, which is empty and has room for all training samples. */
+STK_CHECKED stk_status stk_oof_score(const stk_oof *oof, stk_metrics *metrics, stk_error *err);
+
+/* Expected seconds of writing the rows so far and more_rows. */
+double stk_oof_write_seconds(const stk_oof *oof, size_t more_rows);
+
+/*
+ * Writes columns id, label, fold, then one per class. STK_ERR_STOPPED: `late` became true before
+ * the text was complete, and the file stays as it was.
+ */
+STK_CHECKED stk_status stk_oof_write(stk_oof *oof, const char *path, stk_halt late, stk_error *err);
+
+#endif

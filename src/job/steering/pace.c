@@ -1,0 +1,336 @@
+/*
+ * pace.c - when a new plan is taken, and what is emitted about it.
+ *
+ * The plan is computed before every step and held unless there is a reason to change it: an epoch
+ * begins; the first steps were measured; the running epoch cannot be finished any more, or can be
+ * after all; or the number of steps has become quite different. Without that rule noise in the
+ * timing would change the plan all the time. After the last planned validation there may be time
+ * left: then training goes on, or a decision says why it does not.
+ */
+#include "job/steering/pace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "budget/inference.h"
+
+#define MEASURED_STEPS 5 /* steps before a plan rests on their times */
+#define FIRST_SHARE 0.5  /* share of the budget: limits validation plus reserve before that */
+#define OTHER_SHARE                                                                               \
+    0.25                 /* relative change that makes a plan worth emitting, or taking mid-epoch \
+                          */
+#define SPARE_SHARE 0.1  /* share of a fold's time: a plan that leaves it unused will hold */
+#define GO_ON_SHARE 0.05 /* share of a fold's time that training goes on for after its plan */
+#define EARLY_SHARE 0.15 /* share of a fold's time that may stay unused without a decision */
+
+void stk_fold_pace_begin(stk_fold_pace *pace) {
+    pace->start_s = stk_run_clock_elapsed(pace->clock);
+    pace->epochs_emitted = pace->recipe->epochs_wanted;
+    pace->views_emitted = pace->time->views;
+    stk_fold_pace_reset(pace);
+}
+
+void stk_fold_pace_reset(stk_fold_pace *pace) {
+    pace->past = (stk_validations){0};
+    pace->by_measure = false;
+    pace->cut_emitted = 0;
+    pace->time->total_steps = -1;
+}
+
+static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
+    stk_inference_facts facts = {.budget_s = pace->clock->budget_s,
+                                 .step_s = progress->step_s,
+                                 .wait_s = progress->wait_s,
+                                 .batch = pace->recipe->batch,
+                                 .val_s = stk_validations_now(&pace->past, progress->step_s),
+                                 .val_images = pace->val_images,
+                                 .test_images = pace->test_images,
+                                 .views = pace->recipe->views};
+    return stk_inference_estimate(&facts);
+}
+
+/* Whether enough steps were timed, or an earlier epoch was. */
+static bool is_measured(const stk_train_progress *progress) {
+    return progress->steps_timed > MEASURED_STEPS ||
+           (progress->step == 0 && !isnan(progress->step_s));
+}
+
+/*
+ * Before the first validation its time is estimated from steps, and the first steps may be slow. An
+ * estimate from them must not end the training while half of the budget is left.
+ */
+static void doubt(stk_budget_facts *facts) {
+    double after_s = facts->val_s + stk_budget_reserve(facts->budget_s, facts->predict_s);
+    double most_s = FIRST_SHARE * facts->budget_s;
+    if (after_s > most_s) {
+        facts->val_s *= most_s / after_s;
+        facts->predict_s *= most_s / after_s;
+    }
+}
+
+/* The facts for the budget, after choose_views(). The share is that of the folds planned now. */
+static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
+    stk_inference inference = inference_of(pace, progress);
+    stk_budget_facts facts = {.elapsed_s = stk_run_clock_elapsed(pace->clock),
+                              .budget_s = pace->clock->budget_s,
+                              .fold_start_s = pace->start_s,
+                              .share = 1.0 / (pace->time->folds - pace->progress->fold),
+                              .epochs_wanted = pace->recipe->epochs_wanted,
+                              .epoch = progress->epoch,
+                              .step = progress->step,
+                              .steps_per_epoch = progress->steps_per_epoch,
+                              .step_s = progress->step_s,
+                              .val_s = inference.val_s,
+                              .save_s = stk_state_saver_pause_s(pace->saver),
+                              .predict_s = pace->time->predict_s,
+                              .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION)};
+    bool by_steps = isnan(progress->val_s) && !isnan(progress->step_s);
+    if (by_steps && !is_measured(progress) && !isnan(facts.budget_s)) {
+        doubt(&facts);
+    }
+    return facts;
+}
+
+/* ---- events ---- */
+
+static void emit_plan(const stk_fold_pace *pace, const stk_train_progress *progress) {
+    const stk_budget_plan *plan = &pace->time->plan;
+    stk_event_plan event = {.fold = pace->progress->fold,
+                            .epochs = plan->epochs,
+                            .steps_per_epoch = progress->steps_per_epoch,
+                            .seconds_per_epoch = plan->epoch_s,
+                            .total_s = plan->total_s,
+                            .left_s = plan->left_s,
+                            .reserve_s = plan->reserve_s};
+    stk_events_plan(pace->events, &event);
+}
+
+/*
+ * Whether a plan is worth an event: it differs much from the last one emitted, or cuts what was
+ * asked for, or restores all of it. The latter only with time to spare or in the last epoch, since
+ * noise in the timing would otherwise emit both in turn.
+ */
+static bool is_news(const stk_fold_pace *pace, const stk_train_progress *progress) {
+    const stk_budget_plan *plan = &pace->time->plan;
+    int wanted = pace->recipe->epochs_wanted;
+    int known = pace->epochs_emitted;
+    int off = abs(plan->epochs - known);
+    bool sure = progress->epoch == wanted || plan->total_s < (1 - SPARE_SHARE) * plan->fold_s;
+    return off > OTHER_SHARE * known ||
+           (off > 0 && (known == wanted || (plan->epochs == wanted && sure)));
+}
+
+/* Emits a new number of epochs. */
+static void emit_epochs(const stk_fold_pace *pace) {
+    const stk_budget_plan *plan = &pace->time->plan;
+    int wanted = pace->recipe->epochs_wanted;
+    char what[64];
+    char why[200];
+    if (wanted > 0) {
+        snprintf(what, sizeof what, "%d of %d epochs", plan->epochs, wanted);
+    } else {
+        snprintf(what, sizeof what, "%d epochs instead of %d", plan->epochs, pace->epochs_emitted);
+    }
+    snprintf(
+        why, sizeof why,
+        "one takes %s with its validation, and %s are left for this fold before the %s kept for "
+        "prediction",
+        stk_format_span(plan->epoch_s).text, stk_format_span(plan->fold_s).text,
+        stk_format_span(plan->reserve_s).text);
+    stk_events_decision(pace->events, what, why);
+}
+
+/* Emits a decision with the times of steps and validations, and the time that is left for them. */
+static void emit_times(const stk_fold_pace *pace, const char *what, const stk_budget_facts *facts,
+                       const stk_budget_plan *plan) {
+    char took[128] = ""; /* "" where time was up before a step was measured */
+    char why[256];
+    if (!isnan(facts->step_s)) {
+        snprintf(took, sizeof took, "a step takes %s and a validation %s, and ",
+                 stk_format_span(facts->step_s).text, stk_format_span(facts->val_s).text);
+    }
+    snprintf(why, sizeof why, "%s%s are left for this fold before the %s kept for prediction", took,
+             stk_format_span(plan->fold_s).text, stk_format_span(plan->reserve_s).text);
+    stk_events_decision(pace->events, what, why);
+}
+
+/* Emits that the running epoch ends before its last step. */
+static void emit_cut(const stk_fold_pace *pace, const stk_train_progress *progress,
+                     const stk_budget_facts *facts) {
+    const stk_budget_plan *plan = &pace->time->plan;
+    int64_t steps = progress->step + plan->steps_left;
+    char what[96];
+    if (steps > 0) {
+        snprintf(what, sizeof what, "epoch %d ends after %lld of %lld steps", progress->epoch,
+                 (long long)steps, (long long)progress->steps_per_epoch);
+    } else {
+        snprintf(what, sizeof what, "no epoch %d", progress->epoch);
+    }
+    emit_times(pace, what, facts, plan);
+}
+
+/* Emits a plan that was just taken. A plan from few measured steps is not news, but an end is. */
+static void emit(stk_fold_pace *pace, const stk_train_progress *progress,
+                 const stk_budget_facts *facts, bool measured) {
+    const stk_budget_plan *plan = &pace->time->plan;
+    bool ends_early = plan->steps_left < progress->steps_per_epoch - progress->step;
+    bool news = measured && (!pace->by_measure || is_news(pace, progress));
+    if (news) {
+        emit_plan(pace, progress);
+    }
+    if (ends_early && pace->cut_emitted != progress->epoch && (measured || plan->steps_left == 0)) {
+        emit_cut(pace, progress, facts);
+        pace->cut_emitted = progress->epoch;
+    } else if (news && !ends_early && pace->epochs_emitted > 0 &&
+               plan->epochs != pace->epochs_emitted) {
+        emit_epochs(pace);
+    }
+    pace->epochs_emitted = news ? plan->epochs : pace->epochs_emitted;
+}
+
+/* Chooses the views that fit into the reserve: more views would take time from training. */
+static void choose_views(stk_fold_pace *pace, const stk_train_progress *progress) {
+    stk_inference inference = inference_of(pace, progress);
+    int views = inference.views;
+    int wanted = pace->recipe->views;
+    if (!isnan(inference.view_s)) { /* else the measurements of earlier folds stay */
+        pace->time->predict_s = inference.predict_s;
+        pace->clock->predict_s = isnan(pace->clock->budget_s) ? 0 : inference.predict_s / views;
+        pace->time->views = views;
+    }
+    bool fewer = views < pace->views_emitted;
+    bool all = views > pace->views_emitted && views == wanted;
+    if (isnan(progress->val_s) || progress->step > 0 || (!fewer && !all)) {
+        return; /* only validations decide: estimates from steps vary too much */
+    }
+    pace->views_emitted = views;
+    char what[64];
+    char why[160];
+    if (all) {
+        snprintf(what, sizeof what, "all %d views of each test image", wanted);
+    } else {
+        snprintf(what, sizeof what, "%d of %d views of each test image", views, wanted);
+    }
+    snprintf(why, sizeof why, "one of all test images takes %s, and %s",
+             stk_format_span(inference.view_s).text,
+             all ? "all of them fit into 15 % of the budget"
+                 : "more of them than fit into 15 % of the budget would cost training");
+    stk_events_decision(pace->events, what, why);
+}
+
+/* ---- the plan ---- */
+
+/*
+ * The plan once more, after the number of folds was reconsidered: fewer folds leave more time for
+ * this one. The first steps alone are too noisy to give folds up, unless each fold would get one
+ * epoch at most.
+ */
+static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_progress *progress,
+                                  const stk_budget_plan *plan) {
+    int folds = pace->time->folds;
+    if (!isnan(plan->epoch_s)) { /* else earlier measurements stay */
+        pace->time->epoch_s = plan->epoch_s;
+    } else if (progress->step > 0) { /* one step took most of the time */
+        double fold_s = stk_run_clock_elapsed(pace->clock) - pace->start_s;
+        pace->time->epoch_s = fold_s / (double)progress->step * (double)progress->steps_per_epoch;
+    }
+    if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
+        return *plan;
+    }
+    stk_time_plan_folds(pace->time, pace->recipe, pace->clock, pace->events, pace->progress->fold,
+                        progress->epoch - 1);
+    if (pace->time->folds == folds) {
+        return *plan;
+    }
+    stk_budget_facts facts = facts_of(pace, progress);
+    return stk_budget_make(&facts);
+}
+
+/* Whether the plan that is held must be replaced by this one. */
+static bool must_change(const stk_fold_pace *pace, const stk_train_progress *progress,
+                        const stk_budget_plan *plan) {
+    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
+    int64_t held = pace->time->total_steps - progress->steps_done;
+    bool other =
+        pace->by_measure && fabs((double)(plan->steps_left - held)) > OTHER_SHARE * (double)held;
+    return progress->step == 0 || held < epoch_rest || plan->steps_left < epoch_rest || other;
+}
+
+/* A request to stop ends the fold with the plan that is held. Without one the fold ends at this
+ * step: an epoch that an earlier process trained may still be validated and saved. */
+static stk_train_pace end(stk_fold_pace *pace, const stk_train_progress *progress) {
+    bool planned = pace->time->total_steps >= 0;
+    if (!pace->progress->stop_emitted) {
+        pace->progress->stop_emitted = true;
+        stk_events_decision(pace->events, "stopping",
+                            "the best weights are kept and predicted with; Ctrl-C again ends at "
+                            "once");
+    }
+    return (stk_train_pace){.epochs = planned ? pace->time->plan.epochs : progress->epoch,
+                            .total_steps = planned ? pace->time->total_steps : progress->steps_done,
+                            .stop = true};
+}
+
+static stk_train_pace held_plan(const stk_fold_pace *pace) {
+    return (stk_train_pace){.epochs = pace->time->plan.epochs,
+                            .total_steps = pace->time->total_steps,
+                            .stop = pace->progress->weights_lost};
+}
+
+/*
+ * All planned steps are done. A plan that rested on wrong times leaves time for more steps: of the
+ * next epoch, or of the one that was cut.
+ */
+static void plan_more(stk_fold_pace *pace, const stk_train_progress *progress,
+                      const stk_budget_facts *facts) {
+    stk_budget_plan plan = stk_budget_make(facts);
+    double all_s = plan.fold_s + facts->elapsed_s - facts->fold_start_s;
+    char what[96];
+    if (isnan(facts->budget_s) || pace->progress->weights_lost ||
+        progress->epoch > stk_budget_most_epochs(facts->epochs_wanted)) {
+        return;
+    }
+    if ((double)plan.steps_left * facts->step_s >= GO_ON_SHARE * all_s && plan.steps_left > 0) {
+        snprintf(what, sizeof what, "training goes on for %lld step%s", (long long)plan.steps_left,
+                 plan.steps_left == 1 ? "" : "s");
+        emit_times(pace, what, facts, &plan);
+        pace->time->plan = plan;
+        pace->time->total_steps = progress->steps_done + plan.steps_left;
+        pace->epochs_emitted = plan.epochs;
+        pace->cut_emitted = progress->epoch; /* the decision above says how far training goes */
+    } else if (plan.fold_s > EARLY_SHARE * all_s) {
+        snprintf(what, sizeof what, "training ends after %lld step%s",
+                 (long long)progress->steps_done, progress->steps_done == 1 ? "" : "s");
+        emit_times(pace, what, facts, &plan);
+    }
+}
+
+stk_train_pace stk_fold_pace_step(stk_fold_pace *pace, const stk_train_progress *progress) {
+    if (!progress->over && stk_run_clock_stopping(pace->clock)) {
+        return end(pace, progress);
+    }
+    if (progress->validations > pace->past.count) {
+        stk_validations_note(&pace->past, progress->val_s, progress->val_even_s, progress->step_s);
+    }
+    choose_views(pace, progress);
+    stk_budget_facts facts = facts_of(pace, progress);
+    if (progress->over) {
+        if (!stk_run_clock_stopping(pace->clock)) {
+            plan_more(pace, progress, &facts);
+        }
+        return held_plan(pace);
+    }
+    stk_budget_plan plan = stk_budget_make(&facts);
+    bool measured = is_measured(progress);
+    bool first = measured && !pace->by_measure;
+    bool cuts_epoch = plan.steps_left < progress->steps_per_epoch - progress->step;
+    if (first || must_change(pace, progress, &plan)) {
+        pace->time->plan = measured || cuts_epoch ? plan_again(pace, progress, &plan) : plan;
+        pace->time->total_steps = progress->steps_done + pace->time->plan.steps_left;
+        emit(pace, progress, &facts, measured);
+        pace->by_measure = measured;
+    }
+    return held_plan(pace);
+}

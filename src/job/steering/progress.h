@@ -1,0 +1,30 @@
+/*
+ * progress.h - how far a run has come: its folds, how they ended, and what they add up to.
+ *
+ * fold_run.c writes it while a fold runs and train_job.c between folds; everybody else reads it.
+ */
+#ifndef STK_JOB_STEERING_PROGRESS_H
+#define STK_JOB_STEERING_PROGRESS_H
+
+#include <stdbool.h>
+
+typedef struct stk_run_progress {
+    int fold;              /* the running fold, from 0 */
+    int folds_done;        /* folds whose weights are saved and belong to the ensemble */
+    int folds_below_prior; /* folds that were cut short and do not beat class priors */
+    bool cut;              /* a fold, or a prediction, ended before what was asked for */
+    bool trouble;          /* a fold diverged or lost its weights; other folds may be fine */
+    bool weights_lost;     /* the best weights could not be saved: training ends, and prediction
+                              uses the weights in memory */
+    bool out_of_memory;    /* training cannot go on; the run delivers what it has */
+    bool stop_emitted;     /* the decision "stopping" was emitted */
+    bool cache_warned;     /* that a device cannot keep its compiled kernels was emitted */
+    /* Sums over all folds of this process. */
+    double images;  /* pictures trained on */
+    double train_s; /* seconds in steps, waiting included */
+    double wait_s;  /* seconds of waiting for batches */
+    int workers;    /* decode workers that the last loader ended with; 0: no loader ran */
+    int slots;      /* slots that it ended with; 0: no loader ran */
+} stk_run_progress;
+
+#endif

@@ -1,0 +1,54 @@
+/* time_plan.c - how many folds there is time for. */
+#include "job/steering/time_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/str.h"
+#include "budget/fold_choice.h"
+
+stk_time_plan stk_time_plan_begin(const stk_recipe *recipe) {
+    return (stk_time_plan){.total_steps = -1,
+                           .folds = recipe->folds,
+                           .views = recipe->views,
+                           .epoch_s = NAN,
+                           .predict_s = NAN};
+}
+
+void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_clock *clock,
+                         const stk_events *events, int fold, int epochs_done) {
+    bool between = epochs_done < 0;
+    if (stk_run_clock_stopping(clock)) {
+        return; /* no further fold begins after a request to stop */
+    }
+    stk_fold_facts facts = {.elapsed_s = stk_run_clock_elapsed(clock),
+                            .budget_s = clock->budget_s,
+                            .folds_wanted = recipe->folds,
+                            .folds_begun = fold + (between ? 0 : 1),
+                            .epochs_done = between ? 0 : epochs_done,
+                            .epochs_wanted = recipe->epochs_wanted,
+                            .between = between,
+                            .epoch_s = time->epoch_s,
+                            .predict_s = time->predict_s};
+    stk_fold_choice choice = stk_budget_choose_folds(&facts);
+    /* Within a fold the number only falls: its time is not given to a fold that may not fit. */
+    int folds = between || choice.folds < time->folds ? choice.folds : time->folds;
+    if (folds == time->folds) {
+        return;
+    }
+    char what[64];
+    char why[160];
+    snprintf(what, sizeof what, "%d of %d folds", folds, recipe->folds);
+    if (folds < time->folds) {
+        snprintf(why, sizeof why,
+                 "%d folds of %d epochs need %s more and there are %s; with %d epoch%s each this "
+                 "loses the least accuracy",
+                 recipe->folds, choice.all_epochs, stk_format_span(choice.wanted_s).text,
+                 stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
+    } else {
+        snprintf(why, sizeof why, "%s are left over: time for %d epoch%s of each that follows",
+                 stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
+    }
+    time->folds = folds;
+    stk_events_decision(events, what, why);
+}

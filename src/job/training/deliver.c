@@ -1,0 +1,205 @@
+/*
+ * deliver.c - submission, validation.csv, summary, outcome.
+ */
+#include "job/training/deliver.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "predict/submission.h"
+
+/* A first submission that took longer than both may have been held up by something else. */
+#define HELD_UP_SHARE 0.02   /* share of the budget */
+#define HELD_UP_LEAST_S 0.25 /* seconds */
+
+static stk_status write_ensemble(stk_job *job, double *seconds, stk_error *err) {
+    const stk_dataset *dataset = job->dataset;
+    stk_halt late = {job->out.submitted ? stk_run_clock_is_late : NULL, &job->clock};
+    int64_t start = stk_clock_ns();
+    stk_status status = stk_submission_write_unless(
+        job->out.submission, dataset, dataset->classes, dataset->class_count,
+        stk_ensemble_average(&job->out.ensemble), late, err);
+    *seconds = stk_clock_since_s(start);
+    return status;
+}
+
+/*
+ * The time reserved for the last submission rests on how long the first one took. If that was long,
+ * the machine may just have stalled: the file is written once more, and the shorter time counts. A
+ * slow disk is slow twice.
+ */
+static double confirm_seconds(stk_job *job, double seconds) {
+    double again_s;
+    stk_error why = {0};
+    double most_s = fmax(HELD_UP_SHARE * job->clock.budget_s, HELD_UP_LEAST_S);
+    bool matters = !isnan(job->clock.budget_s) && seconds > most_s;
+    return matters && write_ensemble(job, &again_s, &why) == STK_OK ? fmin(seconds, again_s)
+                                                                    : seconds;
+}
+
+stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
+    stk_run_clock *clock = &job->clock;
+    double took = stk_margin_took(&clock->margin, STK_MARGIN_SUBMISSION);
+    double seconds = 0;
+    bool first = !job->out.submitted;
+    stk_error why = {0};
+    stk_status written = STK_ERR_STOPPED;
+    if (first || stk_run_clock_left(clock) >= took) {
+        written = write_ensemble(job, &seconds, &why);
+    }
+    if (written == STK_ERR_STOPPED) {
+        job->progress.cut = true;
+        job->out.unpredicted = true;
+        stk_events_warning(&job->events,
+                           "there was no time to write better predictions: %s stays "
+                           "as it was",
+                           job->out.submission);
+        return STK_OK;
+    }
+    if (written != STK_OK) {
+        return STK_FAIL(err, written, "%s", why.message);
+    }
+    job->out.submitted = true;
+    stk_margin_note(&clock->margin, STK_MARGIN_SUBMISSION,
+                    first ? confirm_seconds(job, seconds) : seconds);
+    job->out.models = job->out.ensemble.models;
+    stk_event_submission event = {.path = job->out.submission,
+                                  .status = status,
+                                  .rows = (int64_t)job->out.ensemble.rows,
+                                  .models = job->out.ensemble.models,
+                                  .models_wanted = job->recipe.folds};
+    stk_events_submission(&job->events, &event);
+    return STK_OK;
+}
+
+void stk_job_write_validation(stk_job *job, bool last) {
+    stk_error why = {0};
+    if (!job->out.val.owed) {
+        return;
+    }
+    double seconds = STK_MARGIN_SAFETY * stk_val_table_seconds(&job->out.val);
+    if (!last && job->time.predict_s > 0) { /* the predictions of one view are more important */
+        seconds += job->time.predict_s / job->time.views;
+    }
+    if (stk_run_clock_must_halt(&job->clock, seconds)) {
+        if (last) {
+            job->out.val.owed = false;
+            stk_events_warning(&job->events,
+                               "there was no time to write validation.csv with the best epoch of "
+                               "fold %d",
+                               job->progress.fold);
+        }
+        return;
+    }
+    if (stk_val_table_write(&job->out.val, job->dataset, &why) != STK_OK) {
+        stk_events_warning(&job->events, "validation.csv is not written: %s", why.message);
+        (void)STK_FAIL(&job->out.late_error, why.status, "%s", why.message);
+    }
+}
+
+/* Seconds of this process's budget that were kept back; NaN without a budget. */
+static double reserve_of(stk_job *job) {
+    return isnan(job->clock.budget_s) ? NAN
+           : job->time.total_steps >= 0
+               ? job->time.plan.reserve_s
+               : fmax(stk_budget_reserve(job->clock.budget_s, NAN),
+                      stk_run_clock_needed(&job->clock, STK_MARGIN_SUBMISSION));
+}
+
+void stk_job_emit_untrained(stk_job *job) {
+    char why[200];
+    if (job->progress.folds_done > 0 || job->progress.folds_below_prior > 0 ||
+        job->out.summary.epochs_done > 0 || isnan(job->clock.budget_s) ||
+        stk_run_clock_stopping(&job->clock)) {
+        return;
+    }
+    snprintf(why, sizeof why,
+             "of the budget of %s, %s are kept for prediction and the last files, and the rest was "
+             "too short for %s",
+             stk_format_span(job->clock.budget_s).text, stk_format_span(reserve_of(job)).text,
+             job->progress.images > 0 ? "an epoch and its validation" : "one step");
+    stk_events_decision(&job->events, "no model was trained", why);
+}
+
+void stk_job_finish_summary(stk_job *job, stk_status status) {
+    stk_summary *s = &job->out.summary;
+    bool trained =
+        job->progress.folds_done > 0 || job->out.models > 0; /* weights may be in memory only */
+    bool delivered = trained || job->out.submitted;
+    bool whole = trained && !job->progress.cut && job->progress.folds_done == job->recipe.folds;
+    /* A submission of earlier processes has their models, unless no test picture could be read. */
+    bool earlier = job->out.submitted && job->resume.state.folds_done > 0 && !job->out.unread;
+    bool predicted = job->out.models > 0 || earlier;
+    s->status = status != STK_OK || !delivered                           ? "failed"
+                : !trained || (job->out.ensemble.rows > 0 && !predicted) ? "prior"
+                : whole                                                  ? "complete"
+                                                                         : "partial";
+    if (status != STK_OK || job->out.late_error.status != STK_OK) {
+        s->stop_reason = "error"; /* the exit code says the same */
+    } else if (s->stop_reason == NULL ||
+               (job->out.unpredicted && strcmp(s->stop_reason, "error") != 0)) {
+        s->stop_reason = stk_run_clock_stopping(&job->clock) ? "signal" : "budget";
+    }
+    s->folds_done = job->progress.folds_done;
+    s->folds_planned = job->recipe.folds;
+    s->images_per_second =
+        job->progress.train_s > 0 ? job->progress.images / job->progress.train_s : NAN;
+    s->wait_fraction =
+        job->progress.train_s > 0 ? job->progress.wait_s / job->progress.train_s : NAN;
+    s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
+    s->reserve_s = reserve_of(job);
+    s->batch = (int)job->recipe.batch;
+    s->workers = job->progress.workers > 0 ? job->progress.workers : job->recipe.loader.workers;
+    s->prefetch = job->progress.slots > 0 && job->recipe.loader.tune_slots
+                      ? (job->progress.slots + s->workers - 1) / s->workers
+                      : job->recipe.loader.prefetch;
+    s->device = job->network.opened.name;
+    s->precision = stk_precision_name(job->network.opened.precision);
+    s->bad_images = (int64_t)job->bad_told.count;
+    s->metric = stk_options_get(job->options, "metric");
+    s->submission = job->out.submitted ? "submission.csv" : NULL;
+    s->used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock);
+}
+
+void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome) {
+    snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
+             job->out.folder.path != NULL ? job->out.folder.path : "");
+    snprintf(outcome->submission, sizeof outcome->submission, "%s",
+             job->out.submitted ? job->out.submission : "");
+    snprintf(outcome->status, sizeof outcome->status, "%s", job->out.summary.status);
+    outcome->best_acc1 = job->out.summary.best_acc1;
+    outcome->models = job->out.models;
+    outcome->rows = job->out.submitted ? (int64_t)job->out.ensemble.rows : 0;
+}
+
+stk_status stk_job_check_delivered(const stk_job *job, stk_error *err) {
+    if (job->out.late_error.status != STK_OK) {
+        return STK_FAIL(err, job->out.late_error.status, "%s", job->out.late_error.message);
+    }
+    if (job->progress.folds_done > 0 || job->out.submitted) {
+        return STK_OK;
+    }
+    if (strcmp(job->out.summary.stop_reason, "signal") == 0) {
+        return STK_FAIL(err, STK_ERR_STOPPED,
+                        "stopped before the first epoch was done: no weights were saved");
+    }
+    if (strcmp(job->out.summary.stop_reason, "error") == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "training diverged in the first epoch; use a lower --lr than %.3g",
+                        job->recipe.lr);
+    }
+    if (job->progress.folds_below_prior > 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "no fold's model beats class priors; train longer, or with another --lr "
+                        "than %.3g",
+                        job->recipe.lr);
+    }
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "the budget of %s was too short for a single epoch, and there are no test "
+                    "images to predict from class priors; give a larger --budget",
+                    stk_format_span(job->clock.budget_s).text);
+}

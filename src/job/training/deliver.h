@@ -1,0 +1,32 @@
+/*
+ * deliver.h - what a run hands over: its submission, its summary, its outcome or its error.
+ */
+#ifndef STK_JOB_TRAINING_DELIVER_H
+#define STK_JOB_TRAINING_DELIVER_H
+
+#include "job/training/job.h"
+
+/*
+ * Writes the submission from the ensemble as it stands; `status` is "prior", "partial" or
+ * "complete". When one exists already and there is no time for another, it stays, with a warning.
+ */
+STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
+
+/*
+ * Writes validation.csv when the running fold has a better epoch and there is time for it. When
+ * there is none at the `last` call of a fold, a warning says so.
+ */
+void stk_job_write_validation(stk_job *job, bool last);
+
+/* Emits why no model was trained, where the budget was the reason. */
+void stk_job_emit_untrained(stk_job *job);
+
+/* Fills in the keys of the summary that are known only at the end; `status` is that of the run. */
+void stk_job_finish_summary(stk_job *job, stk_status status);
+
+void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome);
+
+/* Fails where the run has nothing to deliver, or an error was put off until now. */
+STK_CHECKED stk_status stk_job_check_delivered(const stk_job *job, stk_error *err);
+
+#endif

@@ -1,0 +1,213 @@
+/*
+ * fold_predict.c - predictions with the weights of one fold, in as many views as there is time for.
+ */
+#include "job/training/fold_predict.h"
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "budget/prediction_choice.h"
+#include "job/training/deliver.h"
+#include "job/training/folds.h"
+#include "predict/predict.h"
+#include "weights/checkpoint.h"
+
+/* Share of the time for oof.csv that writing the file takes once its text is made. */
+#define OOF_SAVE_PART 0.5
+
+/* Whether there is time for one more view. */
+static bool wants_view(void *user, const stk_predicted *so_far) {
+    stk_job *job = user;
+    stk_prediction_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
+                                  .rows = 1, /* pass_s is the time of all rows */
+                                  .picture_s = so_far->pass_s,
+                                  .model_s = NAN,
+                                  .views = job->time.views,
+                                  .views_done = so_far->views};
+    return stk_prediction_choose(&facts).views > so_far->views;
+}
+
+/*
+ * Predicts samples with the weights in the state (indices NULL: the first `count` samples). `split`
+ * is "test" or "val". *probs and *have are freed by the caller, also after an error.
+ */
+static stk_status predict_samples(stk_job *job, const char *split, const stk_sample *samples,
+                                  const size_t *indices, size_t count, double **probs, bool **have,
+                                  stk_predicted *predicted, stk_error *err) {
+    stk_prediction prediction = {.backend = job->network.opened.backend,
+                                 .state = job->network.state,
+                                 .graph = job->network.graph,
+                                 .precision = job->network.opened.precision,
+                                 .data = stk_job_loader(job, false),
+                                 .ema = job->progress.weights_lost && job->network.state_config.ema,
+                                 .split = split,
+                                 .events = &job->events,
+                                 .halt = {stk_run_clock_must_write, &job->clock},
+                                 .views = job->time.views,
+                                 .wants_view = wants_view,
+                                 .user = job};
+    prediction.data.samples = samples;
+    prediction.data.indices = indices;
+    prediction.data.count = count;
+    *probs = stk_mem_new(count, (size_t)job->network.graph->classes * sizeof **probs);
+    *have = stk_mem_new(count, sizeof **have);
+    if (*probs == NULL || *have == NULL) {
+        return STK_FAIL_MEMORY(err, "predictions");
+    }
+    stk_status status = stk_predict_samples(&prediction, *probs, *have, predicted, err);
+    job->recipe = stk_recipe_with_infer_batch(&job->recipe, predicted->batch);
+    return status;
+}
+
+/* Warns of views or rows that there was no time for; such rows keep what the ensemble had. */
+static void warn_unpredicted(const stk_job *job, size_t rows, int views) {
+    if (views > 0) {
+        stk_events_warning(&job->events,
+                           "there was time for %d of the %d views of each test image that --tta "
+                           "asks for",
+                           views, job->recipe.views);
+        return;
+    }
+    stk_events_warning(
+        &job->events, "there was time to predict %zu of %zu test images only; the others have %s",
+        rows, job->out.ensemble.rows,
+        job->out.ensemble.models > (rows > 0) ? "what the other models say" : "class priors");
+}
+
+/* Warns, once, that no test picture at all could be read. Each one was emitted as a bad image. */
+static void warn_unread(stk_job *job) {
+    if (!job->out.unread) {
+        stk_events_warning(
+            &job->events, "none of the %zu test images could be read: %s", job->out.ensemble.rows,
+            job->out.ensemble.models > 0 || job->resume.on ? "the submission stays as it is"
+                                                           : "the submission has the class priors");
+    }
+    job->out.unread = true;
+}
+
+/* Adds predictions of the test set to the ensemble; returns how many rows were predicted. */
+static size_t add_to_ensemble(stk_job *job, const stk_predicted *predicted, const double *probs,
+                              const bool *have) {
+    size_t rows = 0;
+    for (size_t i = 0; i < job->out.ensemble.rows; i++) {
+        rows += have[i];
+    }
+    stk_ensemble_add(&job->out.ensemble, probs, have, 1);
+    if (rows == 0 && predicted->views > 0) {
+        warn_unread(job);
+    }
+    return rows;
+}
+
+stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
+    double *probs = NULL;
+    bool *have = NULL;
+    stk_predicted predicted = {0};
+    stk_status status = predict_samples(job, "test", job->dataset->test.items, NULL,
+                                        job->out.ensemble.rows, &probs, &have, &predicted, err);
+    size_t rows = status == STK_OK ? add_to_ensemble(job, &predicted, probs, have) : 0;
+    bool done = predicted.done && predicted.views == job->recipe.views;
+    job->progress.cut = job->progress.cut || !done || rows == 0;
+    job->out.unpredicted = job->out.unpredicted || (status == STK_OK && !done);
+    if (status == STK_OK && !done) {
+        warn_unpredicted(job, rows, predicted.views);
+    }
+    if (rows > 0) { /* otherwise the file has everything already */
+        bool whole = !job->progress.cut && job->progress.folds_done == job->recipe.folds;
+        status = stk_job_submit(job, whole ? "complete" : "partial", err);
+    }
+    stk_mem_free(probs);
+    stk_mem_free(have);
+    return status;
+}
+
+/* Without time for it the file is not begun, or given up: the previous one stays. */
+static stk_status write_oof(stk_job *job, stk_error *err) {
+    char *path = stk_run_folder_file(&job->out.folder, "oof.csv");
+    stk_halt late = {stk_run_clock_must_write, &job->clock};
+    stk_error why = {0};
+    stk_status status = path != NULL ? stk_oof_write(&job->out.oof, path, late, &why)
+                                     : STK_FAIL_MEMORY(&why, "a path");
+    stk_mem_free(path);
+    if (status == STK_ERR_STOPPED) {
+        stk_events_warning(&job->events, "there was no time to write oof.csv with fold %d of %d",
+                           job->progress.fold + 1, job->recipe.folds);
+        return STK_OK;
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+}
+
+stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_sample *val_samples,
+                               stk_error *err) {
+    double *probs = NULL;
+    bool *have = NULL;
+    stk_predicted predicted = {0};
+    double write_s = stk_oof_write_seconds(&job->out.oof, split->val_count);
+    job->clock.extra_file_s = STK_MARGIN_SAFETY * write_s;
+    stk_status status = STK_OK;
+    bool in_time = !stk_run_clock_must_write(&job->clock);
+    if (in_time) {
+        status = predict_samples(job, "val", val_samples, split->val, split->val_count, &probs,
+                                 &have, &predicted, err);
+    } else {
+        stk_events_warning(&job->events,
+                           "there was no time for the out-of-fold predictions of fold %d of %d: "
+                           "writing oof.csv takes about %s",
+                           job->progress.fold + 1, job->recipe.folds,
+                           stk_format_span(write_s).text);
+    }
+    if (status == STK_OK && in_time) {
+        stk_oof_add(&job->out.oof, job->progress.fold, split->val, split->val_count, probs, have);
+        job->clock.extra_file_s = OOF_SAVE_PART * write_s;
+        status = write_oof(job, err);
+        status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
+    }
+    job->clock.extra_file_s = 0;
+    stk_mem_free(probs);
+    stk_mem_free(have);
+    return status;
+}
+
+stk_status stk_job_repeat_predictions(stk_job *job, stk_error *err) {
+    stk_split split = {0};
+    const stk_sample *val_samples = NULL;
+    char *best_path = NULL;
+    double *probs[2] = {NULL};
+    bool *have[2] = {NULL};
+    stk_predicted predicted[2] = {{.done = true}, {.done = true}};
+    stk_status status = stk_job_split(job, job->progress.fold, &split, &val_samples, err);
+    if (status == STK_OK) {
+        best_path = stk_job_fold_file(job, "best.safetensors");
+        status = best_path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+    }
+    bool there = status == STK_OK && stk_path_is_file(best_path);
+    if (there) {
+        status = stk_checkpoint_load(best_path, job->network.opened.backend, job->network.state,
+                                     job->network.graph, err);
+    }
+    if (there && status == STK_OK && job->out.ensemble.rows > 0) {
+        status = predict_samples(job, "test", job->dataset->test.items, NULL,
+                                 job->out.ensemble.rows, &probs[0], &have[0], &predicted[0], err);
+        if (status == STK_OK) {
+            (void)add_to_ensemble(job, &predicted[0], probs[0], have[0]);
+        }
+    }
+    if (there && status == STK_OK) {
+        status = predict_samples(job, "val", val_samples, split.val, split.val_count, &probs[1],
+                                 &have[1], &predicted[1], err);
+        if (status == STK_OK) {
+            stk_oof_add(&job->out.oof, job->progress.fold, split.val, split.val_count, probs[1],
+                        have[1]);
+            status = stk_job_score_oof(job, false, err);
+        }
+    }
+    job->progress.cut = job->progress.cut || !predicted[0].done || !predicted[1].done;
+    for (int i = 0; i < 2; i++) {
+        stk_mem_free(probs[i]);
+        stk_mem_free(have[i]);
+    }
+    stk_split_free(&split);
+    stk_mem_free(best_path);
+    return status;
+}

@@ -1,0 +1,186 @@
+/*
+ * job.c - opening and closing a job, and what all its verbs share: the loader configuration,
+ * args.yaml and the first event.
+ */
+#include "job/training/job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files/disk.h"
+#include "base/machine.h"
+#include "base/mem.h"
+
+/* Validation and prediction use two slots: the training's batches stay ready meanwhile. */
+#define EVALUATION_SLOTS 2
+
+/* CPU time of one training picture: share of the budget, and the least limit in seconds. */
+#define SLOW_PART 0.02
+#define SLOW_LEAST_S 0.1
+
+/* Parts point to each other and to their surroundings. */
+static void connect_parts(stk_job *job) {
+    job->batch.network = &job->network;
+    job->batch.recipe = &job->recipe;
+    job->batch.options = job->job_options;
+    job->batch.loader_options = job->loader_options;
+    job->batch.clock = &job->clock;
+    job->batch.budget_s = NAN;
+    job->saver.events = &job->events;
+    job->saver.clock = &job->clock;
+    job->saver.network = &job->network;
+    job->saver.table = &job->out.val;
+    job->saver.late_error = &job->out.late_error;
+}
+
+void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    stk_summary *summary = &job->out.summary;
+    job->options = options;
+    job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
+    job->storage =
+        *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
+    job->loader_options = stk_options_values(options, &stk_loader_option_table);
+    job->job_options = stk_options_values(options, &stk_job_option_table);
+    job->storage.cache_later = job->job_options->tune;
+    job->clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
+    job->recipe = stk_recipe_begin(options);
+    job->time = stk_time_plan_begin(&job->recipe);
+    job->network.plain = !job->job_options->compile;
+    connect_parts(job);
+    summary->best_acc1 = NAN;
+    summary->best_metric = NAN;
+    summary->oof_acc1 = NAN;
+    summary->oof_metric = NAN;
+    summary->status = "failed";
+    if (run != NULL) {
+        job->clock.stop = run->stop;
+        job->storage.stop = run->stop;
+        job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
+        stk_events_add(&job->events, run->observer);
+    }
+    job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
+    job->storage.events = &job->events;
+}
+
+void stk_job_close(stk_job *job) {
+    stk_run_outputs *out = &job->out;
+    stk_training_monitor_close(job->monitor);
+    stk_network_free(&job->network);
+    stk_state_saver_close(&job->saver);
+    stk_ensemble_free(&out->ensemble);
+    stk_oof_free(&out->oof);
+    stk_runfiles_free(out->files);
+    stk_metrics_file_free(out->metrics);
+    stk_opened_device_close(&job->network.opened);
+    stk_run_folder_close(&out->folder);
+    stk_map_free(&job->bad_told);
+    stk_dataset_free(job->dataset);
+    stk_mem_free(out->submission);
+    stk_val_table_free(&out->val);
+    stk_str_free(&job->chosen);
+    stk_resume_free(&job->resume);
+}
+
+stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
+    const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
+    stk_events events = {0};
+    stk_events_add(&events, observer);
+    stk_status status = stk_run_clock_set_deadline(&job->clock, budget->deadline, &events, err);
+    job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
+    return status;
+}
+
+/*
+ * CPU time that one training picture may take, unless others take as long; 0: no limit. With a
+ * budget no single picture is worth a large part of the time.
+ */
+static int64_t picture_limit_ns(const stk_job *job) {
+    double seconds = fmax(SLOW_PART * job->clock.budget_s, SLOW_LEAST_S);
+    return isnan(job->clock.budget_s) || seconds * 1e9 >= (double)STK_IMAGE_MAX_CPU_NS
+               ? 0
+               : (int64_t)(seconds * 1e9);
+}
+
+stk_loader_config stk_job_loader(stk_job *job, bool train) {
+    stk_loader_sizing sizing = job->recipe.loader;
+    if (!train) {
+        sizing.slots = EVALUATION_SLOTS;
+        sizing.most_slots = EVALUATION_SLOTS;
+        sizing.tune_slots = false;
+    }
+    return (stk_loader_config){.store = job->dataset->source,
+                               .halt = {stk_run_clock_must_write, &job->clock},
+                               .memory = stk_host_memory_for_loader(&job->network.host),
+                               .stop = job->clock.stop,
+                               .transform = {.size = job->recipe.img_size,
+                                             .train = train,
+                                             .augment = job->recipe.augment,
+                                             .crop_fraction = job->recipe.model->crop_fraction,
+                                             .interpolation = job->recipe.model->interpolation},
+                               .batch = train ? job->recipe.batch : job->recipe.infer_batch,
+                               .sizing = sizing,
+                               .patience_ns = train ? picture_limit_ns(job) : 0,
+                               .sampling = train ? (stk_sampling)job->loader_options->sampling
+                                                 : STK_SAMPLING_NATURAL,
+                               .seed = job->recipe.seed + (uint64_t)job->progress.fold};
+}
+
+/* Stores the data set's path as an absolute one: it works from any folder. */
+static stk_status resolve_data_path(stk_job *job, stk_error *err) {
+    char *absolute = stk_disk_resolve(job->dataset_options->data);
+    stk_status status = STK_OK;
+    if (absolute != NULL && strcmp(absolute, job->dataset_options->data) != 0) {
+        status = stk_options_resolve(job->options, "data", absolute, "made absolute", err);
+    }
+    stk_mem_free(absolute);
+    return status;
+}
+
+stk_status stk_job_write_args(stk_job *job, stk_error *err) {
+    stk_status status = resolve_data_path(job, err);
+    return status == STK_OK ? stk_run_folder_write_options(&job->out.folder, job->options, err)
+                            : status;
+}
+
+/* A GPU's name without the memory after the comma; NULL for a CPU. */
+static const char *gpu_name(const stk_job *job, char *text, size_t room) {
+    const stk_opened_device *opened = &job->network.opened;
+    if (stk_opened_device_is_cpu(opened)) {
+        return NULL;
+    }
+    snprintf(text, room, "%s", opened->backend->describe(opened->device));
+    text[strcspn(text, ",")] = '\0';
+    return text;
+}
+
+void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
+    char name[128];
+    const char *gpu = gpu_name(job, name, sizeof name);
+    stk_event_start event = {.chosen = stk_str_text(&job->chosen),
+                             .run_dir = job->out.folder.path,
+                             .data = job->dataset_options->data,
+                             .model = job->recipe.model->name,
+                             .device = job->network.opened.name,
+                             .precision = stk_precision_name(job->network.opened.precision),
+                             .start_ns = job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9),
+                             .img_size = job->recipe.img_size,
+                             .batch = (int)job->recipe.batch,
+                             .workers = job->recipe.loader.workers,
+                             .prefetch = job->recipe.loader.prefetch,
+                             .classes = job->dataset->class_count,
+                             .folds = job->recipe.folds,
+                             .cores = stk_machine_cores(),
+                             .memory_bytes = (int64_t)stk_machine_memory(),
+                             .device_name = gpu,
+                             .device_bytes =
+                                 gpu != NULL ? (int64_t)job->network.memory.total_bytes : -1,
+                             .train_images = (int64_t)train,
+                             .val_images = (int64_t)val,
+                             .test_images = (int64_t)job->dataset->test.count,
+                             .budget_s = job->resume.used_s + job->clock.budget_s};
+    stk_events_start(&job->events, &event);
+}

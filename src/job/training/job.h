@@ -1,0 +1,73 @@
+/*
+ * job.h - one run of training, as the parts that it consists of.
+ *
+ * Each part has one header and one file that owns it; the table in README.md lists them. Functions
+ * that need one or two parts take these parts. Only the files that put the parts together
+ * (prepare.c, train_job.c, fold_run.c, fold_predict.c, deliver.c and the verbs) take a whole
+ * stk_job. A job stays at its address while it is open: parts point to each other. Threads: the
+ * caller's, all of it.
+ */
+#ifndef STK_JOB_TRAINING_JOB_H
+#define STK_JOB_TRAINING_JOB_H
+
+#include <stoker/job.h>
+
+#include "dataset/dataset.h"
+#include "events/events.h"
+#include "job/recipe/batch_search.h"
+#include "job/recipe/job_options.h"
+#include "job/recipe/network.h"
+#include "job/training/outputs.h"
+#include "job/steering/progress.h"
+#include "job/recipe/recipe.h"
+#include "job/saved/resume.h"
+#include "job/saved/state_saver.h"
+#include "job/steering/time_plan.h"
+#include "job/steering/training_monitor.h"
+#include "run/run_clock.h"
+
+typedef struct stk_job {
+    const char *verb; /* "train", "plan", "lr", "doctor": the default name of a run folder */
+    /* What was asked for. */
+    stk_options *options; /* borrowed, as are its structs below */
+    const stk_dataset_options *dataset_options;
+    const stk_loader_options *loader_options;
+    const stk_job_options *job_options;
+    stk_storage_options storage; /* the options' own, with the run's stop and deadline */
+    /* Surroundings. */
+    stk_events events;
+    stk_run_clock clock;
+    stk_map bad_told; /* bad images so far; events.bad_told refers to it */
+    stk_dataset *dataset;
+    /* What will be done. */
+    stk_recipe recipe;
+    stk_str chosen; /* owned: the recipe as one line for people */
+    /* Parts. */
+    stk_job_network network;
+    stk_batch_search batch;
+    stk_time_plan time;
+    stk_run_progress progress;
+    stk_run_outputs out;
+    stk_state_saver saver;
+    stk_resume resume;             /* the earlier run, where one is resumed */
+    stk_training_monitor *monitor; /* owned; NULL until training begins */
+} stk_job;
+
+/* Takes the options and the surroundings of a run. `verb`, `out.folder` and `resume` are set. */
+void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
+void stk_job_close(stk_job *job);
+
+/* Turns --deadline into a budget; `observer` receives that decision. */
+STK_CHECKED stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer,
+                                             stk_error *err);
+
+/* The loader configuration of training, or of validation and prediction; without samples. */
+stk_loader_config stk_job_loader(stk_job *job, bool train);
+
+/* Writes args.yaml and args.json with the options as far as they are resolved. */
+STK_CHECKED stk_status stk_job_write_args(stk_job *job, stk_error *err);
+
+/* Emits the first event of a run; a fold has so many images to train and to validate with. */
+void stk_job_emit_start(stk_job *job, size_t train, size_t val);
+
+#endif

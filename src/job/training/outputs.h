@@ -1,0 +1,38 @@
+/*
+ * outputs.h - everything that a run delivers: its folder, its predictions, its summary.
+ *
+ * deliver.c writes the submission and the summary; fold_predict.c fills the ensemble and oof.csv;
+ * fold_run.c fills validation.csv. Threads: the job's.
+ */
+#ifndef STK_JOB_TRAINING_OUTPUTS_H
+#define STK_JOB_TRAINING_OUTPUTS_H
+
+#include <stoker/events.h>
+
+#include "job/saved/oof.h"
+#include "job/saved/val_table.h"
+#include "predict/ensemble.h"
+#include "report/observers/metrics_file.h"
+#include "report/runfiles.h"
+#include "run/run_folder.h"
+
+typedef struct stk_run_outputs {
+    stk_run_folder folder;     /* path NULL until it is opened */
+    stk_runfiles *files;       /* owned: events.jsonl, results.csv, the plot and the report */
+    stk_metrics_file *metrics; /* owned: --metrics-file; NULL: not asked for */
+    int unsynced_before;       /* stk_disk_unsynced() when the run began */
+    /* Predictions. */
+    stk_ensemble ensemble; /* of the test set; no rows: there is none */
+    stk_oof oof;           /* out-of-fold predictions; empty without folds */
+    stk_val_table val;     /* validation.csv: predictions of the best epochs */
+    char *submission;      /* owned: path of submission.csv; NULL: there are no test rows */
+    bool submitted;        /* submission.csv exists */
+    int models;            /* members of the ensemble that submission.csv has */
+    bool unpredicted;      /* there was no time for all rows and views, or to write them */
+    bool unread;           /* a model had time for all rows, and no test picture could be read */
+    /* The end. */
+    stk_summary summary;
+    stk_error late_error; /* an error that does not end the run; reported after delivering */
+} stk_run_outputs;
+
+#endif

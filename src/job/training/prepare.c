@@ -1,0 +1,212 @@
+/*
+ * prepare.c - everything before the first event of a run: data set, recipe, device, network.
+ */
+#include "job/training/prepare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/numbers/checksum.h"
+#include "job/training/folds.h"
+#include "predict/submission.h"
+#include "weights/pretrained.h"
+
+/* How many images one fold trains on. */
+static stk_status count_training(const stk_job *job, size_t *train, size_t *val, stk_error *err) {
+    stk_split split;
+    stk_status status = stk_job_split(job, 0, &split, NULL, err);
+    if (status == STK_OK) {
+        *train = split.train_count;
+        *val = split.val_count;
+        stk_split_free(&split);
+    }
+    return status;
+}
+
+/* The device, and the clock's right to halt it. */
+static stk_status open_device(stk_job *job, stk_error *err) {
+    stk_job_network *network = &job->network;
+    stk_device_config device = {.halted = stk_run_clock_must_halt, .user = &job->clock};
+    stk_status status = stk_recipe_choose_network(&job->recipe, job->options, err);
+    if (status == STK_OK) {
+        status = stk_recipe_open_device(&network->opened, job->options, &device, err);
+    }
+    job->clock.margin.end_s = stk_opened_device_end_s(&network->opened);
+    network->host =
+        (stk_host_memory){.backend = network->opened.backend, .device = network->opened.device};
+    return status;
+}
+
+/* Completes the recipe with what the search has come to. */
+static stk_status complete_recipe(stk_job *job, stk_error *err) {
+    const stk_batch_search *search = &job->batch;
+    return stk_recipe_complete(&job->recipe, job->options, &search->facts, &search->chosen,
+                               search->infer_batch, search->to_be_measured, err);
+}
+
+/* The batch of the saved state, or less where there is no memory for it now. */
+static stk_status resume_batch(stk_job *job, stk_error *err) {
+    const stk_train_position *before = &job->resume.state.position;
+    bool known = before->batch > 0;
+    stk_status status = STK_ERR_DEVICE;
+    if (known) {
+        job->recipe = stk_recipe_with_batch(&job->recipe, (size_t)before->batch, before->accumulate,
+                                            job->loader_options);
+    }
+    while (status == STK_ERR_DEVICE) {
+        stk_error why = {0};
+        char what[128]; /* stk_recipe_emit_resumed_batch() emits the result */
+        status = stk_batch_search_check(&job->batch, &job->recipe, &why);
+        bool smaller =
+            status == STK_ERR_DEVICE && known &&
+            stk_recipe_shrink(&job->recipe, job->loader_options, false, what, sizeof what);
+        if (status != STK_OK && !smaller) {
+            return STK_FAIL(err, status, "%s", why.message);
+        }
+    }
+    return STK_OK;
+}
+
+/* The network, the batch that fits into memory, and the rest of the recipe. */
+static stk_status open_network(stk_job *job, size_t train_count, stk_error *err) {
+    stk_status status =
+        stk_network_build(&job->network, &job->recipe, job->dataset->class_count, err);
+    if (status == STK_OK) {
+        status = stk_batch_search_plan(&job->batch, job->options, train_count, job->resume.on, err);
+    }
+    if (status == STK_OK) {
+        status = complete_recipe(job, err);
+    }
+    if (status == STK_OK) {
+        stk_recipe_describe(job->options, &job->chosen);
+        status = stk_str_ok(&job->chosen) ? STK_OK : STK_FAIL_MEMORY(err, "options");
+    }
+    if (status == STK_OK && job->resume.on) {
+        status = resume_batch(job, err);
+    }
+    return status == STK_OK ? stk_network_allocate(&job->network, err) : status;
+}
+
+/* Whether the saved state belongs to a run with this recipe and network. */
+static stk_status check_resume(const stk_job *job, stk_error *err) {
+    const stk_resume *resume = &job->resume;
+    const stk_job_network *network = &job->network;
+    int64_t saved = resume->state.position.batch;
+    size_t batch = saved > 0 ? (size_t)saved : job->recipe.batch;
+    int64_t steps = 0;
+    stk_status status = stk_job_count_steps(job, resume->state.fold, batch, &steps, err);
+    if (status == STK_OK) {
+        status = stk_resume_check_steps(resume, (int64_t)job->recipe.seed, steps, err);
+    }
+    return status == STK_OK
+               ? stk_saved_state_fits(resume->path, &resume->state, network->opened.backend,
+                                      network->state, network->graph, err)
+               : status;
+}
+
+/* An empty text is what a script passes when a variable is not set. */
+static stk_status check_empty(const stk_options *options, stk_error *err) {
+    static const char *const names[] = {"out", "name", "resume", "deadline"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (stk_options_source(options, names[i]) != STK_FROM_DEFAULT &&
+            stk_options_get(options, names[i])[0] == '\0') {
+            return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a value or leave it out",
+                            names[i]);
+        }
+    }
+    return STK_OK;
+}
+
+static stk_status open_dataset(stk_job *job, const stk_events *early, stk_error *err) {
+    const stk_storage_options storage = job->storage; /* the store copies it */
+    if (job->dataset_options->data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--data is missing: give the folder with the pictures; `stoker sample DIR` "
+                        "makes one to try");
+    }
+    stk_status status = stk_dataset_open(&job->dataset, job->dataset_options, &storage, early, err);
+    if (status == STK_OK && job->resume.on) {
+        status = stk_resume_check_folds(&job->resume, job->recipe.folds, err);
+    }
+    if (status == STK_OK && job->resume.on) {
+        status = stk_saved_state_check(&job->resume.state, job->dataset, err);
+    }
+    return status == STK_OK ? stk_submission_check(job->dataset, early, err) : status;
+}
+
+stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train, size_t *val,
+                           stk_error *err) {
+    stk_events early = {0};
+    stk_events_add(&early, observer);
+    stk_status status = check_empty(job->options, err);
+    if (status == STK_OK) {
+        status = open_dataset(job, &early, err);
+    }
+    if (status == STK_OK) {
+        status = stk_job_take_given_folds(job, err);
+    }
+    if (status == STK_OK) {
+        status = count_training(job, train, val, err);
+    }
+    if (status == STK_OK) {
+        status = stk_dataset_check_folds(job->dataset, job->dataset_options->val_fraction,
+                                         job->recipe.folds, job->recipe.seed, &early, err);
+    }
+    if (status == STK_OK) {
+        status = open_device(job, err);
+    }
+    if (status == STK_OK) {
+        status = open_network(job, *train, err);
+    }
+    if (status == STK_OK && job->resume.on) {
+        status = check_resume(job, err);
+    }
+    /* A resume in the last fold has all its weights already. */
+    bool first_weights = !job->resume.on || job->resume.state.fold + 1 < job->recipe.folds;
+    const char *before = job->resume.on ? job->resume.state.pretrained : "";
+    if (status == STK_OK && first_weights) {
+        status = stk_network_find_pretrained(&job->network, &job->recipe, job->options,
+                                             job->dataset->class_count, before, &early, err);
+    } else if (status == STK_OK) {
+        stk_network_warn_replaced_pretrained(job->job_options, before, &early);
+    }
+    return status;
+}
+
+stk_status stk_job_claim_folder(stk_job *job, stk_error *err) {
+    const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
+    return stk_run_folder_open(&job->out.folder, job->job_options->out, name, err);
+}
+
+/* Emits the default rate, which depends on the batch that was measured. */
+static void emit_rate(const stk_job *job) {
+    const stk_train_options *given = stk_options_values(job->options, &stk_train_option_table);
+    char what[64];
+    char why[96];
+    if (stk_is_default_double(given->lr)) {
+        snprintf(what, sizeof what, "lr %.6g", job->recipe.lr);
+        snprintf(why, sizeof why, "the default for %lld images an update",
+                 (long long)job->recipe.batch * job->recipe.train.accumulate);
+        stk_events_decision(&job->events, what, why);
+    }
+}
+
+stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
+    if (!job->batch.to_be_measured) {
+        return STK_OK;
+    }
+    stk_batch_search_measure(&job->batch);
+    stk_status status = complete_recipe(job, err);
+    if (status == STK_OK) {
+        stk_recipe_emit_batch(&job->recipe, job->batch.why, &job->events);
+        emit_rate(job);
+    }
+    return status == STK_OK && job->out.folder.path != NULL ? stk_job_write_args(job, err) : status;
+}

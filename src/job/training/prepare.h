@@ -1,0 +1,29 @@
+/*
+ * prepare.h - from options to a run that can begin: data set, recipe, device, network.
+ *
+ * What every verb that trains does first. Nothing is written until stk_job_claim_folder(), so that
+ * the input may still be refused.
+ */
+#ifndef STK_JOB_TRAINING_PREPARE_H
+#define STK_JOB_TRAINING_PREPARE_H
+
+#include "job/training/job.h"
+
+/*
+ * Opens the data set, makes the recipe, opens the device and builds the network. `observer`
+ * receives the warnings and decisions meanwhile. *train and *val become the number of images of a
+ * fold.
+ */
+STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
+                                       size_t *val, stk_error *err);
+
+/* Opens a new run folder, once nothing can be refused any more. */
+STK_CHECKED stk_status stk_job_claim_folder(stk_job *job, stk_error *err);
+
+/*
+ * Measures the batch, where that is to be done, and completes the recipe with the result. Emits the
+ * batch and writes the options again. Overwrites the weights.
+ */
+STK_CHECKED stk_status stk_job_measure_batch(stk_job *job, stk_error *err);
+
+#endif
