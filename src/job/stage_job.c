@@ -22,6 +22,7 @@ stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, 
         storage.cache = "off";
     }
     storage.events = &events;
+    storage.stop = run != NULL ? run->stop : NULL;
     if (run != NULL) {
         stk_events_add(&events, run->observer);
     }
@@ -30,7 +31,7 @@ stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, 
                                  .data = stk_options_values(options, &stk_dataset_option_table),
                                  .storage = &storage,
                                  .events = &events,
-                                 .stop = run != NULL ? run->stop : NULL};
+                                 .stop = storage.stop};
     if (dir == NULL || dir[0] == '\0' || request.data->data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "stage needs a data set and a folder to fill, as in: stoker stage "

@@ -28,6 +28,7 @@ typedef enum stk_fetch_kind {
 typedef enum stk_fetch_verdict {
     STK_FETCH_OK,
     STK_FETCH_AGAIN,     /* the location is busy or does not answer: it may work later */
+    STK_FETCH_NO_MEMORY, /* this process has no memory for it now: it may work later */
     STK_FETCH_DAMAGED,   /* the wrong number of bytes or a wrong checksum: it may work at once */
     STK_FETCH_NEVER,     /* this object is missing or refused */
     STK_FETCH_LOST,      /* nothing can be had from this location: credentials, no such bucket */
@@ -42,7 +43,8 @@ typedef struct stk_fetch {
     stk_bytes bytes;           /* out; a block may be there already */
     stk_error error;           /* out, unless the verdict is OK or CANCELLED */
     stk_fetch_verdict verdict; /* out */
-    double wait_s; /* out: the location asks not to be tried again before; 0: nothing said */
+    double wait_s; /* out: the location asks to wait so long; 0: it does not. The reader waits, but
+                      no longer than its longest pause */
     atomic_llong started_ns; /* when it really began, after waiting for its turn; 0: not yet */
     atomic_llong heard_ns;   /* when some of a long answer last came; a source may leave it */
     void (*done)(struct stk_fetch *fetch); /* exactly once; the fetch is not touched afterwards */

@@ -132,7 +132,7 @@ STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object,
 STK_CHECKED stk_status stk_store_version(stk_store *store, const char *object, char *buf,
                                          size_t size, stk_error *err);
 
-/* Whether there is such an object; one that the location does not tell of is not there. */
+/* Whether the location says that it has such an object. Without an answer STK_ERR_STORAGE. */
 STK_CHECKED stk_status stk_store_has(stk_store *store, const char *path, bool *has, stk_error *err);
 
 /* The bytes of an object where they are known without reading it; 0: not known. */

@@ -10,7 +10,7 @@
  *     n    NEVER                           then answers as if nothing was
  *     l    LOST                       s300 answers after 300 ms, with signs of life until then
  *     w30  AGAIN, and asks not to     c    ends as if it had been cancelled, which it was not
- *          be tried again for 30 ms
+ *          be tried again for 30 ms m    NO_MEMORY
  *
  * The bytes of an object are its name or, where the place has a folder, those of the file of that
  * name there. One thread answers everything.
@@ -166,6 +166,9 @@ static inline void scripted_answer(const scripted_place *p, const scripted_attem
     case 'w':
         fetch->verdict = STK_FETCH_AGAIN;
         fetch->wait_s = a->step == 'w' ? (double)a->ms * 1e-3 : 0;
+        break;
+    case 'm':
+        fetch->verdict = STK_FETCH_NO_MEMORY;
         break;
     case 'd':
         fetch->verdict = STK_FETCH_DAMAGED;

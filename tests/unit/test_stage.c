@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/text/csv.h"
 #include "image_files.h"
+#include "scripted_place.h"
 #include "small_pictures.h"
 #include "stage/picture_queue.h"
 #include "stage/stage.h"
@@ -767,6 +768,29 @@ static void closing_a_queue_cancels_decoding(void) {
     free_pictures(&set);
 }
 
+static uint64_t bound_bytes; /* what the source below was told */
+
+static void note_bound(void *place, uint64_t bytes) {
+    (void)place;
+    bound_bytes = bytes;
+}
+
+/* What a server sends counts as the queue's memory while it comes. */
+static void answers_stay_within_the_memory_of_the_queue(void) {
+    stk_store *store = NULL;
+    stk_picture_queue *queue = NULL;
+    stk_error err = {0};
+    stk_storage_source source = scripted_source;
+    source.bound = note_bound;
+    bound_bytes = 0;
+    REQUIRE_OK(stk_store_open_on(&store, &source, scripted_new(), NULL, &err), &err);
+    stk_picture_queue_config config = {.store = store, .workers = 1};
+    REQUIRE_OK(stk_picture_queue_open(&queue, &config, &err), &err);
+    CHECK_INT(bound_bytes, STK_PICTURE_QUEUE_BYTES);
+    stk_picture_queue_close(queue);
+    stk_store_close(store);
+}
+
 static const check_test tests[] = {
     TEST(class_folders),
     TEST(kaggle_tables),
@@ -786,6 +810,7 @@ static const check_test tests[] = {
     TEST(two_stagings_do_not_mix),
     TEST(a_request_to_stop_ends_it),
     TEST(damaged_descriptions_are_refused),
+    TEST(answers_stay_within_the_memory_of_the_queue),
     TEST(closing_a_queue_cancels_decoding),
 };
 

@@ -190,6 +190,20 @@ static void one_bad_object_is_no_outage(void) {
 }
 
 /* It may not be there at all. */
+/* The location answers, but there is no memory for its bytes: waiting for it would not help. */
+static void lack_of_memory_is_no_outage(void) {
+    desk d;
+    open_patient_desk(&d, TIMEOUT_S, 10);
+    expect_bytes(read_now(&d, "fine"));
+    const stk_read *read = read_now(&d, "large?m");
+    CHECK_INT(read->error.status, STK_ERR_STORAGE);
+    CHECK(!read->lost);
+    CHECK_INT(atomic_load(&d.store->outage.begun_ns), 0);
+    CHECK(!stk_backoff_has(&d.store->backoff, "large?m", stk_clock_ns(), &(stk_error){0}));
+    expect_bytes(read_now(&d, "small?m,m,o"));
+    close_desk(&d);
+}
+
 static void a_place_that_never_answered_is_not_waited_for(void) {
     desk d;
     open_patient_desk(&d, TIMEOUT_S, 600);
@@ -207,6 +221,7 @@ static const check_test tests[] = {
     TEST(people_are_told_of_an_outage),
     TEST(an_outage_that_lasts_too_long_loses_the_place),
     TEST(one_bad_object_is_no_outage),
+    TEST(lack_of_memory_is_no_outage),
     TEST(a_place_that_never_answered_is_not_waited_for),
 };
 

@@ -464,6 +464,20 @@ static void who_waits_for_one_answer_can_stop(void) {
     close_desk(&d);
 }
 
+static void silence_does_not_mean_that_an_object_is_missing(void) {
+    desk d;
+    bool has = false;
+    stk_error err = {0};
+    open_desk(&d, 0.1);
+    CHECK_INT(stk_store_has(d.store, "there", &has, &err), STK_OK);
+    CHECK(has);
+    CHECK_INT(stk_store_has(d.store, "missing?n", &has, &err), STK_OK);
+    CHECK(!has);
+    CHECK_INT(stk_store_has(d.store, "silent?h", &has, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "no answer within 0.1 s");
+    close_desk(&d);
+}
+
 /* ---- memory and crowds ---- */
 
 /* Whatever fails, everything that was handed over comes back. */
@@ -601,6 +615,7 @@ static const check_test tests[] = {
     TEST(close_ends_what_is_under_way),
     TEST(close_at_once),
     TEST(who_waits_for_one_answer_can_stop),
+    TEST(silence_does_not_mean_that_an_object_is_missing),
     TEST(no_allocation_is_needed_to_end),
     TEST(open_without_memory),
     TEST(many_submit_cancel_and_close_at_once),

@@ -200,7 +200,7 @@ static void replaced_objects_take_memory_too(void) {
     while (atomic_load(&slow.started_ns) == 0) {
         usleep(1000);
     }
-    CHECK_INT(s3_fetch(place, &fetch, "p01.jpg"), STK_FETCH_AGAIN); /* not beside another */
+    CHECK_INT(s3_fetch(place, &fetch, "p01.jpg"), STK_FETCH_NO_MEMORY); /* not beside another */
     CHECK_CONTAINS(fetch.error.message, "--loader-memory");
     stk_storage_s3.cancel(place, &slow);
     s3_wait(1);

@@ -173,8 +173,7 @@ static void answers_to_a_read(void) {
         for (size_t k = 0; k < 3 && cases[i].words[k] != NULL; k++) {
             CHECK_CONTAINS(j.error.message, cases[i].words[k]);
         }
-        CHECK(j.wait_s <= 30);
-        CHECK((j.wait_s > 0) == (j.verdict == STK_FETCH_AGAIN));
+        CHECK_NEAR(j.wait_s, j.verdict == STK_FETCH_AGAIN ? 100 : 0, 0); /* the reader cuts it */
         CHECK((j.error.status == STK_OK) == (j.verdict == STK_FETCH_OK));
     }
 }
@@ -218,7 +217,8 @@ static void requests_without_an_answer(void) {
         {STK_HTTP_TOO_LARGE, STK_FETCH_NEVER, "larger than 1.0 MB"},
         {STK_HTTP_BAD_CERTIFICATE, STK_FETCH_LOST, "AWS_CA_BUNDLE"},
         {STK_HTTP_BAD_SETTINGS, STK_FETCH_LOST, "Connection refused"},
-        {STK_HTTP_NO_MEMORY, STK_FETCH_AGAIN, "out of memory"},
+        {STK_HTTP_OVER_MEMORY, STK_FETCH_NO_MEMORY, "beside the other reads"},
+        {STK_HTTP_NO_MEMORY, STK_FETCH_NO_MEMORY, "out of memory"},
         {STK_HTTP_CANCELLED, STK_FETCH_CANCELLED, ""},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <stoker/job.h>
+
 #include "object_server.h"
 #include "s3_place.h"
 #include "small_server.h"
@@ -528,6 +530,22 @@ static void listing_can_be_stopped(void) {
     object_server_stop(&server);
 }
 
+static void staging_stops_while_it_lists(void) {
+    stk_error err = {0};
+    stk_stop stop = {0};
+    stk_run run = {.size = sizeof run, .stop = &stop};
+    stk_options *options = NULL;
+    REQUIRE_OK(stk_options_for_stage(&options, &err), &err);
+    REQUIRE_OK(stk_options_set(options, "data", "s3://bucket", &err), &err);
+    start_server(NULL, NULL);
+    object_server_set(&server, "delay_ms=1500"); /* several pages */
+    stk_stop_request(&stop, STK_STOP_SOON, 0);
+    CHECK_INT(stk_stage(check_folder(), options, &run, NULL, &err), STK_ERR_STOPPED);
+    CHECK_CONTAINS(err.message, "stopped while s3://bucket was listed");
+    object_server_stop(&server);
+    stk_options_free(options);
+}
+
 /* Credentials that are about to expire are found again beside the requests. */
 static void credentials_are_renewed(void) {
     stk_error err = {0};
@@ -591,6 +609,7 @@ static const check_test tests[] = {
     TEST(a_listing_that_goes_round_is_refused),
     TEST(listing_gets_through_faults),
     TEST(listing_can_be_stopped),
+    TEST(staging_stops_while_it_lists),
     TEST(credentials_are_renewed),
 };
 

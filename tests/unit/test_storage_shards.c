@@ -577,6 +577,7 @@ static void verifies_what_was_staged(void) {
     CHECK_INT(stk_store_read(store, "val/cat/1-0.jpg", &bytes, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "val/cat/1-0.jpg");
     CHECK_CONTAINS(err.message, "part-1.tar");
+    CHECK_CONTAINS(err.message, "with another checksum); stage the data set again");
     stk_bytes_free(&bytes);
     stk_store_close(store);
 

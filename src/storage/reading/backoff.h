@@ -23,7 +23,7 @@
 typedef struct stk_backoff_object {
     int64_t until_ns; /* reads fail until then, by stk_clock_ns() */
     int64_t rest_ns;  /* how long the latest backoff was */
-    char *path;       /* owned: the map'b key */
+    char *path;       /* owned: the map's key */
     char *reason;     /* owned: the error of reads meanwhile */
 } stk_backoff_object;
 

@@ -62,7 +62,7 @@ static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, st
     }
     bool is_part = active->is_part && at == ATTEMPT_SOURCE;
     stk_fetch *fetch = &a->fetch;
-    fetch->kind = at == ATTEMPT_VERSION ? STK_FETCH_VERSION : active->request.kind;
+    fetch->kind = at == ATTEMPT_VERSION ? STK_FETCH_VERSION : active->read->kind;
     fetch->path = active->is_part ? active->extent.object : active->read->path;
     fetch->offset = is_part ? active->extent.offset : 0;
     fetch->length = is_part ? active->extent.length : 0;
@@ -193,7 +193,7 @@ static void lose_silent_place(stk_reader *r, const stk_error *last) {
 
 /* A read of an object, by somebody who wants it. */
 static bool is_plain(const stk_reader *r, const stk_active_read *active) {
-    return active->request.kind == STK_FETCH_BYTES && !active->request.is_object &&
+    return active->read->kind == STK_FETCH_BYTES && !active->read->is_object &&
            active->read != &r->probe;
 }
 
@@ -251,7 +251,7 @@ static void assign_blame(stk_reader *r, stk_active_read *active, const stk_fetch
                          int64_t started_ns) {
     stk_outage *outage = &r->store->outage;
     int64_t since_ns = active->missed_ns > 0 ? active->missed_ns : started_ns;
-    bool network = fetch->verdict == STK_FETCH_AGAIN && fetch->error.status != STK_ERR_MEMORY;
+    bool network = fetch->verdict == STK_FETCH_AGAIN;
     int64_t now = stk_clock_ns();
     bool excused = network && stk_outage_missed(outage, since_ns, now, active->failures == 0,
                                                 cause_of(active, &active->read->error));
@@ -283,6 +283,8 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch *fetch,
     active->failed_ns = active->failures++ == 0 ? now : active->failed_ns;
     active->missed_ns = now;
     active->damaged += damaged;
+    active->read->refused =
+        fetch->verdict == STK_FETCH_NEVER && fetch->error.status != STK_ERR_MEMORY;
     if (fetch->verdict == STK_FETCH_LOST) {
         lose_place(r, &active->read->error);
     }
@@ -296,7 +298,7 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch *fetch,
         damaged ? now : now + stk_read_policy_pause_ns(&r->policy, active->failures, fetch->wait_s);
     if (active->first_ns > 0 && stk_read_policy_gives_up(&r->policy, active->blamed,
                                                          active->damaged, active->first_ns, next)) {
-        return give_up(r, active, !damaged);
+        return give_up(r, active, fetch->verdict == STK_FETCH_AGAIN);
     }
     atomic_fetch_add(&r->store->retries, 1);
     if (damaged) {
@@ -317,7 +319,7 @@ static void blame_shard(const stk_active_read *active, stk_fetch *fetch) {
     fetch->verdict = STK_FETCH_DAMAGED;
     (void)STK_FAIL(&fetch->error, STK_ERR_DATA,
                    "cannot read %s: its bytes in the shard %s are damaged (%zu of %llu came%s); "
-                   "stk_attempt_kind the data set again",
+                   "stage the data set again",
                    active->read->path, active->extent.object, fetch->bytes.size,
                    (unsigned long long)active->extent.length,
                    fetch->bytes.size == active->extent.length ? ", with another checksum" : "");
@@ -379,7 +381,7 @@ static const char *version_of(const stk_fetch *fetch) {
 
 /* Remembers an object that can be read; without memory the one before is as good. */
 static void remember(stk_reader *r, const stk_active_read *active, int64_t now) {
-    if (active->request.kind == STK_FETCH_BYTES && !active->request.is_object &&
+    if (active->read->kind == STK_FETCH_BYTES && !active->read->is_object &&
         now - r->known_ns > KNOWN_NS) {
         char *copy = stk_mem_strdup(active->read->path);
         if (copy != NULL) {
@@ -432,7 +434,7 @@ static void check_member(stk_reader *r, stk_read_attempt *a) {
     const stk_active_read *active = a->owner;
     stk_fetch *fetch = &a->fetch;
     if (active == NULL || fetch->verdict != STK_FETCH_OK || a->kind != ATTEMPT_SOURCE ||
-        !active->is_part || active->request.is_object) {
+        !active->is_part || active->read->is_object) {
         return;
     }
     stk_extent extent = active->extent;
@@ -469,24 +471,23 @@ static void attempt_done(stk_fetch *fetch) {
 
 /* Finds out where the bytes of a read are. */
 static void locate(const stk_store *store, stk_active_read *active) {
-    const stk_read_request *q = &active->request;
-    if (q->is_object) {
-        active->is_part = q->length > 0;
+    const stk_read *read = active->read;
+    if (read->is_object) {
+        active->is_part = read->length > 0;
         active->extent =
-            (stk_extent){.object = active->read->path, .offset = q->offset, .length = q->length};
-    } else if (store->shards != NULL && q->kind == STK_FETCH_BYTES) {
-        active->is_part = stk_shards_find(store->shards, active->read->path, &active->extent);
+            (stk_extent){.object = read->path, .offset = read->offset, .length = read->length};
+    } else if (store->shards != NULL && read->kind == STK_FETCH_BYTES) {
+        active->is_part = stk_shards_find(store->shards, read->path, &active->extent);
     }
 }
 
-stk_active_read *stk_active_read_new(const stk_reader *r, stk_read *read,
-                                     const stk_read_request *request) {
+stk_active_read *stk_active_read_new(const stk_reader *r, stk_read *read) {
     stk_active_read *active = stk_mem_new(1, sizeof *active);
     if (active != NULL) {
         read->error.status = STK_OK;
         read->lost = false;
+        read->refused = false;
         active->read = read;
-        active->request = *request;
         active->begun_ns = stk_clock_ns();
         locate(r->store, active);
     }

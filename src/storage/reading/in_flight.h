@@ -39,8 +39,7 @@ typedef struct stk_read_attempt {
 
 /* A read that has not ended. */
 typedef struct stk_active_read {
-    stk_read *read; /* the caller's; its error is that of the latest failed attempt */
-    stk_read_request request;
+    stk_read *read;    /* the caller's; its error is that of the latest failed attempt */
     stk_extent extent; /* where it is */
     bool is_part;      /* `extent` is set: a member of a shard, or a part of an object */
     stk_cache_key key; /* when has_key */
@@ -92,8 +91,7 @@ struct stk_reader {
 void stk_reader_wake(stk_reader *r);
 
 /* Makes the struct for a read that is not in flight yet; NULL without memory. */
-stk_active_read *stk_active_read_new(const stk_reader *r, stk_read *read,
-                                     const stk_read_request *request);
+stk_active_read *stk_active_read_new(const stk_reader *r, stk_read *read);
 
 /* Adds a new read to the list and begins its first attempt. */
 void stk_active_read_start(stk_reader *r, stk_active_read *active);

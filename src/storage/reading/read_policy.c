@@ -4,17 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/pause.h"
+
 #define NS_PER_S 1000000000.0
 
-/* Pauses between attempts. */
-#define FIRST_PAUSE_S 0.1
-#define MOST_PAUSE_S 5.0
-
-/* A read is tried so often, and begun no more once it took this many time-outs. */
-#define LEAST_ATTEMPTS 2
-#define MOST_ATTEMPTS 12
-#define MOST_DAMAGED 4
-#define READ_TIMEOUTS 2
+#define MOST_ATTEMPTS 12 /* of a read */
+#define MOST_DAMAGED 4   /* attempts of a read that bring wrong bytes */
+#define READ_TIMEOUTS 2  /* no attempt begins later than so many time-outs after the first ... */
+#define LEAST_ATTEMPTS 2 /* ... unless fewer than these were made */
 
 /* An attempt that does bring something, but slowly, may take this many time-outs. */
 #define SLOW_TIMEOUTS 8
@@ -72,14 +69,7 @@ void stk_read_policy_update_median(stk_read_policy *p) {
 }
 
 int64_t stk_read_policy_pause_ns(stk_read_policy *p, int failures, double asked_s) {
-    double pause = FIRST_PAUSE_S;
-    for (int i = 1; i < failures && pause < MOST_PAUSE_S; i++) {
-        pause *= 2;
-    }
-    pause = pause < MOST_PAUSE_S ? pause : MOST_PAUSE_S;
-    pause *= stk_rng_range(&p->rng, 0.5, 1.0);
-    pause = pause > asked_s ? pause : asked_s < MOST_PAUSE_S ? asked_s : MOST_PAUSE_S;
-    return (int64_t)(pause * NS_PER_S);
+    return (int64_t)(stk_pause_s(&p->rng, failures, asked_s) * NS_PER_S);
 }
 
 bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,

@@ -73,7 +73,7 @@ static bool look_at_attempt(stk_reader *r, stk_active_read *active, int which, f
     if (stk_read_policy_has_timed_out(&r->policy, now, started, atomic_load(&a->fetch.heard_ns))) {
         return stk_active_read_time_out(r, active, which);
     }
-    if (!active->hedged && a->kind == ATTEMPT_SOURCE && active->request.kind == STK_FETCH_BYTES &&
+    if (!active->hedged && a->kind == ATTEMPT_SOURCE && active->read->kind == STK_FETCH_BYTES &&
         stk_read_policy_hedges(&r->policy, now - started)) {
         stk_active_read_hedge(r, active);
     }
@@ -148,10 +148,7 @@ static void probe(stk_reader *r, int64_t now) {
     }
     char *path = stk_mem_strdup(r->known);
     r->probe.path = path;
-    stk_active_read *active =
-        path != NULL
-            ? stk_active_read_new(r, &r->probe, &(stk_read_request){.kind = STK_FETCH_BYTES})
-            : NULL;
+    stk_active_read *active = path != NULL ? stk_active_read_new(r, &r->probe) : NULL;
     if (active == NULL) {
         stk_mem_free(path);
         return;
@@ -292,8 +289,8 @@ void stk_reader_close(stk_reader *r) {
     free_reader(r);
 }
 
-bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_read_request *request) {
-    stk_active_read *active = stk_active_read_new(r, read, request);
+bool stk_reader_submit(stk_reader *r, stk_read *read) {
+    stk_active_read *active = stk_active_read_new(r, read);
     if (active == NULL) {
         return false;
     }
@@ -307,10 +304,6 @@ bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_read_request *reque
     }
     pthread_mutex_unlock(&r->lock);
     return true;
-}
-
-bool stk_reader_submit(stk_reader *r, stk_read *read) {
-    return stk_reader_ask(r, read, &(stk_read_request){.kind = STK_FETCH_BYTES});
 }
 
 void stk_reader_hurry(stk_reader *r) {

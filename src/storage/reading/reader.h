@@ -22,15 +22,23 @@
 
 typedef struct stk_reader stk_reader;
 
-/* One read. It belongs to the reader from submit to done. */
+/* One read, zeroed but for its path. It belongs to the reader from submit to done. */
 typedef struct stk_read {
     const char *path; /* borrowed until done */
-    stk_bytes bytes;  /* what was read; the block is used again */
-    stk_error error;  /* error.status is STK_OK when it went well, STOPPED when cancelled */
-    bool lost;        /* with an error: nothing more can be had from this location */
-    int64_t ns;       /* how long it took, without the wait for its turn */
-    bool keep;        /* stk_store_keep may be given something to keep instead of the bytes */
-    uint64_t key[2];  /* for stk_store_keep */
+
+    /* What is asked for; zeros mean the bytes of an object. Others are for storage's own files. */
+    stk_fetch_kind kind;
+    bool is_object;  /* the path names an object of the location itself, not a member of a shard */
+    uint64_t offset; /* with is_object and a length: where the part begins */
+    uint64_t length; /* 0: all of it */
+
+    stk_bytes bytes; /* what was read; the block is used again */
+    stk_error error; /* error.status is STK_OK when it went well, STOPPED when cancelled */
+    bool lost;       /* with an error: nothing more can be had from this location */
+    bool refused;    /* with an error: the location has no such object, or does not give it */
+    int64_t ns;      /* how long it took, without the wait for its turn */
+    bool keep;       /* stk_store_keep may be given something to keep instead of the bytes */
+    uint64_t key[2]; /* for stk_store_keep */
 } stk_read;
 
 typedef struct stk_reader_config {
@@ -59,17 +67,5 @@ void stk_store_keep(stk_store *store, const stk_read *read, const void *data, si
 
 /* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */
 void stk_reader_cancel(stk_reader *reader);
-
-/* What is asked of the location, for storage's own files. */
-typedef struct stk_read_request {
-    stk_fetch_kind kind;
-    bool is_object;  /* the path names an object of the location itself, not a member of a shard */
-    uint64_t offset; /* with is_object and a length: where the part begins */
-    uint64_t length; /* 0: all of it */
-} stk_read_request;
-
-/* stk_reader_submit for other requests than the bytes of an object. */
-STK_CHECKED bool stk_reader_ask(stk_reader *reader, stk_read *read,
-                                const stk_read_request *request);
 
 #endif

@@ -91,44 +91,48 @@ static stk_status wait_for(stk_store *s, stk_reader *reader, waiting *w, stk_err
     return status;
 }
 
-static stk_status ask(stk_store *s, const char *path, const stk_read_request *request,
-                      stk_bytes *bytes, stk_error *err) {
+/* Submits a read and waits for its end. */
+static stk_status ask(stk_store *s, stk_read *read, stk_error *err) {
     stk_reader *reader = NULL;
-    stk_status status = check_end(s, path, stk_clock_ns(), err);
+    stk_status status = check_end(s, read->path, stk_clock_ns(), err);
     status = status == STK_OK ? own_reader(s, &reader, err) : status;
     if (status != STK_OK) {
         return status;
     }
-    waiting w = {.read = {.path = path, .bytes = *bytes}};
-    memset(bytes, 0, sizeof *bytes);
+    waiting w = {.read = *read};
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.done, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (stk_reader_ask(reader, &w.read, request)) {
+    if (stk_reader_submit(reader, &w.read)) {
         status = wait_for(s, reader, &w, err);
     } else {
-        status = STK_FAIL_MEMORY(err, path);
+        status = STK_FAIL_MEMORY(err, read->path);
     }
     pthread_cond_destroy(&w.done);
     pthread_mutex_destroy(&w.lock);
-    *bytes = w.read.bytes;
-    return status != STK_OK || w.read.error.status == STK_OK
+    *read = w.read;
+    return status != STK_OK || read->error.status == STK_OK
                ? status
-               : STK_FAIL(err, w.read.error.status, "%s", w.read.error.message);
+               : STK_FAIL(err, read->error.status, "%s", read->error.message);
 }
 
 stk_status stk_store_read(stk_store *s, const char *path, stk_bytes *bytes, stk_error *err) {
-    return ask(s, path, &(stk_read_request){.kind = STK_FETCH_BYTES}, bytes, err);
+    stk_read read = {.path = path, .bytes = *bytes};
+    stk_status status = ask(s, &read, err);
+    *bytes = read.bytes;
+    return status;
 }
 
 stk_status stk_store_read_part(stk_store *s, const char *object, uint64_t offset, uint64_t length,
                                stk_bytes *bytes, stk_error *err) {
-    stk_read_request request = {
-        .kind = STK_FETCH_BYTES, .is_object = true, .offset = offset, .length = length};
-    return ask(s, object, &request, bytes, err);
+    stk_read read = {
+        .path = object, .is_object = true, .offset = offset, .length = length, .bytes = *bytes};
+    stk_status status = ask(s, &read, err);
+    *bytes = read.bytes;
+    return status;
 }
 
 /* The list as sources write it. */
@@ -150,13 +154,13 @@ stk_status stk_store_list(stk_store *s, const char *folder, stk_dir_list *list, 
     if (s->tree != NULL) {
         return stk_tree_list(s->tree, folder, list, err);
     }
-    stk_bytes bytes = {0};
-    stk_status status = ask(s, folder, &(stk_read_request){.kind = STK_FETCH_LIST}, &bytes, err);
-    if (status == STK_OK && !unpack(&bytes, list)) {
+    stk_read read = {.path = folder, .kind = STK_FETCH_LIST};
+    stk_status status = ask(s, &read, err);
+    if (status == STK_OK && !unpack(&read.bytes, list)) {
         stk_dir_list_free(list);
         status = STK_FAIL_MEMORY(err, folder);
     }
-    stk_bytes_free(&bytes);
+    stk_bytes_free(&read.bytes);
     return status;
 }
 
@@ -166,13 +170,12 @@ stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identi
     if (s->tree != NULL) {
         return STK_OK;
     }
-    stk_bytes bytes = {0};
-    stk_status status =
-        ask(s, folder, &(stk_read_request){.kind = STK_FETCH_IDENTITY}, &bytes, err);
-    if (status == STK_OK && bytes.size == sizeof *identity) {
-        memcpy(identity, bytes.data, sizeof *identity);
+    stk_read read = {.path = folder, .kind = STK_FETCH_IDENTITY};
+    stk_status status = ask(s, &read, err);
+    if (status == STK_OK && read.bytes.size == sizeof *identity) {
+        memcpy(identity, read.bytes.data, sizeof *identity);
     }
-    stk_bytes_free(&bytes);
+    stk_bytes_free(&read.bytes);
     return status;
 }
 
@@ -187,28 +190,24 @@ stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t
         snprintf(buf, size, "%s.%" PRIu64, known->version, known->size);
         return STK_OK;
     }
-    stk_bytes bytes = {0};
-    stk_read_request request = {.kind = STK_FETCH_VERSION, .is_object = true};
-    stk_status status = ask(s, object, &request, &bytes, err);
+    stk_read read = {.path = object, .kind = STK_FETCH_VERSION, .is_object = true};
+    stk_status status = ask(s, &read, err);
     if (status == STK_OK) {
-        snprintf(buf, size, "%.*s", (int)bytes.size, (const char *)bytes.data);
+        snprintf(buf, size, "%.*s", (int)read.bytes.size, (const char *)read.bytes.data);
     }
-    stk_bytes_free(&bytes);
+    stk_bytes_free(&read.bytes);
     return status;
 }
 
 stk_status stk_store_has(stk_store *s, const char *path, bool *has, stk_error *err) {
-    stk_bytes bytes = {0};
-    stk_error why = {0};
     if (s->tree != NULL) {
         *has = stk_tree_find(s->tree, path) != NULL;
         return STK_OK;
     }
-    stk_read_request request = {.kind = STK_FETCH_VERSION, .is_object = true};
-    stk_status status = ask(s, path, &request, &bytes, &why);
-    stk_bytes_free(&bytes);
+    stk_read read = {.path = path, .kind = STK_FETCH_VERSION, .is_object = true};
+    stk_error why = {0};
+    stk_status status = ask(s, &read, &why);
+    stk_bytes_free(&read.bytes);
     *has = status == STK_OK;
-    return status == STK_ERR_MEMORY || status == STK_ERR_STOPPED
-               ? STK_FAIL(err, status, "%s", why.message)
-               : STK_OK;
+    return *has || read.refused ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }

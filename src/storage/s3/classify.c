@@ -15,9 +15,6 @@
 #include "base/str.h"
 #include "storage/s3/xml.h"
 
-/* A store may ask to wait, but not for longer than this. */
-#define WAIT_MAX_S 30.0
-
 /* A failed request while it is classified. */
 typedef struct s3_failure {
     const stk_s3_access *access;
@@ -85,8 +82,7 @@ static void busy(s3_failure *f) {
              f->body.code[0] != '\0' ? " " : "", f->body.code,
              store_message(f, words, sizeof words));
     fail(f, STK_FETCH_AGAIN, cause);
-    double wait_s = f->request->transfer.response.retry_after_s;
-    f->request->wait_s = wait_s < WAIT_MAX_S ? wait_s : WAIT_MAX_S;
+    f->request->wait_s = f->request->transfer.response.retry_after_s;
 }
 
 static void no_key(s3_failure *f) {
@@ -327,8 +323,9 @@ static void classify_result(s3_failure *f) {
         too_large(f);
         break;
     case STK_HTTP_OVER_MEMORY:
-        fail(f, STK_FETCH_AGAIN,
-             "there is no memory for it beside the other reads; raise --loader-memory");
+        fail(f, STK_FETCH_NO_MEMORY,
+             "there is no memory for it beside the other reads; in training, raise "
+             "--loader-memory");
         break;
     case STK_HTTP_BAD_HEADERS:
         snprintf(cause, sizeof cause,
@@ -351,7 +348,7 @@ static void classify_result(s3_failure *f) {
         break;
     case STK_HTTP_NO_MEMORY:
         stk_error_clear(f->err);
-        f->request->verdict = STK_FETCH_AGAIN;
+        f->request->verdict = STK_FETCH_NO_MEMORY;
         (void)STK_FAIL_MEMORY(f->err, f->action);
         break;
     case STK_HTTP_CANCELLED:

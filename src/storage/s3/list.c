@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/numbers/rng.h"
 #include "base/str.h"
+#include "storage/pause.h"
 #include "storage/s3/xml.h"
 #include "storage/storage.h"
 
@@ -39,9 +39,6 @@
 
 /* A page has a thousand keys of up to 1,024 bytes; encoding makes at most three of each byte. */
 #define PAGE_BYTES ((size_t)16 * 1024 * 1024)
-
-#define FIRST_PAUSE_S 0.2
-#define MAX_PAUSE_S 5.0
 
 /* How many pages of a task may be unreadable before the listing fails. */
 #define UNREADABLE_MAX 3
@@ -373,7 +370,8 @@ static stk_status take_failure(s3_lister *l, page_request *p, const stk_error *w
     bool late = (double)(now_ns - l->good_ns) > limit_s * NS_PER_S;
     bool unreadable =
         request->transfer.result == STK_HTTP_BAD_HEADERS && ++t->unreadable >= UNREADABLE_MAX;
-    bool again = request->verdict == STK_FETCH_AGAIN || request->verdict == STK_FETCH_DAMAGED;
+    bool again = request->verdict == STK_FETCH_AGAIN || request->verdict == STK_FETCH_DAMAGED ||
+                 request->verdict == STK_FETCH_NO_MEMORY;
     if (!again || late || unreadable) {
         return STK_FAIL(err, why->status, "%s", why->message);
     }
@@ -382,18 +380,10 @@ static stk_status take_failure(s3_lister *l, page_request *p, const stk_error *w
         stk_events_warning(l->listing->events, "%s; trying again for up to %.0f s", why->message,
                            limit_s);
     }
-    double pause_s = FIRST_PAUSE_S;
-    for (int i = 0; i < t->failures && pause_s < MAX_PAUSE_S; i++) {
-        pause_s *= 2;
+    double pause_s = request->wait_s;
+    if (request->recovery == STK_S3_RECOVERY_NONE) { /* else the client has recovered */
+        pause_s = stk_pause_s(&l->rng, ++t->failures, request->wait_s);
     }
-    pause_s = pause_s < MAX_PAUSE_S ? pause_s : MAX_PAUSE_S;
-    pause_s *= stk_rng_range(&l->rng, 0.5, 1.0);
-    if (request->recovery != STK_S3_RECOVERY_NONE) { /* the client has recovered: no pause */
-        pause_s = 0;
-    } else {
-        t->failures++;
-    }
-    pause_s = pause_s > request->wait_s ? pause_s : request->wait_s;
     t->retry_ns = now_ns + (int64_t)(pause_s * NS_PER_S);
     return STK_OK;
 }

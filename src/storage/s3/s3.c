@@ -255,7 +255,7 @@ static void read_done(stk_http_transfer *transfer) {
     if (fetch->verdict != STK_FETCH_OK) {
         transfer->body.size = 0;
     } else if (!end_with_nul(&transfer->body)) {
-        fetch->verdict = STK_FETCH_AGAIN;
+        fetch->verdict = STK_FETCH_NO_MEMORY;
         (void)STK_FAIL_MEMORY(&fetch->error, r->key.text);
     }
     hand_back(r, fetch);

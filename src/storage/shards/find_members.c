@@ -1,5 +1,5 @@
 /*
- * find_members.c - the members of all shards of a files, from wherever they are known soonest.
+ * find_members.c - the members of all shards of a location, from wherever they are known soonest.
  *
  * Tars are first looked at, all together: is one in the index of `stoker stage`, is what was
  * remembered of it still right? The headers of the others are then read, some tars at a time.
