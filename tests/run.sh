@@ -3,15 +3,16 @@
 #
 #     tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]
 #
-# unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. soak: every
-# tests/soak/test_*.sh, the tests of CUDA in full (STK_TEST_FULL=1: an ordinary run has no time for
-# each shape in each type) and long fuzzing. A filter, a regular expression, picks by name; with a `!`
-# before it, all others. One more than there are cores run at a time, since some wait at times; scripts
-# that say that they mostly wait begin first and take nobody's place. Scripts that say that they measure
-# time run at the end, all at once: they wait more than they compute. Those of soak run alone.
-# Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
-# takes over TEST_TIMEOUT seconds (1200) is one failure. The last line is the total; the exit code is 1
-# when anything failed.
+# unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. A filter, a regular
+# expression, picks by name; with a `!` before it, all others. One more than there are cores run at a time,
+# since some wait at times. Scripts with a line `# Mostly waits.` begin first and take nobody's place.
+#
+# soak: every tests/soak/test_*.sh; the scripts of tests/cli that have bounds of time or cases for soak, in
+# full (STK_TEST_FULL=1, `is_full` of lib.sh); the tests of CUDA in full; and long fuzzing. Scripts run alone.
+#
+# Each prints `N passed, N failed, N skipped` at its end. One that crashes, prints no such line, takes over
+# TEST_TIMEOUT seconds (1200), or leaves a file in TMPDIR or a process behind is one failure. The last line is
+# the total; the exit code is 1 when anything failed.
 set -u
 
 if [ $# -lt 1 ] || [ ! -d "$1" ]; then
@@ -57,6 +58,34 @@ long+='test_(cuda_(join_back_ways|normed|layer)|storage_(reader|cache_shared)|im
 long+='test_(backend_chain|train_ahead|train_cpu|sample)|'
 long+='cli_(cuda|s3|mounts|hangs|resume|weights|bench_step))$'
 
+# processes_of NAME: those that have its TMPDIR, or work in it; what is ending anyway is none.
+processes_of() {
+    local pid
+    for pid in $({
+        grep -lzxFs "TMPDIR=$scratch/$1.tmp" /proc/[0-9]*/environ
+        find /proc/[0-9]*/cwd -maxdepth 0 -lname "$scratch/$1.tmp*" 2>/dev/null
+    } | cut -d / -f 3 | sort -u); do
+        grep -qs '^State:.[^ZX]' "/proc/$pid/status" && echo "$pid"
+    done
+}
+
+# left_over NAME: says what it has left behind, nothing where that is nothing. Processes that it has ended
+# have a moment to be gone; others are ended here.
+left_over() {
+    local pid files pids
+    for _ in {1..50}; do
+        pids=$(processes_of "$1")
+        [ -n "$pids" ] || break
+        sleep 0.2
+    done
+    for pid in $pids; do
+        echo "left process $pid running: $(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-100)"
+        kill -9 "$pid"
+    done 2>/dev/null
+    files=$(find "$scratch/$1.tmp" -mindepth 1 -printf '%P ' 2>/dev/null | cut -c 1-100)
+    [ -z "$files" ] || echo "left files in TMPDIR: $files"
+}
+
 # run_one NAME COMMAND...: output, exit code and seconds, those that passed and those of CPU time, go
 # to files named NAME in the scratch folder.
 run_one() {
@@ -71,6 +100,7 @@ run_one() {
             wait "$child"
         }
     } 2>"$scratch/$name.time" || code=$?
+    left_over "$name" >"$scratch/$name.left"
     awk -v code="$code" 'END { printf "%d %.1f %.1f\n", code, $1, $2 + $3 }' \
         "$scratch/$name.time" >"$scratch/$name.end"
     chmod -R u+rwX "$scratch/$name.tmp" 2>/dev/null
@@ -97,10 +127,10 @@ count_one() {
         trouble="ended with exit code 0 though a test failed"
     elif [ $((p + f + s)) = 0 ]; then
         trouble="ran no test"
+    elif [ -s "$scratch/$name.left" ]; then
+        trouble=$(head -n 1 "$scratch/$name.left")
     fi
-    if [ -n "$trouble" ] && [ "$f" = 0 ]; then
-        f=1
-    fi
+    [ -z "$trouble" ] || [ "$f" != 0 ] || f=1
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" = 0 ]; then
         printf 'ok    %-32s %4d passed%s  %s s (CPU %s s)\n' "$name" "$p" \
@@ -148,31 +178,28 @@ begin_programs() {
     done
 }
 
-# find_scripts FOLDER: those of tests/FOLDER; the ones that mostly wait begin.
+# find_scripts SCRIPT...: their names are cli_X or soak_X. Those that mostly wait begin, unless scripts run alone.
 scripts=()
-timed=()
 find_scripts() {
     local script name
-    for name in $(printf '%s\n' "tests/$1"/test_*.sh | sed "s|.*/test_|$1_|; s|\.sh\$||" | in_order); do
-        script=tests/$1/test_${name#"$1_"}.sh
+    for name in $(printf '%s\n' "$@" | sed 's|^tests/\(.*\)/test_\(.*\)\.sh$|\1_\2|' | in_order); do
+        script=tests/${name%%_*}/test_${name#*_}.sh
         if [ ! -x "$STOKER" ]; then
             printf 'FAIL  %s: %s was not built\n' "$name" "$STOKER"
             failed=$((failed + 1))
             continue
         fi
         names+=("$name")
-        if grep -q '^# Mostly waits\.$' "$script"; then
+        if [ "$slots" != 1 ] && grep -q '^# Mostly waits\.$' "$script"; then
             run_one "$name" bash "$script" &
             idle+=("$!")
-        elif grep -q '^# Measures time\.$' "$script"; then
-            timed+=("$name" "$script")
         else
             scripts+=("$name" "$script")
         fi
     done
 }
 
-# end_all: runs the other scripts, those that measure time last, and counts in the order of the names.
+# end_all: runs the other scripts, and counts in the order of the names.
 end_all() {
     local name i
     for ((i = 0; i < ${#scripts[@]}; i += 2)); do
@@ -180,31 +207,29 @@ end_all() {
     done
     wait
     idle=() # their numbers may soon be those of others
-    for ((i = 0; i < ${#timed[@]}; i += 2)); do
-        run_one "${timed[i]}" bash "${timed[i + 1]}" &
-    done
-    wait
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
         count_one "$name"
     done
-    names=() scripts=() timed=()
+    names=() scripts=()
 }
 
 case $kind in
 unit) begin_programs ;;
-cli) find_scripts cli ;;
+cli) find_scripts tests/cli/test_*.sh ;;
 all)
-    find_scripts cli
+    find_scripts tests/cli/test_*.sh
     begin_programs
     ;;
 soak)
     limit=${TEST_TIMEOUT:-3600}
+    export STK_TEST_FULL=1
     together=$slots slots=1
-    find_scripts soak
+    # shellcheck disable=SC2046  # names without blanks
+    find_scripts tests/soak/test_*.sh $(grep -lE '\b(is_full|expect_took)\b' tests/cli/test_*.sh)
     end_all
     slots=$together
     filter=test_cuda_
-    STK_TEST_FULL=1 begin_programs
+    begin_programs
     filter=test_fuzz_
     begin_programs 1000000 2000000
     ;;

@@ -73,22 +73,20 @@ if is_full; then
     expect_submission r-folds/submission.csv k/sample_submission.csv "$labels"
 fi
 
-it "gives folds up where there is no time for all of them, and says why"
-timed train --data k --out r-fewer --budget 3s --folds 5 --epochs 400 --img-size 16
-expect_exit 0
-expect_took 3
-expect_summary r-fewer/summary.json stop_reason budget
-expect_summary r-fewer/summary.json folds_planned 5
-if ! is_crowded; then # a process that hardly runs may have no time to train anything
+if is_full; then
+    it "gives folds up where there is no time for all of them, and says why"
+    timed train --data k --out r-fewer --budget 3s --folds 5 --epochs 400 --img-size 16
+    expect_exit 0
+    expect_took 3
+    expect_summary r-fewer/summary.json stop_reason budget
+    expect_summary r-fewer/summary.json folds_planned 5
     expect_summary r-fewer/summary.json status partial
     expect_summary r-fewer/summary.json folds_done '[1-4]'
     expect_out '^[1-4] of 5 folds: 5 folds of 400 epochs need [0-9.]+ (s|min|h) more and there are [0-9.]+ s'
     grep -q '"event": "decision", "what": "[1-4] of 5 folds"' r-fewer/events.jsonl ||
         fail "the decision is not in events.jsonl"
-fi
-expect_submission r-fewer/submission.csv k/sample_submission.csv "$labels"
+    expect_submission r-fewer/submission.csv k/sample_submission.csv "$labels"
 
-if is_full; then
     it "predicts what there is time for, and says how much"
     mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
     double many/test 11 # 48 pictures become some 98000
@@ -110,25 +108,24 @@ clock() {
 }
 
 it "takes a time of day as the end"
-timed train --data k --out r-at --deadline "$(clock 4)"
+run train --data k --out r-at --deadline "$(clock 600)" --epochs 1 --img-size 16
 expect_exit 0
-expect_took 4
-expect_out 'deadline [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}: [1-4] s from now$'
-expect_summary r-at/summary.json budget_s '[1-4](\.[0-9]+)?'
+expect_out 'deadline [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}: [56][0-9]{2} s from now$'
+expect_summary r-at/summary.json budget_s '[56][0-9]{2}(\.[0-9]+)?'
+expect_summary r-at/summary.json stop_reason epochs
 expect_submission r-at/submission.csv k/sample_submission.csv "$labels"
-is_sanitized || expect_out 'epochs as the budget allows'
 
 it "takes a date with it, and what ends earlier"
+run train --data k --out r-first --deadline "$(clock 3600 %Y-%m-%dT%H:%M:%S)" --budget 60s --epochs 1 --img-size 16
+expect_exit 0
+expect_out 'the budget ends earlier'
+expect_summary r-first/summary.json budget_s 60
 if is_full; then
     timed train --data k --out r-date --deadline "$(clock 3 %Y-%m-%dT%H:%M:%S)" --budget 1h
     expect_exit 0
     expect_took 3
+    expect_out 'epochs as the budget allows'
 fi
-timed train --data k --out r-first --deadline "$(clock 3600 %Y-%m-%dT%H:%M:%S)" --budget 2s
-expect_exit 0
-expect_took 2
-expect_out 'the budget ends earlier'
-expect_summary r-first/summary.json budget_s 2
 
 it "refuses a time that is just past, and takes one of longer ago for the next"
 run train --data k --out r-past --deadline "$(clock -120 %H:%M)" --epochs 1 --img-size 16
@@ -168,7 +165,7 @@ if is_full; then
     run_any env LD_PRELOAD="$back" date +%s # the clock is set back only later
     expect "the preload does no harm" [ "$CODE" = 0 ]
     run_any env LD_PRELOAD="$back" "$STOKER" train --data k --out r-back --deadline "$(clock 4)"
-    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+    since "$begun"
     expect_exit 0
     expect_took 4.5
     expect_summary r-back/summary.json stop_reason budget

@@ -31,7 +31,7 @@ start_mounted() {
 
 # in_time SECONDS: the last `mounted` or `ended` began at $BEGUN and took no longer.
 in_time() {
-    expect_within "it ended" $((SECONDS - BEGUN)) "$1"
+    expect_took "$1" $((SECONDS - BEGUN))
 }
 
 # die_after_epoch RUN: waits for an epoch of the run that was started, and then the mount is dead.
@@ -154,7 +154,7 @@ if [ -e "$fake" ] && ! is_sanitized; then
     expect_out 'warning: the disk is slow: [0-9]+ times a file was put in place before it was stored'
     expect_summary r/summary.json status 'complete|partial'
     expect_summary r/summary.json stop_reason budget
-    expect_within "it is in time" "$(json r/summary.json used_s)" 8
+    expect_took 8 "$(json r/summary.json used_s)"
     expect "it used its time" awk -v a="$(json r/summary.json used_s)" 'BEGIN { exit !(a > 4) }'
     expect_submission r/submission.csv k/sample_submission.csv "$labels"
     expect_weights r/weights/best.safetensors
@@ -223,7 +223,7 @@ rm -rf r
 BEGUN=$SECONDS
 HOME=$WORK/m mounted "${train[@]}" --out r --budget 4
 expect_exit 0
-expect_within "it is in time" "$(json r/summary.json used_s)" 4
+expect_took 4 "$(json r/summary.json used_s)"
 in_time 6
 rm -f dead
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `stoker run` and the batch size: a GPU that a scripted training draws, and what is made of it.
-# Measures time.
+# Mostly waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/supervised.sh

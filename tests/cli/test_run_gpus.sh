@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `stoker run` and what it sees of a GPU: one that works late, hard or not at all, and one that is not left.
-# Measures time.
+# Mostly waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/supervised.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `stoker run` and trials that do not happen or go wrong: only said, not taken, not to be told, broken.
-# Measures time.
+# Mostly waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/supervised.sh

@@ -33,7 +33,7 @@ models_in() {
 
 # Says what is untrue in the summary of a run, by its other files; nothing when all is right.
 summary_trouble() {
-    local key rows models status text of=$1/summary.json
+    local key rows models status text budget of=$1/summary.json
     text=$(<"$of")
     for key in status stop_reason best_acc1 metric best_metric epochs_done folds_done folds_planned \
         images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device precision \
@@ -50,8 +50,9 @@ summary_trouble() {
     tail -n 1 "$1/events.jsonl" |
         grep -q "\"event\": \"stop\", \"status\": \"$status\", \"stop_reason\": \"$(json "$of" stop_reason)\"" ||
         echo "the last event is not its stop"
-    awk -v used="$(json "$of" used_s)" -v budget="$(json "$of" budget_s)" -v late="$(allowed_late)" \
-        'BEGIN { exit !(budget == "null" || used <= budget + late) }' || echo "used_s is more than budget_s"
+    budget=$(json "$of" budget_s)
+    [ "$budget" = null ] || awk -v used="$(json "$of" used_s)" -v most="$(allowed "$budget")" \
+        'BEGIN { exit !(used <= most) }' || echo "used_s is more than budget_s"
     if [ ! -e "$1/submission.csv" ]; then
         [ "$(json "$of" submission)" = null ] || echo "there is no submission"
         return

@@ -1,3 +1,0 @@
-# Predictions with a budget, with the cases that only use their time up: tests/cli/test_predict_budget.sh in full.
-# shellcheck shell=bash
-STK_TEST_FULL=1 exec bash "$(dirname "$0")/../cli/test_predict_budget.sh"
