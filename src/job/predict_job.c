@@ -326,17 +326,18 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
     double *probs = stk_mem_new(job->ensemble.rows, job->ensemble.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ensemble.rows, sizeof *have);
     stk_predicted predicted = {0};
-    stk_prediction prediction = {.backend = job->opened.backend,
-                                 .state = l->state,
-                                 .graph = l->graph,
-                                 .precision = job->opened.precision,
-                                 .data = loader_of(job, &member->info),
-                                 .split = "test",
-                                 .events = &job->events,
-                                 .halt = {stk_run_clock_must_write, &job->clock},
-                                 .views = job->views,
-                                 .wants_view = wants_view,
-                                 .user = job};
+    stk_prediction prediction = {
+        .backend = job->opened.backend,
+        .state = l->state,
+        .graph = l->graph,
+        .compile = {.batch = STK_PREDICT_BATCH, .precision = job->opened.precision},
+        .data = loader_of(job, &member->info),
+        .split = "test",
+        .events = &job->events,
+        .halt = {stk_run_clock_must_write, &job->clock},
+        .views = job->views,
+        .wants_view = wants_view,
+        .user = job};
     stk_status status = probs != NULL && have != NULL
                             ? stk_predict_samples(&prediction, probs, have, &predicted, err)
                             : STK_FAIL_MEMORY(err, "predictions");

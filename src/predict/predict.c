@@ -95,8 +95,8 @@ static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted
 /* Compiles for predicted->batch and predicts. A device that is halted meanwhile is no error. */
 static stk_status run(view_collector *c, stk_predicted *predicted, stk_error *err) {
     const stk_prediction *p = c->prediction;
-    stk_compile_config config = {
-        .batch = predicted->batch, .precision = p->precision, .train = false, .ema = p->ema};
+    stk_compile_config config = p->compile;
+    config.batch = predicted->batch;
     stk_exec *exec = NULL;
     stk_error why = {0};
     int64_t start = stk_clock_ns();
@@ -127,8 +127,7 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
                                stk_predicted *predicted, stk_error *err) {
     view_collector c = {.prediction = p, .probs = probs, .have = have};
     bool again = true;
-    *predicted = (stk_predicted){.pass_s = NAN,
-                                 .batch = p->data.batch > 0 ? p->data.batch : STK_PREDICT_BATCH};
+    *predicted = (stk_predicted){.pass_s = NAN, .batch = p->compile.batch};
     c.view_probs = stk_mem_new((size_t)p->graph->classes, sizeof *c.view_probs);
     c.views = stk_mem_new(p->data.count, sizeof *c.views);
     stk_status status =

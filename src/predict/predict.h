@@ -27,13 +27,11 @@ struct stk_predicted;
 typedef struct stk_prediction {
     const stk_backend *backend;
     stk_state *state; /* the weights */
-    bool ema;         /* use the averaged weights, which the state must have */
     const stk_graph *graph;
-    stk_precision precision;
-    /* Samples, transform, batch, plan. Batch 0: STK_PREDICT_BATCH. When memory runs out the batch
-     * is halved, as often as needed. */
-    stk_loader_config data;
-    const char *split; /* "test" or "val": the split in events of bad images */
+    /* When memory runs out, the batch is halved as often as needed. */
+    stk_compile_config compile;
+    stk_loader_config data; /* as stk_evaluation.data; batch and view are set by each pass */
+    const char *split;      /* "test" or "val": the split in events of bad images */
     const stk_events *events;
     stk_halt halt;
     int views; /* of each picture, to be averaged; 0 means 1 */

@@ -281,6 +281,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
         .batch = count_validation,
         .bad = tell_bad_val,
         .user = t};
+    evaluation.data.batch = c->val_compile.batch;
     stk_status status = stk_evaluate(&evaluation, done, err);
     double seconds = stk_clock_since_s(t->val_start_ns);
     t->account.spent.validate_s += seconds;
@@ -403,11 +404,8 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     if (t->train_exec != NULL && t->frozen == frozen) {
         return STK_OK;
     }
-    stk_compile_config how = {.batch = c->train.batch,
-                              .precision = c->precision,
-                              .train = true,
-                              .frozen = frozen,
-                              .plain = c->plain};
+    stk_compile_config how = c->train_compile;
+    how.frozen = frozen;
     c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
     t->train_exec = NULL;
     t->frozen = frozen;
@@ -481,6 +479,7 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     stk_loader_config data = t->config->train;
     const stk_train_progress *p = &t->progress;
     bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
+    data.batch = t->config->train_compile.batch;
     data.shuffle = true;
     data.drop_last = true;
     data.replace_bad = true;
@@ -501,11 +500,6 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
  * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    stk_compile_config infer = {.batch = c->val.batch,
-                                .precision = c->precision,
-                                .train = false,
-                                .ema = c->options->ema > 0,
-                                .plain = c->plain};
     stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
                                          (stk_metric)c->options->metric, err);
     if (status == STK_OK) {
@@ -524,7 +518,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
         stk_trainer_save(t, false);
     }
     t->result->validating = c->val.count > 0;
-    return t->result->validating ? compile(t, &infer, &t->infer_exec, err) : STK_OK;
+    return t->result->validating ? compile(t, &c->val_compile, &t->infer_exec, err) : STK_OK;
 }
 
 /*

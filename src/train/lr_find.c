@@ -117,18 +117,17 @@ static stk_status copy_weights(const lr_finder *f, bool back, stk_error *err) {
 
 static stk_status open_finder(lr_finder *f, stk_error *err) {
     const stk_lr_find_config *c = f->config;
-    stk_compile_config how = {
-        .batch = c->train.batch, .precision = c->precision, .train = true, .plain = c->plain};
     f->curve->points = stk_mem_new((size_t)c->steps, sizeof *f->curve->points);
     f->initial = stk_mem_raw(c->graph->param_elements, sizeof *f->initial);
     stk_status status = f->curve->points != NULL && f->initial != NULL
                             ? copy_weights(f, false, err)
                             : STK_FAIL_MEMORY(err, "the learning-rate test");
     if (status == STK_OK) {
-        status = c->backend->compile(&f->exec, c->state, &how, err);
+        status = c->backend->compile(&f->exec, c->state, &c->compile, err);
     }
     if (status == STK_OK) {
         stk_loader_config data = c->train;
+        data.batch = c->compile.batch;
         data.shuffle = true;
         data.drop_last = true;
         data.replace_bad = true;

@@ -26,9 +26,8 @@ typedef struct stk_lr_find_config {
     stk_state *state; /* ready to train; comes back as it was, its optimiser's memory zero */
     const stk_graph *graph;
     const stk_train_options *options; /* its autos resolved; the schedule does not matter */
-    stk_precision precision;
-    bool plain;              /* compile without fusion */
-    stk_loader_config train; /* samples, transform, batch, plan */
+    stk_compile_config compile;
+    stk_loader_config train; /* as stk_train_config.train */
     uint64_t seed;
     int steps;                /* at least 2 */
     const stk_events *events; /* told progress and bad pictures */

@@ -80,7 +80,7 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
     return (stk_train_position){.epoch = begun ? p->epoch - 1 : p->epoch,
                                 .step = begun ? p->step : 0,
                                 .steps_per_epoch = p->steps_per_epoch,
-                                .batch = (int64_t)t->config->train.batch,
+                                .batch = (int64_t)t->config->train_compile.batch,
                                 .accumulate = t->config->options->accumulate,
                                 .micro_steps = t->micro_steps,
                                 .steps_done = p->steps_done,

@@ -118,10 +118,14 @@ typedef struct stk_train_config {
     const stk_graph *graph;
     const stk_train_options *options; /* "auto" resolved; epochs, batch and lr in it are not read */
     double lr;                        /* highest learning rate; the head may have its own */
-    stk_precision precision;
-    bool plain;              /* compile without fusion */
-    stk_loader_config train; /* samples, transform, batch, plan of training */
-    stk_loader_config val;   /* the same of validation; count 0: none, the last weights are best */
+    stk_compile_config train_compile; /* of training; the trainer sets `frozen` */
+    stk_compile_config val_compile;   /* of validation */
+    /* The training samples. The trainer sets batch, shuffle, drop_last, replace_bad, epochs,
+     * first_epoch and first_batch. */
+    stk_loader_config train;
+    /* The validation samples, as stk_evaluation.data; batch is val_compile's. count 0: no
+     * validation, and the last weights are the best. */
+    stk_loader_config val;
     uint64_t seed;
     int fold;
     const stk_events *events;

@@ -119,6 +119,7 @@ static stk_lr_find_config config_of(const fold *f) {
                                 .state = f->state,
                                 .graph = f->graph,
                                 .options = &f->options,
+                                .compile = f->config.train_compile,
                                 .train = f->config.train,
                                 .seed = 4,
                                 .steps = 40,

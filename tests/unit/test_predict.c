@@ -191,6 +191,7 @@ static void open_model(model *m) {
     m->prediction = (stk_prediction){.backend = &stk_cpu_backend,
                                      .state = m->state,
                                      .graph = m->graph,
+                                     .compile = {.batch = STK_PREDICT_BATCH},
                                      .data = {.store = m->pictures.store,
                                               .samples = m->pictures.samples,
                                               .count = ROWS,
@@ -618,13 +619,13 @@ static void memory_for_fewer_pictures(void) {
         size_t used;
         int compiles;
     } cases[] = {
-        {0, 64, -1, 1, STK_OK, 64, 1},
-        {0, 63, -1, 1, STK_OK, 32, 2},
-        {0, 5, -1, 1, STK_OK, 4, 5},
+        {64, 64, -1, 1, STK_OK, 64, 1},
+        {64, 63, -1, 1, STK_OK, 32, 2},
+        {64, 5, -1, 1, STK_OK, 4, 5},
         {16, 16, -1, 1, STK_OK, 16, 1},
-        {0, 0, -1, 1, STK_ERR_MEMORY, 1, 7},
-        {0, 64, 1, 1, STK_OK, 32, 2},
-        {0, 64, BATCHES + 1, 2, STK_OK, 32, 2}, /* in the second view: all of it again */
+        {64, 0, -1, 1, STK_ERR_MEMORY, 1, 7},
+        {64, 64, 1, 1, STK_OK, 32, 2},
+        {64, 64, BATCHES + 1, 2, STK_OK, 32, 2}, /* in the second view: all of it again */
     };
     stk_backend scarce = stk_cpu_backend;
     static model whole[2];
@@ -645,7 +646,7 @@ static void memory_for_fewer_pictures(void) {
         open_model(&m);
         m.observer.decision = on_decision;
         m.prediction.backend = &scarce;
-        m.prediction.data.batch = cases[i].batch;
+        m.prediction.compile.batch = cases[i].batch;
         m.prediction.views = cases[i].views;
         most_pictures = cases[i].most;
         batches_left = cases[i].batches;

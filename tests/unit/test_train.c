@@ -269,7 +269,7 @@ static void halted_validation_counts_or_is_dropped(void) {
     fold f;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_fold(&f, plain_graph(), 1, true);
-        f.config.val.batch = 2; /* four inferences */
+        f.config.val_compile.batch = 2; /* four inferences */
         f.config.val.halt.asked = cases[i].too_late ? always : NULL;
         f.halt_after = true;
         f.halt_infers = cases[i].infers;
@@ -408,7 +408,7 @@ static void schedule_reaches_its_end(void) {
 static void weights_move_every_so_many_batches(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.batch = 3; /* five batches an epoch; the sixteenth picture waits */
+    f.config.train_compile.batch = 3; /* five batches an epoch; the sixteenth picture waits */
     f.options.accumulate = 2;
     f.total = 8;
     CHECK_INT(run_fold(&f), STK_OK);

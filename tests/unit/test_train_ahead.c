@@ -91,7 +91,7 @@ static void set_up(fold *f, int slots) {
     f->options.mixup = 0.4;
     f->options.accumulate = 3;
     f->config.lr = 0.01;
-    f->config.train.batch = 4;
+    f->config.train_compile.batch = 4;
     f->config.train.sizing.slots = slots;
     f->total = 12;
 }
@@ -203,7 +203,7 @@ static void what_is_saved_is_what_was_trained(void) {
 static void trouble_is_told_with_its_own_step(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.batch = 2; /* eight steps an epoch */
+    f.config.train_compile.batch = 2; /* eight steps an epoch */
     f.total = 16;
     script.lag = 5;
     script.broken_step = 1;
@@ -215,7 +215,7 @@ static void trouble_is_told_with_its_own_step(void) {
     close_fold(&f);
 
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.batch = 2;
+    f.config.train_compile.batch = 2;
     f.total = 16;
     script.lag = 5;
     script.broken_step = 7; /* the last of an epoch: before it is validated */
@@ -229,7 +229,7 @@ static void trouble_is_told_with_its_own_step(void) {
 static void updates_that_are_left_out_are_no_trouble(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.batch = 2;
+    f.config.train_compile.batch = 2;
     f.total = 24;
     script.scale = 1024;
     script.lag = 2;
@@ -249,7 +249,7 @@ static void updates_that_are_left_out_are_no_trouble(void) {
 static void updates_that_are_all_left_out_are(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.batch = 2;
+    f.config.train_compile.batch = 2;
     f.total = 16;
     script.scale = 2;
     memset(script.skip, true, sizeof script.skip);
@@ -260,7 +260,7 @@ static void updates_that_are_all_left_out_are(void) {
     close_fold(&f);
 
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.batch = 2;
+    f.config.train_compile.batch = 2;
     f.total = 16;
     script.scale = 1; /* nothing is left to try */
     script.skip[3] = true;

@@ -36,7 +36,7 @@ static void run_in_parts(fold *f, const size_t *pictures, size_t batch, int opti
     open_fold(f, plain_graph(), 1, false);
     f->config.train.indices = pictures;
     f->config.train.count = LARGE;
-    f->config.train.batch = batch;
+    f->config.train_compile.batch = batch;
     f->config.val.count = 0;
     f->options.accumulate = LARGE / (int64_t)batch;
     f->options.weight_decay = 0.01;

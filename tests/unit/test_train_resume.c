@@ -102,7 +102,7 @@ static void use_all(keeper *k) {
     k->f.options.weight_decay = 0.01;
     k->f.options.clip_grad = 1;
     k->f.config.lr = 0.01;
-    k->f.config.train.batch = 4; /* four steps an epoch */
+    k->f.config.train_compile.batch = 4; /* four steps an epoch */
 }
 
 static void check_same(const fold *a, const fold *b) {
@@ -193,7 +193,7 @@ static void the_rest_of_an_epoch_counts_once(void) {
     stk_train_position position;
     open_keeper(&k, plain_graph(), true);
     script.wrong[1] = 4;
-    k.f.config.train.batch = 4; /* four steps an epoch */
+    k.f.config.train_compile.batch = 4; /* four steps an epoch */
     k.f.total = 6;
     k.f.more = 20;
     k.f.stop_at = 7;
@@ -312,7 +312,7 @@ static void broken_weights_are_never_kept(void) {
     k.f.config.val.count = 0;
     k.f.config.lr = INFINITY;
     k.f.options.warmup = 0;
-    k.f.config.train.batch = TRAIN; /* one step an epoch */
+    k.f.config.train_compile.batch = TRAIN; /* one step an epoch */
     k.f.total = 1;
     CHECK_INT(run_fold(&k.f), STK_OK);
     CHECK(k.f.result.diverged && !k.f.result.has_best);

@@ -162,7 +162,7 @@ static void on_batch(void *user, const stk_event_batch *event) {
     const fold *f = user;
     batches++;
     CHECK_INT(event->fold, 2);
-    CHECK_INT(event->count, f->config.train.batch);
+    CHECK_INT(event->count, f->config.train_compile.batch);
     CHECK_INT(event->size, SIZE);
     int lightest = 0;
     for (size_t i = 0; i < event->count * SIZE * SIZE * 3; i++) {

@@ -308,7 +308,6 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .store = f->pictures.store,
         .samples = f->pictures.samples,
         .transform = {.size = SIZE, .augment = {.crop_scale = 0.5}, .crop_fraction = 1},
-        .batch = VAL,
         .sizing = {.workers = 2, .slots = 3},
         .seed = 4};
     f->config = (stk_train_config){
@@ -317,6 +316,8 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .graph = graph,
         .options = &f->options,
         .lr = 0.1,
+        .train_compile = {.batch = 8, .train = true},
+        .val_compile = {.batch = VAL},
         .train = data,
         .val = data,
         .seed = 4,
@@ -324,7 +325,6 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .events = &f->events,
         .hooks = {
             .user = f, .pace = pace, .checkpoint = checkpoint, .validation_must_end = halted}};
-    f->config.train.batch = 8;
     f->config.train.transform.train = true;
     f->config.train.indices = f->train;
     f->config.train.count = TRAIN;
@@ -340,6 +340,7 @@ static inline void close_fold(fold *f) {
 
 static inline stk_status run_fold(fold *f) {
     stk_error err = {0};
+    f->config.val_compile.ema = f->options.ema > 0;
     return stk_train_fold(&f->config, &f->result, &err);
 }
 

@@ -38,15 +38,17 @@ static stk_status predict_samples(stk_job *job, const char *split, const stk_sam
     stk_prediction prediction = {.backend = job->network.opened.backend,
                                  .state = job->network.state,
                                  .graph = job->network.graph,
-                                 .precision = job->network.opened.precision,
+                                 .compile =
+                                     stk_network_compile_config(&job->network, &job->recipe, false),
                                  .data = stk_job_loader(job, false),
-                                 .ema = job->progress.weights_lost && job->network.state_config.ema,
                                  .split = split,
                                  .events = &job->events,
                                  .halt = {stk_run_clock_must_write, &job->clock},
                                  .views = job->time.views,
                                  .wants_view = wants_view,
                                  .user = job};
+    /* best.safetensors, which was loaded as the weights, has the averaged ones already. */
+    prediction.compile.ema = prediction.compile.ema && job->progress.weights_lost;
     prediction.data.samples = samples;
     prediction.data.indices = indices;
     prediction.data.count = count;

@@ -278,28 +278,29 @@ static stk_loader_config training_data(const fold_run *fold) {
 
 static stk_status train(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
-    stk_train_config config = {.backend = job->network.opened.backend,
-                               .state = job->network.state,
-                               .graph = job->network.graph,
-                               .options = &job->recipe.train,
-                               .lr = job->recipe.lr,
-                               .precision = job->network.opened.precision,
-                               .plain = job->network.plain,
-                               .train = training_data(fold),
-                               .val = stk_job_loader(job, false),
-                               .seed = job->recipe.seed + (uint64_t)job->progress.fold,
-                               .fold = job->progress.fold,
-                               .events = &job->events,
-                               .sample_results = &job->out.val.now,
-                               .hooks = {.user = fold,
-                                         .pace = pace,
-                                         .checkpoint = checkpoint,
-                                         .compiling = compiling,
-                                         .validation_must_end = validation_must_end,
-                                         .save_state = save_state,
-                                         .load_state = load_state,
-                                         .save_every_s = job->job_options->save_every_s},
-                               .resume = fold->begun ? &fold->position : NULL};
+    stk_train_config config = {
+        .backend = job->network.opened.backend,
+        .state = job->network.state,
+        .graph = job->network.graph,
+        .options = &job->recipe.train,
+        .lr = job->recipe.lr,
+        .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
+        .val_compile = stk_network_compile_config(&job->network, &job->recipe, false),
+        .train = training_data(fold),
+        .val = stk_job_loader(job, false),
+        .seed = job->recipe.seed + (uint64_t)job->progress.fold,
+        .fold = job->progress.fold,
+        .events = &job->events,
+        .sample_results = &job->out.val.now,
+        .hooks = {.user = fold,
+                  .pace = pace,
+                  .checkpoint = checkpoint,
+                  .compiling = compiling,
+                  .validation_must_end = validation_must_end,
+                  .save_state = save_state,
+                  .load_state = load_state,
+                  .save_every_s = job->job_options->save_every_s},
+        .resume = fold->begun ? &fold->position : NULL};
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;

@@ -65,8 +65,8 @@ stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int step
                                  .state = job->network.state,
                                  .graph = job->network.graph,
                                  .options = &job->recipe.train,
-                                 .precision = job->network.opened.precision,
-                                 .plain = job->network.plain,
+                                 .compile =
+                                     stk_network_compile_config(&job->network, &job->recipe, true),
                                  .train = *data,
                                  .seed = data->seed,
                                  .steps = steps,
