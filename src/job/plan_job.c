@@ -118,7 +118,6 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     stk_evaluation evaluation = {.backend = backend,
                                  .classes = job->network.graph->classes,
                                  .data = stk_job_loader(job, false),
-                                 .halt = {stk_run_clock_must_write, &job->clock},
                                  .batch = time_batch,
                                  .user = &times};
     evaluation.data.samples = val_samples;

@@ -132,6 +132,7 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
                                .samples = job->dataset->test.items,
                                .count = job->dataset->test.count,
                                .memory = stk_host_memory_for_loader(&job->host),
+                               .halt = {stk_run_clock_must_write, &job->clock},
                                .transform = {.size = info->img_size,
                                              .crop_fraction = info->crop_fraction,
                                              .interpolation = info->interpolation},
@@ -334,7 +335,6 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
         .data = loader_of(job, &member->info),
         .split = "test",
         .events = &job->events,
-        .halt = {stk_run_clock_must_write, &job->clock},
         .views = job->views,
         .wants_view = wants_view,
         .user = job};

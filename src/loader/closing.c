@@ -1,10 +1,10 @@
 /*
  * closing.c - the end of a loader, which does not wait for what cannot be interrupted.
  *
- * Decoders end soon after they are told. A worker that does not come back is in a library that
- * cannot be interrupted: it is left there with all that it uses, and whoever comes last, the worker
- * or the one who closes, frees the loader. What is borrowed goes at once: a worker that comes back
- * touches none of it.
+ * Decoders end soon after they are cancelled. A worker that does not is in a library that cannot be
+ * interrupted: it is abandoned with all that it uses, and the last reference, the worker's or the
+ * closer's, frees the loader. Borrowed memory is given back at once: an abandoned worker touches
+ * none of it.
  */
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static void wait_for_workers(stk_loader *l) {
     }
 }
 
-/* Ends the workers, or leaves them where they are. */
+/* Ends the workers, or abandons them. */
 static void stop_threads(stk_loader *l) {
     pthread_mutex_lock(&l->lock);
     l->quit = true;
@@ -38,14 +38,15 @@ static void stop_threads(stk_loader *l) {
     }
     wait_for_workers(l);
     for (int i = 0; i < l->started; i++) {
-        int inside = WORKER_INSIDE;
+        int inside = WORKER_IN_LIBRARY;
         worker *w = &l->workers[i];
-        w->is_left = atomic_compare_exchange_strong(&w->place, &inside, WORKER_LEFT);
-        l->references += w->is_left;
+        w->is_abandoned =
+            atomic_compare_exchange_strong(&w->whereabouts, &inside, WORKER_ABANDONED);
+        l->references += w->is_abandoned;
     }
     pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < l->started; i++) {
-        if (l->workers[i].is_left) {
+        if (l->workers[i].is_abandoned) {
             pthread_detach(l->workers[i].thread);
         } else {
             pthread_join(l->workers[i].thread, NULL);
@@ -60,8 +61,8 @@ void stk_loader_close(stk_loader *l) {
     }
     stop_threads(l);
     if (l->config.memory.take != NULL) {
-        stk_loader_free_slots(l); /* whose memory is borrowed; no worker makes its picture there */
+        stk_loader_free_slots(l); /* borrowed memory; workers make pictures elsewhere */
     }
     stk_folder_samples_close(&l->folder);
-    stk_loader_let_go(l);
+    stk_loader_unref(l);
 }

@@ -11,14 +11,14 @@
 #define NS_PER_S 1000000000
 
 /*
- * Takes the lock. Whether it was new does not matter; lack of memory ends the loader. A picture
- * that is only slow counts among the bad ones, but does not make them too many.
+ * Puts a sample on the list of bad ones, once. `limit_ns` above 0: it is only slow, and does not
+ * count towards --max-bad. Takes the lock.
  */
-static stk_status remember_bad(stk_loader *l, size_t position, const char *reason,
-                               int64_t patience_ns, stk_error *err) {
+static stk_status remember_bad(stk_loader *l, size_t entry, const char *reason, int64_t limit_ns,
+                               stk_error *err) {
     stk_status status = STK_OK;
     pthread_mutex_lock(&l->lock);
-    if (l->is_bad[position] == 0) {
+    if (l->is_bad[entry] == 0) {
         bad_sample *grown =
             stk_mem_grow(l->bad, &l->bad_capacity, l->bad_count + 1, sizeof *l->bad);
         char *copy = stk_mem_strdup(reason);
@@ -27,9 +27,9 @@ static stk_status remember_bad(stk_loader *l, size_t position, const char *reaso
             stk_mem_free(copy);
             status = STK_FAIL_MEMORY(err, "the list of bad images");
         } else {
-            l->bad[l->bad_count++] = (bad_sample){position, copy, patience_ns};
-            l->is_bad[position] = 1;
-            l->late_bad += patience_ns > 0;
+            l->bad[l->bad_count++] = (bad_sample){entry, copy, limit_ns};
+            l->is_bad[entry] = 1;
+            l->late_bad += limit_ns > 0;
             atomic_store(&l->bads, l->bad_count);
         }
     }
@@ -39,23 +39,28 @@ static stk_status remember_bad(stk_loader *l, size_t position, const char *reaso
                           "%zu of %zu images cannot be used, more than --max-bad allows (a higher "
                           "one goes on without them); the first is %s: %s",
                           l->bad_count - l->late_bad, l->config.count,
-                          stk_loader_sample(l, l->bad[0].position)->path, l->bad[0].reason);
+                          stk_loader_sample(l, l->bad[0].entry)->path, l->bad[0].reason);
     }
     pthread_mutex_unlock(&l->lock);
     return status;
 }
 
-/* Back from a library; false when the loader was closed meanwhile. */
-static bool come_back(worker *w) {
-    return atomic_exchange(&w->place, WORKER_OUT) != WORKER_LEFT;
+static void enter_library(worker *w) {
+    atomic_store(&w->whereabouts, WORKER_IN_LIBRARY);
 }
 
-/*
- * Where decoded pictures are kept, every picture is first decoded as a whole, whether or not it can
- * be kept, so that what comes out does not depend on what is in the cache. Larger ones never are.
- */
+/* False: the loader was closed meanwhile, and nothing that it borrowed may be touched. */
+STK_CHECKED static bool leave_library(worker *w) {
+    return atomic_exchange(&w->whereabouts, WORKER_OUTSIDE) != WORKER_ABANDONED;
+}
+
+/* With --cache decoded, pictures up to this size are kept as pixels; larger ones as they are. */
 #define MOST_RAW_PIXELS (4 << 20)
 
+/*
+ * With --cache decoded: decodes the whole picture and makes *bytes its pixels. That happens even
+ * where the cache is full, so that the result does not depend on what is in the cache.
+ */
 static stk_status decode_whole(worker *w, const loader_task *t, bool is_own,
                                const stk_bytes **bytes, const stk_image_limit *limit,
                                stk_error *why) {
@@ -71,11 +76,11 @@ static stk_status decode_whole(worker *w, const loader_task *t, bool is_own,
     if (status != STK_OK || (int64_t)width * height > MOST_RAW_PIXELS) {
         return status;
     }
-    atomic_store(&w->place, WORKER_INSIDE);
+    enter_library(w);
     status = stk_image_decode_within(from->data, from->size, limit, &image, why);
     status = status == STK_OK ? stk_image_encode_raw(&image, &w->raw, why) : status;
     stk_image_free(&image);
-    if (!come_back(w)) {
+    if (!leave_library(w)) {
         return STK_ERR_STOPPED;
     }
     if (status == STK_OK) {
@@ -93,10 +98,10 @@ static stk_status transform(worker *w, const stk_bytes *bytes, const stk_image_l
     const stk_loader *l = w->loader;
     uint8_t *square = w->square != NULL ? w->square : out;
     stk_image_scratch_limit(w->scratch, limit);
-    atomic_store(&w->place, WORKER_INSIDE);
+    enter_library(w);
     stk_status status = stk_transform_apply(w->scratch, &l->config.transform, bytes->data,
                                             bytes->size, rng, square, augment_ns, why);
-    if (!come_back(w)) {
+    if (!leave_library(w)) {
         return STK_ERR_STOPPED;
     }
     if (status == STK_OK && square != out) {
@@ -105,50 +110,47 @@ static stk_status transform(worker *w, const stk_bytes *bytes, const stk_image_l
     return status;
 }
 
-/*
- * Whether the picture need not be decoded to know that it takes too long: it was tried before. What
- * comes out is the same, only sooner.
- */
-static bool is_known_slow(worker *w, size_t position) {
+/* Sets the limit of the picture. True: the picture exceeded such a limit before, so decoding it
+ * again would give the same result, only later. */
+static bool is_known_slow(worker *w, size_t entry) {
     stk_loader *l = w->loader;
-    w->patience_ns = stk_loader_patience_ns(l);
-    return w->patience_ns > 0 && l->config.replace_bad && atomic_load(&l->lates) > 0 &&
-           stk_loader_is_slow(l, position, w->patience_ns);
+    w->limit_ns = stk_loader_picture_limit_ns(l);
+    return w->limit_ns > 0 && l->config.order.replace_bad && atomic_load(&l->late_total) > 0 &&
+           stk_loader_is_slow(l, entry, w->limit_ns);
 }
 
-/* What becomes of a picture that did not come within its patience. */
-static stk_status give_up_slow(worker *w, size_t position, stk_error *err) {
+/* In training a picture that exceeded its limit counts as bad, elsewhere it is put aside. */
+static stk_status give_up_slow(worker *w, size_t entry, stk_error *err) {
     stk_loader *l = w->loader;
     char reason[160];
-    if (!l->config.replace_bad) {
-        return stk_loader_put_aside(l, position, err);
+    if (!l->config.order.replace_bad) {
+        return stk_loader_put_aside(l, entry, err);
     }
-    atomic_fetch_add(&l->lates, 1);
+    atomic_fetch_add(&l->late_total, 1);
     snprintf(reason, sizeof reason,
              "it takes more than %.2g s to decode, too long for the time that there is: scale it "
              "down",
-             (double)w->patience_ns / NS_PER_S);
-    return remember_bad(l, position, reason, w->patience_ns, err);
+             (double)w->limit_ns / NS_PER_S);
+    return remember_bad(l, entry, reason, w->limit_ns, err);
 }
 
-stk_status stk_worker_decode(worker *w, const loader_task *t, size_t position,
-                             const stk_bytes *bytes, stk_error *why, uint8_t *out, bool *good,
-                             stk_error *err) {
+stk_status stk_worker_decode(worker *w, const loader_task *t, size_t entry, const stk_bytes *bytes,
+                             stk_error *why, uint8_t *out, bool *good, stk_error *err) {
     stk_loader *l = w->loader;
     *good = false;
-    if (why->status == STK_OK && is_known_slow(w, position)) {
+    if (why->status == STK_OK && is_known_slow(w, entry)) {
         return STK_OK;
     }
     if (why->status == STK_OK) {
-        size_t place = (size_t)(t->batch % l->per_epoch) * l->config.batch + t->place;
-        stk_rng rng = stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->per_epoch,
-                                   stk_sampler_global(l->sampler, place));
+        size_t position = (size_t)(t->batch % l->epoch_batches) * l->config.batch + t->row;
+        stk_rng rng = stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->epoch_batches,
+                                   stk_sampler_global(l->sampler, position));
         int64_t start = stk_clock_ns();
         int64_t cpu_ns = stk_clock_cpu_ns();
         int64_t augment_ns = 0;
         bool is_own = bytes == &t->ahead.read.bytes;
         stk_image_limit limit = {
-            .cancelled = &l->cancelled, .cpu_ns = w->patience_ns, .wall_ns = w->patience_ns};
+            .cancelled = &l->cancelled, .cpu_ns = w->limit_ns, .wall_ns = w->limit_ns};
         *good = decode_whole(w, t, is_own, &bytes, &limit, why) == STK_OK &&
                 transform(w, bytes, &limit, rng, out, &augment_ns, why) == STK_OK;
         uint64_t decode_ns = (uint64_t)(stk_clock_ns() - start - augment_ns);
@@ -162,11 +164,11 @@ stk_status stk_worker_decode(worker *w, const loader_task *t, size_t position,
         return STK_OK;
     }
     bool cancelled = atomic_load(&l->cancelled);
-    if (why->status == STK_ERR_STOPPED && !cancelled && w->patience_ns > 0) {
-        return give_up_slow(w, position, err);
+    if (why->status == STK_ERR_STOPPED && !cancelled && w->limit_ns > 0) {
+        return give_up_slow(w, entry, err);
     }
     if (why->status == STK_ERR_MEMORY || why->status == STK_ERR_INTERNAL || cancelled) {
         return STK_FAIL(err, cancelled ? STK_ERR_STOPPED : why->status, "%s", why->message);
     }
-    return remember_bad(l, position, why->message, 0, err);
+    return remember_bad(l, entry, why->message, 0, err);
 }

@@ -40,11 +40,11 @@ static stk_sampler_config sampler_config(const stk_loader_config *c) {
     return (stk_sampler_config){.count = c->count,
                                 .weights = c->weights,
                                 .sampling = c->sampling,
-                                .shuffle = c->shuffle,
+                                .shuffle = c->order.shuffle,
                                 .seed = c->seed,
                                 .rank = c->rank,
                                 .world = c->world,
-                                .equal_shares = c->drop_last};
+                                .equal_shares = c->order.drop_last};
 }
 
 static stk_status open_sampler(stk_loader *l, stk_error *err) {
@@ -69,9 +69,9 @@ static stk_status open_sampler(stk_loader *l, stk_error *err) {
 
 static void measure_epoch(stk_loader *l) {
     const stk_loader_config *c = &l->config;
-    l->places = stk_sampler_count(l->sampler);
-    bool drop = c->drop_last && l->places >= c->batch;
-    l->per_epoch = (l->places + (drop ? 0 : c->batch - 1)) / c->batch;
+    l->epoch_samples = stk_sampler_count(l->sampler);
+    bool drop = c->order.drop_last && l->epoch_samples >= c->batch;
+    l->epoch_batches = (l->epoch_samples + (drop ? 0 : c->batch - 1)) / c->batch;
 }
 
 static stk_status allocate(stk_loader *l, stk_error *err) {
@@ -123,11 +123,11 @@ static void init_threads(stk_loader *l) {
 
 /* Batches are counted over all epochs in 64 bits. */
 static stk_status check_target(const stk_loader *l, uint64_t epoch, size_t batch, stk_error *err) {
-    if (batch >= l->per_epoch) {
+    if (batch >= l->epoch_batches) {
         return STK_FAIL(err, STK_ERR_USAGE, "an epoch has %zu batches: there is no batch %zu",
-                        l->per_epoch, batch);
+                        l->epoch_batches, batch);
     }
-    if (epoch >= UINT64_MAX / l->per_epoch) {
+    if (epoch >= UINT64_MAX / l->epoch_batches) {
         return STK_FAIL(err, STK_ERR_USAGE, "there is no epoch %llu", (unsigned long long)epoch);
     }
     return STK_OK;
@@ -162,13 +162,14 @@ static stk_status begin(stk_loader *l, stk_error *err) {
                                      .most_window = sizing->most_reads,
                                      .memory = sizing->read_memory,
                                      .request_bytes = remote ? REQUEST_BYTES : 0,
-                                     .arrived = stk_workers_read_done,
+                                     .arrived = stk_workers_read_arrived,
                                      .issue = stk_workers_issue,
                                      .user = l};
-    l->issue_batch = l->config.first_epoch * l->per_epoch + l->config.first_batch;
+    l->issue_batch = l->config.order.first_epoch * l->epoch_batches + l->config.order.first_batch;
     l->next_batch = l->issue_batch;
     l->sampled_ns = stk_clock_ns();
-    stk_status status = check_target(l, l->config.first_epoch, l->config.first_batch, err);
+    stk_status status =
+        check_target(l, l->config.order.first_epoch, l->config.order.first_batch, err);
     if (status == STK_OK) {
         stk_store_bound(l->config.store, sizing->read_memory);
         status = stk_read_ahead_open(&l->ahead, &reading, expect_bytes(l), err);
@@ -371,8 +372,8 @@ static void drain(stk_loader *l) {
     atomic_store(&l->cancelled, true);
     pthread_cond_broadcast(&l->heavy_ends);
     stk_read_ahead_cancel(&l->ahead);
-    for (stk_ahead_read *item = NULL; (item = stk_read_ahead_take(&l->ahead)) != NULL;) {
-        stk_workers_drop(l, (loader_task *)(void *)item);
+    for (stk_ahead_read *ahead = NULL; (ahead = stk_read_ahead_take(&l->ahead)) != NULL;) {
+        stk_workers_drop(l, stk_workers_task(ahead));
     }
     while (l->ahead.under_way > 0 && l->failure.status == STK_OK) {
         pthread_cond_wait(&l->ready, &l->lock);
@@ -400,7 +401,7 @@ static stk_status restart(stk_loader *l, uint64_t batch, stk_sampler **sampler, 
         atomic_store(&l->batches_ready, 0);
         l->next_batch = batch;
         l->issue_batch = batch;
-        l->issue_place = 0;
+        l->issue_row = 0;
         stk_workers_issue(l);
     }
     pthread_mutex_unlock(&l->lock);
@@ -410,7 +411,7 @@ static stk_status restart(stk_loader *l, uint64_t batch, stk_sampler **sampler, 
 stk_status stk_loader_seek(stk_loader *l, uint64_t epoch, size_t batch, stk_error *err) {
     stk_sampler *same = l->sampler;
     stk_status status = check_target(l, epoch, batch, err);
-    return status == STK_OK ? restart(l, epoch * l->per_epoch + batch, &same, err) : status;
+    return status == STK_OK ? restart(l, epoch * l->epoch_batches + batch, &same, err) : status;
 }
 
 stk_status stk_loader_weigh(stk_loader *l, const double *weights, size_t count, stk_error *err) {
@@ -463,16 +464,16 @@ void stk_loader_resize(stk_loader *l, int *workers, int *slots) {
 /* ---- accessors ---- */
 
 void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
-    *info = (stk_loader_info){.samples = l->places,
-                              .batches_per_epoch = l->per_epoch,
+    *info = (stk_loader_info){.samples = l->epoch_samples,
+                              .batches_per_epoch = l->epoch_batches,
                               .batch = l->config.batch,
                               .size = l->config.transform.size,
                               .classes =
                                   l->folder.dataset != NULL ? l->folder.dataset->class_count : 0};
 }
 
-const size_t *stk_loader_positions(const stk_batch *batch) {
-    return ((const slot *)(const void *)batch)->positions;
+const size_t *stk_loader_entries(const stk_batch *batch) {
+    return ((const slot *)(const void *)batch)->entries;
 }
 
 stk_store *stk_loader_store(const stk_loader *l) {
@@ -515,6 +516,6 @@ void stk_loader_take_bad(stk_loader *l,
             return;
         }
         /* Outside of the lock: who is told may write files. The reason lives as the loader does. */
-        tell(user, stk_loader_sample(l, bad.position)->path, bad.reason);
+        tell(user, stk_loader_sample(l, bad.entry)->path, bad.reason);
     }
 }

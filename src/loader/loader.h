@@ -85,6 +85,26 @@ typedef struct stk_halt {
     void *user;
 } stk_halt;
 
+/*
+ * The order of a loader's samples, and where in it to begin. Whoever starts the loader decides
+ * this: training and evaluation take a stk_loader_config from their caller and set its order
+ * themselves.
+ */
+typedef struct stk_loader_order {
+    bool shuffle;
+    /* Leave out the last batch of an epoch when it is not full, unless it is the only one; machines
+     * (config.world) then have equal shares. */
+    bool drop_last;
+    bool replace_bad;     /* training: the next good sample replaces a bad one */
+    uint64_t epochs;      /* 0: for ever */
+    uint64_t first_epoch; /* where to begin */
+    size_t first_batch;
+} stk_loader_order;
+
+/* Every epoch in another order, whole batches of good pictures, for ever. */
+#define STK_LOADER_TRAINING \
+    ((stk_loader_order){.shuffle = true, .drop_last = true, .replace_bad = true})
+
 typedef struct stk_loader_config {
     stk_store *store;          /* what sample paths are below; borrowed */
     const stk_sample *samples; /* borrowed, must outlive the loader */
@@ -94,22 +114,19 @@ typedef struct stk_loader_config {
     size_t batch;
     stk_loader_sizing sizing; /* a sizing of zeros: one worker, two slots */
     stk_loader_memory memory;
-    stk_halt halt;        /* stk_loader_next then stops waiting and answers STK_ERR_STOPPED */
-    const stk_stop *stop; /* the same once it was asked for and nothing comes; borrowed, or NULL */
+    stk_halt halt; /* stk_loader_next then stops waiting and answers STK_ERR_STOPPED */
+    /* After a stop request, stk_loader_next gives up once nothing has arrived for
+     * STK_STORAGE_STOP_S. Borrowed, or NULL. */
+    const stk_stop *stop;
+    stk_loader_order order;
     uint64_t seed;
-    bool shuffle;
-    bool drop_last;   /* leave out the last batch of an epoch when it is not full */
-    bool replace_bad; /* training: the next good sample takes a bad one's place */
     /*
-     * CPU time after which a picture is put aside, unless it is usual among the others: it is
-     * marked bad and stk_loader_take_late tells it, or in training the next sample takes its place.
-     * 0: never.
+     * CPU time after which a picture is put aside, unless the others take as long (0: never). With
+     * order.replace_bad the next sample replaces it; otherwise its row is marked bad and
+     * stk_loader_take_late returns it.
      */
-    int64_t patience_ns;
-    size_t stop_after_bad; /* fail when this many samples are bad; 0: never */
-    uint64_t epochs;       /* 0: for ever */
-    uint64_t first_epoch;  /* where to start */
-    size_t first_batch;
+    int64_t slow_after_ns;
+    size_t stop_after_bad;         /* fail when this many samples are bad; 0: never */
     stk_fingerprints fingerprints; /* a picture with another one fails the loader: STK_ERR_DATA */
     stk_sampling sampling;
     const double *weights; /* (count), for the call only; weighted sampling */
@@ -135,15 +152,13 @@ STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_co
  */
 void stk_loader_resize(stk_loader *loader, int *workers, int *slots);
 
-/* Positions in the loader's list (config.indices, or the samples) of a batch's samples. */
-const size_t *stk_loader_positions(const stk_batch *batch);
+/* The entries of a batch's samples: (count) indices into config.indices, or into the samples. */
+const size_t *stk_loader_entries(const stk_batch *batch);
 
-/*
- * Takes samples that were put aside: their positions in the loader's list go to `positions`, as
- * many as there is room for; returns how many. stk_loader_lates tells how many there are.
- */
-size_t stk_loader_take_late(stk_loader *loader, size_t *positions, size_t room);
-size_t stk_loader_lates(stk_loader *loader);
+/* Takes up to `room` entries that were put aside, and returns their number; stk_loader_late_count
+ * says how many wait. */
+size_t stk_loader_take_late(stk_loader *loader, size_t *entries, size_t room);
+size_t stk_loader_late_count(stk_loader *loader);
 
 /* Where its bytes come from. */
 stk_store *stk_loader_store(const stk_loader *loader);

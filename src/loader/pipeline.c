@@ -8,12 +8,12 @@
 
 #include "base/mem.h"
 
-const stk_sample *stk_loader_sample(const stk_loader *l, size_t position) {
-    return &l->config.samples[l->config.indices != NULL ? l->config.indices[position] : position];
+const stk_sample *stk_loader_sample(const stk_loader *l, size_t entry) {
+    return &l->config.samples[l->config.indices != NULL ? l->config.indices[entry] : entry];
 }
 
 bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch) {
-    return l->config.epochs > 0 && batch / l->per_epoch >= l->config.epochs;
+    return l->config.order.epochs > 0 && batch / l->epoch_batches >= l->config.order.epochs;
 }
 
 void stk_loader_fail(stk_loader *l, const stk_error *why) {
@@ -31,7 +31,7 @@ void stk_loader_free_slot(const stk_loader *l, slot *s) {
     }
     stk_mem_free(s->labels);
     stk_mem_free(s->samples);
-    stk_mem_free(s->positions);
+    stk_mem_free(s->entries);
     stk_mem_free(s->bad);
     memset(s, 0, sizeof *s);
 }
@@ -73,7 +73,7 @@ static void free_loader(stk_loader *l) {
     stk_mem_free(l);
 }
 
-void stk_loader_let_go(stk_loader *l) {
+void stk_loader_unref(stk_loader *l) {
     pthread_mutex_lock(&l->lock);
     bool last = --l->references == 0;
     pthread_mutex_unlock(&l->lock);

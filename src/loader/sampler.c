@@ -9,9 +9,9 @@
 
 struct stk_sampler {
     stk_sampler_config config; /* labels and weights are not kept */
-    size_t count;              /* places of this machine */
+    size_t count;              /* positions of this machine */
     double *sums;              /* owned: running sums of the weights; weighted and sqrt */
-    size_t *members;           /* owned: positions class by class; balanced */
+    size_t *members;           /* owned: entries class by class; balanced */
     size_t *starts;            /* owned: (classes+1), where each class begins in members */
     size_t classes;            /* that have samples */
 };
@@ -145,8 +145,8 @@ size_t stk_sampler_count(const stk_sampler *s) {
 }
 
 /* The first running sum above a random part of the whole. */
-static size_t draw_weighted(const stk_sampler *s, uint64_t epoch, size_t place) {
-    stk_rng rng = stk_rng_make(s->config.seed, STK_RNG_ORDER, epoch, place);
+static size_t draw_weighted(const stk_sampler *s, uint64_t epoch, size_t position) {
+    stk_rng rng = stk_rng_make(s->config.seed, STK_RNG_ORDER, epoch, position);
     double at = stk_rng_uniform(&rng) * s->sums[s->config.count - 1];
     size_t low = 0;
     size_t high = s->config.count - 1;
@@ -162,24 +162,24 @@ static size_t draw_weighted(const stk_sampler *s, uint64_t epoch, size_t place) 
 }
 
 /*
- * Places are dealt to the classes in rounds, each class once in a round, in a new order each time.
- * The members of a class come in a random order, all of them before any comes again.
+ * Positions are dealt to the classes in rounds, each class once in a round, in a new order each
+ * time. The members of a class come in a random order, all of them before any comes again.
  */
-static size_t draw_balanced(const stk_sampler *s, uint64_t epoch, size_t place) {
-    uint64_t round = place / s->classes;
+static size_t draw_balanced(const stk_sampler *s, uint64_t epoch, size_t position) {
+    uint64_t round = position / s->classes;
     stk_rng order = stk_rng_make(s->config.seed, STK_RNG_ORDER, epoch, round);
-    size_t class = (size_t)stk_rng_permute(order.key, s->classes, place % s->classes);
+    size_t class = (size_t)stk_rng_permute(order.key, s->classes, position % s->classes);
     size_t size = s->starts[class + 1] - s->starts[class];
     stk_rng cycle = stk_rng_make(s->config.seed ^ round / size, STK_RNG_CLASS, epoch, class);
     return s->members[s->starts[class] + (size_t)stk_rng_permute(cycle.key, size, round % size)];
 }
 
-uint64_t stk_sampler_global(const stk_sampler *s, size_t place) {
-    return (uint64_t)place * s->config.world + s->config.rank;
+uint64_t stk_sampler_global(const stk_sampler *s, size_t position) {
+    return (uint64_t)position * s->config.world + s->config.rank;
 }
 
-size_t stk_sampler_at(const stk_sampler *s, uint64_t epoch, size_t place) {
-    size_t global = (size_t)stk_sampler_global(s, place);
+size_t stk_sampler_at(const stk_sampler *s, uint64_t epoch, size_t position) {
+    size_t global = (size_t)stk_sampler_global(s, position);
     switch (s->config.sampling) {
     case STK_SAMPLING_BALANCED:
         return draw_balanced(s, epoch, global);

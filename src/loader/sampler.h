@@ -1,9 +1,9 @@
 /*
- * sampler.h - which sample stands at which place of which epoch.
+ * sampler.h - which sample stands at which position of which epoch.
  *
- * A pure function of (seed, epoch, place): any place of any epoch can be asked for at once, from
- * any thread, without going there step by step. Places are those of one machine of `world`; the
- * machines' shares do not overlap (natural sampling) or are drawn independently (the others).
+ * A pure function of (seed, epoch, position) that any thread may call. Positions count on one
+ * machine of `world`. In natural sampling the machines' shares do not overlap; in the others each
+ * machine draws independently.
  */
 #ifndef STK_LOADER_SAMPLER_H
 #define STK_LOADER_SAMPLER_H
@@ -22,7 +22,7 @@ typedef enum stk_sampling {
 } stk_sampling;
 
 typedef struct stk_sampler_config {
-    size_t count;          /* samples, 1 or more; positions are 0 .. count-1 */
+    size_t count;          /* entries of the list, 1 or more */
     const int *labels;     /* (count), borrowed for the call; balanced and sqrt only */
     const double *weights; /* (count), borrowed for the call; weighted only */
     stk_sampling sampling;
@@ -39,14 +39,13 @@ STK_CHECKED stk_status stk_sampler_new(stk_sampler **sampler, const stk_sampler_
                                        stk_error *err);
 void stk_sampler_free(stk_sampler *sampler);
 
-/* Places in an epoch of this machine. */
+/* Positions of an epoch on this machine. */
 size_t stk_sampler_count(const stk_sampler *sampler);
 
-/* The number of a place among those of all machines: what else is drawn for it derives from this.
- */
-uint64_t stk_sampler_global(const stk_sampler *sampler, size_t place);
+/* The number of a position among those of all machines, from which its augmentation is drawn. */
+uint64_t stk_sampler_global(const stk_sampler *sampler, size_t position);
 
-/* The position of the sample at a place, 0 .. stk_sampler_count()-1. */
-size_t stk_sampler_at(const stk_sampler *sampler, uint64_t epoch, size_t place);
+/* The entry at a position: 0 .. config.count-1. */
+size_t stk_sampler_at(const stk_sampler *sampler, uint64_t epoch, size_t position);
 
 #endif

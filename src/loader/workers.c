@@ -21,19 +21,19 @@ void stk_workers_drop(stk_loader *l, loader_task *t) {
 /* ---- issue ---- */
 
 /* Memory of a slot that is used for the first time. */
-static bool equip(const stk_loader *l, slot *s) {
+static bool equip_slot(const stk_loader *l, slot *s) {
     const stk_loader_memory *memory = &l->config.memory;
     size_t batch = l->config.batch;
     size_t bytes = batch * l->image_bytes;
     s->images = memory->take != NULL ? memory->take(memory->user, bytes) : stk_mem_aligned(bytes);
     s->labels = stk_mem_new(batch, sizeof *s->labels);
     s->samples = stk_mem_new(batch, sizeof *s->samples);
-    s->positions = stk_mem_new(batch, sizeof *s->positions);
+    s->entries = stk_mem_new(batch, sizeof *s->entries);
     s->bad = stk_mem_new(batch, sizeof *s->bad);
     s->batch =
         (stk_batch){.images = s->images, .labels = s->labels, .samples = s->samples, .bad = s->bad};
     bool whole = s->images != NULL && s->labels != NULL && s->samples != NULL &&
-                 s->positions != NULL && s->bad != NULL;
+                 s->entries != NULL && s->bad != NULL;
     if (!whole) {
         stk_loader_free_slot(l, s);
     }
@@ -50,7 +50,7 @@ static slot *find_free_slot(stk_loader *l) {
     while (i < count && l->slots[i].state != SLOT_FREE) {
         i++;
     }
-    if (i == count || l->slots[i].images != NULL || equip(l, &l->slots[i])) {
+    if (i == count || l->slots[i].images != NULL || equip_slot(l, &l->slots[i])) {
         return i < count ? &l->slots[i] : NULL;
     }
     if (i >= STK_LOADER_LEAST_SLOTS) {
@@ -68,13 +68,13 @@ static slot *find_free_slot(stk_loader *l) {
 
 static void begin_batch(stk_loader *l, slot *s) {
     uint64_t batch = l->issue_batch;
-    size_t index = (size_t)(batch % l->per_epoch);
-    size_t left = l->places - index * l->config.batch;
+    size_t index = (size_t)(batch % l->epoch_batches);
+    size_t left = l->epoch_samples - index * l->config.batch;
     s->state = SLOT_FILLING;
     s->number = batch;
     s->missing = left < l->config.batch ? left : l->config.batch;
     s->batch.count = s->missing;
-    s->batch.epoch = batch / l->per_epoch;
+    s->batch.epoch = batch / l->epoch_batches;
     s->batch.index = index;
     l->ring[batch % (uint64_t)l->config.sizing.room_slots] = s;
 }
@@ -85,7 +85,7 @@ void stk_workers_issue(void *user) {
            !stk_loader_is_past_end(l, l->issue_batch) &&
            stk_read_ahead_has_room(&l->ahead, (size_t)atomic_load(&l->wanted))) {
         slot *s = l->ring[l->issue_batch % (uint64_t)l->config.sizing.room_slots];
-        if (l->issue_place == 0) {
+        if (l->issue_row == 0) {
             s = find_free_slot(l);
             if (s == NULL) {
                 return;
@@ -95,14 +95,14 @@ void stk_workers_issue(void *user) {
         loader_task *t = l->free_tasks;
         l->free_tasks = t->next;
         t->batch = l->issue_batch;
-        t->place = l->issue_place++;
-        t->position =
-            stk_sampler_at(l->sampler, s->batch.epoch, s->batch.index * l->config.batch + t->place);
-        if (l->issue_place == s->batch.count) {
+        t->row = l->issue_row++;
+        t->entry =
+            stk_sampler_at(l->sampler, s->batch.epoch, s->batch.index * l->config.batch + t->row);
+        if (l->issue_row == s->batch.count) {
             l->issue_batch++;
-            l->issue_place = 0;
+            l->issue_row = 0;
         }
-        t->ahead.read.path = stk_loader_sample(l, t->position)->path;
+        t->ahead.read.path = stk_loader_sample(l, t->entry)->path;
         if (t->ahead.read.path == NULL) {
             stk_read_ahead_skip(&l->ahead, &t->ahead);
         } else if (!stk_read_ahead_submit(&l->ahead, &t->ahead)) {
@@ -113,25 +113,29 @@ void stk_workers_issue(void *user) {
     }
 }
 
-void stk_workers_read_done(void *user, stk_ahead_read *item) {
+loader_task *stk_workers_task(stk_ahead_read *ahead) {
+    return (loader_task *)(void *)ahead;
+}
+
+void stk_workers_read_arrived(void *user, stk_ahead_read *ahead) {
     stk_loader *l = user;
-    const stk_read *read = &item->read;
+    const stk_read *read = &ahead->read;
     atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
     atomic_fetch_add(&l->read_bytes, read->bytes.size);
     if (read->lost) {
         stk_loader_fail(l, &read->error);
     }
-    if (item->is_alone) {
+    if (ahead->is_alone) {
         return;
     }
     if (l->paused || read->error.status == STK_ERR_STOPPED) {
-        stk_workers_drop(l, (loader_task *)(void *)item);
+        stk_workers_drop(l, stk_workers_task(ahead));
     } else {
-        stk_read_ahead_make_ready(&l->ahead, item);
+        stk_read_ahead_make_ready(&l->ahead, ahead);
     }
 }
 
-/* ---- a place of a batch ---- */
+/* ---- a row of a batch ---- */
 
 /* Enough of a picture to tell it from another: JPEGs of one camera begin alike. */
 #define FINGERPRINT_PIECE ((size_t)4096)
@@ -167,10 +171,8 @@ static stk_status check_fingerprint(const stk_loader *l, const stk_sample *sampl
                           sample->path);
 }
 
-/*
- * Reads a sample that takes the place of a bad one into the worker's own task. Only bad samples
- * make workers wait for reads, and no longer than the loader is wanted.
- */
+/* Reads a sample that replaces a bad one, into w->extra. Here alone a worker waits for a read;
+ * closing the loader ends the wait. */
 static stk_status read_substitute(worker *w, const char *path, stk_error *err) {
     stk_loader *l = w->loader;
     stk_read *read = &w->extra.read;
@@ -190,24 +192,23 @@ static stk_status read_substitute(worker *w, const char *path, stk_error *err) {
 }
 
 /*
- * Fills a task's place. In training a bad sample is replaced by the one behind it in the epoch's
- * order, and so on; when all of them are bad there is nothing to train on.
+ * Fills a task's row. In training the sample at the next position of the epoch replaces a bad one,
+ * and so on; when all are bad there is nothing to train on.
  */
 static stk_status fill(worker *w, loader_task *t, slot *s, stk_error *err) {
     stk_loader *l = w->loader;
-    uint8_t *out = s->images + t->place * l->image_bytes;
-    size_t first = s->batch.index * l->config.batch + t->place;
-    size_t tries = l->config.replace_bad ? l->places : 1;
+    uint8_t *out = s->images + t->row * l->image_bytes;
+    size_t position = s->batch.index * l->config.batch + t->row;
+    size_t tries = l->config.order.replace_bad ? l->epoch_samples : 1;
     const stk_read *read = &t->ahead.read;
     bool good = false;
     for (size_t i = 0; i < tries && !good; i++) {
-        size_t position = i == 0
-                              ? t->position
-                              : stk_sampler_at(l->sampler, s->batch.epoch, (first + i) % l->places);
-        const stk_sample *sample = stk_loader_sample(l, position);
-        s->labels[t->place] = sample->label;
-        s->samples[t->place] = (size_t)(sample - l->config.samples);
-        s->positions[t->place] = position;
+        size_t next = (position + i) % l->epoch_samples;
+        size_t entry = i == 0 ? t->entry : stk_sampler_at(l->sampler, s->batch.epoch, next);
+        const stk_sample *sample = stk_loader_sample(l, entry);
+        s->labels[t->row] = sample->label;
+        s->samples[t->row] = (size_t)(sample - l->config.samples);
+        s->entries[t->row] = entry;
         if (sample->path == NULL) {
             continue;
         }
@@ -218,18 +219,18 @@ static stk_status fill(worker *w, loader_task *t, slot *s, stk_error *err) {
         }
         if (status == STK_OK) {
             stk_error why = read->error;
-            status = stk_worker_decode(w, t, position, &read->bytes, &why, out, &good, err);
+            status = stk_worker_decode(w, t, entry, &read->bytes, &why, out, &good, err);
         }
         if (status != STK_OK) {
             return status;
         }
     }
-    s->bad[t->place] = !good;
+    s->bad[t->row] = !good;
     if (good) {
         return STK_OK;
     }
     memset(out, 0, l->image_bytes);
-    if (l->config.replace_bad) {
+    if (l->config.order.replace_bad) {
         const char *path = stk_loader_sample(l, 0)->path;
         return STK_FAIL(err, STK_ERR_DATA,
                         "none of the %zu training images can be read; the first is %s",
@@ -241,14 +242,14 @@ static stk_status fill(worker *w, loader_task *t, slot *s, stk_error *err) {
 /* ---- threads ---- */
 
 static loader_task *take_ready(stk_loader *l) {
-    stk_ahead_read *item = l->paused ? NULL : stk_read_ahead_take(&l->ahead);
-    if (item != NULL) {
-        stk_read_ahead_hold(&l->ahead, item, 0); /* only bytes that wait for a worker count */
+    stk_ahead_read *ahead = l->paused ? NULL : stk_read_ahead_take(&l->ahead);
+    if (ahead != NULL) {
+        stk_read_ahead_hold(&l->ahead, ahead, 0); /* only bytes that wait for a worker count */
     }
-    return (loader_task *)(void *)item;
+    return stk_workers_task(ahead);
 }
 
-/* Waits until there may be a task; whose fault the waiting is goes to the counters. */
+/* Waits until there may be a task, and counts the wait as one for bytes or for a slot. */
 static void wait_for_task(stk_loader *l) {
     bool reading = atomic_load(&l->ahead.in_flight) > 0;
     bool ended = stk_loader_is_past_end(l, l->issue_batch);
@@ -287,7 +288,7 @@ static void *work(void *argument) {
     pthread_mutex_lock(&l->lock);
     while (!l->quit && l->failure.status == STK_OK) {
         if (w->index >= atomic_load(&l->wanted)) {
-            pthread_cond_signal(&l->work); /* what woke this one is another's work */
+            pthread_cond_signal(&l->work); /* the signal was meant for a wanted worker */
             pthread_cond_wait(&l->parked, &l->lock);
             continue;
         }
@@ -306,10 +307,10 @@ static void *work(void *argument) {
     }
     l->running--;
     pthread_cond_broadcast(&l->ready);
-    bool left = w->is_left;
+    bool abandoned = w->is_abandoned;
     pthread_mutex_unlock(&l->lock);
-    if (left) {
-        stk_loader_let_go(l);
+    if (abandoned) {
+        stk_loader_unref(l);
     }
     return NULL;
 }

@@ -74,7 +74,6 @@ static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted
                                      .exec = exec,
                                      .classes = p->graph->classes,
                                      .data = p->data,
-                                     .halt = p->halt,
                                      .batch = collect,
                                      .bad = tell_bad,
                                      .user = c};

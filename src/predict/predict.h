@@ -33,7 +33,6 @@ typedef struct stk_prediction {
     stk_loader_config data; /* as stk_evaluation.data; batch and view are set by each pass */
     const char *split;      /* "test" or "val": the split in events of bad images */
     const stk_events *events;
-    stk_halt halt;
     int views; /* of each picture, to be averaged; 0 means 1 */
     /* Asked before each view after the first; NULL: all are wanted. */
     bool (*wants_view)(void *user, const struct stk_predicted *so_far);

@@ -39,9 +39,9 @@ typedef struct evaluation_pass {
 
 /* Hands a batch with its logits to the caller. */
 static void take(evaluation_pass *r, const stk_batch *batch) {
-    const size_t *positions = stk_loader_positions(batch);
+    const size_t *entries = stk_loader_entries(batch);
     for (size_t i = 0; i < batch->count; i++) {
-        r->batch_rows[i] = r->rows != NULL ? r->rows[positions[i]] : positions[i];
+        r->batch_rows[i] = r->rows != NULL ? r->rows[entries[i]] : entries[i];
     }
     r->evaluation->batch(r->evaluation->user, batch, r->batch_rows, r->logits);
     r->seen += batch->count;
@@ -103,19 +103,19 @@ static size_t batch_of(const stk_evaluation *e) {
 
 /* Evaluates the samples of a pass until all are done or it is halted. */
 static stk_status run_pass(evaluation_pass *r, stk_error *err) {
-    const stk_evaluation *e = r->evaluation;
+    const stk_halt *halt = &r->data.halt;
     bool ended = false;
     r->seen = 0;
     r->whole = false;
     stk_status status = stk_loader_start(&r->loader, &r->data, err);
     while (status == STK_OK && !r->whole && !ended) {
-        if (e->halt.asked != NULL && e->halt.asked(e->halt.user)) {
+        if (halt->asked != NULL && halt->asked(halt->user)) {
             break;
         }
         stk_error why = {0};
         status = go_on(r, &ended, &why);
         if (status == STK_ERR_STOPPED) { /* pictures did not come in time, or the device was
-                                            halted: as if by e->halt */
+                                            halted: as if by data.halt */
             status = STK_OK;
             break;
         }
@@ -141,16 +141,16 @@ static void give_up(const evaluation_pass *r, const size_t *indices, size_t coun
 }
 
 /* The CPU limit of the next pass; 0: none. */
-static int64_t next_patience(const evaluation_pass *r) {
-    int64_t most = r->evaluation->data.patience_ns;
-    int64_t next = most > 0 ? most : LIMIT_GROWTH * r->data.patience_ns;
+static int64_t next_limit_ns(const evaluation_pass *r) {
+    int64_t most = r->evaluation->final_limit_ns;
+    int64_t next = most > 0 ? most : LIMIT_GROWTH * r->data.slow_after_ns;
     return next < STK_IMAGE_MAX_CPU_NS ? next : 0;
 }
 
 /* The samples that were put off become the next pass; *more: there are some. */
 static stk_status go_back(evaluation_pass *r, bool *more, stk_error *err) {
     const size_t *all = r->evaluation->data.indices;
-    size_t count = stk_loader_lates(r->loader);
+    size_t count = stk_loader_late_count(r->loader);
     *more = count > 0;
     if (count == 0) {
         return STK_OK;
@@ -167,8 +167,8 @@ static stk_status go_back(evaluation_pass *r, bool *more, stk_error *err) {
         rows[i] = r->rows != NULL ? r->rows[rows[i]] : rows[i];
         indices[i] = all != NULL ? all[rows[i]] : rows[i];
     }
-    int64_t most = r->evaluation->data.patience_ns;
-    if (most > 0 && r->data.patience_ns >= most) {
+    int64_t most = r->evaluation->final_limit_ns;
+    if (most > 0 && r->data.slow_after_ns >= most) {
         give_up(r, indices, count);
         *more = false;
     }
@@ -180,10 +180,10 @@ static stk_status go_back(evaluation_pass *r, bool *more, stk_error *err) {
     r->indices = indices;
     r->data.indices = indices;
     r->data.count = count;
-    r->data.shuffle = false;
+    r->data.order.shuffle = false;
     size_t batch = (count + LATE_BATCHES - 1) / LATE_BATCHES;
     r->data.batch = batch < r->data.batch ? batch : r->data.batch;
-    r->data.patience_ns = next_patience(r);
+    r->data.slow_after_ns = next_limit_ns(r);
     return STK_OK;
 }
 
@@ -191,13 +191,9 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     evaluation_pass r = {.evaluation = e, .data = e->data};
     bool more = true;
     *done = false;
-    r.data.shuffle = e->shuffled;
-    r.data.drop_last = false;
-    r.data.replace_bad = false;
-    r.data.epochs = 1;
+    r.data.order = (stk_loader_order){.shuffle = e->data.order.shuffle, .epochs = 1};
     r.data.batch = batch_of(e);
-    r.data.halt = e->halt.asked != NULL ? e->halt : e->data.halt;
-    r.data.patience_ns = FIRST_LIMIT_NS;
+    r.data.slow_after_ns = FIRST_LIMIT_NS;
     r.logits = stk_mem_raw(r.data.batch * (size_t)e->classes, sizeof *r.logits);
     r.batch_rows = stk_mem_raw(r.data.batch, sizeof *r.batch_rows);
     stk_status status =

@@ -276,12 +276,14 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
         .exec = t->infer_exec,
         .classes = c->graph->classes,
         .data = c->val,
-        .shuffled = c->val.shuffle,
-        .halt = {c->hooks.validation_must_end != NULL ? must_end : NULL, t},
+        .final_limit_ns = c->train.slow_after_ns, /* what training replaces, validation gives up */
         .batch = count_validation,
         .bad = tell_bad_val,
         .user = t};
     evaluation.data.batch = c->val_compile.batch;
+    if (c->hooks.validation_must_end != NULL) {
+        evaluation.data.halt = (stk_halt){must_end, t};
+    }
     stk_status status = stk_evaluate(&evaluation, done, err);
     double seconds = stk_clock_since_s(t->val_start_ns);
     t->account.spent.validate_s += seconds;
@@ -480,12 +482,9 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     const stk_train_progress *p = &t->progress;
     bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
     data.batch = t->config->train_compile.batch;
-    data.shuffle = true;
-    data.drop_last = true;
-    data.replace_bad = true;
-    data.epochs = 0;
-    data.first_epoch = (uint64_t)p->epoch + (over ? 1 : 0);
-    data.first_batch = over ? 0 : (size_t)p->step;
+    data.order = STK_LOADER_TRAINING;
+    data.order.first_epoch = (uint64_t)p->epoch + (over ? 1 : 0);
+    data.order.first_batch = over ? 0 : (size_t)p->step;
     stk_status status = stk_loader_start(&t->loader, &data, err);
     t->result->workers = data.sizing.workers;
     t->result->slots = data.sizing.slots;

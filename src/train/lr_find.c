@@ -128,10 +128,7 @@ static stk_status open_finder(lr_finder *f, stk_error *err) {
     if (status == STK_OK) {
         stk_loader_config data = c->train;
         data.batch = c->compile.batch;
-        data.shuffle = true;
-        data.drop_last = true;
-        data.replace_bad = true;
-        data.epochs = 0;
+        data.order = STK_LOADER_TRAINING;
         status = stk_loader_start(&f->loader, &data, err);
     }
     return status;

@@ -120,8 +120,7 @@ typedef struct stk_train_config {
     double lr;                        /* highest learning rate; the head may have its own */
     stk_compile_config train_compile; /* of training; the trainer sets `frozen` */
     stk_compile_config val_compile;   /* of validation */
-    /* The training samples. The trainer sets batch, shuffle, drop_last, replace_bad, epochs,
-     * first_epoch and first_batch. */
+    /* The training samples. The trainer sets batch and order. */
     stk_loader_config train;
     /* The validation samples, as stk_evaluation.data; batch is val_compile's. count 0: no
      * validation, and the last weights are the best. */

@@ -30,9 +30,7 @@ static inline stk_loader_config config_of(const stk_sample *samples, size_t batc
         .batch = batch,
         .sizing = {.workers = 2, .slots = 3},
         .seed = 7,
-        .shuffle = true,
-        .replace_bad = true,
-        .epochs = 3};
+        .order = {.shuffle = true, .replace_bad = true, .epochs = 3}};
 }
 
 /* A copy of the list, to be spoilt. */

@@ -75,8 +75,8 @@ static void same_bytes_for_any_crew(void) {
     stk_loader_config config = config_of(shared_pictures()->samples, 4);
     check_crews(config);
     config.transform.train = false;
-    config.shuffle = false;
-    config.replace_bad = false;
+    config.order.shuffle = false;
+    config.order.replace_bad = false;
     check_crews(config);
 }
 
@@ -89,7 +89,7 @@ static void same_bytes_for_any_crew_with_bad_samples(void) {
     samples[22].path = "text.jpg";
     stk_loader_config config = config_of(samples, 4);
     check_crews(config);
-    config.replace_bad = false;
+    config.order.replace_bad = false;
     check_crews(config);
 }
 
@@ -98,7 +98,7 @@ static void seed_changes_order_and_pixels(void) {
     uint64_t with_shuffle = hash_run(&config);
     config.seed = 8;
     CHECK(hash_run(&config) != with_shuffle);
-    config.shuffle = false;
+    config.order.shuffle = false;
     uint64_t in_order = hash_run(&config);
     config.seed = 7;
     CHECK(hash_run(&config) != in_order); /* other crops of the same pictures */
@@ -132,7 +132,7 @@ static void shuffle_is_a_new_permutation_each_epoch(void) {
 static void without_shuffle_in_order(void) {
     stk_loader_config config = config_of(shared_pictures()->samples, 5);
     size_t samples[3 * PICTURES];
-    config.shuffle = false;
+    config.order.shuffle = false;
     REQUIRE(list_run(&config, samples, 3 * PICTURES) == 3 * PICTURES);
     for (size_t i = 0; i < 3 * PICTURES; i++) {
         CHECK_INT(samples[i], i % PICTURES);
@@ -145,12 +145,12 @@ static void indices_choose_samples(void) {
     size_t samples[15];
     config.indices = indices;
     config.count = 5;
-    config.shuffle = false;
+    config.order.shuffle = false;
     REQUIRE(list_run(&config, samples, 15) == 15);
     for (size_t i = 0; i < 15; i++) {
         CHECK_INT(samples[i], indices[i % 5]);
     }
-    config.shuffle = true;
+    config.order.shuffle = true;
     REQUIRE(list_run(&config, samples, 15) == 15);
     size_t sum = 0;
     for (size_t i = 0; i < 5; i++) {
@@ -178,8 +178,8 @@ static void batches_of_an_epoch(void) {
         stk_error err = {0};
         stk_loader *loader = NULL;
         config.count = cases[c].count;
-        config.drop_last = cases[c].drop;
-        config.epochs = 2;
+        config.order.drop_last = cases[c].drop;
+        config.order.epochs = 2;
         REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
         stk_loader_info info;
         stk_loader_describe(loader, &info);
@@ -207,7 +207,7 @@ static void epochs_zero_goes_on(void) {
     stk_loader_config config = config_of(shared_pictures()->samples, PICTURES);
     stk_error err = {0};
     stk_loader *loader = NULL;
-    config.epochs = 0;
+    config.order.epochs = 0;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (uint64_t i = 0; i < 9; i++) {
         const stk_batch *batch = NULL;
@@ -257,7 +257,7 @@ static void bad_samples_are_told_once(void) {
     samples[20].path = NULL;
     stk_loader_config config = config_of(samples, 4);
     config.sizing.workers = 8;
-    config.epochs = 0;
+    config.order.epochs = 0;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 20; i++) {
         const stk_batch *batch = NULL;
@@ -290,10 +290,10 @@ static void bad_samples_are_marked_in_evaluation(void) {
     samples[9].path = NULL; /* a test row without a picture is known to be missing */
     samples[22].path = "not-there.jpg";
     stk_loader_config config = config_of(samples, 8);
-    config.shuffle = false;
-    config.replace_bad = false;
+    config.order.shuffle = false;
+    config.order.replace_bad = false;
     config.transform.train = false;
-    config.epochs = 2;
+    config.order.epochs = 2;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     size_t place = 0;
     const stk_batch *batch = NULL;
@@ -371,7 +371,7 @@ static void all_bad_is_fine_in_evaluation(void) {
     }
     size_t listed[3 * PICTURES];
     stk_loader_config config = config_of(samples, 4);
-    config.replace_bad = false;
+    config.order.replace_bad = false;
     CHECK_INT(list_run(&config, listed, 3 * PICTURES), 3 * PICTURES);
 }
 
@@ -386,7 +386,7 @@ static void close_at_any_moment(void) {
             stk_loader *loader = NULL;
             const stk_batch *batch = NULL;
             config.sizing.workers = 8;
-            config.epochs = 0;
+            config.order.epochs = 0;
             REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
             for (int i = 0; i < taken; i++) {
                 if (batch != NULL) {
@@ -494,8 +494,8 @@ static void counters_add_up(void) {
         bytes += samples[i].path != NULL ? file_bytes(samples[i].path) : 0;
     }
     stk_loader_config config = config_of(samples, 4);
-    config.replace_bad = false;
-    config.epochs = 1;
+    config.order.replace_bad = false;
+    config.order.epochs = 1;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
         stk_loader_release(loader, batch);
@@ -521,7 +521,7 @@ static void workers_follow_the_consumer(void) {
     stk_loader *loader = NULL;
     const stk_batch *batch = NULL;
     stk_loader_counters counters = {.workers = 6};
-    config.epochs = 0;
+    config.order.epochs = 0;
     config.sizing = (stk_loader_sizing){.workers = 6, .slots = 3, .tune_workers = true};
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 600 && counters.workers == 6; i++) {
@@ -544,7 +544,7 @@ static void workers_that_were_asked_for_stay(void) {
     stk_loader *loader = NULL;
     const stk_batch *batch = NULL;
     stk_loader_counters counters;
-    config.epochs = 0;
+    config.order.epochs = 0;
     config.sizing = (stk_loader_sizing){.workers = 6, .slots = 3};
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 75; i++) {
@@ -618,7 +618,7 @@ static void who_resizes_decides(void) {
     stk_loader_config config = config_of(shared_pictures()->samples, 4);
     stk_error err = {0};
     const stk_batch *batch = NULL;
-    config.epochs = 0;
+    config.order.epochs = 0;
     config.sizing = (stk_loader_sizing){
         .workers = 1, .slots = 3, .tune_workers = true, .tune_slots = true, .room_workers = 6};
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
@@ -714,7 +714,7 @@ static void next_without_memory(void) {
         copy_samples(samples);
         samples[7].path = "text.jpg";
         stk_loader_config config = config_of(samples, 2);
-        config.epochs = 0;
+        config.order.epochs = 0;
         REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
         REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
         stk_mem_fail_after(n);

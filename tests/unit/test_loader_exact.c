@@ -32,8 +32,8 @@ static void check_resumed(stk_loader_config config) {
     REQUIRE(all == 3 * per_epoch && per_epoch > 2);
     for (size_t at = 0; at < all; at++) {
         uint64_t rest[64];
-        config.first_epoch = at / per_epoch;
-        config.first_batch = at % per_epoch;
+        config.order.first_epoch = at / per_epoch;
+        config.order.first_batch = at % per_epoch;
         config.sizing.workers = at % 2 == 0 ? 1 : 8;
         size_t count = hash_batches(&config, rest, 64);
         CHECK_INT(count, all - at);
@@ -172,7 +172,7 @@ static void a_batch_that_there_is_not_is_refused(void) {
     REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
     CHECK(batch != NULL && batch->index == 0);
     stk_loader_close(loader);
-    config.first_batch = 6;
+    config.order.first_batch = 6;
     CHECK_INT(stk_loader_start(&loader, &config, &err), STK_ERR_USAGE);
 }
 
@@ -191,8 +191,8 @@ static void machines_share_an_epoch(void) {
                 stk_loader_info info;
                 config.rank = rank;
                 config.world = world;
-                config.drop_last = drop == 1;
-                config.epochs = 1;
+                config.order.drop_last = drop == 1;
+                config.order.epochs = 1;
                 REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
                 stk_loader_describe(loader, &info);
                 while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
@@ -228,7 +228,7 @@ static void a_rank_outside_of_the_world_is_refused(void) {
     stk_error_clear(&err);
     config.rank = 30;
     config.world = 40;
-    config.drop_last = true;
+    config.order.drop_last = true;
     CHECK_INT(stk_loader_start(&loader, &config, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "too few");
 }

@@ -39,7 +39,7 @@ static stk_loader *start(hung *h, bool replace_bad) {
                                 .transform = {.size = 8, .crop_fraction = 1},
                                 .batch = 4,
                                 .stop = &h->stop,
-                                .replace_bad = replace_bad};
+                                .order.replace_bad = replace_bad};
     if (stk_loader_start(&loader, &config, &err) != STK_OK) {
         printf("%s\n", err.message);
         exit(1);

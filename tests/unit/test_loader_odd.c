@@ -72,19 +72,18 @@ static void hear(void *user, const char *path, const char *reason) {
 }
 
 static stk_loader_config config_of(const odd_files *files, bool train) {
-    return (stk_loader_config){.store = files->store,
-                               .samples = files->samples,
-                               .count = files->list.count,
-                               .transform = {.size = SIZE,
-                                             .train = train,
-                                             .augment = {.crop_scale = 0.1, .flip = true},
-                                             .crop_fraction = 0.875},
-                               .batch = BATCH,
-                               .sizing = {.workers = 2, .slots = 3},
-                               .seed = 5,
-                               .shuffle = train,
-                               .replace_bad = train,
-                               .epochs = train ? 3 : 1};
+    return (stk_loader_config){
+        .store = files->store,
+        .samples = files->samples,
+        .count = files->list.count,
+        .transform = {.size = SIZE,
+                      .train = train,
+                      .augment = {.crop_scale = 0.1, .flip = true},
+                      .crop_fraction = 0.875},
+        .batch = BATCH,
+        .sizing = {.workers = 2, .slots = 3},
+        .seed = 5,
+        .order = {.shuffle = train, .replace_bad = train, .epochs = train ? 3 : 1}};
 }
 
 /* A sentence is some words, printable, and does not end in the middle. */

@@ -39,10 +39,10 @@ static void natural_shows_each_once(void) {
             int seen[COUNT] = {0};
             size_t in_place = 0;
             for (size_t p = 0; p < COUNT; p++) {
-                size_t position = stk_sampler_at(s, epoch, p);
-                REQUIRE(position < COUNT);
-                seen[position]++;
-                in_place += position == p;
+                size_t entry = stk_sampler_at(s, epoch, p);
+                REQUIRE(entry < COUNT);
+                seen[entry]++;
+                in_place += entry == p;
             }
             for (size_t i = 0; i < COUNT; i++) {
                 CHECK_INT(seen[i], 1);
@@ -80,12 +80,12 @@ static void balanced_deals_rounds(void) {
     for (size_t round = 0; round < 30; round++) {
         int classes[4] = {0};
         for (size_t i = 0; i < 3; i++) {
-            size_t position = stk_sampler_at(s, 2, 3 * round + i);
-            REQUIRE(position < COUNT);
-            classes[labels[position]]++;
-            seen[position]++;
-            first[i] = round == 0 ? labels[position] : first[i];
-            same_order = same_order && first[i] == labels[position];
+            size_t entry = stk_sampler_at(s, 2, 3 * round + i);
+            REQUIRE(entry < COUNT);
+            classes[labels[entry]]++;
+            seen[entry]++;
+            first[i] = round == 0 ? labels[entry] : first[i];
+            same_order = same_order && first[i] == labels[entry];
         }
         CHECK_INT(classes[0], 1);
         CHECK_INT(classes[1], 1);
@@ -109,9 +109,9 @@ static void balanced_cycles_differ(void) {
     size_t cycles[3][10];
     size_t count = 0;
     for (size_t p = 0; p < 90 && count < 30; p++) {
-        size_t position = stk_sampler_at(s, 0, p);
-        if (labels[position] == 0) {
-            cycles[count / 10][count % 10] = position;
+        size_t entry = stk_sampler_at(s, 0, p);
+        if (labels[entry] == 0) {
+            cycles[count / 10][count % 10] = entry;
             count++;
         }
     }

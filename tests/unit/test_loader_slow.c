@@ -14,9 +14,8 @@
 
 #define SLOW 5 /* the sample that is slow */
 
-/* Of the patience that is given: far more than a small picture takes, far less than the slow one.
- */
-#define PATIENCE_NS 300000000
+/* Far more than a small picture takes, far less than the slow one. */
+#define SLOW_AFTER_NS 300000000
 
 /* The list of the shared pictures, one of which is slow. */
 static void slow_samples(stk_sample *samples) {
@@ -38,10 +37,10 @@ static void slow_samples(stk_sample *samples) {
 static stk_loader_config evaluation_of(const stk_sample *samples, size_t batch) {
     stk_loader_config config = config_of(samples, batch);
     config.transform = (stk_transform){.size = SIZE, .crop_fraction = 1};
-    config.shuffle = false;
-    config.replace_bad = false;
-    config.epochs = 1;
-    config.patience_ns = PATIENCE_NS;
+    config.order.shuffle = false;
+    config.order.replace_bad = false;
+    config.order.epochs = 1;
+    config.slow_after_ns = SLOW_AFTER_NS;
     return config;
 }
 
@@ -64,7 +63,7 @@ static void slow_pictures_are_put_aside(void) {
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
         for (size_t i = 0; i < batch->count; i++, seen++) {
             CHECK_INT(batch->bad[i], batch->samples[i] == SLOW);
-            CHECK_INT(stk_loader_positions(batch)[i], seen);
+            CHECK_INT(stk_loader_entries(batch)[i], seen);
             CHECK_INT(batch->samples[i], indices[seen]);
         }
         stk_loader_release(loader, batch);
@@ -72,7 +71,7 @@ static void slow_pictures_are_put_aside(void) {
     CHECK_INT(err.status, STK_OK);
     CHECK_INT(seen, PICTURES);
     size_t late[2] = {0};
-    CHECK_INT(stk_loader_lates(loader), 1);
+    CHECK_INT(stk_loader_late_count(loader), 1);
     CHECK_INT(stk_loader_take_late(loader, late, 2), 1);
     CHECK_INT(late[0], PICTURES - 1 - SLOW);
     CHECK_INT(stk_loader_take_late(loader, late, 2), 0);
@@ -98,7 +97,7 @@ static void training_goes_on_without_slow_pictures(void) {
     int told = 0;
     slow_samples(samples);
     stk_loader_config config = config_of(samples, 4);
-    config.patience_ns = PATIENCE_NS;
+    config.slow_after_ns = SLOW_AFTER_NS;
     config.stop_after_bad = 1;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     size_t seen = 0;
@@ -109,13 +108,13 @@ static void training_goes_on_without_slow_pictures(void) {
         stk_loader_release(loader, batch);
     }
     CHECK_INT(err.status, STK_OK);
-    CHECK_INT(seen, PICTURES * config.epochs);
+    CHECK_INT(seen, PICTURES * config.order.epochs);
     stk_loader_take_bad(loader, note_reason, &told);
     CHECK_INT(told, 1);
     stk_loader_close(loader);
 }
 
-/* Where all are large none is slow: patience grows until they come. */
+/* Where all are large none is slow: the limit grows until they come. */
 static void large_pictures_are_not_slow_among_their_like(void) {
     enum { COUNT = 40 };
     stk_sample samples[COUNT];
@@ -133,14 +132,14 @@ static void large_pictures_are_not_slow_among_their_like(void) {
     }
     stk_loader_config config = evaluation_of(samples, 4);
     config.count = COUNT;
-    config.patience_ns = 100000;
+    config.slow_after_ns = 100000;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
         stk_loader_release(loader, batch);
     }
     stk_loader_counters counters;
     stk_loader_stats(loader, &counters);
-    size_t lates = stk_loader_lates(loader);
+    size_t lates = stk_loader_late_count(loader);
     CHECK_INT(err.status, STK_OK);
     CHECK_INT(lates + counters.images, COUNT);
     CHECK(lates > 0);
@@ -180,7 +179,7 @@ static double live(const stk_loader_config *config, bool whole, bool seeks) {
     return stk_clock_since_s(start);
 }
 
-/* Without patience, so that the picture would be decoded as a whole, which takes longer. */
+/* Without a limit, so that the picture would be decoded as a whole, which takes longer. */
 static void closing_and_seeking_cancel_decoding(void) {
     stk_sample samples[PICTURES];
     slow_samples(samples);
@@ -188,8 +187,8 @@ static void closing_and_seeking_cancel_decoding(void) {
     stk_loader_config config = evaluation_of(samples, 1);
     config.indices = only_slow;
     config.count = 1;
-    config.patience_ns = 0;
-    config.epochs = 0;
+    config.slow_after_ns = 0;
+    config.order.epochs = 0;
     config.sizing = (stk_loader_sizing){.workers = 3, .slots = 2};
     double left_s = live(&config, false, false) + live(&config, false, true);
 #ifndef CHECK_SANITIZED /* one sees to it that this takes a minute */

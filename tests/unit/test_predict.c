@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "predict/ensemble.h"
 #include "predict/predict.h"
+#include "train/evaluate.h"
 
 #define SIZE 12
 #define CLASSES PICTURE_CLASSES
@@ -188,21 +189,20 @@ static void open_model(model *m) {
     }
     m->observer = (stk_observer){.user = m, .bad_image = on_bad};
     stk_events_add(&m->events, &m->observer);
-    m->prediction = (stk_prediction){.backend = &stk_cpu_backend,
-                                     .state = m->state,
-                                     .graph = m->graph,
-                                     .compile = {.batch = STK_PREDICT_BATCH},
-                                     .data = {.store = m->pictures.store,
-                                              .samples = m->pictures.samples,
-                                              .count = ROWS,
-                                              .transform = {.size = SIZE, .crop_fraction = 0.9},
-                                              .sizing = {.workers = 3, .slots = 2},
-                                              .shuffle = true, /* passed over: rows come in order */
-                                              .drop_last = true,
-                                              .replace_bad = true},
-                                     .split = "test",
-                                     .events = &m->events,
-                                     .halt = {halted, m}};
+    m->prediction =
+        (stk_prediction){.backend = &stk_cpu_backend,
+                         .state = m->state,
+                         .graph = m->graph,
+                         .compile = {.batch = STK_PREDICT_BATCH},
+                         .data = {.store = m->pictures.store,
+                                  .samples = m->pictures.samples,
+                                  .count = ROWS,
+                                  .transform = {.size = SIZE, .crop_fraction = 0.9},
+                                  .sizing = {.workers = 3, .slots = 2},
+                                  .halt = {halted, m},
+                                  .order = {.drop_last = true, .replace_bad = true} /* not read */},
+                         .split = "test",
+                         .events = &m->events};
     for (size_t i = 0; i < ROWS * CLASSES; i++) {
         m->probs[i] = -7; /* to see what is left alone */
     }
@@ -359,7 +359,7 @@ static void slow_pictures_do_not_hold_up_others(void) {
     memcpy(samples, m.pictures.samples, sizeof samples);
     samples[SLOW_ROW].path = "slow.png";
     m.prediction.data.samples = samples;
-    m.prediction.halt = (stk_halt){others_are_there, &m};
+    m.prediction.data.halt = (stk_halt){others_are_there, &m};
     REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     CHECK(!m.predicted.done);
     for (size_t row = 0; row < ROWS; row++) {
@@ -369,23 +369,48 @@ static void slow_pictures_do_not_hold_up_others(void) {
     close_model(&m);
 }
 
-/* Who has no patience for it does without: it is told, and all that was wanted is done. */
+static void note_rows(void *user, const stk_batch *batch, const size_t *rows, const float *logits) {
+    model *m = user;
+    (void)logits;
+    for (size_t i = 0; i < batch->count; i++) {
+        m->have[rows[i]] = !batch->bad[i];
+    }
+}
+
+static void note_bad(void *user, const char *path, const char *reason) {
+    CHECK_STR(path, "slow.png");
+    CHECK_CONTAINS(reason, "too long");
+    ((model *)user)->bad++;
+}
+
+/* A picture beyond the final limit is told as bad, and the evaluation is complete without it. */
 static void slow_pictures_can_be_given_up(void) {
     stk_error err = {0};
+    stk_compile_config config = {.batch = STK_PREDICT_BATCH};
     static model m;
     stk_sample samples[ROWS];
+    bool done = false;
     open_model(&m);
     write_slow(&m, make_slow_png());
     memcpy(samples, m.pictures.samples, sizeof samples);
     samples[SLOW_ROW].path = "slow.png";
-    m.prediction.data.samples = samples;
-    m.prediction.data.patience_ns = 100000000;
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
-    CHECK(m.predicted.done);
+    stk_evaluation evaluation = {.backend = &stk_cpu_backend,
+                                 .classes = CLASSES,
+                                 .data = m.prediction.data,
+                                 .final_limit_ns = 100000000,
+                                 .batch = note_rows,
+                                 .bad = note_bad,
+                                 .user = &m};
+    evaluation.data.samples = samples;
+    evaluation.data.batch = STK_PREDICT_BATCH;
+    REQUIRE_OK(stk_cpu_backend.compile(&evaluation.exec, m.state, &config, &err), &err);
+    REQUIRE_OK(stk_evaluate(&evaluation, &done, &err), &err);
+    CHECK(done);
     for (size_t row = 0; row < ROWS; row++) {
-        CHECK_INT(is_untouched(&m, row), row == SLOW_ROW);
+        CHECK_INT(m.have[row], row != SLOW_ROW);
     }
     CHECK_INT(m.bad, 1);
+    stk_cpu_backend.exec_free(evaluation.exec);
     close_model(&m);
 }
 

@@ -43,7 +43,6 @@ static stk_status predict_samples(stk_job *job, const char *split, const stk_sam
                                  .data = stk_job_loader(job, false),
                                  .split = split,
                                  .events = &job->events,
-                                 .halt = {stk_run_clock_must_write, &job->clock},
                                  .views = job->time.views,
                                  .wants_view = wants_view,
                                  .user = job};

@@ -307,9 +307,9 @@ static stk_status train(fold_run *fold, stk_error *err) {
     config.val.fingerprints = stk_seen_pictures_of(fold->val_samples == job->dataset->val.items
                                                        ? &job->saver.pictures.val
                                                        : &job->saver.pictures.train);
-    config.val.shuffle = true; /* a validation that ends early has then seen some of each class */
+    /* A validation that ends early has then seen some of each class. */
+    config.val.order.shuffle = true;
     config.val.stop_after_bad = config.train.stop_after_bad;
-    config.val.patience_ns = config.train.patience_ns;
     return stk_train_fold(&config, &fold->result, err);
 }
 

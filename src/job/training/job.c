@@ -123,7 +123,7 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
                                              .interpolation = job->recipe.model->interpolation},
                                .batch = train ? job->recipe.batch : job->recipe.infer_batch,
                                .sizing = sizing,
-                               .patience_ns = train ? picture_limit_ns(job) : 0,
+                               .slow_after_ns = train ? picture_limit_ns(job) : 0,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
                                                  : STK_SAMPLING_NATURAL,
                                .seed = job->recipe.seed + (uint64_t)job->progress.fold};

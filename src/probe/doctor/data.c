@@ -305,9 +305,7 @@ stk_loader_config stk_doctor_data(const doctor *d) {
     size_t batch = (size_t)d->found->measured_batch;
     size_t others = d->chosen_count - d->read_count;
     data.batch = batch;
-    data.shuffle = true;
-    data.drop_last = true;
-    data.replace_bad = true;
+    data.order = STK_LOADER_TRAINING;
     data.stop_after_bad = 0;
     if (d->found->is_kept) {
         data.indices = d->chosen;
