@@ -25,6 +25,7 @@
 #include "report/state/replay.h"
 #include "report/observers/tfevents.h"
 #include "report/text/event_json.h"
+#include "report/text/results_csv.h"
 
 /* Between two drawings of the plot and the page while epochs are short: so many seconds, and on a
  * slow disk so many times as long as a drawing takes. */
@@ -39,9 +40,6 @@
 #define MOST_VALIDATION_BYTES 100e6
 #define MOST_THUMBS_S 2.0
 
-static const char results_header[] =
-    "fold,epoch,train/loss,train/acc1,val/loss,val/acc1,val/acc5,lr,images_per_second,"
-    "wait_fraction,seconds\n";
 static const char bad_images_header[] = "path,split,reason\n";
 
 /* What may be missing in a folder at the end, one bit each. */
@@ -94,29 +92,6 @@ static void note(stk_runfiles *files, unsigned what, stk_status status) {
     files->lacking = status == STK_OK ? files->lacking & ~what : files->lacking | what;
 }
 
-/* A comma and the number: significant digits for 'g', decimals for 'f'. Unknown: an empty cell. */
-static void append_cell(stk_str *out, char form, int digits, double value) {
-    if (isfinite(value)) {
-        stk_str_appendf(out, form == 'g' ? ",%.*g" : ",%.*f", digits, value);
-    } else {
-        stk_str_append(out, ",");
-    }
-}
-
-static void append_row(stk_str *out, const stk_event_epoch *row) {
-    stk_str_appendf(out, "%d,%d", row->fold, row->epoch);
-    append_cell(out, 'g', 6, row->train_loss);
-    append_cell(out, 'f', 3, row->train_acc1);
-    append_cell(out, 'g', 6, row->val_loss);
-    append_cell(out, 'f', 3, row->val_acc1);
-    append_cell(out, 'f', 3, row->val_acc5);
-    append_cell(out, 'g', 6, row->lr);
-    append_cell(out, 'f', 1, row->images_per_second);
-    append_cell(out, 'f', 4, row->wait_fraction);
-    append_cell(out, 'f', 3, row->seconds);
-    stk_str_append(out, "\n");
-}
-
 static stk_status write_text(const stk_runfiles *files, const char *path, const stk_str *text,
                              stk_error *err) {
     return stk_str_ok(text)
@@ -126,10 +101,7 @@ static stk_status write_text(const stk_runfiles *files, const char *path, const 
 
 static stk_status write_results(const stk_runfiles *files, stk_error *err) {
     stk_str text = {0};
-    stk_str_append(&text, results_header);
-    for (size_t i = 0; i < files->history.row_count; i++) {
-        append_row(&text, &files->history.rows[i]);
-    }
+    stk_results_csv_put(&text, files->history.rows, files->history.row_count);
     stk_status status = write_text(files, files->results_path, &text, err);
     stk_str_free(&text);
     return status;

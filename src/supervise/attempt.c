@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "report/state/run_summary.h"
 #include "supervise/settings/command_setting.h"
 #include "supervise/supervision.h"
 
@@ -243,15 +244,6 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_attempt_end why) {
     }
 }
 
-/*
- * Whole epochs done, as far as the output tells; -1: unknown. A command that prints no steps
- * usually prints an epoch's number when the epoch is done.
- */
-static int epochs_done(const stk_progress *progress) {
-    bool within = progress->steps > 0 && progress->step < progress->steps;
-    return progress->epoch > 0 && within ? progress->epoch - 1 : progress->epoch;
-}
-
 /* Waits for the rest of its output; warns once if some was lost. */
 static void flush_output(stk_supervision *s) {
     stk_error why = {0};
@@ -284,7 +276,8 @@ void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why)
     a->event.signal = a->exit.signal;
     a->event.stop_reason = reason_of(a, why, &s->progress);
     if (a->is_training) {
-        s->epochs_done = epochs_done(&s->progress);
+        s->epochs_done =
+            stk_command_epochs_done(s->progress.epoch, s->progress.step, s->progress.steps);
         a->event.batch = a->advice.ignored ? a->advice.batch : stk_supervision_batch(s);
         a->event.workers = stk_supervision_workers(s);
         double rate = stk_progress_image_rate(&s->progress, a->event.batch, from_s, to_s);

@@ -64,7 +64,8 @@ static void check_status(void) {
         FUZZ_REQUIRE(read == STK_OK || err.message[0] != '\0');
     }
     FUZZ_REQUIRE(status.losses.count >= 0 && status.losses.count <= STK_CURVE_POINTS);
-    FUZZ_REQUIRE(status.ended_count >= 0 && status.ended_count <= STK_VIEW_ATTEMPTS);
+    stk_summary summary = stk_run_status_summary(&status);
+    FUZZ_REQUIRE(summary.attempt_count >= 0 && summary.attempt_count <= STK_VIEW_ATTEMPTS);
     stk_run_status_close(&status);
 }
 

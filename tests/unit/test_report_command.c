@@ -100,7 +100,7 @@ static void what_was_written_is_read(void) {
     const char *folder = check_folder();
     write_run(folder, true);
     REQUIRE_OK(stk_run_read_open(&run, folder, &err), &err);
-    stk_summary summary = stk_run_history_summary(&run.history);
+    stk_summary summary = stk_run_read_summary(&run);
     CHECK_STR(stk_str_text(&run.damage), "");
     CHECK_STR(stk_run_view_command(&run.history.view), TOLD_COMMAND);
     CHECK_STR(summary.command, TOLD_COMMAND);
@@ -188,7 +188,7 @@ static void odd_attempts_are_bounded(void) {
         to->attempt(to->user, &attempt);
     }
     CHECK_INT(history.view.attempt_count, STK_VIEW_ATTEMPTS);
-    CHECK_INT(stk_run_history_summary(&history).batch, -1);
+    CHECK_INT(stk_run_history_summary(&history, NULL, false).batch, -1);
     CHECK(!history.failed);
     stk_run_history_close(&history);
 }
@@ -291,7 +291,7 @@ static void one_that_runs_seen_from_outside(void) {
     stk_run_status_take(&status, step, sizeof step - 1);
     text = lines_of(&status);
     CHECK_CONTAINS(text, "\n  training    epoch 2/30\n");
-    CHECK_CONTAINS(text, "\n  epochs      1 done\n");
+    CHECK_CONTAINS(text, "\n  epochs      2 done\n");
     stk_mem_free(text);
     text = picture_of(&status);
     CHECK_CONTAINS(text, "\n" SHOWN_COMMAND "\nattempt 2, batch 64, 4 workers\nepoch    2/30 ");
@@ -342,9 +342,9 @@ static void many_attempts_seen_from_outside(void) {
                      i, i);
         stk_run_status_take(&status, line, (size_t)length);
     }
-    CHECK_INT(status.ended_count, STK_VIEW_ATTEMPTS);
-    CHECK_INT(status.ended[0].number, 1);
-    CHECK_INT(status.ended[STK_VIEW_ATTEMPTS - 1].number, STK_VIEW_ATTEMPTS);
+    CHECK_INT(stk_run_status_summary(&status).attempt_count, STK_VIEW_ATTEMPTS);
+    CHECK_INT(status.view.attempts[0].number, 1);
+    CHECK_INT(status.view.attempts[STK_VIEW_ATTEMPTS - 1].number, STK_VIEW_ATTEMPTS);
     CHECK_STR(stk_run_view_command(&status.view), "c");
     stk_run_status_close(&status);
 }

@@ -7,7 +7,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/numbers/rng.h"
 #include "base/text/json.h"
+#include "report/state/run_read.h"
+#include "report/text/event_json.h"
 #include "report/status/run_status.h"
 
 static char run[256];
@@ -70,8 +73,7 @@ static void a_run_that_goes_on(void) {
     write_text(run, "submission.csv", "id,label\n");
     written_before(2);
     stk_run_status status = look_at(true);
-    stk_summary summary;
-    stk_run_status_summary(&status, &summary);
+    stk_summary summary = stk_run_status_summary(&status);
     CHECK_STR(stk_run_status_state(&status), "running");
     CHECK(summary.status == NULL && summary.stop_reason == NULL);
     CHECK_NEAR(summary.best_acc1, 64.5, 0);
@@ -82,8 +84,8 @@ static void a_run_that_goes_on(void) {
     CHECK_STR(summary.verdict, "decode-bound");
     CHECK_STR(stk_run_status_verdict(&status), "input-bound");
     CHECK_STR(summary.submission, "submission.csv");
-    CHECK_NEAR(stk_run_status_step(&status)->loss, 1.25, 0);
-    CHECK_INT(stk_run_status_step(&status)->step, 40);
+    CHECK_NEAR(stk_run_view_step(&status.view)->loss, 1.25, 0);
+    CHECK_INT(stk_run_view_step(&status.view)->step, 40);
     CHECK_INT(status.losses.count, 2);
     char *text = lines_of(&status);
     CHECK_CONTAINS(text, "running, process 123, since 1970-01-01T00:00:00Z\n");
@@ -142,7 +144,7 @@ static void a_run_that_was_resumed(void) {
     make_run(START_LINE EPOCH_LINE(2.0, 1, 55.0, true) STEP_LINE(4.0, 1, 2.5) WARNING_LINE(4.5)
                  STOP_LINE(5.0) START_LINE EPOCH_LINE(6.0, 2, 50.0, false));
     stk_run_status status = look_at(true);
-    CHECK(!stk_run_view_has_ended(&status.view) && stk_run_status_step(&status) == NULL);
+    CHECK(!stk_run_view_has_ended(&status.view) && stk_run_view_step(&status.view) == NULL);
     CHECK(!status.view.is_current[STK_EVENT_WARNING]);
     CHECK_NEAR(status.view.best->val_acc1, 55, 0);
     CHECK_INT(status.view.epoch->epoch, 2);
@@ -152,9 +154,134 @@ static void a_run_that_was_resumed(void) {
     CHECK(stk_run_view_has_ended(&status.view));
     add_text("events.jsonl", START_LINE);
     must(look(&status, NULL), &(stk_error){0});
-    CHECK(!stk_run_view_has_ended(&status.view) && stk_run_status_step(&status) == NULL);
+    CHECK(!stk_run_view_has_ended(&status.view) && stk_run_view_step(&status.view) == NULL);
     CHECK_NEAR(status.view.best->val_acc1, 55, 0);
     stk_run_status_close(&status);
+}
+
+/* The summary of the run folder as `stoker report` reads it, or as `stoker status` does. */
+static char *summary_text(bool by_report) {
+    stk_error err = {0};
+    stk_str text = {0};
+    stk_run_read read = {0};
+    stk_run_status status = {0};
+    stk_summary summary;
+    if (by_report) {
+        must(stk_run_read_open(&read, run, &err), &err);
+        summary = stk_run_read_summary(&read);
+    } else {
+        status = look_at(true);
+        summary = stk_run_status_summary(&status);
+    }
+    summary.used_s = NAN; /* only status knows that the run goes on, and adds the time since */
+    stk_json_writer writer = stk_json_write_to(&text, 2);
+    stk_json_begin_object(&writer);
+    stk_event_put(&writer, STK_EVENT_STOP, &summary);
+    stk_json_end_object(&writer);
+    stk_run_status_close(&status);
+    stk_run_read_close(&read);
+    return stk_str_take(&text);
+}
+
+#define ATTEMPT_LINE(t, number, ended)                                                         \
+    "{\"t\": " #t ", \"event\": \"attempt\", \"ended\": " #ended ", \"number\": " #number ", " \
+    "\"part\": \"train\", \"command\": \"python train.py\", \"batch\": 32, \"workers\": 4, "   \
+    "\"images_per_second\": 300}\n"
+
+static void status_and_report_agree(void) {
+    static const struct {
+        const char *events;
+        const char *results;
+    } cases[] = {
+        {START_LINE, "fold,epoch\n"},
+        {START_LINE SUBMISSION_LINE(0.2) STEP_LINE(4.0, 1, 2.5) EPOCH_LINE(5.0, 1, 64.5, true)
+             EPOCH_LINE(6.0, 2, 60.0, false) SAMPLE_LINE(7.0) VERDICT_LINE(7.5, "input-bound")
+                 STEP_LINE(8.0, 40, 1.25),
+         "fold,epoch,val/acc1,images_per_second\n0,1,64.5,100\n0,2,60,200\n"},
+        {START_LINE EPOCH_LINE(2.0, 1, 55.0, true) VERDICT_LINE(3.0, "old") STEP_LINE(4.0, 1, 2.5)
+             STOP_LINE(5.0) START_LINE EPOCH_LINE(6.0, 2, 50.0, false),
+         "fold,epoch,val/acc1\n0,1,55\n0,2,50\n"},
+        {START_LINE ATTEMPT_LINE(1.0, 1, false) STEP_LINE(2.0, 4, 2.5), NULL},
+        {START_LINE ATTEMPT_LINE(1.0, 1, false) STEP_LINE(2.0, 4, 2.5) ATTEMPT_LINE(3.0, 1, true)
+             ATTEMPT_LINE(4.0, 2, false) SAMPLE_LINE(5.0),
+         NULL},
+        {START_LINE ATTEMPT_LINE(1.0, 1, false) STEP_LINE(2.0, 100, 2.5) ATTEMPT_LINE(3.0, 1, true),
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        make_run(cases[i].events);
+        write_text(run, "args.json", i % 2 == 0 ? "{\"metric\": \"acc1\"}" : "{}");
+        write_text(run, "bad_images.csv", "path,split,reason\n");
+        if (cases[i].results != NULL) {
+            write_text(run, "results.csv", cases[i].results);
+            write_text(run, "submission.csv", "id,label\n");
+        }
+        char *reported = summary_text(true);
+        char *stands = summary_text(false);
+        CHECK_STR(stands, reported);
+        stk_mem_free(reported);
+        stk_mem_free(stands);
+    }
+}
+
+/* Feeding the lines that the search from the end has found gives what the whole file gives. */
+static void the_search_finds_what_counts(void) {
+    static const char *const lines[] = {START_LINE,
+                                        SUBMISSION_LINE(1.0),
+                                        STEP_LINE(1.5, 1, 2.5),
+                                        STEP_LINE(2.0, 2, 2.0),
+                                        EPOCH_LINE(2.5, 1, 50.0, true),
+                                        EPOCH_LINE(3.0, 2, 40.0, false),
+                                        SAMPLE_LINE(3.5),
+                                        VERDICT_LINE(4.0, "slow"),
+                                        WARNING_LINE(4.5),
+                                        DECISION_LINE(5.0),
+                                        STOP_LINE(5.5),
+                                        ATTEMPT_LINE(6.0, 1, false),
+                                        ATTEMPT_LINE(6.5, 1, true),
+                                        ATTEMPT_LINE(7.0, 2, false)};
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        stk_rng rng = stk_rng_make(seed, 0, 0, 0);
+        stk_str text = {0};
+        stk_str_append(&text, START_LINE);
+        for (uint64_t n = stk_rng_u64(&rng) % 30; n > 0; n--) {
+            stk_str_append(&text, lines[stk_rng_u64(&rng) % (sizeof lines / sizeof *lines)]);
+        }
+        make_run(stk_str_text(&text));
+        stk_run_status found = look_at(true);
+        stk_run_status whole = {0};
+        must(stk_run_status_open(&whole, run, true, NULL), &(stk_error){0});
+        whole.running = true;
+        whole.pid = 123;
+        whole.since_ns = 0;
+        for (const char *line = text.text; *line != '\0'; line = strchr(line, '\n') + 1) {
+            stk_run_status_take(&whole, line, (size_t)(strchr(line, '\n') - line));
+        }
+        whole.silent_s = found.silent_s;
+        char *a = lines_of(&found);
+        char *b = lines_of(&whole);
+        CHECK_STR(a, b);
+        CHECK(memcmp(found.view.is_current, whole.view.is_current, sizeof whole.view.is_current) ==
+              0);
+        stk_mem_free(a);
+        stk_mem_free(b);
+        stk_run_status_close(&found);
+        stk_run_status_close(&whole);
+        stk_str_free(&text);
+    }
+}
+
+/* Every kind that is written is recognised by the first bytes of its line. */
+static void lines_are_recognised(void) {
+    for (stk_event_kind kind = 0; kind < STK_EVENT_KINDS; kind++) {
+        stk_any_event event = stk_event_unknown(kind);
+        stk_str line = {0};
+        if (stk_event_forms[kind].name != NULL) {
+            stk_event_put_line(&line, 1e12 + 1.0 / 3, kind, &event);
+            CHECK_INT(stk_event_line_kind(line.text, line.length - 1), kind);
+        }
+        stk_str_free(&line);
+    }
 }
 
 /* A line that is half there is read when it is whole. */
@@ -165,12 +292,12 @@ static void half_a_line(void) {
     make_run(START_LINE STEP_LINE(4.0, 1, 2.5));
     add_text("events.jsonl", half);
     stk_run_status status = look_at(true);
-    CHECK_INT(stk_run_status_step(&status)->step, 1);
+    CHECK_INT(stk_run_view_step(&status.view)->step, 1);
     must(look(&status, NULL), &(stk_error){0});
-    CHECK_INT(stk_run_status_step(&status)->step, 1);
+    CHECK_INT(stk_run_view_step(&status.view)->step, 1);
     add_text("events.jsonl", whole + strlen(half));
     must(look(&status, NULL), &(stk_error){0});
-    CHECK_INT(stk_run_status_step(&status)->step, 2);
+    CHECK_INT(stk_run_view_step(&status.view)->step, 2);
     CHECK_INT(status.losses.count, 2);
     stk_run_status_close(&status);
 }
@@ -190,11 +317,11 @@ static void damaged_lines_are_passed_over(void) {
         make_run(START_LINE STEP_LINE(4.0, 1, 2.5));
         add_text("events.jsonl", damaged[i]);
         stk_run_status status = look_at(true);
-        CHECK_INT(stk_run_status_step(&status)->step, 1);
+        CHECK_INT(stk_run_view_step(&status.view)->step, 1);
         add_text("events.jsonl", damaged[i]);
         add_text("events.jsonl", STEP_LINE(6.0, 3, 1.5));
         must(look(&status, NULL), &(stk_error){0});
-        CHECK_INT(stk_run_status_step(&status)->step, 3);
+        CHECK_INT(stk_run_view_step(&status.view)->step, 3);
         stk_run_status_close(&status);
     }
     make_run("");
@@ -214,9 +341,9 @@ static void odd_values(void) {
              "\"low\", \"epochs\": [1], \"steps\": null}\n"
              "{\"t\": 1, \"event\": \"epoch\", \"best\": \"yes\", \"val_acc1\": {}}\n");
     stk_run_status status = look_at(true);
-    CHECK_INT(stk_run_status_step(&status)->epoch, -1);
-    CHECK_INT(stk_run_status_step(&status)->step, -1);
-    CHECK(isnan(stk_run_status_step(&status)->loss));
+    CHECK_INT(stk_run_view_step(&status.view)->epoch, -1);
+    CHECK_INT(stk_run_view_step(&status.view)->step, -1);
+    CHECK(isnan(stk_run_view_step(&status.view)->loss));
     CHECK(status.view.best == NULL);
     CHECK_INT(status.losses.count, 0);
     stk_mem_free(lines_of(&status));
@@ -253,7 +380,7 @@ static void long_files(void) {
     stk_run_status status = look_at(true);
     CHECK_STR(status.view.verdict->text, "said long ago");
     CHECK_STR(status.view.start->model, "resnet18");
-    CHECK_INT(stk_run_status_step(&status)->step, 11999);
+    CHECK_INT(stk_run_view_step(&status.view)->step, 11999);
     const stk_curve *curve = &status.losses;
     CHECK(curve->count > STK_CURVE_POINTS / 4 && curve->count <= STK_CURVE_POINTS);
     for (int i = 1; i < curve->count; i++) {
@@ -272,11 +399,11 @@ static void replaced_files(void) {
                START_LINE STEP_LINE(4.0, 9, 2.0) SAMPLE_LINE(5.0) STEP_LINE(6.0, 10, 1.0));
     must(look(&status, NULL), &(stk_error){0});
     CHECK(status.view.best == NULL);
-    CHECK_INT(stk_run_status_step(&status)->step, 10);
+    CHECK_INT(stk_run_view_step(&status.view)->step, 10);
     CHECK_INT(status.losses.count, 2);
     CHECK(truncate(in_run("events.jsonl"), (off_t)strlen(START_LINE)) == 0);
     must(look(&status, NULL), &(stk_error){0});
-    CHECK(stk_run_status_step(&status) == NULL && status.view.start != NULL);
+    CHECK(stk_run_view_step(&status.view) == NULL && status.view.start != NULL);
     stk_run_status_close(&status);
 }
 
@@ -351,6 +478,9 @@ static const check_test tests[] = {
     TEST(a_run_that_ended),
     TEST(a_run_that_was_resumed),
     TEST(half_a_line),
+    TEST(status_and_report_agree),
+    TEST(the_search_finds_what_counts),
+    TEST(lines_are_recognised),
     TEST(damaged_lines_are_passed_over),
     TEST(odd_values),
     TEST(foreign_texts_are_cleaned),

@@ -35,15 +35,7 @@ static int64_t moment(const stk_jsonl *jsonl) {
 
 static void write_line(stk_jsonl *jsonl, stk_event_kind kind, const void *event) {
     stk_str_clear(&jsonl->line);
-    stk_json_writer writer = stk_json_write_to(&jsonl->line, 0);
-    stk_json_begin_object(&writer);
-    stk_json_key(&writer, "t");
-    stk_event_put_seconds(&writer, (double)(moment(jsonl) - jsonl->start_ns) * 1e-9);
-    stk_json_key(&writer, "event");
-    stk_json_put_string(&writer, stk_event_forms[kind].name);
-    stk_event_put(&writer, kind, event);
-    stk_json_end_object(&writer);
-    stk_str_append(&jsonl->line, "\n");
+    stk_event_put_line(&jsonl->line, (double)(moment(jsonl) - jsonl->start_ns) * 1e-9, kind, event);
     stk_status status =
         stk_str_ok(&jsonl->line)
             ? stk_lines_write(&jsonl->lines, jsonl->line.text, jsonl->line.length, &jsonl->error)

@@ -81,7 +81,7 @@ static const char *const run_heads[] = {"run",    "state",   "best acc", "metric
 #define RUN_COLUMNS (sizeof run_heads / sizeof *run_heads)
 
 static void fill_run(const compare_table *t, size_t row, const stk_run_read *run) {
-    stk_summary s = stk_run_history_summary(&run->history);
+    stk_summary s = stk_run_read_summary(run);
     const stk_event_attempt *best = stk_attempt_best(s.attempts, s.attempt_count);
     if (best != NULL) { /* what a supervised command was best with */
         s.images_per_second = best->images_per_second;
@@ -115,7 +115,7 @@ static void fill_run(const compare_table *t, size_t row, const stk_run_read *run
     }
     put_text(cell(t, row, c + 1), verdict);
     if (s.command != NULL) {
-        put_count(cell(t, row, c + 2), s.attempt_count);
+        put_count(cell(t, row, c + 2), run->history.view.attempt_count);
         put_text(cell(t, row, c + 3), s.command);
     }
 }
@@ -316,7 +316,7 @@ void stk_compare_json(const stk_run_read *runs, size_t count, stk_json_writer *w
     stk_json_key(writer, "runs");
     stk_json_begin_array(writer);
     for (size_t i = 0; i < count; i++) {
-        stk_summary summary = stk_run_history_summary(&runs[i].history);
+        stk_summary summary = stk_run_read_summary(&runs[i]);
         stk_json_begin_object(writer);
         stk_json_key(writer, "run");
         stk_json_put_string(writer, runs[i].dir);

@@ -323,8 +323,9 @@ static void put_attempt_row(stk_str *out, const stk_event_attempt *attempt) {
     stk_str_free(&end);
 }
 
-static void put_attempts(stk_str *out, const stk_summary *summary) {
-    if (summary->attempt_count == 0) {
+/* All attempts, also one that still runs. */
+static void put_attempts(stk_str *out, const stk_run_view *view) {
+    if (view->attempt_count == 0) {
         return;
     }
     stk_page_open_section(out, "attempts", "Attempts");
@@ -332,8 +333,8 @@ static void put_attempts(stk_str *out, const stk_summary *summary) {
                         "<th class=\"n\">workers</th><th class=\"n\">images/s</th>"
                         "<th class=\"n\">GPU, %</th><th>GPU memory</th><th class=\"n\">seconds</th>"
                         "<th>verdict</th><th>end</th><th>kept</th><th>command</th></tr>\n");
-    for (int i = 0; i < summary->attempt_count; i++) {
-        put_attempt_row(out, &summary->attempts[i]);
+    for (int i = 0; i < view->attempt_count; i++) {
+        put_attempt_row(out, &view->attempts[i]);
     }
     stk_str_append(out, "</table></div>\n");
     stk_page_close_section(out);
@@ -459,7 +460,7 @@ static void put_title(const stk_page *page, stk_str *title) {
 
 stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err) {
     const stk_run_history *history = page->history;
-    stk_summary summary = stk_run_history_summary(history);
+    stk_summary summary = stk_run_history_summary(history, page->args, page->has_submission);
     stk_times times = stk_run_history_times(history);
     stk_str title = {0};
     put_title(page, &title);
@@ -467,7 +468,7 @@ stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err) {
     stk_str_free(&title);
     put_verdict(out, history);
     put_figures(out, history, &summary);
-    put_attempts(out, &summary);
+    put_attempts(out, &history->view);
     stk_status status = stk_page_put_curves(history, out, err);
     if (status == STK_OK) {
         status = stk_page_put_times(&times, out, err);

@@ -21,6 +21,7 @@ typedef struct stk_page {
     const stk_run_history *history; /* never NULL */
     const stk_json *args;           /* args.json */
     const char *args_yaml;          /* the text of args.yaml, which has the reasons */
+    bool has_submission;            /* the run folder has a submission.csv */
     const stk_confusion *confusion;
     const stk_thumbs *thumbs; /* of its worst pictures */
 } stk_page;

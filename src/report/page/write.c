@@ -61,10 +61,12 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
     char *name = stk_run_name(run_dir);
     char *yaml = read_text(run_dir, "args.yaml", &size);
     stk_json *args = read_args(run_dir);
+    char *submission = stk_path_join(run_dir, "submission.csv");
     stk_page page = {.name = name,
                      .history = history,
                      .args = args,
                      .args_yaml = yaml,
+                     .has_submission = submission != NULL && stk_path_is_file(submission),
                      .confusion = pictures->known ? &pictures->confusion : NULL,
                      .thumbs = &pictures->thumbs};
     stk_status status =
@@ -73,6 +75,7 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
         status = stk_file_write_how(path, html.text, html.length, how, err);
     }
     stk_json_free(args);
+    stk_mem_free(submission);
     stk_mem_free(yaml);
     stk_mem_free(name);
     stk_mem_free(path);

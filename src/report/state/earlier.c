@@ -8,68 +8,26 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/text/csv.h"
 #include "base/text/json.h"
+#include "report/text/results_csv.h"
 
 static bool is_behind(const stk_resume_point *point, double fold, double epoch) {
     return fold > point->fold || (fold >= point->fold && epoch > point->epoch);
 }
 
-/* A cell as a number; NaN where it is empty. */
-static double cell(const stk_csv *csv, size_t row, const char *column) {
-    size_t at = stk_csv_column(csv, column);
-    double value = NAN;
-    if (at == SIZE_MAX || !stk_parse_double(stk_csv_cell(csv, row, at), &value)) {
-        return NAN;
-    }
-    return value;
-}
-
-static stk_event_epoch read_row(const stk_csv *csv, size_t row) {
-    return (stk_event_epoch){.fold = (int)cell(csv, row, "fold"),
-                             .epoch = (int)cell(csv, row, "epoch"),
-                             .train_loss = cell(csv, row, "train/loss"),
-                             .train_acc1 = cell(csv, row, "train/acc1"),
-                             .val_loss = cell(csv, row, "val/loss"),
-                             .val_acc1 = cell(csv, row, "val/acc1"),
-                             .val_acc5 = cell(csv, row, "val/acc5"),
-                             .lr = cell(csv, row, "lr"),
-                             .images_per_second = cell(csv, row, "images_per_second"),
-                             .wait_fraction = cell(csv, row, "wait_fraction"),
-                             .seconds = cell(csv, row, "seconds")};
-}
-
 stk_status stk_earlier_rows(const char *path, const stk_resume_point *point, stk_event_epoch **rows,
                             size_t *count, stk_error *err) {
-    stk_csv csv;
+    size_t all = 0;
+    stk_status status = stk_results_csv_read(path, rows, &all, err);
     *count = 0;
-    *rows = NULL;
-    if (!stk_path_is_file(path)) {
-        return STK_OK;
-    }
-    stk_status status = stk_csv_read(path, &csv, err);
-    if (status != STK_OK || csv.rows == 0) {
-        stk_csv_free(&csv);
-        return status;
-    }
-    *rows = stk_mem_new(csv.rows, sizeof **rows);
-    if (*rows == NULL) {
-        stk_csv_free(&csv);
-        return STK_FAIL_MEMORY(err, path);
-    }
-    for (size_t i = 0; i < csv.rows; i++) {
-        double fold = cell(&csv, i, "fold");
-        double epoch = cell(&csv, i, "epoch");
-        /* Rows that somebody else put in have no business here. */
-        bool sound = fold >= 0 && fold < 1e6 && epoch >= 1 && epoch < 1e9;
-        if (sound && !is_behind(point, fold, epoch)) {
-            stk_event_epoch *row = &(*rows)[(*count)++];
-            *row = read_row(&csv, i);
-            row->best = row->fold == point->fold && row->epoch == point->best_epoch;
+    for (size_t i = 0; i < all; i++) {
+        stk_event_epoch row = (*rows)[i];
+        if (!is_behind(point, row.fold, row.epoch)) {
+            row.best = row.fold == point->fold && row.epoch == point->best_epoch;
+            (*rows)[(*count)++] = row;
         }
     }
-    stk_csv_free(&csv);
-    return STK_OK;
+    return status;
 }
 
 /* Whether a line stays; its time is looked at. */

@@ -24,22 +24,13 @@ void stk_replay_summary(stk_replay *replay, const stk_json *summary) {
     emit(replay, STK_EVENT_STOP, summary);
 }
 
-/* The kind of this name; STK_EVENT_KINDS: there is none. */
-static stk_event_kind kind_of(const char *name) {
-    stk_event_kind kind = 0;
-    while (kind < STK_EVENT_KINDS && (name == NULL || stk_event_forms[kind].name == NULL ||
-                                      strcmp(name, stk_event_forms[kind].name) != 0)) {
-        kind++;
-    }
-    return kind;
-}
-
 bool stk_replay_line(stk_replay *replay, const char *line, size_t length) {
     stk_json *object = NULL;
     if (stk_json_parse(line, length, &object, NULL) != STK_OK) {
         return false;
     }
-    stk_event_kind kind = kind_of(stk_json_string(stk_json_get(object, "event")));
+    const char *name = stk_json_string(stk_json_get(object, "event"));
+    stk_event_kind kind = name != NULL ? stk_event_kind_named(name, strlen(name)) : STK_EVENT_KINDS;
     if (kind < STK_EVENT_KINDS) {
         if (replay->at != NULL) {
             replay->at(replay->user, stk_json_number(stk_json_get(object, "t"), 0));

@@ -1,4 +1,4 @@
-/* history.c - events to what a report shows. */
+/* run_history.c - events to what a report shows. */
 #include "report/state/run_history.h"
 
 #include <limits.h>
@@ -317,74 +317,14 @@ const stk_event_epoch *stk_run_history_best(const stk_run_history *history) {
     return stk_run_history_folds(history) > 1 ? NULL : best != NULL ? best : highest;
 }
 
-/* Means over the epochs, by how long they took. */
-static void add_speed(const stk_run_history *history, stk_summary *summary) {
-    double seconds = 0;
-    double images = 0;
-    double waited = 0;
-    for (size_t i = 0; i < history->row_count; i++) {
-        const stk_event_epoch *row = &history->rows[i];
-        if (row->seconds > 0 && isfinite(row->images_per_second) && isfinite(row->wait_fraction)) {
-            seconds += row->seconds;
-            images += row->seconds * row->images_per_second;
-            waited += row->seconds * row->wait_fraction;
-        }
-    }
-    summary->images_per_second = seconds > 0 ? images / seconds : NAN;
-    summary->wait_fraction = seconds > 0 ? waited / seconds : NAN;
-}
-
-/* What a supervised command has instead of a training's numbers. It has done the epochs before the
- * one of its last step. */
-static void add_command(const stk_run_view *view, stk_summary *summary) {
-    summary->command = stk_run_view_command(view);
-    summary->attempts = view->attempts;
-    summary->attempt_count = view->attempt_count;
-    if (summary->command == NULL || stk_run_view_has_ended(view)) {
-        return;
-    }
-    const stk_event_attempt *last = &view->attempts[view->attempt_count - 1];
-    summary->exit_code = -1;
-    summary->bad_images = -1;
-    summary->epochs_done = view->step != NULL && view->step->epoch > 0 ? view->step->epoch - 1 : -1;
-    bool in_epoch = view->in_epoch && view->step != NULL;
-    summary->images_per_second = last->ended ? last->images_per_second
-                                 : in_epoch  ? view->step->images_per_second
-                                             : NAN;
-    summary->batch = last->batch >= 0 && last->batch <= INT_MAX ? (int)last->batch : -1;
-    summary->workers = last->workers;
-}
-
-stk_summary stk_run_history_summary(const stk_run_history *history) {
-    const stk_run_view *view = &history->view;
-    if (stk_run_view_has_ended(view)) {
-        stk_summary ended = *view->summary;
-        add_command(view, &ended);
-        return ended;
-    }
-    const stk_any_event unknown = stk_event_unknown(STK_EVENT_START);
-    const stk_event_start *start = view->start != NULL ? view->start : &unknown.start;
+stk_summary stk_run_history_summary(const stk_run_history *history, const stk_json *args,
+                                    bool has_submission) {
     const stk_event_epoch *best = stk_run_history_best(history);
-    stk_summary summary = {
-        .best_acc1 = best != NULL ? best->val_acc1 : NAN,
-        .best_metric = NAN,
-        .epochs_done = (int)history->row_count,
-        .folds_done = -1,
-        .folds_planned = start->folds,
-        .oof_acc1 = NAN,
-        .oof_metric = NAN,
-        .budget_s = start->budget_s,
-        .used_s = view->now_s > 0 ? view->now_s : NAN,
-        .reserve_s = view->plan != NULL ? view->plan->reserve_s : NAN,
-        .batch = start->batch,
-        .workers = start->workers,
-        .prefetch = start->prefetch,
-        .device = start->device,
-        .precision = start->precision,
-        .bad_images = view->bad_images,
-        .verdict = view->verdict != NULL ? view->verdict->name : NULL,
-    };
-    add_speed(history, &summary);
-    add_command(view, &summary);
-    return summary;
+    const stk_run_facts facts = {.epochs_done = (int64_t)history->row_count,
+                                 .bad_images = history->view.bad_images,
+                                 .best_acc1 = best != NULL ? best->val_acc1 : NAN,
+                                 .used_s = history->view.now_s > 0 ? history->view.now_s : NAN,
+                                 .metric = stk_json_string(stk_json_get(args, "metric")),
+                                 .has_submission = has_submission};
+    return stk_run_summary(&history->view, &facts);
 }

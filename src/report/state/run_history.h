@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "report/state/run_view.h"
+#include "base/text/json.h"
+#include "report/state/run_summary.h"
 
 #define STK_HISTORY_MOMENTS 360
 #define STK_HISTORY_NOTES 100
@@ -117,11 +118,10 @@ bool stk_run_history_take_rows(stk_run_history *history, const stk_event_epoch *
 /* Where the time of all training so far went; total_s is 0 when nothing is known. */
 stk_times stk_run_history_times(const stk_run_history *history);
 
-/*
- * The summary of a run that has ended; otherwise, with a status of NULL, what is known so far. Its
- * texts are the history's.
- */
-stk_summary stk_run_history_summary(const stk_run_history *history);
+/* The summary by run_summary.h. `args` is args.json or NULL; `has_submission`: the run folder has a
+ * submission.csv. The texts are those of the history and of args. */
+stk_summary stk_run_history_summary(const stk_run_history *history, const stk_json *args,
+                                    bool has_submission);
 
 /* 1 + the highest fold of the rows; 1 without any. */
 int stk_run_history_folds(const stk_run_history *history);

@@ -6,14 +6,13 @@
  */
 #include "report/state/run_read.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "report/state/earlier.h"
 #include "report/state/replay.h"
+#include "report/text/results_csv.h"
 
 #define MOST_JSON_BYTES ((size_t)1 << 20)
 
@@ -28,6 +27,12 @@ static char *find(stk_run_read *run, const char *name) {
     return path;
 }
 
+static bool has_file(stk_run_read *run, const char *name) {
+    char *path = find(run, name);
+    stk_mem_free(path);
+    return path != NULL;
+}
+
 /* A file's fault is told; want of memory is none of it. */
 static void note_damage(stk_run_read *run, const char *path, const stk_error *why) {
     run->history.failed = run->history.failed || why->status == STK_ERR_MEMORY;
@@ -39,9 +44,7 @@ static int count_files(stk_run_read *run) {
     static const char *const names[] = {"args.json", "events.jsonl", "results.csv", "summary.json"};
     int count = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *path = find(run, names[i]);
-        count += path != NULL;
-        stk_mem_free(path);
+        count += has_file(run, names[i]);
     }
     return count;
 }
@@ -63,12 +66,11 @@ static bool read_events(stk_run_read *run) {
 }
 
 static bool read_results(stk_run_read *run) {
-    const stk_resume_point all = {.fold = INT_MAX, .epoch = INT_MAX};
     char *path = find(run, "results.csv");
     stk_event_epoch *rows = NULL;
     size_t count = 0;
     stk_error why = {0};
-    if (path != NULL && stk_earlier_rows(path, &all, &rows, &count, &why) != STK_OK) {
+    if (path != NULL && stk_results_csv_read(path, &rows, &count, &why) != STK_OK) {
         note_damage(run, path, &why);
     }
     /* A process that was killed in between has told of one epoch more than it has a row of. */
@@ -137,6 +139,7 @@ static stk_status read_all(stk_run_read *run, stk_error *err) {
     bool rows = read_results(run);
     bool ended = read_summary(run);
     run->args = read_json(run, "args.json");
+    run->has_submission = has_file(run, "submission.csv");
     if (run->history.failed || !stk_str_ok(&run->damage)) {
         return STK_FAIL_MEMORY(err, run->dir);
     }
@@ -179,4 +182,8 @@ void stk_run_read_close(stk_run_read *run) {
     stk_mem_free(run->dir);
     stk_mem_free(run->name);
     memset(run, 0, sizeof *run);
+}
+
+stk_summary stk_run_read_summary(const stk_run_read *run) {
+    return stk_run_history_summary(&run->history, run->args, run->has_submission);
 }

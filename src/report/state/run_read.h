@@ -17,6 +17,7 @@ typedef struct stk_run_read {
     char *name;              /* owned; its last part */
     stk_run_history history; /* must stay where it is */
     stk_json *args;          /* owned; args.json, or NULL */
+    bool has_submission;     /* submission.csv exists */
     stk_str damage;          /* a line for each thing that could not be read */
 } stk_run_read;
 
@@ -26,6 +27,9 @@ typedef struct stk_run_read {
  */
 STK_CHECKED stk_status stk_run_read_open(stk_run_read *run, const char *dir, stk_error *err);
 void stk_run_read_close(stk_run_read *run);
+
+/* How the run ended, or how it stands; its texts are the run's. */
+stk_summary stk_run_read_summary(const stk_run_read *run);
 
 /* The last part of the folder's path: "runs/demo/" is demo. NULL without memory; stk_mem_free. */
 char *stk_run_name(const char *run_dir);

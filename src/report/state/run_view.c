@@ -1,4 +1,4 @@
-/* run_view.c - one function per event changes the state. */
+/* run_view.c - copies the last event of each kind; a few kinds change more than their copy. */
 #include "report/state/run_view.h"
 
 #include <string.h>
@@ -191,6 +191,18 @@ void stk_run_view_close(stk_run_view *view) {
     stk_event_pool_clear(&view->attempt_texts);
     stk_mem_free(view->attempts);
     *view = (stk_run_view){0};
+}
+
+const stk_event_step *stk_run_view_step(const stk_run_view *view) {
+    return view->is_current[STK_EVENT_STEP] ? view->step : NULL;
+}
+
+const stk_event_sample *stk_run_view_sample(const stk_run_view *view) {
+    return view->is_current[STK_EVENT_SAMPLE] ? view->sample : NULL;
+}
+
+const stk_event_attempt *stk_run_view_attempt(const stk_run_view *view) {
+    return view->is_current[STK_EVENT_ATTEMPT] ? view->attempt : NULL;
 }
 
 bool stk_run_view_has_ended(const stk_run_view *view) {

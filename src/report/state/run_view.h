@@ -1,7 +1,8 @@
 /*
  * run_view.h - inside the report room: the state of a run, which is what its events so far come to.
  *
- * This is the only place where events are reduced to a state. A view stores the last event of each
+ * Only a view reduces events to a state; last_lines.h knows which events a view needs, and
+ * run_summary.h makes the summary from a view. A view stores the last event of each
  * kind with its texts, the attempts of a supervised command and a few counts; its memory is
  * bounded. The screen, --metrics-file, `stoker status` and `stoker top` read a view. The page, the
  * plot and results.csv need more than the last events: run_history.h adds that to a view.
@@ -68,6 +69,12 @@ typedef struct stk_run_view {
 /* Takes one event. It has the shape of stk_event_sink.take; `view` is a stk_run_view. */
 void stk_run_view_take(void *view, stk_event_kind kind, const void *event);
 void stk_run_view_close(stk_run_view *view);
+
+/* The last event of a kind if the last process has emitted it (a step: also the last attempt);
+ * otherwise NULL. */
+const stk_event_step *stk_run_view_step(const stk_run_view *view);
+const stk_event_sample *stk_run_view_sample(const stk_run_view *view);
+const stk_event_attempt *stk_run_view_attempt(const stk_run_view *view);
 
 /* Whether the run has ended: the last process has emitted its stop. */
 bool stk_run_view_has_ended(const stk_run_view *view);

@@ -2,9 +2,9 @@
  * run_status.h - how a run stands, read from its folder by somebody outside.
  *
  * Serves `stoker status`, `stoker stop` and `stoker top`. The events that decide how the run stands
- * are found from the end of events.jsonl and reduced by run_view.h; the number of epochs, the bad
- * images and the end of the run come from the files beside it. Files may be long, be written to
- * meanwhile, or end within a line: reading is bounded and takes whole lines only.
+ * are found from the end of events.jsonl (last_lines.h) and reduced by run_view.h; the number of
+ * epochs, the bad images and the end of the run come from the files beside it. Files may be long,
+ * be written to meanwhile, or end within a line: reading is bounded and takes whole lines only.
  * Threads: one at a time.
  */
 #ifndef STK_REPORT_STATUS_RUN_STATUS_H
@@ -16,7 +16,7 @@
 
 #include "base/text/json.h"
 #include "base/str.h"
-#include "report/state/run_view.h"
+#include "report/state/run_summary.h"
 
 /* Losses of the steps in order. When there are too many, neighbours are replaced by their mean. */
 #define STK_CURVE_POINTS 512
@@ -41,8 +41,6 @@ typedef struct stk_run_status {
 
     /* What events.jsonl says, and summary.json where the run does not go on. */
     stk_run_view view;
-    stk_event_attempt ended[STK_VIEW_ATTEMPTS]; /* attempts of the view that have ended */
-    int ended_count;
     double last_t;    /* seconds of the run at its last event; NaN: there is none */
     stk_curve losses; /* of the last hours; empty unless with_curve */
     bool with_curve;
@@ -76,15 +74,11 @@ void stk_run_status_take(stk_run_status *status, const char *line, size_t length
 /* "running", "ended" or "killed". */
 const char *stk_run_status_state(const stk_run_status *status);
 
-/* The last event of a kind where the last process has emitted it; NULL otherwise. */
-const stk_event_step *stk_run_status_step(const stk_run_status *status);
-const stk_event_sample *stk_run_status_sample(const stk_run_status *status);
-
 /* Seconds that the run has taken until now; NaN: not known. */
 double stk_run_status_used_s(const stk_run_status *status);
 
 /* What summary.json says, or would say by now. Its texts are the status's. */
-void stk_run_status_summary(const stk_run_status *status, stk_summary *summary);
+stk_summary stk_run_status_summary(const stk_run_status *status);
 
 /* The last verdict as a sentence, or its name where no more is known; NULL: there was none. */
 const char *stk_run_status_verdict(const stk_run_status *status);

@@ -44,15 +44,10 @@ static void put_name(stk_json_writer *writer, const char *key, const char *text)
     stk_json_put_string(writer, text);
 }
 
-static const stk_event_attempt *current_attempt(const stk_run_status *status) {
-    return status->view.is_current[STK_EVENT_ATTEMPT] ? status->view.attempt : NULL;
-}
-
 void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
     const stk_event_start *start = status->view.start;
-    stk_summary summary;
     char since[32];
-    stk_run_status_summary(status, &summary);
+    stk_summary summary = stk_run_status_summary(status);
     put_name(writer, "run_dir", status->folder);
     put_name(writer, "state", stk_run_status_state(status));
     put_whole(writer, "pid", status->running ? status->pid : -1);
@@ -61,10 +56,11 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
     stk_json_put_bool(writer, status->resumable && !status->running);
     stk_event_put(writer, STK_EVENT_STOP, &summary);
     for (size_t i = 0; i < COUNT_OF(step_keys); i++) {
-        stk_event_put_member(writer, STK_EVENT_STEP, stk_run_status_step(status), step_keys[i]);
+        stk_event_put_member(writer, STK_EVENT_STEP, stk_run_view_step(&status->view),
+                             step_keys[i]);
     }
     for (size_t i = 0; i < COUNT_OF(sample_keys); i++) {
-        stk_event_put_member(writer, STK_EVENT_SAMPLE, stk_run_status_sample(status),
+        stk_event_put_member(writer, STK_EVENT_SAMPLE, stk_run_view_sample(&status->view),
                              sample_keys[i]);
     }
     stk_json_key(writer, "budget_left_s");
@@ -74,7 +70,7 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
     put_name(writer, "model", start != NULL ? start->model : NULL);
     put_name(writer, "data", start != NULL ? start->data : NULL);
     if (summary.command != NULL) {
-        const stk_event_attempt *attempt = current_attempt(status);
+        const stk_event_attempt *attempt = stk_run_view_attempt(&status->view);
         put_name(writer, "part", attempt != NULL ? attempt->part : NULL);
         put_whole(writer, "attempt", attempt != NULL ? attempt->number : -1);
     }
@@ -93,8 +89,7 @@ static void put_bracketed(stk_str *out, const char *text) {
 
 void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
     char text[32];
-    stk_summary summary;
-    stk_run_status_summary(status, &summary);
+    stk_summary summary = stk_run_status_summary(status);
     stk_report_append_line(out, status->folder);
     if (status->running) {
         stk_str_append(out, ": running");
@@ -140,7 +135,7 @@ static void put_words(stk_str *out, const char *name, stk_str *words) {
 
 /* The command, its attempts that have ended, and the one that runs. */
 static void put_command(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
-    const stk_event_attempt *last = current_attempt(status);
+    const stk_event_attempt *last = stk_run_view_attempt(&status->view);
     stk_str words = {0};
     if (summary->command == NULL) {
         return;
@@ -163,7 +158,7 @@ static void put_command(const stk_run_status *status, const stk_summary *summary
 }
 
 static void put_training(const stk_run_status *status, stk_str *out) {
-    const stk_event_step *step = stk_run_status_step(status);
+    const stk_event_step *step = stk_run_view_step(&status->view);
     int folds = status->view.start != NULL ? status->view.start->folds : -1;
     if (step == NULL || step->epoch < 0 || stk_str_equal(stk_run_status_state(status), "ended")) {
         return; /* the rows below say how it ended */
@@ -232,7 +227,7 @@ static void put_time(const stk_run_status *status, const stk_summary *summary, s
         double left = fmax(summary->budget_s - summary->used_s, 0);
         stk_str_appendf(out, ", %s left", stk_format_duration(text, sizeof text, left));
     }
-    const stk_event_step *step = stk_run_status_step(status);
+    const stk_event_step *step = stk_run_view_step(&status->view);
     if (status->running && step != NULL && isfinite(step->left_s)) {
         stk_str_appendf(out, "; about %s of training to go",
                         stk_format_duration(text, sizeof text, step->left_s));
@@ -249,7 +244,7 @@ static void put_share(stk_str *out, const char **between, const char *name, doub
 }
 
 static void put_machine(const stk_run_status *status, stk_str *out) {
-    const stk_event_sample *sample = stk_run_status_sample(status);
+    const stk_event_sample *sample = stk_run_view_sample(&status->view);
     const char *between = "";
     stk_str row = {0};
     char text[32];
@@ -295,8 +290,7 @@ static void put_submission(const stk_run_status *status, const stk_summary *summ
 }
 
 void stk_run_status_lines(const stk_run_status *status, stk_str *out) {
-    stk_summary summary;
-    stk_run_status_summary(status, &summary);
+    stk_summary summary = stk_run_status_summary(status);
     stk_run_status_headline(status, out);
     put_command(status, &summary, out);
     put_training(status, out);

@@ -194,8 +194,7 @@ static void draw_percent(top_frame *f, const char *name, double percent, top_tin
 static void draw_title(top_frame *f) {
     const stk_run_status *s = f->status;
     char text[64];
-    stk_summary summary;
-    stk_run_status_summary(s, &summary);
+    stk_summary summary = stk_run_status_summary(s);
     begin_tint(f, BOLD);
     put_foreign(f, s->folder);
     end_tint(f);
@@ -240,7 +239,7 @@ static void draw_model(top_frame *f) {
 static void draw_command(top_frame *f) {
     const stk_run_status *s = f->status;
     const stk_run_view *view = &s->view;
-    const stk_event_attempt *last = view->is_current[STK_EVENT_ATTEMPT] ? view->attempt : NULL;
+    const stk_event_attempt *last = stk_run_view_attempt(view);
     stk_str words = {0};
     if (stk_run_view_command(view) == NULL || !has_room(f)) {
         return;
@@ -407,8 +406,7 @@ static void draw_loader(top_frame *f) {
 
 static void draw_numbers(top_frame *f) {
     const stk_run_status *s = f->status;
-    stk_summary summary;
-    stk_run_status_summary(s, &summary);
+    stk_summary summary = stk_run_status_summary(s);
     double loss = f->step->loss;
     double acc1 = f->step->acc1;
     double val = s->view.epoch != NULL ? s->view.epoch->val_acc1 : NAN;
@@ -575,8 +573,7 @@ static void draw_said(top_frame *f, top_tint tint, const char *name, const char 
 
 static void draw_words(top_frame *f) {
     const stk_run_status *s = f->status;
-    stk_summary summary;
-    stk_run_status_summary(s, &summary);
+    stk_summary summary = stk_run_status_summary(s);
     const stk_run_view *view = &s->view;
     bool fine = view->is_current[STK_EVENT_VERDICT] && view->verdict->fine;
     const stk_event_decision *decision =
@@ -608,8 +605,8 @@ void stk_top_draw(const stk_run_status *status, const stk_top_look *look, stk_st
     const stk_any_event no_start = stk_event_unknown(STK_EVENT_START);
     const stk_any_event no_step = stk_event_unknown(STK_EVENT_STEP);
     const stk_any_event no_sample = stk_event_unknown(STK_EVENT_SAMPLE);
-    const stk_event_step *step = stk_run_status_step(status);
-    const stk_event_sample *sample = stk_run_status_sample(status);
+    const stk_event_step *step = stk_run_view_step(&status->view);
+    const stk_event_sample *sample = stk_run_view_sample(&status->view);
     top_frame f = {.status = status,
                    .start = status->view.start != NULL ? status->view.start : &no_start.start,
                    .step = step != NULL ? step : &no_step.step,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/text/text.h"
 
@@ -17,7 +18,7 @@ static void put_number(stk_json_writer *writer, double value) {
     stk_json_put_double(writer, isfinite(value) ? strtod(text, NULL) : value);
 }
 
-void stk_event_put_seconds(stk_json_writer *writer, double seconds) {
+static void put_seconds(stk_json_writer *writer, double seconds) {
     stk_json_put_double(writer, round(seconds * 1000) / 1000);
 }
 
@@ -77,7 +78,7 @@ static void put_value(stk_json_writer *writer, const stk_field *field, const voi
         put_number(writer, *(const double *)at);
         break;
     case STK_FIELD_SECONDS:
-        stk_event_put_seconds(writer, *(const double *)at);
+        put_seconds(writer, *(const double *)at);
         break;
     case STK_FIELD_TRUTH:
         stk_json_put_bool(writer, *(const bool *)at);
@@ -120,6 +121,39 @@ void stk_event_put_member(stk_json_writer *writer, stk_event_kind kind, const vo
     } else {
         stk_json_put_null(writer);
     }
+}
+
+/* ---- lines of events.jsonl ---- */
+
+void stk_event_put_line(stk_str *out, double t, stk_event_kind kind, const void *event) {
+    stk_json_writer writer = stk_json_write_to(out, 0);
+    stk_json_begin_object(&writer);
+    stk_json_key(&writer, "t");
+    put_seconds(&writer, t);
+    stk_json_key(&writer, "event"); /* stk_event_line_kind looks for it behind the time */
+    stk_json_put_string(&writer, stk_event_forms[kind].name);
+    stk_event_put(&writer, kind, event);
+    stk_json_end_object(&writer);
+    stk_str_append(out, "\n");
+}
+
+stk_event_kind stk_event_kind_named(const char *name, size_t length) {
+    stk_event_kind kind = 0;
+    while (kind < STK_EVENT_KINDS &&
+           !(stk_event_forms[kind].name != NULL && strlen(stk_event_forms[kind].name) == length &&
+             memcmp(stk_event_forms[kind].name, name, length) == 0)) {
+        kind++;
+    }
+    return kind;
+}
+
+stk_event_kind stk_event_line_kind(const char *line, size_t length) {
+    static const char key[] = "\"event\": \"";
+    const size_t within = 80; /* bytes that hold the time and the name */
+    const char *name = memmem(line, length < within ? length : within, key, sizeof key - 1);
+    name = name != NULL ? name + sizeof key - 1 : line + length;
+    const char *end = memchr(name, '"', length - (size_t)(name - line));
+    return end != NULL ? stk_event_kind_named(name, (size_t)(end - name)) : STK_EVENT_KINDS;
 }
 
 /* ---- reading ---- */

@@ -20,8 +20,20 @@ void stk_event_put(stk_json_writer *writer, stk_event_kind kind, const void *eve
 void stk_event_put_member(stk_json_writer *writer, stk_event_kind kind, const void *event,
                           const char *key);
 
-/* A double as fields of kind SECONDS are written. */
-void stk_event_put_seconds(stk_json_writer *writer, double seconds);
+/*
+ * Appends a line of events.jsonl with its line break: {"t": 1.5, "event": "step", ...}. `t` is the
+ * time of the event in seconds since the start of the run. The kind has a name in stk_event_forms.
+ */
+void stk_event_put_line(stk_str *out, double t, stk_event_kind kind, const void *event);
+
+/*
+ * The kind of a line by its first bytes, without parsing it; STK_EVENT_KINDS: no event by the look
+ * of it. The rest of the line may be damaged.
+ */
+stk_event_kind stk_event_line_kind(const char *line, size_t length);
+
+/* The kind whose name has `length` bytes from `name`; STK_EVENT_KINDS: there is none. */
+stk_event_kind stk_event_kind_named(const char *name, size_t length);
 
 /* Room for the arrays that an event points to. */
 typedef struct stk_event_arrays {

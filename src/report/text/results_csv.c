@@ -1,0 +1,95 @@
+/* results_csv.c - rows of epochs to text and back, by one table of columns. */
+#include "report/text/results_csv.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/text/csv.h"
+
+/* The columns after fold and epoch. */
+static const struct {
+    const char *name;
+    size_t offset; /* of a double in stk_event_epoch */
+    char form;     /* 'g': `digits` significant digits, 'f': `digits` decimals */
+    int digits;
+} columns[] = {
+    {"train/loss", offsetof(stk_event_epoch, train_loss), 'g', 6},
+    {"train/acc1", offsetof(stk_event_epoch, train_acc1), 'f', 3},
+    {"val/loss", offsetof(stk_event_epoch, val_loss), 'g', 6},
+    {"val/acc1", offsetof(stk_event_epoch, val_acc1), 'f', 3},
+    {"val/acc5", offsetof(stk_event_epoch, val_acc5), 'f', 3},
+    {"lr", offsetof(stk_event_epoch, lr), 'g', 6},
+    {"images_per_second", offsetof(stk_event_epoch, images_per_second), 'f', 1},
+    {"wait_fraction", offsetof(stk_event_epoch, wait_fraction), 'f', 4},
+    {"seconds", offsetof(stk_event_epoch, seconds), 'f', 3},
+};
+
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+static void put_row(stk_str *out, const stk_event_epoch *row) {
+    stk_str_appendf(out, "%d,%d", row->fold, row->epoch);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        double value = *(const double *)((const char *)row + columns[i].offset);
+        stk_str_append(out, ",");
+        if (isfinite(value)) {
+            stk_str_appendf(out, columns[i].form == 'g' ? "%.*g" : "%.*f", columns[i].digits,
+                            value);
+        }
+    }
+    stk_str_append(out, "\n");
+}
+
+void stk_results_csv_put(stk_str *out, const stk_event_epoch *rows, size_t count) {
+    stk_str_append(out, "fold,epoch");
+    for (size_t i = 0; i < COLUMNS; i++) {
+        stk_str_appendf(out, ",%s", columns[i].name);
+    }
+    stk_str_append(out, "\n");
+    for (size_t i = 0; i < count; i++) {
+        put_row(out, &rows[i]);
+    }
+}
+
+/* A cell as a number; NaN where it is empty, foreign text or missing. */
+static double cell(const stk_csv *csv, size_t row, const char *column) {
+    size_t at = stk_csv_column(csv, column);
+    double value = NAN;
+    bool known = at != SIZE_MAX && stk_parse_double(stk_csv_cell(csv, row, at), &value);
+    return known ? value : NAN;
+}
+
+/* False: somebody else wrote this row. */
+static bool read_row(const stk_csv *csv, size_t at, stk_event_epoch *row) {
+    double fold = cell(csv, at, "fold");
+    double epoch = cell(csv, at, "epoch");
+    if (!(fold >= 0 && fold < 1e6 && epoch >= 1 && epoch < 1e9)) {
+        return false;
+    }
+    *row = (stk_event_epoch){.fold = (int)fold, .epoch = (int)epoch};
+    for (size_t i = 0; i < COLUMNS; i++) {
+        *(double *)((char *)row + columns[i].offset) = cell(csv, at, columns[i].name);
+    }
+    return true;
+}
+
+stk_status stk_results_csv_read(const char *path, stk_event_epoch **rows, size_t *count,
+                                stk_error *err) {
+    stk_csv csv;
+    *rows = NULL;
+    *count = 0;
+    if (!stk_path_is_file(path)) {
+        return STK_OK;
+    }
+    stk_status status = stk_csv_read(path, &csv, err);
+    if (status == STK_OK && csv.rows > 0) {
+        *rows = stk_mem_new(csv.rows, sizeof **rows);
+        status = *rows != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
+    }
+    for (size_t i = 0; status == STK_OK && i < csv.rows; i++) {
+        *count += read_row(&csv, i, &(*rows)[*count]);
+    }
+    stk_csv_free(&csv);
+    return status;
+}

@@ -1,0 +1,24 @@
+/*
+ * results_csv.h - inside the report room: results.csv, one row per epoch, written and read.
+ *
+ * Writer and reader share one table of columns. Unknown numbers are empty cells. Threads: safe,
+ * nothing is stored.
+ */
+#ifndef STK_REPORT_TEXT_RESULTS_CSV_H
+#define STK_REPORT_TEXT_RESULTS_CSV_H
+
+#include <stoker/events.h>
+
+#include "base/str.h"
+
+/* Appends the whole file: the header and the rows. */
+void stk_results_csv_put(stk_str *out, const stk_event_epoch *rows, size_t count);
+
+/*
+ * Reads all rows; free them with stk_mem_free. A missing file has none. Rows without a sound fold
+ * and epoch are left out. The fields that the file does not have (epochs, best, times) are zero.
+ */
+STK_CHECKED stk_status stk_results_csv_read(const char *path, stk_event_epoch **rows, size_t *count,
+                                            stk_error *err);
+
+#endif
