@@ -70,8 +70,8 @@ static void a_file_is_changed_and_put_back(void) {
     stk_error err = {0};
     stk_command_setting setting;
     bool mine = false;
-    char *path = stk_path_join(folder, "c.yaml");
-    REQUIRE_OK(stk_file_write(path, "lr: 1\nbatch: 32\n", 16, &err), &err);
+    char *path = stk_path_join(folder, "c.json");
+    REQUIRE_OK(stk_file_write(path, "{\"lr\": 1, \"batch\": 32}", 22, &err), &err);
     stk_setting_config config = {.what = "batch", .key = "batch", .file = path};
     REQUIRE_OK(stk_setting_open(&setting, &config, &err), &err);
     CHECK_INT(stk_setting_value_within(&setting, NULL, LONG_S), 32);
@@ -84,13 +84,13 @@ static void a_file_is_changed_and_put_back(void) {
     CHECK_INT(mode_of(setting.changed), 0600);
     REQUIRE_OK(stk_setting_restore_within(&setting, &mine, LONG_S, &err), &err);
     CHECK(mine);
-    char *text = get_file(folder, "c.yaml");
-    CHECK_STR(text, "lr: 1\nbatch: 32\n");
+    char *text = get_file(folder, "c.json");
+    CHECK_STR(text, "{\"lr\": 1, \"batch\": 32}");
     stk_mem_free(text);
     REQUIRE(unlink(path) == 0);
     CHECK_INT(stk_setting_value_within(&setting, NULL, LONG_S), -1);
     CHECK(stk_setting_set_within(&setting, NULL, 8, folder, LONG_S, &err) == STK_ERR_STORAGE);
-    CHECK_CONTAINS(err.message, "c.yaml");
+    CHECK_CONTAINS(err.message, "c.json");
     stk_setting_close(&setting);
     stk_mem_free(path);
 }

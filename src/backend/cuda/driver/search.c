@@ -197,9 +197,10 @@ static void add_usual(cuda_folders *f) {
     }
 }
 
-/* The folder in which the driver keeps what it has compiled: here it is only looked whether the
- * disk answers. */
-static void look_at_home(const looking *l) {
+/* Looks for the folder that the driver reads when it starts, for stk_timed_call: only whether the
+ * disk answers is of interest. */
+static void look_at_home(void *state) {
+    const looking *l = state;
     const char *home = l->values[HOME];
     char *path = home != NULL ? stk_path_join(home, ".nv") : NULL;
     if (path != NULL) {
@@ -221,7 +222,6 @@ static void look_everywhere(void *state) {
         add_variable(l, CONDA_PREFIX, "/lib");
         add_pythons(l);
     }
-    look_at_home(l);
 }
 
 static void drop_looking(void *state) {
@@ -252,10 +252,13 @@ static looking *new_looking(bool given) {
     return l;
 }
 
-/* False: a disk does not answer. Without a thread the search runs here, without a time-out. */
-static bool find_in_time(cuda_folders *folders) {
+/*
+ * Calls look(state) with a looking of its own. False: a disk does not answer. The folders that were
+ * found go to `folders`, unless that is NULL. Without a thread the look has no time-out.
+ */
+static bool look_in_time(void (*look)(void *state), cuda_folders *folders) {
     stk_timed_call *call = NULL;
-    looking *l = new_looking(folders->given);
+    looking *l = new_looking(folders != NULL && folders->given);
     if (l == NULL) {
         return true; /* there will be no memory for anything else either */
     }
@@ -263,12 +266,12 @@ static bool find_in_time(cuda_folders *folders) {
     bool answered = true;
     if (apart) {
         double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), SEARCH_LEAST_S));
-        stk_timed_call_begin(call, look_everywhere, l, drop_looking);
+        stk_timed_call_begin(call, look, l, drop_looking);
         answered = stk_timed_call_wait(call, stk_clock_ns() + (int64_t)(limit_s * 1e9));
     } else {
-        look_everywhere(l);
+        look(l);
     }
-    if (answered) {
+    if (answered && folders != NULL) {
         *folders = l->found;
         l->found = (cuda_folders){0};
     }
@@ -278,17 +281,28 @@ static bool find_in_time(cuda_folders *folders) {
     return answered;
 }
 
+/*
+ * The driver opens files in the home folder, and nothing can end that on a disk that does not
+ * answer. So the process gets a home without files then, and the driver stores no kernels there:
+ * Stoker stores its own. Once per process.
+ */
+static void leave_dead_home(void) {
+    static atomic_bool looked;
+    if (!atomic_exchange(&looked, true) && !look_in_time(look_at_home, NULL)) {
+        (void)setenv("HOME", "/dev/null", 1);
+        (void)setenv("CUDA_CACHE_DISABLE", "1", 0);
+    }
+}
+
 void stk_cuda_folders_find(cuda_folders *folders) {
     static atomic_bool hangs;
     const char *given = getenv(names[GIVEN]);
     *folders = (cuda_folders){.given = given != NULL && given[0] != '\0'};
-    if (!atomic_load(&hangs) && find_in_time(folders)) {
+    leave_dead_home();
+    if (!atomic_load(&hangs) && look_in_time(look_everywhere, folders)) {
         return;
     }
-    if (!atomic_exchange(&hangs, true)) {
-        /* The driver would wait for the home folder, too; what Stoker compiles it keeps itself. */
-        (void)setenv("CUDA_CACHE_DISABLE", "1", 0);
-    }
+    atomic_store(&hangs, true);
     if (!folders->given) {
         add_usual(folders);
     }
