@@ -36,7 +36,9 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     const char *const *words = (const char *const *)(argv + dashes + 1);
     size_t count = dashes < argc ? (size_t)(argc - dashes - 1) : 0;
     /* With --json standard output belongs to the events. */
-    stk_passing passing = {session.json ? STDERR_FILENO : STDOUT_FILENO, STDERR_FILENO};
+    stk_passing passing = {.size = sizeof passing,
+                           .out = session.json ? STDERR_FILENO : STDOUT_FILENO,
+                           .err = STDERR_FILENO};
     stk_status status =
         stk_supervise(session.options, words, count, &session.run, &passing, &outcome, &err);
     exit_code = cli_close(&session, status, &err);

@@ -24,8 +24,8 @@ class Batch(c.Structure):
 
 
 class Info(c.Structure):
-    _fields_ = [("samples", c.c_size_t), ("batches_per_epoch", c.c_size_t), ("batch", c.c_size_t),
-                ("size", c.c_int), ("classes", c.c_int)]
+    _fields_ = [("size", c.c_size_t), ("samples", c.c_size_t), ("batches_per_epoch", c.c_size_t),
+                ("batch", c.c_size_t), ("img_size", c.c_int), ("classes", c.c_int)]
 
 
 class Loader:
@@ -46,8 +46,9 @@ class Loader:
                        error)
         finally:
             self.lib.stk_options_free(settings)
-        self.info = Info()
-        self.lib.stk_loader_describe(self.handle, c.byref(self.info))
+        self.info = Info(size=c.sizeof(Info))
+        self.check(self.lib.stk_loader_describe(self.handle, c.byref(self.info), c.byref(error)),
+                   error)
 
     @staticmethod
     def check(status, error):
@@ -61,7 +62,7 @@ class Loader:
             if not batch:
                 return
             b = batch.contents
-            bytes_each = self.info.size * self.info.size * 3
+            bytes_each = self.info.img_size ** 2 * 3
             # numpy.ctypeslib.as_array(b.images, (b.count, size, size, 3)) makes an array of this.
             images = c.cast(b.images, c.POINTER(c.c_uint8 * (b.count * bytes_each))).contents
             try:

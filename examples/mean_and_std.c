@@ -57,11 +57,11 @@ static stk_status set_options(stk_options *options, const char *data, stk_error 
 
 static stk_status add_all(stk_loader *loader, sums *s, stk_error *err) {
     const stk_batch *batch = NULL;
-    stk_loader_info info;
-    stk_status status;
-    stk_loader_describe(loader, &info);
-    while ((status = stk_loader_next(loader, &batch, err)) == STK_OK && batch != NULL) {
-        add_batch(s, batch, (size_t)info.size * (size_t)info.size);
+    stk_loader_info info = {.size = sizeof info};
+    stk_status status = stk_loader_describe(loader, &info, err);
+    while (status == STK_OK && (status = stk_loader_next(loader, &batch, err)) == STK_OK &&
+           batch != NULL) {
+        add_batch(s, batch, (size_t)info.img_size * (size_t)info.img_size);
         stk_loader_release(loader, batch);
     }
     stk_loader_take_bad(loader, tell_bad, NULL);

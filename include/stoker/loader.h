@@ -49,7 +49,7 @@ typedef struct stk_loader stk_loader;
 
 /* One batch. It belongs to the consumer from next to release; the loader keeps the memory. */
 typedef struct stk_batch {
-    const uint8_t *images; /* (count, size, size, 3), RGB */
+    const uint8_t *images; /* (count, img_size, img_size, 3), RGB */
     const int *labels;     /* (count); -1 where the label is not known */
     const size_t *samples; /* (count); the number of each sample in the data set */
     const bool *bad;       /* (count); true: the picture could not be used, its pixels are 0 */
@@ -60,15 +60,17 @@ typedef struct stk_batch {
 
 /* The properties of an open loader; they do not change. */
 typedef struct stk_loader_info {
+    size_t size;              /* sizeof this struct; set by the caller */
     size_t samples;           /* in this loader's share of the split */
     size_t batches_per_epoch; /* of this loader */
     size_t batch;             /* samples of a full batch */
-    int size;                 /* px; side of the square pictures */
+    int img_size;             /* px; side of the square pictures */
     int classes;              /* 0 when labels are not known */
 } stk_loader_info;
 
 /* Where the time went, summed since the loader was opened. */
 typedef struct stk_loader_counters {
+    size_t size;              /* sizeof this struct; set by the caller */
     uint64_t images;          /* that went into batches */
     uint64_t batches;         /* handed out */
     uint64_t bad;             /* samples that could not be used, each counted once */
@@ -128,12 +130,13 @@ STK_API STK_CHECKED stk_status stk_loader_seek(stk_loader *loader, uint64_t epoc
 STK_API STK_CHECKED stk_status stk_loader_weigh(stk_loader *loader, const double *weights,
                                                 size_t count, stk_error *err);
 
-STK_API void stk_loader_describe(const stk_loader *loader, stk_loader_info *info);
+/* Fill a struct whose size the caller has set; the counters never wait for other threads. */
+STK_API STK_CHECKED stk_status stk_loader_describe(const stk_loader *loader, stk_loader_info *info,
+                                                   stk_error *err);
+STK_API STK_CHECKED stk_status stk_loader_stats(const stk_loader *loader,
+                                                stk_loader_counters *counters, stk_error *err);
 
-/* Never waits for other threads. */
-STK_API void stk_loader_stats(const stk_loader *loader, stk_loader_counters *counters);
-
-/* The path of a sample below the data set's folder; NULL for a number that there is not. */
+/* The path of a sample below the data set's folder; NULL: there is no such sample. */
 STK_API const char *stk_loader_path(const stk_loader *loader, size_t sample);
 
 /* The name of a class, 0 .. classes-1; NULL for any other number. */

@@ -22,6 +22,7 @@ STK_API STK_CHECKED stk_status stk_options_for_run(stk_options **options, stk_er
 
 /* Where the command's output goes: open file descriptors; -1: nowhere. */
 typedef struct stk_passing {
+    size_t size; /* sizeof this struct; set by the caller */
     int out;
     int err;
 } stk_passing;

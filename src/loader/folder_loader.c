@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/str.h"
+#include "events/public_struct.h"
 #include "loader/folder_samples.h"
 #include "loader/pipeline.h"
 
@@ -98,6 +99,22 @@ stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const
     }
     (*out)->folder = samples;
     return STK_OK;
+}
+
+stk_status stk_loader_describe(const stk_loader *l, stk_loader_info *info, stk_error *err) {
+    stk_status status = STK_PUBLIC_CHECK(stk_loader_info, info, err);
+    if (status == STK_OK) {
+        *info = stk_loader_info_of(l);
+    }
+    return status;
+}
+
+stk_status stk_loader_stats(const stk_loader *l, stk_loader_counters *counters, stk_error *err) {
+    stk_status status = STK_PUBLIC_CHECK(stk_loader_counters, counters, err);
+    if (status == STK_OK) {
+        *counters = stk_loader_counters_of(l);
+    }
+    return status;
 }
 
 const char *stk_loader_path(const stk_loader *l, size_t sample) {

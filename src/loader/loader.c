@@ -231,8 +231,7 @@ static void tune(stk_loader *l) {
     if (now - l->sampled_ns < TUNE_NS) {
         return;
     }
-    stk_loader_counters c;
-    stk_loader_stats(l, &c);
+    stk_loader_counters c = stk_loader_counters_of(l);
     stk_tuner_sample sample = {
         .seconds = (double)(now - l->sampled_ns) * 1e-9,
         .wait_s = (double)(c.wait_ns - l->sampled.wait_ns) * 1e-9,
@@ -463,13 +462,14 @@ void stk_loader_resize(stk_loader *l, int *workers, int *slots) {
 
 /* ---- accessors ---- */
 
-void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
-    *info = (stk_loader_info){.samples = l->epoch_samples,
-                              .batches_per_epoch = l->epoch_batches,
-                              .batch = l->config.batch,
-                              .size = l->config.transform.size,
-                              .classes =
-                                  l->folder.dataset != NULL ? l->folder.dataset->class_count : 0};
+stk_loader_info stk_loader_info_of(const stk_loader *l) {
+    return (stk_loader_info){.size = sizeof(stk_loader_info),
+                             .samples = l->epoch_samples,
+                             .batches_per_epoch = l->epoch_batches,
+                             .batch = l->config.batch,
+                             .img_size = l->config.transform.size,
+                             .classes =
+                                 l->folder.dataset != NULL ? l->folder.dataset->class_count : 0};
 }
 
 const size_t *stk_loader_entries(const stk_batch *batch) {
@@ -480,25 +480,26 @@ stk_store *stk_loader_store(const stk_loader *l) {
     return l->config.store;
 }
 
-void stk_loader_stats(const stk_loader *l, stk_loader_counters *counters) {
-    *counters = (stk_loader_counters){.images = atomic_load(&l->images),
-                                      .batches = atomic_load(&l->batches),
-                                      .bad = atomic_load(&l->bads),
-                                      .read_bytes = atomic_load(&l->read_bytes),
-                                      .read_ns = atomic_load(&l->read_ns),
-                                      .decode_ns = atomic_load(&l->decode_ns),
-                                      .augment_ns = atomic_load(&l->augment_ns),
-                                      .read_wait_ns = atomic_load(&l->read_wait_ns),
-                                      .slot_wait_ns = atomic_load(&l->slot_wait_ns),
-                                      .wait_ns = atomic_load(&l->wait_ns),
-                                      .hand_over_ns = atomic_load(&l->hand_over_ns),
-                                      .source_px = atomic_load(&l->source_px),
-                                      .reads_in_flight = atomic_load(&l->ahead.in_flight),
-                                      .reads_ready = atomic_load(&l->ahead.ready_count),
-                                      .batches_ready = atomic_load(&l->batches_ready),
-                                      .workers = atomic_load(&l->wanted),
-                                      .readers = stk_store_threads(l->config.store),
-                                      .slots = atomic_load(&l->slot_count)};
+stk_loader_counters stk_loader_counters_of(const stk_loader *l) {
+    return (stk_loader_counters){.size = sizeof(stk_loader_counters),
+                                 .images = atomic_load(&l->images),
+                                 .batches = atomic_load(&l->batches),
+                                 .bad = atomic_load(&l->bads),
+                                 .read_bytes = atomic_load(&l->read_bytes),
+                                 .read_ns = atomic_load(&l->read_ns),
+                                 .decode_ns = atomic_load(&l->decode_ns),
+                                 .augment_ns = atomic_load(&l->augment_ns),
+                                 .read_wait_ns = atomic_load(&l->read_wait_ns),
+                                 .slot_wait_ns = atomic_load(&l->slot_wait_ns),
+                                 .wait_ns = atomic_load(&l->wait_ns),
+                                 .hand_over_ns = atomic_load(&l->hand_over_ns),
+                                 .source_px = atomic_load(&l->source_px),
+                                 .reads_in_flight = atomic_load(&l->ahead.in_flight),
+                                 .reads_ready = atomic_load(&l->ahead.ready_count),
+                                 .batches_ready = atomic_load(&l->batches_ready),
+                                 .workers = atomic_load(&l->wanted),
+                                 .readers = stk_store_threads(l->config.store),
+                                 .slots = atomic_load(&l->slot_count)};
 }
 
 void stk_loader_take_bad(stk_loader *l,

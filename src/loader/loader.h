@@ -160,6 +160,10 @@ const size_t *stk_loader_entries(const stk_batch *batch);
 size_t stk_loader_take_late(stk_loader *loader, size_t *entries, size_t room);
 size_t stk_loader_late_count(stk_loader *loader);
 
+/* stk_loader_describe and stk_loader_stats for code that was compiled with the library. */
+stk_loader_info stk_loader_info_of(const stk_loader *loader);
+stk_loader_counters stk_loader_counters_of(const stk_loader *loader);
+
 /* Where its bytes come from. */
 stk_store *stk_loader_store(const stk_loader *loader);
 

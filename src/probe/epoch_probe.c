@@ -50,8 +50,7 @@ static stk_status check_stop(const epoch_probe *p, stk_error *err) {
 
 static counter_reading take_reading(const epoch_probe *p) {
     counter_reading r = {.ns = stk_clock_ns()};
-    stk_loader_counters counters;
-    stk_loader_stats(p->loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(p->loader);
     stk_store_stats(stk_loader_store(p->loader), &r.store);
     r.read_bytes = counters.read_bytes;
     return r;
@@ -87,7 +86,7 @@ static stk_status consume(epoch_probe *p, int64_t asked_ns, bool *ended, bool *l
         p->free_ns += waited + (int64_t)((double)batch->count / p->rate * NS_PER_S);
         status = sleep_until(p, p->free_ns, err);
     }
-    stk_loader_describe(p->loader, &info);
+    info = stk_loader_info_of(p->loader);
     *last = batch->index + 1 == info.batches_per_epoch;
     stk_loader_release(p->loader, batch);
     return status;
@@ -147,8 +146,7 @@ static stk_status run(epoch_probe *p, bool endless, double seconds, stk_loader_f
 
 static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_s,
                    stk_loader_figures *f) {
-    stk_loader_counters spent;
-    stk_loader_stats(p->loader, &spent);
+    stk_loader_counters spent = stk_loader_counters_of(p->loader);
     stk_loader_figures_describe(p->loader, f);
     f->seconds = (double)(p->before.ns - p->start_ns) / NS_PER_S;
     for (size_t i = 0; i < list->count; i++) {

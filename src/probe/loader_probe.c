@@ -92,14 +92,14 @@ static stk_status settle(loader_probe *p, int64_t *rest_ns, stk_error *err) {
     const struct timespec poll = {.tv_nsec = POLL_NS};
     stk_status status = STK_OK;
     *rest_ns = stk_clock_ns();
-    stk_loader_stats(p->loader, &before);
+    before = stk_loader_counters_of(p->loader);
     for (;;) {
         status = check_stop(p, err);
         if (status != STK_OK) {
             return status;
         }
         nanosleep(&poll, NULL);
-        stk_loader_stats(p->loader, &now);
+        now = stk_loader_counters_of(p->loader);
         int64_t time = stk_clock_ns();
         if (now.images != before.images || now.read_bytes != before.read_bytes ||
             now.batches_ready != before.batches_ready) {
@@ -213,7 +213,7 @@ static stk_status loader_slice(loader_probe *p, double least_s, double *seconds,
     int64_t rest = 0;
     uint64_t images = 0;
     stk_status status = STK_OK;
-    stk_loader_stats(p->loader, &before);
+    before = stk_loader_counters_of(p->loader);
     double cpu = stk_gauge_processor_s();
     int64_t start = stk_clock_ns();
     do {
@@ -228,7 +228,7 @@ static stk_status loader_slice(loader_probe *p, double least_s, double *seconds,
     if (status != STK_OK) {
         return status;
     }
-    stk_loader_stats(p->loader, &after);
+    after = stk_loader_counters_of(p->loader);
     *seconds = (double)(rest - start) * 1e-9;
     p->images += images;
     p->seconds += *seconds;
@@ -245,7 +245,7 @@ static stk_status measure(loader_probe *p, double seconds, stk_error *err) {
         stk_loader_counters counters;
         double took = 0;
         status = loader_slice(p, slice_s, &took, err);
-        stk_loader_stats(p->loader, &counters);
+        counters = stk_loader_counters_of(p->loader);
         double cpu = stk_gauge_processor_s();
         if (status == STK_OK) {
             status = stk_decode_probe_run(p->decoder, usable_cores(p->cores, counters.workers),
@@ -269,15 +269,15 @@ static void note_bad(void *user, const char *path, const char *reason) {
 void stk_loader_figures_describe(stk_loader *loader, stk_loader_figures *f) {
     stk_loader_info info;
     stk_loader_counters now;
-    stk_loader_describe(loader, &info);
-    stk_loader_stats(loader, &now);
+    info = stk_loader_info_of(loader);
+    now = stk_loader_counters_of(loader);
     f->workers = now.workers;
     f->readers = now.readers;
     f->slots = now.slots;
     f->cores = usable_cores(stk_machine_cores(), now.workers);
     f->samples = (int64_t)info.samples;
     f->batch = (int64_t)info.batch;
-    f->img_size = info.size;
+    f->img_size = info.img_size;
     f->bad = (int64_t)now.bad;
     stk_loader_take_bad(loader, note_bad, f);
 }

@@ -400,6 +400,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     stk_error own = {0};
     err = err != NULL ? err : &own;
     stk_status status = stk_public_check_run(run_with, err);
+    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_passing, passing, err) : status;
     status = status == STK_OK ? STK_PUBLIC_CHECK(stk_supervised, outcome, err) : status;
     if (status != STK_OK) {
         return status;
@@ -420,7 +421,8 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     stk_locale locale = stk_locale_enter();
     s->options = options;
     s->o = stk_options_values(options, &stk_supervise_option_table);
-    s->passing = passing != NULL ? *passing : (stk_passing){STDOUT_FILENO, STDERR_FILENO};
+    s->passing =
+        passing != NULL ? *passing : (stk_passing){.out = STDOUT_FILENO, .err = STDERR_FILENO};
     s->json_end = -1;
     s->epochs_done = -1;
     s->clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};

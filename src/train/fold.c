@@ -66,15 +66,13 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *r
 }
 
 static uint64_t consumer_wait_ns(const stk_trainer *t) {
-    stk_loader_counters counters;
-    stk_loader_stats(t->loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(t->loader);
     return counters.wait_ns;
 }
 
 /* Emits what the loader tuned since the last epoch. */
 static void tell_loader(stk_trainer *t) {
-    stk_loader_counters now;
-    stk_loader_stats(t->loader, &now);
+    stk_loader_counters now = stk_loader_counters_of(t->loader);
     char what[64];
     if (now.workers != t->result->workers) {
         snprintf(what, sizeof what, "workers %d", now.workers);
@@ -161,9 +159,9 @@ static stk_update make_update(const stk_trainer *t) {
 /* Takes the next batch, and records how long and why it was waited for. */
 static stk_status next_batch(stk_trainer *t, const stk_batch **batch, stk_error *err) {
     stk_loader_counters before, after;
-    stk_loader_stats(t->loader, &before);
+    before = stk_loader_counters_of(t->loader);
     stk_status status = stk_loader_next(t->loader, batch, err);
-    stk_loader_stats(t->loader, &after);
+    after = stk_loader_counters_of(t->loader);
     stk_spent_wait(&t->account.spent, &before, &after);
     if (status == STK_OK && !t->told_batch) {
         stk_event_batch event = {.fold = t->config->fold,
@@ -466,8 +464,7 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
 }
 
 static void tell_fewer_workers(const stk_trainer *t, int wanted) {
-    stk_loader_counters now;
-    stk_loader_stats(t->loader, &now);
+    stk_loader_counters now = stk_loader_counters_of(t->loader);
     if (now.workers < wanted) {
         stk_events_warning(t->config->events,
                            "pictures are decoded by %d threads instead of %d: the system refuses "
@@ -507,8 +504,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    stk_loader_info info;
-    stk_loader_describe(t->loader, &info);
+    stk_loader_info info = stk_loader_info_of(t->loader);
     t->progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
     t->progress.step_s = NAN;
     t->progress.wait_s = NAN;

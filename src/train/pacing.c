@@ -17,7 +17,7 @@ void stk_trainer_resize_loader(stk_trainer *t) {
 
 static stk_train_pace pace_at(stk_trainer *t, stk_train_progress *progress) {
     progress->times = stk_account_all(&t->account, stk_clock_ns());
-    stk_loader_stats(t->loader, &progress->loader);
+    progress->loader = stk_loader_counters_of(t->loader);
     progress->store = stk_loader_store(t->loader);
     return t->config->hooks.pace(t->config->hooks.user, progress);
 }

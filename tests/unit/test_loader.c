@@ -181,8 +181,7 @@ static void batches_of_an_epoch(void) {
         config.order.drop_last = cases[c].drop;
         config.order.epochs = 2;
         REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
-        stk_loader_info info;
-        stk_loader_describe(loader, &info);
+        stk_loader_info info = stk_loader_info_of(loader);
         CHECK_INT(info.batches_per_epoch, cases[c].batches);
         for (size_t i = 0; i < 2 * cases[c].batches; i++) {
             const stk_batch *batch = NULL;
@@ -271,8 +270,7 @@ static void bad_samples_are_told_once(void) {
         stk_loader_take_bad(loader, hear, &heard);
     }
     CHECK_INT(heard.count, 3);
-    stk_loader_counters counters;
-    stk_loader_stats(loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(loader);
     CHECK_INT(counters.bad, 3);
     CHECK(reason_of(&heard, "text.jpg") != NULL && reason_of(&heard, "empty.jpg") != NULL);
     CHECK_CONTAINS(reason_of(&heard, "not-there.jpg"), "No such file");
@@ -500,8 +498,7 @@ static void counters_add_up(void) {
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
         stk_loader_release(loader, batch);
     }
-    stk_loader_counters counters;
-    stk_loader_stats(loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(loader);
     CHECK_INT(counters.images, PICTURES - 2);
     CHECK_INT(counters.read_bytes, bytes);
     CHECK_INT(counters.bad, 1);
@@ -528,7 +525,7 @@ static void workers_follow_the_consumer(void) {
         REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
         usleep(20000);
         stk_loader_release(loader, batch);
-        stk_loader_stats(loader, &counters);
+        counters = stk_loader_counters_of(loader);
     }
     CHECK(counters.workers < 6);
     for (int i = 0; i < 50; i++) { /* the others still work */
@@ -552,7 +549,7 @@ static void workers_that_were_asked_for_stay(void) {
         usleep(20000);
         stk_loader_release(loader, batch);
     }
-    stk_loader_stats(loader, &counters);
+    counters = stk_loader_counters_of(loader);
     CHECK_INT(counters.workers, 6);
     CHECK_INT(counters.slots, 3);
     stk_loader_close(loader);
@@ -570,7 +567,7 @@ static void start_with_room(stk_loader **loader, int room_workers, int room_slot
 static void resize(stk_loader *loader, int workers, int slots, int got_workers, int got_slots) {
     stk_loader_counters counters;
     stk_loader_resize(loader, &workers, &slots);
-    stk_loader_stats(loader, &counters);
+    counters = stk_loader_counters_of(loader);
     CHECK_INT(workers, got_workers);
     CHECK_INT(slots, got_slots);
     CHECK_INT(counters.workers, got_workers);
@@ -628,8 +625,7 @@ static void who_resizes_decides(void) {
         usleep(20000);
         stk_loader_release(loader, batch);
     }
-    stk_loader_counters counters;
-    stk_loader_stats(loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(loader);
     CHECK_INT(counters.workers, 6);
     stk_loader_close(loader);
 }

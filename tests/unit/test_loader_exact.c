@@ -194,7 +194,7 @@ static void machines_share_an_epoch(void) {
                 config.order.drop_last = drop == 1;
                 config.order.epochs = 1;
                 REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
-                stk_loader_describe(loader, &info);
+                info = stk_loader_info_of(loader);
                 while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
                     for (size_t i = 0; i < batch->count; i++) {
                         seen[batch->samples[i]]++;

@@ -45,14 +45,19 @@ static seen run(const char *data, const setting *more, size_t count) {
     seen s = {0};
     stk_loader *loader = NULL;
     const stk_batch *batch = NULL;
-    stk_loader_info info;
+    stk_loader_info info = {0};
+    stk_loader_counters counters = {.size = sizeof counters};
+    stk_error refused = {0};
     stk_options *options = options_for(data, more, count);
     s.status = stk_loader_open(&loader, options, &s.err);
     stk_options_free(options); /* not needed any more */
     if (s.status != STK_OK) {
         return s;
     }
-    stk_loader_describe(loader, &info);
+    CHECK_INT(stk_loader_describe(loader, &info, &refused), STK_ERR_USAGE);
+    CHECK_CONTAINS(refused.message, "the size of a stk_loader_info is not set");
+    info.size = sizeof info;
+    CHECK_INT(stk_loader_describe(loader, &info, &s.err), STK_OK);
     s.classes = info.classes;
     while ((s.status = stk_loader_next(loader, &batch, &s.err)) == STK_OK && batch != NULL) {
         for (size_t i = 0; i < batch->count; i++) {
@@ -68,6 +73,10 @@ static seen run(const char *data, const setting *more, size_t count) {
         }
         stk_loader_release(loader, batch);
     }
+    CHECK_INT(stk_loader_stats(loader, &counters, &s.err), STK_OK);
+    CHECK_INT(counters.images, s.images - s.bad);
+    counters.size++;
+    CHECK_INT(stk_loader_stats(loader, &counters, &refused), STK_ERR_USAGE);
     CHECK(stk_loader_path(loader, 1000000) == NULL);
     CHECK(stk_loader_class(loader, -1) == NULL && stk_loader_class(loader, 99) == NULL);
     stk_loader_close(loader);

@@ -198,8 +198,7 @@ static void the_loader_says_what_decoding_says(void) {
         }
         told += bad;
     }
-    stk_loader_counters counters;
-    stk_loader_stats(loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(loader);
     CHECK_INT(counters.bad, told);
     CHECK(told > 0);
     stk_loader_close(loader);

@@ -75,8 +75,7 @@ static void slow_pictures_are_put_aside(void) {
     CHECK_INT(stk_loader_take_late(loader, late, 2), 1);
     CHECK_INT(late[0], PICTURES - 1 - SLOW);
     CHECK_INT(stk_loader_take_late(loader, late, 2), 0);
-    stk_loader_counters counters;
-    stk_loader_stats(loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(loader);
     CHECK_INT(counters.bad, 0); /* it is not bad */
     stk_loader_close(loader);
 }
@@ -137,8 +136,7 @@ static void large_pictures_are_not_slow_among_their_like(void) {
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
         stk_loader_release(loader, batch);
     }
-    stk_loader_counters counters;
-    stk_loader_stats(loader, &counters);
+    stk_loader_counters counters = stk_loader_counters_of(loader);
     size_t lates = stk_loader_late_count(loader);
     CHECK_INT(err.status, STK_OK);
     CHECK_INT(lates + counters.images, COUNT);
@@ -153,7 +151,7 @@ static void wait_until_decoding(stk_loader *loader) {
     stk_loader_counters counters;
     do {
         usleep(1000);
-        stk_loader_stats(loader, &counters);
+        counters = stk_loader_counters_of(loader);
     } while (counters.read_bytes == 0 || counters.reads_in_flight > 0 || counters.reads_ready > 0);
 }
 

@@ -331,7 +331,7 @@ static stk_status drain(const doctor *d, stk_loader *loader, double seconds, dou
     stk_loader_counters now;
     int64_t start = stk_clock_ns();
     stk_status status = STK_OK;
-    stk_loader_stats(loader, &before);
+    before = stk_loader_counters_of(loader);
     do {
         const stk_batch *batch = NULL;
         status = stk_loader_next(loader, &batch, err);
@@ -339,7 +339,7 @@ static stk_status drain(const doctor *d, stk_loader *loader, double seconds, dou
             stk_loader_release(loader, batch);
             status = stk_doctor_stopped(d, err);
         }
-        stk_loader_stats(loader, &now);
+        now = stk_loader_counters_of(loader);
         result->seconds = stk_clock_since_s(start);
         result->images = (double)(now.images - before.images);
     } while (status == STK_OK && (result->seconds < seconds || result->images < least) &&

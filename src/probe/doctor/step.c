@@ -306,11 +306,11 @@ static stk_status measure_feeding(feeding *f, double seconds, stk_diagnosis *fou
     stk_loader_counters after;
     double took = 0;
     stk_status status = feed(f, WARM_SHARE * seconds, 1, &took, err);
-    stk_loader_stats(f->loader, &before);
+    before = stk_loader_counters_of(f->loader);
     if (status == STK_OK) {
         status = feed(f, (1 - WARM_SHARE) * seconds, LEAST_MEASURED, &took, err);
     }
-    stk_loader_stats(f->loader, &after);
+    after = stk_loader_counters_of(f->loader);
     if (status == STK_OK && took > 0) {
         found->together = images_made(f, &before, &after) / took;
         /* While the device computes nobody has to wait. */
