@@ -135,17 +135,17 @@ static stk_status set_ext(stk_listing *listing, stk_error *err) {
     return STK_OK;
 }
 
-/* Finds the parts of the data set at its top; what Stoker wrote is none, however it is called. */
-static stk_status find_parts(stk_listing *listing, stk_error *err) {
+/* Finds the folders of the sets. A folder that Stoker wrote is none, whatever its name. */
+static stk_status find_sets(stk_listing *listing, stk_error *err) {
     stk_dir_list *top = &listing->top;
     stk_status status = STK_OK;
     size_t kept = 0;
-    stk_listing_find_splits(listing);
+    stk_listing_find_sets(listing);
     for (size_t i = 0; i < top->count; i++) {
         stk_dir_entry entry = top->entries[i];
         bool own = false;
-        if (status == STK_OK && entry.is_dir && stk_listing_is_split(listing, entry.name)) {
-            status = stk_data_is_own(listing->dataset->source, entry.name, &own, err);
+        if (status == STK_OK && entry.is_dir && stk_listing_is_set(listing, entry.name)) {
+            status = stk_data_is_own(listing->dataset->store, entry.name, &own, err);
         }
         if (own) {
             status = stk_skipped_folders_add(&listing->passed, entry.name, err);
@@ -155,7 +155,7 @@ static stk_status find_parts(stk_listing *listing, stk_error *err) {
         }
     }
     top->count = kept;
-    stk_listing_find_splits(listing);
+    stk_listing_find_sets(listing);
     return status;
 }
 
@@ -167,25 +167,25 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     }
     stk_dataset *dataset = stk_mem_new(1, sizeof *dataset);
     listing->dataset = dataset;
-    if (dataset == NULL || (dataset->store = stk_mem_new(1, sizeof *dataset->store)) == NULL) {
+    if (dataset == NULL || (dataset->texts = stk_mem_new(1, sizeof *dataset->texts)) == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
     stk_error cause = {0};
     stk_status status = set_ext(listing, err);
     status = status == STK_OK ? stk_division_check(listing->options, err) : status;
     if (status == STK_OK) {
-        status = stk_store_open(&dataset->source, path, storage, listing->events, &cause);
+        status = stk_store_open(&dataset->store, path, storage, listing->events, &cause);
         if (status != STK_OK) {
             return STK_FAIL(err, status, "%s%s", cause.message,
                             status == STK_ERR_DATA ? "; check the path given with --data" : "");
         }
-        dataset->root = stk_store_root(dataset->source);
+        dataset->root = stk_store_root(dataset->store);
     }
     dataset->id_name = "id";
     dataset->label_name = "label";
     bool own;
     status = status == STK_OK ? stk_listing_dir(listing, "", &listing->top, &own, err) : status;
-    status = status == STK_OK ? find_parts(listing, err) : status;
+    status = status == STK_OK ? find_sets(listing, err) : status;
     if (status == STK_OK && listing->top.count == 0) {
         status =
             STK_FAIL(err, STK_ERR_DATA,
@@ -345,21 +345,21 @@ void stk_dataset_free(stk_dataset *dataset) {
     if (dataset == NULL) {
         return;
     }
-    struct stk_dataset_store *store = dataset->store;
-    if (store != NULL) {
-        for (stk_text_block *block = store->blocks; block != NULL;) {
+    struct stk_dataset_texts *texts = dataset->texts;
+    if (texts != NULL) {
+        for (stk_text_block *block = texts->blocks; block != NULL;) {
             stk_text_block *next = block->next;
             stk_mem_free(block);
             block = next;
         }
-        stk_mem_free(store->classes);
-        stk_mem_free(store->parts);
-        stk_mem_free(store->header);
-        stk_mem_free(store);
+        stk_mem_free(texts->classes);
+        stk_mem_free(texts->parts);
+        stk_mem_free(texts->header);
+        stk_mem_free(texts);
     }
     stk_mem_free(dataset->train.items);
     stk_mem_free(dataset->val.items);
     stk_mem_free(dataset->test.items);
-    stk_store_close(dataset->source);
+    stk_store_close(dataset->store);
     stk_mem_free(dataset);
 }

@@ -53,8 +53,8 @@ typedef struct stk_sample {
     const char *id;   /* as the table spells it; in class folders the path (train, val) or the file
                          name without extension, with folders where names repeat (test) */
     int label;        /* index into classes; -1: not known */
-    int part;         /* of a training sample: index into stk_dataset.parts, if any; -1: the fold
-                         column says that it is in the training set of every fold */
+    int part; /* of a training sample: index into stk_dataset.parts, where there are any; -1:
+                 the sample is in the training set of every fold */
 } stk_sample;
 
 typedef struct stk_sample_list {
@@ -85,19 +85,20 @@ typedef enum stk_division {
 
 typedef struct stk_dataset {
     stk_layout layout;
-    stk_store *source;          /* owned: the location that paths are relative to */
+    stk_store *store;           /* owned: the location that paths are relative to */
     const char *root;           /* the location's name, for people */
     const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
     int class_count;
-    stk_sample_list
-        train; /* sorted by path (folders) or id (Kaggle); staged: in the original's order */
+    /* Sorted by path (folders) or id (Kaggle); staged: in the original's order. */
+    stk_sample_list train;
     stk_sample_list val;  /* a given validation set, in the same order; empty without one */
     stk_sample_list test; /* in the order of the submission's rows */
     stk_division division;
-    const char *part_column; /* the column that divides; NULL with STK_DIVIDE_CLASSES */
-    const char *const
-        *parts;     /* the values of that column (folds or groups), sorted as classes are */
-    int part_count; /* 0 with STK_DIVIDE_CLASSES */
+    /* The column that divides, and its values: names of folds or groups, sorted as classes are.
+     * NULL and 0 with STK_DIVIDE_CLASSES. */
+    const char *part_column;
+    const char *const *parts;
+    int part_count;
     /* Name and header of sample_submission.csv; NULL and 0 when there is none. */
     const char *template_file;
     const char *const *template_header;
@@ -105,7 +106,7 @@ typedef struct stk_dataset {
     int template_id;     /* index of its id column */
     const char *id_name; /* the name of the id column of a submission without a sample file */
     const char *label_name;
-    struct stk_dataset_store *store; /* owns every text and array above */
+    struct stk_dataset_texts *texts; /* owns every text and array above */
 } stk_dataset;
 
 /*

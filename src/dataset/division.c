@@ -54,7 +54,7 @@ stk_status stk_division_add(stk_listing *listing, const char *value, int *part, 
     stk_dataset *dataset = listing->dataset;
     const char *flag;
     const char *column = stk_division_column(listing->options, &flag);
-    size_t place = (size_t)dataset->part_count;
+    size_t index = (size_t)dataset->part_count;
     int64_t number;
     bool added = false;
     if (dataset->part_column == NULL) {
@@ -70,23 +70,23 @@ stk_status stk_division_add(stk_listing *listing, const char *value, int *part, 
         *part = ALWAYS_TRAINS;
         return STK_OK;
     }
-    if (stk_map_find(&listing->part_numbers, value, &place)) {
-        *part = (int)place;
+    if (stk_map_find(&listing->part_numbers, value, &index)) {
+        *part = (int)index;
         return STK_OK;
     }
     const char **grown =
-        stk_mem_grow(dataset->store->parts, &listing->part_capacity, place + 1, sizeof *grown);
+        stk_mem_grow(dataset->texts->parts, &listing->part_capacity, index + 1, sizeof *grown);
     if (grown == NULL) {
         return STK_FAIL_MEMORY(err, column);
     }
-    dataset->store->parts = grown;
+    dataset->texts->parts = grown;
     dataset->parts = grown;
-    grown[place] = stk_listing_keep(listing, value, strlen(value));
-    if (grown[place] == NULL || !stk_map_add(&listing->part_numbers, grown[place], place, &added)) {
+    grown[index] = stk_listing_keep(listing, value, strlen(value));
+    if (grown[index] == NULL || !stk_map_add(&listing->part_numbers, grown[index], index, &added)) {
         return STK_FAIL_MEMORY(err, column);
     }
     dataset->part_count++;
-    *part = (int)place;
+    *part = (int)index;
     return STK_OK;
 }
 
@@ -96,14 +96,15 @@ stk_status stk_division_sort(stk_listing *listing, stk_error *err) {
     if (count == 0) {
         return STK_OK;
     }
-    int *places = stk_mem_new(count, sizeof *places);
-    stk_status status = places != NULL ? stk_names_sort(dataset->store->parts, count, places, err)
-                                       : STK_FAIL_MEMORY(err, dataset->part_column);
+    int *new_parts = stk_mem_new(count, sizeof *new_parts);
+    stk_status status = new_parts != NULL
+                            ? stk_names_sort(dataset->texts->parts, count, new_parts, err)
+                            : STK_FAIL_MEMORY(err, dataset->part_column);
     for (size_t i = 0; status == STK_OK && i < dataset->train.count; i++) {
         stk_sample *sample = &dataset->train.items[i];
-        sample->part = sample->part >= 0 ? places[sample->part] : sample->part;
+        sample->part = sample->part >= 0 ? new_parts[sample->part] : sample->part;
     }
-    stk_mem_free(places);
+    stk_mem_free(new_parts);
     return status;
 }
 

@@ -13,7 +13,7 @@
 #include "base/str.h"
 
 static bool is_class_folder(const stk_listing *listing, const stk_dir_entry *entry, bool at_top) {
-    return entry->is_dir && !(at_top && stk_listing_is_split(listing, entry->name));
+    return entry->is_dir && !(at_top && stk_listing_is_set(listing, entry->name));
 }
 
 /* Adds the pictures below a class folder to a list. */
@@ -217,12 +217,12 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
 stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err) {
     size_t folders = 0;
     stk_status status = STK_OK;
-    *exist = listing->splits[STK_SPLIT_TRAIN].name != NULL;
+    *exist = listing->sets[STK_SET_TRAIN].name != NULL;
     for (size_t i = 0; status == STK_OK && !*exist && i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
         bool own = false;
         if (is_class_folder(listing, entry, true)) {
-            status = stk_data_is_own(listing->dataset->source, entry->name, &own, err);
+            status = stk_data_is_own(listing->dataset->store, entry->name, &own, err);
             folders += own ? 0 : 1;
             *exist = folders >= 2;
         }
@@ -230,13 +230,13 @@ stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error 
     return status;
 }
 
-/* Several folders that could be the training set, or other parts and none that could be it. */
+/* Several folders that could be the training set, or other sets and none that could be it. */
 static stk_status check_train(const stk_listing *listing, stk_error *err) {
-    const stk_first_names *candidates = &listing->splits[STK_SPLIT_TRAIN].candidates;
-    stk_first_names parts = {0};
+    const stk_first_names *candidates = &listing->sets[STK_SET_TRAIN].candidates;
+    stk_first_names sets = {0};
     size_t classes = 0;
     char names[300];
-    if (listing->splits[STK_SPLIT_TRAIN].name != NULL) {
+    if (listing->sets[STK_SET_TRAIN].name != NULL) {
         return STK_OK;
     }
     if (candidates->count > 1) {
@@ -250,24 +250,24 @@ static stk_status check_train(const stk_listing *listing, stk_error *err) {
         const stk_dir_entry *entry = &listing->top.entries[i];
         classes += is_class_folder(listing, entry, true);
         if (entry->is_dir && !is_class_folder(listing, entry, true)) {
-            stk_first_names_add(&parts, entry->name);
+            stk_first_names_add(&sets, entry->name);
         }
     }
-    if (parts.count == 0 || classes > 0) {
+    if (sets.count == 0 || classes > 0) {
         return STK_OK;
     }
     return STK_FAIL(err, STK_ERR_DATA,
                     "%s has no training set: %s %s no class but another part of a data set, as the "
                     "name says; add a folder train with one folder per class, or rename the "
                     "folder%s if %s a class",
-                    listing->dataset->root, stk_first_names_text(&parts, names, sizeof names),
-                    parts.count == 1 ? "is" : "are", stk_plural(parts.count),
-                    parts.count == 1 ? "it is" : "each is");
+                    listing->dataset->root, stk_first_names_text(&sets, names, sizeof names),
+                    sets.count == 1 ? "is" : "are", stk_plural(sets.count),
+                    sets.count == 1 ? "it is" : "each is");
 }
 
 stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
-    const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
-    const char *val = stk_listing_split(listing, STK_SPLIT_VAL);
+    const char *train = stk_listing_set(listing, STK_SET_TRAIN);
+    const char *val = stk_listing_set(listing, STK_SET_VAL);
     stk_status status = check_train(listing, err);
     if (status != STK_OK) {
         return status;

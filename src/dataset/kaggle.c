@@ -24,10 +24,10 @@ static const char *const folder_names[] = {"train", "train_images", "images", NU
 
 /* One table being matched with the pictures. */
 typedef struct kaggle_table {
-    const char *file; /* borrowed: its name */
-    char *where;      /* owned: its path, for errors */
-    char *place;      /* owned: the path of the folder of pictures, for errors */
-    stk_csv csv;      /* cells trimmed */
+    const char *file;      /* borrowed: its name */
+    char *where;           /* owned: its path, for errors */
+    char *pictures_folder; /* owned: its path, for errors */
+    stk_csv csv;           /* cells trimmed */
     stk_pictures pictures;
     size_t id;     /* column */
     size_t label;  /* column */
@@ -250,7 +250,7 @@ static stk_status check_missing(const stk_listing *listing, const kaggle_table *
                         "no picture in %s is named in column %s of %s%s: the ids are like '%s', "
                         "the files like '%s'; name the right column with --id-column or how the "
                         "files end with --image-ext",
-                        t->place, t->csv.header[t->id], t->where, note, missing.first[0],
+                        t->pictures_folder, t->csv.header[t->id], t->where, note, missing.first[0],
                         stk_pictures_below(&t->pictures, 0));
     }
     if (listing->options->mismatch == STK_MISMATCH_SKIP) {
@@ -263,7 +263,7 @@ static stk_status check_missing(const stk_listing *listing, const kaggle_table *
                     "say how they end with --image-ext, or pass --mismatch skip to leave the rows "
                     "out",
                     t->where, missing.count, stk_plural(missing.count),
-                    missing.count == 1 ? "is" : "are", t->place, note, names);
+                    missing.count == 1 ? "is" : "are", t->pictures_folder, note, names);
 }
 
 static stk_status check_unlabelled(const stk_listing *listing, const kaggle_table *t,
@@ -288,7 +288,8 @@ static stk_status check_unlabelled(const stk_listing *listing, const kaggle_tabl
                     "%s has %zu picture%s without a label in %s: %s; add the labels, say with "
                     "--image-ext which kind of files counts, or pass --mismatch skip to leave the "
                     "pictures out",
-                    t->place, unlabelled.count, stk_plural(unlabelled.count), t->where, names);
+                    t->pictures_folder, unlabelled.count, stk_plural(unlabelled.count), t->where,
+                    names);
 }
 
 static int compare_ids(const void *a, const void *b) {
@@ -336,13 +337,13 @@ static stk_status keep_names(stk_listing *listing, const kaggle_table *t, stk_er
 /* Reads the table, lists the pictures, and matches the one with the other. */
 static stk_status open_table(stk_listing *listing, kaggle_table *t, stk_error *err) {
     const char *folder = stk_listing_entry(listing, folder_names, true);
-    const char *test = stk_listing_split(listing, STK_SPLIT_TEST);
-    folder = folder != NULL ? folder : stk_listing_split(listing, STK_SPLIT_TRAIN);
+    const char *test = stk_listing_set(listing, STK_SET_TEST);
+    folder = folder != NULL ? folder : stk_listing_set(listing, STK_SET_TRAIN);
     folder = folder != NULL ? folder : "";
     t->file = stk_kaggle_table(listing);
     t->where = stk_listing_full(listing, t->file);
-    t->place = stk_listing_full(listing, folder);
-    if (t->where == NULL || t->place == NULL) {
+    t->pictures_folder = stk_listing_full(listing, folder);
+    if (t->where == NULL || t->pictures_folder == NULL) {
         return STK_FAIL_MEMORY(err, t->file);
     }
     stk_status status = stk_listing_csv(listing, t->file, &t->csv, err);
@@ -369,7 +370,8 @@ static stk_status check_contents(const stk_listing *listing, const kaggle_table 
         return STK_FAIL(err, STK_ERR_DATA,
                         "no pictures in %s for the labels of %s%s; put them (.jpg, .jpeg, .png or "
                         ".webp) into a folder train, train_images or images beside the table",
-                        t->place, t->where, stk_listing_ext_note(listing, note, sizeof note));
+                        t->pictures_folder, t->where,
+                        stk_listing_ext_note(listing, note, sizeof note));
     }
     return STK_OK;
 }
@@ -412,6 +414,6 @@ done:
     stk_csv_free(&t.csv);
     stk_mem_free(t.files);
     stk_mem_free(t.where);
-    stk_mem_free(t.place);
+    stk_mem_free(t.pictures_folder);
     return status;
 }

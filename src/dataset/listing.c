@@ -40,16 +40,16 @@ const char *stk_plural(size_t count) {
 }
 
 /* `length` bytes of the data set's memory, or NULL. */
-static char *cut_text(struct stk_dataset_store *store, size_t length) {
-    stk_text_block *block = store->blocks;
+static char *cut_text(struct stk_dataset_texts *texts, size_t length) {
+    stk_text_block *block = texts->blocks;
     if (block == NULL || block->size - block->used < length) {
         size_t size = length > BLOCK_BYTES ? length : BLOCK_BYTES;
         block = stk_mem_raw(1, sizeof *block + size);
         if (block == NULL) {
             return NULL;
         }
-        *block = (stk_text_block){.next = store->blocks, .size = size};
-        store->blocks = block;
+        *block = (stk_text_block){.next = texts->blocks, .size = size};
+        texts->blocks = block;
     }
     char *text = block->text + block->used;
     block->used += length;
@@ -57,7 +57,7 @@ static char *cut_text(struct stk_dataset_store *store, size_t length) {
 }
 
 char *stk_listing_keep(stk_listing *listing, const char *text, size_t length) {
-    char *copy = cut_text(listing->dataset->store, length + 1);
+    char *copy = cut_text(listing->dataset->texts, length + 1);
     if (copy != NULL) {
         memcpy(copy, text, length);
         copy[length] = '\0';
@@ -71,7 +71,7 @@ char *stk_listing_join(stk_listing *listing, const char *folder, const char *nam
     if (n == 0) {
         return stk_listing_keep(listing, name, m);
     }
-    char *joined = cut_text(listing->dataset->store, n + m + 2);
+    char *joined = cut_text(listing->dataset->texts, n + m + 2);
     if (joined != NULL) {
         memcpy(joined, folder, n);
         joined[n] = '/';
@@ -89,7 +89,7 @@ stk_status stk_listing_csv(const stk_listing *listing, const char *path, stk_csv
                            stk_error *err) {
     stk_bytes bytes = {0};
     char *name = stk_listing_full(listing, path);
-    stk_status status = name != NULL ? stk_store_read(listing->dataset->source, path, &bytes, err)
+    stk_status status = name != NULL ? stk_store_read(listing->dataset->store, path, &bytes, err)
                                      : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
         status = stk_csv_take(name, &bytes, csv, err);
@@ -117,26 +117,27 @@ const char *stk_listing_entry(const stk_listing *listing, const char *const *nam
 
 stk_status stk_listing_class(stk_listing *listing, const char *name, int *label, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    size_t place;
-    if (stk_map_find(&listing->class_labels, name, &place)) {
-        *label = (int)place;
+    size_t number;
+    if (stk_map_find(&listing->class_labels, name, &number)) {
+        *label = (int)number;
         return STK_OK;
     }
-    place = (size_t)dataset->class_count;
+    number = (size_t)dataset->class_count;
     const char **grown =
-        stk_mem_grow(dataset->store->classes, &listing->class_capacity, place + 1, sizeof *grown);
+        stk_mem_grow(dataset->texts->classes, &listing->class_capacity, number + 1, sizeof *grown);
     if (grown == NULL) {
         return STK_FAIL_MEMORY(err, "the class names");
     }
-    dataset->store->classes = grown;
+    dataset->texts->classes = grown;
     dataset->classes = grown;
     bool added;
-    grown[place] = stk_listing_keep(listing, name, strlen(name));
-    if (grown[place] == NULL || !stk_map_add(&listing->class_labels, grown[place], place, &added)) {
+    grown[number] = stk_listing_keep(listing, name, strlen(name));
+    if (grown[number] == NULL ||
+        !stk_map_add(&listing->class_labels, grown[number], number, &added)) {
         return STK_FAIL_MEMORY(err, "the class names");
     }
     dataset->class_count++;
-    *label = (int)place;
+    *label = (int)number;
     return STK_OK;
 }
 
@@ -161,7 +162,7 @@ const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t s
 
 stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list, bool *own,
                            stk_error *err) {
-    return stk_data_list(listing->dataset->source, folder, &listing->passed, list, own, err);
+    return stk_data_list(listing->dataset->store, folder, &listing->passed, list, own, err);
 }
 
 static int compare_paths(const void *a, const void *b) {
@@ -185,7 +186,7 @@ stk_status stk_listing_sort_classes(stk_dataset *dataset, stk_error *err) {
     size_t count = (size_t)dataset->class_count;
     int *new_labels = stk_mem_new(count, sizeof *new_labels);
     stk_status status = new_labels != NULL
-                            ? stk_names_sort(dataset->store->classes, count, new_labels, err)
+                            ? stk_names_sort(dataset->texts->classes, count, new_labels, err)
                             : STK_FAIL_MEMORY(err, "the class names");
     if (status == STK_OK) {
         relabel(&dataset->train, new_labels);
@@ -216,7 +217,7 @@ stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped, s
     for (int c = 0; c < dataset->class_count; c++) {
         new_labels[c] = dropped[c] ? -1 : kept;
         if (!dropped[c]) {
-            dataset->store->classes[kept++] = dataset->classes[c];
+            dataset->texts->classes[kept++] = dataset->classes[c];
         }
     }
     dataset->class_count = kept;

@@ -25,7 +25,7 @@ typedef struct stk_text_block {
     char text[];
 } stk_text_block;
 
-struct stk_dataset_store {
+struct stk_dataset_texts {
     stk_text_block *blocks;
     const char **classes; /* stk_dataset.classes points to it */
     const char **parts;   /* stk_dataset.parts points to it */
@@ -39,21 +39,21 @@ typedef struct stk_first_names {
 } stk_first_names;
 
 /* Which set a folder holds. */
-typedef enum stk_split_kind {
-    STK_SPLIT_NONE,
-    STK_SPLIT_TRAIN,
-    STK_SPLIT_VAL,
-    STK_SPLIT_TEST,
-    STK_SPLIT_KINDS
-} stk_split_kind;
+typedef enum stk_set_kind {
+    STK_SET_NONE,
+    STK_SET_TRAIN,
+    STK_SET_VAL,
+    STK_SET_TEST,
+    STK_SET_KINDS
+} stk_set_kind;
 
 /* The folder of one set; names are borrowed from stk_listing.top. */
-typedef struct stk_split_folder {
+typedef struct stk_set_folder {
     const char *name;           /* NULL: there is none */
     bool usual;                 /* it has the set's usual name */
     bool told;                  /* the unusual name was reported */
     stk_first_names candidates; /* without a usual name: all folders that could be it */
-} stk_split_folder;
+} stk_set_folder;
 
 typedef struct stk_listing {
     const stk_dataset_options *options; /* borrowed */
@@ -61,10 +61,10 @@ typedef struct stk_listing {
     stk_dataset *dataset;               /* being made */
     stk_dir_list top;                   /* entries of the root folder */
     stk_skipped_folders passed;         /* folders that Stoker wrote; reported at the end */
-    stk_split_folder splits[STK_SPLIT_KINDS];
+    stk_set_folder sets[STK_SET_KINDS];
     char ext[STK_EXT_MAX]; /* ".jpg" of --image-ext; "": every picture counts */
     stk_map class_labels;  /* class name to label */
-    stk_map part_numbers;  /* value of the dividing column to part */
+    stk_map part_numbers;  /* value of the column that divides, to part */
     size_t class_capacity;
     size_t part_capacity;
     size_t train_capacity;
@@ -115,15 +115,16 @@ STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder,
                                        bool *own, stk_error *err);
 
 /* Finds the folders of the sets in the root folder. */
-void stk_listing_find_splits(stk_listing *listing);
+void stk_listing_find_sets(stk_listing *listing);
 
 /* The folder of a set, or NULL; emits an event once when its name is unusual. */
-const char *stk_listing_split(stk_listing *listing, stk_split_kind kind);
+const char *stk_listing_set(stk_listing *listing, stk_set_kind kind);
 
 /* Whether a folder of the root has the name of a set, so that it is no class. */
-bool stk_listing_is_split(const stk_listing *listing, const char *name);
+bool stk_listing_is_set(const stk_listing *listing, const char *name);
 
-/* By path: folder by folder is not quite so, "a b/x" sorts before "a/x", but "a" before "a b". */
+/* Sorts by whole path. That is not the order of a folder walk: ' ' sorts before '/', so "a b/x"
+ * comes before "a/x". */
 void stk_listing_sort(stk_sample_list *list);
 
 /* A file whose name is an image's, with the extension that was asked for if one was. */

@@ -61,7 +61,7 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
 /* Sets *back when the folder is one of those that it lies in; fills in `here` for the next. */
 static stk_status leads_back(stk_listing *listing, const char *folder, folder_level *here,
                              bool *back, stk_error *err) {
-    stk_status status = stk_store_identify(listing->dataset->source, folder, &here->identity, err);
+    stk_status status = stk_store_identify(listing->dataset->store, folder, &here->identity, err);
     *back = false;
     for (const folder_level *up = here->parent; status == STK_OK && up != NULL; up = up->parent) {
         *back = *back || (up->identity.inode != 0 && up->identity.inode == here->identity.inode &&

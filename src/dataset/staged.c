@@ -58,7 +58,7 @@ static stk_status read_about(stk_listing *listing, stk_error *err) {
     stk_json *about = NULL;
     uint64_t format = 0;
     stk_error cause = {0};
-    stk_status status = stk_store_read(dataset->source, STK_STAGED_ABOUT, &bytes, err);
+    stk_status status = stk_store_read(dataset->store, STK_STAGED_ABOUT, &bytes, err);
     if (status == STK_OK &&
         stk_json_parse((const char *)bytes.data, bytes.size, &about, &cause) != STK_OK) {
         status = fail_damaged(listing, STK_STAGED_ABOUT, cause.message, err);

@@ -44,7 +44,7 @@ static bool is_template_name(const char *name, bool *packed) {
 static stk_status named_template(stk_listing *listing, const char **file, stk_error *err) {
     const char *wanted = listing->options->sample_submission;
     bool there = false;
-    stk_status status = stk_store_has(listing->dataset->source, wanted, &there, err);
+    stk_status status = stk_store_has(listing->dataset->store, wanted, &there, err);
     if (status == STK_OK && !there) {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "--sample-submission %s: there is no such file in %s; name one that is "
@@ -96,7 +96,7 @@ static stk_status find_template(stk_listing *listing, const char **file, stk_err
 stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err) {
     const char *file;
     stk_status status = find_template(listing, &file, err);
-    *exists = file != NULL || listing->splits[STK_SPLIT_TEST].name != NULL;
+    *exists = file != NULL || listing->sets[STK_SET_TEST].name != NULL;
     return status;
 }
 
@@ -191,7 +191,7 @@ static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const ch
     if (header == NULL) {
         return STK_FAIL_MEMORY(err, file);
     }
-    dataset->store->header = header;
+    dataset->texts->header = header;
     for (size_t i = 0; status == STK_OK && i < csv->columns; i++) {
         bool added = true;
         header[i] = stk_listing_keep(listing, csv->header[i], strlen(csv->header[i]));
@@ -342,7 +342,7 @@ stk_status stk_testset_header(stk_listing *listing, const char *id_name, stk_err
 
 stk_status stk_testset_list(stk_listing *listing, stk_pictures *shared, bool by_class,
                             const char *id_name, stk_error *err) {
-    const char *folder = stk_listing_split(listing, STK_SPLIT_TEST);
+    const char *folder = stk_listing_set(listing, STK_SET_TEST);
     const char *file;
     stk_pictures own = {0};
     stk_status status = find_template(listing, &file, err);

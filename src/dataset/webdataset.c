@@ -30,11 +30,11 @@ typedef struct sample_group {
     size_t count;
 } sample_group;
 
-/* One part of the data set being listed. */
+/* One set being listed. */
 typedef struct shard_part {
     stk_listing *listing;
-    const char *folder; /* of the part */
-    bool is_train;      /* classes are met here; in other parts they must be known */
+    const char *folder; /* of the set */
+    bool is_train;      /* classes are met here; in other sets they must be known */
     stk_sample_list *list;
     size_t *capacity;
     const char **names; /* of the classes by number; the reader of class_files owns it */
@@ -49,7 +49,7 @@ typedef struct walker {
     stk_listing *listing;
     stk_status (*visit)(void *user, const sample_group *group, bool *stop, stk_error *err);
     void *user;
-    bool at_top; /* folders that are other parts of the data set are not gone into */
+    bool at_top; /* folders of other sets are not entered */
 } walker;
 
 /* Where in a name what follows the key begins; a name without a dot is all key. */
@@ -83,7 +83,7 @@ static stk_status walk(const walker *w, const char *folder, bool *stop, stk_erro
             continue;
         }
         i++;
-        if (!(w->at_top && stk_listing_is_split(w->listing, entry->name))) {
+        if (!(w->at_top && stk_listing_is_set(w->listing, entry->name))) {
             walker below = *w;
             below.at_top = false;
             const char *path = stk_listing_join(w->listing, folder, entry->name);
@@ -167,11 +167,11 @@ static bool class_in_json(const char *text, char *buf, size_t size) {
 /* Reads what a member holds, without reading where storage knows it already. */
 static stk_status read_text(const stk_listing *listing, const char *path, stk_bytes *bytes,
                             const char **text, stk_error *err) {
-    *text = stk_store_text(listing->dataset->source, path);
+    *text = stk_store_text(listing->dataset->store, path);
     if (*text != NULL) {
         return STK_OK;
     }
-    stk_status status = stk_store_read(listing->dataset->source, path, bytes, err);
+    stk_status status = stk_store_read(listing->dataset->store, path, bytes, err);
     if (status == STK_OK && !stk_bytes_reserve(bytes, bytes->size + 1)) {
         status = STK_FAIL_MEMORY(err, path);
     }
@@ -395,7 +395,7 @@ static stk_status label_test(const shard_part *p, stk_error *err) {
             continue;
         }
         char *beside = stk_str_format("%.*s.cls", (int)(dot - path), path);
-        const char *text = beside != NULL ? stk_store_text(listing->dataset->source, beside) : NULL;
+        const char *text = beside != NULL ? stk_store_text(listing->dataset->store, beside) : NULL;
         char buf[CLASS_BYTES + 1];
         const char *name = buf;
         int64_t number;
@@ -441,11 +441,11 @@ static stk_status probe_sample(void *user, const sample_group *group, bool *stop
 }
 
 stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err) {
-    const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
+    const char *train = stk_listing_set(listing, STK_SET_TRAIN);
     probe p = {.listing = listing, .folder = train != NULL ? train : ""};
     bool stop = false;
     *exists = false;
-    if (!stk_store_has_shards(listing->dataset->source)) {
+    if (!stk_store_has_shards(listing->dataset->store)) {
         return STK_OK;
     }
     walker w = {.listing = listing, .visit = probe_sample, .user = &p, .at_top = train == NULL};
@@ -456,8 +456,8 @@ stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *
 
 stk_status stk_webdataset_list(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
-    const char *val = stk_listing_split(listing, STK_SPLIT_VAL);
+    const char *train = stk_listing_set(listing, STK_SET_TRAIN);
+    const char *val = stk_listing_set(listing, STK_SET_VAL);
     shard_part p = {.listing = listing,
                     .folder = train != NULL ? train : "",
                     .is_train = true,

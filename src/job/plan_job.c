@@ -173,7 +173,7 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     e->batches =
         (uint64_t)(loader->tune_slots ? loader->most_slots : loader->slots) * loader->slot_bytes;
     e->reads = loader->read_memory;
-    e->cache = stk_store_cache_memory(job->dataset->source);
+    e->cache = stk_store_cache_memory(job->dataset->store);
     if (stk_state_saver_copies(&job->network)) {
         bool waiting = job->recipe.train.accumulate > 1; /* gradients are saved as well */
         e->saving = e->weights + (waiting ? e->gradients : 0) + e->optimiser + e->average;

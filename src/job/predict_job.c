@@ -128,7 +128,7 @@ static stk_status open_data(predict_job *job, stk_error *err) {
 static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *info) {
     stk_loader_options automatic = {
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
-    return (stk_loader_config){.store = job->dataset->source,
+    return (stk_loader_config){.store = job->dataset->store,
                                .samples = job->dataset->test.items,
                                .count = job->dataset->test.count,
                                .memory = stk_host_memory_for_loader(&job->host),

@@ -227,7 +227,7 @@ static stk_status open_monitor(stk_job *job, stk_error *err) {
                                           .network = &job->network,
                                           .recipe = &job->recipe,
                                           .search = &job->batch,
-                                          .store = job->dataset->source,
+                                          .store = job->dataset->store,
                                           .start_ns = job->clock.start_ns -
                                                       (int64_t)(job->resume.used_s * 1e9),
                                           .tune = job->job_options->tune};
@@ -245,7 +245,7 @@ static void finish_work(stk_job *job) {
         double spare_s = stk_run_clock_left(&job->clock) -
                          stk_run_clock_needed(&job->clock, STK_MARGIN_CLOSING) -
                          STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->out.files);
-        stk_runfiles_finish(job->out.files, spare_s, job->dataset->source);
+        stk_runfiles_finish(job->out.files, spare_s, job->dataset->store);
     }
 }
 

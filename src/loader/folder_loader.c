@@ -71,7 +71,7 @@ stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const
         stk_folder_samples_close(&samples);
         return status;
     }
-    stk_loader_config config = {.store = samples.dataset->source,
+    stk_loader_config config = {.store = samples.dataset->store,
                                 .samples = samples.list->items,
                                 .indices = samples.indices,
                                 .count = samples.count,

@@ -10,17 +10,17 @@
 #include "image/augment.h"
 #include "options/options.h"
 
-typedef enum stk_folder_split {
+typedef enum stk_folder_set {
     STK_FOLDER_ALL, /* every picture with a label; in a folder without classes every picture */
     STK_FOLDER_TRAIN,
     STK_FOLDER_VAL,
     STK_FOLDER_TEST
-} stk_folder_split;
+} stk_folder_set;
 
 typedef struct stk_folder_options {
     int64_t batch;
     int64_t img_size; /* px */
-    int split;        /* stk_folder_split */
+    int split;        /* stk_folder_set */
     bool train;       /* shuffled and augmented */
     bool drop_last;   /* in training: leave out a last batch that is not full */
     int64_t epochs;   /* 0: for ever */

@@ -73,7 +73,7 @@ static stk_status draw_sample(sheet_maker *m, size_t sample, size_t row, stk_err
     if (path == NULL) {
         return STK_FAIL(err, STK_ERR_DATA, "the picture of a row is missing");
     }
-    stk_status status = stk_store_read(m->samples.dataset->source, path, &m->bytes, err);
+    stk_status status = stk_store_read(m->samples.dataset->store, path, &m->bytes, err);
     for (size_t column = 0; column <= STK_SHEET_VIEWS && status == STK_OK; column++) {
         status = draw_view(m, sample, row, column, err);
     }

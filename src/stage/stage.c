@@ -74,7 +74,7 @@ static void tell_progress(staging *s) {
                                     done > 0 ? (double)s->staged->bytes / seconds : NAN,
                                 .left_s = rate > 0 ? left / rate : NAN};
     stk_events_progress(s->request->events, &event);
-    if (stk_store_take_notice(s->dataset->source, notice, sizeof notice)) {
+    if (stk_store_take_notice(s->dataset->store, notice, sizeof notice)) {
         stk_events_warning(s->request->events, "%s", notice);
     }
 }
@@ -245,7 +245,7 @@ static stk_status make_shards(staging *s, stk_error *err) {
     const stk_stage_options *o = s->request->options;
     int workers = stk_is_auto_int(o->workers) ? stk_machine_cores() : (int)o->workers;
     stk_picture_queue_config config = {
-        .store = s->dataset->source,
+        .store = s->dataset->store,
         .paths = s->paths,
         .count = s->to_read,
         .recode = {.max_side = (int)o->max_side, .quality = (int)o->quality},

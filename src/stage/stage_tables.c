@@ -217,7 +217,7 @@ static stk_status copy_template(const stk_stage_dest *dest, const stk_dataset *d
     if (dataset->template_file == NULL) {
         return STK_OK;
     }
-    stk_status status = stk_store_read(dataset->source, dataset->template_file, &bytes, err);
+    stk_status status = stk_store_read(dataset->store, dataset->template_file, &bytes, err);
     if (status == STK_OK) {
         status = write_text(dest, "sample_submission.csv", bytes.data, bytes.size, err);
     }

@@ -30,7 +30,7 @@ static void predict(const char *compile, bool ema, bool weights_lost) {
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
     REQUIRE_OK(stk_options_set(options, "compile", compile, &err), &err);
     REQUIRE_OK(stk_store_open(&store, check_folder(), NULL, NULL, &err), &err);
-    stk_dataset dataset = {.source = store, .test = {.items = &sample, .count = 1}};
+    stk_dataset dataset = {.store = store, .test = {.items = &sample, .count = 1}};
     stk_job_open(&job, options, &(stk_run){0});
     job.dataset = &dataset;
     REQUIRE_OK(stk_model_find("convnet_s", &job.recipe.model, &err), &err);

@@ -137,8 +137,8 @@ static void check_same_list(const stk_dataset *a, const stk_sample_list *x, cons
         CHECK_INT(y->items[i].label, x->items[i].label);
         REQUIRE((x->items[i].path == NULL) == (y->items[i].path == NULL));
         if (x->items[i].path != NULL) {
-            REQUIRE_OK(stk_store_read(a->source, x->items[i].path, &bytes[0], &error), &error);
-            REQUIRE_OK(stk_store_read(b->source, y->items[i].path, &bytes[1], &error), &error);
+            REQUIRE_OK(stk_store_read(a->store, x->items[i].path, &bytes[0], &error), &error);
+            REQUIRE_OK(stk_store_read(b->store, y->items[i].path, &bytes[1], &error), &error);
             CHECK_INT(bytes[0].size, bytes[1].size);
             CHECK(bytes[0].size == bytes[1].size &&
                   memcmp(bytes[0].data, bytes[1].data, bytes[0].size) == 0);
@@ -338,7 +338,7 @@ static void write_large(const char *path, int width, int height, bool as_png) {
 static void look_at(const stk_dataset *copy, size_t i, int *width, int *height, size_t *size,
                     const char **extension) {
     stk_bytes bytes = {0};
-    REQUIRE_OK(stk_store_read(copy->source, copy->train.items[i].path, &bytes, &error), &error);
+    REQUIRE_OK(stk_store_read(copy->store, copy->train.items[i].path, &bytes, &error), &error);
     REQUIRE_OK(stk_image_size(bytes.data, bytes.size, width, height, &error), &error);
     *extension = stk_image_extension(bytes.data, bytes.size);
     *size = bytes.size;

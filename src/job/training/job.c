@@ -112,7 +112,7 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
         sizing.most_slots = EVALUATION_SLOTS;
         sizing.tune_slots = false;
     }
-    return (stk_loader_config){.store = job->dataset->source,
+    return (stk_loader_config){.store = job->dataset->store,
                                .halt = {stk_run_clock_must_write, &job->clock},
                                .memory = stk_host_memory_for_loader(&job->network.host),
                                .stop = job->clock.stop,

@@ -1,5 +1,5 @@
 /*
- * splits.c - finds the folders of the training, validation and test set by their names.
+ * set_folders.c - finds the folders of the training, validation and test set by their names.
  *
  * The usual names always count. Others are read word by word: "train_val2019" is a
  * training set and "Test Images" a test set, while "test station" is neither. A name that is less
@@ -14,33 +14,33 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const usual_names[STK_SPLIT_KINDS][4] = {
-    [STK_SPLIT_TRAIN] = {"train", NULL},
-    [STK_SPLIT_VAL] = {"val", "valid", "validation", NULL},
-    [STK_SPLIT_TEST] = {"test", "test_images", NULL},
+static const char *const usual_names[STK_SET_KINDS][4] = {
+    [STK_SET_TRAIN] = {"train", NULL},
+    [STK_SET_VAL] = {"val", "valid", "validation", NULL},
+    [STK_SET_TEST] = {"test", "test_images", NULL},
 };
 
-static const char *const kind_words[STK_SPLIT_KINDS] = {
-    [STK_SPLIT_TRAIN] = "training set",
-    [STK_SPLIT_VAL] = "validation set",
-    [STK_SPLIT_TEST] = "test set",
+static const char *const kind_words[STK_SET_KINDS] = {
+    [STK_SET_TRAIN] = "training set",
+    [STK_SET_VAL] = "validation set",
+    [STK_SET_TEST] = "test set",
 };
 
 /* How clearly a name says what a folder is for. */
 typedef enum clarity { UNCLEAR, CLEAR, USUAL } clarity;
 
-/* Words that name a part. Those that are weak mean other things as well. */
+/* Words that name a set. Weak ones mean other things as well. */
 static const struct {
     const char *word;
-    stk_split_kind kind;
+    stk_set_kind kind;
     bool weak;
 } words[] = {
-    {"train", STK_SPLIT_TRAIN, false},    {"trainval", STK_SPLIT_TRAIN, false},
-    {"trainset", STK_SPLIT_TRAIN, false}, {"training", STK_SPLIT_TRAIN, true},
-    {"val", STK_SPLIT_VAL, false},        {"validation", STK_SPLIT_VAL, false},
-    {"valset", STK_SPLIT_VAL, false},     {"valid", STK_SPLIT_VAL, true},
-    {"test", STK_SPLIT_TEST, false},      {"testset", STK_SPLIT_TEST, false},
-    {"testing", STK_SPLIT_TEST, true},
+    {"train", STK_SET_TRAIN, false},    {"trainval", STK_SET_TRAIN, false},
+    {"trainset", STK_SET_TRAIN, false}, {"training", STK_SET_TRAIN, true},
+    {"val", STK_SET_VAL, false},        {"validation", STK_SET_VAL, false},
+    {"valset", STK_SET_VAL, false},     {"valid", STK_SET_VAL, true},
+    {"test", STK_SET_TEST, false},      {"testset", STK_SET_TEST, false},
+    {"testing", STK_SET_TEST, true},
 };
 
 /* Words that stand beside them. */
@@ -61,8 +61,8 @@ static bool is_companion(const char *word) {
 }
 
 /* What a name means, word by word. */
-static stk_split_kind read_name(const char *name, clarity *clear) {
-    bool named[STK_SPLIT_KINDS] = {false};
+static stk_set_kind read_name(const char *name, clarity *clear) {
+    bool named[STK_SET_KINDS] = {false};
     bool weak = false;
     bool helped = false; /* by a year or a companion */
     bool numbered = false;
@@ -81,33 +81,33 @@ static stk_split_kind read_name(const char *name, clarity *clear) {
         } else if (is_companion(word)) {
             helped = true;
         } else {
-            return STK_SPLIT_NONE;
+            return STK_SET_NONE;
         }
     }
     *clear = !weak && (helped || !numbered) ? CLEAR : UNCLEAR;
     /* "train_val" trains on both; other pairs mean nothing. */
-    stk_split_kind kind = named[STK_SPLIT_TRAIN]  ? STK_SPLIT_TRAIN
-                          : named[STK_SPLIT_VAL]  ? STK_SPLIT_VAL
-                          : named[STK_SPLIT_TEST] ? STK_SPLIT_TEST
-                                                  : STK_SPLIT_NONE;
-    return named[STK_SPLIT_TEST] && kind != STK_SPLIT_TEST ? STK_SPLIT_NONE : kind;
+    stk_set_kind kind = named[STK_SET_TRAIN]  ? STK_SET_TRAIN
+                        : named[STK_SET_VAL]  ? STK_SET_VAL
+                        : named[STK_SET_TEST] ? STK_SET_TEST
+                                              : STK_SET_NONE;
+    return named[STK_SET_TEST] && kind != STK_SET_TEST ? STK_SET_NONE : kind;
 }
 
-static stk_split_kind kind_of(const char *name, clarity *clear) {
-    for (int kind = STK_SPLIT_TRAIN; kind < STK_SPLIT_KINDS; kind++) {
+static stk_set_kind kind_of(const char *name, clarity *clear) {
+    for (int kind = STK_SET_TRAIN; kind < STK_SET_KINDS; kind++) {
         for (const char *const *usual = usual_names[kind]; *usual != NULL; usual++) {
             if (stk_str_equal_nocase(name, *usual)) {
                 *clear = USUAL;
-                return (stk_split_kind)kind;
+                return (stk_set_kind)kind;
             }
         }
     }
     return read_name(name, clear);
 }
 
-/* Looks for the folder of a part that has no usual name; unclear ones count with `unclear`. */
-static void find_other(stk_listing *listing, stk_split_kind kind, bool unclear) {
-    stk_split_folder *found = &listing->splits[kind];
+/* Looks for the folder of a set without a usual name; unclear names count with `unclear`. */
+static void find_other(stk_listing *listing, stk_set_kind kind, bool unclear) {
+    stk_set_folder *found = &listing->sets[kind];
     found->candidates = (stk_first_names){0};
     for (size_t i = 0; i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
@@ -120,39 +120,39 @@ static void find_other(stk_listing *listing, stk_split_kind kind, bool unclear) 
     found->name = found->candidates.count == 1 ? found->candidates.first[0] : NULL;
 }
 
-/* Whether every folder is called like a part, however unclearly. */
-static bool all_are_parts(const stk_listing *listing) {
+/* Whether every folder is called like a set, however unclearly. */
+static bool all_are_sets(const stk_listing *listing) {
     for (size_t i = 0; i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
         clarity clear;
-        if (entry->is_dir && kind_of(entry->name, &clear) == STK_SPLIT_NONE) {
+        if (entry->is_dir && kind_of(entry->name, &clear) == STK_SET_NONE) {
             return false;
         }
     }
     return true;
 }
 
-void stk_listing_find_splits(stk_listing *listing) {
-    stk_split_folder *train = &listing->splits[STK_SPLIT_TRAIN];
+void stk_listing_find_sets(stk_listing *listing) {
+    stk_set_folder *train = &listing->sets[STK_SET_TRAIN];
     bool divided = false; /* there is a training set, or several that could be it */
-    for (int kind = STK_SPLIT_TRAIN; kind < STK_SPLIT_KINDS; kind++) {
-        stk_split_folder *found = &listing->splits[kind];
+    for (int kind = STK_SET_TRAIN; kind < STK_SET_KINDS; kind++) {
+        stk_set_folder *found = &listing->sets[kind];
         found->name = stk_listing_entry(listing, usual_names[kind], true);
         found->usual = found->name != NULL;
-        if (kind == STK_SPLIT_TRAIN && !found->usual) {
-            find_other(listing, STK_SPLIT_TRAIN, false);
-            if (train->candidates.count == 0 && all_are_parts(listing)) {
-                find_other(listing, STK_SPLIT_TRAIN, true);
+        if (kind == STK_SET_TRAIN && !found->usual) {
+            find_other(listing, STK_SET_TRAIN, false);
+            if (train->candidates.count == 0 && all_are_sets(listing)) {
+                find_other(listing, STK_SET_TRAIN, true);
             }
         } else if (!found->usual) {
-            find_other(listing, (stk_split_kind)kind, divided);
+            find_other(listing, (stk_set_kind)kind, divided);
         }
         divided = divided || found->usual || found->candidates.count > 0;
     }
 }
 
-const char *stk_listing_split(stk_listing *listing, stk_split_kind kind) {
-    stk_split_folder *found = &listing->splits[kind];
+const char *stk_listing_set(stk_listing *listing, stk_set_kind kind) {
+    stk_set_folder *found = &listing->sets[kind];
     char names[300];
     if (found->told || found->usual) {
         return found->name;
@@ -163,7 +163,7 @@ const char *stk_listing_split(stk_listing *listing, stk_split_kind kind) {
         stk_events_decision(listing->events, what != NULL ? what : found->name,
                             "the name of the folder says so");
         stk_mem_free(what);
-    } else if (found->candidates.count > 1 && kind != STK_SPLIT_TRAIN) {
+    } else if (found->candidates.count > 1 && kind != STK_SET_TRAIN) {
         stk_events_warning(listing->events,
                            "%s has %zu folders that could be the %s (%s): none of them is used; "
                            "rename the one that is meant to %s",
@@ -174,10 +174,10 @@ const char *stk_listing_split(stk_listing *listing, stk_split_kind kind) {
     return found->name;
 }
 
-bool stk_listing_is_split(const stk_listing *listing, const char *name) {
-    const stk_split_folder *train = &listing->splits[STK_SPLIT_TRAIN];
+bool stk_listing_is_set(const stk_listing *listing, const char *name) {
+    const stk_set_folder *train = &listing->sets[STK_SET_TRAIN];
     clarity clear = UNCLEAR;
-    stk_split_kind kind = kind_of(name, &clear);
-    return kind != STK_SPLIT_NONE &&
+    stk_set_kind kind = kind_of(name, &clear);
+    return kind != STK_SET_NONE &&
            (clear != UNCLEAR || train->name != NULL || train->candidates.count > 0);
 }
