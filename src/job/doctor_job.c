@@ -31,7 +31,8 @@ static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor
                                .compile =
                                    stk_network_compile_config(&job->network, &job->recipe, true),
                                .update = stk_update_make(&job->recipe.train, &moment),
-                               .data = stk_job_loader(job, true),
+                               .data = stk_job_loader_config(job, true, job->dataset->train.items,
+                                                             split->train, split->train_count),
                                .root = job->dataset->root,
                                .storage = job->storage,
                                .cores = stk_machine_cores(),
@@ -39,9 +40,6 @@ static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor
                                .seconds = wanted->seconds,
                                .stop = job->clock.stop,
                                .events = &job->events};
-    patient.data.samples = job->dataset->train.items;
-    patient.data.indices = split->train;
-    patient.data.count = split->train_count;
     stk_status status = stk_doctor_examine(&patient, diagnosis, err);
     if (status == STK_OK && wanted->plot != NULL) {
         status = stk_doctor_draw(diagnosis, wanted->plot, job->clock.stop, err);
@@ -60,12 +58,12 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
         status = stk_job_prepare(job, observer, &train, &val, err);
     }
     if (status == STK_OK) {
-        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch.why, train,
-                        &job->events);
+        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why,
+                        train, &job->events);
         status = stk_job_measure_batch(job, err);
     }
     if (status == STK_OK) {
-        status = stk_job_split(job, 0, &split, NULL, err);
+        status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
     }
     if (status == STK_OK) {
         status = examine(job, &split, wanted, diagnosis, err);

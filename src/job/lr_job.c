@@ -22,19 +22,23 @@ static int steps_of(const stk_job *job) {
 /* Tests with the pictures that the first fold would train on. */
 static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *err) {
     stk_split split;
-    stk_status status = stk_job_split(job, 0, &split, NULL, err);
+    stk_status status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
     if (status != STK_OK) {
         return status;
     }
-    stk_loader_config data = stk_job_loader(job, true);
-    data.samples = job->dataset->train.items;
-    data.indices = split.train;
-    data.count = split.train_count;
+    stk_loader_config data =
+        stk_job_loader_config(job, true, job->dataset->train.items, split.train, split.train_count);
+    stk_lr_test test = {.network = &job->network,
+                        .recipe = &job->recipe,
+                        .options = job->options,
+                        .clock = &job->clock,
+                        .events = &job->events,
+                        .folder = &job->out.folder};
     data.stop_after_bad = stk_loader_bad_limit(job->loader_options, data.count);
     status = stk_network_first_weights(&job->network, &job->recipe, job->progress.fold, &job->clock,
                                        err);
     if (status == STK_OK) {
-        status = stk_job_test_lr(job, &data, steps_of(job), INFINITY, curve, err);
+        status = stk_lr_test_run(&test, &data, steps_of(job), INFINITY, curve, err);
     }
     stk_split_free(&split);
     return status;
@@ -42,7 +46,7 @@ static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *
 
 static void hand_over(const stk_job *job, const stk_lr_curve *curve, stk_found_lr *found) {
     snprintf(found->run_dir, sizeof found->run_dir, "%s", job->out.folder.path);
-    char *plot = stk_run_folder_file(&job->out.folder, stk_job_lr_plot_name());
+    char *plot = stk_run_folder_file(&job->out.folder, stk_lr_test_plot_name());
     snprintf(found->plot, sizeof found->plot, "%s", plot != NULL ? plot : "");
     stk_mem_free(plot);
     found->lr = curve->suggestion;
@@ -61,15 +65,15 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
     size_t val = 0;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
     if (status == STK_OK) {
-        status = stk_job_claim_folder(job, err);
+        status = stk_job_claim_folder(&job->out.folder, job->job_options, job->verb, err);
     }
     if (status == STK_OK) {
-        status = stk_job_write_args(job, err);
+        status = stk_job_write_args(&job->out.folder, job->options, err);
     }
     if (status == STK_OK) {
         stk_job_emit_start(job, train, val);
-        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch.why, train,
-                        &job->events);
+        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why,
+                        train, &job->events);
         status = stk_job_measure_batch(job, err);
     }
     if (status == STK_OK) {

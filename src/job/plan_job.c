@@ -80,13 +80,11 @@ static stk_status measure_training(plan_measurement *m, const stk_split *split, 
         .options = &job->recipe.train,
         .lr = isnan(job->recipe.lr) ? SOME_RATE : job->recipe.lr,
         .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
-        .train = stk_job_loader(job, true),
+        .train = stk_job_loader_config(job, true, job->dataset->train.items, split->train,
+                                       split->train_count),
         .seed = job->recipe.seed,
         .events = &silent,
         .hooks = {.user = m, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
-    config.train.samples = job->dataset->train.items;
-    config.train.indices = split->train;
-    config.train.count = split->train_count;
     config.train.stop_after_bad = stk_loader_bad_limit(job->loader_options, split->train_count);
     stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
     if (status == STK_OK) {
@@ -115,14 +113,13 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     bool done = false;
     double wanted = INFERENCE_S / guess_s;
     size_t count = wanted < STK_PREDICT_BATCH ? STK_PREDICT_BATCH : (size_t)fmin(wanted, 1e6);
-    stk_evaluation evaluation = {.backend = backend,
-                                 .classes = job->network.graph->classes,
-                                 .data = stk_job_loader(job, false),
-                                 .batch = time_batch,
-                                 .user = &times};
-    evaluation.data.samples = val_samples;
-    evaluation.data.indices = split->val;
-    evaluation.data.count = count < split->val_count ? count : split->val_count;
+    stk_evaluation evaluation = {
+        .backend = backend,
+        .classes = job->network.graph->classes,
+        .data = stk_job_loader_config(job, false, val_samples, split->val,
+                                      count < split->val_count ? count : split->val_count),
+        .batch = time_batch,
+        .user = &times};
     stk_status status = backend->compile(&exec, job->network.state, &how, err);
     if (status == STK_OK) {
         evaluation.exec = exec;
@@ -251,11 +248,11 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
 
 /* The batch, by what a training would go by, and what was measured for it. */
 static stk_status choose_batch(stk_job *job, stk_estimate *e, stk_error *err) {
-    const stk_batch_curve *curve = &job->batch.curve;
+    const stk_batch_curve *curve = &job->batch_search.curve;
     stk_status status = stk_job_measure_batch(job, err);
     e->batch = (int64_t)job->recipe.batch;
     e->accumulate = job->recipe.train.accumulate;
-    snprintf(e->batch_why, sizeof e->batch_why, "%s", job->batch.why);
+    snprintf(e->batch_why, sizeof e->batch_why, "%s", job->batch_search.why);
     for (size_t i = 0; i < curve->count; i++) {
         e->measured[i].batch = (int64_t)curve->points[i].batch;
         e->measured[i].images_per_second = curve->points[i].images_per_second;
@@ -272,12 +269,12 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     const stk_sample *val_samples = NULL;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
     if (status == STK_OK) {
-        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch.why, train,
-                        &job->events);
+        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why,
+                        train, &job->events);
         status = choose_batch(job, e, err);
     }
     if (status == STK_OK) {
-        status = stk_job_split(job, 0, &split, &val_samples, err);
+        status = stk_fold_split(job->dataset, &job->recipe, 0, &split, &val_samples, err);
     }
     if (status != STK_OK) {
         return status;
@@ -299,7 +296,7 @@ static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
     stk_status status =
         stk_run_clock_set_deadline(&job->clock, budget->deadline, &job->events, err);
     e->budget_s = job->clock.budget_s;
-    job->batch.budget_s = e->budget_s;
+    job->batch_search.budget_s = e->budget_s;
     job->clock.budget_s = NAN;
     job->storage.deadline_ns = 0;
     return status;

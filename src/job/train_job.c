@@ -121,20 +121,8 @@ static void warn_metrics_lost(const stk_job *job) {
     }
 }
 
-/* Writes the first files, emits the first events, and submits class priors. */
-static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, size_t val,
-                        stk_error *err) {
-    stk_status status = open_state(job, err);
-    if (status == STK_OK) { /* before args.yaml: it may find damage, and then nothing is changed */
-        status = open_runfiles(job, err);
-    }
-    if (status == STK_OK) {
-        status = stk_job_write_args(job, err);
-    }
-    if (status != STK_OK) {
-        return status;
-    }
-    /* Before the caller's observer, which may read the files. */
+/* Lets the files of the run observe it, before the caller's observer, which may read the files. */
+static void add_observers(stk_job *job) {
     stk_events all = {.bad_told = &job->bad_told};
     stk_events_add(&all, stk_runfiles_observer(job->out.files));
     if (job->out.metrics != NULL) {
@@ -144,8 +132,12 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
         stk_events_add(&all, job->events.observers[i]);
     }
     job->events = all;
+}
+
+/* Emits what the run is, and what was decided so far. */
+static void emit_begin(stk_job *job, stk_event_buffer *buffer, size_t train, size_t val) {
     stk_job_emit_start(job, train, val);
-    stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch.why, train,
+    stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why, train,
                     &job->events);
     if (job->resume.on) {
         stk_resume_emit(&job->resume, &job->events);
@@ -162,25 +154,45 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
                            job->dataset->val.count);
     }
     stk_event_buffer_emit(buffer, &job->events);
-    if (job->recipe.folds > 1) {
-        status = stk_oof_open(&job->out.oof, job->dataset, err);
+}
+
+/* Opens the tables of predictions, and submits class priors. */
+static stk_status open_predictions(stk_job *job, stk_error *err) {
+    stk_run_outputs *out = &job->out;
+    stk_status status = job->recipe.folds > 1 ? stk_oof_open(&out->oof, job->dataset, err) : STK_OK;
+    if (status == STK_OK) {
+        status = stk_ensemble_open(&out->ensemble, job->dataset->test.count,
+                                   (size_t)job->dataset->class_count, err);
+    }
+    if (status != STK_OK || out->ensemble.rows == 0) {
+        return status;
+    }
+    stk_dataset_priors(job->dataset, out->ensemble.priors);
+    out->submission = stk_run_folder_file(&out->folder, "submission.csv");
+    if (out->submission == NULL) {
+        return STK_FAIL_MEMORY(err, "a path");
+    }
+    /* The submission of a resumed run is worth more than priors. */
+    out->submitted = job->resume.on && stk_path_is_file(out->submission);
+    return out->submitted ? STK_OK : stk_job_submit(job, "prior", err);
+}
+
+/* Writes the first files, emits the first events, and submits class priors. */
+static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, size_t val,
+                        stk_error *err) {
+    stk_status status = open_state(job, err);
+    if (status == STK_OK) { /* before args.yaml: it may find damage, and then nothing is changed */
+        status = open_runfiles(job, err);
+    }
+    if (status == STK_OK) {
+        status = stk_job_write_args(&job->out.folder, job->options, err);
     }
     if (status != STK_OK) {
         return status;
     }
-    status = stk_ensemble_open(&job->out.ensemble, job->dataset->test.count,
-                               (size_t)job->dataset->class_count, err);
-    if (status == STK_OK && job->out.ensemble.rows > 0) {
-        stk_dataset_priors(job->dataset, job->out.ensemble.priors);
-        job->out.submission = stk_run_folder_file(&job->out.folder, "submission.csv");
-        if (job->out.submission == NULL) {
-            return STK_FAIL_MEMORY(err, "a path");
-        }
-        /* The submission of a resumed run is worth more than priors. */
-        job->out.submitted = job->resume.on && stk_path_is_file(job->out.submission);
-        status = job->out.submitted ? STK_OK : stk_job_submit(job, "prior", err);
-    }
-    return status;
+    add_observers(job);
+    emit_begin(job, buffer, train, val);
+    return open_predictions(job, err);
 }
 
 /* Takes over the results of folds that earlier processes finished. */
@@ -189,12 +201,14 @@ static stk_status take_earlier_folds(stk_job *job, stk_error *err) {
     stk_status status = STK_OK;
     job->progress.folds_done = before->folds_done;
     job->progress.cut = before->cut;
-    job->out.summary.epochs_done = before->epochs_before;
-    job->out.summary.best_acc1 = before->best_acc1;
-    job->out.summary.best_metric = before->best_metric;
+    job->progress.epochs_done = before->epochs_before;
+    job->progress.best_acc1 = before->best_acc1;
+    job->progress.best_metric = before->best_metric;
     for (job->progress.fold = 0; job->progress.fold < before->fold && status == STK_OK;
          job->progress.fold++) {
-        status = stk_job_repeat_predictions(job, err);
+        bool whole = false;
+        status = stk_job_repeat_predictions(job, &whole, err);
+        job->progress.cut = job->progress.cut || !whole;
     }
     return status;
 }
@@ -212,8 +226,7 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         if (job->progress.fold >= job->time.folds || stk_run_clock_stopping(&job->clock) ||
             stk_run_clock_must_write(&job->clock)) {
             job->progress.cut = true;
-            job->out.summary.stop_reason =
-                NULL; /* what ended the fold before did not end the run */
+            job->progress.stop_reason = NULL; /* what ended the fold before did not end the run */
             break;
         }
         status = stk_job_run_fold(job, err);
@@ -226,7 +239,7 @@ static stk_status open_monitor(stk_job *job, stk_error *err) {
     stk_training_monitor_config config = {.events = &job->events,
                                           .network = &job->network,
                                           .recipe = &job->recipe,
-                                          .search = &job->batch,
+                                          .search = &job->batch_search,
                                           .store = job->dataset->store,
                                           .start_ns = job->clock.start_ns -
                                                       (int64_t)(job->resume.used_s * 1e9),
@@ -237,7 +250,6 @@ static stk_status open_monitor(stk_job *job, stk_error *err) {
 /* Does what takes time before the summary, which says how long the run took. */
 static void finish_work(stk_job *job) {
     stk_training_monitor_emit_samples(job->monitor);
-    job->out.summary.verdict = stk_training_monitor_verdict(job->monitor);
     job->network.opened.backend->state_free(job->network.state);
     job->network.state = NULL;
     if (job->out.files != NULL) {
@@ -289,7 +301,7 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
         status = stk_job_prepare(job, &buffer->observer, &train, &val, err);
     }
     if (status == STK_OK && !job->resume.on) {
-        status = stk_job_claim_folder(job, err);
+        status = stk_job_claim_folder(&job->out.folder, job->job_options, job->verb, err);
     }
     if (status != STK_OK) {
         stk_event_buffer_emit_warnings(buffer, &job->events);
@@ -325,20 +337,6 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
     return status;
 }
 
-/* A resumed run that has nothing left to do. */
-static stk_status emit_complete(stk_job *job, stk_error *err) {
-    char why[160];
-    snprintf(why, sizeof why,
-             "%s is complete; --epochs N trains more, or --budget where the time was the limit",
-             job->out.folder.path);
-    stk_events_decision(&job->events, "nothing left to do", why);
-    job->out.summary.status = "complete";
-    job->out.summary.best_acc1 = job->resume.state.position.best.val_acc1;
-    job->out.submission = stk_run_folder_file(&job->out.folder, "submission.csv");
-    job->out.submitted = job->out.submission != NULL && stk_path_is_file(job->out.submission);
-    return job->out.submission != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
-}
-
 stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outcome,
                      stk_error *err) {
     stk_error own = {0};
@@ -367,10 +365,11 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
         status = stk_job_take_deadline(&job, &buffer.observer, err);
     }
     if (status == STK_OK) {
-        status = job.resume.complete ? emit_complete(&job, err) : run_job(&job, &buffer, err);
+        status =
+            job.resume.complete ? stk_job_deliver_complete(&job, err) : run_job(&job, &buffer, err);
     }
     if (outcome != NULL) {
-        stk_job_fill_outcome(&job, outcome);
+        stk_job_fill_outcome(&job.out, outcome);
     }
     stk_event_buffer_free(&buffer);
     stk_job_close(&job);

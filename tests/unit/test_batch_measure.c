@@ -106,18 +106,19 @@ static void measure(double left_s, device_times device, size_t images) {
     stk_model_config network = {.img_size = SIZE, .classes = 2};
     REQUIRE_OK(stk_model_build(job.recipe.model, &network, &job.network.graph, &err), &err);
     job.network.state_config = (stk_state_config){.train = true};
-    REQUIRE_OK(stk_batch_search_plan(&job.batch, job.options, images, false, &err), &err);
-    REQUIRE_OK(stk_recipe_complete(&job.recipe, options, &job.batch.facts, &job.batch.chosen,
-                                   job.batch.infer_batch, job.batch.to_be_measured, &err),
+    REQUIRE_OK(stk_batch_search_plan(&job.batch_search, job.options, images, false, &err), &err);
+    REQUIRE_OK(stk_recipe_complete(&job.recipe, options, &job.batch_search.facts,
+                                   &job.batch_search.chosen, job.batch_search.infer_batch,
+                                   job.batch_search.to_be_measured, &err),
                &err);
     REQUIRE_OK(backend.state_new(&job.network.state, job.network.opened.device, job.network.graph,
                                  &job.network.state_config, &err),
                &err);
-    bool open = job.batch.to_be_measured;
+    bool open = job.batch_search.to_be_measured;
     REQUIRE_OK(stk_job_measure_batch(&job, &err), &err);
     seen.took_s = (double)(atomic_load(&simulated_ns) - start) * 1e-9;
     seen.batch = job.recipe.batch;
-    CHECK(open && !job.batch.to_be_measured);
+    CHECK(open && !job.batch_search.to_be_measured);
     stk_job_close(&job);
     stk_options_free(options);
     clocks_release();

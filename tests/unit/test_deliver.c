@@ -67,7 +67,7 @@ static void every_ending_is_told_truthfully(void) {
         job.clock = (stk_run_clock){
             .start_ns = stk_clock_ns() - INT64_C(40000000000), .budget_s = 50, .stop = &stop};
         job.out.ensemble.rows = e->models >= 0 ? 10 : 0;
-        job.out.summary.stop_reason = e->fold_said;
+        job.progress.stop_reason = e->fold_said;
         if (e->asked_to_stop) {
             stk_stop_request(&stop, STK_STOP_SOON, 10);
         }

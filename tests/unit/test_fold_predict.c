@@ -32,6 +32,7 @@ static void predict(const char *compile, bool ema, bool weights_lost) {
     REQUIRE_OK(stk_store_open(&store, check_folder(), NULL, NULL, &err), &err);
     stk_dataset dataset = {.store = store, .test = {.items = &sample, .count = 1}};
     stk_job_open(&job, options, &(stk_run){0});
+    job.time = stk_time_plan_begin(&job.recipe);
     job.dataset = &dataset;
     REQUIRE_OK(stk_model_find("convnet_s", &job.recipe.model, &err), &err);
     job.recipe.img_size = SIZE;
@@ -47,7 +48,8 @@ static void predict(const char *compile, bool ema, bool weights_lost) {
     REQUIRE_OK(stk_network_build(&job.network, &job.recipe, 2, &err), &err);
     REQUIRE_OK(stk_network_allocate(&job.network, &err), &err);
     REQUIRE_OK(stk_ensemble_open(&job.out.ensemble, 1, 2, &err), &err);
-    REQUIRE_OK(stk_job_predict_test(&job, &err), &err);
+    bool whole = false;
+    REQUIRE_OK(stk_job_predict_test(&job, &whole, &err), &err);
     CHECK_INT(job.out.ensemble.models, 0);
     CHECK_INT(compiled.batch, 3);
     CHECK(!compiled.train);

@@ -2,7 +2,8 @@
  * network.h - the network of a run on its device: the opened device, the graph, and its weights.
  *
  * One struct holds what everything that trains or predicts in a run begins with. prepare.c opens it
- * and job.c closes it; between, the tensors in `state` are written by training alone. Threads: the
+ * and job.c closes it. In between only the tensors in `state` change: measuring a batch, the first
+ * weights, training, a loaded checkpoint and a loaded saved state each overwrite them. Threads: the
  * job's, as a device belongs to one thread.
  */
 #ifndef STK_JOB_RECIPE_NETWORK_H

@@ -20,6 +20,9 @@
 
 #define AUTO_MODEL "convnet_s"
 
+/* The most folds that --folds accepts. */
+#define MOST_FOLDS 100
+
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
 
@@ -47,6 +50,44 @@ static stk_status resolve_number(stk_options *options, const char *name, double 
     char text[32];
     snprintf(text, sizeof text, "%.6g", value);
     return stk_options_resolve(options, name, text, why, err);
+}
+
+stk_recipe stk_recipe_begin(const stk_options *options) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
+    const stk_dataset_options *data = stk_options_values(options, &stk_dataset_option_table);
+    return (stk_recipe){.folds = (int)job->folds,
+                        .views = (int)views->tta,
+                        .seed = (uint64_t)job->seed,
+                        .val_fraction = data->val_fraction,
+                        .infer_batch = STK_PREDICT_BATCH,
+                        .train = *train};
+}
+
+stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
+                                 const stk_dataset *dataset, stk_error *err) {
+    int given = dataset->part_count;
+    char text[16];
+    char why[160];
+    if (dataset->division != STK_DIVIDE_FOLDS || recipe->folds == given) {
+        return STK_OK;
+    }
+    if (stk_options_source(options, "folds") != STK_FROM_DEFAULT) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--folds %d: column %s of %s gives %d folds; leave --folds out",
+                        recipe->folds, dataset->part_column, dataset->root, given);
+    }
+    if (given > MOST_FOLDS) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--fold-column %s: it has %d different values in %s, which is too many for "
+                        "folds (at most %d); if they are groups, pass --group-column and --folds",
+                        dataset->part_column, given, dataset->root, MOST_FOLDS);
+    }
+    snprintf(text, sizeof text, "%d", given);
+    snprintf(why, sizeof why, "as many as column %.80s has", dataset->part_column);
+    recipe->folds = given;
+    return stk_options_resolve(options, "folds", text, why, err);
 }
 
 /*
@@ -127,17 +168,6 @@ stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *option
     return status;
 }
 
-stk_recipe stk_recipe_begin(const stk_options *options) {
-    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
-    const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
-    return (stk_recipe){.folds = (int)job->folds,
-                        .views = (int)views->tta,
-                        .seed = (uint64_t)job->seed,
-                        .infer_batch = STK_PREDICT_BATCH,
-                        .train = *train};
-}
-
 bool stk_recipe_is_pretrained(const stk_options *options) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     return stk_pretrained_wanted(job->pretrained, AUTO_MODEL) != NULL;
@@ -164,18 +194,18 @@ stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_optio
 
 /* Writes the batch to the options where it is not the one that was asked for. */
 static stk_status resolve_batch(stk_options *options, const stk_batch_facts *facts,
-                                const stk_batch_choice *batch, stk_error *err) {
+                                const stk_batch_choice *choice, stk_error *err) {
     stk_status status = STK_OK;
-    if (batch->batch != facts->given) {
+    if (choice->batch != facts->given) {
         bool cut = facts->given > facts->train_count;
-        status = resolve_number(options, "batch", (double)batch->batch,
+        status = resolve_number(options, "batch", (double)choice->batch,
                                 facts->given == 0 ? "auto"
                                 : cut             ? "cut to the training set"
                                                   : "cut to the memory",
                                 err);
     }
-    if (status == STK_OK && batch->accumulate != facts->accumulate) {
-        status = resolve_number(options, "accumulate", (double)batch->accumulate,
+    if (status == STK_OK && choice->accumulate != facts->accumulate) {
+        status = resolve_number(options, "accumulate", (double)choice->accumulate,
                                 "keeps the images of an update", err);
     }
     return status;
@@ -251,20 +281,20 @@ static stk_status choose_augment(stk_recipe *recipe, stk_options *options, stk_e
 }
 
 stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
-                               const stk_batch_facts *facts, const stk_batch_choice *batch,
+                               const stk_batch_facts *facts, const stk_batch_choice *choice,
                                size_t infer_batch, bool to_be_measured, stk_error *err) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     recipe->train = *train;
-    recipe->train.accumulate = batch->accumulate;
-    recipe->accumulate_chosen = batch->accumulate;
-    recipe->batch = batch->batch;
-    recipe->batch_chosen = batch->batch;
+    recipe->train.accumulate = choice->accumulate;
+    recipe->accumulate_chosen = choice->accumulate;
+    recipe->batch = choice->batch;
+    recipe->batch_chosen = choice->batch;
     recipe->infer_batch = infer_batch;
-    stk_status status = to_be_measured ? STK_OK : resolve_batch(options, facts, batch, err);
+    stk_status status = to_be_measured ? STK_OK : resolve_batch(options, facts, choice, err);
     if (status == STK_OK) {
-        status = choose_rates(recipe, options, stk_batch_rate_scale(facts, batch),
+        status = choose_rates(recipe, options, stk_batch_rate_scale(facts, choice),
                               facts->train_count, to_be_measured, err);
     }
     if (status == STK_OK) {
@@ -294,12 +324,6 @@ stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_ba
     return other;
 }
 
-stk_recipe stk_recipe_with_folds(const stk_recipe *recipe, int folds) {
-    stk_recipe other = *recipe;
-    other.folds = folds;
-    return other;
-}
-
 stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr) {
     stk_recipe other = *recipe;
     other.lr = lr;
@@ -312,37 +336,40 @@ stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers) {
     return other;
 }
 
-/* Half the batch and twice the accumulation: an update has as many images as before. */
-static bool shrink_training(stk_recipe *recipe, const stk_loader_options *loader, char *what,
-                            size_t room) {
+/* Half the batch and twice the accumulation: an update has as many images as before. `what` stays
+ * "" where nothing can be halved, here and below. */
+static stk_recipe shrink_training(const stk_recipe *recipe, const stk_loader_options *loader,
+                                  char *what, size_t room) {
     size_t batch = recipe->batch;
     int64_t accumulate = recipe->train.accumulate;
     int64_t images = (int64_t)recipe->batch_chosen * recipe->accumulate_chosen;
     if (!stk_batch_halve(&batch, &accumulate, images)) {
-        return false;
+        return *recipe;
     }
     snprintf(what, room, "batch %zu x %lld instead of %zu x %lld", batch, (long long)accumulate,
              recipe->batch, (long long)recipe->train.accumulate);
-    *recipe = stk_recipe_with_batch(recipe, batch, accumulate, loader);
-    return true;
+    return stk_recipe_with_batch(recipe, batch, accumulate, loader);
 }
 
-static bool shrink_validation(stk_recipe *recipe, char *what, size_t room) {
+static stk_recipe shrink_validation(const stk_recipe *recipe, char *what, size_t room) {
     size_t half = recipe->infer_batch / 2;
     if (half < 1) {
-        return false;
+        return *recipe;
     }
     snprintf(what, room, "validation in batches of %zu instead of %zu", half, recipe->infer_batch);
-    *recipe = stk_recipe_with_infer_batch(recipe, half);
-    return true;
+    return stk_recipe_with_infer_batch(recipe, half);
 }
 
-bool stk_recipe_shrink(stk_recipe *recipe, const stk_loader_options *loader, bool validating,
-                       char *what, size_t room) {
-    return validating ? shrink_validation(recipe, what, room) ||
-                            shrink_training(recipe, loader, what, room)
-                      : shrink_training(recipe, loader, what, room) ||
-                            shrink_validation(recipe, what, room);
+stk_recipe stk_recipe_shrink(const stk_recipe *recipe, const stk_loader_options *loader,
+                             bool validating, char *what, size_t room) {
+    what[0] = '\0';
+    stk_recipe smaller = validating ? shrink_validation(recipe, what, room)
+                                    : shrink_training(recipe, loader, what, room);
+    if (what[0] != '\0') {
+        return smaller;
+    }
+    return validating ? shrink_training(recipe, loader, what, room)
+                      : shrink_validation(recipe, what, room);
 }
 
 /* ---- for people ---- */

@@ -3,10 +3,10 @@
  *
  * Options say what was asked for, and much of that is "auto". The recipe says what will be done:
  * the model, the batch, the learning rate, the folds. It is made once, before the first event of a
- * run, in the order of the functions below: what the options say outright, the network, the device,
- * the batch that memory allows (batch_search.h), the rest. It depends on the data set and the
- * machine, never on timing, so that a run can be repeated. The one exception is a batch chosen by
- * measured speed: then the recipe is completed a second time.
+ * run, in the order of the functions below: what the options say outright, the folds, the network,
+ * the device, the batch that memory allows (batch_search.h), the rest. It depends on the data set
+ * and the machine, never on timing, so that a run can be repeated. The one exception is a batch
+ * chosen by measured speed: then the recipe is completed a second time.
  *
  * Afterwards nobody writes to a recipe. Where a number must change (memory ran out, a learning rate
  * was found), a stk_recipe_with_...() function returns a new one, and the job holds that. A recipe
@@ -19,6 +19,7 @@
 #include "backend/opened_device.h"
 #include "base/str.h"
 #include "budget/batch_choice.h"
+#include "dataset/dataset.h"
 #include "events/events.h"
 #include "loader/loader.h"
 #include "models/models.h"
@@ -32,9 +33,10 @@ typedef struct stk_recipe {
     double dropout;
     double drop_path;
     /* The run. */
-    int folds;     /* models to train; 1: no cross-validation */
-    int views;     /* views of each test picture (--tta) that are wanted */
-    uint64_t seed; /* of the run; fold k uses seed + k */
+    int folds;           /* models to train; 1: no cross-validation */
+    int views;           /* views of each test picture (--tta) that are wanted */
+    uint64_t seed;       /* of the run; fold k uses seed + k */
+    double val_fraction; /* share of the training samples to validate with, without folds */
     /* Steps. */
     size_t batch;              /* pictures of a training step */
     size_t infer_batch;        /* pictures of a step of validation and prediction */
@@ -52,46 +54,49 @@ typedef struct stk_recipe {
 /* Step 1: what the options say outright: folds, views, seed, the optimiser. */
 stk_recipe stk_recipe_begin(const stk_options *options);
 
-/* Step 2: the model, its image size and its dropout. */
+/* Step 2: the number of folds, where a column of the data set gives them (--fold-column). */
+STK_CHECKED stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
+                                             const stk_dataset *dataset, stk_error *err);
+
+/* Step 3: the model, its image size and its dropout. */
 STK_CHECKED stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options,
                                                  stk_error *err);
 
-/* Step 3: opens the device, and writes its name and precision to the options. `config` has who may
+/* Step 4: opens the device, and writes its name and precision to the options. `config` has who may
  * halt its work; threads and memory come from the options and the machine. */
 STK_CHECKED stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *options,
                                               const stk_device_config *config, stk_error *err);
 
-/* Step 4: what the batch depends on, except for memory; `train_count` is the number of training
+/* Step 5: what the batch depends on, except for memory; `train_count` is the number of training
  * images of one fold. */
 stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_options *options,
                                        bool on_cpu, size_t train_count);
 
 /*
- * Step 5: everything else. `batch` is the choice made from `facts`,
- * `infer_batch` what memory allows validation. With `to_be_measured` the batch will change: the
- * options do not yet say what depends on it. May be called again with another batch.
+ * Step 6: everything else. `choice` was made from `facts`; `infer_batch` is what memory allows
+ * validation. With `to_be_measured` the batch will change, and the options do not yet say what
+ * depends on it. May be called again with another choice.
  */
 STK_CHECKED stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
                                            const stk_batch_facts *facts,
-                                           const stk_batch_choice *batch, size_t infer_batch,
+                                           const stk_batch_choice *choice, size_t infer_batch,
                                            bool to_be_measured, stk_error *err);
 
 /* The same recipe with another batch, and the loader that fits it. batch_chosen stays. */
 stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t accumulate,
                                  const stk_loader_options *loader);
 stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_batch);
-stk_recipe stk_recipe_with_folds(const stk_recipe *recipe, int folds);
 stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr);
 stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers);
 
 /*
  * A recipe that needs less memory, after memory ran out. Halves the batch of training and doubles
  * `accumulate`, so that an update has as many images as before; or, where `validating`, halves
- * infer_batch. If that one cannot be halved, the other is: both take memory at the same time.
- * `what` becomes the decision in words. False: nothing can be halved, and *recipe stays as it was.
+ * infer_batch. If the one cannot be halved, the other is: both take memory at the same time.
+ * `what` becomes the decision in words; "": nothing can be halved, and the recipe is the same.
  */
-bool stk_recipe_shrink(stk_recipe *recipe, const stk_loader_options *loader, bool validating,
-                       char *what, size_t room);
+stk_recipe stk_recipe_shrink(const stk_recipe *recipe, const stk_loader_options *loader,
+                             bool validating, char *what, size_t room);
 
 /* The learning rate that is used where none was given. */
 double stk_recipe_default_lr(const stk_train_options *train, bool pretrained, size_t batch,

@@ -20,6 +20,8 @@ typedef struct stk_oof {
     double *probs;              /* (train samples, classes), owned */
     int *fold;                  /* per train sample, owned: which fold predicted it; -1: none yet */
     double number_s;            /* seconds that writing one number took the last time */
+    double acc1;                /* percent, of all rows when they were last scored; NaN: never */
+    double metric;              /* the run's metric (--metric), likewise */
 } stk_oof;
 
 STK_CHECKED stk_status stk_oof_open(stk_oof *oof, const stk_dataset *dataset, stk_error *err);
@@ -29,8 +31,8 @@ void stk_oof_free(stk_oof *oof);
 void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, const double *probs,
                  const bool *have);
 
-/* Adds all rows so far to `metrics`, which is empty and has room for all training samples. */
-STK_CHECKED stk_status stk_oof_score(const stk_oof *oof, stk_metrics *metrics, stk_error *err);
+/* Scores all rows so far: sets oof->acc1 and oof->metric. *rows becomes their number. */
+STK_CHECKED stk_status stk_oof_score(stk_oof *oof, stk_metric metric, size_t *rows, stk_error *err);
 
 /* Expected seconds of writing the rows so far and more_rows. */
 double stk_oof_write_seconds(const stk_oof *oof, size_t more_rows);

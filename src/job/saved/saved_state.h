@@ -1,11 +1,11 @@
 /*
  * saved_state.h - the files in state/ of a run folder, from which --resume continues.
  *
- * state/train.safetensors has the tensors of the running fold and, in its metadata, the numbers
- * below. It is replaced atomically. Next to it may lie: best.safetensors, validation.csv   the best
- * weights that the numbers refer to, and their table, if newer best weights have replaced them in
- * weights/ epoch.safetensors                  the state at the end of the last epoch, if
- *                                      train.safetensors is of a moment within an epoch
+ * train.safetensors has the tensors of the running fold and, in its metadata, the numbers below. It
+ * is replaced atomically. Two more may lie beside it. best.safetensors and validation.csv are the
+ * best weights that the state refers to and their table, if newer ones have replaced them in the
+ * run folder. epoch.safetensors is the last state between two epochs, if train.safetensors is of a
+ * moment within an epoch.
  */
 #ifndef STK_JOB_SAVED_SAVED_STATE_H
 #define STK_JOB_SAVED_SAVED_STATE_H

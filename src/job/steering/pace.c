@@ -262,8 +262,8 @@ static bool must_change(const stk_fold_pace *pace, const stk_train_progress *pro
  * step: an epoch that an earlier process trained may still be validated and saved. */
 static stk_train_pace end(stk_fold_pace *pace, const stk_train_progress *progress) {
     bool planned = pace->time->total_steps >= 0;
-    if (!pace->progress->stop_emitted) {
-        pace->progress->stop_emitted = true;
+    if (!pace->time->stop_emitted) {
+        pace->time->stop_emitted = true;
         stk_events_decision(pace->events, "stopping",
                             "the best weights are kept and predicted with; Ctrl-C again ends at "
                             "once");

@@ -17,8 +17,8 @@ typedef struct stk_fold_pace {
     const stk_recipe *recipe;
     stk_run_clock *clock;
     const stk_events *events;
-    stk_time_plan *time;          /* written: the plan that is held */
-    stk_run_progress *progress;   /* written: stop_emitted */
+    stk_time_plan *time; /* written: the plan that is held */
+    const stk_run_progress *progress;
     const stk_state_saver *saver; /* what saving takes */
     size_t test_images;           /* to predict after training; 0: none */
     size_t val_images;            /* of one validation of this fold */

@@ -1,7 +1,7 @@
 /*
  * progress.h - how far a run has come: its folds, how they ended, and what they add up to.
  *
- * fold_run.c writes it while a fold runs and train_job.c between folds; everybody else reads it.
+ * fold_run.c writes it while a fold runs, and train_job.c between folds. All other files read it.
  */
 #ifndef STK_JOB_STEERING_PROGRESS_H
 #define STK_JOB_STEERING_PROGRESS_H
@@ -17,8 +17,12 @@ typedef struct stk_run_progress {
     bool weights_lost;     /* the best weights could not be saved: training ends, and prediction
                               uses the weights in memory */
     bool out_of_memory;    /* training cannot go on; the run delivers what it has */
-    bool stop_emitted;     /* the decision "stopping" was emitted */
     bool cache_warned;     /* that a device cannot keep its compiled kernels was emitted */
+    /* Results of the folds so far, earlier processes included. */
+    int epochs_done;
+    double best_acc1;        /* percent: mean of the best epochs of these folds; NaN: none */
+    double best_metric;      /* likewise, of the run's metric */
+    const char *stop_reason; /* what ended the last fold, as in summary.json; NULL: not known */
     /* Sums over all folds of this process. */
     double images;  /* pictures trained on */
     double train_s; /* seconds in steps, waiting included */

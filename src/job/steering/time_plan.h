@@ -2,8 +2,8 @@
  * time_plan.h - what the run plans to do in the time that is left, and the measured times behind
  * it.
  *
- * pace.c makes the plan of the running fold and stk_time_plan_folds() the number of folds. All
- * other files read it. Threads: the job's.
+ * pace.c makes the plan of the running fold, and time_plan.c the number of folds. All other files
+ * read it. Threads: the job's.
  */
 #ifndef STK_JOB_STEERING_TIME_PLAN_H
 #define STK_JOB_STEERING_TIME_PLAN_H
@@ -20,6 +20,7 @@ typedef struct stk_time_plan {
     int views;            /* views of each test picture that there is time for */
     double epoch_s;       /* seconds of an epoch with its validation; NaN: not measured */
     double predict_s;     /* seconds to predict the test set in these views; NaN: not known */
+    bool stop_emitted;    /* the decision "stopping" was emitted */
 } stk_time_plan;
 
 /* Nothing is measured: everything that the recipe asks for is planned. */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/str.h"
 #include "predict/submission.h"
 
@@ -52,7 +53,6 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
         written = write_ensemble(job, &seconds, &why);
     }
     if (written == STK_ERR_STOPPED) {
-        job->progress.cut = true;
         job->out.unpredicted = true;
         stk_events_warning(&job->events,
                            "there was no time to write better predictions: %s stays "
@@ -113,7 +113,7 @@ static double reserve_of(stk_job *job) {
 void stk_job_emit_untrained(stk_job *job) {
     char why[200];
     if (job->progress.folds_done > 0 || job->progress.folds_below_prior > 0 ||
-        job->out.summary.epochs_done > 0 || isnan(job->clock.budget_s) ||
+        job->progress.epochs_done > 0 || isnan(job->clock.budget_s) ||
         stk_run_clock_stopping(&job->clock)) {
         return;
     }
@@ -125,25 +125,45 @@ void stk_job_emit_untrained(stk_job *job) {
     stk_events_decision(&job->events, "no model was trained", why);
 }
 
+/* What the run came to: "failed", "prior", "partial" or "complete". */
+static const char *status_of(const stk_job *job, stk_status status) {
+    const stk_run_outputs *out = &job->out;
+    const stk_run_progress *progress = &job->progress;
+    bool trained = progress->folds_done > 0 || out->models > 0; /* weights may be in memory only */
+    bool delivered = trained || out->submitted;
+    bool whole = trained && !progress->cut && progress->folds_done == job->recipe.folds;
+    /* A submission of earlier processes has their models, unless no test picture could be read. */
+    bool earlier = out->submitted && job->resume.state.folds_done > 0 && !out->unread;
+    bool predicted = out->models > 0 || earlier;
+    return status != STK_OK || !delivered                       ? "failed"
+           : !trained || (out->ensemble.rows > 0 && !predicted) ? "prior"
+           : whole                                              ? "complete"
+                                                                : "partial";
+}
+
+/* What ended the run; the exit code says the same. */
+static const char *stop_reason_of(const stk_job *job, stk_status status) {
+    const char *of_fold = job->progress.stop_reason;
+    if (status != STK_OK || job->out.late_error.status != STK_OK) {
+        return "error";
+    }
+    if (of_fold == NULL || (job->out.unpredicted && strcmp(of_fold, "error") != 0)) {
+        return stk_run_clock_stopping(&job->clock) ? "signal" : "budget";
+    }
+    return of_fold;
+}
+
 void stk_job_finish_summary(stk_job *job, stk_status status) {
     stk_summary *s = &job->out.summary;
-    bool trained =
-        job->progress.folds_done > 0 || job->out.models > 0; /* weights may be in memory only */
-    bool delivered = trained || job->out.submitted;
-    bool whole = trained && !job->progress.cut && job->progress.folds_done == job->recipe.folds;
-    /* A submission of earlier processes has their models, unless no test picture could be read. */
-    bool earlier = job->out.submitted && job->resume.state.folds_done > 0 && !job->out.unread;
-    bool predicted = job->out.models > 0 || earlier;
-    s->status = status != STK_OK || !delivered                           ? "failed"
-                : !trained || (job->out.ensemble.rows > 0 && !predicted) ? "prior"
-                : whole                                                  ? "complete"
-                                                                         : "partial";
-    if (status != STK_OK || job->out.late_error.status != STK_OK) {
-        s->stop_reason = "error"; /* the exit code says the same */
-    } else if (s->stop_reason == NULL ||
-               (job->out.unpredicted && strcmp(s->stop_reason, "error") != 0)) {
-        s->stop_reason = stk_run_clock_stopping(&job->clock) ? "signal" : "budget";
-    }
+    bool has_oof = job->out.oof.probs != NULL;
+    s->status = status_of(job, status);
+    s->stop_reason = stop_reason_of(job, status);
+    s->epochs_done = job->progress.epochs_done;
+    s->best_acc1 = job->progress.best_acc1;
+    s->best_metric = job->progress.best_metric;
+    s->oof_acc1 = has_oof ? job->out.oof.acc1 : NAN;
+    s->oof_metric = has_oof ? job->out.oof.metric : NAN;
+    s->verdict = stk_training_monitor_verdict(job->monitor);
     s->folds_done = job->progress.folds_done;
     s->folds_planned = job->recipe.folds;
     s->images_per_second =
@@ -165,15 +185,30 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock);
 }
 
-void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome) {
+stk_status stk_job_deliver_complete(stk_job *job, stk_error *err) {
+    stk_run_outputs *out = &job->out;
+    char why[160];
+    snprintf(why, sizeof why,
+             "%s is complete; --epochs N trains more, or --budget where the time was the limit",
+             out->folder.path);
+    stk_events_decision(&job->events, "nothing left to do", why);
+    out->summary.status = "complete";
+    out->summary.best_acc1 = job->resume.state.position.best.val_acc1;
+    out->submission = stk_run_folder_file(&out->folder, "submission.csv");
+    out->submitted = out->submission != NULL && stk_path_is_file(out->submission);
+    return out->submission != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+}
+
+void stk_job_fill_outcome(const stk_run_outputs *out, stk_outcome *outcome) {
+    bool begun = out->summary.status != NULL; /* else the input was refused */
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
-             job->out.folder.path != NULL ? job->out.folder.path : "");
+             out->folder.path != NULL ? out->folder.path : "");
     snprintf(outcome->submission, sizeof outcome->submission, "%s",
-             job->out.submitted ? job->out.submission : "");
-    snprintf(outcome->status, sizeof outcome->status, "%s", job->out.summary.status);
-    outcome->best_acc1 = job->out.summary.best_acc1;
-    outcome->models = job->out.models;
-    outcome->rows = job->out.submitted ? (int64_t)job->out.ensemble.rows : 0;
+             out->submitted ? out->submission : "");
+    snprintf(outcome->status, sizeof outcome->status, "%s", begun ? out->summary.status : "failed");
+    outcome->best_acc1 = begun ? out->summary.best_acc1 : NAN;
+    outcome->models = out->models;
+    outcome->rows = out->submitted ? (int64_t)out->ensemble.rows : 0;
 }
 
 stk_status stk_job_check_delivered(const stk_job *job, stk_error *err) {

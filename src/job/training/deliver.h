@@ -21,10 +21,14 @@ void stk_job_write_validation(stk_job *job, bool last);
 /* Emits why no model was trained, where the budget was the reason. */
 void stk_job_emit_untrained(stk_job *job);
 
-/* Fills in the keys of the summary that are known only at the end; `status` is that of the run. */
+/* Fills in the summary; `status` is that of the run. */
 void stk_job_finish_summary(stk_job *job, stk_status status);
 
-void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome);
+/* Instead of all of the above, for a resumed run that has nothing left to do: emits that, and
+ * delivers what the run folder has. */
+STK_CHECKED stk_status stk_job_deliver_complete(stk_job *job, stk_error *err);
+
+void stk_job_fill_outcome(const stk_run_outputs *out, stk_outcome *outcome);
 
 /* Fails where the run has nothing to deliver, or an error was put off until now. */
 STK_CHECKED stk_status stk_job_check_delivered(const stk_job *job, stk_error *err);

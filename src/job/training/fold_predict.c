@@ -3,6 +3,9 @@
  */
 #include "job/training/fold_predict.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
@@ -40,7 +43,7 @@ static stk_status predict_samples(stk_job *job, const char *split, const stk_sam
                                  .graph = job->network.graph,
                                  .compile =
                                      stk_network_compile_config(&job->network, &job->recipe, false),
-                                 .data = stk_job_loader(job, false),
+                                 .data = stk_job_loader_config(job, false, samples, indices, count),
                                  .split = split,
                                  .events = &job->events,
                                  .views = job->time.views,
@@ -48,9 +51,6 @@ static stk_status predict_samples(stk_job *job, const char *split, const stk_sam
                                  .user = job};
     /* best.safetensors, which was loaded as the weights, has the averaged ones already. */
     prediction.compile.ema = prediction.compile.ema && job->progress.weights_lost;
-    prediction.data.samples = samples;
-    prediction.data.indices = indices;
-    prediction.data.count = count;
     *probs = stk_mem_new(count, (size_t)job->network.graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
     if (*probs == NULL || *have == NULL) {
@@ -101,7 +101,7 @@ static size_t add_to_ensemble(stk_job *job, const stk_predicted *predicted, cons
     return rows;
 }
 
-stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
+stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
@@ -109,15 +109,15 @@ stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
                                         job->out.ensemble.rows, &probs, &have, &predicted, err);
     size_t rows = status == STK_OK ? add_to_ensemble(job, &predicted, probs, have) : 0;
     bool done = predicted.done && predicted.views == job->recipe.views;
-    job->progress.cut = job->progress.cut || !done || rows == 0;
     job->out.unpredicted = job->out.unpredicted || (status == STK_OK && !done);
     if (status == STK_OK && !done) {
         warn_unpredicted(job, rows, predicted.views);
     }
     if (rows > 0) { /* otherwise the file has everything already */
-        bool whole = !job->progress.cut && job->progress.folds_done == job->recipe.folds;
-        status = stk_job_submit(job, whole ? "complete" : "partial", err);
+        bool last = !job->progress.cut && job->progress.folds_done == job->recipe.folds;
+        status = stk_job_submit(job, done && last ? "complete" : "partial", err);
     }
+    *whole = done && rows > 0 && !job->out.unpredicted; /* the file may come too late as well */
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;
@@ -139,11 +139,35 @@ static stk_status write_oof(stk_job *job, stk_error *err) {
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
+static stk_metric metric_of(const stk_job *job) {
+    return (stk_metric)job->recipe.train.metric;
+}
+
+static void emit_oof(const stk_job *job, size_t rows) {
+    const stk_oof *oof = &job->out.oof;
+    char what[96];
+    char other[64] = "";
+    char why[160];
+    char a[32];
+    char b[32];
+    if (metric_of(job) != STK_METRIC_ACC1) {
+        snprintf(other, sizeof other, ", %s %.4g", stk_options_get(job->options, "metric"),
+                 oof->metric);
+    }
+    snprintf(what, sizeof what, "out-of-fold accuracy %.1f %%%s", oof->acc1, other);
+    snprintf(why, sizeof why, "%s of %s training images, %d of %d folds",
+             stk_format_count(a, sizeof a, rows),
+             stk_format_count(b, sizeof b, job->dataset->train.count), job->progress.folds_done,
+             job->recipe.folds);
+    stk_events_decision(&job->events, what, why);
+}
+
 stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_sample *val_samples,
                                stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
+    size_t rows = 0;
     double write_s = stk_oof_write_seconds(&job->out.oof, split->val_count);
     job->clock.extra_file_s = STK_MARGIN_SAFETY * write_s;
     stk_status status = STK_OK;
@@ -162,7 +186,11 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
         stk_oof_add(&job->out.oof, job->progress.fold, split->val, split->val_count, probs, have);
         job->clock.extra_file_s = OOF_SAVE_PART * write_s;
         status = write_oof(job, err);
-        status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
+        status =
+            status == STK_OK ? stk_oof_score(&job->out.oof, metric_of(job), &rows, err) : status;
+    }
+    if (status == STK_OK && rows > 0) {
+        emit_oof(job, rows);
     }
     job->clock.extra_file_s = 0;
     stk_mem_free(probs);
@@ -170,16 +198,19 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
     return status;
 }
 
-stk_status stk_job_repeat_predictions(stk_job *job, stk_error *err) {
+stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err) {
+    size_t rows = 0;
     stk_split split = {0};
     const stk_sample *val_samples = NULL;
     char *best_path = NULL;
     double *probs[2] = {NULL};
     bool *have[2] = {NULL};
     stk_predicted predicted[2] = {{.done = true}, {.done = true}};
-    stk_status status = stk_job_split(job, job->progress.fold, &split, &val_samples, err);
+    stk_status status =
+        stk_fold_split(job->dataset, &job->recipe, job->progress.fold, &split, &val_samples, err);
     if (status == STK_OK) {
-        best_path = stk_job_fold_file(job, "best.safetensors");
+        best_path =
+            stk_fold_file(&job->out.folder, &job->recipe, job->progress.fold, "best.safetensors");
         status = best_path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
     bool there = status == STK_OK && stk_path_is_file(best_path);
@@ -200,10 +231,10 @@ stk_status stk_job_repeat_predictions(stk_job *job, stk_error *err) {
         if (status == STK_OK) {
             stk_oof_add(&job->out.oof, job->progress.fold, split.val, split.val_count, probs[1],
                         have[1]);
-            status = stk_job_score_oof(job, false, err);
+            status = stk_oof_score(&job->out.oof, metric_of(job), &rows, err);
         }
     }
-    job->progress.cut = job->progress.cut || !predicted[0].done || !predicted[1].done;
+    *whole = predicted[0].done && predicted[1].done;
     for (int i = 0; i < 2; i++) {
         stk_mem_free(probs[i]);
         stk_mem_free(have[i]);

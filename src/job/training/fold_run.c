@@ -17,11 +17,12 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "budget/inference.h"
+#include "job/steering/pace.h"
 #include "job/training/deliver.h"
 #include "job/training/fold_predict.h"
 #include "job/training/folds.h"
 #include "job/training/lr_test.h"
-#include "job/steering/pace.h"
+#include "job/training/prior.h"
 #include "weights/checkpoint.h"
 
 typedef struct fold_run {
@@ -173,12 +174,11 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
 
 static void save_position(const fold_run *fold, const stk_train_position *position) {
     stk_job *job = fold->job;
-    const stk_summary *summary = &job->out.summary;
     stk_run_totals totals = {.fold = job->progress.fold,
                              .folds_done = job->progress.folds_done,
-                             .epochs_before = summary->epochs_done,
-                             .best_acc1 = summary->best_acc1,
-                             .best_metric = summary->best_metric,
+                             .epochs_before = job->progress.epochs_done,
+                             .best_acc1 = job->progress.best_acc1,
+                             .best_metric = job->progress.best_metric,
                              .cut = job->progress.cut,
                              .used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock),
                              .seed = (int64_t)job->recipe.seed};
@@ -207,8 +207,8 @@ static stk_status load_saved(const fold_run *fold, bool between_epochs,
                                .between_epochs = between_epochs,
                                .batch = job->recipe.batch,
                                .accumulate = job->recipe.train.accumulate};
-    stk_status status =
-        stk_job_count_steps(job, job->progress.fold, wanted.batch, &wanted.steps_per_epoch, err);
+    stk_status status = stk_fold_count_steps(job->dataset, &job->recipe, wanted.fold, wanted.batch,
+                                             &wanted.steps_per_epoch, err);
     return status == STK_OK ? stk_state_saver_load(&job->saver, &wanted, position, found, err)
                             : status;
 }
@@ -265,10 +265,8 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
 
 static stk_loader_config training_data(const fold_run *fold) {
     stk_job *job = fold->job;
-    stk_loader_config data = stk_job_loader(job, true);
-    data.samples = job->dataset->train.items;
-    data.indices = fold->split.train;
-    data.count = fold->split.train_count;
+    stk_loader_config data = stk_job_loader_config(job, true, job->dataset->train.items,
+                                                   fold->split.train, fold->split.train_count);
     data.fingerprints = stk_seen_pictures_of(&job->saver.pictures.train);
     /* Counted over both sets: a few bad pictures are many in a small validation set. */
     data.stop_after_bad =
@@ -287,7 +285,8 @@ static stk_status train(fold_run *fold, stk_error *err) {
         .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
         .val_compile = stk_network_compile_config(&job->network, &job->recipe, false),
         .train = training_data(fold),
-        .val = stk_job_loader(job, false),
+        .val = stk_job_loader_config(job, false, fold->val_samples, fold->split.val,
+                                     fold->split.val_count),
         .seed = job->recipe.seed + (uint64_t)job->progress.fold,
         .fold = job->progress.fold,
         .events = &job->events,
@@ -301,9 +300,6 @@ static stk_status train(fold_run *fold, stk_error *err) {
                   .load_state = load_state,
                   .save_every_s = job->job_options->save_every_s},
         .resume = fold->begun ? &fold->position : NULL};
-    config.val.samples = fold->val_samples;
-    config.val.indices = fold->split.val;
-    config.val.count = fold->split.val_count;
     config.val.fingerprints = stk_seen_pictures_of(fold->val_samples == job->dataset->val.items
                                                        ? &job->saver.pictures.val
                                                        : &job->saver.pictures.train);
@@ -329,7 +325,9 @@ static stk_status predict(fold_run *fold, stk_error *err) {
                                      job->network.state, job->network.graph, err);
     }
     if (status == STK_OK && test) {
-        status = stk_job_predict_test(job, err);
+        bool whole = false;
+        status = stk_job_predict_test(job, &whole, err);
+        job->progress.cut = job->progress.cut || !whole;
     }
     oof = oof && !stk_run_clock_must_write(&job->clock);
     return status == STK_OK && oof ? stk_job_predict_oof(job, &fold->split, fold->val_samples, err)
@@ -350,26 +348,44 @@ static bool had_trouble(const fold_run *fold) {
            fold->job->progress.out_of_memory;
 }
 
+/* Emits that a fold is left out of the ensemble, or its model out of the submission. */
+static void emit_below_prior(const fold_run *fold, const stk_prior_score *prior) {
+    const stk_job *job = fold->job;
+    const stk_event_epoch *best = &fold->result.best;
+    char what[64] = "class priors instead of the model";
+    char why[200];
+    if (job->recipe.folds > 1) {
+        snprintf(what, sizeof what, "fold %d of %d is not in the ensemble", job->progress.fold + 1,
+                 job->recipe.folds);
+    }
+    snprintf(why, sizeof why,
+             "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
+             "beat class priors, %.4g and %.1f %%",
+             best->val_loss, best->val_acc1, prior->loss, prior->acc1);
+    stk_events_decision(&job->events, what, why);
+}
+
 /*
  * Leaves a fold out of the ensemble that was cut short and does not beat class priors: it would
  * make the predictions worse. Its weights go to below_prior.safetensors, where predict does not
- * look. Without folds and without a test set the weights stay: they are all that there is to
- * deliver.
+ * look. Without folds and without a test set the weights stay: nothing else could be delivered.
  */
 static stk_status check_prior(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     const stk_event_epoch *best = &fold->result.best;
+    stk_metric metric = (stk_metric)job->recipe.train.metric;
+    stk_prior_score prior;
     bool among_others = job->recipe.folds > 1;
     bool cut =
-        job->progress.stop_emitted || ended_by_budget(fold) || (among_others && had_trouble(fold));
+        job->time.stop_emitted || ended_by_budget(fold) || (among_others && had_trouble(fold));
     bool replaces = among_others || job->out.ensemble.rows > 0;
-    bool counts = true;
     if (!replaces || !fold->result.has_best || !cut || fold->split.val_count == 0) {
         return STK_OK;
     }
     stk_status status =
-        stk_job_fold_counts(job, &fold->split, fold->val_samples, best, &counts, err);
-    if (status == STK_OK && !counts) {
+        stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, err);
+    if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, best->val_loss, best->val_acc1)) {
+        emit_below_prior(fold, &prior);
         fold->below_prior = true;
         job->progress.folds_below_prior++;
         stk_state_saver_wait(&job->saver);
@@ -390,31 +406,32 @@ static void add_work(const fold_run *fold) {
     job->progress.wait_s += r->wait_s;
 }
 
-/* Adds the results of a fold to the summary. After an error they count, but the fold is not done.
- */
-static void add_to_summary(fold_run *fold, bool failed) {
+/* Adds the result of a fold. After an error it counts, but the fold is not done. */
+static void add_result(fold_run *fold, bool failed) {
     stk_job *job = fold->job;
-    stk_summary *s = &job->out.summary;
+    stk_run_progress *progress = &job->progress;
     const stk_train_result *r = &fold->result;
-    s->epochs_done += r->epochs_done;
+    progress->epochs_done += r->epochs_done;
     if (r->has_best && !fold->below_prior) {
         /* With folds it is the mean of their best epochs. */
-        double n = job->progress.folds_done;
-        s->best_acc1 = n > 0 ? (s->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
-        s->best_metric = n > 0 ? (s->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
-        bool saved = !job->progress.weights_lost || stk_path_is_file(fold->best_path);
-        job->progress.folds_done += failed || !saved ? 0 : 1;
+        double n = progress->folds_done;
+        progress->best_acc1 =
+            n > 0 ? (progress->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
+        progress->best_metric =
+            n > 0 ? (progress->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+        bool saved = !progress->weights_lost || stk_path_is_file(fold->best_path);
+        progress->folds_done += failed || !saved ? 0 : 1;
     }
     bool stopped = stk_run_clock_stopping(&job->clock);
     bool trouble = had_trouble(fold);
-    job->progress.trouble = job->progress.trouble || trouble;
-    s->stop_reason = stopped                  ? "signal"
-                     : job->progress.trouble  ? "error"
-                     : r->ran_out_of_patience ? "patience"
-                     : ended_by_budget(fold)  ? "budget"
-                                              : "epochs";
+    progress->trouble = progress->trouble || trouble;
+    progress->stop_reason = stopped                  ? "signal"
+                            : progress->trouble      ? "error"
+                            : r->ran_out_of_patience ? "patience"
+                            : ended_by_budget(fold)  ? "budget"
+                                                     : "epochs";
     bool short_of_plan = job->time.plan.cut && !r->ran_out_of_patience;
-    job->progress.cut = job->progress.cut || stopped || r->halted || trouble || short_of_plan;
+    progress->cut = progress->cut || stopped || r->halted || trouble || short_of_plan;
     if (r->diverged) {
         stk_events_warning(&job->events, "training stopped: %s; a lower --lr than %.3g would help",
                            r->trouble, job->recipe.lr * r->lr_scale);
@@ -450,12 +467,15 @@ static void warn_not_cached(stk_job *job) {
     }
 }
 
+static char *path_of(const stk_job *job, const char *name) {
+    return stk_fold_file(&job->out.folder, &job->recipe, job->progress.fold, name);
+}
+
 static stk_status make_paths(fold_run *fold, stk_error *err) {
-    const stk_job *job = fold->job;
-    char *dir = stk_job_fold_file(job, "");
-    fold->best_path = stk_job_fold_file(job, "best.safetensors");
-    fold->last_path = stk_job_fold_file(job, "last.safetensors");
-    fold->below_prior_path = stk_job_fold_file(job, "below_prior.safetensors");
+    char *dir = path_of(fold->job, "");
+    fold->best_path = path_of(fold->job, "best.safetensors");
+    fold->last_path = path_of(fold->job, "last.safetensors");
+    fold->below_prior_path = path_of(fold->job, "below_prior.safetensors");
     bool there = dir != NULL && fold->best_path != NULL && fold->last_path != NULL &&
                  fold->below_prior_path != NULL;
     stk_status status = there ? stk_dir_make(dir, err) : STK_FAIL_MEMORY(err, "a path");
@@ -482,7 +502,19 @@ static stk_status find_lr(const fold_run *fold, stk_error *err) {
                                     .watch = stk_loss_watch_new(job->network.graph->classes)};
         save_position(fold, &start);
     }
-    return stk_job_find_lr(job, &data, err);
+    stk_lr_test test = {.network = &job->network,
+                        .recipe = &job->recipe,
+                        .options = job->options,
+                        .clock = &job->clock,
+                        .events = &job->events,
+                        .folder = &job->out.folder};
+    double lr = STK_AUTO_DOUBLE;
+    stk_status status = stk_lr_test_find(&test, &data, &lr, err);
+    if (status != STK_OK || stk_is_auto_double(lr)) {
+        return status;
+    }
+    job->recipe = stk_recipe_with_lr(&job->recipe, lr);
+    return stk_job_write_args(&job->out.folder, job->options, err);
 }
 
 /* Begins the rows of this fold in validation.csv; unreadable rows of earlier folds are dropped with
@@ -529,8 +561,8 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
 
 /* Goes back to the last saved state, or to the beginning (*ready as for begin()), and saves it
  * again with the batch of the new recipe. */
-static stk_status go_back(fold_run *fold, const char *what, const stk_error *cause, bool *ready,
-                          stk_error *err) {
+static stk_status restart_smaller(fold_run *fold, const char *what, const stk_error *cause,
+                                  bool *ready, stk_error *err) {
     stk_job *job = fold->job;
     char event[192];
     char why[sizeof cause->message];
@@ -564,7 +596,7 @@ static void end_without_memory(stk_job *job, const stk_error *why, const char *w
     stk_error_cause(why, cause, sizeof cause);
     job->progress.out_of_memory = true;
     job->progress.cut = true;
-    job->out.summary.stop_reason = "error";
+    job->progress.stop_reason = "error";
     (void)STK_FAIL(&job->out.late_error, STK_ERR_MEMORY,
                    "%s; %s: end what else uses the memory, or use a smaller --img-size or --model",
                    cause, what);
@@ -585,17 +617,17 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
         char what[128];
         bool ready;
         status = try_to_train(fold, &why);
-        if (status == STK_ERR_MEMORY &&
-            !stk_recipe_shrink(&job->recipe, job->loader_options, fold->result.validating, what,
-                               sizeof what)) {
-            end_without_memory_at(job, job->recipe.batch, &why);
-            return STK_OK;
-        }
         if (status == STK_ERR_MEMORY) {
+            job->recipe = stk_recipe_shrink(&job->recipe, job->loader_options,
+                                            fold->result.validating, what, sizeof what);
+            if (what[0] == '\0') {
+                end_without_memory_at(job, job->recipe.batch, &why);
+                return STK_OK;
+            }
             stk_state_saver_wait(&job->saver);
             stk_write_behind_free(&job->saver.writer); /* frees the memory of the copy */
             stk_error lost = {0};
-            stk_status back = go_back(fold, what, &why, &ready, &lost);
+            stk_status back = restart_smaller(fold, what, &why, &ready, &lost);
             if (back == STK_ERR_MEMORY) {
                 end_without_memory(job, &lost, "what was saved last cannot be gone back to");
                 return STK_OK;
@@ -632,7 +664,8 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
                               .saver = &job->saver,
                               .test_images = job->out.ensemble.rows}};
     stk_fold_pace_begin(&fold.pace);
-    stk_status status = stk_job_split(job, job->progress.fold, &fold.split, &fold.val_samples, err);
+    stk_status status = stk_fold_split(job->dataset, &job->recipe, job->progress.fold, &fold.split,
+                                       &fold.val_samples, err);
     fold.pace.val_images = fold.split.val_count;
     if (status == STK_OK) {
         status = make_paths(&fold, err);
@@ -651,14 +684,13 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     }
     if (status == STK_OK && (!ready || stk_is_auto_double(job->recipe.lr))) {
         job->progress.cut = true; /* stopped meanwhile: a resume begins this fold again */
-        job->out.summary.stop_reason =
-            job->progress.out_of_memory ? job->out.summary.stop_reason : NULL;
+        job->progress.stop_reason = job->progress.out_of_memory ? job->progress.stop_reason : NULL;
         close_fold(&fold);
         return STK_OK;
     }
     if (ready) {
         status = status == STK_OK ? check_prior(&fold, err) : status;
-        add_to_summary(&fold, status != STK_OK);
+        add_result(&fold, status != STK_OK);
     }
     if (status == STK_OK) {
         status = predict_in_memory(&fold, err);

@@ -23,12 +23,12 @@
 
 /* Parts point to each other and to their surroundings. */
 static void connect_parts(stk_job *job) {
-    job->batch.network = &job->network;
-    job->batch.recipe = &job->recipe;
-    job->batch.options = job->job_options;
-    job->batch.loader_options = job->loader_options;
-    job->batch.clock = &job->clock;
-    job->batch.budget_s = NAN;
+    job->batch_search.network = &job->network;
+    job->batch_search.recipe = &job->recipe;
+    job->batch_search.options = job->job_options;
+    job->batch_search.loader_options = job->loader_options;
+    job->batch_search.clock = &job->clock;
+    job->batch_search.budget_s = NAN;
     job->saver.events = &job->events;
     job->saver.clock = &job->clock;
     job->saver.network = &job->network;
@@ -38,7 +38,6 @@ static void connect_parts(stk_job *job) {
 
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
-    stk_summary *summary = &job->out.summary;
     job->options = options;
     job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
     job->storage =
@@ -48,14 +47,10 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->storage.cache_later = job->job_options->tune;
     job->clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->recipe = stk_recipe_begin(options);
-    job->time = stk_time_plan_begin(&job->recipe);
     job->network.plain = !job->job_options->compile;
     connect_parts(job);
-    summary->best_acc1 = NAN;
-    summary->best_metric = NAN;
-    summary->oof_acc1 = NAN;
-    summary->oof_metric = NAN;
-    summary->status = "failed";
+    job->progress.best_acc1 = NAN;
+    job->progress.best_metric = NAN;
     if (run != NULL) {
         job->clock.stop = run->stop;
         job->storage.stop = run->stop;
@@ -98,14 +93,15 @@ stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk
  * CPU time that one training picture may take, unless others take as long; 0: no limit. With a
  * budget no single picture is worth a large part of the time.
  */
-static int64_t picture_limit_ns(const stk_job *job) {
-    double seconds = fmax(SLOW_PART * job->clock.budget_s, SLOW_LEAST_S);
-    return isnan(job->clock.budget_s) || seconds * 1e9 >= (double)STK_IMAGE_MAX_CPU_NS
+static int64_t picture_limit_ns(double budget_s) {
+    double seconds = fmax(SLOW_PART * budget_s, SLOW_LEAST_S);
+    return isnan(budget_s) || seconds * 1e9 >= (double)STK_IMAGE_MAX_CPU_NS
                ? 0
                : (int64_t)(seconds * 1e9);
 }
 
-stk_loader_config stk_job_loader(stk_job *job, bool train) {
+stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_sample *samples,
+                                        const size_t *indices, size_t count) {
     stk_loader_sizing sizing = job->recipe.loader;
     if (!train) {
         sizing.slots = EVALUATION_SLOTS;
@@ -113,6 +109,9 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
         sizing.tune_slots = false;
     }
     return (stk_loader_config){.store = job->dataset->store,
+                               .samples = samples,
+                               .indices = indices,
+                               .count = count,
                                .halt = {stk_run_clock_must_write, &job->clock},
                                .memory = stk_host_memory_for_loader(&job->network.host),
                                .stop = job->clock.stop,
@@ -123,32 +122,31 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
                                              .interpolation = job->recipe.model->interpolation},
                                .batch = train ? job->recipe.batch : job->recipe.infer_batch,
                                .sizing = sizing,
-                               .slow_after_ns = train ? picture_limit_ns(job) : 0,
+                               .slow_after_ns = train ? picture_limit_ns(job->clock.budget_s) : 0,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
                                                  : STK_SAMPLING_NATURAL,
                                .seed = job->recipe.seed + (uint64_t)job->progress.fold};
 }
 
 /* Stores the data set's path as an absolute one: it works from any folder. */
-static stk_status resolve_data_path(stk_job *job, stk_error *err) {
-    char *absolute = stk_disk_resolve(job->dataset_options->data);
+static stk_status resolve_data_path(stk_options *options, stk_error *err) {
+    const stk_dataset_options *given = stk_options_values(options, &stk_dataset_option_table);
+    char *absolute = stk_disk_resolve(given->data);
     stk_status status = STK_OK;
-    if (absolute != NULL && strcmp(absolute, job->dataset_options->data) != 0) {
-        status = stk_options_resolve(job->options, "data", absolute, "made absolute", err);
+    if (absolute != NULL && strcmp(absolute, given->data) != 0) {
+        status = stk_options_resolve(options, "data", absolute, "made absolute", err);
     }
     stk_mem_free(absolute);
     return status;
 }
 
-stk_status stk_job_write_args(stk_job *job, stk_error *err) {
-    stk_status status = resolve_data_path(job, err);
-    return status == STK_OK ? stk_run_folder_write_options(&job->out.folder, job->options, err)
-                            : status;
+stk_status stk_job_write_args(const stk_run_folder *folder, stk_options *options, stk_error *err) {
+    stk_status status = resolve_data_path(options, err);
+    return status == STK_OK ? stk_run_folder_write_options(folder, options, err) : status;
 }
 
 /* A GPU's name without the memory after the comma; NULL for a CPU. */
-static const char *gpu_name(const stk_job *job, char *text, size_t room) {
-    const stk_opened_device *opened = &job->network.opened;
+static const char *gpu_name(const stk_opened_device *opened, char *text, size_t room) {
     if (stk_opened_device_is_cpu(opened)) {
         return NULL;
     }
@@ -159,7 +157,7 @@ static const char *gpu_name(const stk_job *job, char *text, size_t room) {
 
 void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
     char name[128];
-    const char *gpu = gpu_name(job, name, sizeof name);
+    const char *gpu = gpu_name(&job->network.opened, name, sizeof name);
     stk_event_start event = {.chosen = stk_str_text(&job->chosen),
                              .run_dir = job->out.folder.path,
                              .data = job->dataset_options->data,

@@ -1,11 +1,11 @@
 /*
  * job.h - one run of training, as the parts that it consists of.
  *
- * Each part has one header and one file that owns it; the table in README.md lists them. Functions
- * that need one or two parts take these parts. Only the files that put the parts together
- * (prepare.c, train_job.c, fold_run.c, fold_predict.c, deliver.c and the verbs) take a whole
- * stk_job. A job stays at its address while it is open: parts point to each other. Threads: the
- * caller's, all of it.
+ * Each part has one header and one file that writes it; the table in README.md lists them.
+ * Functions that need a few parts take these parts. Only the files that put the parts together
+ * (job.c, prepare.c, fold_run.c, fold_predict.c, deliver.c and the verbs) take a whole stk_job. A
+ * job stays at its address while it is open: parts point to each other. Threads: the caller's, all
+ * of it.
  */
 #ifndef STK_JOB_TRAINING_JOB_H
 #define STK_JOB_TRAINING_JOB_H
@@ -44,7 +44,7 @@ typedef struct stk_job {
     stk_str chosen; /* owned: the recipe as one line for people */
     /* Parts. */
     stk_job_network network;
-    stk_batch_search batch;
+    stk_batch_search batch_search;
     stk_time_plan time;
     stk_run_progress progress;
     stk_run_outputs out;
@@ -61,11 +61,14 @@ void stk_job_close(stk_job *job);
 STK_CHECKED stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer,
                                              stk_error *err);
 
-/* The loader configuration of training, or of validation and prediction; without samples. */
-stk_loader_config stk_job_loader(stk_job *job, bool train);
+/* The loader configuration of training, or of validation and prediction, for these samples.
+ * `indices` NULL: the first `count` samples. */
+stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_sample *samples,
+                                        const size_t *indices, size_t count);
 
 /* Writes args.yaml and args.json with the options as far as they are resolved. */
-STK_CHECKED stk_status stk_job_write_args(stk_job *job, stk_error *err);
+STK_CHECKED stk_status stk_job_write_args(const stk_run_folder *folder, stk_options *options,
+                                          stk_error *err);
 
 /* Emits the first event of a run; a fold has so many images to train and to validate with. */
 void stk_job_emit_start(stk_job *job, size_t train, size_t val);

@@ -28,58 +28,58 @@ static bool is_over(void *user) {
            stk_clock_since_s(time->start_ns) > time->seconds;
 }
 
-static stk_status write_points(const stk_job *job, const stk_lr_curve *curve, stk_error *err) {
+static stk_status write_points(const stk_lr_test *test, const stk_lr_curve *curve, stk_error *err) {
     stk_str text = {0};
     stk_str_append(&text, "lr,loss,smoothed\n");
     for (int i = 0; i < curve->count; i++) {
         const stk_lr_point *point = &curve->points[i];
         stk_str_appendf(&text, "%.6g,%.6g,%.6g\n", point->lr, point->loss, point->smoothed);
     }
-    return stk_run_folder_write(&job->out.folder, "lr.csv", &text, err);
+    return stk_run_folder_write(test->folder, "lr.csv", &text, err);
 }
 
-const char *stk_job_lr_plot_name(void) {
+const char *stk_lr_test_plot_name(void) {
     return stk_canvas_has_png() ? "lr.png" : "lr.svg";
 }
 
-static stk_status write_plot(const stk_job *job, const stk_lr_curve *curve, stk_error *err) {
+static stk_status write_plot(const stk_lr_test *test, const stk_lr_curve *curve, stk_error *err) {
     char title[160];
-    int64_t images = (int64_t)job->recipe.batch * job->recipe.train.accumulate;
-    snprintf(title, sizeof title, "%s, %s, %lld images an update", job->recipe.model->name,
-             stk_options_get(job->options, "optimizer"), (long long)images);
+    int64_t images = (int64_t)test->recipe->batch * test->recipe->train.accumulate;
+    snprintf(title, sizeof title, "%s, %s, %lld images an update", test->recipe->model->name,
+             stk_options_get(test->options, "optimizer"), (long long)images);
     stk_lr_plot plot = {.title = title,
                         .points = curve->points,
                         .count = (size_t)curve->count,
                         .suggestion = curve->suggestion};
-    char *path = stk_run_folder_file(&job->out.folder, stk_job_lr_plot_name());
+    char *path = stk_run_folder_file(test->folder, stk_lr_test_plot_name());
     stk_status status =
         path != NULL ? stk_lr_plot_write(&plot, path, err) : STK_FAIL_MEMORY(err, "a path");
     stk_mem_free(path);
     return status;
 }
 
-stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int steps, double seconds,
-                           stk_lr_curve *curve, stk_error *err) {
-    test_time time = {.clock = &job->clock, .start_ns = stk_clock_ns(), .seconds = seconds};
-    stk_lr_find_config config = {.backend = job->network.opened.backend,
-                                 .state = job->network.state,
-                                 .graph = job->network.graph,
-                                 .options = &job->recipe.train,
+stk_status stk_lr_test_run(const stk_lr_test *test, const stk_loader_config *data, int steps,
+                           double seconds, stk_lr_curve *curve, stk_error *err) {
+    test_time time = {.clock = test->clock, .start_ns = stk_clock_ns(), .seconds = seconds};
+    stk_lr_find_config config = {.backend = test->network->opened.backend,
+                                 .state = test->network->state,
+                                 .graph = test->network->graph,
+                                 .options = &test->recipe->train,
                                  .compile =
-                                     stk_network_compile_config(&job->network, &job->recipe, true),
+                                     stk_network_compile_config(test->network, test->recipe, true),
                                  .train = *data,
                                  .seed = data->seed,
                                  .steps = steps,
-                                 .events = &job->events,
+                                 .events = test->events,
                                  .halt = {is_over, &time}};
-    job->clock.halt_on_stop = true; /* half a test is useless */
+    test->clock->halt_on_stop = true; /* half a test is useless */
     stk_status status = stk_lr_find(&config, curve, err);
-    job->clock.halt_on_stop = false;
+    test->clock->halt_on_stop = false;
     if (status == STK_OK) {
-        status = write_points(job, curve, err);
+        status = write_points(test, curve, err);
     }
     if (status == STK_OK) {
-        status = write_plot(job, curve, err);
+        status = write_plot(test, curve, err);
     }
     if (status != STK_OK) {
         stk_lr_curve_free(curve);
@@ -101,30 +101,31 @@ static void explain(const stk_lr_curve *curve, char *why, size_t size) {
     }
 }
 
-stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_error *err) {
+stk_status stk_lr_test_find(const stk_lr_test *test, const stk_loader_config *data, double *lr,
+                            stk_error *err) {
+    const stk_recipe *recipe = test->recipe;
     stk_lr_curve curve;
     char what[64];
     char why[160];
-    double left = stk_run_clock_left(&job->clock);
-    stk_status status = stk_job_test_lr(job, data, STK_LR_STEPS, TEST_SHARE * left, &curve, err);
+    double left = stk_run_clock_left(test->clock);
+    *lr = STK_AUTO_DOUBLE;
+    stk_status status = stk_lr_test_run(test, data, STK_LR_STEPS, TEST_SHARE * left, &curve, err);
     if (status != STK_OK) {
         return status;
     }
-    if (curve.halted && stk_run_clock_stopping(&job->clock)) {
-        stk_events_decision(&job->events, "stopping", "the learning rate was not found yet");
-        stk_lr_curve_free(&curve);
-        return STK_OK;
+    bool found = !isnan(curve.suggestion);
+    if (curve.halted && stk_run_clock_stopping(test->clock)) {
+        stk_events_decision(test->events, "stopping", "the learning rate was not found yet");
+    } else {
+        *lr = found ? curve.suggestion
+                    : stk_recipe_default_lr(&recipe->train, stk_recipe_is_pretrained(test->options),
+                                            recipe->batch, data->count);
+        snprintf(what, sizeof what, "lr %.6g", *lr);
+        explain(&curve, why, sizeof why);
+        stk_events_decision(test->events, what, why);
+        status = stk_options_resolve(test->options, "lr", what + strlen("lr "),
+                                     found ? "found" : "default", err);
     }
-    job->recipe.lr =
-        !isnan(curve.suggestion)
-            ? curve.suggestion
-            : stk_recipe_default_lr(&job->recipe.train, stk_recipe_is_pretrained(job->options),
-                                    job->recipe.batch, data->count);
-    snprintf(what, sizeof what, "lr %.6g", job->recipe.lr);
-    explain(&curve, why, sizeof why);
-    stk_events_decision(&job->events, what, why);
-    status = stk_options_resolve(job->options, "lr", what + strlen("lr "),
-                                 isnan(curve.suggestion) ? "default" : "found", err);
     stk_lr_curve_free(&curve);
-    return status == STK_OK ? stk_job_write_args(job, err) : status;
+    return status;
 }

@@ -1,8 +1,9 @@
 /*
  * outputs.h - everything that a run delivers: its folder, its predictions, its summary.
  *
- * deliver.c writes the submission and the summary; fold_predict.c fills the ensemble and oof.csv;
- * fold_run.c fills validation.csv. Threads: the job's.
+ * train_job.c opens the files. fold_predict.c fills the ensemble and oof.csv, fold_run.c the rows
+ * of validation.csv; deliver.c writes the submission, validation.csv and the summary. Threads: the
+ * job's.
  */
 #ifndef STK_JOB_TRAINING_OUTPUTS_H
 #define STK_JOB_TRAINING_OUTPUTS_H
@@ -31,7 +32,7 @@ typedef struct stk_run_outputs {
     bool unpredicted;      /* there was no time for all rows and views, or to write them */
     bool unread;           /* a model had time for all rows, and no test picture could be read */
     /* The end. */
-    stk_summary summary;
+    stk_summary summary;  /* empty until deliver.c fills it in */
     stk_error late_error; /* an error that does not end the run; reported after delivering */
 } stk_run_outputs;
 

@@ -19,9 +19,10 @@
 #include "weights/pretrained.h"
 
 /* How many images one fold trains on. */
-static stk_status count_training(const stk_job *job, size_t *train, size_t *val, stk_error *err) {
+static stk_status count_training(const stk_dataset *dataset, const stk_recipe *recipe,
+                                 size_t *train, size_t *val, stk_error *err) {
     stk_split split;
-    stk_status status = stk_job_split(job, 0, &split, NULL, err);
+    stk_status status = stk_fold_split(dataset, recipe, 0, &split, NULL, err);
     if (status == STK_OK) {
         *train = split.train_count;
         *val = split.val_count;
@@ -46,7 +47,7 @@ static stk_status open_device(stk_job *job, stk_error *err) {
 
 /* Completes the recipe with what the search has come to. */
 static stk_status complete_recipe(stk_job *job, stk_error *err) {
-    const stk_batch_search *search = &job->batch;
+    const stk_batch_search *search = &job->batch_search;
     return stk_recipe_complete(&job->recipe, job->options, &search->facts, &search->chosen,
                                search->infer_batch, search->to_be_measured, err);
 }
@@ -63,11 +64,12 @@ static stk_status resume_batch(stk_job *job, stk_error *err) {
     while (status == STK_ERR_DEVICE) {
         stk_error why = {0};
         char what[128]; /* stk_recipe_emit_resumed_batch() emits the result */
-        status = stk_batch_search_check(&job->batch, &job->recipe, &why);
-        bool smaller =
-            status == STK_ERR_DEVICE && known &&
+        status = stk_batch_search_check(&job->batch_search, &job->recipe, &why);
+        stk_recipe smaller =
             stk_recipe_shrink(&job->recipe, job->loader_options, false, what, sizeof what);
-        if (status != STK_OK && !smaller) {
+        if (status == STK_ERR_DEVICE && known && what[0] != '\0') {
+            job->recipe = smaller;
+        } else if (status != STK_OK) {
             return STK_FAIL(err, status, "%s", why.message);
         }
     }
@@ -79,7 +81,8 @@ static stk_status open_network(stk_job *job, size_t train_count, stk_error *err)
     stk_status status =
         stk_network_build(&job->network, &job->recipe, job->dataset->class_count, err);
     if (status == STK_OK) {
-        status = stk_batch_search_plan(&job->batch, job->options, train_count, job->resume.on, err);
+        status = stk_batch_search_plan(&job->batch_search, job->options, train_count,
+                                       job->resume.on, err);
     }
     if (status == STK_OK) {
         status = complete_recipe(job, err);
@@ -101,7 +104,8 @@ static stk_status check_resume(const stk_job *job, stk_error *err) {
     int64_t saved = resume->state.position.batch;
     size_t batch = saved > 0 ? (size_t)saved : job->recipe.batch;
     int64_t steps = 0;
-    stk_status status = stk_job_count_steps(job, resume->state.fold, batch, &steps, err);
+    stk_status status =
+        stk_fold_count_steps(job->dataset, &job->recipe, resume->state.fold, batch, &steps, err);
     if (status == STK_OK) {
         status = stk_resume_check_steps(resume, (int64_t)job->recipe.seed, steps, err);
     }
@@ -150,14 +154,15 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = open_dataset(job, &early, err);
     }
     if (status == STK_OK) {
-        status = stk_job_take_given_folds(job, err);
+        status = stk_recipe_take_folds(&job->recipe, job->options, job->dataset, err);
+    }
+    job->time = stk_time_plan_begin(&job->recipe);
+    if (status == STK_OK) {
+        status = count_training(job->dataset, &job->recipe, train, val, err);
     }
     if (status == STK_OK) {
-        status = count_training(job, train, val, err);
-    }
-    if (status == STK_OK) {
-        status = stk_dataset_check_folds(job->dataset, job->dataset_options->val_fraction,
-                                         job->recipe.folds, job->recipe.seed, &early, err);
+        status = stk_dataset_check_folds(job->dataset, job->recipe.val_fraction, job->recipe.folds,
+                                         job->recipe.seed, &early, err);
     }
     if (status == STK_OK) {
         status = open_device(job, err);
@@ -180,9 +185,10 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     return status;
 }
 
-stk_status stk_job_claim_folder(stk_job *job, stk_error *err) {
-    const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
-    return stk_run_folder_open(&job->out.folder, job->job_options->out, name, err);
+stk_status stk_job_claim_folder(stk_run_folder *folder, const stk_job_options *options,
+                                const char *verb, stk_error *err) {
+    return stk_run_folder_open(folder, options->out, options->name != NULL ? options->name : verb,
+                               err);
 }
 
 /* Emits the default rate, which depends on the batch that was measured. */
@@ -199,14 +205,16 @@ static void emit_rate(const stk_job *job) {
 }
 
 stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
-    if (!job->batch.to_be_measured) {
+    if (!job->batch_search.to_be_measured) {
         return STK_OK;
     }
-    stk_batch_search_measure(&job->batch);
+    stk_batch_search_measure(&job->batch_search);
     stk_status status = complete_recipe(job, err);
     if (status == STK_OK) {
-        stk_recipe_emit_batch(&job->recipe, job->batch.why, &job->events);
+        stk_recipe_emit_batch(&job->recipe, job->batch_search.why, &job->events);
         emit_rate(job);
     }
-    return status == STK_OK && job->out.folder.path != NULL ? stk_job_write_args(job, err) : status;
+    return status == STK_OK && job->out.folder.path != NULL
+               ? stk_job_write_args(&job->out.folder, job->options, err)
+               : status;
 }

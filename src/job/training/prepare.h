@@ -17,8 +17,10 @@
 STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
                                        size_t *val, stk_error *err);
 
-/* Opens a new run folder, once nothing can be refused any more. */
-STK_CHECKED stk_status stk_job_claim_folder(stk_job *job, stk_error *err);
+/* Opens a new run folder, once nothing can be refused any more: that of --out, or one below runs/
+ * with the name of --name or else of the verb. */
+STK_CHECKED stk_status stk_job_claim_folder(stk_run_folder *folder, const stk_job_options *options,
+                                            const char *verb, stk_error *err);
 
 /*
  * Measures the batch, where that is to be done, and completes the recipe with the result. Emits the
