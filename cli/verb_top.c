@@ -21,7 +21,7 @@
 
 #include "run/run_watch.h"
 #include "report/observers/lines.h"
-#include "report/status/top_view.h"
+#include "report/status/top_draw.h"
 
 #define REDRAW_MS 500
 #define PLAIN_COLUMNS 80

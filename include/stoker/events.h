@@ -2,10 +2,10 @@
  * stoker/events.h - what happens during a run, reported through callbacks.
  *
  * The library never prints. A caller that wants to know what happens fills in a stk_observer. Every
- * callback is optional and is called on the thread that runs the job, in the order of events. The
- * arguments of a callback are borrowed and valid only during the call. The command's own screen,
- * results.csv, events.jsonl and plots are observers like any other. Events may get new fields at
- * their end.
+ * callback is optional and is called on the thread that called the library, in the order of events.
+ * The arguments of a callback are borrowed and valid only during the call. The command's own
+ * screen, results.csv, events.jsonl and plots are observers like any other. Events may get new
+ * fields at their end.
  *
  * A number that is not known is NaN, a text that is not known NULL, a count that is not known -1.
  */
@@ -82,9 +82,9 @@ typedef struct stk_event_step {
     int epoch;          /* from 1 */
     int epochs;         /* planned */
     int64_t step;       /* steps of this epoch that are done */
-    int64_t steps;      /* steps of this epoch */
+    int64_t steps;      /* steps of this epoch. A supervised command may count images instead */
     int64_t steps_done; /* steps of this fold that are done, of all epochs */
-    double loss;        /* mean of this epoch so far */
+    double loss;        /* mean of this epoch so far; of a supervised command: the last printed */
     double acc1;        /* percent, of this epoch so far */
     double lr;
     double steps_per_second;

@@ -5,6 +5,11 @@
  * one function instead: a stk_event_sink turns the callbacks into calls of that function, and
  * stk_event_pass turns such a call back into a callback. An event of a kind is a pointer to its
  * struct of stoker/events.h; a warning, which is a bare text there, has a struct here.
+ *
+ * The chain of a call, for a step: stk_events_step() (events.c) -> stk_event_pass() -> the
+ * observer's `step`, which for a sink is take_step(), made by the macro TAKE of any_event.c ->
+ * the sink's `take`: jsonl_take(), runfiles_take(), run_history_take(), screen_take(),
+ * metrics_file_take() or queued_take() of src/report, or stk_run_view_take().
  * Threads: safe, nothing is stored.
  */
 #ifndef STK_EVENTS_ANY_EVENT_H

@@ -1,8 +1,8 @@
 /*
  * events.h - emitting events to observers.
  *
- * A stk_events is a short list of borrowed observers. Rooms below the job get one as an argument
- * (NULL: there are no observers) and report what happens only through these calls. Observers are
+ * A stk_events is a short list of borrowed observers. Code that does work gets one as an argument
+ * (NULL: there are no observers) and says what happens only through these calls. Observers are
  * called on the calling thread, in the order of the list. Threads: one at a time.
  */
 #ifndef STK_EVENTS_EVENTS_H

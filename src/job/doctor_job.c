@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/text/locale.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "job/training/folds.h"
 #include "job/training/prepare.h"
 #include "probe/doctor/doctor.h"

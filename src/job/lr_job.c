@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text/locale.h"
 #include "base/mem.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "job/training/folds.h"
 #include "job/training/lr_test.h"
 #include "job/training/prepare.h"

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text/locale.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "budget/budget.h"
 #include "budget/prediction_choice.h"
 #include "dataset/dataset.h"

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/machine.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "stage/sample.h"
 
 stk_status stk_make_sample(const char *dir, stk_options *options, const stk_run *run,

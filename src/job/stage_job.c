@@ -2,7 +2,7 @@
 #include <stoker/job.h>
 
 #include "base/error.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "stage/stage.h"
 
 stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, stk_staged *staged,

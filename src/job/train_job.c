@@ -17,7 +17,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/text/locale.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "run/event_buffer.h"
 #include "job/training/deliver.h"
 #include "job/training/fold_predict.h"
@@ -80,7 +80,7 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
 /* Opens --metrics-file; nothing is written yet. */
 static stk_status open_metrics(stk_job *job, const stk_events *early, stk_error *err) {
     const stk_tools_options *tools = stk_options_values(job->options, &stk_tools_option_table);
-    stk_metrics_config config = {.path = tools->metrics_file};
+    stk_metrics_file_config config = {.path = tools->metrics_file};
     stk_error why = {0};
     if (config.path == NULL) {
         return STK_OK;

@@ -176,7 +176,7 @@ static void pass_on(stk_runfiles *files, stk_event_kind kind, const void *event)
         stk_event_pass(stk_tfevents_observer(files->tfevents), kind, event);
         note(files, LACKS_TENSORBOARD, stk_tfevents_error(files->tfevents, &files->error));
     }
-    stk_run_history_at(&files->history, seconds_at(files));
+    stk_run_history_set_time_s(&files->history, seconds_at(files));
     stk_event_pass(&files->history.sink.observer, kind, event);
 }
 
@@ -242,7 +242,7 @@ static bool page_is_due(const stk_runfiles *files, stk_event_kind kind, const vo
     return kind == STK_EVENT_ATTEMPT && ((const stk_event_attempt *)event)->ended && old;
 }
 
-static void take(void *user, stk_event_kind kind, const void *event) {
+static void runfiles_take(void *user, stk_event_kind kind, const void *event) {
     stk_runfiles *files = user;
     if (kind == STK_EVENT_PROGRESS) {
         return;
@@ -307,7 +307,7 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
     files->bad_fd = -1;
     files->start_ns = stk_process_own_start_ns(); /* until the start event says better */
     stk_run_history_open(&files->history);
-    stk_event_sink_open(&files->sink, take, files);
+    stk_event_sink_open(&files->sink, runfiles_take, files);
     files->run_dir = stk_mem_strdup(run_dir);
     files->results_path = stk_path_join(run_dir, "results.csv");
     files->bad_path = stk_path_join(run_dir, "bad_images.csv");
@@ -356,7 +356,7 @@ stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, 
  */
 static stk_status recall(stk_runfiles *files, const stk_resume_point *point, stk_error *err) {
     stk_replay replay = {.observer = &files->history.sink.observer,
-                         .at = stk_run_history_at,
+                         .at = stk_run_history_set_time_s,
                          .user = &files->history};
     stk_event_epoch *rows = NULL;
     size_t count = 0;
@@ -486,9 +486,9 @@ double stk_runfiles_plot_s(const stk_runfiles *files) {
     return files->plot_s;
 }
 
-void stk_runfiles_at(stk_runfiles *files, int64_t moment_ns) {
+void stk_runfiles_set_moment_ns(stk_runfiles *files, int64_t moment_ns) {
     files->moment_ns = moment_ns;
-    stk_jsonl_at(files->jsonl, moment_ns);
+    stk_jsonl_set_moment_ns(files->jsonl, moment_ns);
 }
 
 stk_status stk_runfiles_summary_error(const stk_runfiles *files, stk_error *err) {

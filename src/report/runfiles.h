@@ -64,8 +64,8 @@ void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 /* Seconds that the last plot and page took together; 0: none was drawn yet. */
 double stk_runfiles_plot_s(const stk_runfiles *files);
 
-/* Sets when the following events happened, by stk_clock_ns; 0: when they arrive. */
-void stk_runfiles_at(stk_runfiles *files, int64_t moment_ns);
+/* Sets the time of the following events, a reading of stk_clock_ns; 0: when they arrive. */
+void stk_runfiles_set_moment_ns(stk_runfiles *files, int64_t moment_ns);
 
 /* How writing summary.json went at the stop event. */
 STK_CHECKED stk_status stk_runfiles_summary_error(const stk_runfiles *files, stk_error *err);

@@ -1,8 +1,8 @@
 /*
  * event_buffer.h - keeps warnings and decisions that are emitted before a run's first event.
  *
- * A run checks its data and its device before it emits `run_started`. What it has to say meanwhile
- * goes into this buffer, and is emitted to the real observers right after that first event. Other
+ * A run checks its data and its device before it emits its start event. Warnings and decisions of
+ * that time go into this buffer, and are emitted to the real observers soon after the start. Other
  * events are not kept. Threads: one at a time.
  */
 #ifndef STK_RUN_EVENT_BUFFER_H

@@ -51,8 +51,8 @@ stk_status stk_attempt_start(stk_supervision *s, const stk_command *command, boo
                        .check_from_s = NAN,
                        .progress_s = NAN,
                        .first_progress_s = NAN,
-                       .estimated_s = -INFINITY,
-                       .estimate_s = NAN};
+                       .estimate_reported_s = -INFINITY,
+                       .estimated_total_s = NAN};
     if (a->command == NULL) {
         return STK_FAIL_MEMORY(err, "a command line");
     }
@@ -138,7 +138,7 @@ stk_attempt_end stk_attempt_watch(stk_supervision *s, stk_attempt *a) {
     for (;;) {
         wait_a_tick(s);
         stk_guardian_report report = stk_guardian_poll(s->guardian, &a->exit);
-        stk_observe(s, a);
+        stk_watch_command(s, a);
         if (report == STK_GUARDIAN_LOST) {
             return STK_END_LOST;
         }
@@ -182,7 +182,7 @@ static void ask_to_end(stk_supervision *s, stk_attempt *a, stk_attempt_end why, 
             stk_guardian_signal(s->guardian, number, STK_GUARDIAN_OTHERS);
             all = true;
         }
-        stk_observe(s, a);
+        stk_watch_command(s, a);
         hurry_up(s, a);
         until_s = fmin(until_s, a->kill_s);
     }
@@ -201,7 +201,7 @@ static double end_until(const stk_supervision *s, const stk_attempt *a, stk_atte
 }
 
 static const char *reason_of(const stk_attempt *a, stk_attempt_end why,
-                             const stk_progress *progress) {
+                             const stk_command_progress *progress) {
     static const char *const reasons[] = {
         [STK_END_ITSELF] = "done", [STK_END_BUDGET] = "budget", [STK_END_SIGNAL] = "signal",
         [STK_END_HANG] = "hang",   [STK_END_BATCH] = "batch",   [STK_END_WORKERS] = "workers",
@@ -267,7 +267,7 @@ void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why)
     end_all(s, a, why);
     flush_output(s);
     a->stepped_s = -INFINITY; /* so that the last progress is reported, however soon */
-    stk_observe(s, a);
+    stk_watch_command(s, a);
     a->was_sampled = summary.samples > 0;
     a->on_gpu = summary.gpu_used;
     a->event.ended = true;

@@ -150,13 +150,6 @@ static stk_status open_samplers(stk_supervision *s, stk_error *err) {
     return stk_command_evidence_new(&s->evidence, err);
 }
 
-static void read_line(void *user, const char *line, size_t length, double at_s) {
-    stk_supervision *s = user;
-    pthread_mutex_lock(&s->lock);
-    stk_progress_read_line(&s->live_progress, line, length, at_s);
-    pthread_mutex_unlock(&s->lock);
-}
-
 /* Opens the pipes that commands write to, and the guardian that holds their ends. */
 static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     char *log = stk_path_join(stk_folder_writer_path(s->folder), LOG_NAME);
@@ -170,7 +163,7 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
                                 .log_path = log,
                                 .log_within_s = stk_supervision_spare(s, FOLDER_S),
                                 .start_ns = s->clock.start_ns,
-                                .on_line = read_line,
+                                .on_line = stk_watch_line,
                                 .user = s};
     stk_status status = stk_output_open(&s->output, &config, &out, &error, err);
     stk_mem_free(log);
@@ -189,7 +182,7 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     return status;
 }
 
-static void tell_start(const stk_supervision *s) {
+static void emit_start(const stk_supervision *s) {
     stk_str command = {0};
     stk_command_show(&s->command, &command);
     stk_supervision_shorten(&command);
@@ -217,7 +210,7 @@ static void tell_start(const stk_supervision *s) {
     }
 }
 
-static void tell_timetable(const stk_supervision *s) {
+static void emit_timetable(const stk_supervision *s) {
     char what[64];
     char why[200];
     if (isinf(s->timetable.stop_s)) {
@@ -337,7 +330,7 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
     stk_trials_begin(&s->trials);
     stk_progress_begin(&s->live_progress, 0);
     s->progress = s->live_progress;
-    tell_start(s);
-    tell_timetable(s);
+    emit_start(s);
+    emit_timetable(s);
     return open_samplers(s, err);
 }

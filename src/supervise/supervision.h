@@ -2,8 +2,9 @@
  * supervision.h - inside the room: the state of one `stoker run`, and the steps that work on it.
  *
  * supervisor.c owns the state and calls the steps in order: begin.c prepares, attempt.c runs one
- * command, observe.c watches it and decides, supervision.c answers questions about the state. All
- * of it runs on the caller's thread, except for live_progress.
+ * command, watch.c watches it and decides, supervision.c answers questions about the state.
+ * Threads: the caller's, for all but two things. The threads of `output` write live_progress under
+ * `lock`, and the folder writer has a thread of its own.
  */
 #ifndef STK_SUPERVISE_SUPERVISION_H
 #define STK_SUPERVISE_SUPERVISION_H
@@ -60,8 +61,8 @@ typedef struct stk_attempt {
     bool was_sampled;              /* there were samples of it */
     bool told_no_gpu;              /* the warning that no GPU is used was given */
     double first_progress_s;       /* when progress first appeared; NaN: not yet */
-    double estimated_s;            /* when an estimate was last reported */
-    double estimate_s;             /* that estimate, seconds of the training; NaN: none */
+    double estimate_reported_s;    /* when an estimate was last emitted */
+    double estimated_total_s;      /* that estimate: seconds of the whole training; NaN: none */
     double judged_s;               /* when a verdict was last made */
     double stepped_s;              /* when progress was last reported */
     double progress_s;             /* time of the progress last reported */
@@ -99,12 +100,12 @@ typedef struct stk_supervision {
     bool told_not_logged;       /* the warning that the log has gaps was given */
 
     /* The running command */
-    stk_guardian *guardian;         /* owned; NULL: not started, or lost */
-    stk_output *output;             /* owned */
-    pthread_mutex_t lock;           /* guards live_progress */
-    stk_progress live_progress;     /* written by the threads of `output` */
-    stk_progress progress;          /* a copy, made by stk_observe() */
-    stk_machine_sampler *sampler;   /* owned; NULL: the machine cannot be sampled */
+    stk_guardian *guardian;             /* owned; NULL: not started, or lost */
+    stk_output *output;                 /* owned */
+    pthread_mutex_t lock;               /* guards live_progress */
+    stk_command_progress live_progress; /* written by the threads of `output` */
+    stk_command_progress progress;      /* a copy, made by stk_watch_command() */
+    stk_machine_sampler *sampler;       /* owned; NULL: the machine cannot be sampled */
     stk_event_sample last_sample;   /* before the first one only GPU memory; texts are not valid */
     bool has_sample;                /* last_sample is a real one */
     stk_command_evidence *evidence; /* owned */
@@ -166,10 +167,14 @@ STK_CHECKED stk_status stk_supervision_set_environment(const stk_supervision *s,
 STK_CHECKED stk_status stk_supervision_begin(stk_supervision *s, const char *const *words,
                                              size_t count, stk_error *err);
 
-/* ---- observe.c: what a running command does, and what follows ---- */
+/* ---- watch.c: what a running command does, and what follows ---- */
 
-/* Takes in new samples and output lines; reports progress and the estimate. */
-void stk_observe(stk_supervision *s, stk_attempt *attempt);
+/* Takes in one line of the command's output; `user` is the stk_supervision. Threads: those of
+ * `output`. */
+void stk_watch_line(void *user, const char *line, size_t length, double at_s);
+
+/* Takes in new samples and the progress so far; emits samples, steps and the estimate. */
+void stk_watch_command(stk_supervision *s, stk_attempt *attempt);
 
 /* Makes a verdict when it is time. True: the command must be restarted; *why says for what. */
 bool stk_judge_if_due(stk_supervision *s, stk_attempt *attempt, stk_attempt_end *why);

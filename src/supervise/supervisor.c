@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/locale.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "budget/budget.h"
 #include "report/observers/jsonl.h"
 #include "supervise/settings/command_setting.h"

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     stk_error err = {0};
     stk_run_history_open(&history);
     stk_replay replay = {
-        .observer = &history.sink.observer, .at = stk_run_history_at, .user = &history};
+        .observer = &history.sink.observer, .at = stk_run_history_set_time_s, .user = &history};
     for (size_t at = 0; at < size;) {
         const uint8_t *stop = memchr(data + at, '\n', size - at);
         size_t length = stop != NULL ? (size_t)(stop - data) - at : size - at;

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "supervise/output/forecast.h"
-#include "supervise/output/progress.h"
+#include "supervise/decide/forecast.h"
+#include "supervise/output/command_progress.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED(
@@ -18,7 +18,7 @@ static const fuzz_seed seeds[] = {
 };
 FUZZ_PLAN(seeds)
 
-static void check(const stk_progress *progress, double at_s) {
+static void check(const stk_command_progress *progress, double at_s) {
     FUZZ_REQUIRE(progress->epoch == -1 || progress->epoch >= 1);
     FUZZ_REQUIRE(progress->epochs == -1 || progress->epochs >= 1);
     FUZZ_REQUIRE(progress->epochs == -1 || progress->epoch <= progress->epochs);
@@ -44,7 +44,7 @@ static void check(const stk_progress *progress, double at_s) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *text = (const char *)data;
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     double at_s = 0;
     for (size_t from = 0; from < size;) {

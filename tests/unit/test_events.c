@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "events/events.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 
 #define LOG_SIZE 4096
 

@@ -325,7 +325,7 @@ static void figures_are_written_without_a_thread(void) {
     stk_metrics_file *m = NULL;
     snprintf(path, sizeof path, "%s/figures", check_folder());
     stk_start_fail_after(STK_START_THREAD, 0);
-    stk_status status = stk_metrics_file_new(&m, &(stk_metrics_config){.path = path}, &err);
+    stk_status status = stk_metrics_file_new(&m, &(stk_metrics_file_config){.path = path}, &err);
     stk_start_fail_after(STK_START_THREAD, -1);
     REQUIRE_OK(status, &err);
     const stk_observer *observer = stk_metrics_file_observer(m);

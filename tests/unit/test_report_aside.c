@@ -43,7 +43,7 @@ static int64_t noon(void) {
 
 static void keep_noon(void *user, int64_t moment_ns) {
     CHECK(moment_ns > 0);
-    stk_jsonl_at(user, noon());
+    stk_jsonl_set_moment_ns(user, noon());
 }
 
 /* All events as JSON lines in a file, told at once or by a queue's thread. */

@@ -15,7 +15,7 @@
 #include "report/status/run_status.h"
 #include "report/runfiles.h"
 #include "report/observers/screen.h"
-#include "report/status/top_view.h"
+#include "report/status/top_draw.h"
 
 static bool has_file(const char *folder, const char *name) {
     char *path = stk_path_join(folder, name);

@@ -85,7 +85,7 @@ static const stk_event_sample sample_event = {
 static stk_metrics_file *open_at(const char *path, stk_events *events) {
     stk_metrics_file *m = NULL;
     stk_error err = {0};
-    stk_metrics_config config = {.path = path, .now_ns = fake_clock, .wall_ns = fake_wall};
+    stk_metrics_file_config config = {.path = path, .now_ns = fake_clock, .wall_ns = fake_wall};
     fake_ns = 12 * SECOND;
     *events = (stk_events){0};
     if (stk_metrics_file_new(&m, &config, &err) != STK_OK) {
@@ -285,7 +285,7 @@ static void a_place_that_cannot_be_is_wrong_usage(void) {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         stk_metrics_file *m = NULL;
         stk_error err = {0};
-        stk_metrics_config config = {.path = places[i]};
+        stk_metrics_file_config config = {.path = places[i]};
         CHECK_INT(stk_metrics_file_new(&m, &config, &err), STK_ERR_USAGE);
         CHECK_CONTAINS(err.message, places[i]);
         CHECK_CONTAINS(err.message, "folder");
@@ -321,7 +321,7 @@ static void an_error_is_kept_and_writing_goes_on(void) {
 static void lack_of_memory_is_survived(void) {
     char *path = stk_path_join(check_folder(), "stoker.prom");
     stk_event_verdict verdict = {.name = "fine"};
-    stk_metrics_config config = {.path = path, .now_ns = fake_clock, .wall_ns = fake_wall};
+    stk_metrics_file_config config = {.path = path, .now_ns = fake_clock, .wall_ns = fake_wall};
     bool done = false;
     REQUIRE(path != NULL);
     for (int i = 0; i < 1000 && !done; i++) {

@@ -79,7 +79,7 @@ static void tell_all(sheet *s) {
     tell_samples(s, 50);
     tell_epochs(s, 1, 7);
     stk_summary summary = told_summary();
-    stk_run_history_at(&s->history, 120);
+    stk_run_history_set_time_s(&s->history, 120);
     to->stop(to->user, &summary);
 }
 
@@ -340,7 +340,7 @@ static void the_budget_has_its_reserve_until_the_end(void) {
     stk_event_plan plan = {.reserve_s = 60};
     s.history.sink.observer.start(&s.history.sink, &start);
     s.history.sink.observer.plan(&s.history.sink, &plan);
-    stk_run_history_at(&s.history, 150);
+    stk_run_history_set_time_s(&s.history, 150);
     const char *html = render(&s);
     CHECK_CONTAINS(html, "used 25.0 %");
     CHECK_CONTAINS(html, "left 65.0 %");

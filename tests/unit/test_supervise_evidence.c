@@ -458,8 +458,8 @@ static void a_gpu_that_is_not_used_waits_for_nothing(void) {
 static stk_verdict verdict;
 
 /* What a command said of its speed a moment after it began. */
-static stk_progress words_of(double steps_per_second, double images_per_second) {
-    stk_progress progress;
+static stk_command_progress words_of(double steps_per_second, double images_per_second) {
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     progress.steps_per_second = steps_per_second;
     progress.images_per_second = images_per_second;
@@ -468,7 +468,7 @@ static stk_progress words_of(double steps_per_second, double images_per_second) 
     return progress;
 }
 
-static stk_verdict_kind judge(const stk_progress *progress, int64_t batch, bool first) {
+static stk_verdict_kind judge(const stk_command_progress *progress, int64_t batch, bool first) {
     stk_evidence_summary seen = seen_since(1);
     stk_command_evidence_judge(m.s, &seen, progress, 1, m.sample.at_s, batch, first, &verdict);
     return verdict.kind;
@@ -476,7 +476,7 @@ static stk_verdict_kind judge(const stk_progress *progress, int64_t batch, bool 
 
 /* The script of the issue: 1 % of the memory, a GPU that hardly works, a driver that launches. */
 static void a_small_batch_is_launch_bound(void) {
-    stk_progress progress = words_of(40, 320);
+    stk_command_progress progress = words_of(40, 320);
     begin(99);
     m.sample = gpu_sample(25, 1.3e9, 0.3e9);
     look(60);
@@ -493,7 +493,7 @@ static void a_small_batch_is_launch_bound(void) {
 }
 
 static void busy_workers_are_decode_bound(void) {
-    stk_progress progress = words_of(10, 640);
+    stk_command_progress progress = words_of(10, 640);
     begin(20);
     add_process(200, COMMAND, 2, "python", 97);
     add_process(201, COMMAND, 2, "python", 95);
@@ -507,7 +507,7 @@ static void busy_workers_are_decode_bound(void) {
 }
 
 static void disks_are_storage_bound(void) {
-    stk_progress progress = words_of(10, 640);
+    stk_command_progress progress = words_of(10, 640);
     begin(20);
     add_process(200, COMMAND, 2, "python", 20);
     m.procs[2].state = 'D';
@@ -520,7 +520,7 @@ static void disks_are_storage_bound(void) {
 }
 
 static void a_busy_gpu_is_fine(void) {
-    stk_progress progress = words_of(10, 640);
+    stk_command_progress progress = words_of(10, 640);
     begin(60);
     m.sample = gpu_sample(97, 15e9, 14e9);
     look(60);
@@ -531,7 +531,7 @@ static void a_busy_gpu_is_fine(void) {
 
 /* A command that says nothing of its steps is judged by what it shows. */
 static void silence_is_no_obstacle(void) {
-    stk_progress progress = words_of(NAN, NAN);
+    stk_command_progress progress = words_of(NAN, NAN);
     begin(99);
     m.sample = gpu_sample(25, 1.3e9, 0.3e9);
     look(60);
@@ -549,7 +549,7 @@ static void silence_is_no_obstacle(void) {
 }
 
 static void a_throttled_gpu(void) {
-    stk_progress progress = words_of(10, 640);
+    stk_command_progress progress = words_of(10, 640);
     char reason[] = "heat";
     begin(60);
     m.sample = gpu_sample(97, 15e9, 14e9);
@@ -564,7 +564,7 @@ static void a_throttled_gpu(void) {
 }
 
 static void cores_that_compute(void) {
-    stk_progress progress = words_of(0.5, 32);
+    stk_command_progress progress = words_of(0.5, 32);
     begin(380);
     m.sample = no_gpu_sample();
     look(60);

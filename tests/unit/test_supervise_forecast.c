@@ -1,15 +1,15 @@
 /* test_supervise_forecast.c - how long a training will take, and what is said of it. */
 #include "check.h"
 
-#include "supervise/output/forecast.h"
+#include "supervise/decide/forecast.h"
 
-static void hear(stk_progress *progress, double at_s, const char *line) {
+static void hear(stk_command_progress *progress, double at_s, const char *line) {
     stk_progress_read_line(progress, line, strlen(line), at_s);
 }
 
 /* 30 epochs of 100 steps at 1.5 s, heard until `steps` of the first are done; 10 s pass before. */
-static stk_progress bar_of(int steps) {
-    stk_progress progress;
+static stk_command_progress bar_of(int steps) {
+    stk_command_progress progress;
     stk_progress_begin(&progress, 100);
     for (int i = 0; i <= steps; i++) {
         char line[100];
@@ -22,7 +22,7 @@ static stk_progress bar_of(int steps) {
 
 static void too_little_is_no_estimate(void) {
     stk_forecast estimate;
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     CHECK(!stk_forecast_make(&progress, 1, INFINITY, &estimate));
     CHECK(isnan(estimate.epoch_s) && isnan(estimate.total_s) && estimate.fitting == -1);
@@ -41,7 +41,7 @@ static void too_little_is_no_estimate(void) {
 
 static void steps_tell_before_an_epoch_is_over(void) {
     stk_forecast estimate;
-    stk_progress progress = bar_of(20);
+    stk_command_progress progress = bar_of(20);
     REQUIRE(stk_forecast_make(&progress, 140, INFINITY, &estimate));
     CHECK_NEAR(estimate.epoch_s, 150, 1e-9);
     CHECK_NEAR(estimate.left_s, 29.8 * 150, 1e-6);
@@ -52,7 +52,7 @@ static void steps_tell_before_an_epoch_is_over(void) {
 
 static void only_whole_epochs_fit(void) {
     stk_forecast estimate;
-    stk_progress progress = bar_of(20);
+    stk_command_progress progress = bar_of(20);
     static const struct {
         double end_s;
         int fitting;
@@ -71,7 +71,7 @@ static void only_whole_epochs_fit(void) {
 
 static void a_whole_epoch_tells_more_than_steps(void) {
     stk_forecast estimate;
-    stk_progress progress = bar_of(100);
+    stk_command_progress progress = bar_of(100);
     hear(&progress, 290,
          "Epoch 2/30:   0%|     | 0/100 [00:00<?, ?it/s]"); /* it was validated, too */
     REQUIRE(stk_forecast_make(&progress, 290, INFINITY, &estimate));
@@ -81,7 +81,7 @@ static void a_whole_epoch_tells_more_than_steps(void) {
 
 static void epochs_alone_are_enough(void) {
     stk_forecast estimate;
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear(&progress, 10, "epoch 1 of 4");
     hear(&progress, 70, "epoch 2 of 4");
@@ -96,7 +96,7 @@ static void epochs_alone_are_enough(void) {
 
 static void an_epoch_told_late_is_over(void) {
     stk_forecast estimate;
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear(&progress, 70, "Epoch 1/4 loss 0.5");
     REQUIRE(stk_forecast_make(&progress, 70, 200, &estimate));
@@ -110,7 +110,7 @@ static void an_epoch_told_late_is_over(void) {
 
 static void one_bar_through_all(void) {
     stk_forecast estimate;
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear(&progress, 10, "  0%|     | 0/1000 [00:00<?, ?it/s]");
     hear(&progress, 30, " 10%|#    | 100/1000 [00:20<03:00, 5.00it/s]");
@@ -129,7 +129,7 @@ static void one_bar_through_all(void) {
 
 static void no_number_of_epochs_is_no_total(void) {
     stk_forecast estimate;
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear(&progress, 10, "[epoch 1]");
     hear(&progress, 40, "[epoch 2]");

@@ -4,25 +4,25 @@
 #include <dirent.h>
 #include <stdint.h>
 
-#include "supervise/output/progress.h"
+#include "supervise/output/command_progress.h"
 
 #define UNSAID (-1.0)
 #define GIB 0x1p30
 #define MIB 0x1p20
 
-static void hear_at(stk_progress *progress, double at_s, const char *line) {
+static void hear_at(stk_command_progress *progress, double at_s, const char *line) {
     stk_progress_read_line(progress, line, strlen(line), at_s);
 }
 
-static stk_progress after(const char *line) {
-    stk_progress progress;
+static stk_command_progress after(const char *line) {
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear_at(&progress, 1, line);
     return progress;
 }
 
 /* What can be asked for by name; NaN becomes -1, which is what the whole numbers say. */
-static double ask(const stk_progress *progress, const char *name) {
+static double ask(const stk_command_progress *progress, const char *name) {
     const struct {
         const char *name;
         double value;
@@ -66,7 +66,8 @@ static bool is_near(double actual, double expected) {
 }
 
 /* "epoch 3 epochs 30" against what is known. */
-static void check_answers(const stk_progress *progress, const char *wanted, const char *where) {
+static void check_answers(const stk_command_progress *progress, const char *wanted,
+                          const char *where) {
     char text[512];
     snprintf(text, sizeof text, "%s", wanted);
     char *rest = NULL;
@@ -87,7 +88,7 @@ typedef struct line_case {
 
 static void check_lines(const line_case *cases, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        stk_progress progress = after(cases[i].line);
+        stk_command_progress progress = after(cases[i].line);
         check_answers(&progress, cases[i].wanted, cases[i].line);
     }
 }
@@ -279,7 +280,7 @@ static void losses_are_understood(void) {
         {"losses: 3", "loss -1"},
     };
     CHECK_LINES(cases);
-    stk_progress progress = after("loss: nan");
+    stk_command_progress progress = after("loss: nan");
     CHECK(isnan(progress.loss));
     hear_at(&progress, 2, "loss: 0.5");
     hear_at(&progress, 3, "loss: nan");
@@ -362,7 +363,7 @@ static void trouble_is_understood(void) {
         {"terror reigns", "trouble 0"},
     };
     CHECK_LINES(cases);
-    stk_progress progress = after("Traceback (most recent call last):");
+    stk_command_progress progress = after("Traceback (most recent call last):");
     hear_at(&progress, 2, "\x1B[31m  ValueError\x1B[0m: caf\xC3\xA9 \xFF\x01 ");
     CHECK_STR(progress.error_line, "ValueError: caf\xC3\xA9 ?");
     hear_at(&progress, 3, "CUDA out of memory");
@@ -384,7 +385,7 @@ static void colours_are_no_words(void) {
 }
 
 static void nothing_is_known_at_first(void) {
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 7);
     check_answers(&progress,
                   "epoch -1 epochs -1 step -1 steps -1 loss -1 steps_per_second -1 "
@@ -399,7 +400,7 @@ static void nothing_is_known_at_first(void) {
 }
 
 static void a_rate_needs_progress_and_time(void) {
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear_at(&progress, 1, "step 10");
     CHECK(isnan(stk_progress_step_rate(&progress, 0, 100)));
@@ -420,7 +421,7 @@ static void a_rate_needs_progress_and_time(void) {
 }
 
 static void a_speed_that_was_said_counts_without_progress(void) {
-    stk_progress progress = after("10 it/s");
+    stk_command_progress progress = after("10 it/s");
     CHECK_NEAR(stk_progress_step_rate(&progress, 0, 100), 10, 1e-9);
     CHECK_NEAR(stk_progress_image_rate(&progress, 8, 0, 100), 80, 1e-9);
     CHECK(isnan(stk_progress_step_rate(&progress, 2, 100)));
@@ -428,7 +429,7 @@ static void a_speed_that_was_said_counts_without_progress(void) {
 }
 
 static void moments_are_kept_for_a_minute(void) {
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     for (int i = 0; i <= 10000; i++) { /* 100 a second, at 50 a second later on */
         char line[40];
@@ -442,7 +443,7 @@ static void moments_are_kept_for_a_minute(void) {
 }
 
 static void steps_go_on_over_epochs(void) {
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear_at(&progress, 0, "Epoch 1/3");
     hear_at(&progress, 1, "step 10/100");
@@ -457,7 +458,7 @@ static void steps_go_on_over_epochs(void) {
 }
 
 static void a_mention_of_an_epoch_before_is_no_beginning(void) {
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     hear_at(&progress, 0, "Epoch 1/9");
     hear_at(&progress, 10, "Epoch 2/9");
@@ -471,7 +472,7 @@ static void a_mention_of_an_epoch_before_is_no_beginning(void) {
 }
 
 static void the_last_epoch_counted_from_zero_fits(void) {
-    stk_progress progress = after("Epoch 0/30");
+    stk_command_progress progress = after("Epoch 0/30");
     hear_at(&progress, 2, "Epoch 29/30");
     CHECK_INT(progress.epoch, 30);
     CHECK_INT(progress.epochs, 30);
@@ -482,13 +483,13 @@ static void the_last_epoch_counted_from_zero_fits(void) {
 }
 
 static void memory_is_the_largest(void) {
-    stk_progress progress = after("GPU memory: 3.5/24.0 GB");
+    stk_command_progress progress = after("GPU memory: 3.5/24.0 GB");
     hear_at(&progress, 2, "GPU memory: 2.5/24.0 GB");
     CHECK_NEAR(progress.gpu_memory_used, 3.5 * GIB, 1);
 }
 
 static void an_epoch_told_with_its_loss_is_over(void) {
-    stk_progress progress = after("Epoch 1: loss 0.5");
+    stk_command_progress progress = after("Epoch 1: loss 0.5");
     CHECK(progress.epoch_printed_at_end);
     CHECK_INT(progress.epoch, 2);
     hear_at(&progress, 2, "Epoch 1: val loss 0.7");
@@ -505,7 +506,8 @@ static void an_epoch_told_with_its_loss_is_over(void) {
 }
 
 /* Reads a line that has exactly its bytes, so that a sanitizer sees a step too far. */
-static void hear_bytes(stk_progress *progress, const char *bytes, size_t length, double at_s) {
+static void hear_bytes(stk_command_progress *progress, const char *bytes, size_t length,
+                       double at_s) {
     char *copy = malloc(length > 0 ? length : 1);
     if (copy != NULL) {
         memcpy(copy, bytes, length);
@@ -521,7 +523,7 @@ static void hostile_lines_do_no_harm(void) {
         "\x1B]",       "\x1B",   ".1",     "\xFF",         "out_of", "\t",     "''",
         "1 it/",       "9e9999", "train ", "error:",       "3/30 1G"};
     static char line[10000];
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t length = strlen(parts[i]);
@@ -568,7 +570,7 @@ static void numbers_of_any_size_are_read(void) {
 static void play(const char *path) {
     FILE *file = fopen(path, "r");
     REQUIRE(file != NULL);
-    stk_progress progress;
+    stk_command_progress progress;
     stk_progress_begin(&progress, 0);
     char line[1024];
     int number = 0;

@@ -5,6 +5,7 @@
  */
 #include "base/threads/timed_call.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -14,6 +15,7 @@
 #include "base/threads/thread.h"
 
 #define NS_PER_S 1000000000
+#define LONGEST_S 1e6 /* of a wait; also for INFINITY */
 
 /* A call makes system calls and little else. */
 #define STACK_BYTES ((size_t)512 * 1024)
@@ -128,4 +130,17 @@ bool stk_timed_call_close(stk_timed_call *a) {
         destroy(a);
     }
     return left;
+}
+
+bool stk_timed_call_within(void (*work)(void *state), void *state, void (*drop)(void *state),
+                           double within_s) {
+    stk_timed_call *timed = NULL;
+    int64_t until_ns = stk_clock_ns() + (int64_t)(fmin(fmax(within_s, 0), LONGEST_S) * 1e9);
+    if (stk_timed_call_open(&timed, "waits for a disk", NULL) != STK_OK) {
+        work(state);
+        return true;
+    }
+    stk_timed_call_begin(timed, work, state, drop);
+    (void)stk_timed_call_wait(timed, until_ns);
+    return !stk_timed_call_close(timed);
 }

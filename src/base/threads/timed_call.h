@@ -49,4 +49,12 @@ bool stk_timed_call_wait(stk_timed_call *timed, int64_t until_ns);
  */
 bool stk_timed_call_close(stk_timed_call *timed);
 
+/*
+ * Calls work(state) on a thread of its own, or on this thread if none can be started. True: the
+ * work has ended. False: it was abandoned after within_s; the state then belongs to the thread,
+ * which calls drop(state) if the work ever ends.
+ */
+bool stk_timed_call_within(void (*work)(void *state), void *state, void (*drop)(void *state),
+                           double within_s);
+
 #endif

@@ -77,7 +77,7 @@ static void flush_step(stk_jsonl *jsonl, const stk_event_attempt *event) {
     jsonl->skipped = false;
 }
 
-static void take(void *user, stk_event_kind kind, const void *event) {
+static void jsonl_take(void *user, stk_event_kind kind, const void *event) {
     stk_jsonl *jsonl = user;
     bool due = stk_event_forms[kind].name != NULL;
     if (kind == STK_EVENT_START) {
@@ -107,7 +107,7 @@ stk_status stk_jsonl_new(stk_jsonl **out, const stk_jsonl_config *config, stk_er
     jsonl->lines = (stk_lines){.fd = config->fd, .name = name};
     jsonl->now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
     jsonl->start_ns = stk_process_own_start_ns(); /* until the start event says better */
-    stk_event_sink_open(&jsonl->sink, take, jsonl);
+    stk_event_sink_open(&jsonl->sink, jsonl_take, jsonl);
     *out = jsonl;
     return STK_OK;
 }
@@ -120,7 +120,7 @@ void stk_jsonl_free(stk_jsonl *jsonl) {
     }
 }
 
-void stk_jsonl_at(stk_jsonl *jsonl, int64_t moment_ns) {
+void stk_jsonl_set_moment_ns(stk_jsonl *jsonl, int64_t moment_ns) {
     jsonl->moment_ns = moment_ns;
 }
 

@@ -30,7 +30,7 @@ void stk_jsonl_free(stk_jsonl *jsonl);
 const stk_observer *stk_jsonl_observer(stk_jsonl *jsonl);
 
 /* Sets when the following events happened, by stk_clock_ns; 0: when they arrive. */
-void stk_jsonl_at(stk_jsonl *jsonl, int64_t moment_ns);
+void stk_jsonl_set_moment_ns(stk_jsonl *jsonl, int64_t moment_ns);
 
 /* The first write that failed; STK_OK when none has. Later events are written all the same. */
 STK_CHECKED stk_status stk_jsonl_error(const stk_jsonl *jsonl, stk_error *err);

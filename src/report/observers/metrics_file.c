@@ -329,7 +329,7 @@ static void take_stop(stk_metrics_file *m, const stk_summary *summary) {
     append_label(&m->ended, "reason", summary->stop_reason);
 }
 
-static void take(void *user, stk_event_kind kind, const void *event) {
+static void metrics_file_take(void *user, stk_event_kind kind, const void *event) {
     stk_metrics_file *m = user;
     stk_run_view_take(&m->view, kind, event);
     switch (kind) {
@@ -358,7 +358,7 @@ static void take(void *user, stk_event_kind kind, const void *event) {
 
 /* ---- the header's functions ---- */
 
-stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config *config,
+stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_file_config *config,
                                 stk_error *err) {
     stk_status status = stk_write_target_check("--metrics-file", config->path, err);
     if (status != STK_OK) {
@@ -384,7 +384,7 @@ stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config
     m->now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
     m->wall_ns = config->wall_ns != NULL ? config->wall_ns : stk_clock_wall_ns;
     m->exit_code = -1;
-    stk_event_sink_open(&m->sink, take, m);
+    stk_event_sink_open(&m->sink, metrics_file_take, m);
     *out = m;
     return STK_OK;
 }

@@ -16,15 +16,15 @@
 
 typedef struct stk_metrics_file stk_metrics_file;
 
-typedef struct stk_metrics_config {
+typedef struct stk_metrics_file_config {
     const char *path;         /* copied */
     int64_t (*now_ns)(void);  /* NULL: stk_clock_ns; tests bring their own */
     int64_t (*wall_ns)(void); /* NULL: stk_clock_wall_ns */
-} stk_metrics_config;
+} stk_metrics_file_config;
 
 /* A path at which no file can be written is STK_ERR_USAGE. The first event writes the file. */
 STK_CHECKED stk_status stk_metrics_file_new(stk_metrics_file **metrics,
-                                            const stk_metrics_config *config, stk_error *err);
+                                            const stk_metrics_file_config *config, stk_error *err);
 void stk_metrics_file_free(stk_metrics_file *metrics);
 
 /* Valid until stk_metrics_file_free. */

@@ -87,7 +87,7 @@ static stk_status queue_event(stk_queued *a, stk_event_kind kind, const void *ev
     return status;
 }
 
-static void take(void *user, stk_event_kind kind, const void *event) {
+static void queued_take(void *user, stk_event_kind kind, const void *event) {
     stk_queued *a = user;
     if (kind == STK_EVENT_PROGRESS || kind == STK_EVENT_BATCH) {
         return;
@@ -112,7 +112,7 @@ stk_status stk_queued_new(stk_queued **queued, stk_task_queue *queue,
     }
     a->target = *target;
     a->queue = queue;
-    stk_event_sink_open(&a->sink, take, a);
+    stk_event_sink_open(&a->sink, queued_take, a);
     *queued = a;
     return STK_OK;
 }

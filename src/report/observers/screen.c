@@ -32,15 +32,15 @@
 
 struct stk_screen {
     stk_screen_config config;
-    stk_event_sink sink;     /* receives the events */
-    stk_run_view view;       /* what they come to; lacks texts for which there was no memory */
-    stk_str line;            /* the line that is being built */
-    stk_str clean;           /* the same, fit for a terminal */
-    bool live;               /* the cursor stands behind a line that will be redrawn */
-    bool drawn;              /* drawn_ns is set */
-    int64_t drawn_ns;        /* when a line was redrawn last, or a plain progress line printed */
-    stk_event_step progress; /* the last step or progress; its epoch is 0 before the first step */
-    stk_event_plan plan;     /* the last one that was shown; its fold is -1 before the first */
+    stk_event_sink sink;      /* receives the events */
+    stk_run_view view;        /* what they come to; lacks texts for which there was no memory */
+    stk_str line;             /* the line that is being built */
+    stk_str clean;            /* the same, fit for a terminal */
+    bool live;                /* the cursor stands behind a line that will be redrawn */
+    bool drawn;               /* drawn_ns is set */
+    int64_t drawn_ns;         /* when a line was redrawn last, or a plain progress line printed */
+    stk_event_step last_step; /* of training, or of long work; its epoch is 0 before the first */
+    stk_event_plan plan;      /* the last one that was shown; its fold is -1 before the first */
 };
 
 /* ---- lines ---- */
@@ -321,7 +321,7 @@ static bool is_due(stk_screen *screen, bool new_epoch) {
             screen->drawn = true;
         }
         bool ends =
-            screen->progress.step >= screen->progress.steps; /* the epoch's own line follows */
+            screen->last_step.step >= screen->last_step.steps; /* the epoch's own line follows */
         due = !ends && now - screen->drawn_ns >= PLAIN_GAP_NS;
     }
     if (due) {
@@ -333,8 +333,9 @@ static bool is_due(stk_screen *screen, bool new_epoch) {
 
 static void show_step(stk_screen *screen, const stk_event_step *event) {
     stk_str *line = &screen->line;
-    bool new_epoch = screen->progress.epoch != event->epoch || screen->progress.fold != event->fold;
-    screen->progress = *event;
+    bool new_epoch =
+        screen->last_step.epoch != event->epoch || screen->last_step.fold != event->fold;
+    screen->last_step = *event;
     if (screen->config.beside || !is_due(screen, new_epoch)) {
         return;
     }
@@ -359,7 +360,7 @@ static void show_step(stk_screen *screen, const stk_event_step *event) {
 
 static void show_epoch(stk_screen *screen, const stk_event_epoch *event) {
     stk_str *line = &screen->line;
-    const stk_event_step *step = &screen->progress;
+    const stk_event_step *step = &screen->last_step;
     bool has_step = step->epoch == event->epoch && step->fold == event->fold;
     begin_line(screen);
     put_epoch(screen, line, event->fold, event->epoch, event->epochs);
@@ -490,13 +491,13 @@ static void put_bytes(stk_str *line, double bytes, const char *behind) {
 /* Work that is no training; its end is told by whoever asked for it. */
 static void show_progress(stk_screen *screen, const stk_event_progress *event) {
     stk_str *line = &screen->line;
-    screen->progress = (stk_event_step){.step = event->done, .steps = event->total};
+    screen->last_step = (stk_event_step){.step = event->done, .steps = event->total};
     if (screen->config.beside || event->what == NULL || !is_due(screen, false)) {
         return;
     }
     begin_line(screen);
     stk_str_append(line, event->what);
-    put_progress(line, &screen->progress);
+    put_progress(line, &screen->last_step);
     put_bytes(line, (double)event->bytes, "");
     put_rate(line, event->per_second, "img/s");
     put_bytes(line, event->bytes_per_second, "/s");
@@ -670,7 +671,7 @@ static void take_quietly(stk_screen *screen, stk_event_kind kind, const void *ev
     }
 }
 
-static void take(void *user, stk_event_kind kind, const void *event) {
+static void screen_take(void *user, stk_event_kind kind, const void *event) {
     stk_screen *screen = user;
     stk_run_view_take(&screen->view, kind, event);
     if (screen->config.quiet) {
@@ -737,7 +738,7 @@ stk_status stk_screen_new(stk_screen **out, const stk_screen_config *config, stk
     screen->config = *config;
     screen->config.now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
     screen->plan.fold = -1;
-    stk_event_sink_open(&screen->sink, take, screen);
+    stk_event_sink_open(&screen->sink, screen_take, screen);
     *out = screen;
     return STK_OK;
 }

@@ -111,7 +111,8 @@ struct stk_tfevents {
     bool has_folds;   /* each has a folder of its own */
     int fold;         /* the running one */
     int64_t step;     /* steps of it that are done */
-    int64_t next;     /* behind the last one that counts of what was told */
+    int64_t next;     /* first step not yet written; a new file tells TensorBoard to drop points
+                         from here */
     int64_t step_ns;  /* when the last step was written */
     bool stepped;     /* there was one of this fold */
     int64_t start_ns; /* of the run */
@@ -124,8 +125,8 @@ struct stk_tfevents {
     stk_error error; /* the first that came up */
 };
 
-/* A call's result lives on in the error; a callback can do nothing else with it. */
-static void note(stk_status status) {
+/* A callback cannot return an error: t->error has it. */
+static void drop_result(stk_status status) {
     (void)status;
 }
 
@@ -331,9 +332,9 @@ static stk_status write_summary(stk_tfevents *t, event_file *file, int64_t step,
 }
 
 /* The summary goes to the file of the fold, at the step that it has come to. */
-static void tell_training(stk_tfevents *t) {
+static void write_training(stk_tfevents *t) {
     stk_status status = open_training(t, &t->error);
-    note(status == STK_OK ? write_summary(t, &t->training, t->step, &t->error) : status);
+    drop_result(status == STK_OK ? write_summary(t, &t->training, t->step, &t->error) : status);
     t->next = t->step + 1;
 }
 
@@ -357,9 +358,9 @@ static void on_start(void *user, const stk_event_start *event) {
 }
 
 /* TensorBoard drops what it knows of the fold's step and of later ones: they are told again. */
-static void tell_again(stk_tfevents *t) {
+static void write_training_again(stk_tfevents *t) {
     stk_status status = open_training(t, &t->error);
-    note(status == STK_OK ? write_restart(t, &t->training, t->step, &t->error) : status);
+    drop_result(status == STK_OK ? write_restart(t, &t->training, t->step, &t->error) : status);
 }
 
 static void on_step(void *user, const stk_event_step *event) {
@@ -368,7 +369,7 @@ static void on_step(void *user, const stk_event_step *event) {
     bool again = event->steps_done <= t->step; /* training went back */
     t->step = event->steps_done;
     if (again) {
-        tell_again(t);
+        write_training_again(t);
     }
     int64_t now = t->now_ns();
     double times = stk_thinning_times((double)(now - t->start_ns) * 1e-9);
@@ -379,14 +380,15 @@ static void on_step(void *user, const stk_event_step *event) {
     t->step_ns = now;
     begin_summary(t);
     put_curves(t, step_curves, COUNT_OF(step_curves), event);
-    tell_training(t);
+    write_training(t);
 }
 
 static void on_epoch(void *user, const stk_event_epoch *event) {
     stk_tfevents *t = user;
     enter_fold(t, event->fold);
     if (!t->stepped && t->step > 0) {
-        tell_again(t); /* all that was left of the epoch was its validation, perhaps again */
+        write_training_again(
+            t); /* all that was left of the epoch was its validation, perhaps again */
     }
     begin_summary(t);
     put_scalar(t, "epoch", event->epoch);
@@ -396,7 +398,7 @@ static void on_epoch(void *user, const stk_event_epoch *event) {
         snprintf(tag, sizeof tag, "time/%s", stk_time_part_names[i]);
         put_scalar(t, tag, stk_time_share(&event->times, i));
     }
-    tell_training(t);
+    write_training(t);
 }
 
 static void on_batch(void *user, const stk_event_batch *event) {
@@ -415,7 +417,7 @@ static void on_batch(void *user, const stk_event_batch *event) {
     if (status == STK_OK) {
         begin_summary(t);
         put_picture(t, "batch/train", &sheet, bytes, size);
-        tell_training(t);
+        write_training(t);
         free_texts(t); /* nothing else is as large */
     }
     stk_mem_free(bytes);
@@ -434,7 +436,7 @@ static void on_sample(void *user, const stk_event_sample *event) {
     put_scalar(t, "loader/batches_ready", event->batches_ready >= 0 ? event->batches_ready : NAN);
     put_scalar(t, "loader/workers", event->workers >= 0 ? event->workers : NAN);
     stk_status status = open_file(t, &t->machine, "machine", second, &t->error);
-    note(status == STK_OK ? write_summary(t, &t->machine, second, &t->error) : status);
+    drop_result(status == STK_OK ? write_summary(t, &t->machine, second, &t->error) : status);
 }
 
 static void on_verdict(void *user, const stk_event_verdict *event) {
@@ -454,7 +456,7 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     }
     begin_summary(t);
     put_text(t, "verdict", &text);
-    tell_training(t);
+    write_training(t);
     stk_str_free(&text);
 }
 

@@ -379,7 +379,7 @@ static void put_epochs(stk_str *out, const stk_run_history *history) {
     stk_page_close_section(out);
 }
 
-/* What stands behind the mark of a remark; one within quotes is none. NULL: there is no remark. */
+/* The text after `  # ` in a line of args.yaml, or NULL. One within quotes does not count. */
 static const char *find_reason(const char *value, const char *end) {
     bool quoted = false;
     for (const char *p = value; p + 4 <= end; p++) {

@@ -1,6 +1,8 @@
 /*
- * runs.h - `stoker report`: the page of one run folder, or the comparison of several. Threads: one
- * at a time.
+ * runs.h - `stoker report`: reads run folders back and writes one page.
+ *
+ * One folder gives its report.html again; several give a comparison (compare.h). The caller prints
+ * what `runs` holds: the damage of each and its summary. Threads: one at a time.
  */
 #ifndef STK_REPORT_PAGE_RUNS_H
 #define STK_REPORT_PAGE_RUNS_H
@@ -10,7 +12,7 @@
 #include "report/state/run_read.h"
 
 typedef struct stk_report_runs {
-    stk_run_read *runs; /* owned */
+    stk_run_read *runs; /* owned; in the order of the folders */
     size_t count;
     char *page; /* owned: the file that was written */
 } stk_report_runs;

@@ -1,4 +1,9 @@
-/* write.h - report.html of a run folder, from a history and the files beside it. Threads: safe. */
+/*
+ * write.h - writes report.html of a run folder, for a run that goes on and for `stoker report`.
+ *
+ * The page is made by page.h from the run's history and from files of the folder: args.json,
+ * args.yaml and, read before by stk_page_pictures_read, validation.csv. Threads: safe.
+ */
 #ifndef STK_REPORT_PAGE_WRITE_H
 #define STK_REPORT_PAGE_WRITE_H
 

@@ -2,16 +2,16 @@
  * earlier.h - inside the report room: for --resume, the files of a run folder cut back to the point
  * at which training continues.
  *
- * An earlier process has written rows and events after its last saved state; training repeats them.
- * A missing file counts as an empty one. A file is replaced in one step, and only if something is
- * removed from it. Threads: safe.
+ * The earlier process has written rows and events after its last saved state. Training repeats
+ * those epochs, so their rows and events must go. A missing file counts as an empty one. A file is
+ * replaced in one step, and only if something is removed from it. Threads: safe.
  */
 #ifndef STK_REPORT_STATE_EARLIER_H
 #define STK_REPORT_STATE_EARLIER_H
 
 #include <stoker/events.h>
 
-/* Where training continues: what the files say of later epochs does not count. */
+/* Where training continues. */
 typedef struct stk_resume_point {
     int fold;           /* the fold that continues, from 0 */
     int64_t steps_done; /* steps of that fold */
@@ -19,7 +19,8 @@ typedef struct stk_resume_point {
     int best_epoch;     /* its best epoch; 0: none */
 } stk_resume_point;
 
-/* Reads the rows of results.csv up to the point; free them with stk_mem_free. */
+/* Reads the rows of results.csv up to the point, the best one marked; free them with stk_mem_free.
+ */
 STK_CHECKED stk_status stk_earlier_rows(const char *path, const stk_resume_point *point,
                                         stk_event_epoch **rows, size_t *count, stk_error *err);
 

@@ -185,7 +185,7 @@ static void take_sample(stk_run_history *history, const stk_event_sample *event)
 
 /* ---- the header's functions ---- */
 
-static void take(void *user, stk_event_kind kind, const void *event) {
+static void run_history_take(void *user, stk_event_kind kind, const void *event) {
     stk_run_history *history = user;
     stk_run_view_take(&history->view, kind, event);
     history->failed = history->failed || history->view.failed;
@@ -222,7 +222,7 @@ static void take(void *user, stk_event_kind kind, const void *event) {
 
 void stk_run_history_open(stk_run_history *history) {
     *history = (stk_run_history){0};
-    stk_event_sink_open(&history->sink, take, history);
+    stk_event_sink_open(&history->sink, run_history_take, history);
 }
 
 void stk_run_history_close(stk_run_history *history) {
@@ -237,7 +237,7 @@ void stk_run_history_close(stk_run_history *history) {
     *history = (stk_run_history){0};
 }
 
-void stk_run_history_at(void *user, double now_s) {
+void stk_run_history_set_time_s(void *user, double now_s) {
     ((stk_run_history *)user)->view.now_s = now_s;
 }
 

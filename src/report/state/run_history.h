@@ -107,7 +107,7 @@ void stk_run_history_open(stk_run_history *history);
 void stk_run_history_close(stk_run_history *history);
 
 /* Sets the time of the events that follow, in seconds since the start; for stk_replay.at. */
-void stk_run_history_at(void *history, double now_s);
+void stk_run_history_set_time_s(void *history, double now_s);
 
 /*
  * Replaces the rows of the events by rows from elsewhere (results.csv). Of an epoch that both have,

@@ -52,8 +52,9 @@ static int count_files(stk_run_read *run) {
 /* True when something was told. */
 static bool read_events(stk_run_read *run) {
     char *path = find(run, "events.jsonl");
-    stk_replay replay = {
-        .observer = &run->history.sink.observer, .at = stk_run_history_at, .user = &run->history};
+    stk_replay replay = {.observer = &run->history.sink.observer,
+                         .at = stk_run_history_set_time_s,
+                         .user = &run->history};
     stk_error why = {0};
     if (path != NULL && stk_replay_file(&replay, path, &why) != STK_OK) {
         note_damage(run, path, &why);

@@ -8,7 +8,7 @@
 /* ---- the last events ---- */
 
 /* Stores a copy in a slot, which is made with the first event; NULL without memory. */
-static const stk_any_event *store(stk_run_view *view, stk_view_slot **slot, stk_event_kind kind,
+static const stk_any_event *store(stk_run_view *view, stk_stored_event **slot, stk_event_kind kind,
                                   const void *event) {
     if (*slot == NULL) {
         *slot = stk_mem_new(1, sizeof **slot);
@@ -23,7 +23,7 @@ static const stk_any_event *store(stk_run_view *view, stk_view_slot **slot, stk_
     return &(*slot)->event;
 }
 
-static void free_slot(stk_view_slot *slot) {
+static void free_slot(stk_stored_event *slot) {
     if (slot != NULL) {
         stk_event_pool_clear(&slot->pool);
         stk_mem_free(slot);

@@ -27,10 +27,10 @@
 #define STK_VIEW_ATTEMPTS 128
 
 /* One stored event and what it points to. */
-typedef struct stk_view_slot {
+typedef struct stk_stored_event {
     stk_any_event event;
     stk_event_pool pool;
-} stk_view_slot;
+} stk_stored_event;
 
 typedef struct stk_run_view {
     double now_s; /* time of the event that is taken next, then of the last one: seconds since the
@@ -61,8 +61,8 @@ typedef struct stk_run_view {
 
     bool failed; /* something could not be stored for lack of memory */
 
-    stk_view_slot *slots[STK_EVENT_KINDS]; /* what the pointers above lead to */
-    stk_view_slot *best_slot;
+    stk_stored_event *slots[STK_EVENT_KINDS]; /* what the pointers above lead to */
+    stk_stored_event *best_slot;
     stk_event_pool attempt_texts;
 } stk_run_view;
 

@@ -503,7 +503,7 @@ static stk_times times_of(const stk_evidence_summary *summary) {
     return times;
 }
 
-static int64_t images_of_epoch(const stk_progress *progress, int64_t batch) {
+static int64_t images_of_epoch(const stk_command_progress *progress, int64_t batch) {
     return progress->steps > 0 && batch > 0 ? progress->steps * batch : -1;
 }
 
@@ -527,7 +527,7 @@ static void add_gpu(const stk_command_evidence *s, double from_s, double to_s, s
 }
 
 void stk_command_evidence_judge(const stk_command_evidence *s, const stk_evidence_summary *summary,
-                                const stk_progress *progress, double from_s, double to_s,
+                                const stk_command_progress *progress, double from_s, double to_s,
                                 int64_t batch, bool first, stk_verdict *verdict) {
     int64_t images = batch > 0 ? batch : progress->batch;
     double start_s = isnan(from_s) ? s->began_s : from_s;

@@ -14,7 +14,7 @@
 
 #include "base/threads/proc_tree.h"
 #include "monitor/verdict.h"
-#include "supervise/output/progress.h"
+#include "supervise/output/command_progress.h"
 
 typedef struct stk_command_evidence stk_command_evidence;
 
@@ -60,8 +60,8 @@ void stk_command_evidence_since(const stk_command_evidence *evidence, double fro
 
 /* Judges the interval by the table of verdicts, with the progress that the command printed. */
 void stk_command_evidence_judge(const stk_command_evidence *evidence,
-                                const stk_evidence_summary *summary, const stk_progress *progress,
-                                double from_s, double to_s, int64_t batch, bool first,
-                                stk_verdict *verdict);
+                                const stk_evidence_summary *summary,
+                                const stk_command_progress *progress, double from_s, double to_s,
+                                int64_t batch, bool first, stk_verdict *verdict);
 
 #endif

@@ -18,7 +18,7 @@
 #include "base/numbers/digest.h"
 #include "base/str.h"
 #include "base/text/csv.h"
-#include "supervise/files/disk_call.h"
+#include "base/threads/timed_call.h"
 
 /* Bytes at either end of the file that the digest covers: gigabytes would take too long. */
 #define END_BYTES (1 << 20)
@@ -200,7 +200,7 @@ stk_status stk_expected_file_begin_within(stk_expected_file *expect, const char 
     if (l == NULL) {
         return path == NULL ? STK_OK : STK_ERR_MEMORY;
     }
-    if (!stk_disk_call(begin_call, l, free_call, within_s)) {
+    if (!stk_timed_call_within(begin_call, l, free_call, within_s)) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of --expect %s has not answered for %s: nothing was started",
                         path, stk_format_span(within_s).text);
@@ -221,7 +221,7 @@ stk_status stk_expected_file_check_within(const stk_expected_file *expect, doubl
     if (l == NULL) {
         return expect->path == NULL ? STK_OK : STK_ERR_MEMORY;
     }
-    if (!stk_disk_call(check_call, l, free_call, within_s)) {
+    if (!stk_timed_call_within(check_call, l, free_call, within_s)) {
         return STK_FAIL(err, STK_ERR_DATA, "%s was expected, and its disk has not answered for %s",
                         expect->path, stk_format_span(within_s).text);
     }

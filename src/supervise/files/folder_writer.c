@@ -13,7 +13,7 @@
 #include "run/run_folder.h"
 #include "report/observers/queued.h"
 #include "report/runfiles.h"
-#include "supervise/files/disk_call.h"
+#include "base/threads/timed_call.h"
 
 #define QUEUE_BYTES ((size_t)4 << 20) /* thousands of events */
 
@@ -110,7 +110,7 @@ static folder_files *new_files(const stk_folder_writer_config *config) {
 }
 
 static void take_moment(void *user, int64_t moment_ns) {
-    stk_runfiles_at(user, moment_ns);
+    stk_runfiles_set_moment_ns(user, moment_ns);
 }
 
 stk_status stk_folder_writer_open(stk_folder_writer **writer,
@@ -121,7 +121,7 @@ stk_status stk_folder_writer_open(stk_folder_writer **writer,
         stk_mem_free(w);
         return STK_FAIL_MEMORY(err, "the run folder");
     }
-    if (!stk_disk_call(open_folder, in, free_files, config->within_s)) {
+    if (!stk_timed_call_within(open_folder, in, free_files, config->within_s)) {
         stk_mem_free(w);
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of the run folder %s has not answered for %s: nothing was "

@@ -1,8 +1,8 @@
 /*
  * line_rules.h - finds the progress figures in one output line, by a table of rules.
  *
- * Looks at one line alone; progress.c follows the training from line to line. Pure. Reading takes
- * time proportional to the line's length.
+ * Looks at one line alone; command_progress.c follows the training from line to line. Pure. Reading
+ * takes time proportional to the line's length.
  */
 #ifndef STK_SUPERVISE_OUTPUT_LINE_RULES_H
 #define STK_SUPERVISE_OUTPUT_LINE_RULES_H

@@ -19,7 +19,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/threads/task_queue.h"
-#include "supervise/files/disk_call.h"
+#include "base/threads/timed_call.h"
 
 #define NS_PER_MS 1000000
 #define STAMP_SECONDS 999999 /* highest number of seconds that leaves room for milliseconds */
@@ -122,7 +122,7 @@ static stk_status open_within(log_file **out, const char *path, double within_s,
     if (o == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    if (!stk_disk_call(open_file, o, free_opening, within_s)) {
+    if (!stk_timed_call_within(open_file, o, free_opening, within_s)) {
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, no_answer);
     }
     stk_status status =

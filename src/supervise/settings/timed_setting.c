@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "supervise/files/disk_call.h"
+#include "base/threads/timed_call.h"
 
 typedef enum setting_task_kind { READ_VALUE, SET_VALUE, RESTORE_FILE } setting_task_kind;
 
@@ -88,7 +88,7 @@ static stk_status run_within(stk_command_setting *setting, setting_task *t, bool
     if (t == NULL) {
         return STK_FAIL_MEMORY(err, setting->config.file);
     }
-    if (!stk_disk_call(run_task, t, free_task, within_s)) {
+    if (!stk_timed_call_within(run_task, t, free_task, within_s)) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of %s, or of its copy in the run folder, has not answered for %s",
                         setting->config.file, stk_format_span(within_s).text);
@@ -109,7 +109,7 @@ int64_t stk_setting_value_within(const stk_command_setting *setting, const stk_c
     if (t == NULL) {
         return setting->kind != STK_SETTING_KEY ? stk_setting_value(setting, command) : -1;
     }
-    if (!stk_disk_call(run_task, t, free_task, within_s)) {
+    if (!stk_timed_call_within(run_task, t, free_task, within_s)) {
         return -1;
     }
     int64_t value = t->value;

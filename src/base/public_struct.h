@@ -5,8 +5,8 @@
  * idea of the struct than the header that the caller was compiled with refuses it here, instead of
  * reading or writing beyond its end. Every public call does this first. Threads: safe.
  */
-#ifndef STK_EVENTS_PUBLIC_STRUCT_H
-#define STK_EVENTS_PUBLIC_STRUCT_H
+#ifndef STK_BASE_PUBLIC_STRUCT_H
+#define STK_BASE_PUBLIC_STRUCT_H
 
 #include <stoker/job.h>
 

@@ -1,11 +1,11 @@
 /*
- * top_view.c - the picture of a run: bars, the curve of the loss, what was said last.
+ * top_draw.c - the picture of a run: bars, the curve of the loss, what was said last.
  *
  * Every letter goes through put_text(), which counts columns and cuts what is too wide; colours do
  * not count. A line about something that is not known is left out, and the curve takes the rows
  * that the others leave.
  */
-#include "report/status/top_view.h"
+#include "report/status/top_draw.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* public_struct.c - the size that a caller says against the size that the library knows. */
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 
 #include "base/error.h"
 

@@ -1,10 +1,10 @@
-/* test_top_view.c - the picture of a run: what it shows, and that it fits any terminal. */
+/* test_top_draw.c - the picture of a run: what it shows, and that it fits any terminal. */
 #include "check.h"
 #include "told_lines.h"
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "report/status/top_view.h"
+#include "report/status/top_draw.h"
 
 /* A status without a folder behind it. */
 static stk_run_status told(const char *lines, bool running) {

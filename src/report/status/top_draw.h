@@ -1,11 +1,11 @@
 /*
- * top_view.h - the picture of a run that `stoker top` draws in a terminal.
+ * top_draw.h - the picture of a run that `stoker top` draws in a terminal.
  *
  * Drawing is a pure function of the status of the run and the properties of the terminal: it reads,
  * stores and prints nothing. Threads: safe.
  */
-#ifndef STK_REPORT_STATUS_TOP_VIEW_H
-#define STK_REPORT_STATUS_TOP_VIEW_H
+#ifndef STK_REPORT_STATUS_TOP_DRAW_H
+#define STK_REPORT_STATUS_TOP_DRAW_H
 
 #include "report/status/run_status.h"
 

@@ -1,5 +1,5 @@
 /*
- * observe.c - watches a running command: samples, progress, estimate; verdicts, trials, hangs.
+ * watch.c - watches a running command: samples, progress, estimate; verdicts, trials, hangs.
  *
  * Each training is checked once, some time after its GPU work began: the check makes the first
  * verdict and decides on a trial. Later verdicts follow every minute.
@@ -10,7 +10,7 @@
 
 #include "base/machine.h"
 #include "base/str.h"
-#include "supervise/output/forecast.h"
+#include "supervise/decide/forecast.h"
 #include "supervise/process/stacks.h"
 #include "supervise/supervision.h"
 
@@ -29,7 +29,14 @@
 #define JUDGE_GAP_S 60.0 /* between two verdicts after the check */
 #define JUDGE_S 60.0     /* length of the interval that they judge */
 
-/* ---- Observing ---- */
+/* ---- Watching ---- */
+
+void stk_watch_line(void *user, const char *line, size_t length, double at_s) {
+    stk_supervision *s = user;
+    pthread_mutex_lock(&s->lock);
+    stk_progress_read_line(&s->live_progress, line, length, at_s);
+    pthread_mutex_unlock(&s->lock);
+}
 
 static stk_times no_times(void) {
     return (stk_times){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
@@ -56,8 +63,8 @@ static void take_samples(stk_supervision *s, const stk_attempt *a) {
     }
 }
 
-static void report_progress(stk_supervision *s, stk_attempt *a, double now_s) {
-    const stk_progress *w = &s->progress;
+static void emit_progress(stk_supervision *s, stk_attempt *a, double now_s) {
+    const stk_command_progress *w = &s->progress;
     stk_forecast forecast;
     bool news = !isnan(w->progress_s) && !(w->progress_s == a->progress_s);
     if (news && isnan(a->first_progress_s)) {
@@ -89,25 +96,25 @@ static void report_progress(stk_supervision *s, stk_attempt *a, double now_s) {
     stk_events_step(&s->events, &step);
 }
 
-static void report_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
+static void emit_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
     stk_forecast forecast;
     double known_s = now_s - a->first_progress_s;
     double enough_s = fmin(ESTIMATE_AFTER_S, ESTIMATE_SHARE * (a->stop_s - a->began_s));
-    if (!(known_s >= enough_s) || now_s - a->estimated_s < ESTIMATE_GAP_S ||
+    if (!(known_s >= enough_s) || now_s - a->estimate_reported_s < ESTIMATE_GAP_S ||
         !stk_forecast_make(&s->progress, now_s, a->stop_s, &forecast)) {
         return;
     }
     double total_s = isnan(forecast.total_s) ? forecast.epoch_s : forecast.total_s;
-    if (fabs(total_s - a->estimate_s) < ESTIMATE_CHANGE * a->estimate_s) {
+    if (fabs(total_s - a->estimated_total_s) < ESTIMATE_CHANGE * a->estimated_total_s) {
         return; /* already reported */
     }
-    a->estimated_s = now_s;
-    a->estimate_s = total_s;
+    a->estimate_reported_s = now_s;
+    a->estimated_total_s = total_s;
     stk_forecast_say(&forecast, s->clock.budget_s, s->estimate, sizeof s->estimate);
     stk_events_decision(&s->events, "estimate", s->estimate);
 }
 
-void stk_observe(stk_supervision *s, stk_attempt *a) {
+void stk_watch_command(stk_supervision *s, stk_attempt *a) {
     double now_s = stk_supervision_now(s);
     pthread_mutex_lock(&s->lock);
     s->progress = s->live_progress;
@@ -116,8 +123,8 @@ void stk_observe(stk_supervision *s, stk_attempt *a) {
         take_samples(s, a);
     }
     if (a->is_training) {
-        report_progress(s, a, now_s);
-        report_estimate(s, a, now_s);
+        emit_progress(s, a, now_s);
+        emit_estimate(s, a, now_s);
     }
 }
 

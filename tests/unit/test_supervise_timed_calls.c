@@ -1,4 +1,4 @@
-/* test_supervise_disk_call.c - calls that are waited for within a time, and settings changed by
+/* test_supervise_timed_calls.c - calls that are waited for within a time, and settings changed by
  * them.
  */
 #include "check.h"
@@ -11,7 +11,7 @@
 
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "supervise/files/disk_call.h"
+#include "base/threads/timed_call.h"
 #include "supervise/settings/command_setting.h"
 
 #define LONG_S 60.0
@@ -39,7 +39,7 @@ static void what_ends_in_time_is_the_callers(void) {
     wait w = {.ended = 0};
     REQUIRE(pipe2(w.ends, O_CLOEXEC) == 0);
     REQUIRE(write(w.ends[1], "x", 1) == 1);
-    CHECK(stk_disk_call(await_byte, &w, drop, LONG_S));
+    CHECK(stk_timed_call_within(await_byte, &w, drop, LONG_S));
     CHECK(atomic_load(&w.ended) == 1 && atomic_load(&w.dropped) == 0);
     close(w.ends[0]);
     close(w.ends[1]);
@@ -48,7 +48,7 @@ static void what_ends_in_time_is_the_callers(void) {
 static void what_does_not_is_dropped_when_it_ends(void) {
     static wait w; /* it outlives the call */
     REQUIRE(pipe2(w.ends, O_CLOEXEC) == 0);
-    CHECK(!stk_disk_call(await_byte, &w, drop, 0.02));
+    CHECK(!stk_timed_call_within(await_byte, &w, drop, 0.02));
     CHECK(atomic_load(&w.ended) == 0);
     REQUIRE(write(w.ends[1], "x", 1) == 1);
     for (int i = 0; i < 10000 && atomic_load(&w.dropped) == 0; i++) {

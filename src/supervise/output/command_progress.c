@@ -1,11 +1,11 @@
 /*
- * progress.c - follows a training from line to line.
+ * command_progress.c - follows a training from line to line.
  *
  * line_rules.c finds the figures of each line. This file decides which progress bar is the
  * training's, when an epoch is over and how far the command is. Progress is a number of steps that
  * only grows; where the command restarts its training (a new fold), the number restarts too.
  */
-#include "supervise/output/progress.h"
+#include "supervise/output/command_progress.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,34 +19,34 @@
 /* The shortest time over which a speed is measured. */
 #define RATE_LEAST_S 1.0
 
-_Static_assert(sizeof((stk_progress *)NULL)->rule_index == STK_RULE_LETTERS + 1,
+_Static_assert(sizeof((stk_command_progress *)NULL)->rule_index == STK_RULE_LETTERS + 1,
                "rule_index is the index of line_rules.h");
 
-void stk_progress_begin(stk_progress *progress, double at_s) {
-    *progress = (stk_progress){.began_s = at_s,
-                               .epoch = -1,
-                               .epochs = -1,
-                               .step = -1,
-                               .steps = -1,
-                               .loss = NAN,
-                               .steps_per_second = NAN,
-                               .images_per_second = NAN,
-                               .gpu_memory_used = NAN,
-                               .gpu_memory_total = NAN,
-                               .batch = -1,
-                               .workers = -1,
-                               .epoch_began_s = NAN,
-                               .epoch_s = NAN,
-                               .progress_s = NAN,
-                               .step_rate_s = NAN,
-                               .image_rate_s = NAN,
-                               .other_step = -1,
-                               .other_steps = -1};
+void stk_progress_begin(stk_command_progress *progress, double at_s) {
+    *progress = (stk_command_progress){.began_s = at_s,
+                                       .epoch = -1,
+                                       .epochs = -1,
+                                       .step = -1,
+                                       .steps = -1,
+                                       .loss = NAN,
+                                       .steps_per_second = NAN,
+                                       .images_per_second = NAN,
+                                       .gpu_memory_used = NAN,
+                                       .gpu_memory_total = NAN,
+                                       .batch = -1,
+                                       .workers = -1,
+                                       .epoch_began_s = NAN,
+                                       .epoch_s = NAN,
+                                       .progress_s = NAN,
+                                       .step_rate_s = NAN,
+                                       .image_rate_s = NAN,
+                                       .other_step = -1,
+                                       .other_steps = -1};
     stk_line_index(progress->rule_index);
 }
 
 /* Restarts the progress: earlier points say nothing about the speed from here on. */
-static void restart(stk_progress *progress) {
+static void restart(stk_command_progress *progress) {
     progress->point_count = 0;
     progress->done = 0;
     progress->step = -1;
@@ -56,12 +56,12 @@ static void restart(stk_progress *progress) {
 }
 
 /* The typical value ignores an epoch that was delayed. */
-static void note_epoch_length(stk_progress *progress, double seconds) {
+static void note_epoch_length(stk_command_progress *progress, double seconds) {
     stk_typical_note(&progress->epochs_s, seconds);
     progress->epoch_s = stk_typical_value(&progress->epochs_s);
 }
 
-static void add_point(stk_progress *progress, double at_s) {
+static void add_point(stk_command_progress *progress, double at_s) {
     if (progress->point_count > 0) {
         const stk_progress_point *last =
             &progress->points[(progress->point_count - 1) % STK_PROGRESS_POINTS];
@@ -75,14 +75,14 @@ static void add_point(stk_progress *progress, double at_s) {
 }
 
 /* When the next epoch has begun, counts the steps of the last one that were not printed. */
-static void finish_pass(stk_progress *progress) {
+static void finish_pass(stk_command_progress *progress) {
     if (progress->step >= 0 && progress->steps > progress->step) {
         progress->done += (double)(progress->steps - progress->step);
     }
 }
 
 /* The running epoch according to a line, from 1. */
-static int epoch_in_work(stk_progress *progress, const stk_line *line) {
+static int epoch_in_work(stk_command_progress *progress, const stk_line *line) {
     if (stk_line_has(line, STK_FIGURE_EPOCHS_DONE)) {
         return (int)line->value[STK_FIGURE_EPOCHS_DONE] + 1;
     }
@@ -106,7 +106,7 @@ static int epoch_in_work(stk_progress *progress, const stk_line *line) {
     return epoch + (progress->epoch_printed_at_end ? 1 : 0);
 }
 
-static void enter_epoch(stk_progress *progress, int epoch, bool sure, double at_s) {
+static void enter_epoch(stk_command_progress *progress, int epoch, bool sure, double at_s) {
     if (progress->epochs > 0 && epoch > progress->epochs) {
         epoch = progress->epochs; /* the last epoch is over */
     }
@@ -134,7 +134,7 @@ static void enter_epoch(stk_progress *progress, int epoch, bool sure, double at_
     progress->progress_s = at_s;
 }
 
-static void read_epoch(stk_progress *progress, const stk_line *line, double at_s) {
+static void read_epoch(stk_command_progress *progress, const stk_line *line, double at_s) {
     bool has_epoch =
         stk_line_has(line, STK_FIGURE_EPOCH) || stk_line_has(line, STK_FIGURE_EPOCHS_DONE);
     if (stk_line_has(line, STK_FIGURE_EPOCHS)) {
@@ -164,7 +164,7 @@ static void read_epoch(stk_progress *progress, const stk_line *line, double at_s
  * after all if it restarts without a training bar in between, or calls itself training and
  * advances.
  */
-static bool is_other_bar(stk_progress *progress, const stk_line *line, int64_t step,
+static bool is_other_bar(stk_command_progress *progress, const stk_line *line, int64_t step,
                          int64_t steps) {
     bool named = !line->bar || stk_line_has(line, STK_FIGURE_EPOCH);
     if (named || progress->steps < 0 || steps < 0 || steps >= progress->steps) {
@@ -180,7 +180,7 @@ static bool is_other_bar(stk_progress *progress, const stk_line *line, int64_t s
     return true;
 }
 
-static void step_to(stk_progress *progress, int64_t step, int64_t steps, double at_s) {
+static void step_to(stk_command_progress *progress, int64_t step, int64_t steps, double at_s) {
     if (steps > 0 && progress->steps > 0 && steps != progress->steps) {
         restart(progress);
     }
@@ -210,7 +210,7 @@ static void step_to(stk_progress *progress, int64_t step, int64_t steps, double 
 }
 
 /* Whether steps count through all epochs: the count did not restart when a new epoch began. */
-static bool spans_epochs(const stk_progress *progress, const stk_line *line, int before,
+static bool spans_epochs(const stk_command_progress *progress, const stk_line *line, int before,
                          int64_t step) {
     bool next = before > 0 && progress->epoch > before && stk_line_has(line, STK_FIGURE_EPOCH);
     if (!next || progress->steps_span_epochs) {
@@ -244,7 +244,8 @@ static bool find_step(const stk_line *line, int64_t *step, int64_t *steps) {
 }
 
 /* Reads the step; false: the line is a progress bar that is not the training's. */
-static bool read_step(stk_progress *progress, const stk_line *line, int before, double at_s) {
+static bool read_step(stk_command_progress *progress, const stk_line *line, int before,
+                      double at_s) {
     int64_t step;
     int64_t steps;
     if (!find_step(line, &step, &steps)) {
@@ -266,7 +267,7 @@ static bool read_step(stk_progress *progress, const stk_line *line, int before, 
     return true;
 }
 
-static void read_speed(stk_progress *progress, const stk_line *line, double at_s) {
+static void read_speed(stk_command_progress *progress, const stk_line *line, double at_s) {
     if (stk_line_has(line, STK_FIGURE_STEP_RATE)) {
         progress->steps_per_second = line->value[STK_FIGURE_STEP_RATE];
         progress->step_rate_s = at_s;
@@ -278,7 +279,7 @@ static void read_speed(stk_progress *progress, const stk_line *line, double at_s
 }
 
 /* A single number is memory in use in a line of training, and the total elsewhere. */
-static void read_memory(stk_progress *progress, const stk_line *line, bool training) {
+static void read_memory(stk_command_progress *progress, const stk_line *line, bool training) {
     bool total = stk_line_has(line, STK_FIGURE_MEMORY_TOTAL);
     stk_line_figure used = STK_FIGURE_MEMORY;
     if (!stk_line_has(line, used) && training) {
@@ -292,7 +293,7 @@ static void read_memory(stk_progress *progress, const stk_line *line, bool train
     }
 }
 
-static void read_settings(stk_progress *progress, const stk_line *line) {
+static void read_settings(stk_command_progress *progress, const stk_line *line) {
     bool training = stk_line_has(line, STK_FIGURE_EPOCH) || stk_line_has(line, STK_FIGURE_LOSS) ||
                     stk_line_has(line, STK_FIGURE_STEP);
     if (stk_line_has(line, STK_FIGURE_BATCH)) {
@@ -306,7 +307,7 @@ static void read_settings(stk_progress *progress, const stk_line *line) {
     read_memory(progress, line, training);
 }
 
-static void read_loss(stk_progress *progress, const stk_line *line, double at_s) {
+static void read_loss(stk_command_progress *progress, const stk_line *line, double at_s) {
     if (!stk_line_has(line, STK_FIGURE_LOSS)) {
         return;
     }
@@ -316,7 +317,7 @@ static void read_loss(stk_progress *progress, const stk_line *line, double at_s)
     progress->progress_s = same ? progress->progress_s : at_s;
 }
 
-static void read_error(stk_progress *progress, const stk_line *line, const char *text,
+static void read_error(stk_command_progress *progress, const stk_line *line, const char *text,
                        size_t length) {
     if (line->out_of_memory || (line->is_error && !progress->out_of_memory)) {
         stk_text_plain(text, length, progress->error_line, sizeof progress->error_line);
@@ -328,7 +329,7 @@ static void read_error(stk_progress *progress, const stk_line *line, const char 
  * An epoch with a fraction shows that the bar counts through all epochs. Once a tenth of an epoch
  * is done, it also gives the number of epochs.
  */
-static void read_fraction(stk_progress *progress, const stk_line *line) {
+static void read_fraction(stk_command_progress *progress, const stk_line *line) {
     double epochs = line->value[STK_FIGURE_EPOCH];
     if (!stk_line_has(line, STK_FIGURE_EPOCH) || !line->fraction || progress->step < 0) {
         return;
@@ -341,7 +342,7 @@ static void read_fraction(stk_progress *progress, const stk_line *line) {
 }
 
 /* Reads epoch, step, speed and loss. */
-static void read_progress(stk_progress *progress, const stk_line *line, double at_s) {
+static void read_progress(stk_command_progress *progress, const stk_line *line, double at_s) {
     int before = progress->epoch;
     read_fraction(progress, line);
     read_epoch(progress, line, at_s);
@@ -356,7 +357,8 @@ static void read_progress(stk_progress *progress, const stk_line *line, double a
     }
 }
 
-void stk_progress_read_line(stk_progress *progress, const char *text, size_t length, double at_s) {
+void stk_progress_read_line(stk_command_progress *progress, const char *text, size_t length,
+                            double at_s) {
     stk_line line;
     stk_line_read(&line, progress->rule_index, text, length);
     if (line.is_error) {
@@ -369,7 +371,7 @@ void stk_progress_read_line(stk_progress *progress, const char *text, size_t len
 }
 
 /* Steps per second, measured by the points of the ring. */
-static double progress_rate(const stk_progress *progress, double from_s, double to_s) {
+static double progress_rate(const stk_command_progress *progress, double from_s, double to_s) {
     const stk_progress_point *first = NULL;
     const stk_progress_point *last = NULL;
     size_t kept =
@@ -387,13 +389,13 @@ static double progress_rate(const stk_progress *progress, double from_s, double 
     return (last->steps - first->steps) / (last->at_s - first->at_s);
 }
 
-double stk_progress_step_rate(const stk_progress *progress, double from_s, double to_s) {
+double stk_progress_step_rate(const stk_command_progress *progress, double from_s, double to_s) {
     double rate = progress_rate(progress, from_s, to_s);
     bool is_printed = progress->step_rate_s >= from_s && progress->step_rate_s <= to_s;
     return isnan(rate) && is_printed ? progress->steps_per_second : rate;
 }
 
-double stk_progress_image_rate(const stk_progress *progress, int64_t batch, double from_s,
+double stk_progress_image_rate(const stk_command_progress *progress, int64_t batch, double from_s,
                                double to_s) {
     if (progress->image_rate_s >= from_s && progress->image_rate_s <= to_s) {
         return progress->images_per_second;

@@ -1,5 +1,5 @@
 /* forecast.c - estimates how long a training takes and how many epochs fit. */
-#include "supervise/output/forecast.h"
+#include "supervise/decide/forecast.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define WINDOW_S 20
 
 /* Steps per second; NaN while there are too few. */
-static double step_rate(const stk_progress *progress, double now_s) {
+static double step_rate(const stk_command_progress *progress, double now_s) {
     bool enough = progress->done >= STEPS_LEAST ||
                   (progress->steps > 0 && progress->done >= PART_LEAST * (double)progress->steps);
     if (!enough || progress->steps <= 0) {
@@ -25,7 +25,7 @@ static double step_rate(const stk_progress *progress, double now_s) {
 }
 
 /* Seconds per epoch: of the last whole ones, or from the step rate. */
-static double epoch_seconds(const stk_progress *progress, double now_s) {
+static double epoch_seconds(const stk_command_progress *progress, double now_s) {
     if (progress->epoch_s > 0) {
         return progress->epoch_s;
     }
@@ -38,7 +38,7 @@ static double epoch_seconds(const stk_progress *progress, double now_s) {
 }
 
 /* Share of the running epoch that is done, 0 to 1. */
-static double part_done(const stk_progress *progress, double now_s, double epoch_s) {
+static double part_done(const stk_command_progress *progress, double now_s, double epoch_s) {
     double part = progress->steps > 0 && progress->step >= 0
                       ? (double)progress->step / (double)progress->steps
                       : (now_s - progress->epoch_began_s) / epoch_s;
@@ -46,7 +46,8 @@ static double part_done(const stk_progress *progress, double now_s, double epoch
 }
 
 /* Where steps count through all epochs, the rest follows from them alone. */
-static bool forecast_by_steps(const stk_progress *progress, double now_s, stk_forecast *estimate) {
+static bool forecast_by_steps(const stk_command_progress *progress, double now_s,
+                              stk_forecast *estimate) {
     double rate = step_rate(progress, now_s);
     if (isnan(rate)) {
         return false;
@@ -63,7 +64,7 @@ static int count_fitting(const stk_forecast *estimate, double epochs_done, doubl
     return (int)fmin(floor(done + 1e-9), estimate->epochs - 1);
 }
 
-bool stk_forecast_make(const stk_progress *progress, double now_s, double end_s,
+bool stk_forecast_make(const stk_command_progress *progress, double now_s, double end_s,
                        stk_forecast *estimate) {
     *estimate = (stk_forecast){.epoch_s = NAN,
                                .total_s = NAN,

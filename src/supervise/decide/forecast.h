@@ -3,13 +3,13 @@
  *
  * Pure. Threads: safe.
  */
-#ifndef STK_SUPERVISE_OUTPUT_FORECAST_H
-#define STK_SUPERVISE_OUTPUT_FORECAST_H
+#ifndef STK_SUPERVISE_DECIDE_FORECAST_H
+#define STK_SUPERVISE_DECIDE_FORECAST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "supervise/output/progress.h"
+#include "supervise/output/command_progress.h"
 
 typedef struct stk_forecast {
     double epoch_s; /* seconds per epoch */
@@ -21,7 +21,7 @@ typedef struct stk_forecast {
 } stk_forecast;
 
 /* False: too little is known yet. Training will be stopped at end_s; INFINITY: never. */
-bool stk_forecast_make(const stk_progress *progress, double now_s, double end_s,
+bool stk_forecast_make(const stk_command_progress *progress, double now_s, double end_s,
                        stk_forecast *estimate);
 
 /*
