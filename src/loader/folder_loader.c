@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/str.h"
-#include "events/public_struct.h"
+#include "base/public_struct.h"
 #include "loader/folder_samples.h"
 #include "loader/pipeline.h"
 
