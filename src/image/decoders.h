@@ -26,10 +26,16 @@ typedef struct stk_image_part {
     int width, height;
 } stk_image_part;
 
+/*
+ * Where a decoder's rows go. The functions of the receivers stand together: begin_part() and
+ * following in transform.c (a crop becomes a square), begin_shrinking() in shrink.c (a smaller
+ * picture), begin_whole() in decode.c (the whole picture), note_size() there (the header alone).
+ */
 typedef struct stk_image_receiver {
     void *user;
     int64_t max_cpu_ns;    /* a picture that takes longer is refused; 0: no limit */
     stk_image_limit limit; /* decoding beyond it ends with STK_ERR_STOPPED */
+    /* Takes the header and says which part is wanted. */
     stk_status (*begin)(void *user, const stk_image_info *info, stk_image_part *part,
                         stk_error *err);
     /* Announces rows of `width` px from column x on: the wanted part or more. */

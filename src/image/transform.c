@@ -80,7 +80,8 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
     return crop;
 }
 
-/* Where an upright part lies in the picture as it is stored, turn.swapped and mirrored. */
+/* Where a part of the upright picture lies in the stored one, which may have rows and columns
+ * swapped and be mirrored. */
 static stk_crop in_stored(stk_crop crop, stk_turn turn, double width, double height) {
     if (turn.swapped) {
         crop = (stk_crop){.x = crop.y, .y = crop.x, .width = crop.height, .height = crop.width};
