@@ -62,7 +62,7 @@ long+='cli_(cuda|s3|mounts|hangs|resume|weights|bench_step))$'
 processes_of() {
     local pid
     for pid in $({
-        grep -lzxFs "TMPDIR=$scratch/$1.tmp" /proc/[0-9]*/environ
+        grep -lzs "^TMPDIR=$scratch/$1\.tmp" /proc/[0-9]*/environ
         find /proc/[0-9]*/cwd -maxdepth 0 -lname "$scratch/$1.tmp*" 2>/dev/null
     } | cut -d / -f 3 | sort -u); do
         grep -qs '^State:.[^ZX]' "/proc/$pid/status" && echo "$pid"

@@ -92,6 +92,8 @@ take_emulated_gpu() {
     fi
     unset CUDA_VISIBLE_DEVICES
     export STOKER_CUDA_LIBS=$build/tests/emulated
+    # A command that a signal ends while the emulated compiler works leaves that one's folder.
+    export TMPDIR=$LIB_FOLDER
 }
 
 # run ARGUMENTS...: runs the command; run_any runs any other program the same way.

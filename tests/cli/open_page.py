@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,6 +65,7 @@ class Browser:
     """A browser process and the two pipes to it."""
 
     def __init__(self, program, profile, limit_s):
+        self.profile = profile
         self.end = time.monotonic() + limit_s
         self.buffer = b""
         self.last_id = 0
@@ -86,12 +88,20 @@ class Browser:
             os.close(fd)
 
     def close(self):
-        """Ends the browser and its children."""
+        """Ends the browser and its children, which may write to its folder until they are gone. The folder
+        of the socket lies beside it."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            for _ in range(100):
+                os.killpg(self.process.pid, 0)
+                time.sleep(0.05)
         except ProcessLookupError:
             pass
         self.process.wait()
+        socket = pathlib.Path(self.profile, "SingletonSocket")
+        if socket.is_symlink():
+            shutil.rmtree(socket.readlink().parent, ignore_errors=True)
         os.close(self.to_write)
         os.close(self.from_read)
 

@@ -1,6 +1,8 @@
 # Folds: given by a column, of groups that stay together, their score, and those that do not count.
-# shellcheck shell=bash source=tests/cli/lib.sh
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
 
 "$STOKER" sample k --layout kaggle --classes 3 --per-class 24 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
@@ -15,6 +17,28 @@ column() {
     awk -F , -v name="$3" 'FNR == 1 { for (i = 1; i <= NF; i++) { if ($i == name) at = i } }
         NR == FNR { value[$1] = $at; next } FNR > 1 { print $3, value[$1] }' "$2" "$1" | sort -u
 }
+
+# cut_short NAME ARGUMENTS...: a training that learns nothing until its time is up, on a device that waits, so that
+# all are under way beside the cases before theirs.
+slow=(LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=3000)
+! is_sanitized || slow=()
+cut_short() {
+    launch "$1" "${slow[@]}" "$STOKER" train --out "$1" --device cpu --img-size 16 --workers 1 --budget 20s --lr 1e-9 "${@:2}"
+}
+
+# Fold a of `unfit` is of a class that its training part has not, which no prior foresees; fold b of the class that
+# nearly all others have, which every prior does. `plain` has hardly anything but one class, and `bare` no test set.
+for data in unfit plain bare; do
+    cp -r k "$data.data"
+done
+awk -F , -v OFS=, 'NR > 1 { $2 = NR < 22 ? "B" : "A"; $3 = NR < 22 ? "a" : NR < 32 ? "b" : -1 } 1' \
+    table.csv >unfit.data/train.csv
+awk -F , -v OFS=, 'NR > 1 { $2 = NR % 9 == 0 ? "B" : "A" } 1' table.csv >plain.data/train.csv
+cp plain.data/train.csv bare.data/ && rm -r bare.data/test bare.data/sample_submission.csv
+cut_short unfit --data unfit.data --fold-column kfold
+cut_short none --data plain.data --folds 2
+cut_short single --data plain.data
+cut_short bare --data bare.data --folds 2
 
 it "takes folds from a column, in the order of their values"
 run train --data k --out given --fold-column kfold "${small[@]}"
@@ -119,62 +143,53 @@ expect_exit 0
 expect_out 'from 3 models'
 
 it "a fold that is cut short and does not beat class priors is not in the ensemble"
-short=(--img-size 16 --budget 5s --lr 1e-9)
-! is_sanitized || short=(--img-size 16 --budget 20s --lr 1e-9)
-# Nothing is learnt. Fold a is of a class that its training part has not, which no prior foresees;
-# fold b of the class that nearly all others have, which every prior does.
-awk -F , -v OFS=, 'NR > 1 { $2 = NR < 22 ? "B" : "A"; $3 = NR < 22 ? "a" : NR < 32 ? "b" : -1 } 1' \
-    table.csv >k/train.csv
-run train --data k --out unfit --fold-column kfold "${short[@]}"
+landed unfit
 expect_exit 0
-if grep -q '^1 of 2 folds: ' "$OUT"; then
-    skip "this machine is too slow for two folds in this time"
-else
-    expect_out '^fold 2 of 2 is not in the ensemble: it was cut short, and its best validation, loss .*, does not beat class priors, .* and 100.0 %'
-    expect_summary unfit/summary.json status partial
-    expect_summary unfit/summary.json folds_done 1
-    expect_weights unfit/weights/fold0/best.safetensors
-    expect_weights unfit/weights/fold1/below_prior.safetensors
-    expect_no_file unfit/weights/fold1/best.safetensors
-    expect "only fold 0 is in oof.csv" [ "$(tail -n +2 unfit/oof.csv | cut -d , -f 3 | sort -u)" = 0 ]
-    run predict --run unfit
-    expect_exit 0
-    expect_out 'from 1 of 2 models'
-    cp unfit/submission.csv before.csv
-    run train --resume unfit --budget 2s
-    expect_exit 0
-    expect_no_out 'are lost'
-    expect_summary unfit/summary.json folds_done 1
-    expect_no_file unfit/weights/fold1/best.safetensors
-    expect_same before.csv unfit/submission.csv
-fi
+expect_out '^fold 2 of 2 is not in the ensemble: it was cut short, and its best validation, loss .*, does not beat class priors, .* and 100.0 %'
+expect_summary unfit/summary.json status partial
+expect_summary unfit/summary.json folds_done 1
+expect_weights unfit/weights/fold0/best.safetensors
+expect_weights unfit/weights/fold1/below_prior.safetensors
+expect_no_file unfit/weights/fold1/best.safetensors
+expect "only fold 0 is in oof.csv" [ "$(tail -n +2 unfit/oof.csv | cut -d , -f 3 | sort -u)" = 0 ]
+run predict --run unfit
+expect_exit 0
+expect_out 'from 1 of 2 models'
+cp unfit/submission.csv before.csv
+told=$(wc -l <unfit/results.csv)
+more_epochs() { [ "$(wc -l <unfit/results.csv)" -gt "$told" ]; }
+start train --resume unfit --budget 600s
+wait_for 60 more_epochs || fail "the resumed run did no epoch"
+kill -INT "$PID"
+ended 60
+expect_exit 0
+expect_no_out 'are lost'
+expect_summary unfit/summary.json folds_done 1
+expect_no_file unfit/weights/fold1/best.safetensors
+expect_same before.csv unfit/submission.csv
 
 it "a fold that was trained as long as was asked for votes"
-run train --data k --out whole --fold-column kfold "${small[@]}" --lr 1e-9 --quiet
+run train --data unfit.data --out whole --fold-column kfold "${small[@]}" --lr 1e-9 --quiet
 expect_exit 0
 expect_summary whole/summary.json status complete
 expect_summary whole/summary.json folds_done 2
 
 it "priors stay where no model beats them, and without a test set that is an error"
-awk -F , -v OFS=, 'NR > 1 { $2 = NR % 9 == 0 ? "B" : "A" } 1' table.csv >k/train.csv
-run train --data k --out none --folds 2 "${short[@]}"
+landed none
 expect_exit 0
 expect_summary none/summary.json status prior
 expect_summary none/summary.json folds_done 0
 expect_summary none/summary.json oof_acc1 null
 expect_file none/submission.csv
-run train --data k --out single "${short[@]}"
+landed single
 expect_exit 0
 expect_summary single/summary.json status prior
 expect_same none/submission.csv single/submission.csv
-if [ "$(json single/summary.json epochs_done)" != 0 ]; then
-    expect_out '^class priors instead of the model: it was cut short, and its best validation, loss'
-    expect_no_out '^  weights'
-    expect_weights single/weights/below_prior.safetensors
-    expect_no_file single/weights/best.safetensors
-fi
-rm -r k/test
-run train --data k --out none2 --folds 2 "${short[@]}"
+expect_out '^class priors instead of the model: it was cut short, and its best validation, loss'
+expect_no_out '^  weights'
+expect_weights single/weights/below_prior.safetensors
+expect_no_file single/weights/best.safetensors
+landed bare
 expect_exit 2
 expect_err "no fold's model beats class priors"
 
