@@ -52,7 +52,7 @@ if can_fake bad_disk; then
     done < <(awk -v first="$first" '$1 < first { next }
         $2 == "open" { from = $1 }
         $2 == "fsync" && from { print int((from + $1) / 2), "tear"; from = 0; next }
-        $2 == "rename" || $2 == "link" || $2 == "fsync" { print $1, "kill" }
+        $2 == "rename" || $2 == "link" { print $1, "kill" }
         $2 == "unlink" && $3 ~ /best/ { print $1, "kill" }' calls.all)
 fi
 

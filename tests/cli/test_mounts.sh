@@ -2,6 +2,8 @@
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
 
 SLOW=$(dirname "$STOKER")/tests/slow_files.so
 [ -e "$SLOW" ] || { it "slow files" && skip "there is no $SLOW" && finish; }
@@ -14,6 +16,19 @@ RUN_TIMEOUT=240
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 one=$(find k/train -name '*.jpg' -printf '%f\n' | sort | head -n 1)
 
+# The device waits instead of computing.
+PRELOAD=$SLOW
+is_sanitized || PRELOAD=$SLOW:$FAKES/odd_device.so
+export ODD_DEVICE_US=200
+
+# Runs that use their time up, beside the cases before theirs.
+slow_mount=(LD_PRELOAD="$PRELOAD" SLOW_FILES_ROOT="$WORK/k.budget")
+cp -r k k.budget && touch always
+launch hung "${slow_mount[@]}" SLOW_FILES_HANG="$one" "$STOKER" train --data k.budget --out hung --img-size 32 --budget 8
+launch died "${slow_mount[@]}" SLOW_FILES_DEAD_AFTER=220 "$STOKER" train --data k.budget --out died --img-size 32 --budget 8
+launch listed "${slow_mount[@]}" SLOW_FILES_DEAD_WHILE="$WORK/always" \
+    "$STOKER" train --data k.budget --out listed --img-size 32 --budget 5
+
 # mounted FAULT=VALUE... -- ARGUMENTS...: runs the command; k is on a mount with these faults.
 mounted() {
     local faults=()
@@ -22,12 +37,12 @@ mounted() {
         shift
     done
     shift
-    run_any env "${faults[@]}" SLOW_FILES_ROOT="$WORK/k" LD_PRELOAD="$SLOW" "$STOKER" "$@"
+    run_any env "${faults[@]}" SLOW_FILES_ROOT="$WORK/k" LD_PRELOAD="$PRELOAD" "$STOKER" "$@"
 }
 
 # The same in the background, for signals; then `ended`.
 start_mounted() {
-    SLOW_FILES_ROOT="$WORK/k" LD_PRELOAD="$SLOW" start "$@"
+    SLOW_FILES_ROOT="$WORK/k" LD_PRELOAD="$PRELOAD" start "$@"
 }
 
 train=(train --data k --out r --img-size 32 --read-timeout 0.5)
@@ -182,29 +197,19 @@ done
 expect_no_file r
 rm dead
 
-it "a budget is kept while a file hangs"
-rm -rf r
-mounted HANG="$one" -- train --data k --out r --img-size 32 --budget 8
-expect_exit 0
-expect_summary r/summary.json stop_reason budget
-expect_submission r/submission.csv k/sample_submission.csv "$labels"
-expect_took 8 "$(json r/summary.json used_s)"
-
-it "a budget is kept when the mount dies"
-rm -rf r
-mounted DEAD_AFTER=220 -- train --data k --out r --img-size 32 --budget 8
-expect_exit 0
-expect_summary r/summary.json stop_reason budget
-expect_submission r/submission.csv k/sample_submission.csv "$labels"
-expect_took 8 "$(json r/summary.json used_s)"
+it "a budget is kept while a file hangs, and when the mount dies"
+for name in hung died; do
+    landed "$name"
+    expect_exit 0
+    expect_summary "$name/summary.json" stop_reason budget
+    expect_submission "$name/submission.csv" k/sample_submission.csv "$labels"
+    expect_took 8 "$(json "$name/summary.json" used_s)"
+done
 
 it "a budget is kept while a dead mount is listed"
-rm -rf r
-touch dead
-mounted DEAD_WHILE="$WORK/dead" -- train --data k --out r --img-size 32 --budget 5
+landed listed
 expect_exit 5
-expect_err 'the time budget ended while k was read'
-rm dead
+expect_err 'the time budget ended while k.budget was read'
 
 it "predicting from a dead mount is an error"
 rm -rf r

@@ -40,8 +40,8 @@ expect_same ../third/weights/best.safetensors ../first
 cd ..
 
 it "does so whatever the verb"
-for verb in 'plan --budget 30s --img-size 16' 'stage near' 'lr --img-size 16' \
-    'doctor --seconds 1 --img-size 16'; do
+for verb in 'plan --budget 30s --img-size 16' 'stage near' 'lr --img-size 16 --steps 50' \
+    'doctor --seconds 0.2 --img-size 16'; do
     # shellcheck disable=SC2086  # words
     run $verb --data set
     expect_exit 0

@@ -2,7 +2,7 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 
-"$STOKER" sample k --layout kaggle --classes 3 --per-class 60 --quiet || exit 1
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 40 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 small=(--data k --img-size 24 --batch 8)
 
@@ -129,11 +129,17 @@ expect_exit 2
 expect_err 'folds that are done were trained for 2'
 
 it "has more time with a new budget"
-run train "${small[@]}" --epochs auto --budget 4s --out timed --quiet
+begin r --epochs auto --budget 1h
+wait_for 60 at_epoch 1 || fail "no epoch was done"
+kill -INT "$PID"
+ended 60
 expect_exit 0
-run train --resume timed --budget 3s
+start train --resume r --budget 2h
+wait_for 60 grep -q 'goes on at epoch' "$OUT" || fail "it does not go on"
+kill -INT "$PID"
+ended 60
 expect_exit 0
-expect_out 'goes on at epoch'
+expect_summary r/summary.json stop_reason signal
 
 it "looks for the learning rate again when it was stopped while looking"
 run train "${small[@]}" --epochs 2 --lr auto --out found --quiet

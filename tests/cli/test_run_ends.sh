@@ -1,7 +1,21 @@
 #!/usr/bin/env bash
 # `stoker run`: the ways in which people and machines end it, and starts that fail.
+# Mostly waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/supervised.sh
+. "$ROOT/tests/cli/supervised.sh"
+
+it "needs Python"
+take_python
+
+# expect_gone PID...: none of these processes lives any more.
+expect_gone() {
+    local pid
+    for pid in "$@"; do
+        ! kill -0 "$pid" 2>/dev/null || fail "process $pid lives on"
+    done
+}
 
 # says KEY VALUE: what the summary says of a key, as text.
 says() {
@@ -34,8 +48,11 @@ it "ends at once at the second Ctrl-C, and says so in its files"
 supervised INT --predict 'echo predicted' -- sh -c "$DEAF"
 sleep 0.3
 kill -INT "$PID"
-ended 9
+begun=$EPOCHREALTIME
+ended 30
+since "$begun"
 expect_exit 130
+expect_took 9
 expect_no_out 'predicted'
 says status '"failed"'
 says stop_reason '"signal"'
@@ -44,8 +61,67 @@ it "ends in ten seconds when SIGTERM follows Ctrl-C"
 supervised INT --predict 'echo predicting; sleep 100' -- sh -c "$LISTENS"
 wait_for 30 grep -q predicting "$OUT" || fail "it does not predict"
 kill -TERM "$PID"
-ended 20
+begun=$EPOCHREALTIME
+ended 30
+since "$begun"
 expect_exit 143
+expect_took 10
+
+it "ends commands that ignore signals, hide, and fork away, and no others"
+sleep 300 &
+other=$!
+supervise --budget 10s --predict 'echo predicted' -- \
+    python3 -u "$TRAIN" --ignore-term --away away --feeders 1
+expect_exit 0
+expect_out '^predicted$'
+expect "somebody hid" test -s away
+expect_gone "$(cat away)"
+expect "killed" test "$(attempts '{part} {signal}' | tr '\n' ',')" = 'train 9,predict 0,'
+expect_err 'attempt 1: its time was up \(killed: it did not end within its grace\)'
+expect "the neighbour lives" kill -0 "$other"
+kill "$other"
+
+it "leaves nobody behind when it is killed itself"
+rm -rf run
+"$STOKER" run --out run -- python3 -u "$TRAIN" --away away2 --ignore-term >/dev/null 2>&1 &
+stoker=$!
+expect "somebody hid" wait_for 20 test -s away2
+{
+    kill -9 "$stoker"
+    wait "$stoker"
+} 2>/dev/null
+# shellcheck disable=SC2317  # for wait_for
+hidden_gone() { ! kill -0 "$(cat away2)"; }
+expect "who hid is gone" wait_for 10 hidden_gone
+expect_not "the training lives on" pgrep -f "$TRAIN --away away2"
+
+it "ends the command after its budget also when it is stopped itself"
+rm -rf run
+start run --out run --budget 3s -- sh -c 'echo $$ >command; exec sleep 300'
+expect "the command runs" wait_for 20 test -s command
+kill -STOP "$PID"
+# shellcheck disable=SC2317  # for wait_for
+gone() { ! kill -0 "$(cat command)" 2>/dev/null; }
+expect "the command ends" wait_for 30 gone
+kill -CONT "$PID"
+ended 30
+expect_exit 130
+expect_err 'its guardian has ended the command'
+expect "the summary says so" test "$(summary status) $(summary exit_code)" = 'failed 130'
+
+it "ends in ten seconds after SIGTERM, with a prediction"
+rm -rf run
+: >"$ERR" # so that nothing of the case before is taken for its words
+start run --out run --predict 'echo predicted' -- python3 -u "$TRAIN" --ignore-term
+expect "it trains" wait_for 20 grep -q Epoch "$ERR"
+kill "$PID"
+begun=$EPOCHREALTIME
+ended 30
+since "$begun"
+expect_exit 0
+expect_took 10
+expect_out '^predicted$'
+expect "the summary says signal" test "$(summary stop_reason)" = signal
 
 it "was interrupted where what was expected is not there"
 supervised INT --expect lacking.csv -- sh -c "$LISTENS"

@@ -107,7 +107,7 @@ for delay in "${moments[@]}"; do # before the folder exists, while it learns or 
 done
 
 # termed RUN EVENT DELAY ARGUMENTS...: a training that gets SIGTERM that many seconds after it told of
-# the event. All of them use the whole ten seconds: they do so together, each in the background.
+# the event. In soak all use the whole ten seconds: they do so together, each in the background.
 termed() {
     OUT=$WORK/$1.out ERR=$WORK/$1.err
     start train --out "$1" "${@:4}"
@@ -130,18 +130,22 @@ expect_termed() {
 }
 
 mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
-double many/test 10
+doublings=6
+! is_full || doublings=10
+double many/test "$doublings"
 rows=$(find many/test -name '*.jpg' | wc -l)
-termed step submission 0.5 --data k --model resnet18 --img-size 224 --batch 128 --epochs 3 &
+! is_full || termed step submission 0.5 --data k --model resnet18 --img-size 224 --batch 128 --epochs 3 &
 termed predict-0 checkpoint 0 --data many --img-size 64 --epochs 1 &
 termed predict-1 checkpoint 1 --data many --img-size 64 --epochs 1 &
 wait
 
-it "SIGTERM in a step that would take too long ends it"
-expect_termed step
-expect_summary step/summary.json stop_reason signal
-expect_summary step/summary.json status 'prior|partial'
-expect_submission step/submission.csv k/sample_submission.csv "$labels"
+if is_full; then
+    it "SIGTERM in a step that would take too long ends it"
+    expect_termed step
+    expect_summary step/summary.json stop_reason signal
+    expect_summary step/summary.json status 'prior|partial'
+    expect_submission step/submission.csv k/sample_submission.csv "$labels"
+fi
 
 it "SIGTERM while predicting and writing delivers what was predicted"
 for r in predict-0 predict-1; do

@@ -113,7 +113,8 @@ nothing r-bad
 
 # ---- the safetensors package ----
 
-python_with "$VENV" safetensors numpy
+CANNOT='packages from PyPI are for make soak'
+! is_full || python_with "$VENV" safetensors numpy
 
 it "writes files that the safetensors package reads, metadata included"
 cat >look.py <<'PYTHON'
