@@ -49,7 +49,7 @@ static uint64_t part_of(uint64_t bytes, double part) {
 }
 
 /* Halves a batch until it fits into so many bytes; 0: it never does. */
-static size_t halve(const stk_batch_facts *f, size_t batch, uint64_t bytes) {
+static size_t halve_to_fit(const stk_batch_facts *f, size_t batch, uint64_t bytes) {
     while (batch > 0 && f->need(f->user, batch) > bytes) {
         batch /= 2;
     }
@@ -66,7 +66,7 @@ static void add_up(const stk_batch_facts *f, stk_batch_choice *c) {
 
 static stk_batch_choice as_given(const stk_batch_facts *f) {
     stk_batch_choice c = {.limit = STK_BATCH_GIVEN, .wanted = least_of(f->given, f->train_count)};
-    c.batch = halve(f, c.wanted, f->free_bytes);
+    c.batch = halve_to_fit(f, c.wanted, f->free_bytes);
     c.limit = c.batch < c.wanted ? STK_BATCH_BY_MEMORY : STK_BATCH_GIVEN;
     return c;
 }
@@ -75,12 +75,12 @@ static stk_batch_choice by_speed(const stk_batch_facts *f) {
     stk_batch_choice c = {0};
     uint64_t bytes = part_of(f->free_bytes, STK_BATCH_MEMORY_PART);
     c.wanted = by_rule(f, USUAL_MOST, &c.limit);
-    c.batch = halve(f, c.wanted, bytes);
+    c.batch = halve_to_fit(f, c.wanted, bytes);
     if (c.batch < LEAST_BATCH && c.batch < c.wanted) { /* norms learn little from so few */
-        c.batch = halve(f, least_of(c.wanted, LEAST_BATCH), f->free_bytes);
+        c.batch = halve_to_fit(f, least_of(c.wanted, LEAST_BATCH), f->free_bytes);
     }
     c.most = by_rule(f, MOST_BATCH, &c.most_limit);
-    size_t fits = halve(f, c.most, bytes);
+    size_t fits = halve_to_fit(f, c.most, bytes);
     if (fits < c.most) {
         c.most = fits > c.batch ? fits : c.batch;
         c.most_limit = STK_BATCH_BY_MEMORY;
@@ -204,7 +204,7 @@ double stk_batch_rate_scale(const stk_batch_facts *f, const stk_batch_choice *c)
 
 bool stk_batch_halve(size_t *batch, int64_t *accumulate, int64_t images) {
     size_t half = *batch / 2;
-    if (half < STK_LEAST_BATCH) {
+    if (half < STK_LEAST_RETRY_BATCH) {
         return false;
     }
     int64_t size = (int64_t)half;

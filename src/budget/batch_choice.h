@@ -107,13 +107,13 @@ double stk_batch_measure_s(double left_s);
 double stk_batch_rate_scale(const stk_batch_facts *facts, const stk_batch_choice *choice);
 
 /* The least batch that halving makes: batch norm needs more than one picture for its statistics. */
-#define STK_LEAST_BATCH 2
+#define STK_LEAST_RETRY_BATCH 2
 
 /*
  * Halves a batch that memory is too small for, and doubles the steps of an update, so that an
  * update has as many images as before and the learning rate stays right. `images` are those of an
  * update as it was asked for: an odd batch comes as near to it as whole batches allow. False, with
- * nothing changed, where the half would be below STK_LEAST_BATCH.
+ * nothing changed, where the half would be below STK_LEAST_RETRY_BATCH.
  */
 bool stk_batch_halve(size_t *batch, int64_t *accumulate, int64_t images);
 

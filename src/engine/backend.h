@@ -212,9 +212,9 @@ typedef struct stk_backend {
 
     /* The bytes that compile() would allocate. *workspace, unless NULL, is the part of them that
      * operations share as scratch. */
-    stk_status (*arena_bytes)(stk_device *device, const stk_graph *graph,
-                              const stk_compile_config *config, uint64_t *bytes,
-                              uint64_t *workspace, stk_error *err);
+    stk_status (*exec_need)(stk_device *device, const stk_graph *graph,
+                            const stk_compile_config *config, uint64_t *bytes, uint64_t *workspace,
+                            stk_error *err);
     stk_status (*compile)(stk_exec **exec, stk_state *state, const stk_compile_config *config,
                           stk_error *err);
     void (*exec_free)(stk_exec *exec); /* waits for running steps; NULL is fine */

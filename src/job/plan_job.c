@@ -157,11 +157,11 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     stk_compile_config infer = stk_network_compile_config(&job->network, &job->recipe, false);
     uint64_t arena = 0;
     note_state(job, e);
-    stk_status status = opened->backend->arena_bytes(opened->device, job->network.graph, &train,
-                                                     &arena, &e->workspace, err);
+    stk_status status = opened->backend->exec_need(opened->device, job->network.graph, &train,
+                                                   &arena, &e->workspace, err);
     if (status == STK_OK) {
-        status = opened->backend->arena_bytes(opened->device, job->network.graph, &infer,
-                                              &e->inference, NULL, err);
+        status = opened->backend->exec_need(opened->device, job->network.graph, &infer,
+                                            &e->inference, NULL, err);
     }
     e->activations = arena - e->workspace;
     e->device_bytes = e->weights + e->gradients + e->optimiser + e->average + arena + e->inference;

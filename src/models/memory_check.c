@@ -29,10 +29,10 @@ stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch, uint64_t *b
     }
     config.batch = batch;
     stk_status status =
-        ask->backend->arena_bytes(ask->device, ask->graph, &config, &arenas[0], NULL, err);
+        ask->backend->exec_need(ask->device, ask->graph, &config, &arenas[0], NULL, err);
     if (status == STK_OK && ask->other != NULL) {
         status =
-            ask->backend->arena_bytes(ask->device, ask->graph, ask->other, &arenas[1], NULL, err);
+            ask->backend->exec_need(ask->device, ask->graph, ask->other, &arenas[1], NULL, err);
     }
     if (status == STK_OK) {
         *bytes = arenas[0] + arenas[1] + ask->backend->state_bytes(ask->graph, ask->state) +

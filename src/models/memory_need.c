@@ -18,7 +18,7 @@ stk_status stk_model_memory_need(const stk_model *model, size_t batch, int img_s
     *need = (stk_memory_need){0};
     stk_status status = stk_model_build(model, &network, &graph, err);
     if (status == STK_OK) {
-        status = backend->arena_bytes(device, graph, &compile, &need->arena_bytes, NULL, err);
+        status = backend->exec_need(device, graph, &compile, &need->arena_bytes, NULL, err);
     }
     if (status == STK_OK) {
         need->state_bytes = backend->state_bytes(graph, &config->state);

@@ -89,7 +89,7 @@ static inline stk_exec *compile(bench *b, stk_precision precision, bool plain) {
     stk_compile_config config = {
         .batch = BATCH, .precision = precision, .train = true, .plain = plain};
     uint64_t planned = 0;
-    if (cuda->arena_bytes(b->device, b->graph, &config, &planned, NULL, &b->err) != STK_OK ||
+    if (cuda->exec_need(b->device, b->graph, &config, &planned, NULL, &b->err) != STK_OK ||
         cuda->compile(&exec, b->state, &config, &b->err) != STK_OK) {
         CHECK_FAIL("%s", b->err.message);
         return NULL;
@@ -101,10 +101,10 @@ static inline stk_exec *compile(bench *b, stk_precision precision, bool plain) {
 /* Decides a fusion wherever the program has it; true: some results changed. */
 static inline bool decide(const bench *b, const stk_exec *exec, cuda_fusion kind, int variant) {
     bool changed = false;
-    for (int i = 0; i < exec->main.decision_count; i++) {
-        if (exec->main.decisions[i].fusion == kind) {
+    for (int i = 0; i < exec->programs[PLAY_MAIN].decision_count; i++) {
+        if (exec->programs[PLAY_MAIN].decisions[i].fusion == kind) {
             char name[CUDA_RESULT_NAME];
-            stk_cuda_decision_name(&exec->main.decisions[i], name);
+            stk_cuda_decision_name(&exec->programs[PLAY_MAIN].decisions[i], name);
             changed = changed || stk_cuda_tuning_result(b->device->tuning_results, name) != variant;
             stk_cuda_tuning_result_set(b->device->tuning_results, name, variant);
         }

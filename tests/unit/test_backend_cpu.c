@@ -191,7 +191,7 @@ static void plan_is_what_is_allocated(void) {
     for (int train = 0; train < 2; train++) {
         stk_compile_config config = {.batch = 6, .train = train == 1};
         uint64_t bytes = 0;
-        CHECK(cpu->arena_bytes(b.device, b.graph, &config, &bytes, NULL, &b.err) == STK_OK);
+        CHECK(cpu->exec_need(b.device, b.graph, &config, &bytes, NULL, &b.err) == STK_OK);
         CHECK_INT(bytes, cpu->exec_bytes(train ? b.train : b.infer));
     }
     CHECK(cpu->exec_bytes(b.infer) < cpu->exec_bytes(b.train));

@@ -434,8 +434,7 @@ static void plans_are_what_is_allocated(void) {
         uint64_t bytes = 0;
         stk_exec *exec = NULL;
         stk_device_memory before, after;
-        CHECK(gpu->backend->arena_bytes(gpu->device, graph, &config, &bytes, NULL, &p.err) ==
-              STK_OK);
+        CHECK(gpu->backend->exec_need(gpu->device, graph, &config, &bytes, NULL, &p.err) == STK_OK);
         CHECK(gpu->backend->memory(gpu->device, &before, &p.err) == STK_OK);
         CHECK(gpu->backend->compile(&exec, gpu->state, &config, &p.err) == STK_OK);
         CHECK(gpu->backend->memory(gpu->device, &after, &p.err) == STK_OK);
@@ -449,7 +448,7 @@ static void plans_are_what_is_allocated(void) {
     stk_compile_config large = {.batch = 65536};
     stk_exec *none = NULL;
     uint64_t need = 0;
-    CHECK(gpu->backend->arena_bytes(gpu->device, graph, &large, &need, NULL, &p.err) == STK_OK);
+    CHECK(gpu->backend->exec_need(gpu->device, graph, &large, &need, NULL, &p.err) == STK_OK);
     CHECK(need > (uint64_t)65536 * 9 * 9 * 3);
     CHECK(gpu->backend->compile(&none, gpu->state, &large, &p.err) == STK_ERR_USAGE);
     close_both(&p, graph);

@@ -99,7 +99,7 @@ static void filters(void) {
         cuda_ref wide = case_values(&p, 4 * count);
         cuda_ref narrow = case_values(&p, 3 * count);
         stk_cuda_pad_filter(&p, 5, 49, from, wide);
-        stk_cuda_unpad_filter(&p, 5, 49, wide, narrow);
+        stk_cuda_drop_padding(&p, 5, 49, wide, narrow);
         play_data data[] = {play_in(from, PLAY_T, 3 * count, w),
                             play_out(wide, PLAY_T, 4 * count, padded),
                             play_out(narrow, PLAY_T, 3 * count, back)};

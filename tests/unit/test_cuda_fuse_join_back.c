@@ -55,8 +55,8 @@ typedef struct counts {
 
 static counts count_all(const stk_exec *exec) {
     counts c = {0};
-    for (int i = 0; i < exec->main.op_count; i++) {
-        const cuda_op *op = &exec->main.ops[i];
+    for (int i = 0; i < exec->programs[PLAY_MAIN].op_count; i++) {
+        const cuda_op *op = &exec->programs[PLAY_MAIN].ops[i];
         if (op->kind == CUDA_OP_LAUNCH) {
             c.joined += strcmp(op->launch.name, "join_back") == 0;
             c.settled += strcmp(op->launch.name, "join_back_finalise") == 0;
@@ -64,8 +64,8 @@ static counts count_all(const stk_exec *exec) {
             c.reduced += strcmp(op->launch.name, "norm_reduce") == 0;
         }
     }
-    for (int i = 0; i < exec->main.decision_count; i++) {
-        c.decisions += exec->main.decisions[i].fusion == CUDA_FUSE_JOIN_BACK;
+    for (int i = 0; i < exec->programs[PLAY_MAIN].decision_count; i++) {
+        c.decisions += exec->programs[PLAY_MAIN].decisions[i].fusion == CUDA_FUSE_JOIN_BACK;
     }
     return c;
 }
@@ -108,20 +108,20 @@ static void all_variants(stk_precision precision, int count) {
         results[i > 0] = step_results(&b, cuda, b.state, exec);
         if (i == 0) {
             bytes = cuda->exec_bytes(exec);
-            arena = exec->main.arena_bytes;
-            ops = exec->main.op_count;
-            counters = exec->main.counters;
+            arena = exec->programs[PLAY_MAIN].arena_bytes;
+            ops = exec->programs[PLAY_MAIN].op_count;
+            counters = exec->programs[PLAY_MAIN].counters;
             reduced = c.reduced;
         } else {
             CHECK_INT(cuda->exec_bytes(exec), bytes);
-            CHECK_INT(exec->main.arena_bytes, arena);
-            CHECK_INT(exec->main.counters, counters);
+            CHECK_INT(exec->programs[PLAY_MAIN].arena_bytes, arena);
+            CHECK_INT(exec->programs[PLAY_MAIN].counters, counters);
             CHECK_INT(c.reduced, reduced - c.joined);
             compare(&b, results, reference);
             stk_mem_free(results[1]);
         }
         if (settings[i][1] == CUDA_PLAIN) {
-            CHECK_INT(exec->main.op_count, ops);
+            CHECK_INT(exec->programs[PLAY_MAIN].op_count, ops);
         }
         cuda->exec_free(exec);
     }

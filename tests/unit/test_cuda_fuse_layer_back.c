@@ -59,12 +59,12 @@ typedef struct counts {
 
 static counts count_layers(const stk_exec *exec) {
     counts c = {0};
-    for (int i = 0; i < exec->main.op_count; i++) {
-        const cuda_op *op = &exec->main.ops[i];
+    for (int i = 0; i < exec->programs[PLAY_MAIN].op_count; i++) {
+        const cuda_op *op = &exec->programs[PLAY_MAIN].ops[i];
         c.together += op->kind == CUDA_OP_LAUNCH && strcmp(op->launch.name, "layer_back") == 0;
     }
-    for (int i = 0; i < exec->main.decision_count; i++) {
-        c.decisions += exec->main.decisions[i].fusion == CUDA_FUSE_LAYER_BACK;
+    for (int i = 0; i < exec->programs[PLAY_MAIN].decision_count; i++) {
+        c.decisions += exec->programs[PLAY_MAIN].decisions[i].fusion == CUDA_FUSE_LAYER_BACK;
     }
     return c;
 }
@@ -87,7 +87,7 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
             REQUIRE(exec != NULL);
             CHECK_INT(count_layers(exec).decisions, DECISIONS);
             CHECK_INT(count_layers(exec).together, variant == CUDA_FUSED ? LAYERS : 0);
-            arena[variant] = exec->main.arena_bytes;
+            arena[variant] = exec->programs[PLAY_MAIN].arena_bytes;
             results[variant] = step_results(&b, cuda, b.state, exec);
         }
         CHECK_INT(arena[0], arena[1]);

@@ -107,8 +107,8 @@ typedef struct counts {
 
 static counts count_fused(const stk_exec *exec) {
     counts c = {0};
-    for (int i = 0; i < exec->main.op_count; i++) {
-        const cuda_op *op = &exec->main.ops[i];
+    for (int i = 0; i < exec->programs[PLAY_MAIN].op_count; i++) {
+        const cuda_op *op = &exec->programs[PLAY_MAIN].ops[i];
         if (op->kind == CUDA_OP_CONV && op->conv.shape.in_norm) {
             bool forward = op->conv.shape.kind == CUDA_CONV_FORWARD;
             CHECK(forward == op->conv.shape.stats);
@@ -119,8 +119,8 @@ static counts count_fused(const stk_exec *exec) {
             c.joined += strcmp(op->launch.name, "join") == 0;
         }
     }
-    for (int i = 0; i < exec->main.decision_count; i++) {
-        c.decisions[exec->main.decisions[i].fusion]++;
+    for (int i = 0; i < exec->programs[PLAY_MAIN].decision_count; i++) {
+        c.decisions[exec->programs[PLAY_MAIN].decisions[i].fusion]++;
     }
     return c;
 }
@@ -173,13 +173,13 @@ static void all_variants_give_the_same_in_the_same_memory(void) {
         results[i > 0] = step_results(&b, cuda, b.state, exec);
         if (i == 0) {
             bytes = cuda->exec_bytes(exec);
-            arena = exec->main.arena_bytes;
-            counters = exec->main.counters;
+            arena = exec->programs[PLAY_MAIN].arena_bytes;
+            counters = exec->programs[PLAY_MAIN].counters;
             applied = c.applied;
         } else {
             CHECK_INT(cuda->exec_bytes(exec), bytes);
-            CHECK_INT(exec->main.arena_bytes, arena);
-            CHECK_INT(exec->main.counters, counters);
+            CHECK_INT(exec->programs[PLAY_MAIN].arena_bytes, arena);
+            CHECK_INT(exec->programs[PLAY_MAIN].counters, counters);
             CHECK_INT(c.applied, applied - c.forward - c.joined);
             compare(&b, results, reference);
             stk_mem_free(results[1]);
@@ -228,8 +228,8 @@ static void a_missing_plan_spoils_no_timing(void) {
     cuda->exec_free(exec);
     exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
-    for (int i = 0; i < exec->main.op_count; i++) {
-        const cuda_op *op = &exec->main.ops[i];
+    for (int i = 0; i < exec->programs[PLAY_MAIN].op_count; i++) {
+        const cuda_op *op = &exec->programs[PLAY_MAIN].ops[i];
         CHECK(op->kind != CUDA_OP_CONV || !op->conv.shape.stats);
     }
     stk_mem_free(step_results(&b, cuda, b.state, exec));

@@ -166,8 +166,8 @@ static int count_fused(const stk_exec *exec, int *places) {
     int fused = 0;
     int settled_launches = 0;
     *places = 0;
-    for (int i = 0; i < exec->main.op_count; i++) {
-        const cuda_op *op = &exec->main.ops[i];
+    for (int i = 0; i < exec->programs[PLAY_MAIN].op_count; i++) {
+        const cuda_op *op = &exec->programs[PLAY_MAIN].ops[i];
         if (op->kind == CUDA_OP_CONV) {
             *places += cuda_is_something(op->conv.stats);
             fused += op->conv.shape.stats;
@@ -198,9 +198,9 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
         CHECK_INT(places, CHAINS);
         CHECK(variant == CUDA_FUSED ? fused >= FUSIBLE - 1 && fused <= FUSIBLE : fused == 0);
         bytes[variant] = cuda->exec_bytes(exec);
-        arena[variant] = exec->main.arena_bytes;
-        ops[variant] = exec->main.op_count;
-        counters[variant] = exec->main.counters;
+        arena[variant] = exec->programs[PLAY_MAIN].arena_bytes;
+        ops[variant] = exec->programs[PLAY_MAIN].op_count;
+        counters[variant] = exec->programs[PLAY_MAIN].counters;
         results[variant] = step_results(&b, cuda, b.state, exec);
     }
     CHECK_INT(bytes[0], bytes[1]);

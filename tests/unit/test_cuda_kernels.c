@@ -469,11 +469,11 @@ static void compilers_can_be_left_behind(void) {
     atomic_store(&compilers.open, true);
     REQUIRE_OK(make(kernels, &made, &err), &err);
     halts_compilers = true;
-    CHECK(!stk_cuda_kernels_are_left(kernels));
-    CHECK(!stk_cuda_kernels_are_left(NULL));
+    CHECK(!stk_cuda_kernels_are_abandoned(kernels));
+    CHECK(!stk_cuda_kernels_are_abandoned(NULL));
     atomic_store(&compilers.open, false);
     CHECK_INT(make(kernels, &p, &err), STK_ERR_STOPPED);
-    CHECK(stk_cuda_kernels_are_left(kernels));
+    CHECK(stk_cuda_kernels_are_abandoned(kernels));
     CHECK_INT(make(kernels, &p, &err), STK_ERR_STOPPED);
     err = (stk_error){0};
     REQUIRE_OK(make(kernels, &made, &err), &err); /* what was made before is there */

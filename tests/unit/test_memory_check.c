@@ -89,9 +89,9 @@ static void all_of_it_is_counted(void) {
     uint64_t train = 0;
     uint64_t infer = 0;
     uint64_t all = 0;
-    REQUIRE_OK(stk_cpu_backend.arena_bytes(n.device, n.graph, &n.train, &train, NULL, &n.err),
+    REQUIRE_OK(stk_cpu_backend.exec_need(n.device, n.graph, &n.train, &train, NULL, &n.err),
                &n.err);
-    REQUIRE_OK(stk_cpu_backend.arena_bytes(n.device, n.graph, &n.infer, &infer, NULL, &n.err),
+    REQUIRE_OK(stk_cpu_backend.exec_need(n.device, n.graph, &n.infer, &infer, NULL, &n.err),
                &n.err);
     n.ask.picture_bytes = 1000;
     REQUIRE_OK(stk_memory_total(&n.ask, 8, &all, &n.err), &n.err);

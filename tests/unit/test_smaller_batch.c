@@ -44,7 +44,7 @@ static void updates_keep_their_pictures(void) {
             while (halvings < 20 && stk_batch_halve(&batch, &accumulate, asked * times)) {
                 int64_t off = (int64_t)batch * accumulate - asked * times;
                 CHECK(2 * (off < 0 ? -off : off) <= (int64_t)batch);
-                CHECK(batch >= STK_LEAST_BATCH);
+                CHECK(batch >= STK_LEAST_RETRY_BATCH);
                 halvings++;
             }
             CHECK(halvings < 20);

@@ -241,9 +241,9 @@ static stk_status make_layout(stk_pieces *pieces, stk_memory_layout *layout, stk
                : status;
 }
 
-static stk_status cpu_arena_bytes(stk_device *device, const stk_graph *graph,
-                                  const stk_compile_config *config, uint64_t *bytes,
-                                  uint64_t *workspace, stk_error *err) {
+static stk_status cpu_exec_need(stk_device *device, const stk_graph *graph,
+                                const stk_compile_config *config, uint64_t *bytes,
+                                uint64_t *workspace, stk_error *err) {
     stk_pieces pieces;
     stk_memory_layout layout;
     stk_status status = make_layout(&pieces, &layout, device, graph, config, err);
@@ -540,7 +540,7 @@ const stk_backend stk_cpu_backend = {
     .state_has = cpu_state_has,
     .state_read = cpu_state_read,
     .state_write = cpu_state_write,
-    .arena_bytes = cpu_arena_bytes,
+    .exec_need = cpu_exec_need,
     .compile = cpu_compile,
     .exec_free = cpu_exec_free,
     .exec_bytes = cpu_exec_bytes,

@@ -10,9 +10,11 @@
 #include <limits.h>
 #include <string.h>
 
-#include "backend/cuda/tuning/autotune.h"
 #include "backend/cuda/lowering/lower.h"
+#include "backend/cuda/profile.h"
+#include "backend/cuda/state.h"
 #include "backend/cuda/step.h"
+#include "backend/cuda/tuning/autotune.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -21,9 +23,9 @@
 
 /* Rounds of autotune: a result may lead to further decisions. */
 #define MOST_ROUNDS 3
-/* Rounds in which decisions without a plan are taken back: the program that follows may have more.
- */
-#define MOST_VOID 4
+/* Rounds in which decisions for convolutions without a plan are taken back. The program that is
+ * lowered then may have further ones. */
+#define MOST_RETRACTIONS 4
 
 static cuda_type type_of(stk_precision precision) {
     switch (precision) {
@@ -53,12 +55,11 @@ static size_t part(cuda_sizes *sizes, size_t bytes) {
 
 static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     cuda_sizes *s = &exec->sizes;
-    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
     size_t counters = 0;
     size_t arena = 0;
-    for (int i = 0; i < 4; i++) {
-        counters = most(counters, (size_t)programs[i]->counters * 4);
-        arena = most(arena, programs[i]->arena_bytes);
+    for (int i = 0; i < PLAY_COUNT; i++) {
+        counters = most(counters, (size_t)exec->programs[i].counters * 4);
+        arena = most(arena, exec->programs[i].arena_bytes);
     }
     memset(s->fixed, 0xFF, sizeof s->fixed);
     s->fixed[CUDA_FIXED_WEIGHTS] =
@@ -66,11 +67,11 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     s->fixed[CUDA_FIXED_FRESH] = part(s, exec->layout.fresh_bytes);
     s->fixed[CUDA_FIXED_CONSTANTS] = part(s, sizeof(cuda_step_constants));
     s->fixed[CUDA_FIXED_RESULT] = part(s, sizeof(cuda_result));
-    /* A smaller batch may need more counters, by up to a third: see share_memory(). */
+    /* A smaller batch, which shares this memory, may need up to a third more counters. */
     s->fixed[CUDA_FIXED_COUNTERS] = part(s, 2 * counters);
     s->fixed[CUDA_FIXED_TABLE] = part(s, exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk));
     s->fixed[CUDA_FIXED_WORKSPACE] = part(s, CUDA_WORKSPACE_BYTES);
-    for (int i = 0; i < CUDA_SLOTS; i++) {
+    for (int i = 0; i < CUDA_DEVICE_BATCHES; i++) {
         s->images[i] =
             part(s, stk_shape_count(graph->values[graph->input].shape) * exec->config.batch);
         s->labels[i] = part(s, exec->config.batch * sizeof(int));
@@ -89,37 +90,36 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
     bool strict = precision == STK_PRECISION_FP32_STRICT;
     stk_pieces_config cut = {
         .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
-    cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
     exec->config = *config;
     exec->logits = cuda_nothing();
     if (config->batch < 1 || config->batch > INT_MAX / 4) {
         return STK_FAIL(err, STK_ERR_USAGE, "a batch of %zu samples is none that can be computed",
                         config->batch);
     }
-    for (int i = 0; i < 4; i++) {
-        stk_cuda_program_begin(programs[i], type, strict, device->multiprocessors);
-        programs[i]->major = device->major;
+    for (int i = 0; i < PLAY_COUNT; i++) {
+        stk_cuda_program_begin(&exec->programs[i], type, strict, device->multiprocessors);
+        exec->programs[i].major = device->major;
     }
     stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
     if (status == STK_OK) {
         status = stk_cuda_parameter_layout_make(&exec->layout, graph, type, config->train, err);
     }
     if (status == STK_OK) {
-        status = stk_cuda_lower(&exec->main, &exec->pieces, &exec->layout, (int)config->batch,
-                                results, &exec->logits, err);
+        status = stk_cuda_lower(&exec->programs[PLAY_MAIN], &exec->pieces, &exec->layout,
+                                (int)config->batch, results, &exec->logits, err);
     }
     if (status == STK_OK) {
-        stk_cuda_lower_weights(&exec->weights, &exec->pieces, &exec->layout);
+        stk_cuda_lower_weights(&exec->programs[PLAY_WEIGHTS], &exec->pieces, &exec->layout);
     }
     if (status == STK_OK && config->train) {
         cuda_optimiser optimiser = {
             .elements = exec->layout.elements, .kind = state->optimizer, .ema = state->ema};
-        stk_cuda_gather(&exec->gather, &optimiser);
-        stk_cuda_gather(&exec->update, &optimiser);
-        stk_cuda_optimise(&exec->update, &optimiser);
+        stk_cuda_gather(&exec->programs[PLAY_GATHER], &optimiser);
+        stk_cuda_gather(&exec->programs[PLAY_UPDATE], &optimiser);
+        stk_cuda_optimise(&exec->programs[PLAY_UPDATE], &optimiser);
     }
-    for (int i = 0; i < 4 && status == STK_OK; i++) {
-        status = stk_cuda_program_lay_out(programs[i], err);
+    for (int i = 0; i < PLAY_COUNT && status == STK_OK; i++) {
+        status = stk_cuda_program_lay_out(&exec->programs[i], err);
     }
     if (status == STK_OK) {
         find_sizes(exec, graph);
@@ -130,16 +130,15 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
 static void free_programs(stk_exec *exec) {
     stk_pieces_free(&exec->pieces);
     stk_cuda_parameter_layout_free(&exec->layout);
-    stk_cuda_program_free(&exec->weights);
-    stk_cuda_program_free(&exec->main);
-    stk_cuda_program_free(&exec->update);
-    stk_cuda_program_free(&exec->gather);
+    for (int i = 0; i < PLAY_COUNT; i++) {
+        stk_cuda_program_free(&exec->programs[i]);
+    }
 }
 
-/* The optimiser's scratch memory is the same for all kinds of it. */
-static stk_status cuda_plan_bytes(stk_device *device, const stk_graph *graph,
-                                  const stk_compile_config *config, uint64_t *bytes,
-                                  uint64_t *workspace, stk_error *err) {
+/* All kinds of optimisers need the same scratch memory, so any kind will do here. */
+static stk_status cuda_exec_need(stk_device *device, const stk_graph *graph,
+                                 const stk_compile_config *config, uint64_t *bytes,
+                                 uint64_t *workspace, stk_error *err) {
     stk_exec exec = {.state = NULL};
     stk_state_config state = {.train = config->train};
     stk_status status = lay_out(&exec, device, graph, config, &state, NULL, err);
@@ -151,7 +150,7 @@ static stk_status cuda_plan_bytes(stk_device *device, const stk_graph *graph,
     return status;
 }
 
-static void free_moments(const cuda_driver *d, const cuda_moments *m) {
+static void free_step_events(const cuda_driver *d, const cuda_step_events *m) {
     const cuda_event events[] = {m->sending, m->copied, m->ready, m->begun, m->updating, m->done};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
         events[i] != NULL ? d->event_free(events[i]) : 0;
@@ -168,19 +167,19 @@ static void cuda_exec_free(stk_exec *exec) {
         const cuda_driver *d = device->driver;
         (void)d->stream_wait(device->copy);
         (void)d->stream_wait(device->compute);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < PLAY_COUNT; i++) {
             stk_cuda_player_close(&exec->players[i]);
         }
-        for (int i = 0; i < CUDA_SLOTS; i++) {
+        for (int i = 0; i < CUDA_DEVICE_BATCHES; i++) {
             exec->used[i] != NULL ? d->event_free(exec->used[i]) : 0;
         }
         for (int i = 0; i < STK_STEPS_AHEAD; i++) {
-            free_moments(d, &exec->moments[i]);
+            free_step_events(d, &exec->events[i]);
         }
         if (exec->memory != 0 && exec->home == NULL) {
             stk_cuda_give(device, exec->memory, exec->sizes.bytes);
         }
-        exec->ring != NULL ? d->host_free(exec->ring) : 0;
+        exec->queue != NULL ? d->host_free(exec->queue) : 0;
         exec->labels != NULL ? d->host_free(exec->labels) : 0;
         exec->answers != NULL ? d->host_free(exec->answers) : 0;
     }
@@ -192,31 +191,30 @@ static void cuda_exec_free(stk_exec *exec) {
 static bool fits(const stk_exec *exec) {
     const cuda_sizes *s = &exec->sizes;
     size_t counters = s->fixed[CUDA_FIXED_TABLE] - s->fixed[CUDA_FIXED_COUNTERS];
-    return exec->main.arena_bytes <= s->bytes - s->arena &&
-           (size_t)exec->main.counters * 4 <= counters;
+    return exec->programs[PLAY_MAIN].arena_bytes <= s->bytes - s->arena &&
+           (size_t)exec->programs[PLAY_MAIN].counters * 4 <= counters;
 }
 
 /*
- * A smaller-batch executable reuses its parent's allocation: no arena data survives a step, and all
- * else is the same for both. So the memory need of a batch covers all smaller ones. Returns false
- * where the smaller batch needs more after all: it then has an allocation of its own.
+ * A smaller executable uses the allocation of `home`: no data in the arena survives a step, and all
+ * else is the same for both. So the memory need of a batch covers all smaller ones. Should the
+ * smaller batch need more after all, it gets an allocation of its own.
  */
-static bool share_memory(stk_exec *exec) {
+static void share_memory(stk_exec *exec, stk_exec *home) {
     cuda_sizes own = exec->sizes;
-    exec->sizes = exec->home->sizes;
+    exec->sizes = home->sizes;
     if (fits(exec)) {
-        exec->memory = exec->home->memory;
-        return true;
+        exec->home = home;
+        exec->memory = home->memory;
+    } else {
+        exec->sizes = own;
     }
-    exec->sizes = own;
-    exec->home = NULL;
-    return false;
 }
 
 static stk_status take_memory(stk_exec *exec, stk_error *err) {
     stk_device *device = exec->state->device;
     stk_device_memory memory = {0};
-    if (exec->home != NULL && share_memory(exec)) {
+    if (exec->home != NULL) {
         return STK_OK;
     }
     int result = stk_cuda_take(device, &exec->memory, exec->sizes.bytes);
@@ -241,13 +239,13 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     size_t batch = exec->config.batch;
     size_t answers = batch * (size_t)exec->state->graph->classes * sizeof(float);
     void *memory[3] = {NULL, NULL, NULL};
-    size_t bytes[3] = {sizeof(cuda_ring), STK_STEPS_AHEAD * batch * sizeof(int),
-                       exec->config.train ? 0 : CUDA_SLOTS * answers};
+    size_t bytes[3] = {sizeof(cuda_step_queue), STK_STEPS_AHEAD * batch * sizeof(int),
+                       exec->config.train ? 0 : CUDA_DEVICE_BATCHES * answers};
     bool good = true;
     for (int i = 0; i < 3 && good; i++) {
         good = bytes[i] == 0 || d->host_take(&memory[i], bytes[i], 0) == CUDA_GOOD;
     }
-    exec->ring = memory[0];
+    exec->queue = memory[0];
     exec->labels = memory[1];
     exec->answers = memory[2];
     return good ? STK_OK : STK_FAIL_MEMORY(err, "batches on their way to the GPU");
@@ -257,11 +255,11 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
 static stk_status make_events(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     int result = CUDA_GOOD;
-    for (int i = 0; i < CUDA_SLOTS; i++) {
+    for (int i = 0; i < CUDA_DEVICE_BATCHES; i++) {
         result |= d->event_new(&exec->used[i], CUDA_EVENT_NO_TIMING);
     }
     for (int i = 0; i < STK_STEPS_AHEAD; i++) {
-        cuda_moments *m = &exec->moments[i];
+        cuda_step_events *m = &exec->events[i];
         result |= d->event_new(&m->sending, 0);
         result |= d->event_new(&m->copied, CUDA_EVENT_BLOCKING);
         result |= d->event_new(&m->ready, 0);
@@ -288,13 +286,12 @@ static stk_status aim(stk_exec *exec, stk_error *err) {
     exec->fixed[CUDA_FIXED_SECOND] = state->blocks[STK_TENSOR_SECOND];
     exec->fixed[CUDA_FIXED_EMA] = state->blocks[STK_TENSOR_EMA];
     exec->fixed[CUDA_FIXED_SCALER] = state->scaler;
-    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < PLAY_COUNT; i++) {
         exec->players[i] = (cuda_player){.driver = d,
                                          .stream = stream,
                                          .kernels = state->device->kernels,
                                          .convs = state->device->convs,
-                                         .program = programs[i],
+                                         .program = &exec->programs[i],
                                          .arena = exec->memory + exec->sizes.arena,
                                          .fixed = exec->fixed};
     }
@@ -318,10 +315,10 @@ static stk_status set_scaler(stk_exec *exec, stk_error *err) {
 
 /* Fills the arena with noise: plans are timed on it and on the weights. */
 static stk_status make_noise(stk_exec *exec, stk_error *err) {
-    const cuda_program *main = &exec->main;
+    const cuda_program *main = &exec->programs[PLAY_MAIN];
     cuda_program noise;
     const cuda_program *programs[] = {&noise};
-    cuda_player player = exec->players[0];
+    cuda_player player = exec->players[PLAY_WEIGHTS];
     stk_cuda_program_begin(&noise, main->type, main->strict, main->multiprocessors);
     cuda_ref all = stk_cuda_buffer(&noise, main->arena_bytes);
     stk_cuda_noise(&noise, main->arena_bytes / cuda_type_bytes(main->type), all);
@@ -338,7 +335,7 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
 }
 
 static stk_status lower_main(stk_exec *exec, cuda_tuning_results *results, stk_error *err) {
-    cuda_program *p = &exec->main;
+    cuda_program *p = &exec->programs[PLAY_MAIN];
     const stk_device *device = exec->state->device;
     cuda_type type = p->type;
     bool strict = p->strict;
@@ -371,16 +368,19 @@ static stk_status autotune(stk_exec *exec, stk_error *err) {
     bool tuned = true;
     stk_status status = STK_OK;
     for (int round = 0; round < MOST_ROUNDS && tuned && status == STK_OK; round++) {
-        status = stk_cuda_autotune(&exec->players[1], device->tuning_results, &device->config,
-                                   &tuned, err);
+        status = stk_cuda_autotune(&exec->players[PLAY_MAIN], device->tuning_results,
+                                   &device->config, &tuned, err);
         status = status == STK_OK && tuned ? lower_again(exec, err) : status;
     }
     return status;
 }
 
 static stk_status make_kernels(stk_exec *exec, stk_error *err) {
-    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
-    return stk_cuda_kernels_make(exec->state->device->kernels, programs, 4, err);
+    const cuda_program *programs[PLAY_COUNT];
+    for (int i = 0; i < PLAY_COUNT; i++) {
+        programs[i] = &exec->programs[i];
+    }
+    return stk_cuda_kernels_make(exec->state->device->kernels, programs, PLAY_COUNT, err);
 }
 
 /* Kernels and plans of everything. */
@@ -390,19 +390,21 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
         status = make_noise(exec, err);
     }
     if (status == STK_OK) {
-        status = stk_cuda_player_run(&exec->players[0], err);
+        status = stk_cuda_player_run(&exec->players[PLAY_WEIGHTS], err);
     }
     if (status == STK_OK) {
-        status = stk_cuda_player_prepare(&exec->players[1], NULL, err);
+        status = stk_cuda_player_prepare(&exec->players[PLAY_MAIN], NULL, err);
     }
     /* A program that replaces another may contain further fused convolutions without a plan. */
-    for (int round = 0; round < MOST_VOID && status == STK_OK; round++) {
-        if (!stk_cuda_autotune_retract(&exec->players[1], exec->state->device->tuning_results)) {
+    for (int round = 0; round < MOST_RETRACTIONS && status == STK_OK; round++) {
+        if (!stk_cuda_autotune_retract(&exec->players[PLAY_MAIN],
+                                       exec->state->device->tuning_results)) {
             break;
         }
         status = lower_again(exec, err);
         status = status == STK_OK ? make_kernels(exec, err) : status;
-        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], NULL, err) : status;
+        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[PLAY_MAIN], NULL, err)
+                                  : status;
     }
     return status;
 }
@@ -430,7 +432,7 @@ static compile_step *const compile_steps[] = {check_config, take_memory, take_ho
                                               make_events,  aim,         set_scaler,
                                               autotune,     make_plans};
 
-/* `home` is set for a smaller executable: see share_memory(). */
+/* `home`: for a smaller executable, see share_memory(); otherwise NULL. */
 static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_config *config,
                             stk_exec *home, stk_error *err) {
     stk_exec *exec = stk_mem_new(1, sizeof *exec);
@@ -438,7 +440,6 @@ static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_
         return STK_FAIL_MEMORY(err, "a compiled network");
     }
     exec->state = state;
-    exec->home = home;
     stk_state_config kinds = {.train = config->train,
                               .optimizer =
                                   state->blocks[STK_TENSOR_SECOND] != 0 ? STK_ADAMW : STK_SGD,
@@ -447,6 +448,9 @@ static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_
     if (status == STK_OK) {
         status = lay_out(exec, state->device, state->graph, config, &kinds,
                          state->device->tuning_results, err);
+    }
+    if (status == STK_OK && home != NULL) {
+        share_memory(exec, home);
     }
     for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
         status = compile_steps[i](exec, err);
@@ -471,9 +475,9 @@ static uint64_t cuda_exec_bytes(const stk_exec *exec) {
 }
 
 /*
- * A step of fewer samples than the batch has other shapes, so it needs another executable. Its step
- * begins when the steps before have ended, since its pictures overwrite theirs; cuda_step() waits
- * for its end.
+ * The executable for a step of `count` samples. Fewer than the batch have other shapes, so they
+ * need the smaller executable. Its step begins when the steps before have ended, since its pictures
+ * overwrite theirs; cuda_step() waits for its end.
  */
 static stk_status find_exec(stk_exec *exec, size_t count, stk_exec **found, stk_error *err) {
     stk_compile_config config = exec->config;
@@ -547,7 +551,7 @@ const stk_backend stk_cuda_backend = {
     .state_write = stk_cuda_state_write,
     .extras_read = stk_cuda_state_extras_read,
     .extras_write = stk_cuda_state_extras_write,
-    .arena_bytes = cuda_plan_bytes,
+    .exec_need = cuda_exec_need,
     .compile = cuda_compile,
     .exec_free = cuda_exec_free,
     .exec_bytes = cuda_exec_bytes,

@@ -4,11 +4,12 @@
  * Every operation runs between two events, in the order of the step, so that caches are as in the
  * step. The times include some microseconds for each launch, which a replayed graph does not take.
  */
+#include "backend/cuda/profile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/exec.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -132,7 +133,7 @@ stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room
         return STK_FAIL(err, STK_ERR_INTERNAL, "there was no step that could be profiled");
     }
     stk_status status = stk_cuda_enter(exec->state->device, err);
-    for (int i = 1; i < 3 && status == STK_OK; i++) { /* the step, then the update */
+    for (int i = PLAY_MAIN; i <= PLAY_UPDATE && status == STK_OK; i++) {
         status = profile_one(&exec->players[i], lines, room, count, err);
     }
     exec->state->version++;

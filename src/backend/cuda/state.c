@@ -1,5 +1,5 @@
 /* state.c - the parameters of a network on the device, with gradients and optimiser state. */
-#include "backend/cuda/exec.h"
+#include "backend/cuda/state.h"
 
 #include <stdio.h>
 #include <string.h>

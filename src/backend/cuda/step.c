@@ -14,8 +14,6 @@
 
 #include "base/error.h"
 
-enum { PLAY_WEIGHTS, PLAY_MAIN, PLAY_UPDATE, PLAY_GATHER };
-
 static stk_status check(const stk_exec *exec, int result, const char *what, stk_error *err) {
     return stk_cuda_check(exec->state->device->driver, result, what, err);
 }
@@ -40,10 +38,10 @@ static void set_update(cuda_step_constants *k, const stk_update *u) {
     k->steps[1] = u->head_step;
 }
 
-static cuda_step_constants knobs_of(const stk_exec *exec, const stk_step_input *input,
-                                    size_t slot) {
-    cuda_step_constants k = {.images = exec->memory + exec->sizes.images[slot],
-                             .labels = exec->memory + exec->sizes.labels[slot],
+static cuda_step_constants constants_of(const stk_exec *exec, const stk_step_input *input,
+                                        size_t device_batch) {
+    cuda_step_constants k = {.images = exec->memory + exec->sizes.images[device_batch],
+                             .labels = exec->memory + exec->sizes.labels[device_batch],
                              .seed = input->seed,
                              .step = input->step,
                              .mix_kind = (int)input->mix.kind,
@@ -61,8 +59,8 @@ static cuda_step_constants knobs_of(const stk_exec *exec, const stk_step_input *
     return k;
 }
 
-/* Renews copies and folded weights where others have changed the parameters. */
-static stk_status refresh(stk_exec *exec, stk_error *err) {
+/* Renews the copies of the weights if the parameters were changed elsewhere. */
+static stk_status renew_weight_copies(stk_exec *exec, stk_error *err) {
     if (exec->version == exec->state->version) {
         return STK_OK;
     }
@@ -70,38 +68,38 @@ static stk_status refresh(stk_exec *exec, stk_error *err) {
     return stk_cuda_player_run(&exec->players[PLAY_WEIGHTS], err);
 }
 
-/* Sends pictures to a slot once the step that last read it has ended. */
-static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size_t slot,
-                       const cuda_moments *moments, stk_error *err) {
+/* Sends pictures to a device_batch once the step that last read it has ended. */
+static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size_t device_batch,
+                       const cuda_step_events *events, stk_error *err) {
     stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;
-    int result = exec->started >= CUDA_SLOTS
-                     ? d->stream_wait_event(device->copy, exec->used[slot], 0)
+    int result = exec->started >= CUDA_DEVICE_BATCHES
+                     ? d->stream_wait_event(device->copy, exec->used[device_batch], 0)
                      : CUDA_GOOD;
     if (result == CUDA_GOOD) {
-        result = d->event_record(moments->sending, device->copy);
+        result = d->event_record(events->sending, device->copy);
     }
     if (result == CUDA_GOOD) {
-        result = d->copy_in(exec->memory + exec->sizes.images[slot], images,
+        result = d->copy_in(exec->memory + exec->sizes.images[device_batch], images,
                             count * picture_bytes(exec), device->copy);
     }
     return check(exec, result, "sending pictures", err);
 }
 
 /* The computing stream waits for the pictures, then reads its constants. */
-static stk_status hand_over(stk_exec *exec, const cuda_moments *moments,
+static stk_status hand_over(stk_exec *exec, const cuda_step_events *events,
                             const cuda_step_constants *constants, stk_error *err) {
     stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;
-    int result = d->event_record(moments->copied, device->copy);
+    int result = d->event_record(events->copied, device->copy);
     if (result == CUDA_GOOD) {
-        result = d->event_record(moments->ready, device->compute);
+        result = d->event_record(events->ready, device->compute);
     }
     if (result == CUDA_GOOD) {
-        result = d->stream_wait_event(device->compute, moments->copied, 0);
+        result = d->stream_wait_event(device->compute, events->copied, 0);
     }
     if (result == CUDA_GOOD) {
-        result = d->event_record(moments->begun, device->compute);
+        result = d->event_record(events->begun, device->compute);
     }
     if (result == CUDA_GOOD) {
         result = d->copy_in(exec->fixed[CUDA_FIXED_CONSTANTS], constants, sizeof *constants,
@@ -115,14 +113,14 @@ static stk_status wait_sent(const stk_exec *exec, stk_error *err) {
     if (exec->started == 0) {
         return STK_OK;
     }
-    cuda_event last = exec->moments[(exec->started - 1) % STK_STEPS_AHEAD].copied;
+    cuda_event last = exec->events[(exec->started - 1) % STK_STEPS_AHEAD].copied;
     return check(exec, exec->state->device->driver->event_wait(last), "sending pictures", err);
 }
 
 static stk_status run_step(stk_exec *exec, const stk_step_input *input, cuda_event updating,
                            stk_error *err) {
     const stk_device *device = exec->state->device;
-    stk_status status = refresh(exec, err);
+    stk_status status = renew_weight_copies(exec, err);
     if (status == STK_OK) {
         status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
     }
@@ -143,16 +141,16 @@ static stk_status run_step(stk_exec *exec, const stk_step_input *input, cuda_eve
 }
 
 /* Copies the result to the host when the step has ended. */
-static stk_status finish(stk_exec *exec, size_t slot, size_t place, stk_error *err) {
+static stk_status finish(stk_exec *exec, size_t device_batch, size_t ahead_index, stk_error *err) {
     stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;
-    int result = d->event_record(exec->used[slot], device->compute);
+    int result = d->event_record(exec->used[device_batch], device->compute);
     if (result == CUDA_GOOD) {
-        result = d->copy_out(&exec->ring->results[place], exec->fixed[CUDA_FIXED_RESULT],
+        result = d->copy_out(&exec->queue->results[ahead_index], exec->fixed[CUDA_FIXED_RESULT],
                              sizeof(cuda_result), device->compute);
     }
     if (result == CUDA_GOOD) {
-        result = d->event_record(exec->moments[place].done, device->compute);
+        result = d->event_record(exec->events[ahead_index].done, device->compute);
     }
     return check(exec, result, "a training step", err);
 }
@@ -166,12 +164,12 @@ static int add_between(const stk_exec *exec, cuda_event begin, cuda_event end, d
 }
 
 /* The result and times of a step that has ended. */
-static stk_status take_output(const stk_exec *exec, size_t place, stk_step_output *output,
+static stk_status take_output(const stk_exec *exec, size_t ahead_index, stk_step_output *output,
                               stk_error *err) {
-    const cuda_result *r = &exec->ring->results[place];
-    const cuda_moments *m = &exec->moments[place];
-    if (exec->is_noted[place]) {
-        *output = exec->noted[place];
+    const cuda_result *r = &exec->queue->results[ahead_index];
+    const cuda_step_events *m = &exec->events[ahead_index];
+    if (exec->is_noted[ahead_index]) {
+        *output = exec->noted[ahead_index];
         return STK_OK;
     }
     *output = (stk_step_output){.loss_sum = r->loss_sum,
@@ -189,16 +187,16 @@ static stk_status take_output(const stk_exec *exec, size_t place, stk_step_outpu
 
 /* Moves the last step's result in front of those that wait to be collected; all have ended. */
 static void hand_out_last(stk_exec *exec) {
-    cuda_result *results = exec->ring->results;
+    cuda_result *results = exec->queue->results;
     for (uint64_t i = exec->started - 1; i > exec->collected; i--) {
         size_t to = i % STK_STEPS_AHEAD;
         size_t from = (i - 1) % STK_STEPS_AHEAD;
         results[to] = results[from];
         exec->is_noted[to] = exec->is_noted[from];
         exec->noted[to] = exec->noted[from];
-        cuda_moments kept = exec->moments[to];
-        exec->moments[to] = exec->moments[from];
-        exec->moments[from] = kept;
+        cuda_step_events kept = exec->events[to];
+        exec->events[to] = exec->events[from];
+        exec->events[from] = kept;
     }
     exec->collected++;
 }
@@ -206,9 +204,9 @@ static void hand_out_last(stk_exec *exec) {
 stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                          stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
-    size_t slot = exec->started % CUDA_SLOTS;
-    size_t place = exec->started % STK_STEPS_AHEAD;
-    const cuda_moments *moments = &exec->moments[place];
+    size_t device_batch = exec->started % CUDA_DEVICE_BATCHES;
+    size_t ahead_index = exec->started % STK_STEPS_AHEAD;
+    const cuda_step_events *events = &exec->events[ahead_index];
     stk_status status = wait_sent(exec, err); /* whatever becomes of this step */
     if (status == STK_OK && config->halted != NULL && config->halted(config->user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before a step");
@@ -217,36 +215,36 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
     }
     if (status == STK_OK) {
-        status = send(exec, input->images, input->count, slot, moments, err);
+        status = send(exec, input->images, input->count, device_batch, events, err);
     }
     if (status != STK_OK) {
         return status;
     }
     const stk_device *device = exec->state->device;
-    int *labels = exec->labels + place * exec->config.batch;
+    int *labels = exec->labels + ahead_index * exec->config.batch;
     memcpy(labels, input->labels, input->count * sizeof *labels);
-    exec->ring->constants[place] = knobs_of(exec, input, slot);
-    exec->is_noted[place] = false;
+    exec->queue->constants[ahead_index] = constants_of(exec, input, device_batch);
+    exec->is_noted[ahead_index] = false;
     status = check(exec,
-                   device->driver->copy_in(exec->memory + exec->sizes.labels[slot], labels,
+                   device->driver->copy_in(exec->memory + exec->sizes.labels[device_batch], labels,
                                            input->count * sizeof *labels, device->copy),
                    "sending labels", err);
     if (status == STK_OK) {
-        status = hand_over(exec, moments, &exec->ring->constants[place], err);
+        status = hand_over(exec, events, &exec->queue->constants[ahead_index], err);
     }
     exec->started++;
     if (status == STK_OK) {
-        status = run_step(exec, input, moments->updating, err);
+        status = run_step(exec, input, events->updating, err);
     }
     if (status == STK_OK) {
-        status = finish(exec, slot, place, err);
+        status = finish(exec, device_batch, ahead_index, err);
     }
     if (status != STK_OK || output == NULL) {
         return status;
     }
-    status = check(exec, device->driver->event_wait(moments->done), "a training step", err);
+    status = check(exec, device->driver->event_wait(events->done), "a training step", err);
     if (status == STK_OK) {
-        status = take_output(exec, place, output, err);
+        status = take_output(exec, ahead_index, output, err);
     }
     hand_out_last(exec);
     return status;
@@ -254,15 +252,15 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
 
 stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output, stk_error *err) {
     const stk_device *device = exec->state->device;
-    size_t place = exec->started % STK_STEPS_AHEAD;
+    size_t ahead_index = exec->started % STK_STEPS_AHEAD;
     if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
     }
-    exec->is_noted[place] = true;
-    exec->noted[place] = *output;
-    int result = device->driver->event_record(exec->moments[place].copied, device->copy);
+    exec->is_noted[ahead_index] = true;
+    exec->noted[ahead_index] = *output;
+    int result = device->driver->event_record(exec->events[ahead_index].copied, device->copy);
     if (result == CUDA_GOOD) {
-        result = device->driver->event_record(exec->moments[place].done, device->compute);
+        result = device->driver->event_record(exec->events[ahead_index].done, device->compute);
     }
     exec->started++;
     return check(exec, result, "a training step", err);
@@ -277,15 +275,15 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
         status = wait_sent(exec, err);
     }
     while (status == STK_OK && *count < room && exec->collected < exec->started) {
-        size_t place = exec->collected % STK_STEPS_AHEAD;
-        cuda_event done = exec->moments[place].done;
+        size_t ahead_index = exec->collected % STK_STEPS_AHEAD;
+        cuda_event done = exec->events[ahead_index].done;
         int result = wait ? d->event_wait(done) : d->event_query(done);
         if (result == CUDA_ERROR_NOT_READY_) {
             break;
         }
         status = check(exec, result, "a training step", err);
         if (status == STK_OK) {
-            status = take_output(exec, place, &outputs[*count], err);
+            status = take_output(exec, ahead_index, &outputs[*count], err);
         }
         if (status == STK_OK) {
             ++*count;
@@ -296,18 +294,18 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
 }
 
 /* Copies the logits to the host when the inference has ended. */
-static stk_status finish_infer(stk_exec *exec, size_t slot, size_t bytes, stk_error *err) {
+static stk_status finish_infer(stk_exec *exec, size_t device_batch, size_t bytes, stk_error *err) {
     const stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;
-    cuda_pointer from =
-        exec->players[PLAY_MAIN].arena + exec->main.buffers[exec->logits.buffer].offset;
+    cuda_pointer from = exec->players[PLAY_MAIN].arena +
+                        exec->programs[PLAY_MAIN].buffers[exec->logits.buffer].offset;
     float *answers =
-        exec->answers + slot * exec->config.batch * (size_t)exec->state->graph->classes;
-    int result = d->event_record(exec->used[slot], device->compute);
+        exec->answers + device_batch * exec->config.batch * (size_t)exec->state->graph->classes;
+    int result = d->event_record(exec->used[device_batch], device->compute);
     result = result == CUDA_GOOD ? d->copy_out(answers, from, bytes, device->compute) : result;
-    result =
-        result == CUDA_GOOD ? d->event_record(exec->moments[slot].done, device->compute) : result;
-    exec->answer_bytes[slot] = bytes;
+    result = result == CUDA_GOOD ? d->event_record(exec->events[device_batch].done, device->compute)
+                                 : result;
+    exec->answer_bytes[device_batch] = bytes;
     return check(exec, result, "an inference", err);
 }
 
@@ -315,29 +313,29 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
                           stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
     size_t bytes = count * (size_t)exec->state->graph->classes * sizeof(float);
-    size_t slot = exec->started % CUDA_SLOTS;
-    size_t most = logits != NULL ? 1 : CUDA_SLOTS;
+    size_t device_batch = exec->started % CUDA_DEVICE_BATCHES;
+    size_t most = logits != NULL ? 1 : CUDA_DEVICE_BATCHES;
     if (config->halted != NULL && config->halted(config->user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before an inference");
     }
     if (exec->started - exec->collected >= most) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
     }
-    exec->ring->constants[slot] =
-        (cuda_step_constants){.images = exec->memory + exec->sizes.images[slot]};
-    const cuda_moments *moments = &exec->moments[slot];
-    stk_status status = send(exec, images, count, slot, moments, err);
+    exec->queue->constants[device_batch] =
+        (cuda_step_constants){.images = exec->memory + exec->sizes.images[device_batch]};
+    const cuda_step_events *events = &exec->events[device_batch];
+    stk_status status = send(exec, images, count, device_batch, events, err);
     if (status == STK_OK) {
-        status = hand_over(exec, moments, &exec->ring->constants[slot], err);
+        status = hand_over(exec, events, &exec->queue->constants[device_batch], err);
     }
     if (status == STK_OK) {
-        status = refresh(exec, err);
+        status = renew_weight_copies(exec, err);
     }
     if (status == STK_OK) {
         status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
     }
     if (status == STK_OK) {
-        status = finish_infer(exec, slot, bytes, err);
+        status = finish_infer(exec, device_batch, bytes, err);
     }
     exec->started += status == STK_OK;
     return status == STK_OK && logits != NULL ? stk_cuda_fetch(exec, logits, err) : status;
@@ -345,17 +343,17 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
 
 stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
-    size_t slot = exec->collected % CUDA_SLOTS;
+    size_t device_batch = exec->collected % CUDA_DEVICE_BATCHES;
     if (exec->config.train || exec->collected == exec->started) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "there is no inference to fetch");
     }
     stk_status status = stk_cuda_enter(exec->state->device, err);
     if (status == STK_OK) {
-        status = check(exec, d->event_wait(exec->moments[slot].done), "an inference", err);
+        status = check(exec, d->event_wait(exec->events[device_batch].done), "an inference", err);
     }
     if (status == STK_OK) {
         size_t room = exec->config.batch * (size_t)exec->state->graph->classes;
-        memcpy(logits, exec->answers + slot * room, exec->answer_bytes[slot]);
+        memcpy(logits, exec->answers + device_batch * room, exec->answer_bytes[device_batch]);
         exec->collected++;
     }
     return status;

@@ -51,10 +51,10 @@ struct cuda_convs {
     int count;
     int timed, loaded;
     stk_pool_halt halt;
-    bool left;                   /* threads were abandoned: they use all of this */
-    int complete_count;          /* entries that were complete when threads were abandoned */
-    cuda_convs_refresh *refresh; /* while some are made; NULL: none */
-    void *refresh_user;
+    bool left;          /* threads were abandoned: they use all of this */
+    int complete_count; /* entries that were complete when threads were abandoned */
+    cuda_convs_write_noise *write_noise_for; /* while some are made; NULL: none */
+    void *noise_user;
 };
 
 /* ---- shapes ---- */
@@ -241,8 +241,8 @@ static stk_status compile(cuda_convs *convs, conv_entry *const *entries, int ent
     return status;
 }
 
-static stk_status run_way(cuda_convs *convs, const conv_entry *entry,
-                          const cuda_candidate *candidate, stk_error *err) {
+static stk_status run_candidate(cuda_convs *convs, const conv_entry *entry,
+                                const cuda_candidate *candidate, stk_error *err) {
     cuda_conv_call call = *entry->call;
     call.shape = &entry->shape;
     return stk_cuda_candidate_run(&convs->makers, candidate, &entry->own, &call, err);
@@ -259,7 +259,7 @@ static stk_status check_lost(const cuda_convs *convs, stk_error *err) {
 
 /* Whether a candidate runs to its end, which also makes the library load what it needs. */
 static bool does_run(cuda_convs *convs, const conv_entry *entry, const cuda_candidate *candidate) {
-    return run_way(convs, entry, candidate, NULL) == STK_OK &&
+    return run_candidate(convs, entry, candidate, NULL) == STK_OK &&
            convs->config.driver->stream_wait(convs->config.stream) == CUDA_GOOD;
 }
 
@@ -302,10 +302,10 @@ static float time_runs(cuda_convs *convs, const conv_entry *entry, const cuda_ca
     const cuda_driver *driver = convs->config.driver;
     cuda_stream stream = convs->config.stream;
     float ms = -1;
-    bool good = run_way(convs, entry, candidate, NULL) == STK_OK &&
+    bool good = run_candidate(convs, entry, candidate, NULL) == STK_OK &&
                 driver->event_record(convs->begin, stream) == CUDA_GOOD;
     for (int i = 0; i < runs && good; i++) {
-        good = run_way(convs, entry, candidate, NULL) == STK_OK;
+        good = run_candidate(convs, entry, candidate, NULL) == STK_OK;
     }
     good = good && driver->event_record(convs->end, stream) == CUDA_GOOD &&
            driver->event_wait(convs->end) == CUDA_GOOD &&
@@ -441,8 +441,8 @@ static stk_status complete_entry(cuda_convs *convs, conv_entry *entry, stk_error
     }
     bool found = false;
     stk_status status = STK_OK;
-    if (convs->refresh != NULL) {
-        status = convs->refresh(convs->refresh_user, entry->number, err);
+    if (convs->write_noise_for != NULL) {
+        status = convs->write_noise_for(convs->noise_user, entry->number, err);
     }
     if (status == STK_OK) {
         status = choose(convs, entry, &found, err);
@@ -528,15 +528,16 @@ stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, i
 }
 
 stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls, int count,
-                                  cuda_convs_refresh *refresh, void *user, stk_error *err) {
+                                  cuda_convs_write_noise *write_noise_for, void *user,
+                                  stk_error *err) {
     int first = convs->count;
     if (convs->left) {
         return are_complete(convs, calls, count)
                    ? STK_OK
                    : STK_FAIL(err, STK_ERR_STOPPED, "convolutions are still being looked for");
     }
-    convs->refresh = refresh;
-    convs->refresh_user = user;
+    convs->write_noise_for = write_noise_for;
+    convs->noise_user = user;
     stk_status status = add_entries(convs, calls, count, err);
     if (status == STK_OK && convs->count > first) {
         status = compile(convs, convs->entries + first, convs->count - first, err);
@@ -553,7 +554,7 @@ stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls
     return status;
 }
 
-bool stk_cuda_convs_are_left(const cuda_convs *convs) {
+bool stk_cuda_convs_are_abandoned(const cuda_convs *convs) {
     return convs != NULL && convs->left;
 }
 

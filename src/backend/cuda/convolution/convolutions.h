@@ -37,8 +37,8 @@ typedef struct cuda_convs_config {
 STK_CHECKED stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *config,
                                            stk_error *err);
 
-/* Whether threads were abandoned while they built plans: as stk_cuda_kernels_are_left(). */
-bool stk_cuda_convs_are_left(const cuda_convs *convs);
+/* Whether threads were abandoned while they built plans: as stk_cuda_kernels_are_abandoned(). */
+bool stk_cuda_convs_are_abandoned(const cuda_convs *convs);
 void stk_cuda_convs_close(cuda_convs *convs);
 
 /* Device addresses for one convolution, as cuda_conv_op names them; with shape.in_norm x is its
@@ -60,13 +60,13 @@ STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_ca
                                            int count, stk_error *err);
 
 /*
- * The same. `refresh` is called before the plans of a call are run and compared, with the call's
- * number, since earlier calls may have overwritten what it reads.
+ * The same. `write_noise_for` is called before the plans of a call are run and compared, with the
+ * call's number, since earlier calls may have overwritten what it reads.
  */
-typedef stk_status cuda_convs_refresh(void *user, int call, stk_error *err);
+typedef stk_status cuda_convs_write_noise(void *user, int call, stk_error *err);
 STK_CHECKED stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls,
-                                              int count, cuda_convs_refresh *refresh, void *user,
-                                              stk_error *err);
+                                              int count, cuda_convs_write_noise *write_noise_for,
+                                              void *user, stk_error *err);
 
 /* Whether make() had this shape and found a plan for it. */
 bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape);

@@ -352,7 +352,7 @@ void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda
 void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y);
 /* A filter of 3 channels to one of 4, and the gradient back (T to T), (filters, taps, channels). */
 void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cuda_ref padded);
-void stk_cuda_unpad_filter(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w);
+void stk_cuda_drop_padding(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w);
 
 /*
  * A first layer of stride 2 reads pictures as blocks of 2 by 2 pixels with 16 channels (four of

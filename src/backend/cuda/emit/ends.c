@@ -75,7 +75,7 @@ void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cud
     filter(p, "pad_filter", filters * taps, 4, w, padded);
 }
 
-void stk_cuda_unpad_filter(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w) {
+void stk_cuda_drop_padding(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w) {
     filter(p, "unpad_filter", filters * taps, 3, padded, w);
 }
 

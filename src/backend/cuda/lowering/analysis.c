@@ -3,7 +3,7 @@
 
 static bool is_single(const lowering *l, int piece, stk_op op) {
     int node = piece >= 0 ? l->pieces->items[piece].node : STK_NO_NODE;
-    return node != STK_NO_NODE && lower_node(l, node)->op == op;
+    return node != STK_NO_NODE && graph_node_of(l, node)->op == op;
 }
 
 static bool reads(const stk_piece *piece, int value) {
@@ -33,7 +33,7 @@ static int next_single(const lowering *l, int piece, stk_op op) {
 
 static int next_gate(const lowering *l, int piece) {
     int conv = next_single(l, piece, STK_OP_CONV);
-    const stk_node *node = conv >= 0 ? lower_node(l, l->pieces->items[conv].node) : NULL;
+    const stk_node *node = conv >= 0 ? graph_node_of(l, l->pieces->items[conv].node) : NULL;
     return node != NULL && node->kernel == 1 && node->param_count == 2 ? conv : -1;
 }
 
@@ -65,16 +65,16 @@ static void find_squeeze(lowering *l, int source) {
     for (int i = 0; i < 5; i++) {
         l->items[absorbed[i]].kind = LOWER_ABSORBED;
     }
-    const stk_node *reduce = lower_node(l, l->pieces->items[first].node);
-    const stk_node *expand = lower_node(l, l->pieces->items[second].node);
-    lower_piece *item = &l->items[product];
+    const stk_node *reduce = graph_node_of(l, l->pieces->items[first].node);
+    const stk_node *expand = graph_node_of(l, l->pieces->items[second].node);
+    lowered_piece *item = &l->items[product];
     item->kind = LOWER_SQUEEZE;
     item->source = source;
     item->squeeze = (cuda_squeeze){
         .plane = lower_plane(l, chain->output),
-        .act = lower_node(l, chain->act)->op,
-        .reduced = lower_shape(l, reduce->output).channels,
-        .hidden_act = lower_node(l, l->pieces->items[act].node)->op,
+        .act = graph_node_of(l, chain->act)->op,
+        .reduced = value_shape(l, reduce->output).channels,
+        .hidden_act = graph_node_of(l, l->pieces->items[act].node)->op,
         .w1 = cuda_value(l->layout, reduce->params[0]),
         .b1 = cuda_value(l->layout, reduce->params[1]),
         .w2 = cuda_value(l->layout, expand->params[0]),
@@ -98,7 +98,7 @@ static void find_by(lowering *l, int index) {
     const stk_piece *next = &l->pieces->items[reader];
     bool filters = next->node == STK_NO_NODE && next->conv != STK_NO_NODE;
     if (filters && chain->conv != STK_NO_NODE &&
-        lower_node(l, next->conv)->op == STK_OP_DEPTHWISE && next->inputs[0] == chain->output) {
+        graph_node_of(l, next->conv)->op == STK_OP_DEPTHWISE && next->inputs[0] == chain->output) {
         l->items[index].by = LOWER_BY_DEPTHWISE;
     } else if (is_single(l, reader, STK_OP_MAX_POOL) && chain->conv != STK_NO_NODE) {
         l->items[index].by = LOWER_BY_POOL;
@@ -118,9 +118,9 @@ static bool can_come_again(const lowering *l, int value) {
     }
     const stk_piece *next = &l->pieces->items[reader];
     if (next->node != STK_NO_NODE) {
-        return lower_node(l, next->node)->op == STK_OP_CONV;
+        return graph_node_of(l, next->node)->op == STK_OP_CONV;
     }
-    return next->conv != STK_NO_NODE && lower_node(l, next->conv)->op == STK_OP_CONV &&
+    return next->conv != STK_NO_NODE && graph_node_of(l, next->conv)->op == STK_OP_CONV &&
            next->inputs[0] == value;
 }
 
@@ -132,12 +132,12 @@ static void find_stem(lowering *l) {
     }
     const stk_piece *piece = &l->pieces->items[reader];
     int node = piece->node != STK_NO_NODE ? piece->node : piece->conv;
-    if (node == STK_NO_NODE || lower_node(l, node)->op != STK_OP_CONV ||
-        lower_node(l, node)->stride != 2) {
+    if (node == STK_NO_NODE || graph_node_of(l, node)->op != STK_OP_CONV ||
+        graph_node_of(l, node)->stride != 2) {
         return;
     }
-    const stk_node *conv = lower_node(l, node);
-    stk_shape out = lower_shape(l, conv->output);
+    const stk_node *conv = graph_node_of(l, node);
+    stk_shape out = value_shape(l, conv->output);
     int lead = conv->pad % 2;
     int taps = (conv->kernel + lead + 1) / 2;
     l->stem = (cuda_stem){.side = out.height + taps - 1,
@@ -163,7 +163,7 @@ void stk_cuda_lower_analyse(lowering *l) {
     for (int i = 0; i < l->pieces->count; i++) {
         const stk_piece *piece = &l->pieces->items[i];
         bool depthwise =
-            piece->conv != STK_NO_NODE && lower_node(l, piece->conv)->op == STK_OP_DEPTHWISE;
+            piece->conv != STK_NO_NODE && graph_node_of(l, piece->conv)->op == STK_OP_DEPTHWISE;
         if (l->items[i].kind == LOWER_CHAIN && (l->train || depthwise)) {
             find_squeeze(l, i);
         }

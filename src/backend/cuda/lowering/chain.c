@@ -8,17 +8,17 @@
 #include "backend/cuda/lowering/lowering.h"
 
 static cuda_tail tail_of(const lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
+    const stk_piece *piece = piece_of(l, chain);
     cuda_tail tail = {.act = lower_act(l, chain)};
     if (piece->drop != STK_NO_NODE && piece->training) {
         tail.drop_node = piece->drop;
-        tail.drop_rate = lower_node(l, piece->drop)->rate;
+        tail.drop_rate = graph_node_of(l, piece->drop)->rate;
     }
     return tail;
 }
 
 static bool is_depthwise(const lowering *l, const stk_piece *piece) {
-    return piece->conv != STK_NO_NODE && lower_node(l, piece->conv)->op == STK_OP_DEPTHWISE;
+    return piece->conv != STK_NO_NODE && graph_node_of(l, piece->conv)->op == STK_OP_DEPTHWISE;
 }
 
 /* The depthwise convolution of a chain, which may do the norm and activation of the one before. */
@@ -51,8 +51,8 @@ static cuda_added added_of(lowering *l, const stk_piece *piece) {
  * the bias and what follows.
  */
 static void folded_chain(lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
-    const stk_node *norm = lower_node(l, piece->norm);
+    const stk_piece *piece = piece_of(l, chain);
+    const stk_node *norm = graph_node_of(l, piece->norm);
     cuda_added added = added_of(l, piece);
     cuda_conv_op conv = stk_cuda_lower_forward_op(l, piece->conv, lower_buffer(l, piece->output));
     conv.bias = cuda_fresh(l->layout, norm->params[1]);
@@ -70,8 +70,8 @@ static void folded_chain(lowering *l, int chain) {
  * otherwise CUDA_FUSE_STATS.
  */
 static void conv_and_stats(lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
-    lower_piece *item = &l->items[chain];
+    const stk_piece *piece = piece_of(l, chain);
+    lowered_piece *item = &l->items[chain];
     const lower_value *v = &l->values[piece->inputs[0]];
     cuda_site site = {.forward = {.conv = stk_cuda_lower_forward_op(l, piece->conv, item->inner),
                                   .out = lower_plane(l, piece->output),
@@ -79,7 +79,7 @@ static void conv_and_stats(lowering *l, int chain) {
                                   .norm_decision = v->norm_decision}};
     cuda_forward_site *s = &site.forward;
     bool normalises = cuda_is_something(v->raw);
-    s->conv.stats = item->stats;
+    s->conv.stats = item->stats_scratch;
     s->conv.raw = v->raw;
     s->conv.in_norm = v->in_norm;
     bool fused = item->may_join ? item->join_variant == CUDA_FUSED
@@ -87,21 +87,21 @@ static void conv_and_stats(lowering *l, int chain) {
                                 : false;
     if (!fused) {
         cuda_decision decision = {.fusion = CUDA_FUSE_STATS, .shape = s->conv.shape};
-        s->stats = stk_cuda_decide(l->p, l->results, &decision, &s->stats_decision);
+        s->stats_variant = stk_cuda_decide(l->p, l->results, &decision, &s->stats_decision);
     }
     if (item->may_join) {
         stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN, &site, 1, item->join_variant);
     } else if (normalises) {
         stk_cuda_emit_variants(l->p, CUDA_FUSE_NORM_CONV, &site, 1, v->norm_variant);
     } else {
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_STATS, &site, 0, s->stats);
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_STATS, &site, 0, s->stats_variant);
     }
 }
 
 /* All of a chain up to the coefficients of its norm. */
 static void filter_forward(lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
-    lower_piece *item = &l->items[chain];
+    const stk_piece *piece = piece_of(l, chain);
+    lowered_piece *item = &l->items[chain];
     cuda_plane plane = lower_plane(l, piece->output);
     stk_cuda_lower_begin(l, chain, 0);
     if (is_depthwise(l, piece)) {
@@ -113,7 +113,7 @@ static void filter_forward(lowering *l, int chain) {
         cuda_conv_op conv = stk_cuda_lower_forward_op(l, piece->conv, item->inner);
         stk_cuda_conv(l->p, &conv);
     } else if (piece->training) {
-        stk_cuda_norm_stats(l->p, plane, item->inner, &item->norm, item->stats);
+        stk_cuda_norm_stats(l->p, plane, item->inner, &item->norm, item->stats_scratch);
     }
     if (!piece->training) {
         stk_cuda_norm_running(l->p, plane.channels, &item->norm);
@@ -125,13 +125,13 @@ static void filter_forward(lowering *l, int chain) {
  * also takes statistics, so the result of CUDA_FUSE_STATS must be known first.
  */
 static void decide_norm_conv(const lowering *l, lower_value *v) {
-    const stk_piece *next = lower_piece_of(l, v->reader);
+    const stk_piece *next = piece_of(l, v->reader);
     v->norm_variant = CUDA_PLAIN;
     if (next->node != STK_NO_NODE || !next->training) {
         return;
     }
     cuda_decision decision = {.fusion = CUDA_FUSE_STATS,
-                              .shape = stk_cuda_lower_shape(l, next->conv, CUDA_CONV_FORWARD)};
+                              .shape = stk_cuda_lower_conv_shape(l, next->conv, CUDA_CONV_FORWARD)};
     decision.detail = stk_cuda_decision_result(l->results, &decision);
     decision.fusion = CUDA_FUSE_NORM_CONV;
     if (decision.detail != CUDA_UNDECIDED) {
@@ -140,8 +140,8 @@ static void decide_norm_conv(const lowering *l, lower_value *v) {
 }
 
 void stk_cuda_lower_chain(lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
-    lower_piece *item = &l->items[chain];
+    const stk_piece *piece = piece_of(l, chain);
+    lowered_piece *item = &l->items[chain];
     if (!l->train && piece->conv != STK_NO_NODE && !is_depthwise(l, piece)) {
         folded_chain(l, chain);
         return;
@@ -199,13 +199,13 @@ static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner
  * Returns true when g must stay.
  */
 static bool aim_added(lowering *l, int chain, cuda_ref g, cuda_added *added) {
-    const stk_piece *piece = lower_piece_of(l, chain);
+    const stk_piece *piece = piece_of(l, chain);
     if (piece->add == STK_NO_NODE) {
         return false;
     }
     int value = piece->inputs[1];
     if (added->norm != NULL) {
-        lower_piece *maker = &l->items[l->values[value].maker];
+        lowered_piece *maker = &l->items[l->values[value].maker];
         maker->dinner = lower_buffer(l, value);
         maker->norm.back = stk_cuda_lower_norm_back(l, chain);
         added->dx = maker->dinner;
@@ -261,8 +261,8 @@ static void reduce_and_weight(lowering *l, const lower_value *v, const cuda_norm
 
 /* The norm's first pass, where no other piece has done it. Returns what the second pass needs. */
 static cuda_norm_back reduce_norm(lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
-    lower_piece *item = &l->items[chain];
+    const stk_piece *piece = piece_of(l, chain);
+    lowered_piece *item = &l->items[chain];
     lower_value *output = &l->values[piece->output];
     cuda_norm_back back = {.plane = lower_plane(l, piece->output),
                            .g = output->grad,
@@ -279,9 +279,10 @@ static cuda_norm_back reduce_norm(lowering *l, int chain) {
     }
     bool stays = aim_added(l, chain, back.g, &back.added);
     item->norm.back = stk_cuda_lower_norm_back(l, chain);
-    if (output->may_join) {
-        output->join.join_back.back = back;
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join, 1, output->join_variant);
+    if (output->may_join_back) {
+        output->join_back.join_back.back = back;
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join_back, 1,
+                               output->join_back_variant);
     } else if (output->late.node >= 0) {
         reduce_and_weight(l, output, &back, piece->output);
     } else {
@@ -293,9 +294,10 @@ static cuda_norm_back reduce_norm(lowering *l, int chain) {
 
 /* The norm's second pass. */
 static void norm_backward(lowering *l, lower_value *output, const cuda_norm_back *back) {
-    if (output->may_join) {
-        output->join.join_back.back = *back;
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join, 2, output->join_variant);
+    if (output->may_join_back) {
+        output->join_back.join_back.back = *back;
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join_back, 2,
+                               output->join_back_variant);
     } else {
         stk_cuda_norm_backward(l->p, back);
     }
@@ -304,8 +306,8 @@ static void norm_backward(lowering *l, lower_value *output, const cuda_norm_back
 /* LOWER_BY_POOL: backward of the maximum and of the chain's norm together. Returns the gradient of
  * what the norm read. */
 static cuda_ref pool_back(lowering *l, int chain) {
-    lower_piece *item = &l->items[chain];
-    const stk_node *n = lower_node(l, lower_piece_of(l, item->pool)->node);
+    lowered_piece *item = &l->items[chain];
+    const stk_node *n = graph_node_of(l, piece_of(l, item->pool)->node);
     cuda_pool pool = lower_pool(l, n);
     item->norm.back = stk_cuda_lower_norm_back(l, chain);
     cuda_ref dx = lower_buffer(l, n->inputs[0]);
@@ -315,8 +317,8 @@ static cuda_ref pool_back(lowering *l, int chain) {
 }
 
 void stk_cuda_lower_chain_back(lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
-    const lower_piece *item = &l->items[chain];
+    const stk_piece *piece = piece_of(l, chain);
+    const lowered_piece *item = &l->items[chain];
     cuda_ref dinner = item->dinner;
     if (item->done) {
         return;
@@ -343,8 +345,8 @@ void stk_cuda_lower_chain_back(lowering *l, int chain) {
 /* ---- squeeze and excite ---- */
 
 void stk_cuda_lower_squeeze(lowering *l, int index) {
-    const stk_piece *piece = lower_piece_of(l, index);
-    lower_piece *item = &l->items[index];
+    const stk_piece *piece = piece_of(l, index);
+    lowered_piece *item = &l->items[index];
     cuda_squeeze *s = &item->squeeze;
     size_t batch = (size_t)l->batch;
     s->x = l->items[item->source].inner;
@@ -357,8 +359,8 @@ void stk_cuda_lower_squeeze(lowering *l, int index) {
 }
 
 void stk_cuda_lower_squeeze_back(lowering *l, int index) {
-    const stk_piece *piece = lower_piece_of(l, index);
-    lower_piece *item = &l->items[index];
+    const stk_piece *piece = piece_of(l, index);
+    lowered_piece *item = &l->items[index];
     cuda_squeeze *s = &item->squeeze;
     cuda_ref dp = l->values[piece->output].grad;
     cuda_ref again = cuda_nothing();
@@ -368,7 +370,7 @@ void stk_cuda_lower_squeeze_back(lowering *l, int index) {
     }
     cuda_ref dsqueezed =
         stk_cuda_buffer(l->p, (size_t)l->batch * (size_t)s->plane.channels * sizeof(float));
-    lower_piece *source = &l->items[item->source];
+    lowered_piece *source = &l->items[item->source];
     source->norm.back = stk_cuda_lower_norm_back(l, item->source);
     stk_cuda_squeeze_reduce(l->p, s, dp, again, dsqueezed);
     if (late->node >= 0) {

@@ -16,7 +16,7 @@ static bool has_pointwise(const lowering *l, const stk_piece *piece) {
     if (piece->conv == STK_NO_NODE || !stk_cuda_lower_is_pointwise(l, piece->conv)) {
         return false;
     }
-    const stk_node *n = lower_node(l, piece->conv);
+    const stk_node *n = graph_node_of(l, piece->conv);
     return n->param_count == 1 && stk_cuda_lower_learns(l, piece->conv) &&
            l->pieces->needs_grad[n->inputs[0]];
 }
@@ -26,13 +26,13 @@ static bool find_input(const lowering *l, int value, cuda_layer_back *layer) {
     const lower_value *v = &l->values[value];
     layer->input = v->data;
     if (v->again) {
-        const stk_piece *maker = lower_piece_of(l, v->maker);
+        const stk_piece *maker = piece_of(l, v->maker);
         if (l->items[v->maker].kind != LOWER_CHAIN || maker->drop != STK_NO_NODE) {
             return false;
         }
         layer->input = l->items[v->maker].inner;
         layer->in_norm = &l->items[v->maker].norm;
-        layer->in_act = lower_node(l, maker->act)->op;
+        layer->in_act = graph_node_of(l, maker->act)->op;
     }
     return cuda_is_something(layer->input);
 }
@@ -40,14 +40,14 @@ static bool find_input(const lowering *l, int value, cuda_layer_back *layer) {
 /* One chain of a site, whose output's gradient goes through `pass`. */
 static bool find_layer(const lowering *l, int chain, const cuda_norm_back *pass, cuda_tail tail,
                        cuda_ref added_dx, cuda_layer *layer) {
-    const stk_piece *piece = lower_piece_of(l, chain);
+    const stk_piece *piece = piece_of(l, chain);
     if (!has_pointwise(l, piece)) {
         return false;
     }
-    const stk_node *n = lower_node(l, piece->conv);
+    const stk_node *n = graph_node_of(l, piece->conv);
     layer->weight_later = l->values[n->inputs[0]].again;
     layer->fused = (cuda_layer_back){.plane = lower_plane(l, n->output),
-                                     .channels = lower_shape(l, n->inputs[0]).channels,
+                                     .channels = value_shape(l, n->inputs[0]).channels,
                                      .g = pass->g,
                                      .x = l->items[chain].inner,
                                      .norm = &l->items[chain].norm,
@@ -65,7 +65,7 @@ static bool find_layer(const lowering *l, int chain, const cuda_norm_back *pass,
 /* The site of a chain, and of the chain that it adds where that one leaves its norm to it. */
 static bool find_site(const lowering *l, int chain, const cuda_norm_back *pass,
                       cuda_layer_back_site *site) {
-    const stk_piece *piece = lower_piece_of(l, chain);
+    const stk_piece *piece = piece_of(l, chain);
     cuda_layer *first = &site->layers[0];
     cuda_layer *second = &site->layers[1];
     *site = (cuda_layer_back_site){.pass = *pass, .count = 1};
@@ -78,7 +78,7 @@ static bool find_site(const lowering *l, int chain, const cuda_norm_back *pass,
     return find_layer(l, chain, pass, pass->tail, cuda_nothing(), first) &&
            find_layer(l, added, pass, tail, cuda_nothing(), second) &&
            first->fused.channels == second->fused.channels && second->fused.in_norm == NULL &&
-           lower_piece_of(l, added)->inputs[0] != piece->inputs[0];
+           piece_of(l, added)->inputs[0] != piece->inputs[0];
 }
 
 /*
@@ -87,7 +87,7 @@ static bool find_site(const lowering *l, int chain, const cuda_norm_back *pass,
  */
 static void begin_layer(lowering *l, int chain, int i, cuda_layer_back_site sites[CUDA_VARIANTS],
                         int count, cuda_ref dy) {
-    const stk_piece *piece = lower_piece_of(l, chain);
+    const stk_piece *piece = piece_of(l, chain);
     lower_value *v = &l->values[piece->inputs[0]];
     size_t bytes = 0;
     for (int k = 0; k < count; k++) {
@@ -105,8 +105,8 @@ static void begin_layer(lowering *l, int chain, int i, cuda_layer_back_site site
         layer->fused.accumulate = accumulate;
         layer->weight = stk_cuda_lower_weight_op(l, piece->conv, v->data, dy);
         layer->data = stk_cuda_lower_data_op(l, piece->conv, dy, dx, accumulate);
-        layer->join = joins ? &v->join.join_back : NULL;
-        layer->joins = v->join_variant;
+        layer->join = joins ? &v->join_back.join_back : NULL;
+        layer->joins = v->join_back_variant;
     }
 }
 
@@ -119,7 +119,7 @@ static int decide(const lowering *l, int chain, const cuda_layer_back_site *site
     }
     cuda_decision decision = {
         .fusion = CUDA_FUSE_LAYER_BACK,
-        .shape = stk_cuda_lower_shape(l, lower_piece_of(l, chain)->conv, CUDA_CONV_DATA),
+        .shape = stk_cuda_lower_conv_shape(l, piece_of(l, chain)->conv, CUDA_CONV_DATA),
         .detail = stk_cuda_layer_back_detail(site)};
     int number;
     decision.shape.accumulate = site->layers[0].fused.accumulate;
@@ -127,7 +127,7 @@ static int decide(const lowering *l, int chain, const cuda_layer_back_site *site
 }
 
 bool stk_cuda_lower_layer_back(lowering *l, int chain, const cuda_norm_back *back) {
-    const stk_piece *piece = lower_piece_of(l, chain);
+    const stk_piece *piece = piece_of(l, chain);
     const lower_value *output = &l->values[piece->output];
     bool act_reads_sum = cuda_is_something(back->added.x) && back->tail.act != STK_OP_COUNT &&
                          !cuda_is_something(back->mask);
@@ -137,8 +137,8 @@ bool stk_cuda_lower_layer_back(lowering *l, int chain, const cuda_norm_back *bac
     /* The norm's pass is that of CUDA_FUSE_JOIN_BACK of the chain's output: two where it applies.
      */
     cuda_layer_back_site sites[CUDA_VARIANTS];
-    int passes = output->may_join ? CUDA_VARIANTS : 1;
-    int chosen = output->may_join ? output->join_variant : CUDA_PLAIN;
+    int passes = output->may_join_back ? CUDA_VARIANTS : 1;
+    int chosen = output->may_join_back ? output->join_back_variant : CUDA_PLAIN;
     for (int k = 0; k < passes; k++) {
         cuda_norm_back pass = k == CUDA_FUSED ? stk_cuda_join_back_pass(back) : *back;
         if (!find_site(l, chain, &pass, &sites[k])) {
@@ -161,7 +161,7 @@ bool stk_cuda_lower_layer_back(lowering *l, int chain, const cuda_norm_back *bac
     stk_cuda_variants_end(l->p, &span);
     for (int i = 0; i < site->count; i++) {
         if (site->layers[i].weight_later) {
-            const stk_piece *one = lower_piece_of(l, chains[i]);
+            const stk_piece *one = piece_of(l, chains[i]);
             l->values[one->inputs[0]].late =
                 (lower_late_weight){.node = one->conv, .dy = dys[i], .done = variant == CUDA_FUSED};
         }

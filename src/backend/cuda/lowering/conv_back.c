@@ -2,7 +2,7 @@
 #include "backend/cuda/lowering/lowering.h"
 
 void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy) {
-    lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
+    lower_value *v = &l->values[graph_node_of(l, node)->inputs[0]];
     if (v->again) {
         v->late = (lower_late_weight){.node = node, .dy = dy};
     } else {
@@ -11,9 +11,9 @@ void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy) {
 }
 
 static void data_back(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate) {
-    const lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
+    const lower_value *v = &l->values[graph_node_of(l, node)->inputs[0]];
     if (stk_cuda_lower_join_back(l, node, dy, dx, accumulate)) {
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &v->join, 0, v->join_variant);
+        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &v->join_back, 0, v->join_back_variant);
     } else {
         cuda_conv_op conv = stk_cuda_lower_data_op(l, node, dy, dx, accumulate);
         stk_cuda_conv(l->p, &conv);
@@ -21,7 +21,7 @@ static void data_back(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accu
 }
 
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy) {
-    const stk_node *n = lower_node(l, node);
+    const stk_node *n = graph_node_of(l, node);
     bool learns = stk_cuda_lower_learns(l, node);
     if (n->param_count > 1 && learns) {
         stk_cuda_bias_back(l->p, lower_plane(l, n->output), dy,

@@ -7,24 +7,24 @@
 #include "backend/cuda/lowering/lowering.h"
 
 static bool reads_pictures(const lowering *l, int node) {
-    const stk_node *n = lower_node(l, node);
+    const stk_node *n = graph_node_of(l, node);
     return n->op == STK_OP_CONV && n->inputs[0] == l->graph->input;
 }
 
 bool stk_cuda_lower_is_pointwise(const lowering *l, int node) {
-    const stk_node *n = lower_node(l, node);
+    const stk_node *n = graph_node_of(l, node);
     return n->op == STK_OP_CONV && n->kernel == 1 && n->stride == 1 && n->pad == 0 &&
            !reads_pictures(l, node);
 }
 
 bool stk_cuda_lower_learns(const lowering *l, int node) {
-    return l->graph->params[lower_node(l, node)->params[0]].head || !l->pieces->config.frozen;
+    return l->graph->params[graph_node_of(l, node)->params[0]].head || !l->pieces->config.frozen;
 }
 
-cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind) {
-    const stk_node *n = lower_node(l, node);
-    stk_shape in = lower_shape(l, n->inputs[0]);
-    stk_shape out = lower_shape(l, n->output);
+cuda_conv_shape stk_cuda_lower_conv_shape(const lowering *l, int node, cuda_conv_kind kind) {
+    const stk_node *n = graph_node_of(l, node);
+    stk_shape in = value_shape(l, n->inputs[0]);
+    stk_shape out = value_shape(l, n->output);
     cuda_conv_shape shape = {.kind = kind,
                              .type = l->p->type,
                              .strict = l->p->strict,
@@ -57,25 +57,25 @@ cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind
 
 /* Only convolutions read pictures as they are stored. */
 cuda_ref stk_cuda_lower_input(lowering *l, int node) {
-    const stk_node *n = lower_node(l, node);
+    const stk_node *n = graph_node_of(l, node);
     return n->op == STK_OP_CONV ? l->values[n->inputs[0]].data
                                 : stk_cuda_lower_data(l, n->inputs[0]);
 }
 
 /* A buffer for the filter of a layer that reads pictures, in the shape that is computed with. */
 static cuda_ref picture_filter(const lowering *l, int node) {
-    cuda_conv_shape s = stk_cuda_lower_shape(l, node, CUDA_CONV_FORWARD);
+    cuda_conv_shape s = stk_cuda_lower_conv_shape(l, node, CUDA_CONV_FORWARD);
     size_t count = (size_t)s.filters * (size_t)(s.kernel * s.kernel) * (size_t)s.channels;
     return stk_cuda_buffer(l->p, count * cuda_type_bytes(l->p->type));
 }
 
 static int taps_of(const lowering *l, int node) {
-    return lower_node(l, node)->kernel * lower_node(l, node)->kernel;
+    return graph_node_of(l, node)->kernel * graph_node_of(l, node)->kernel;
 }
 
 cuda_ref stk_cuda_lower_filter(lowering *l, int node) {
-    cuda_ref w = cuda_weight(l->layout, lower_node(l, node)->params[0]);
-    int filters = lower_shape(l, lower_node(l, node)->output).channels;
+    cuda_ref w = cuda_weight(l->layout, graph_node_of(l, node)->params[0]);
+    int filters = value_shape(l, graph_node_of(l, node)->output).channels;
     if (!reads_pictures(l, node)) {
         return w;
     }
@@ -89,21 +89,21 @@ cuda_ref stk_cuda_lower_filter(lowering *l, int node) {
 }
 
 cuda_conv_op stk_cuda_lower_forward_op(lowering *l, int node, cuda_ref y) {
-    cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_FORWARD);
+    cuda_conv_shape shape = stk_cuda_lower_conv_shape(l, node, CUDA_CONV_FORWARD);
     cuda_ref x = stk_cuda_lower_input(l, node);
     return cuda_conv_of(&shape, x, stk_cuda_lower_filter(l, node), y);
 }
 
 cuda_conv_op stk_cuda_lower_data_op(const lowering *l, int node, cuda_ref dy, cuda_ref dx,
                                     bool accumulate) {
-    cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA);
+    cuda_conv_shape shape = stk_cuda_lower_conv_shape(l, node, CUDA_CONV_DATA);
     shape.accumulate = accumulate;
-    return cuda_conv_of(&shape, dx, cuda_weight(l->layout, lower_node(l, node)->params[0]), dy);
+    return cuda_conv_of(&shape, dx, cuda_weight(l->layout, graph_node_of(l, node)->params[0]), dy);
 }
 
 cuda_conv_op stk_cuda_lower_weight_op(const lowering *l, int node, cuda_ref x, cuda_ref dy) {
-    cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_WEIGHT);
-    return cuda_conv_of(&shape, x, cuda_fresh(l->layout, lower_node(l, node)->params[0]), dy);
+    cuda_conv_shape shape = stk_cuda_lower_conv_shape(l, node, CUDA_CONV_WEIGHT);
+    return cuda_conv_of(&shape, x, cuda_fresh(l->layout, graph_node_of(l, node)->params[0]), dy);
 }
 
 void stk_cuda_lower_weight(lowering *l, int node, cuda_ref x, cuda_ref dy) {
@@ -117,14 +117,14 @@ void stk_cuda_lower_weight(lowering *l, int node, cuda_ref x, cuda_ref dy) {
     if (pictures && l->stem.side > 0) {
         stk_cuda_unblock_filter(l->p, conv.shape.filters, &l->stem, conv.w, fresh);
     } else if (pictures) {
-        stk_cuda_unpad_filter(l->p, conv.shape.filters, taps_of(l, node), conv.w, fresh);
+        stk_cuda_drop_padding(l->p, conv.shape.filters, taps_of(l, node), conv.w, fresh);
     }
 }
 
 cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x) {
-    const stk_node *n = lower_node(l, node);
-    stk_shape in = lower_shape(l, n->inputs[0]);
-    stk_shape out = lower_shape(l, n->output);
+    const stk_node *n = graph_node_of(l, node);
+    stk_shape in = value_shape(l, n->inputs[0]);
+    stk_shape out = value_shape(l, n->output);
     return (cuda_depthwise){.batch = l->batch,
                             .height = in.height,
                             .width = in.width,

@@ -8,7 +8,7 @@
 static void forward(lowering *l) {
     for (int i = 0; i < l->pieces->count; i++) {
         bool loss = l->pieces->items[i].node != STK_NO_NODE &&
-                    lower_node(l, l->pieces->items[i].node)->op == STK_OP_LOSS;
+                    graph_node_of(l, l->pieces->items[i].node)->op == STK_OP_LOSS;
         switch (l->items[i].kind) {
         case LOWER_CHAIN:
             stk_cuda_lower_chain(l, i);
@@ -18,7 +18,7 @@ static void forward(lowering *l) {
             break;
         case LOWER_NODE:
             if (l->train || !loss) {
-                stk_cuda_lower_node(l, i);
+                stk_cuda_append_node(l, i);
             }
             break;
         case LOWER_ABSORBED:
@@ -40,7 +40,7 @@ static void backward(lowering *l) {
             stk_cuda_lower_squeeze_back(l, i);
             break;
         case LOWER_NODE:
-            stk_cuda_lower_node_back(l, i);
+            stk_cuda_append_node_back(l, i);
             break;
         case LOWER_ABSORBED:
             break;
@@ -51,7 +51,7 @@ static void backward(lowering *l) {
 static void begin(lowering *l) {
     for (int v = 0; v < l->graph->value_count; v++) {
         l->values[v] = (lower_value){.data = cuda_nothing(),
-                                     .plain = cuda_nothing(),
+                                     .three_channels = cuda_nothing(),
                                      .grad = cuda_nothing(),
                                      .raw = cuda_nothing(),
                                      .in_norm = cuda_nothing(),
@@ -60,11 +60,11 @@ static void begin(lowering *l) {
                                      .reader = -1};
     }
     for (int i = 0; i < l->pieces->count; i++) {
-        l->items[i] = (lower_piece){.inner = cuda_nothing(),
-                                    .dinner = cuda_nothing(),
-                                    .stats = cuda_nothing(),
-                                    .mask = cuda_nothing(),
-                                    .where = cuda_nothing()};
+        l->items[i] = (lowered_piece){.inner = cuda_nothing(),
+                                      .dinner = cuda_nothing(),
+                                      .stats_scratch = cuda_nothing(),
+                                      .mask = cuda_nothing(),
+                                      .where = cuda_nothing()};
     }
 }
 

@@ -22,8 +22,8 @@ typedef struct lower_late_weight {
 /* A value of the graph: where it lies, and who makes and reads it. */
 typedef struct lower_value {
     cuda_ref data; /* T; nothing before it is made, or where it is never stored */
-    cuda_ref
-        plain;     /* pictures only: with three channels, made for the first reader that wants it */
+    /* Pictures only: without padding channels, made for the first reader that wants that. */
+    cuda_ref three_channels;
     cuda_ref grad; /* T; nothing before the first reader's backward */
     int maker;     /* piece; -1: none */
     int reader;    /* the only piece that reads it; -1: none or several */
@@ -35,9 +35,9 @@ typedef struct lower_value {
     int norm_decision; /* its number in the program */
     lower_late_weight late;
     /* CUDA_FUSE_JOIN_BACK: set when the data gradient that arrives last is appended. */
-    bool may_join;
-    int join_variant;
-    cuda_site join;
+    bool may_join_back;
+    int join_back_variant;
+    cuda_site join_back;
 } lower_value;
 
 /* How a piece is computed. */
@@ -58,23 +58,23 @@ typedef enum lower_by {
 } lower_by;
 
 /* A piece: how it is lowered, and the buffers that its forward leaves for its backward. */
-typedef struct lower_piece {
+typedef struct lowered_piece {
     lower_kind kind;
     lower_by by;
     cuda_norm norm;
-    cuda_ref inner;       /* T: what the norm reads */
-    cuda_ref dinner;      /* T: its gradient, once another piece has computed it */
-    cuda_ref stats;       /* scratch for the norm's statistics; nothing: none is needed */
-    bool begun;           /* norm, inner and stats have buffers */
-    bool may_join;        /* CUDA_FUSE_JOIN applies to the convolution and the chain in front */
-    int join_variant;     /* fused: that chain has computed inner and statistics */
-    bool done;            /* LOWER_BY_SUM: the chain that adds it has lowered its backward */
-    cuda_ref mask;        /* one bit per element of the output: where ReLU passes gradients */
-    cuda_ref where;       /* maximum pool: where each maximum is within its window */
-    int pool;             /* LOWER_BY_POOL: the pool's piece */
-    cuda_squeeze squeeze; /* LOWER_SQUEEZE */
-    int source;           /* LOWER_SQUEEZE: the chain that it reads */
-} lower_piece;
+    cuda_ref inner;         /* T: what the norm reads */
+    cuda_ref dinner;        /* T: its gradient, once another piece has computed it */
+    cuda_ref stats_scratch; /* scratch for the norm's statistics; nothing: none is needed */
+    bool begun;             /* norm, inner and stats_scratch have buffers */
+    bool may_join;          /* CUDA_FUSE_JOIN applies to the convolution and the chain in front */
+    int join_variant;       /* fused: that chain has computed inner and statistics */
+    bool done;              /* LOWER_BY_SUM: the chain that adds it has lowered its backward */
+    cuda_ref mask;          /* one bit per element of the output: where ReLU passes gradients */
+    cuda_ref where;         /* maximum pool: where each maximum is within its window */
+    int pool;               /* LOWER_BY_POOL: the pool's piece */
+    cuda_squeeze squeeze;   /* LOWER_SQUEEZE */
+    int source;             /* LOWER_SQUEEZE: the chain that it reads */
+} lowered_piece;
 
 typedef struct lowering {
     cuda_program *p;
@@ -84,30 +84,30 @@ typedef struct lowering {
     cuda_tuning_results *results; /* NULL: always the plain variants */
     int batch;
     bool train;
-    cuda_stem stem;      /* how pictures are read as blocks; side 0: they are not */
-    lower_value *values; /* owned, per value of the graph */
-    lower_piece *items;  /* owned, per piece */
+    cuda_stem stem;       /* how pictures are read as blocks; side 0: they are not */
+    lower_value *values;  /* owned, per value of the graph */
+    lowered_piece *items; /* owned, per piece */
 } lowering;
 
-static inline const stk_node *lower_node(const lowering *l, int node) {
+static inline const stk_node *graph_node_of(const lowering *l, int node) {
     return &l->graph->nodes[node];
 }
 
-static inline const stk_piece *lower_piece_of(const lowering *l, int piece) {
+static inline const stk_piece *piece_of(const lowering *l, int piece) {
     return &l->pieces->items[piece];
 }
 
-static inline stk_shape lower_shape(const lowering *l, int value) {
+static inline stk_shape value_shape(const lowering *l, int value) {
     return l->graph->values[value].shape;
 }
 
 static inline cuda_plane lower_plane(const lowering *l, int value) {
-    stk_shape shape = lower_shape(l, value);
+    stk_shape shape = value_shape(l, value);
     return (cuda_plane){l->batch, shape.height * shape.width, shape.channels};
 }
 
 static inline size_t lower_count(const lowering *l, int value) {
-    return stk_shape_count(lower_shape(l, value)) * (size_t)l->batch;
+    return stk_shape_count(value_shape(l, value)) * (size_t)l->batch;
 }
 
 /* A buffer of T for a value. */
@@ -117,8 +117,8 @@ static inline cuda_ref lower_buffer(const lowering *l, int value) {
 
 /* The activation at the end of a chain; STK_OP_COUNT: none, also for chain -1. */
 static inline stk_op lower_act(const lowering *l, int chain) {
-    int act = chain >= 0 ? lower_piece_of(l, chain)->act : STK_NO_NODE;
-    return act != STK_NO_NODE ? lower_node(l, act)->op : STK_OP_COUNT;
+    int act = chain >= 0 ? piece_of(l, chain)->act : STK_NO_NODE;
+    return act != STK_NO_NODE ? graph_node_of(l, act)->op : STK_OP_COUNT;
 }
 
 /* The chain that makes a value and leaves its norm and activation to `by`; -1: none. */
@@ -130,8 +130,8 @@ static inline int lower_left(const lowering *l, int value, lower_by by) {
 
 static inline cuda_pool lower_pool(const lowering *l, const stk_node *n) {
     return (cuda_pool){.batch = l->batch,
-                       .in = lower_shape(l, n->inputs[0]),
-                       .out = lower_shape(l, n->output),
+                       .in = value_shape(l, n->inputs[0]),
+                       .out = value_shape(l, n->output),
                        .kernel = n->kernel,
                        .stride = n->stride,
                        .pad = n->pad};
@@ -162,7 +162,8 @@ void stk_cuda_lower_begin(lowering *l, int chain, size_t stats_bytes);
 
 /* ---- conv_ops.c: convolutions and linear layers as operations ---- */
 
-cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind);
+/* The shape of a convolution or linear layer as the program has it. */
+cuda_conv_shape stk_cuda_lower_conv_shape(const lowering *l, int node, cuda_conv_kind kind);
 /* Whether a node is a 1x1 convolution that reads every pixel of a value. */
 bool stk_cuda_lower_is_pointwise(const lowering *l, int node);
 /* Whether a node's weights are trained. */
@@ -188,7 +189,7 @@ void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int 
 
 /*
  * Decides, for the data gradient of a convolution, about CUDA_FUSE_JOIN_BACK of its input. Returns
- * false where that does not apply; otherwise join and join_variant of the value are set.
+ * false where that does not apply; otherwise join_back and join_back_variant of the value are set.
  */
 bool stk_cuda_lower_join_back(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate);
 
@@ -226,7 +227,7 @@ void stk_cuda_lower_squeeze_back(lowering *l, int piece);
 
 /* ---- nodes.c: single nodes ---- */
 
-void stk_cuda_lower_node(lowering *l, int piece);
-void stk_cuda_lower_node_back(lowering *l, int piece);
+void stk_cuda_append_node(lowering *l, int piece);
+void stk_cuda_append_node_back(lowering *l, int piece);
 
 #endif

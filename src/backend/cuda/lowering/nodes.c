@@ -5,7 +5,7 @@ static void max_pool(lowering *l, int index, const stk_node *n, cuda_ref y) {
     const stk_piece *piece = &l->pieces->items[index];
     cuda_pool pool = lower_pool(l, n);
     int chain = lower_left(l, n->inputs[0], LOWER_BY_POOL);
-    const lower_piece *maker = chain >= 0 ? &l->items[chain] : NULL;
+    const lowered_piece *maker = chain >= 0 ? &l->items[chain] : NULL;
     cuda_ref where = cuda_nothing();
     if (piece->live) {
         where = stk_cuda_buffer(l->p, lower_count(l, n->output));
@@ -17,7 +17,7 @@ static void max_pool(lowering *l, int index, const stk_node *n, cuda_ref y) {
 }
 
 static void batch_norm(lowering *l, int index, const stk_node *n, cuda_ref x, cuda_ref y) {
-    lower_piece *item = &l->items[index];
+    lowered_piece *item = &l->items[index];
     cuda_plane plane = lower_plane(l, n->output);
     cuda_tail none = {.act = STK_OP_COUNT};
     cuda_added nothing = {.x = cuda_nothing(), .dx = cuda_nothing()};
@@ -31,7 +31,7 @@ static void batch_norm(lowering *l, int index, const stk_node *n, cuda_ref x, cu
 }
 
 static void batch_norm_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
-    lower_piece *item = &l->items[index];
+    lowered_piece *item = &l->items[index];
     cuda_plane plane = lower_plane(l, n->output);
     cuda_ref x = stk_cuda_lower_data(l, n->inputs[0]);
     item->norm.back = stk_cuda_buffer(l->p, 3 * (size_t)plane.channels * sizeof(float));
@@ -59,12 +59,12 @@ static void batch_norm_back(lowering *l, int index, const stk_node *n, cuda_ref 
 /* The gradient of the loss is computed with the loss, in the memory of the logits. */
 static void loss(lowering *l, const stk_node *n) {
     lower_value *logits = &l->values[n->inputs[0]];
-    stk_cuda_loss(l->p, l->batch, lower_shape(l, n->output).channels, logits->data, logits->data);
+    stk_cuda_loss(l->p, l->batch, value_shape(l, n->output).channels, logits->data, logits->data);
     logits->grad = logits->data;
 }
 
 static void conv(lowering *l, int node, cuda_ref y) {
-    const stk_node *n = lower_node(l, node);
+    const stk_node *n = graph_node_of(l, node);
     cuda_conv_op op = stk_cuda_lower_forward_op(l, node, y);
     stk_cuda_conv(l->p, &op);
     if (n->param_count > 1) {
@@ -87,9 +87,9 @@ static void input(lowering *l, int value) {
     }
 }
 
-void stk_cuda_lower_node(lowering *l, int index) {
+void stk_cuda_append_node(lowering *l, int index) {
     const stk_piece *piece = &l->pieces->items[index];
-    const stk_node *n = lower_node(l, piece->node);
+    const stk_node *n = graph_node_of(l, piece->node);
     size_t count = lower_count(l, n->output);
     cuda_plane plane = lower_plane(l, n->output);
     if (n->op == STK_OP_LOSS) {
@@ -130,7 +130,7 @@ void stk_cuda_lower_node(lowering *l, int index) {
                        l->values[n->inputs[1]].data, y);
         break;
     case STK_OP_SHORTCUT:
-        stk_cuda_shortcut(l->p, l->batch, lower_shape(l, n->inputs[0]), lower_shape(l, n->output),
+        stk_cuda_shortcut(l->p, l->batch, value_shape(l, n->inputs[0]), value_shape(l, n->output),
                           n->stride, stk_cuda_lower_data(l, n->inputs[0]), y);
         break;
     case STK_OP_MAX_POOL:
@@ -202,9 +202,9 @@ static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
     }
 }
 
-void stk_cuda_lower_node_back(lowering *l, int index) {
+void stk_cuda_append_node_back(lowering *l, int index) {
     const stk_piece *piece = &l->pieces->items[index];
-    const stk_node *n = lower_node(l, piece->node);
+    const stk_node *n = graph_node_of(l, piece->node);
     cuda_ref dy = l->values[n->output].grad;
     switch (n->op) {
     case STK_OP_INPUT:

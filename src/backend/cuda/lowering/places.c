@@ -18,17 +18,18 @@ cuda_ref stk_cuda_lower_data(lowering *l, int value) {
     if (value != l->graph->input) {
         return v->data;
     }
-    if (!cuda_is_something(v->plain)) {
-        stk_shape shape = lower_shape(l, value);
-        v->plain = lower_buffer(l, value);
-        stk_cuda_unpad_filter(l->p, l->batch, shape.height * shape.width, v->data, v->plain);
+    if (!cuda_is_something(v->three_channels)) {
+        stk_shape shape = value_shape(l, value);
+        v->three_channels = lower_buffer(l, value);
+        stk_cuda_drop_padding(l->p, l->batch, shape.height * shape.width, v->data,
+                              v->three_channels);
     }
-    return v->plain;
+    return v->three_channels;
 }
 
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node) {
-    const stk_node *n = lower_node(l, node);
-    size_t channels = (size_t)lower_shape(l, n->output).channels;
+    const stk_node *n = graph_node_of(l, node);
+    size_t channels = (size_t)value_shape(l, n->output).channels;
     size_t narrow = 2 * channels * cuda_type_bytes(l->p->type);
     return (cuda_norm){.weight = cuda_value(l->layout, n->params[0]),
                        .bias = cuda_value(l->layout, n->params[1]),
@@ -42,24 +43,24 @@ cuda_norm stk_cuda_lower_norm(const lowering *l, int node) {
 }
 
 cuda_ref stk_cuda_lower_norm_back(const lowering *l, int chain) {
-    size_t channels = (size_t)lower_shape(l, lower_piece_of(l, chain)->output).channels;
+    size_t channels = (size_t)value_shape(l, piece_of(l, chain)->output).channels;
     return stk_cuda_buffer(l->p, 3 * channels * sizeof(float));
 }
 
 /* Whether a library's convolution could compute the chain's norm and ReLU as it loads. */
 static bool can_norm_in_conv(const lowering *l, int chain) {
-    const stk_piece *piece = lower_piece_of(l, chain);
+    const stk_piece *piece = piece_of(l, chain);
     return l->p->type == CUDA_TYPE_F16 && l->items[chain].by == LOWER_BY_ITSELF &&
            piece->training && piece->live && piece->add == STK_NO_NODE &&
            piece->drop == STK_NO_NODE && lower_act(l, chain) == STK_OP_RELU &&
-           lower_shape(l, piece->output).channels % 8 == 0 && l->values[piece->output].again;
+           value_shape(l, piece->output).channels % 8 == 0 && l->values[piece->output].again;
 }
 
 void stk_cuda_lower_begin(lowering *l, int chain, size_t stats_bytes) {
-    const stk_piece *piece = lower_piece_of(l, chain);
-    lower_piece *item = &l->items[chain];
+    const stk_piece *piece = piece_of(l, chain);
+    lowered_piece *item = &l->items[chain];
     bool depthwise =
-        piece->conv != STK_NO_NODE && lower_node(l, piece->conv)->op == STK_OP_DEPTHWISE;
+        piece->conv != STK_NO_NODE && graph_node_of(l, piece->conv)->op == STK_OP_DEPTHWISE;
     if (item->begun) {
         return;
     }
@@ -68,7 +69,7 @@ void stk_cuda_lower_begin(lowering *l, int chain, size_t stats_bytes) {
     item->norm.narrow = can_norm_in_conv(l, chain);
     if (piece->training && !depthwise) {
         size_t bytes = stk_cuda_norm_scratch(l->p, lower_plane(l, piece->output));
-        item->stats = stk_cuda_buffer(l->p, bytes > stats_bytes ? bytes : stats_bytes);
+        item->stats_scratch = stk_cuda_buffer(l->p, bytes > stats_bytes ? bytes : stats_bytes);
     }
     if (piece->conv == STK_NO_NODE) {
         item->inner = stk_cuda_lower_data(l, piece->inputs[0]);

@@ -29,17 +29,18 @@ typedef struct cuda_range {
 } cuda_range;
 
 /* Writes fresh test data where an operation reads, before its plans are compared. */
-typedef struct cuda_refresh {
+typedef struct cuda_noise_writer {
     stk_status (*run)(const void *user, int op, stk_error *err);
     const void *user; /* borrowed; first argument of `run` */
-} cuda_refresh;
+} cuda_noise_writer;
 
 /*
  * Finds an execution plan for every convolution of the program, by running candidates with the
- * player's pointers: what these convolutions write is overwritten. `refresh` may be NULL.
+ * player's pointers: what these convolutions write is overwritten. `write_noise_for` may be NULL.
  */
 STK_CHECKED stk_status stk_cuda_player_prepare(const cuda_player *player,
-                                               const cuda_refresh *refresh, stk_error *err);
+                                               const cuda_noise_writer *write_noise_for,
+                                               stk_error *err);
 
 /*
  * Runs the whole program. The first run launches each operation, since libraries load code at first

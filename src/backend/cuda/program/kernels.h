@@ -37,7 +37,7 @@ STK_CHECKED stk_status stk_cuda_kernels_open(cuda_kernels **kernels,
  * Functions made before can still be launched, make() returns STK_ERR_STOPPED where more are
  * needed, and close() frees nothing. `kernels` may be NULL.
  */
-bool stk_cuda_kernels_are_left(const cuda_kernels *kernels);
+bool stk_cuda_kernels_are_abandoned(const cuda_kernels *kernels);
 void stk_cuda_kernels_close(cuda_kernels *kernels);
 
 /* Makes every function that the programs launch and that does not exist yet. */

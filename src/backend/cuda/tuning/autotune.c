@@ -167,7 +167,7 @@ typedef struct noise_source {
 } noise_source;
 
 /* Plans are compared on noise: writes that of the trial to which an operation belongs. */
-static stk_status refresh(const void *user, int op, stk_error *err) {
+static stk_status write_noise_for(const void *user, int op, stk_error *err) {
     const noise_source *source = user;
     int at = source->all->count - 1;
     while (at > 0 && source->all->items[at].noise.first > op) {
@@ -183,7 +183,7 @@ static stk_status time_all(const cuda_player *player, const tuning_trials *t, st
     mine.graph = NULL;
     const cuda_program *program = &t->program;
     const noise_source source = {&mine, t};
-    const cuda_refresh again = {refresh, &source};
+    const cuda_noise_writer again = {write_noise_for, &source};
     stk_status status = stk_cuda_kernels_make(player->kernels, &program, 1, err);
     if (status == STK_OK) {
         status = stk_cuda_player_launch(&mine, 0, err);

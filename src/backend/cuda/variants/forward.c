@@ -37,7 +37,7 @@ void stk_cuda_emit_norm_conv(cuda_program *p, const cuda_site *site, int part, i
     const cuda_forward_site *s = &site->forward;
     if (variant == CUDA_PLAIN) {
         part == 0 ? emit_apply(p, s)
-                  : stk_cuda_emit_both(p, stk_cuda_emit_stats, site, 0, s->stats);
+                  : stk_cuda_emit_both(p, stk_cuda_emit_stats, site, 0, s->stats_variant);
     } else if (part == 1) {
         cuda_conv_op conv = s->conv;
         conv.x = cuda_nothing(); /* what is loaded is `raw` */
@@ -71,7 +71,7 @@ void stk_cuda_emit_join(cuda_program *p, const cuda_site *site, int part, int va
     cuda_join join = join_of(s);
     if (variant == CUDA_PLAIN) {
         part == 0 ? emit_apply(p, s)
-                  : stk_cuda_emit_both(p, stk_cuda_emit_stats, site, 0, s->stats);
+                  : stk_cuda_emit_both(p, stk_cuda_emit_stats, site, 0, s->stats_variant);
     } else if (part == 0) {
         stk_cuda_join(p, &join);
         stk_cuda_join_finalise(p, &join);
@@ -140,7 +140,7 @@ void stk_cuda_rehearse_norm_conv(cuda_program *p, const cuda_decision *decision,
     rehearse_norm(p, made);
     site->conv.raw = site->x;
     site->conv.in_norm = cuda_norm_narrow(site->norm, site->plane.channels);
-    site->stats = decision->detail;
+    site->stats_variant = decision->detail;
 }
 
 void stk_cuda_rehearse_join(cuda_program *p, const cuda_decision *decision, cuda_rehearsal *made) {
@@ -157,5 +157,5 @@ void stk_cuda_rehearse_join(cuda_program *p, const cuda_decision *decision, cuda
     size_t plain = stk_cuda_norm_scratch(p, site->out);
     size_t fused = stk_cuda_join_site_scratch(p, &made->site);
     site->conv.stats = stk_cuda_buffer(p, plain > fused ? plain : fused);
-    site->stats = decision->detail / 2;
+    site->stats_variant = decision->detail / 2;
 }

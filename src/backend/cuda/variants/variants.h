@@ -45,7 +45,7 @@ typedef struct cuda_forward_site {
                               set where CUDA_FUSE_NORM_CONV may apply */
     cuda_plane out;        /* of the convolution's output */
     const cuda_norm *next; /* of that output */
-    int stats;             /* the variant of CUDA_FUSE_STATS that runs inside the plain variants */
+    int stats_variant;     /* the variant of CUDA_FUSE_STATS that runs inside the plain variants */
     /* For cuda_conv_op.decision of the convolution with sums, and of the one that computes the norm
      * as well. */
     int stats_decision, norm_decision;
