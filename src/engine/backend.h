@@ -188,7 +188,7 @@ typedef struct stk_backend {
     void (*counts)(const stk_device *device, stk_device_counts *counts);
     /* The precision used for `asked`: resolves AUTO and replaces what the device does not have. */
     stk_precision (*precision)(const stk_device *device, stk_precision asked);
-    /* Pinned host memory, from which pictures are copied fastest; NULL: the backend has none. Any
+    /* Host memory from which pictures are copied fastest: pinned for a GPU, plain for a CPU. Any
      * thread may call both while the device is open; host_free accepts NULL. */
     void *(*host_take)(stk_device *device, size_t bytes);
     void (*host_free)(stk_device *device, void *memory);
@@ -210,7 +210,7 @@ typedef struct stk_backend {
     stk_status (*extras_write)(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                stk_error *err);
 
-    /* The bytes that compile() would allocate. *workspace, unless NULL, is the part of them that
+    /* All bytes that compile() would allocate. *workspace, unless NULL, is the part of them that
      * operations share as scratch. */
     stk_status (*exec_need)(stk_device *device, const stk_graph *graph,
                             const stk_compile_config *config, uint64_t *bytes, uint64_t *workspace,
@@ -227,8 +227,8 @@ typedef struct stk_backend {
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
     /* Returns the results of steps without an output, in order and each once: of all that have
-     * ended, up to `room`; with `wait`, of all that were begun. Fewer than STK_STEPS_AHEAD steps
-     * run at a time: step() waits where there would be more. */
+     * ended, up to `room`; with `wait`, of all that were begun. At most STK_STEPS_AHEAD results may
+     * be uncollected; one more step() is an error. */
     stk_status (*collect)(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
                           size_t *count, stk_error *err);
     /* logits is (count, classes). Batch norm uses the running statistics, dropout is off. With

@@ -118,7 +118,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
         .classes = job->network.graph->classes,
         .data = stk_job_loader_config(job, false, val_samples, split->val,
                                       count < split->val_count ? count : split->val_count),
-        .batch = time_batch,
+        .on_batch = time_batch,
         .user = &times};
     stk_status status = backend->compile(&exec, job->network.state, &how, err);
     if (status == STK_OK) {

@@ -74,7 +74,7 @@ static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted
                                      .exec = exec,
                                      .classes = p->graph->classes,
                                      .data = p->data,
-                                     .batch = collect,
+                                     .on_batch = collect,
                                      .bad = tell_bad,
                                      .user = c};
         evaluation.data.batch = predicted->batch;

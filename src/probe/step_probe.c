@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "budget/batch_choice.h"
 #include "engine/traffic.h"
-#include "models/memory_check.h"
+#include "engine/memory_check.h"
 #include "models/memory_need.h"
 #include "probe/gauges.h"
 #include "probe/probe_options.h"
@@ -120,7 +120,7 @@ static stk_status open_network(step_probe *p, stk_error *err) {
                           .device = o->device,
                           .model = p->model->name,
                           .state = &recipe.state,
-                          .batch = &config};
+                          .compile = &config};
     stk_status status = stk_model_build(p->model, &network, &p->graph, err);
     ask.graph = p->graph;
     if (status == STK_OK) {

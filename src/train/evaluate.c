@@ -43,7 +43,7 @@ static void take(evaluation_pass *r, const stk_batch *batch) {
     for (size_t i = 0; i < batch->count; i++) {
         r->batch_rows[i] = r->rows != NULL ? r->rows[entries[i]] : entries[i];
     }
-    r->evaluation->batch(r->evaluation->user, batch, r->batch_rows, r->logits);
+    r->evaluation->on_batch(r->evaluation->user, batch, r->batch_rows, r->logits);
     r->seen += batch->count;
     stk_loader_release(r->loader, batch);
 }

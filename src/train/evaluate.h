@@ -21,7 +21,7 @@ typedef struct stk_evaluation {
      * rows[i] is the index of sample i in the list of `data`. Slow pictures are evaluated last; a
      * batch before may already have contained them, marked bad.
      */
-    void (*batch)(void *user, const stk_batch *batch, const size_t *rows, const float *logits);
+    void (*on_batch)(void *user, const stk_batch *batch, const size_t *rows, const float *logits);
     void (*bad)(void *user, const char *path, const char *reason); /* may be NULL */
     void *user;
 } stk_evaluation;

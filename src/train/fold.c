@@ -147,13 +147,13 @@ static void tell_step(const stk_trainer *t) {
 static stk_update make_update(const stk_trainer *t) {
     const stk_train_options *o = t->config->options;
     double head_lr = stk_is_auto_double(o->head_lr) ? t->lr : o->head_lr * t->lr_factor;
-    stk_update_point moment = {.lr = t->lr,
+    stk_update_point point = {.lr = t->lr,
                                .head_lr = head_lr,
                                .micro_steps = t->micro_steps,
                                .updates = t->updates,
                                .frozen_updates =
                                    stk_update_frozen_count(o, t->progress.steps_per_epoch)};
-    return stk_update_make(o, &moment);
+    return stk_update_make(o, &point);
 }
 
 /* Takes the next batch, and records how long and why it was waited for. */
@@ -275,7 +275,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
         .classes = c->graph->classes,
         .data = c->val,
         .final_limit_ns = c->train.slow_after_ns, /* what training replaces, validation gives up */
-        .batch = count_validation,
+        .on_batch = count_validation,
         .bad = tell_bad_val,
         .user = t};
     evaluation.data.batch = c->val_compile.batch;

@@ -122,8 +122,8 @@ typedef struct stk_train_config {
     stk_compile_config val_compile;   /* of validation */
     /* The training samples. The trainer sets batch and order. */
     stk_loader_config train;
-    /* The validation samples, as stk_evaluation.data; batch is val_compile's. count 0: no
-     * validation, and the last weights are the best. */
+    /* The validation samples, as stk_evaluation.data. The trainer sets batch and, with
+     * hooks.validation_must_end, halt. count 0: no validation, and the last weights are best. */
     stk_loader_config val;
     uint64_t seed;
     int fold;
@@ -178,7 +178,7 @@ typedef struct stk_update_point {
     int64_t frozen_updates; /* planned for the frozen phase; may exceed `updates` */
 } stk_update_point;
 
-stk_update stk_update_make(const stk_train_options *options, const stk_update_point *moment);
+stk_update stk_update_make(const stk_train_options *options, const stk_update_point *point);
 
 /* Updates during the epochs in which only the head learns. */
 int64_t stk_update_frozen_count(const stk_train_options *options, int64_t steps_per_epoch);

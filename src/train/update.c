@@ -17,12 +17,12 @@ static double ema_decay(double wanted, int64_t updates) {
     return fmin(wanted, (1.0 + (double)updates) / (10.0 + (double)updates));
 }
 
-stk_update stk_update_make(const stk_train_options *o, const stk_update_point *moment) {
-    int64_t number = moment->updates + 1;
-    int64_t thawed = number - moment->frozen_updates;
+stk_update stk_update_make(const stk_train_options *o, const stk_update_point *point) {
+    int64_t number = point->updates + 1;
+    int64_t thawed = number - point->frozen_updates;
     return (stk_update){.kind = (stk_optimizer)o->optimizer,
-                        .lr = (float)(moment->lr * o->backbone_lr_scale),
-                        .head_lr = (float)moment->head_lr,
+                        .lr = (float)(point->lr * o->backbone_lr_scale),
+                        .head_lr = (float)point->head_lr,
                         .momentum = (float)o->momentum,
                         .nesterov = o->nesterov,
                         .beta2 = (float)o->beta2,
@@ -30,9 +30,9 @@ stk_update stk_update_make(const stk_train_options *o, const stk_update_point *m
                         .step = thawed > 1 ? thawed : 1,
                         .head_step = number,
                         .weight_decay = (float)o->weight_decay,
-                        .grad_scale = 1.0f / (float)moment->micro_steps,
+                        .grad_scale = 1.0f / (float)point->micro_steps,
                         .clip_norm = (float)o->clip_grad,
-                        .ema_decay = (float)ema_decay(o->ema, moment->updates)};
+                        .ema_decay = (float)ema_decay(o->ema, point->updates)};
 }
 
 int64_t stk_update_frozen_count(const stk_train_options *o, int64_t steps_per_epoch) {

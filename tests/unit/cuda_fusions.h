@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/tuning/autotune.h"
+#include "backend/cuda/tuning/decisions.h"
 #include "cuda_play.h"
 
 static const stk_backend *const cuda = &stk_cuda_backend;

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "backend/cpu/cpu_device.h"
-#include "models/memory_check.h"
+#include "engine/memory_check.h"
 #include "models/models.h"
 
 typedef struct network {
@@ -42,7 +42,7 @@ static void open_network(network *n, const char *name, int img_size, size_t batc
                               .graph = n->graph,
                               .model = name,
                               .state = &n->state,
-                              .batch = &n->train,
+                              .compile = &n->train,
                               .other = &n->infer};
 }
 

@@ -13,13 +13,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
-#include "models/memory_check.h"
+#include "engine/memory_check.h"
 #include "predict/predict.h"
 #include "probe/step_timer.h"
 
-#define MEASURE_S 0.4  /* seconds of steps that one batch is measured for, once it is warm */
-#define WINDOWS 5      /* parts of that time; the median counts */
-#define SOME_RATE 1e-3 /* a learning rate that changes the weights little */
+#define MEASURE_S 0.4   /* seconds of steps that one batch is measured for, once it is warm */
+#define LEAST_WINDOWS 5 /* parts of that time, at least; the median counts */
+#define SOME_RATE 1e-3  /* a learning rate that changes the weights little */
 
 static bool on_cpu(const stk_batch_search *search) {
     return stk_opened_device_is_cpu(&search->network->opened);
@@ -42,7 +42,7 @@ static stk_memory_ask ask_of(const stk_batch_search *search, size_t batch,
         .graph = network->graph,
         .model = recipe->model->name,
         .state = &network->state_config,
-        .batch = &how[0],
+        .compile = &how[0],
         .other = &how[1],
         .picture_bytes = on_cpu(search) ? (uint64_t)loader.slots * loader.slot_bytes / batch : 0};
 }
@@ -280,7 +280,7 @@ static stk_status measure(stk_batch_search *search, size_t batch, double seconds
                         .how = stk_network_compile_config(network, search->recipe, true),
                         .update = &update,
                         .seconds = MEASURE_S,
-                        .windows = WINDOWS,
+                        .windows = LEAST_WINDOWS,
                         .halt = {must_end, &limit}};
     ask.how.batch = batch;
     stk_status status = stk_step_time(&ask, &times, err);

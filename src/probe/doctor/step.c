@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "models/memory_check.h"
+#include "engine/memory_check.h"
 #include "probe/doctor/phases.h"
 #include "probe/step_timer.h"
 
@@ -91,7 +91,7 @@ static bool fits(const doctor *d, const stk_graph *graph, int64_t batch) {
                           .graph = graph,
                           .model = p->model->name,
                           .state = &p->state_config,
-                          .batch = &how};
+                          .compile = &how};
     how.batch = (size_t)batch;
     return stk_memory_check(&ask, &ignored) == STK_OK;
 }

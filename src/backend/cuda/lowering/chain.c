@@ -121,8 +121,8 @@ static void filter_forward(lowering *l, int chain) {
 }
 
 /*
- * Whether the chain that reads a value computes the value's norm and ReLU. The fused convolution
- * also takes statistics, so the result of CUDA_FUSE_STATS must be known first.
+ * Whether the chain that reads a value computes the value's norm and ReLU. The plain variant
+ * contains CUDA_FUSE_STATS, and timing needs the winner of that first.
  */
 static void decide_norm_conv(const lowering *l, lower_value *v) {
     const stk_piece *next = piece_of(l, v->reader);

@@ -10,7 +10,7 @@
  *   addition behind another norm, the result is never stored: the reader computes it as it loads;
  * - a ReLU behind an addition is stored as one bit per number.
  *
- * Autotune (tuning/autotune.h) decides which variant computes a piece. Lowering appends every
+ * Autotune (tuning/decisions.h) decides which variant computes a piece. Lowering appends every
  * variant that applies, and only the chosen one runs (stk_cuda_emit_variants()). So the memory need
  * is the same for all results of autotune, and known before anything is timed.
  */

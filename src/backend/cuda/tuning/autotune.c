@@ -1,5 +1,5 @@
 /*
- * autotune.c - deciding, and timing variants where there is no result.
+ * autotune.c - times the variants of decisions that have no result.
  *
  * All variants of all open decisions stand in one program, so that several threads make their
  * plans and kernels at once.
@@ -11,49 +11,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-
-void stk_cuda_decision_name(const cuda_decision *decision, char name[CUDA_RESULT_NAME]) {
-    const cuda_conv_shape *s = &decision->shape;
-    snprintf(name, CUDA_RESULT_NAME,
-             "%s type %d x %d %d %d %d y %d %d %d kernel %d stride %d pad %d%s variant %d",
-             stk_cuda_fusions[decision->fusion].name, (int)s->type, s->batch, s->height, s->width,
-             s->channels, s->out_height, s->out_width, s->filters, s->kernel, s->stride, s->pad,
-             s->accumulate ? " +" : "", decision->detail);
-}
-
-/* ---- deciding ---- */
-
-static int note(cuda_program *p, const cuda_decision *decision) {
-    size_t need = (size_t)p->decision_count + 1;
-    cuda_decision *grown = stk_mem_grow(p->decisions, &p->decision_capacity, need, sizeof *grown);
-    if (grown == NULL) {
-        (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
-        return 0;
-    }
-    p->decisions = grown;
-    p->decisions[p->decision_count++] = *decision;
-    return p->decision_count;
-}
-
-int stk_cuda_decision_result(cuda_tuning_results *results, const cuda_decision *decision) {
-    char name[CUDA_RESULT_NAME];
-    if (results == NULL) {
-        return CUDA_UNDECIDED;
-    }
-    stk_cuda_decision_name(decision, name);
-    return stk_cuda_tuning_result(results, name);
-}
-
-int stk_cuda_decide(cuda_program *p, cuda_tuning_results *results, const cuda_decision *decision,
-                    int *number) {
-    *number = 0;
-    if (results == NULL || p->strict) {
-        return CUDA_PLAIN;
-    }
-    *number = note(p, decision);
-    int variant = stk_cuda_decision_result(results, decision);
-    return variant != CUDA_UNDECIDED ? variant : CUDA_PLAIN;
-}
 
 /* ---- the program of all variants ---- */
 

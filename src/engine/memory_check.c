@@ -1,5 +1,5 @@
 /* memory_check.c - adds up state, arenas and batches, and compares the sum with the free memory. */
-#include "models/memory_check.h"
+#include "engine/memory_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static uint64_t picture_most(const stk_graph *graph) {
 
 stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch, uint64_t *bytes,
                             stk_error *err) {
-    stk_compile_config config = *ask->batch;
+    stk_compile_config config = *ask->compile;
     uint64_t arenas[2] = {0};
     *bytes = UINT64_MAX;
     if (batch > MOST_BYTES / (picture_most(ask->graph) + ask->picture_bytes)) {
@@ -44,7 +44,7 @@ stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch, uint64_t *b
 /* Zero where not even one picture fits. */
 static size_t largest_that_fits(const stk_memory_ask *ask, uint64_t free_bytes) {
     size_t low = 0;
-    size_t high = ask->batch->batch;
+    size_t high = ask->compile->batch;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         uint64_t bytes;
@@ -72,7 +72,7 @@ stk_status stk_memory_check(const stk_memory_ask *ask, stk_error *err) {
     uint64_t bytes = 0;
     stk_status status = ask->backend->memory(ask->device, &memory, err);
     if (status == STK_OK) {
-        status = stk_memory_total(ask, ask->batch->batch, &bytes, err);
+        status = stk_memory_total(ask, ask->compile->batch, &bytes, err);
     }
     if (status != STK_OK || bytes <= memory.free_bytes) {
         return status;
@@ -86,7 +86,7 @@ stk_status stk_memory_check(const stk_memory_ask *ask, stk_error *err) {
     return STK_FAIL(err, STK_ERR_DEVICE,
                     "batch %zu of %s at %d px needs %s of %s memory and %s %s; %s: use %s "
                     "--img-size",
-                    ask->batch->batch, ask->model, ask->graph->img_size,
+                    ask->compile->batch, ask->model, ask->graph->img_size,
                     format(need, sizeof need, bytes), host ? "this machine's" : "the GPU's",
                     format(have, sizeof have, memory.free_bytes), host ? "can be used" : "are free",
                     fits > 0 ? largest : "not even one picture fits",

@@ -2,8 +2,8 @@
  * memory_check.h - checks that a device has the memory for a batch, before anything is allocated.
  * Threads: the one that has the device.
  */
-#ifndef STK_MODELS_MEMORY_CHECK_H
-#define STK_MODELS_MEMORY_CHECK_H
+#ifndef STK_ENGINE_MEMORY_CHECK_H
+#define STK_ENGINE_MEMORY_CHECK_H
 
 #include "engine/backend.h"
 
@@ -12,10 +12,10 @@ typedef struct stk_memory_ask {
     const stk_backend *backend;
     stk_device *device;
     const stk_graph *graph;
-    const char *model;               /* its name, for messages */
-    const stk_state_config *state;   /* of the parameters */
-    const stk_compile_config *batch; /* the executable whose batch size is in question */
-    const stk_compile_config *other; /* a second executable beside it; NULL: none */
+    const char *model;                 /* its name, for messages */
+    const stk_state_config *state;     /* of the parameters */
+    const stk_compile_config *compile; /* the executable whose batch is in question */
+    const stk_compile_config *other;   /* a second executable beside it; NULL: none */
     /* Further bytes per picture of a batch: the loader's batches, where the device computes in the
      * host's memory. */
     uint64_t picture_bytes;
@@ -27,7 +27,8 @@ STK_CHECKED stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch,
 
 /*
  * Fails with STK_ERR_DEVICE where memory is short; the message has the largest batch that would
- * fit. Allocates nothing and takes milliseconds.
+ * fit. STK_ERR_MEMORY, by contrast, is memory that ran out while something was allocated; a job
+ * then tries a smaller batch. Allocates nothing and takes milliseconds.
  */
 STK_CHECKED stk_status stk_memory_check(const stk_memory_ask *ask, stk_error *err);
 
