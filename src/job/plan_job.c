@@ -40,7 +40,7 @@ typedef struct plan_measurement {
     int64_t steps_per_epoch;
 } plan_measurement;
 
-static stk_train_pace pace(void *user, const stk_train_progress *progress) {
+static stk_train_orders pace(void *user, const stk_train_standing *progress) {
     plan_measurement *m = user;
     if (m->first_ns == 0) {
         m->first_ns = stk_clock_ns();
@@ -54,9 +54,9 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     m->steps_per_epoch = progress->steps_per_epoch;
     bool stop = enough || stk_run_clock_stopping(&m->job->clock);
     /* A small data set is gone through again. */
-    return (stk_train_pace){.epochs = progress->epoch,
-                            .total_steps = stop ? progress->steps_done : INT64_MAX,
-                            .stop = stop};
+    return (stk_train_orders){.epochs = progress->epoch,
+                              .total_steps = stop ? progress->steps_done : INT64_MAX,
+                              .stop = stop};
 }
 
 static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool best,

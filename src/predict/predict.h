@@ -30,7 +30,7 @@ typedef struct stk_prediction {
     const stk_graph *graph;
     /* When memory runs out, the batch is halved as often as needed. */
     stk_compile_config compile;
-    stk_loader_config data; /* as stk_evaluation.data, but each pass sets batch, shuffle and view */
+    stk_loader_config data; /* as stk_evaluation.data; each pass sets batch and view */
     const char *split;      /* "test" or "val": the split in events of bad images */
     const stk_events *events;
     int views; /* of each picture, to be averaged; 0 means 1 */

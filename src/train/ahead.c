@@ -13,17 +13,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Share of the updates of an epoch: skipping more is a warning every time. */
-#define USUAL_SKIPS 0.01
-
-/* With fewer updates all may be skipped while the loss scale is being found. */
-#define LEAST_UPDATES 8
-
 static void note_step_time(stk_trainer *t, double seconds) {
-    stk_step_pace_step(&t->step_pace, seconds);
-    t->progress.steps_timed = t->step_pace.timed;
-    t->progress.step_s = stk_step_pace_step_s(&t->step_pace);
-    t->progress.wait_s = stk_step_pace_wait_s(&t->step_pace);
+    stk_step_times_step(&t->step_times, seconds);
+    t->standing.steps_timed = t->step_times.timed;
+    t->standing.step_s = stk_step_times_step_s(&t->step_times);
+    t->standing.wait_s = stk_step_times_wait_s(&t->step_times);
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
     t->account.spent.steps_s += seconds;
@@ -32,10 +26,10 @@ static void note_step_time(stk_trainer *t, double seconds) {
 static void note_device_time(stk_trainer *t, const stk_step_output *output) {
     stk_spent *spent = &t->account.spent;
     t->epoch_busy_s += output->busy_s;
-    t->progress.copy_s += output->copy_s;
+    t->standing.copy_s += output->copy_s;
     spent->busy_s += output->busy_s;
     spent->update_s += output->update_s;
-    spent->copy_s += output->copy_wait_s;
+    spent->copy_wait_s += output->copy_wait_s;
 }
 
 /*
@@ -52,7 +46,7 @@ static void use_result(stk_trainer *t, const stk_pending_step *step,
         t->result->diverged = true;
         snprintf(t->result->trouble, sizeof t->result->trouble,
                  "gradients left the range of fp16 at step %lld of epoch %d", (long long)step->step,
-                 t->progress.epoch);
+                 t->standing.epoch);
     } else if (!output->skipped || isfinite(output->loss_sum)) {
         t->loss_sum += output->loss_sum;
         t->correct += (double)output->correct;
@@ -66,7 +60,7 @@ void stk_trainer_note_step(stk_trainer *t, size_t count, bool update, int64_t st
         t->arrived_ns = start_ns; /* what was done meanwhile is no part of a step */
     }
     t->pending[t->pending_count++] =
-        (stk_pending_step){.count = count, .step = t->progress.step, .update = update};
+        (stk_pending_step){.count = count, .step = t->standing.step, .update = update};
 }
 
 void stk_trainer_let_go(stk_trainer *t) {
@@ -110,26 +104,4 @@ stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err) {
         stk_trainer_let_go(t);
     }
     return STK_OK;
-}
-
-void stk_trainer_judge_skips(stk_trainer *t) {
-    char what[64];
-    char why[96];
-    if (t->epoch_skipped == 0) {
-        return;
-    }
-    if (t->epoch_skipped == t->epoch_updates && t->epoch_updates >= LEAST_UPDATES) {
-        t->result->diverged = true;
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "every update of epoch %d left the range of fp16", t->progress.epoch);
-        return;
-    }
-    if (t->told_skips && (double)t->epoch_skipped <= USUAL_SKIPS * (double)t->epoch_updates) {
-        return;
-    }
-    snprintf(what, sizeof what, "loss scale %g", t->loss_scale);
-    snprintf(why, sizeof why, "%lld update%s left out: gradients left the range of fp16",
-             (long long)t->epoch_skipped, t->epoch_skipped == 1 ? " was" : "s were");
-    stk_events_decision(t->config->events, what, why);
-    t->told_skips = true;
 }

@@ -102,15 +102,15 @@ static void begin_epoch(stk_trainer *t) {
     t->epoch_counted = t->epoch_again && t->epoch_counted;
     t->epoch_judged = false;
     t->epoch_again = false;
-    t->progress.epoch++;
+    t->standing.epoch++;
     if (!t->within_epoch) {
-        t->progress.step = 0;
+        t->standing.step = 0;
         t->loss_sum = 0;
         t->correct = 0;
         t->images = 0;
     }
     t->within_epoch = false;
-    t->step_before = t->progress.step;
+    t->step_before = t->standing.step;
     t->images_before = t->result->images;
     t->epoch_updates = 0;
     t->epoch_skipped = 0;
@@ -121,15 +121,15 @@ static void begin_epoch(stk_trainer *t) {
 }
 
 static void tell_step(const stk_trainer *t) {
-    const stk_train_progress *p = &t->progress;
+    const stk_train_standing *p = &t->standing;
     double elapsed = stk_clock_since_s(t->epoch_start_ns);
     double rate = elapsed > 0 ? (double)(p->step - t->step_before) / elapsed : NAN;
-    double left = (double)(t->pace.total_steps - p->steps_done) * p->step_s;
-    double validations = (double)(t->pace.epochs - p->epoch + 1) * p->val_s;
+    double left = (double)(t->orders.total_steps - p->steps_done) * p->step_s;
+    double validations = (double)(t->orders.epochs - p->epoch + 1) * p->val_s;
     double images = t->result->images - t->images_before; /* whose results have come */
     stk_event_step event = {.fold = t->config->fold,
                             .epoch = p->epoch,
-                            .epochs = t->pace.epochs,
+                            .epochs = t->orders.epochs,
                             .step = p->step,
                             .steps = p->steps_per_epoch,
                             .steps_done = p->steps_done,
@@ -148,11 +148,11 @@ static stk_update make_update(const stk_trainer *t) {
     const stk_train_options *o = t->config->options;
     double head_lr = stk_is_auto_double(o->head_lr) ? t->lr : o->head_lr * t->lr_factor;
     stk_update_point point = {.lr = t->lr,
-                               .head_lr = head_lr,
-                               .micro_steps = t->micro_steps,
-                               .updates = t->updates,
-                               .frozen_updates =
-                                   stk_update_frozen_count(o, t->progress.steps_per_epoch)};
+                              .head_lr = head_lr,
+                              .micro_steps = t->micro_steps,
+                              .updates = t->updates,
+                              .frozen_updates =
+                                  stk_update_frozen_count(o, t->standing.steps_per_epoch)};
     return stk_update_make(o, &point);
 }
 
@@ -178,7 +178,7 @@ static stk_status next_batch(stk_trainer *t, const stk_batch **batch, stk_error 
 /* One step. The weights are updated when enough batches were accumulated, or the epoch ends. */
 static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err) {
     const stk_train_options *o = t->config->options;
-    stk_train_progress *p = &t->progress;
+    stk_train_standing *p = &t->standing;
     const stk_batch *batch = NULL;
     int64_t start = stk_clock_ns();
     stk_error why = {0};
@@ -187,7 +187,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
-    stk_step_pace_wait(&t->step_pace, stk_clock_since_s(start));
+    stk_step_times_wait(&t->step_times, stk_clock_since_s(start));
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
     stk_update how = make_update(t);
@@ -239,7 +239,7 @@ static bool is_enough(const stk_trainer *t) {
     if (enough) {
         snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val.count);
     } else {
-        snprintf(what, sizeof what, "epoch %d is not used", t->progress.epoch);
+        snprintf(what, sizeof what, "epoch %d is not used", t->standing.epoch);
     }
     stk_events_decision(c->events, what,
                         enough ? "the rest of the time is for predicting"
@@ -287,9 +287,9 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     t->account.spent.validate_s += seconds;
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val.count / (double)c->val.count;
-        t->progress.validations++;
-        t->progress.val_s = seconds / part;
-        t->progress.val_even_s = stk_batch_times_even(&t->val_times, seconds) / part;
+        t->standing.validations++;
+        t->standing.val_s = seconds / part;
+        t->standing.val_even_s = stk_batch_times_even(&t->val_times, seconds) / part;
         *done = true;
     }
     return status;
@@ -306,7 +306,7 @@ static void tell_notices(const stk_trainer *t) {
 /* Counts an epoch once, even if a part of it was validated before the rest was trained. */
 static void count_patience(stk_trainer *t, bool best) {
     const stk_train_result *r = t->result;
-    bool has_best = best || (r->has_best && r->best.epoch == t->progress.epoch);
+    bool has_best = best || (r->has_best && r->best.epoch == t->standing.epoch);
     if (has_best) {
         t->since_best = 0;
     } else if (!t->epoch_counted) {
@@ -343,8 +343,8 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     }
     double seconds = t->epoch_before_s + stk_clock_since_s(t->epoch_start_ns);
     stk_event_epoch epoch = {.fold = c->fold,
-                             .epoch = t->progress.epoch,
-                             .epochs = t->pace.epochs,
+                             .epoch = t->standing.epoch,
+                             .epochs = t->orders.epochs,
                              .train_loss = t->loss_sum / t->images,
                              .train_acc1 = 100.0 * t->correct / t->images,
                              .val_loss = val_loss,
@@ -400,7 +400,7 @@ static stk_status compile(stk_trainer *t, const stk_compile_config *how, stk_exe
 /* Compiles the network for this epoch: the head alone is trained, or everything. */
 static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    bool frozen = t->progress.epoch <= c->options->freeze_epochs;
+    bool frozen = t->standing.epoch <= c->options->freeze_epochs;
     if (t->train_exec != NULL && t->frozen == frozen) {
         return STK_OK;
     }
@@ -413,10 +413,10 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
 }
 
 static stk_status run_steps(stk_trainer *t, stk_error *err) {
-    stk_train_progress *p = &t->progress;
+    stk_train_standing *p = &t->standing;
     stk_status status = STK_OK;
     while (status == STK_OK && p->step < p->steps_per_epoch && !stk_trainer_is_finished(t)) {
-        bool last = p->step + 1 == p->steps_per_epoch || p->steps_done + 1 >= t->pace.total_steps;
+        bool last = p->step + 1 == p->steps_per_epoch || p->steps_done + 1 >= t->orders.total_steps;
         status = train_step(t, last, err);
         if (status == STK_OK && !t->result->diverged && !t->result->halted) {
             tell_step(t);
@@ -435,7 +435,7 @@ static stk_status run_steps(stk_trainer *t, stk_error *err) {
 }
 
 static stk_status run_epoch(stk_trainer *t, stk_error *err) {
-    const stk_train_progress *p = &t->progress;
+    const stk_train_standing *p = &t->standing;
     begin_epoch(t);
     t->result->validating = false;
     stk_status status = choose_exec(t, err);
@@ -476,7 +476,7 @@ static void tell_fewer_workers(const stk_trainer *t, int wanted) {
 /* Starts the loader at the position of training. */
 static stk_status open_loader(stk_trainer *t, stk_error *err) {
     stk_loader_config data = t->config->train;
-    const stk_train_progress *p = &t->progress;
+    const stk_train_standing *p = &t->standing;
     bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
     data.batch = t->config->train_compile.batch;
     data.order = STK_LOADER_TRAINING;
@@ -505,10 +505,10 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
         return status;
     }
     stk_loader_info info = stk_loader_info_of(t->loader);
-    t->progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
-    t->progress.step_s = NAN;
-    t->progress.wait_s = NAN;
-    t->progress.val_s = NAN;
+    t->standing.steps_per_epoch = (int64_t)info.batches_per_epoch;
+    t->standing.step_s = NAN;
+    t->standing.wait_s = NAN;
+    t->standing.val_s = NAN;
     if (c->resume == NULL) {
         stk_trainer_save(t, false);
     }

@@ -1,54 +1,7 @@
 /* position.c - saves and restores the position of a training, unless it is going wrong. */
 #include "train/trainer.h"
 
-#include <math.h>
-#include <stdio.h>
-
 #include "base/clock.h"
-
-void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step) {
-    stk_loss_verdict verdict = stk_loss_watch_add(&t->watch, loss);
-    t->result->diverged = verdict != STK_LOSS_FINE;
-    if (verdict == STK_LOSS_NOT_FINITE) {
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the loss became NaN at step %lld of epoch %d", (long long)step,
-                 t->progress.epoch);
-    } else if (verdict == STK_LOSS_EXPLODED) {
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the loss had risen to %.3g at step %lld of epoch %d", loss, (long long)step,
-                 t->progress.epoch);
-    }
-}
-
-void stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss) {
-    char *trouble = t->result->trouble;
-    size_t size = sizeof t->result->trouble;
-    bool validated = t->val.count > 0;
-    t->result->diverged = true; /* the weights are not worth saving */
-    if (validated && !isfinite(val_loss)) {
-        snprintf(trouble, size, "the validation loss of epoch %d is NaN", t->progress.epoch);
-    } else if (validated && stk_loss_watch_is_absurd_validation(&t->watch, val_loss)) {
-        snprintf(trouble, size, "the validation loss of epoch %d is %.3g", t->progress.epoch,
-                 val_loss);
-    } else if (stk_loss_watch_is_absurd(&t->watch, train_loss)) {
-        snprintf(trouble, size, "the loss of epoch %d is %.3g", t->progress.epoch, train_loss);
-    } else {
-        t->result->diverged = false;
-    }
-}
-
-stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err) {
-    const stk_train_config *c = t->config;
-    bool finite = true;
-    stk_status status = stk_train_finite(c->backend, c->state, c->graph, &finite, err);
-    if (!finite) {
-        t->result->diverged = true;
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the weights became NaN by step %lld of epoch %d", (long long)t->progress.step,
-                 t->progress.epoch);
-    }
-    return status;
-}
 
 void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int64_t accumulate,
                                 int64_t steps_per_epoch) {
@@ -73,7 +26,7 @@ void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int
 
 /* The current position; `whole`: the running epoch is over and counted. */
 static stk_train_position take_position(const stk_trainer *t, bool whole) {
-    const stk_train_progress *p = &t->progress;
+    const stk_train_standing *p = &t->standing;
     const stk_train_result *r = t->result;
     bool begun = p->epoch > 0 && !whole;
     int counted = begun && t->epoch_counted; /* who goes on counts the epoch himself */
@@ -85,7 +38,7 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
                                 .micro_steps = t->micro_steps,
                                 .steps_done = p->steps_done,
                                 .updates = t->updates,
-                                .total_steps = t->pace.total_steps,
+                                .total_steps = t->orders.total_steps,
                                 .schedule = t->schedule,
                                 .lr_scale = t->lr_scale,
                                 .setbacks = t->setbacks,
@@ -101,7 +54,7 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
 }
 
 void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
-    stk_train_progress *p = &t->progress;
+    stk_train_standing *p = &t->standing;
     p->epoch = from->epoch;
     p->step = from->step;
     p->steps_per_epoch = from->steps_per_epoch;
@@ -135,13 +88,13 @@ void stk_trainer_save(stk_trainer *t, bool whole) {
     stk_train_position position = take_position(t, whole);
     int64_t start = stk_clock_ns();
     hooks->save_state(hooks->user, &position);
-    t->saved_steps = t->progress.steps_done;
+    t->saved_steps = t->standing.steps_done;
     t->saved_ns = stk_clock_ns();
     t->account.spent.checkpoint_s += (double)(t->saved_ns - start) * 1e-9;
 }
 
 stk_status stk_trainer_save_within(stk_trainer *t, stk_error *err) {
-    if (t->config->hooks.save_state == NULL || t->saved_steps == t->progress.steps_done) {
+    if (t->config->hooks.save_state == NULL || t->saved_steps == t->standing.steps_done) {
         return STK_OK;
     }
     stk_status status = stk_trainer_judge_weights(t, err);
@@ -152,6 +105,6 @@ stk_status stk_trainer_save_within(stk_trainer *t, stk_error *err) {
 }
 
 bool stk_trainer_save_is_due(const stk_trainer *t) {
-    return t->config->hooks.save_state != NULL && t->progress.step < t->progress.steps_per_epoch &&
+    return t->config->hooks.save_state != NULL && t->standing.step < t->standing.steps_per_epoch &&
            stk_clock_since_s(t->saved_ns) >= t->config->hooks.save_every_s;
 }

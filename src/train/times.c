@@ -57,7 +57,7 @@ stk_times stk_times_divide(const stk_spent *spent, double total_s) {
     double missing_s = wait_s - times.queue_s; /* until the batch was complete */
     times.read_s = missing_s * share_of(spent->read_s, spent->decode_s, 0);
     times.decode_s = missing_s - times.read_s;
-    times.copy_s = take(&left_s, spent->copy_s);
+    times.copy_s = take(&left_s, spent->copy_wait_s);
     times.other_s = left_s;
     return times;
 }

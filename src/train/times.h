@@ -17,7 +17,7 @@ typedef struct stk_spent {
     double steps_s;      /* steps whose results have come, including waiting for their pictures */
     double busy_s;       /* part of steps_s in which the device computed */
     double update_s;     /* part of busy_s: the optimiser */
-    double copy_s;       /* part of steps_s in which the device only waited for a copy */
+    double copy_wait_s;  /* part of steps_s in which the device only waited for a copy */
     double wait_s;       /* training waited for a batch */
     double hand_over_s;  /* part of wait_s in which the batch was complete and being handed over */
     double read_s;       /* during wait_s, summed over workers: waiting for bytes */

@@ -2,7 +2,7 @@
  * train.h - one fold: steps, schedule, validation, best weights.
  *
  * stk_train_fold() trains a state until the pace hook says that it is enough. It knows no
- * deadlines, folds or files. The `pace` hook says how many steps there will be; it is asked before
+ * deadlines or files. The `pace` hook says how many steps there will be; it is asked before
  * every step and may change its answer. The `checkpoint` hook saves weights. The learning rate
  * follows progress from 0 to 1 over the steps that are left, so it ends low however often the total
  * changes. After the last step and its validation the pace hook is asked once more: when it finds
@@ -59,13 +59,13 @@ typedef struct stk_train_options {
 extern const stk_option_table stk_train_option_table;
 
 /* Where training stands, for the pace hook. */
-typedef struct stk_train_progress {
+typedef struct stk_train_standing {
     int epoch;    /* the running epoch, from 1 */
     int64_t step; /* steps done of this epoch */
     int64_t steps_per_epoch;
     int64_t steps_done;  /* in all epochs */
     int64_t steps_timed; /* steps that this process measured */
-    double step_s;       /* recent seconds per step, see step_pace.h; NaN before the second step */
+    double step_s;       /* recent seconds per step, see step_times.h; NaN before the second step */
     double wait_s;       /* part of step_s spent waiting for pictures */
     int validations;     /* validations that this process measured */
     double val_s;        /* seconds of the last validation; NaN before the first */
@@ -79,19 +79,19 @@ typedef struct stk_train_progress {
     /* Counters of the training loader; they start again when training goes back. */
     stk_loader_counters loader;
     const stk_store *store; /* where they come from, for stk_store_stats() */
-} stk_train_progress;
+} stk_train_standing;
 
-typedef struct stk_train_pace {
+typedef struct stk_train_orders {
     int epochs;          /* planned epochs of this fold; for people only */
     int64_t total_steps; /* planned steps of this fold: training ends when steps_done reaches it */
     bool stop;           /* end now */
     int workers;         /* decode workers from now on, as far as there is room; 0: no change */
     int slots;           /* the same for slots */
-} stk_train_pace;
+} stk_train_orders;
 
 typedef struct stk_train_hooks {
     void *user;
-    stk_train_pace (*pace)(void *user, const stk_train_progress *progress);
+    stk_train_orders (*pace)(void *user, const stk_train_standing *standing);
     /* Called after an epoch was validated; `best`: it is the best so far. */
     stk_status (*checkpoint)(void *user, const stk_event_epoch *epoch, bool best, stk_error *err);
     /* Called before and after a network is compiled, which may take long. A device that is halted

@@ -2,14 +2,14 @@
  * trainer.h - the training of one fold while it runs; for the files of this room only.
  *
  * fold.c owns the struct and runs the loop. ahead.c collects the results of steps, pacing.c asks
- * how far to go, position.c saves and restores, loss_watch.c and finite.c tell when training went
- * wrong. Threads: the caller's.
+ * how far to go, judge.c says whether training went wrong, position.c saves and restores. Threads:
+ * the caller's.
  */
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
 
 #include "train/batch_times.h"
-#include "train/step_pace.h"
+#include "train/step_times.h"
 #include "train/times.h"
 #include "train/train.h"
 
@@ -27,8 +27,8 @@ typedef struct stk_trainer {
     bool frozen;          /* train_exec trains the head only */
     stk_exec *infer_exec; /* owned; NULL without validation */
     stk_loader *loader;   /* owned: training batches */
-    stk_train_progress progress;
-    stk_train_pace pace; /* the last answer of the pace hook */
+    stk_train_standing standing;
+    stk_train_orders orders; /* the last answer of the pace hook */
     /* Learning rate. */
     double schedule;      /* progress of the schedule before the next step, 0 to 1 */
     double schedule_next; /* progress after it */
@@ -53,9 +53,9 @@ typedef struct stk_trainer {
     int64_t step_before;   /* its steps that were done when it was entered */
     int since_best;        /* epochs since the best one */
     /* Measured. */
-    stk_step_pace step_pace; /* seconds per step, of this process */
-    stk_metrics val;         /* metrics of the running validation */
-    int64_t val_start_ns;    /* when that validation began */
+    stk_step_times step_times; /* seconds per step, of this process */
+    stk_metrics val;           /* metrics of the running validation */
+    int64_t val_start_ns;      /* when that validation began */
     stk_batch_times val_times;
     /* Steps in flight. */
     stk_pending_step pending[STK_STEPS_AHEAD];
@@ -70,7 +70,7 @@ typedef struct stk_trainer {
     int64_t epoch_updates;
     int64_t epoch_skipped; /* updates that the device skipped, see stk_step_output */
     float loss_scale;      /* of the last result */
-    bool told_skips;       /* a warning about skipped updates was emitted */
+    bool told_skips;       /* the decision about skipped updates was emitted */
     int64_t epoch_start_ns;
     double epoch_train_s;
     double epoch_busy_s;     /* seconds in which the device computed */

@@ -11,7 +11,7 @@
 #include "job/training/job.h"
 #include "job/steering/pace.h"
 #include "train/batch_times.h"
-#include "train/step_pace.h"
+#include "train/step_times.h"
 #include "train/train.h"
 
 #define STEPS 50 /* of an epoch */
@@ -135,7 +135,7 @@ static double infer_s(const simulation *s, size_t images) {
     return real_step_s(s) / BATCH / 3 * (double)images;
 }
 
-static stk_train_pace ask(simulation *s, stk_fold_pace *pace, const stk_train_progress *p) {
+static stk_train_orders ask(simulation *s, stk_fold_pace *pace, const stk_train_standing *p) {
     set_clock(s);
     if (s->now >= s->stop_at_s) {
         stk_stop_request(&s->stop, STK_STOP_SOON, 0);
@@ -143,7 +143,7 @@ static stk_train_pace ask(simulation *s, stk_fold_pace *pace, const stk_train_pr
     return stk_fold_pace_step(pace, p);
 }
 
-static void validate(simulation *s, stk_train_progress *p) {
+static void validate(simulation *s, stk_train_standing *p) {
     stk_batch_times times = {.last_ns = (int64_t)(s->now * 1e9)};
     double start = s->now;
     for (int i = 0; i < VAL_BATCHES; i++) {
@@ -156,12 +156,13 @@ static void validate(simulation *s, stk_train_progress *p) {
 }
 
 /* As stk_trainer_goes_on(). */
-static bool goes_on(simulation *s, stk_fold_pace *pace, stk_train_progress *p, stk_train_pace *go) {
+static bool goes_on(simulation *s, stk_fold_pace *pace, stk_train_standing *p,
+                    stk_train_orders *go) {
     bool whole = p->step == STEPS;
     if (p->steps_done < go->total_steps || go->stop) {
         return !go->stop;
     }
-    stk_train_progress next = *p;
+    stk_train_standing next = *p;
     next.over = true;
     next.epoch += whole;
     next.step = whole ? 0 : p->step;
@@ -177,9 +178,9 @@ static bool goes_on(simulation *s, stk_fold_pace *pace, stk_train_progress *p, s
 /* What stk_train_fold() does with the pace. */
 static void simulate_fold(simulation *s) {
     stk_fold_pace pace;
-    stk_train_progress p = {.steps_per_epoch = STEPS, .step_s = NAN, .wait_s = 0, .val_s = NAN};
-    stk_train_pace go = {0};
-    stk_step_pace steps = {0};
+    stk_train_standing p = {.steps_per_epoch = STEPS, .step_s = NAN, .wait_s = 0, .val_s = NAN};
+    stk_train_orders go = {0};
+    stk_step_times steps = {0};
     set_clock(s);
     begin_pace(s, &pace);
     pace.val_images = VAL_IMAGES;
@@ -191,11 +192,11 @@ static void simulate_fold(simulation *s) {
         go = ask(s, &pace, &p);
         while (p.step < STEPS && p.steps_done < go.total_steps && !go.stop) {
             s->schedule += (1 - s->schedule) / (double)(go.total_steps - p.steps_done);
-            stk_step_pace_step(&steps, pass(s, real_step_s(s)));
+            stk_step_times_step(&steps, pass(s, real_step_s(s)));
             p.step++;
             p.steps_done++;
             p.steps_timed = steps.timed;
-            p.step_s = stk_step_pace_step_s(&steps);
+            p.step_s = stk_step_times_step_s(&steps);
             go = p.step < STEPS ? ask(s, &pace, &p) : go;
         }
         if (p.step > 0) {
@@ -328,7 +329,7 @@ static void a_plan_that_was_too_short_is_made_again(void) {
     set_clock(&s);
     begin_pace(&s, &pace);
     pace.val_images = VAL_IMAGES;
-    stk_train_progress p = {.epoch = 3,
+    stk_train_standing p = {.epoch = 3,
                             .steps_per_epoch = STEPS,
                             .steps_done = 2 * STEPS,
                             .steps_timed = 2 * STEPS,
@@ -340,7 +341,7 @@ static void a_plan_that_was_too_short_is_made_again(void) {
                             .over = true};
     s.job.time.total_steps = 2 * STEPS;
     s.now = 15;
-    stk_train_pace go = ask(&s, &pace, &p);
+    stk_train_orders go = ask(&s, &pace, &p);
     CHECK(!go.stop && go.total_steps > 10 * STEPS);
     CHECK_CONTAINS(s.told, "training goes on for ");
     CHECK_CONTAINS(s.told, " steps: a step takes 0.1 s and a validation 0.5 s, and 70 s are left");
@@ -478,7 +479,7 @@ static void views_that_are_given_up_are_told(void) {
 static void views_that_waver_are_told_once_an_epoch(void) {
     static simulation s;
     stk_fold_pace pace;
-    stk_train_progress p = {.epoch = 2,
+    stk_train_standing p = {.epoch = 2,
                             .steps_per_epoch = STEPS,
                             .steps_done = STEPS,
                             .validations = 1,
@@ -540,7 +541,7 @@ static void folds_are_planned_again_when_one_takes_more_than_its_share(void) {
 }
 
 /* Of a fold that begins. */
-static const stk_train_progress unmeasured = {
+static const stk_train_standing unmeasured = {
     .epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .wait_s = NAN, .val_s = NAN};
 
 /* The second of three folds, each of which has 46 s, compiles for 60 s. */
@@ -596,7 +597,7 @@ static void a_request_to_stop_ends_it(void) {
 }
 
 static void behind_a_request_to_stop_nothing_is_planned(void) {
-    static const stk_train_progress slow = {.epoch = 2,
+    static const stk_train_standing slow = {.epoch = 2,
                                             .steps_per_epoch = STEPS,
                                             .steps_done = STEPS,
                                             .steps_timed = STEPS,
@@ -611,7 +612,7 @@ static void behind_a_request_to_stop_nothing_is_planned(void) {
         s.stop_at_s = stop ? 0 : INFINITY;
         set_clock(&s);
         begin_pace(&s, &pace);
-        stk_train_pace go = ask(&s, &pace, &slow);
+        stk_train_orders go = ask(&s, &pace, &slow);
         CHECK(go.stop == (stop == 1));
         CHECK_INT(s.decisions > 1, !stop);
         CHECK_INT(times_told(&s, "stopping: "), stop);
@@ -628,7 +629,7 @@ static void behind_a_request_to_stop_nothing_is_planned(void) {
 static void without_a_plan_a_request_to_stop_ends_it_where_it_stands(void) {
     static simulation s;
     stk_fold_pace pace;
-    stk_train_progress found = {.epoch = 3,
+    stk_train_standing found = {.epoch = 3,
                                 .step = STEPS,
                                 .steps_per_epoch = STEPS,
                                 .steps_done = 3 * STEPS,
@@ -639,7 +640,7 @@ static void without_a_plan_a_request_to_stop_ends_it_where_it_stands(void) {
     s.stop_at_s = 0;
     set_clock(&s);
     begin_pace(&s, &pace);
-    stk_train_pace go = ask(&s, &pace, &found);
+    stk_train_orders go = ask(&s, &pace, &found);
     CHECK(go.stop);
     CHECK_INT(go.epochs, 3);
     CHECK_INT(go.total_steps, 3 * STEPS);

@@ -398,7 +398,7 @@ static void slow_pictures_can_be_given_up(void) {
                                  .classes = CLASSES,
                                  .data = m.prediction.data,
                                  .final_limit_ns = 100000000,
-                                 .batch = note_rows,
+                                 .on_batch = note_rows,
                                  .bad = note_bad,
                                  .user = &m};
     evaluation.data.samples = samples;

@@ -30,7 +30,7 @@ static void a_host_does_one_thing_at_a_time(void) {
 /* While a device computes the host may wait: that costs nothing. */
 static void who_computes_does_not_wait(void) {
     stk_spent spent = {
-        .steps_s = 10, .busy_s = 8, .wait_s = 9, .decode_s = 1, .copy_s = 3, .update_s = 2};
+        .steps_s = 10, .busy_s = 8, .wait_s = 9, .decode_s = 1, .copy_wait_s = 3, .update_s = 2};
     stk_times t = stk_times_divide(&spent, 10.5);
     check_sound(&t, 10.5);
     CHECK_NEAR(stk_spent_idle_wait(&spent), 2, 1e-9);
@@ -90,7 +90,7 @@ static void nothing_is_negative_and_all_adds_up(void) {
         stk_spent spent = {.steps_s = fields[0],
                            .busy_s = fields[1],
                            .update_s = fields[2],
-                           .copy_s = fields[3],
+                           .copy_wait_s = fields[3],
                            .wait_s = fields[4],
                            .hand_over_s = fmin(fields[5], fields[4]),
                            .read_s = fields[6],

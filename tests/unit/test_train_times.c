@@ -193,8 +193,8 @@ static int slots_seen[16];
 static int paces;
 
 /* Asks for more before the second step and for fewer before the fourth. */
-static stk_train_pace pace_and_resize(void *user, const stk_train_progress *progress) {
-    stk_train_pace answer = pace(user, progress);
+static stk_train_orders pace_and_resize(void *user, const stk_train_standing *progress) {
+    stk_train_orders answer = pace(user, progress);
     if (progress->over) {
         return answer;
     }

@@ -150,8 +150,8 @@ typedef struct fold {
     int halt_infers;     /* inferences before it does */
     size_t val_seen;     /* what it was told last */
     int fail_checkpoint; /* the checkpoint of this epoch fails; 0: none */
-    stk_train_progress last_progress;
-    stk_train_progress over_progress; /* when it was last asked for more */
+    stk_train_standing last_progress;
+    stk_train_standing over_progress; /* when it was last asked for more */
     int64_t more;                     /* the total that is answered then, once; 0: the same */
     /* what was told */
     int epochs;
@@ -166,20 +166,20 @@ typedef struct fold {
 
 static picture_set shared;
 
-static inline stk_train_pace pace(void *user, const stk_train_progress *progress) {
+static inline stk_train_orders pace(void *user, const stk_train_standing *progress) {
     fold *f = user;
     if (progress->over) {
         tell('o');
         f->over_progress = *progress;
         f->total = f->more > 0 ? f->more : f->total;
         f->more = 0;
-        return (stk_train_pace){.epochs = 9, .total_steps = f->total};
+        return (stk_train_orders){.epochs = 9, .total_steps = f->total};
     }
     tell('p');
     f->last_progress = *progress;
     int64_t total =
         f->change_at > 0 && progress->steps_done >= f->change_at ? f->changed : f->total;
-    return (stk_train_pace){
+    return (stk_train_orders){
         .epochs = (int)((total + progress->steps_per_epoch - 1) / progress->steps_per_epoch),
         .total_steps = total,
         .stop = f->stop_at >= 0 && progress->steps_done >= f->stop_at};

@@ -39,7 +39,7 @@ void stk_fold_pace_reset(stk_fold_pace *pace) {
     pace->time->total_steps = -1;
 }
 
-static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
+static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_standing *progress) {
     stk_inference_facts facts = {.budget_s = pace->clock->budget_s,
                                  .step_s = progress->step_s,
                                  .wait_s = progress->wait_s,
@@ -52,7 +52,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_pro
 }
 
 /* Whether enough steps were timed, or an earlier epoch was. */
-static bool is_measured(const stk_train_progress *progress) {
+static bool is_measured(const stk_train_standing *progress) {
     return progress->steps_timed > MEASURED_STEPS ||
            (progress->step == 0 && !isnan(progress->step_s));
 }
@@ -71,7 +71,7 @@ static void doubt(stk_budget_facts *facts) {
 }
 
 /* The facts for the budget, after choose_views(). The share is that of the folds planned now. */
-static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
+static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_standing *progress) {
     stk_inference inference = inference_of(pace, progress);
     stk_budget_facts facts = {.elapsed_s = stk_run_clock_elapsed(pace->clock),
                               .budget_s = pace->clock->budget_s,
@@ -95,7 +95,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_prog
 
 /* ---- events ---- */
 
-static void emit_plan(const stk_fold_pace *pace, const stk_train_progress *progress) {
+static void emit_plan(const stk_fold_pace *pace, const stk_train_standing *progress) {
     const stk_budget_plan *plan = &pace->time->plan;
     stk_event_plan event = {.fold = pace->progress->fold,
                             .epochs = plan->epochs,
@@ -112,7 +112,7 @@ static void emit_plan(const stk_fold_pace *pace, const stk_train_progress *progr
  * asked for, or restores all of it. The latter only with time to spare or in the last epoch, since
  * noise in the timing would otherwise emit both in turn.
  */
-static bool is_news(const stk_fold_pace *pace, const stk_train_progress *progress) {
+static bool is_news(const stk_fold_pace *pace, const stk_train_standing *progress) {
     const stk_budget_plan *plan = &pace->time->plan;
     int wanted = pace->recipe->epochs_wanted;
     int known = pace->epochs_emitted;
@@ -157,7 +157,7 @@ static void emit_times(const stk_fold_pace *pace, const char *what, const stk_bu
 }
 
 /* Emits that the running epoch ends before its last step. */
-static void emit_cut(const stk_fold_pace *pace, const stk_train_progress *progress,
+static void emit_cut(const stk_fold_pace *pace, const stk_train_standing *progress,
                      const stk_budget_facts *facts) {
     const stk_budget_plan *plan = &pace->time->plan;
     int64_t steps = progress->step + plan->steps_left;
@@ -172,7 +172,7 @@ static void emit_cut(const stk_fold_pace *pace, const stk_train_progress *progre
 }
 
 /* Emits a plan that was just taken. A plan from few measured steps is not news, but an end is. */
-static void emit(stk_fold_pace *pace, const stk_train_progress *progress,
+static void emit(stk_fold_pace *pace, const stk_train_standing *progress,
                  const stk_budget_facts *facts, bool measured) {
     const stk_budget_plan *plan = &pace->time->plan;
     bool ends_early = plan->steps_left < progress->steps_per_epoch - progress->step;
@@ -191,7 +191,7 @@ static void emit(stk_fold_pace *pace, const stk_train_progress *progress,
 }
 
 /* Chooses the views that fit into the reserve: more views would take time from training. */
-static void choose_views(stk_fold_pace *pace, const stk_train_progress *progress) {
+static void choose_views(stk_fold_pace *pace, const stk_train_standing *progress) {
     stk_inference inference = inference_of(pace, progress);
     int views = inference.views;
     int wanted = pace->recipe->views;
@@ -227,7 +227,7 @@ static void choose_views(stk_fold_pace *pace, const stk_train_progress *progress
  * this one. The first steps alone are too noisy to give folds up, unless each fold would get one
  * epoch at most.
  */
-static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_progress *progress,
+static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_standing *progress,
                                   const stk_budget_plan *plan) {
     int folds = pace->time->folds;
     if (!isnan(plan->epoch_s)) { /* else earlier measurements stay */
@@ -249,7 +249,7 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_pro
 }
 
 /* Whether the plan that is held must be replaced by this one. */
-static bool must_change(const stk_fold_pace *pace, const stk_train_progress *progress,
+static bool must_change(const stk_fold_pace *pace, const stk_train_standing *progress,
                         const stk_budget_plan *plan) {
     int64_t epoch_rest = progress->steps_per_epoch - progress->step;
     int64_t held = pace->time->total_steps - progress->steps_done;
@@ -260,7 +260,7 @@ static bool must_change(const stk_fold_pace *pace, const stk_train_progress *pro
 
 /* A request to stop ends the fold with the plan that is held. Without one the fold ends at this
  * step: an epoch that an earlier process trained may still be validated and saved. */
-static stk_train_pace end(stk_fold_pace *pace, const stk_train_progress *progress) {
+static stk_train_orders end(stk_fold_pace *pace, const stk_train_standing *progress) {
     bool planned = pace->time->total_steps >= 0;
     if (!pace->time->stop_emitted) {
         pace->time->stop_emitted = true;
@@ -268,22 +268,23 @@ static stk_train_pace end(stk_fold_pace *pace, const stk_train_progress *progres
                             "the best weights are kept and predicted with; Ctrl-C again ends at "
                             "once");
     }
-    return (stk_train_pace){.epochs = planned ? pace->time->plan.epochs : progress->epoch,
-                            .total_steps = planned ? pace->time->total_steps : progress->steps_done,
-                            .stop = true};
+    return (stk_train_orders){.epochs = planned ? pace->time->plan.epochs : progress->epoch,
+                              .total_steps =
+                                  planned ? pace->time->total_steps : progress->steps_done,
+                              .stop = true};
 }
 
-static stk_train_pace held_plan(const stk_fold_pace *pace) {
-    return (stk_train_pace){.epochs = pace->time->plan.epochs,
-                            .total_steps = pace->time->total_steps,
-                            .stop = pace->progress->weights_lost};
+static stk_train_orders held_plan(const stk_fold_pace *pace) {
+    return (stk_train_orders){.epochs = pace->time->plan.epochs,
+                              .total_steps = pace->time->total_steps,
+                              .stop = pace->progress->weights_lost};
 }
 
 /*
  * All planned steps are done. A plan that rested on wrong times leaves time for more steps: of the
  * next epoch, or of the one that was cut.
  */
-static void plan_more(stk_fold_pace *pace, const stk_train_progress *progress,
+static void plan_more(stk_fold_pace *pace, const stk_train_standing *progress,
                       const stk_budget_facts *facts) {
     stk_budget_plan plan = stk_budget_make(facts);
     double all_s = plan.fold_s + facts->elapsed_s - facts->fold_start_s;
@@ -307,7 +308,7 @@ static void plan_more(stk_fold_pace *pace, const stk_train_progress *progress,
     }
 }
 
-stk_train_pace stk_fold_pace_step(stk_fold_pace *pace, const stk_train_progress *progress) {
+stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standing *progress) {
     if (!progress->over && stk_run_clock_stopping(pace->clock)) {
         return end(pace, progress);
     }

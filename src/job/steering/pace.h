@@ -39,6 +39,6 @@ void stk_fold_pace_reset(stk_fold_pace *pace);
 
 /* For stk_train_hooks: returns the plan that is held, or a new one. Also updates the views and
  * seconds of prediction in the time plan. */
-stk_train_pace stk_fold_pace_step(stk_fold_pace *pace, const stk_train_progress *progress);
+stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standing *progress);
 
 #endif

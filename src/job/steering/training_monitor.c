@@ -326,7 +326,7 @@ static void judge(stk_training_monitor *monitor) {
 /* ---- tuning ---- */
 
 static void apply(stk_training_monitor *monitor, const stk_tune_advice *advice,
-                  stk_train_pace *pace) {
+                  stk_train_orders *pace) {
     switch (advice->setting) {
     case STK_TUNE_WORKERS:
         pace->workers = advice->value;
@@ -360,7 +360,7 @@ static stk_tune_interval stretch_of(const stk_training_monitor *monitor,
                                         cached + waits}};
 }
 
-static void tune(stk_training_monitor *monitor, stk_train_pace *pace) {
+static void tune(stk_training_monitor *monitor, stk_train_orders *pace) {
     if (monitor->tuned.steps == 0) {
         monitor->tuned = monitor->now;
     }
@@ -395,7 +395,7 @@ static void begin_fold(stk_training_monitor *monitor) {
     monitor->tuned = (counter_snapshot){0};
 }
 
-static void take_counts(stk_training_monitor *monitor, const stk_train_progress *progress) {
+static void take_counts(stk_training_monitor *monitor, const stk_train_standing *progress) {
     counter_snapshot *now = &monitor->now;
     now->at_s = stk_clock_since_s(monitor->fold_ns);
     now->steps = progress->steps_timed;
@@ -418,8 +418,8 @@ static stk_event_sample training_between(const stk_training_monitor *monitor,
                               .workers = b->loader.workers};
 }
 
-void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_progress *progress,
-                               stk_train_pace *pace) {
+void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_standing *progress,
+                               stk_train_orders *pace) {
     bool anew = progress->steps_timed < monitor->now.steps ||
                 progress->loader.batches < monitor->now.loader.batches; /* training went back */
     if (monitor->fold_ns == 0 || anew) {

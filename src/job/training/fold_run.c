@@ -46,15 +46,15 @@ typedef struct fold_run {
  * busy machine makes estimates too long. */
 #define FIRST_PREDICTION 0.4
 
-static stk_train_pace pace(void *user, const stk_train_progress *progress) {
+static stk_train_orders give_orders(void *user, const stk_train_standing *standing) {
     fold_run *fold = user;
     stk_state_saver_poll(&fold->job->saver);
     fold->left_s = stk_run_clock_before_writing(&fold->job->clock);
-    stk_train_pace pace = stk_fold_pace_step(&fold->pace, progress);
-    if (!progress->over) { /* otherwise no step follows that could be watched or tuned */
-        stk_training_monitor_step(fold->job->monitor, progress, &pace);
+    stk_train_orders orders = stk_fold_pace_step(&fold->pace, standing);
+    if (!standing->over) { /* otherwise no step follows that could be watched or tuned */
+        stk_training_monitor_step(fold->job->monitor, standing, &orders);
     }
-    return pace;
+    return orders;
 }
 
 /* After a request to stop nothing is computed with a network that is still being compiled. */
@@ -292,7 +292,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
         .events = &job->events,
         .sample_results = &job->out.val.now,
         .hooks = {.user = fold,
-                  .pace = pace,
+                  .pace = give_orders,
                   .checkpoint = checkpoint,
                   .compiling = compiling,
                   .validation_must_end = validation_must_end,
