@@ -14,10 +14,10 @@
 #include "base/error.h"
 
 static void note_step_time(stk_trainer *t, double seconds) {
-    stk_step_times_step(&t->step_times, seconds);
-    t->standing.steps_timed = t->step_times.timed;
-    t->standing.step_s = stk_step_times_step_s(&t->step_times);
-    t->standing.wait_s = stk_step_times_wait_s(&t->step_times);
+    stk_typical_step_add(&t->typical_step, seconds);
+    t->standing.steps_timed = t->typical_step.timed;
+    t->standing.step_s = stk_typical_step_s(&t->typical_step);
+    t->standing.wait_s = stk_typical_step_wait_s(&t->typical_step);
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
     t->account.spent.steps_s += seconds;

@@ -187,7 +187,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
-    stk_step_times_wait(&t->step_times, stk_clock_since_s(start));
+    stk_typical_step_wait(&t->typical_step, stk_clock_since_s(start));
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
     stk_update how = make_update(t);

@@ -9,7 +9,7 @@
 #define STK_TRAIN_TRAINER_H
 
 #include "train/batch_times.h"
-#include "train/step_times.h"
+#include "train/typical_step.h"
 #include "train/times.h"
 #include "train/train.h"
 
@@ -53,9 +53,9 @@ typedef struct stk_trainer {
     int64_t step_before;   /* its steps that were done when it was entered */
     int since_best;        /* epochs since the best one */
     /* Measured. */
-    stk_step_times step_times; /* seconds per step, of this process */
-    stk_metrics val;           /* metrics of the running validation */
-    int64_t val_start_ns;      /* when that validation began */
+    stk_typical_step typical_step; /* seconds per step, of this process */
+    stk_metrics val;               /* metrics of the running validation */
+    int64_t val_start_ns;          /* when that validation began */
     stk_batch_times val_times;
     /* Steps in flight. */
     stk_pending_step pending[STK_STEPS_AHEAD];

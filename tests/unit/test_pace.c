@@ -11,7 +11,7 @@
 #include "job/training/job.h"
 #include "job/steering/pace.h"
 #include "train/batch_times.h"
-#include "train/step_times.h"
+#include "train/typical_step.h"
 #include "train/train.h"
 
 #define STEPS 50 /* of an epoch */
@@ -180,7 +180,7 @@ static void simulate_fold(simulation *s) {
     stk_fold_pace pace;
     stk_train_standing p = {.steps_per_epoch = STEPS, .step_s = NAN, .wait_s = 0, .val_s = NAN};
     stk_train_orders go = {0};
-    stk_step_times steps = {0};
+    stk_typical_step steps = {0};
     set_clock(s);
     begin_pace(s, &pace);
     pace.val_images = VAL_IMAGES;
@@ -192,11 +192,11 @@ static void simulate_fold(simulation *s) {
         go = ask(s, &pace, &p);
         while (p.step < STEPS && p.steps_done < go.total_steps && !go.stop) {
             s->schedule += (1 - s->schedule) / (double)(go.total_steps - p.steps_done);
-            stk_step_times_step(&steps, pass(s, real_step_s(s)));
+            stk_typical_step_add(&steps, pass(s, real_step_s(s)));
             p.step++;
             p.steps_done++;
             p.steps_timed = steps.timed;
-            p.step_s = stk_step_times_step_s(&steps);
+            p.step_s = stk_typical_step_s(&steps);
             go = p.step < STEPS ? ask(s, &pace, &p) : go;
         }
         if (p.step > 0) {

@@ -350,14 +350,14 @@ static void get_code(const cuda_kernels *k, kernel *one, bool anew) {
 }
 
 /* The kernels that are made at the same time. */
-typedef struct making {
+typedef struct kernels_making {
     cuda_kernels *kernels;
     stk_pool *pool;   /* owned */
     kernel **missing; /* owned */
     size_t count;
-} making;
+} kernels_making;
 
-static void free_making(making *b) {
+static void free_making(kernels_making *b) {
     if (b != NULL) {
         stk_pool_free(b->pool);
         stk_mem_free(b->missing);
@@ -366,7 +366,7 @@ static void free_making(making *b) {
 }
 
 static void get_code_task(void *context, size_t task, int thread) {
-    const making *b = context;
+    const kernels_making *b = context;
     (void)thread;
     get_code(b->kernels, b->missing[task], false);
 }
@@ -452,8 +452,8 @@ static stk_status note_kernels(cuda_kernels *k, const cuda_program *program, stk
 }
 
 /* Lists all kernels without a function; an empty list has no pool. NULL: out of memory. */
-static stk_status list_missing(cuda_kernels *k, making **out, stk_error *err) {
-    making *b = stk_mem_new(1, sizeof *b);
+static stk_status list_missing(cuda_kernels *k, kernels_making **out, stk_error *err) {
+    kernels_making *b = stk_mem_new(1, sizeof *b);
     if (b == NULL || (b->missing = stk_mem_raw(k->count + 1, sizeof(kernel *))) == NULL) {
         stk_mem_free(b);
         return STK_FAIL_MEMORY(err, "the list of kernels");
@@ -478,7 +478,7 @@ static stk_status list_missing(cuda_kernels *k, making **out, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status load_all(cuda_kernels *k, const making *b, stk_error *err) {
+static stk_status load_all(cuda_kernels *k, const kernels_making *b, stk_error *err) {
     stk_status status = STK_OK;
     for (size_t i = 0; i < b->count && status == STK_OK; i++) {
         status = b->missing[i]->error.status;
@@ -498,7 +498,7 @@ static stk_status load_all(cuda_kernels *k, const making *b, stk_error *err) {
 
 /* Compiles and loads all kernels without a function. */
 static stk_status make_missing(cuda_kernels *k, stk_error *err) {
-    making *b = NULL;
+    kernels_making *b = NULL;
     stk_pool_end end = STK_POOL_DONE;
     stk_status status = list_missing(k, &b, err);
     if (status == STK_OK && b->count > 0) {

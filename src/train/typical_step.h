@@ -1,36 +1,36 @@
 /*
- * step_times.h - seconds per step, from the steps of the last seconds. Pure arithmetic.
+ * typical_step.h - seconds per step, from the steps of the last seconds. Pure arithmetic.
  *
  * Steps are collected into groups of a quarter of a second, and the typical group counts, so that
  * one stall, however long, is one group among several. Single steps would not do: on a machine that
  * lets a process run for a part of each tenth of a second, most short steps look undisturbed and a
  * few take all the time.
  */
-#ifndef STK_TRAIN_STEP_TIMES_H
-#define STK_TRAIN_STEP_TIMES_H
+#ifndef STK_TRAIN_TYPICAL_STEP_H
+#define STK_TRAIN_TYPICAL_STEP_H
 
 #include <stdint.h>
 
 #include "base/numbers/typical.h"
 
 /* Zero-initialised: nothing was measured. Times are seconds. */
-typedef struct stk_step_times {
+typedef struct stk_typical_step {
     stk_typical step_s; /* per step, in the last groups */
     stk_typical wait_s; /* part of step_s spent waiting for pictures */
     int64_t timed;      /* steps so far, including the first one, which only warms up */
     int64_t steps;      /* steps in the group that is not full yet */
     double seconds;     /* time of that group */
     double waited;      /* part of `seconds` spent waiting for pictures */
-} stk_step_times;
+} stk_typical_step;
 
 /* Before a step: its pictures were waited for that long. */
-void stk_step_times_wait(stk_step_times *pace, double seconds);
+void stk_typical_step_wait(stk_typical_step *pace, double seconds);
 
 /* A step took that long, waiting included. */
-void stk_step_times_step(stk_step_times *pace, double seconds);
+void stk_typical_step_add(stk_typical_step *pace, double seconds);
 
 /* Seconds per step, and the part spent waiting for pictures; NaN before the second step. */
-double stk_step_times_step_s(const stk_step_times *pace);
-double stk_step_times_wait_s(const stk_step_times *pace);
+double stk_typical_step_s(const stk_typical_step *pace);
+double stk_typical_step_wait_s(const stk_typical_step *pace);
 
 #endif

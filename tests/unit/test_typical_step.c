@@ -1,4 +1,4 @@
-/* test_step_times.c - what a step takes, a validation, or anything that was measured a few times.
+/* test_typical_step.c - what a step takes, a validation, or anything that was measured a few times.
  */
 #include "check.h"
 
@@ -6,7 +6,7 @@
 
 #include "base/numbers/typical.h"
 #include "train/batch_times.h"
-#include "train/step_times.h"
+#include "train/typical_step.h"
 
 static void the_middle_one_of_the_last_counts(void) {
     static const double values[] = {5, 3, 9, 100, 4, 4};
@@ -25,23 +25,23 @@ static void the_middle_one_of_the_last_counts(void) {
 }
 
 /* So many steps of this length, each a third of it waiting; what a step takes then. */
-static double after(stk_step_times *pace, int steps, double seconds) {
+static double after(stk_typical_step *pace, int steps, double seconds) {
     for (int i = 0; i < steps; i++) {
-        stk_step_times_wait(pace, seconds / 3);
-        stk_step_times_step(pace, seconds);
+        stk_typical_step_wait(pace, seconds / 3);
+        stk_typical_step_add(pace, seconds);
     }
-    return stk_step_times_step_s(pace);
+    return stk_typical_step_s(pace);
 }
 
 static void the_first_step_warms_up(void) {
-    stk_step_times pace = {0};
+    stk_typical_step pace = {0};
     CHECK(isnan(after(&pace, 0, 0)));
     CHECK(isnan(after(&pace, 1, 9)));
-    CHECK(isnan(stk_step_times_wait_s(&pace)));
+    CHECK(isnan(stk_typical_step_wait_s(&pace)));
     CHECK_NEAR(after(&pace, 1, 0.1), 0.1, 1e-12); /* before a group is full */
-    CHECK_NEAR(stk_step_times_wait_s(&pace), 0.1 / 3, 1e-12);
+    CHECK_NEAR(stk_typical_step_wait_s(&pace), 0.1 / 3, 1e-12);
     CHECK_NEAR(after(&pace, 20, 0.1), 0.1, 1e-12);
-    CHECK_NEAR(stk_step_times_wait_s(&pace), 0.1 / 3, 1e-12);
+    CHECK_NEAR(stk_typical_step_wait_s(&pace), 0.1 / 3, 1e-12);
     CHECK_INT(pace.timed, 22);
 }
 
@@ -50,7 +50,7 @@ static void a_stall_is_no_pace(void) {
     static const double steps[] = {0.0005, 0.01, 0.09, 0.7};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         for (int before = 2; before < 60; before++) {
-            stk_step_times pace = {0};
+            stk_typical_step pace = {0};
             double few = 0.6 / steps[i] + 4; /* two groups and more */
             after(&pace, before, steps[i]);
             after(&pace, 1, 2);
@@ -63,7 +63,7 @@ static void a_stall_is_no_pace(void) {
 
 /* Slow first steps are forgotten, and a slowdown that lasts is believed, within few groups. */
 static void what_lasts_is_believed(void) {
-    stk_step_times pace = {0};
+    stk_typical_step pace = {0};
     after(&pace, 2, 2);
     CHECK_NEAR(after(&pace, 3, 0.1), 0.1, 1e-9);
     after(&pace, 60, 0.1);
@@ -74,13 +74,13 @@ static void what_lasts_is_believed(void) {
 
 /* Run for 20 ms and stopped for 80, in turns: most of the steps of 5 ms look as ever. */
 static void throttling_is_seen_in_short_steps(void) {
-    stk_step_times pace = {0};
+    stk_typical_step pace = {0};
     after(&pace, 400, 0.005);
     for (int i = 0; i < 20; i++) {
         after(&pace, 3, 0.005);
         after(&pace, 1, 0.085);
     }
-    CHECK_NEAR(stk_step_times_step_s(&pace), 0.025, 0.008);
+    CHECK_NEAR(stk_typical_step_s(&pace), 0.025, 0.008);
 }
 
 static void the_slowest_batch_counts_as_the_others(void) {

@@ -1,5 +1,5 @@
-/* step_times.c - groups of steps, and the typical one of the last. */
-#include "train/step_times.h"
+/* typical_step.c - groups of steps, and the typical one of the last. */
+#include "train/typical_step.h"
 
 #include <math.h>
 
@@ -9,11 +9,11 @@
 /* Groups that count: a lasting change is believed after the fourth. */
 #define GROUPS 7
 
-void stk_step_times_wait(stk_step_times *p, double seconds) {
+void stk_typical_step_wait(stk_typical_step *p, double seconds) {
     p->waited += p->timed > 0 ? seconds : 0;
 }
 
-void stk_step_times_step(stk_step_times *p, double seconds) {
+void stk_typical_step_add(stk_typical_step *p, double seconds) {
     if (p->timed++ == 0) {
         return; /* it warms memory up */
     }
@@ -30,16 +30,16 @@ void stk_step_times_step(stk_step_times *p, double seconds) {
 }
 
 /* Until the first group is full the steps of it tell. */
-static double value_of(const stk_step_times *p, const stk_typical *groups, double open) {
+static double value_of(const stk_typical_step *p, const stk_typical *groups, double open) {
     return groups->count > 0 ? stk_typical_value(groups)
            : p->steps > 0    ? open / (double)p->steps
                              : NAN;
 }
 
-double stk_step_times_step_s(const stk_step_times *p) {
+double stk_typical_step_s(const stk_typical_step *p) {
     return value_of(p, &p->step_s, p->seconds);
 }
 
-double stk_step_times_wait_s(const stk_step_times *p) {
+double stk_typical_step_wait_s(const stk_typical_step *p) {
     return value_of(p, &p->wait_s, p->waited);
 }
