@@ -592,7 +592,6 @@ static void leaves_nothing_half_done(void) {
     char *path = stk_path_join(folder, "x.tar");
     REQUIRE_OK(stk_tar_writer_open(&writer, path, &err), &err);
     REQUIRE_OK(stk_tar_writer_add(writer, "a", "123", 3, NULL, &err), &err);
-    CHECK_INT(stk_tar_writer_size(writer), 1024);
     stk_tar_writer_discard(writer);
     CHECK(!stk_path_is_file(path));
     stk_tar_writer_discard(NULL);

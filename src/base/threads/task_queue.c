@@ -185,19 +185,6 @@ bool stk_task_queue_flush(stk_task_queue *queue, double within_s) {
     return done;
 }
 
-bool stk_task_queue_call(stk_task_queue *queue, const stk_queue_task *task, double within_s,
-                         bool *taken) {
-    int64_t until_ns = moment_in(within_s);
-    *taken = stk_task_queue_put(queue, task, within_s) == STK_OK;
-    if (!*taken) {
-        return false;
-    }
-    pthread_mutex_lock(&queue->lock);
-    bool done = await_done(queue, queue->given, until_ns);
-    pthread_mutex_unlock(&queue->lock);
-    return done;
-}
-
 double stk_task_queue_busy_s(stk_task_queue *queue) {
     pthread_mutex_lock(&queue->lock);
     int64_t begun_ns = queue->begun_ns;

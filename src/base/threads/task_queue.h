@@ -50,13 +50,6 @@ void stk_task_queue_put_last(stk_task_queue *queue, const stk_queue_task *task);
 /* Waits until all tasks put so far are done, within_s at most; false: some are not. */
 bool stk_task_queue_flush(stk_task_queue *queue, double within_s);
 
-/*
- * Puts a task and waits for it, within_s at most; true: it is done. Where it returns false with
- * *taken, the task will run later and owns what it works on; without *taken it was refused.
- */
-bool stk_task_queue_call(stk_task_queue *queue, const stk_queue_task *task, double within_s,
-                         bool *taken);
-
 /* How long the running task has taken so far, in seconds; 0: none is running. */
 double stk_task_queue_busy_s(stk_task_queue *queue);
 

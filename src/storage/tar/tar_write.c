@@ -207,10 +207,6 @@ stk_status stk_tar_writer_add(stk_tar_writer *w, const char *path, const void *b
     return status == STK_OK ? put_body(w, bytes, size, err) : status;
 }
 
-uint64_t stk_tar_writer_size(const stk_tar_writer *w) {
-    return w->size;
-}
-
 stk_status stk_tar_writer_commit(stk_tar_writer *w, uint64_t *size, stk_error *err) {
     static const uint8_t end[2 * BLOCK];
     stk_status status = put(w, end, sizeof end, err);

@@ -28,9 +28,6 @@ STK_CHECKED stk_status stk_tar_writer_add(stk_tar_writer *writer, const char *pa
                                           const void *bytes, size_t size, uint64_t *offset,
                                           stk_error *err);
 
-/* Bytes that the tar has so far, its end not counted. */
-uint64_t stk_tar_writer_size(const stk_tar_writer *writer);
-
 /* Ends the tar, syncs it and gives it its name; *size (NULL is fine) is its bytes. Frees. */
 STK_CHECKED stk_status stk_tar_writer_commit(stk_tar_writer *writer, uint64_t *size,
                                              stk_error *err);
