@@ -6,13 +6,10 @@
  * closer's, frees the loader. Borrowed memory is given back at once: an abandoned worker touches
  * none of it.
  */
-#include <errno.h>
-
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/threads/thread.h"
 #include "loader/pipeline.h"
-
-#define NS_PER_S 1000000000
 
 /* How long closing waits for workers that are inside a library. */
 #define CLOSE_NS 100000000
@@ -20,8 +17,7 @@
 /* Under the lock: waits until all workers have ended, but not for long. */
 static void wait_for_workers(stk_loader *l) {
     int64_t end = stk_clock_ns() + CLOSE_NS;
-    struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    while (l->running > 0 && pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT) {
+    while (l->running > 0 && stk_cond_wait_until(&l->ready, &l->lock, end)) {
     }
 }
 

@@ -8,12 +8,12 @@
  */
 #include "loader/loader.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/threads/thread.h"
 #include "loader/pipeline.h"
 
 /*
@@ -32,7 +32,6 @@
 
 /* How often a consumer that waits asks whether it should. */
 #define HALT_NS 50000000
-#define NS_PER_S 1000000000
 
 /* ---- opening ---- */
 
@@ -110,15 +109,11 @@ static void complete_sizing(stk_loader_sizing *sizing) {
 }
 
 static void init_threads(stk_loader *l) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->heavy_ends, &attributes);
-    pthread_cond_init(&l->work, &attributes);
+    stk_cond_init(&l->heavy_ends);
+    stk_cond_init(&l->work);
     pthread_cond_init(&l->parked, NULL);
-    pthread_cond_init(&l->ready, &attributes);
-    pthread_condattr_destroy(&attributes);
+    stk_cond_init(&l->ready);
 }
 
 /* Batches are counted over all epochs in 64 bits. */
@@ -290,9 +285,7 @@ static bool wait_for_change(stk_loader *l, progress *seen) {
         pthread_cond_wait(&l->ready, &l->lock);
         return true;
     }
-    int64_t end = stk_clock_ns() + HALT_NS;
-    struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    if (pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT) {
+    if (stk_cond_wait_until(&l->ready, &l->lock, stk_clock_ns() + HALT_NS)) {
         return true;
     }
     pthread_mutex_unlock(&l->lock); /* who is told may write files */

@@ -8,13 +8,10 @@
  */
 #include "loader/pipeline.h"
 
-#include <errno.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-
-#define NS_PER_S 1000000000
+#include "base/threads/thread.h"
 
 /* A picture is slow only beyond so many times the mean CPU time of the pictures so far. */
 #define USUAL_TIMES 16
@@ -87,11 +84,10 @@ size_t stk_loader_late_count(stk_loader *l) {
 static bool wait_for_gate(worker *w) {
     stk_loader *l = w->loader;
     int64_t end = stk_clock_ns() + w->limit_ns;
-    struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
     while (l->heavy && !atomic_load(&l->cancelled)) {
         if (w->limit_ns == 0) {
             pthread_cond_wait(&l->heavy_ends, &l->lock);
-        } else if (pthread_cond_timedwait(&l->heavy_ends, &l->lock, &at) == ETIMEDOUT) {
+        } else if (!stk_cond_wait_until(&l->heavy_ends, &l->lock, end)) {
             break;
         }
     }

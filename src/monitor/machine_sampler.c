@@ -128,11 +128,7 @@ static void write_notes(stk_machine_sampler *s, const stk_event_sample *sample,
 
 /* Waits for a moment of the clock, holding the lock; false: the thread must end. */
 static bool wait_until(stk_machine_sampler *s, int64_t moment_ns) {
-    struct timespec until = {.tv_sec = (time_t)(moment_ns / NS_PER_S),
-                             .tv_nsec = (long)(moment_ns % NS_PER_S)};
-    int result = 0;
-    while (!s->stopping && result == 0) {
-        result = pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    while (!s->stopping && stk_cond_wait_until(&s->wake, &s->lock, moment_ns)) {
     }
     return !s->stopping;
 }
@@ -189,13 +185,9 @@ static stk_status start_thread(stk_machine_sampler *s, stk_error *err) {
 }
 
 static void make_conditions(stk_machine_sampler *s) {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->wake, &monotonic);
-    pthread_cond_init(&s->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    stk_cond_init(&s->wake);
+    stk_cond_init(&s->ended);
 }
 
 stk_status stk_machine_sampler_start(stk_machine_sampler **sampler,

@@ -7,7 +7,6 @@
  */
 #include "probe/decode_probe.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,6 +17,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/threads/pool.h"
+#include "base/threads/thread.h"
 #include "image/image.h"
 #include "storage/reading/reader.h"
 
@@ -29,7 +29,6 @@
 /* Files that are read at a time, and how long it takes until it seems slow. */
 #define READS 32
 #define PATIENCE_NS 20000000
-#define NS_PER_S 1000000000
 
 typedef struct probe_file {
     stk_bytes bytes; /* owned */
@@ -150,9 +149,7 @@ static void keep_file(void *user, stk_read *read) {
 /* Under the lock: waits until no more than `most` files are being read. */
 static void wait_for_files(file_gathering *g, stk_reader *reader, size_t most) {
     while (g->under_way > most) {
-        int64_t end = stk_clock_ns() + PATIENCE_NS;
-        struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-        if (pthread_cond_timedwait(&g->done, &g->lock, &at) == ETIMEDOUT) {
+        if (!stk_cond_wait_until(&g->done, &g->lock, stk_clock_ns() + PATIENCE_NS)) {
             stk_reader_hurry(reader);
         }
         if (stk_stop_asked(g->stop) != STK_STOP_NONE) {
@@ -184,12 +181,8 @@ static stk_status read_files(stk_decode_probe *probe, stk_store *store, const ch
     stk_reader *reader = NULL;
     stk_reader_config config = {.store = store, .done = keep_file, .user = &g};
     stk_read *reads = stk_mem_new(count, sizeof *reads);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&g.lock, NULL);
-    pthread_cond_init(&g.done, &attributes);
-    pthread_condattr_destroy(&attributes);
+    stk_cond_init(&g.done);
     stk_status status = reads != NULL ? stk_reader_open(&reader, &config, err)
                                       : STK_FAIL_MEMORY(err, "pictures to decode");
     if (status == STK_OK) {

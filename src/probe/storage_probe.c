@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/numbers/rng.h"
 #include "base/str.h"
+#include "base/threads/thread.h"
 #include "probe/picture_walk.h"
 #include "storage/reading/reader.h"
 
@@ -292,9 +293,7 @@ static void sum_up(storage_probe *p, stk_storage_step *step) {
 }
 
 static void wait_a_tick(storage_probe *p) {
-    int64_t end = stk_clock_ns() + TICK_NS;
-    struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    pthread_cond_timedwait(&p->change, &p->lock, &at);
+    (void)stk_cond_wait_until(&p->change, &p->lock, stk_clock_ns() + TICK_NS);
 }
 
 static stk_status run_step(storage_probe *p, int64_t in_flight, double seconds,
@@ -425,12 +424,8 @@ stk_status stk_probe_storage(const stk_storage_question *q, const stk_stop *stop
                              stk_storage_findings *f, stk_error *err) {
     int64_t start = stk_clock_ns();
     storage_probe p = {.stop = stop, .rng = stk_rng_make((uint64_t)start, STK_RNG_ORDER, 0, 0)};
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&p.lock, NULL);
-    pthread_cond_init(&p.change, &attributes);
-    pthread_condattr_destroy(&attributes);
+    stk_cond_init(&p.change);
     *f = (stk_storage_findings){0};
     p.order = stk_rng_u64(&p.rng);
     stk_status status = open_place(&p, q, err);

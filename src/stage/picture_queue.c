@@ -8,7 +8,6 @@
  */
 #include "stage/picture_queue.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include "base/numbers/checksum.h"
 #include "base/threads/thread.h"
 #include "storage/reading/read_ahead.h"
-
-#define NS_PER_S 1000000000
 
 /* Pictures between reading and release; object stores want hundreds of reads. */
 #define CELLS 512
@@ -215,14 +212,10 @@ stk_status stk_picture_queue_open(stk_picture_queue **out, const stk_picture_que
     if (q == NULL) {
         return STK_FAIL_MEMORY(err, "staging");
     }
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&q->lock, NULL);
     pthread_mutex_init(&q->heavy, NULL);
-    pthread_cond_init(&q->work, &attributes);
-    pthread_cond_init(&q->ready, &attributes);
-    pthread_condattr_destroy(&attributes);
+    stk_cond_init(&q->work);
+    stk_cond_init(&q->ready);
     q->config = *config;
     q->cells = stk_mem_new(CELLS, sizeof *q->cells);
     q->threads = stk_mem_new((size_t)config->workers, sizeof *q->threads);
@@ -280,7 +273,6 @@ void stk_picture_queue_close(stk_picture_queue *q) {
 stk_status stk_picture_queue_next(stk_picture_queue *q, int64_t wait_ns,
                                   const stk_queued_picture **queued, stk_error *err) {
     int64_t end = stk_clock_ns() + wait_ns;
-    struct timespec until = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
     stk_status status = STK_OK;
     *queued = NULL;
     pthread_mutex_lock(&q->lock);
@@ -289,7 +281,7 @@ stk_status stk_picture_queue_next(stk_picture_queue *q, int64_t wait_ns,
     bool waiting = true;
     while (q->head < q->config.count && cell->state != DONE && q->failure.status == STK_OK &&
            waiting) {
-        waiting = pthread_cond_timedwait(&q->ready, &q->lock, &until) != ETIMEDOUT;
+        waiting = stk_cond_wait_until(&q->ready, &q->lock, end);
     }
     if (q->failure.status != STK_OK) {
         status = STK_FAIL(err, q->failure.status, "%s", q->failure.message);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/threads/thread.h"
 #include "base/threads/timed_call.h"
 
 #define NS_PER_S 1000000000
@@ -83,11 +84,7 @@ stk_status stk_task_queue_open(stk_task_queue **queue, const char *what, size_t 
     if (q == NULL) {
         return STK_FAIL_MEMORY(err, "a queue");
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    stk_cond_init(&q->changed);
     pthread_mutex_init(&q->lock, NULL);
     q->most_bytes = most_bytes;
     q->stuck_at = UINT64_MAX;
@@ -99,13 +96,6 @@ stk_status stk_task_queue_open(stk_task_queue **queue, const char *what, size_t 
     stk_timed_call_begin(q->thread, do_all, q, destroy);
     *queue = q;
     return STK_OK;
-}
-
-/* With the lock; false: nothing changed until then. */
-static bool await_change(stk_task_queue *q, int64_t until_ns) {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-                             .tv_nsec = (long)(until_ns % NS_PER_S)};
-    return pthread_cond_timedwait(&q->changed, &q->lock, &until) == 0;
 }
 
 static int64_t moment_in(double seconds) {
@@ -121,7 +111,7 @@ static bool await_room(stk_task_queue *q, size_t bytes, double wait_s) {
     uint64_t done = q->done;
     int64_t until_ns = moment_in(wait_s);
     while (!has_room(q, bytes) && q->stuck_at != q->done && q->first != NULL) {
-        bool changed = await_change(q, until_ns);
+        bool changed = stk_cond_wait_until(&q->changed, &q->lock, until_ns);
         if (q->done != done) {
             done = q->done;
             until_ns = moment_in(wait_s);
@@ -172,7 +162,7 @@ void stk_task_queue_put_last(stk_task_queue *queue, const stk_queue_task *task) 
 
 /* With the lock. */
 static bool await_done(stk_task_queue *q, uint64_t wanted, int64_t until_ns) {
-    while (q->done < wanted && await_change(q, until_ns)) {
+    while (q->done < wanted && stk_cond_wait_until(&q->changed, &q->lock, until_ns)) {
     }
     return q->done >= wanted;
 }

@@ -9,9 +9,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+
+#define NS_PER_S 1000000000
 
 /* Requests left before they fail; negative: never. Relaxed: only tests set it, between calls. */
 static atomic_llong requests_left[STK_START_KINDS] = {-1, -1, -1};
@@ -92,6 +95,20 @@ static bool refuse_descriptor(void) {
     bool refused = stk_start_must_fail(STK_START_DESCRIPTOR);
     errno = refused ? EMFILE : errno;
     return refused;
+}
+
+void stk_cond_init(pthread_cond_t *cond) {
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+bool stk_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until_ns) {
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+                             .tv_nsec = (long)(until_ns % NS_PER_S)};
+    return pthread_cond_timedwait(cond, lock, &until) == 0;
 }
 
 int stk_pipe(int ends[2], int flags) {

@@ -30,6 +30,12 @@ STK_CHECKED stk_status stk_thread_start(pthread_t *thread, const stk_thread_conf
                                         void *(*work)(void *argument), void *argument,
                                         stk_error *err);
 
+/* A condition whose waits go by stk_clock_ns(), with pthread_cond_destroy at its end. */
+void stk_cond_init(pthread_cond_t *cond);
+
+/* pthread_cond_wait, until a reading of stk_clock_ns() at the latest; false: that moment came. */
+bool stk_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until_ns);
+
 /*
  * The system's calls of these names; all descriptors are closed by exec. On failure they return
  * what the system's do, errno says why, and nothing was made.

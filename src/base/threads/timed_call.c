@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/threads/thread.h"
 
-#define NS_PER_S 1000000000
 #define LONGEST_S 1e6 /* of a wait; also for INFINITY */
 
 /* A call makes system calls and little else. */
@@ -67,12 +66,8 @@ stk_status stk_timed_call_open(stk_timed_call **timed, const char *what, stk_err
     if (a == NULL) {
         return STK_FAIL_MEMORY(err, "a thread");
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    stk_cond_init(&a->changed);
     stk_status status = stk_thread_start(&a->thread, &config, loop, a, err);
     if (status != STK_OK) {
         destroy(a);
@@ -100,12 +95,8 @@ bool stk_timed_call_has_ended(stk_timed_call *a) {
 }
 
 bool stk_timed_call_wait(stk_timed_call *a, int64_t until_ns) {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-                             .tv_nsec = (long)(until_ns % NS_PER_S)};
-    int result = 0;
     pthread_mutex_lock(&a->lock);
-    while (a->work != NULL && result == 0) {
-        result = pthread_cond_timedwait(&a->changed, &a->lock, &until);
+    while (a->work != NULL && stk_cond_wait_until(&a->changed, &a->lock, until_ns)) {
     }
     bool ended = a->work == NULL;
     pthread_mutex_unlock(&a->lock);

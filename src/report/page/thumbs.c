@@ -1,7 +1,6 @@
 /* thumbs.c - reads in flight, and what has come made small while the others come. */
 #include "report/page/thumbs.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/threads/thread.h"
 #include "image/image.h"
 #include "storage/reading/reader.h"
 
@@ -86,8 +86,7 @@ static int wait_for_one(making *m, int count) {
         if (!coming || late) {
             return -1;
         }
-        struct timespec at = {.tv_sec = m->end_ns / NS_PER_S, .tv_nsec = m->end_ns % NS_PER_S};
-        late = pthread_cond_timedwait(&m->some, &m->lock, &at) == ETIMEDOUT;
+        late = !stk_cond_wait_until(&m->some, &m->lock, m->end_ns);
     }
 }
 
@@ -127,17 +126,13 @@ void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_sto
     stk_reader_config config = {.store = store, .done = come, .user = &m};
     stk_reader *reader = NULL;
     stk_error why = {0};
-    pthread_condattr_t attributes;
     *thumbs = (stk_thumbs){.count = confusion->worst_count};
     if (stk_clock_ns() >= end_ns) {
         say_of_all(thumbs, no_time);
         return;
     }
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&m.lock, NULL);
-    pthread_cond_init(&m.some, &attributes);
-    pthread_condattr_destroy(&attributes);
+    stk_cond_init(&m.some);
     stk_status status = stk_image_scratch_new(&m.scratch, NULL, &why);
     if (status == STK_OK) {
         stk_image_scratch_limit(m.scratch, &(stk_image_limit){.deadline_ns = end_ns});

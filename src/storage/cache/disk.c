@@ -16,6 +16,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
+#include "base/threads/thread.h"
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)64 << 20)
 
@@ -111,17 +112,13 @@ static stk_status set_up(stk_cache_disk *disk, const stk_cache_config *config, s
 
 static stk_status open_folder(stk_cache **cache, const stk_cache_config *config, stk_error *err) {
     stk_cache_disk *disk = stk_mem_new(1, sizeof *disk);
-    pthread_condattr_t monotonic;
     if (disk == NULL) {
         return STK_FAIL_MEMORY(err, "the cache");
     }
     stk_cache_begin(&disk->cache, &stk_cache_on_disk, config->most_bytes);
     disk->folder_fd = -1;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&disk->work, &monotonic);
-    pthread_cond_init(&disk->done, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    stk_cond_init(&disk->work);
+    stk_cond_init(&disk->done);
     stk_status status = set_up(disk, config, err);
     if (status != STK_OK) {
         stk_cache_drop(&disk->cache);

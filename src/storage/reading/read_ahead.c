@@ -6,11 +6,8 @@
  */
 #include "storage/reading/read_ahead.h"
 
-#include <errno.h>
-
 #include "base/clock.h"
-
-#define NS_PER_S 1000000000
+#include "base/threads/thread.h"
 
 /* A thread that has had no bytes for so long, while reads are in flight, asks for more reads. */
 #define STARVED_NS 2000000
@@ -138,9 +135,7 @@ void stk_read_ahead_wait(stk_read_ahead *a) {
         pthread_cond_wait(a->config.work, a->config.lock);
         return;
     }
-    int64_t end = stk_clock_ns() + STARVED_NS;
-    struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    if (pthread_cond_timedwait(a->config.work, a->config.lock, &at) == ETIMEDOUT &&
+    if (!stk_cond_wait_until(a->config.work, a->config.lock, stk_clock_ns() + STARVED_NS) &&
         a->ready == NULL && atomic_load(&a->in_flight) > 0) {
         a->window = 2 * a->window < a->config.most_window ? 2 * a->window : a->config.most_window;
         a->config.issue(a->config.user);

@@ -18,7 +18,6 @@
 #include "base/threads/thread.h"
 #include "storage/reading/in_flight.h"
 
-#define NS_PER_S 1000000000
 #define TICK_NS 25000000
 
 /* An attempt that has waited for its turn so long, while none came back, gets one more thread.
@@ -205,9 +204,7 @@ static void sleep_a_tick(stk_reader *r) {
         pthread_cond_wait(&r->wake, &r->lock);
         r->idle = false;
     } else {
-        int64_t end = stk_clock_ns() + TICK_NS;
-        struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-        pthread_cond_timedwait(&r->wake, &r->lock, &at);
+        (void)stk_cond_wait_until(&r->wake, &r->lock, stk_clock_ns() + TICK_NS);
     }
 }
 
@@ -251,13 +248,9 @@ stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, st
     if (r == NULL) {
         return STK_FAIL_MEMORY(err, "reading");
     }
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->wake, &attributes);
+    stk_cond_init(&r->wake);
     pthread_cond_init(&r->calm, NULL);
-    pthread_condattr_destroy(&attributes);
     r->config = *config;
     r->store = config->store;
     stk_read_policy_init(&r->policy, r->store->options.read_timeout_s,

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/threads/thread.h"
 
 /* How often a caller that waits looks at the stop request, the deadline and the outage. */
 #define LOOK_NS 50000000
-#define NS_PER_S 1000000000
 
 /* Someone who waits for one read. */
 typedef struct waiting {
@@ -78,9 +78,7 @@ static stk_status wait_for(stk_store *s, stk_reader *reader, waiting *w, stk_err
             pthread_cond_wait(&w->done, &w->lock);
             continue;
         }
-        int64_t end = stk_clock_ns() + LOOK_NS;
-        struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-        pthread_cond_timedwait(&w->done, &w->lock, &at);
+        (void)stk_cond_wait_until(&w->done, &w->lock, stk_clock_ns() + LOOK_NS);
         stk_store_tell_outage(s);
         status = w->over ? STK_OK : check_end(s, w->read.path, start, err);
         if (status != STK_OK) {
@@ -100,12 +98,8 @@ static stk_status ask(stk_store *s, stk_read *read, stk_error *err) {
         return status;
     }
     waiting w = {.read = *read};
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.done, &attributes);
-    pthread_condattr_destroy(&attributes);
+    stk_cond_init(&w.done);
     if (stk_reader_submit(reader, &w.read)) {
         status = wait_for(s, reader, &w, err);
     } else {

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/threads/thread.h"
 #include "storage/pause.h"
 #include "storage/s3/xml.h"
 #include "storage/storage.h"
@@ -396,10 +397,9 @@ static stk_s3_request *wait_for_some(s3_lister *l) {
     }
     int64_t poll_ns = stk_clock_ns() + POLL_NS; /* to see a request to stop */
     until_ns = until_ns < poll_ns ? until_ns : poll_ns;
-    struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
     pthread_mutex_lock(&l->lock);
     if (l->ended == NULL) {
-        pthread_cond_timedwait(&l->some_ended, &l->lock, &at);
+        (void)stk_cond_wait_until(&l->some_ended, &l->lock, until_ns);
     }
     stk_s3_request *ended = l->ended;
     l->ended = NULL;
@@ -497,11 +497,7 @@ static void close_lister(s3_lister *l) {
 static s3_lister *open_lister(const stk_s3_listing *listing, stk_tree *tree) {
     s3_lister *l = stk_mem_new(1, sizeof *l);
     if (l != NULL) {
-        pthread_condattr_t attributes;
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&l->some_ended, &attributes);
-        pthread_condattr_destroy(&attributes);
+        stk_cond_init(&l->some_ended);
         pthread_mutex_init(&l->lock, NULL);
         l->listing = listing;
         l->tree = tree;

@@ -449,11 +449,7 @@ static stk_output *make_output(const stk_output_config *config) {
     if (o == NULL) {
         return NULL;
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&o->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    stk_cond_init(&o->changed);
     pthread_mutex_init(&o->line_lock, NULL);
     pthread_mutex_init(&o->lock, NULL);
     o->start_ns = config->start_ns;
@@ -524,11 +520,7 @@ static bool has_ended(const stk_output *o) {
 
 /* Waits with the lock held; true: `is` became true in time. */
 static bool wait_until(stk_output *o, bool (*is)(const stk_output *o), int64_t moment_ns) {
-    struct timespec until = {.tv_sec = (time_t)(moment_ns / NS_PER_S),
-                             .tv_nsec = (long)(moment_ns % NS_PER_S)};
-    int result = 0;
-    while (!is(o) && result == 0) {
-        result = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+    while (!is(o) && stk_cond_wait_until(&o->changed, &o->lock, moment_ns)) {
     }
     return is(o);
 }
