@@ -1,4 +1,4 @@
-/* checkpoint.c - copies parameters between a state on a device and a file, one at a time. */
+/* checkpoint.c - saves and loads a model's parameters and the metadata to use them alone. */
 #include "weights/checkpoint.h"
 
 #include <float.h>
@@ -15,21 +15,7 @@
 #define NOTES 9            /* in the metadata */
 #define BICUBIC "bicubic"  /* in the metadata; anything else is bilinear */
 
-/* What the header says of every parameter. */
-static void describe_tensors(const stk_graph *graph, stk_tensor *tensors) {
-    for (int p = 0; p < graph->param_count; p++) {
-        const stk_param *param = &graph->params[p];
-        tensors[p] = (stk_tensor){.name = param->name,
-                                  .rank = param->rank,
-                                  .dtype = "F32",
-                                  .bytes = param->count * sizeof(float)};
-        for (int d = 0; d < param->rank; d++) {
-            tensors[p].shape[d] = (uint64_t)param->shape[d];
-        }
-    }
-}
-
-/* What is saved, and where it lies. */
+/* The parameters that are saved. */
 typedef struct weights_source {
     const stk_backend *backend;
     stk_state *state;
@@ -37,7 +23,7 @@ typedef struct weights_source {
     stk_tensor_kind kind;
 } weights_source;
 
-/* The numbers go through the hands one parameter at a time. */
+/* Writes one parameter after the other, so that memory for the largest one is enough. */
 static stk_status append_numbers(stk_file_writer *writer, const char *path,
                                  const weights_source *from, stk_error *err) {
     const stk_graph *graph = from->graph;
@@ -66,7 +52,9 @@ static stk_status save_with_notes(const char *path, const weights_source *from,
     if (tensors == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    describe_tensors(graph, tensors);
+    for (int p = 0; p < graph->param_count; p++) {
+        tensors[p] = stk_fill_describe(&graph->params[p]);
+    }
     stk_status status = stk_tensors_create(&writer, path, tensors, (size_t)graph->param_count,
                                            notes, note_count, err);
     stk_mem_free(tensors);
@@ -199,7 +187,7 @@ static stk_status read_classes(const char *path, const stk_tensor_file *file,
     return status;
 }
 
-/* What stands as a plain text in the metadata. */
+/* The metadata that is plain text. */
 static stk_status read_plain(const char *path, const stk_tensor_file *file,
                              stk_checkpoint_info *info, stk_error *err) {
     const char *model = stk_tensors_note(file, "model");
@@ -265,10 +253,8 @@ static bool fits(const stk_param *param, const stk_tensor *tensor) {
     return strcmp(tensor->dtype, "F32") == 0 && stk_fill_same_shape(param, tensor);
 }
 
-/*
- * Finds each parameter's tensor. What is missing or of another shape is listed, so that nothing is
- * loaded by half.
- */
+/* Finds each parameter's tensor. An error lists all that are missing or of another shape; nothing
+ * is loaded then. */
 static stk_status match(const char *path, const stk_tensor_file *file, const stk_graph *graph,
                         size_t *from, stk_error *err) {
     stk_str wrong = {0};

@@ -42,6 +42,17 @@ size_t stk_fill_most(const stk_graph *graph) {
     return most;
 }
 
+stk_tensor stk_fill_describe(const stk_param *param) {
+    stk_tensor tensor = {.name = param->name,
+                         .rank = param->rank,
+                         .dtype = "F32",
+                         .bytes = (uint64_t)param->count * sizeof(float)};
+    for (int d = 0; d < param->rank; d++) {
+        tensor.shape[d] = (uint64_t)param->shape[d];
+    }
+    return tensor;
+}
+
 bool stk_fill_same_shape(const stk_param *param, const stk_tensor *tensor) {
     bool same = tensor->rank == param->rank;
     for (int d = 0; same && d < param->rank; d++) {

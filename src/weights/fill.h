@@ -10,6 +10,10 @@
 /* The element count of the largest parameter: a buffer of this size holds any one. */
 size_t stk_fill_most(const stk_graph *graph);
 
+/* The tensor of a parameter in a file, F32 in the file's order; its name is borrowed from the
+ * graph. */
+stk_tensor stk_fill_describe(const stk_param *param);
+
 bool stk_fill_same_shape(const stk_param *param, const stk_tensor *tensor);
 
 /* From memory's order, a convolution's being (O, kh, kw, I), to the file's (O, I, kh, kw). */

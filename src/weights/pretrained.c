@@ -9,21 +9,21 @@
 #include "base/str.h"
 #include "weights/fill.h"
 
-/* A kind of trouble names at most so many tensors, and all together have so many bytes. */
+/* An error names at most so many tensors of each kind of mismatch, in so many bytes altogether. */
 #define MOST_NAMED 20
 #define MOST_NAMED_BYTES 750
 
-/* What wrappers and training scripts put before names; pairs of them are met too. */
+/* Prefixes that wrappers and training scripts put before names, alone or in pairs. */
 static const char *const prefixes[] = {"", "module.", "model.", "state_dict."};
 #define PREFIXES (sizeof prefixes / sizeof *prefixes)
 
-/* Tensors of one kind of trouble. */
-typedef struct trouble {
+/* The tensors of one kind of mismatch. */
+typedef struct mismatch {
     stk_str names; /* of the first ones, divided by ", " */
     size_t count;
-    size_t named;            /* of these, at most MOST_NAMED */
+    size_t named;            /* how many are in `names`, at most MOST_NAMED */
     size_t ends[MOST_NAMED]; /* of each name in `names` */
-} trouble;
+} mismatch;
 
 typedef struct match {
     const stk_tensor_file *file;
@@ -31,7 +31,7 @@ typedef struct match {
     char prefix[24]; /* before the names in the file */
     size_t *from;    /* owned: per parameter its tensor or STK_NO_TENSOR */
     bool *used;      /* owned: per tensor */
-    trouble shape, missing, unknown;
+    mismatch shape, missing, unknown;
 } match;
 
 static void free_match(match *m) {
@@ -42,7 +42,7 @@ static void free_match(match *m) {
     stk_str_free(&m->unknown.names);
 }
 
-/* What a file says may be anything: of a text for people only the beginning, and no controls. */
+/* Copies the beginning of a text from a file for people, without control characters. */
 static void copy_plain(char *out, size_t size, const char *text) {
     size_t length = 0;
     for (; length < size - 1 && text[length] != '\0'; length++) {
@@ -52,7 +52,7 @@ static void copy_plain(char *out, size_t size, const char *text) {
     out[length] = '\0';
 }
 
-static void add_trouble(trouble *t, const char *name, const char *detail) {
+static void add_mismatch(mismatch *t, const char *name, const char *detail) {
     char shown[104];
     t->count++;
     if (t->named == MOST_NAMED) {
@@ -97,7 +97,7 @@ static void show_shape(char *buf, size_t size, int rank, const uint64_t *shape) 
     }
 }
 
-static void add_shape_trouble(match *m, const stk_param *param, const stk_tensor *tensor) {
+static void add_shape_mismatch(match *m, const stk_param *param, const stk_tensor *tensor) {
     char detail[160];
     char theirs[64];
     char ours[64];
@@ -112,7 +112,7 @@ static void add_shape_trouble(match *m, const stk_param *param, const stk_tensor
     } else {
         snprintf(detail, sizeof detail, " (the file has %s, the model %s)", theirs, ours);
     }
-    add_trouble(&m->shape, param->name, detail);
+    add_mismatch(&m->shape, param->name, detail);
 }
 
 /* Whether a classifier's tensor differs from the model's in the number of classes alone. */
@@ -125,8 +125,8 @@ static bool other_classes(const stk_param *param, const stk_tensor *tensor) {
 }
 
 /*
- * A head that is all there for another number of classes, or that is not there at all, starts anew.
- * Its tensors then count as used.
+ * The head starts anew when the file has none, or a complete one for another number of classes. The
+ * file's tensors of it then count as used.
  */
 static void judge_head(match *m, stk_pretrained_report *report) {
     int parts = 0;
@@ -155,7 +155,7 @@ static void judge_head(match *m, stk_pretrained_report *report) {
     }
 }
 
-/* Each parameter's tensor, and what is wrong with it. */
+/* Finds each parameter's tensor and notes mismatches. */
 static void match_params(match *m, stk_pretrained_report *report) {
     for (int p = 0; p < m->graph->param_count; p++) {
         m->from[p] = find_tensor(m, m->prefix, p);
@@ -170,12 +170,12 @@ static void match_params(match *m, stk_pretrained_report *report) {
             continue;
         }
         if (m->from[p] == STK_NO_TENSOR) {
-            add_trouble(&m->missing, param->name, "");
+            add_mismatch(&m->missing, param->name, "");
             continue;
         }
         const stk_tensor *tensor = &m->file->tensors[m->from[p]];
         if (!stk_fill_same_shape(param, tensor) || !stk_tensor_is_float(tensor)) {
-            add_shape_trouble(m, param, tensor);
+            add_shape_mismatch(m, param, tensor);
         }
         report->tensors++;
         if (strcmp(tensor->dtype, "F32") != 0) {
@@ -187,7 +187,7 @@ static void match_params(match *m, stk_pretrained_report *report) {
     }
 }
 
-/* PyTorch counts the batches that a norm has seen, which nothing needs. */
+/* Tensors without a parameter: PyTorch's counters of batches are ignored, others are a mismatch. */
 static void match_rest(match *m, stk_pretrained_report *report) {
     for (size_t t = 0; t < m->file->count; t++) {
         const char *name = m->file->tensors[t].name;
@@ -197,7 +197,7 @@ static void match_rest(match *m, stk_pretrained_report *report) {
         if (stk_str_ends_with_nocase(name, ".num_batches_tracked")) {
             report->ignored++;
         } else {
-            add_trouble(&m->unknown, name, "");
+            add_mismatch(&m->unknown, name, "");
         }
     }
 }
@@ -207,8 +207,8 @@ static size_t bare_length(const char *name) {
     return strcspn(name, ".");
 }
 
-/* As many names as fit into so many bytes, at least one, and a count of the others. */
-static void add_list(stk_str *out, const char *heading, const trouble *t, size_t bytes) {
+/* Appends as many names as fit into so many bytes, at least one, and the number of the others. */
+static void add_list(stk_str *out, const char *heading, const mismatch *t, size_t bytes) {
     size_t shown = t->named;
     while (shown > 1 && t->ends[shown - 1] > bytes) {
         shown--;
@@ -222,7 +222,7 @@ static void add_list(stk_str *out, const char *heading, const trouble *t, size_t
     }
 }
 
-/* All that does not fit, in one error. */
+/* One error with all mismatches. */
 static stk_status refuse(const char *path, const char *model, const match *m,
                          const stk_pretrained_report *report, stk_error *err) {
     stk_str text = {0};

@@ -10,8 +10,8 @@
 #include "weights/widen.h"
 
 #define LENGTH_BYTES 8
-/* The largest network here has a third of a megabyte; hostile headers cost forty times their size.
- */
+/* The header of our largest network has a third of a megabyte. A hostile one costs forty times its
+ * size in memory. */
 #define MAX_HEADER_BYTES ((uint64_t)16 << 20)
 #define PIECE_BYTES 16384 /* of numbers that are converted on their way */
 
@@ -28,7 +28,7 @@ static const struct {
 };
 #define TYPES (sizeof types / sizeof *types)
 
-/* The place of a type in the table; TYPES for another one. */
+/* The index of a type in the table; TYPES: there is none. */
 static size_t find_type(const char *dtype) {
     size_t i = 0;
     while (i < TYPES && strcmp(types[i].name, dtype) != 0) {
@@ -67,7 +67,7 @@ static bool read_entry(const stk_json *entry, const char *name, uint64_t size, s
     return bytes == tensor->bytes;
 }
 
-static int by_place(const void *a, const void *b) {
+static int by_offset(const void *a, const void *b) {
     const stk_tensor *x = a;
     const stk_tensor *y = b;
     if (x->offset != y->offset) {
@@ -86,7 +86,7 @@ static bool is_metadata(const stk_json *notes) {
     return good;
 }
 
-/* The entries become tensors, ordered by where their numbers lie. */
+/* Makes tensors of the entries, in the order of their offsets. */
 static stk_status read_entries(stk_tensor_file *file, const char *path, uint64_t size,
                                stk_error *err) {
     size_t entries = stk_json_count(file->header);
@@ -106,13 +106,13 @@ static stk_status read_entries(stk_tensor_file *file, const char *path, uint64_t
         }
         file->count += notes ? 0 : 1;
     }
-    qsort(file->tensors, file->count, sizeof *file->tensors, by_place);
+    qsort(file->tensors, file->count, sizeof *file->tensors, by_offset);
     return STK_OK;
 }
 
-/* The format wants the numbers without overlaps, holes or a rest. */
-static stk_status check_places(const stk_tensor_file *file, const char *path, uint64_t size,
-                               stk_error *err) {
+/* The format allows no overlaps, no gaps and no bytes after the last tensor. */
+static stk_status check_offsets(const stk_tensor_file *file, const char *path, uint64_t size,
+                                stk_error *err) {
     uint64_t at = 0;
     for (size_t i = 0; i < file->count; i++) {
         const stk_tensor *tensor = &file->tensors[i];
@@ -131,7 +131,7 @@ static stk_status check_places(const stk_tensor_file *file, const char *path, ui
     return STK_OK;
 }
 
-/* The header, which is not kept, and what it says of a file with `size` bytes of numbers. */
+/* Parses the header of a file with `size` bytes of numbers, and checks it. The text is not kept. */
 static stk_status parse_header(stk_tensor_file *file, const char *path, const char *text,
                                size_t length, uint64_t size, stk_error *err) {
     /* Blanks may stand behind the header, not before it. */
@@ -148,7 +148,7 @@ static stk_status parse_header(stk_tensor_file *file, const char *path, const ch
     }
     status = read_entries(file, path, size, err);
     if (status == STK_OK) {
-        status = check_places(file, path, size, err);
+        status = check_offsets(file, path, size, err);
     }
     for (size_t i = 0; i < file->count && status == STK_OK; i++) {
         bool added; /* the header's reader has refused repeated names */
@@ -159,7 +159,7 @@ static stk_status parse_header(stk_tensor_file *file, const char *path, const ch
     return status;
 }
 
-/* Any bytes of the file; the caller has made sure that there are so many. */
+/* Reads bytes that the caller knows to be within the file. */
 static stk_status read_bytes(const stk_tensor_file *file, uint64_t from, void *bytes, size_t count,
                              stk_error *err) {
     if (file->reader != NULL) {
@@ -171,7 +171,7 @@ static stk_status read_bytes(const stk_tensor_file *file, uint64_t from, void *b
     return STK_OK;
 }
 
-/* PyTorch's own files are archives or pickles; what begins so is not worth parsing. */
+/* PyTorch's own files: zip archives or pickles. */
 static bool is_pickle(const uint8_t *begin) {
     return memcmp(begin, "PK\3\4", 4) == 0 || (begin[0] == 0x80 && begin[1] >= 2 && begin[1] <= 5);
 }

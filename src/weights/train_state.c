@@ -20,7 +20,7 @@ static bool is_kept(const stk_backend *backend, const stk_state *state, int kind
            (kind != STK_TENSOR_GRADIENT || gradients);
 }
 
-/* What a backend remembers besides, and a file may lack: then it was written by another one. */
+/* Further state of a backend; files that another backend wrote lack it. */
 #define EXTRAS_NAME "extras"
 
 /*
@@ -29,7 +29,7 @@ static bool is_kept(const stk_backend *backend, const stk_state *state, int kind
  */
 #define CHECKSUM_NAME "checksum"
 
-/* Where the numbers go, and the sum of what went there. */
+/* A writer and the checksum of what it has written. */
 typedef struct summed_writer {
     stk_file_writer *file;
     uint64_t sum;
@@ -46,13 +46,8 @@ static stk_status append(summed_writer *writer, const void *bytes, size_t size, 
 
 /* Shape and size in the state's order; the name is owned by the tensor. */
 static stk_tensor describe(const stk_param *param, int kind) {
-    stk_tensor tensor = {.name = stk_str_format("%s/%s", kind_names[kind], param->name),
-                         .rank = param->rank,
-                         .dtype = "F32",
-                         .bytes = (uint64_t)param->count * sizeof(float)};
-    for (int d = 0; d < param->rank; d++) {
-        tensor.shape[d] = (uint64_t)param->shape[d];
-    }
+    stk_tensor tensor = stk_fill_describe(param);
+    tensor.name = stk_str_format("%s/%s", kind_names[kind], param->name);
     if (param->rank == 4) { /* (O, I, kh, kw) to (O, kh, kw, I) */
         tensor.shape[1] = (uint64_t)param->shape[2];
         tensor.shape[2] = (uint64_t)param->shape[3];
@@ -68,7 +63,7 @@ static void free_tensors(stk_tensor *tensors, size_t count) {
     stk_mem_free(tensors);
 }
 
-/* All that is to be in the file, kind after kind. */
+/* The tensors of all parameters, kind after kind. */
 static stk_status list(const stk_backend *backend, const stk_state *state, const stk_graph *graph,
                        bool gradients, stk_tensor **tensors, size_t *count, stk_error *err) {
     *count = 0;
@@ -86,27 +81,12 @@ static stk_status list(const stk_backend *backend, const stk_state *state, const
     return good ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
 }
 
-static stk_status add_extras(const stk_backend *backend, stk_tensor *tensors, size_t *count,
-                             stk_error *err) {
-    if (backend->extras_read == NULL) {
-        return STK_OK;
-    }
+/* A vector of `length` numbers. */
+static stk_status add_vector(const char *name, const char *dtype, uint64_t length, uint64_t bytes,
+                             stk_tensor *tensors, size_t *count, stk_error *err) {
     stk_tensor *tensor = &tensors[(*count)++];
-    *tensor = (stk_tensor){.name = stk_mem_strdup(EXTRAS_NAME),
-                           .rank = 1,
-                           .shape = {STK_STATE_EXTRAS},
-                           .dtype = "F32",
-                           .bytes = STK_STATE_EXTRAS * sizeof(float)};
-    return tensor->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
-}
-
-static stk_status add_checksum(stk_tensor *tensors, size_t *count, stk_error *err) {
-    stk_tensor *tensor = &tensors[(*count)++];
-    *tensor = (stk_tensor){.name = stk_mem_strdup(CHECKSUM_NAME),
-                           .rank = 1,
-                           .shape = {1},
-                           .dtype = "U64",
-                           .bytes = sizeof(uint64_t)};
+    *tensor = (stk_tensor){
+        .name = stk_mem_strdup(name), .rank = 1, .shape = {length}, .dtype = dtype, .bytes = bytes};
     return tensor->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
 }
 
@@ -160,11 +140,12 @@ stk_status stk_train_state_save(stk_file_writer *writer, const stk_backend *back
         add_to_sum(&summed.sum, notes[i].text, strlen(notes[i].text) + 1);
     }
     stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
-    if (status == STK_OK) {
-        status = add_extras(backend, tensors, &count, err);
+    if (status == STK_OK && backend->extras_read != NULL) {
+        status = add_vector(EXTRAS_NAME, "F32", STK_STATE_EXTRAS, STK_STATE_EXTRAS * sizeof(float),
+                            tensors, &count, err);
     }
     if (status == STK_OK) {
-        status = add_checksum(tensors, &count, err);
+        status = add_vector(CHECKSUM_NAME, "U64", 1, sizeof(uint64_t), tensors, &count, err);
     }
     if (status == STK_OK) {
         status = stk_tensors_begin(writer, tensors, count, notes, note_count, err);
@@ -240,16 +221,21 @@ static bool same_tensor(const stk_tensor *a, const stk_tensor *b) {
     return same;
 }
 
-static stk_status compare(const stk_tensor_file *file, const char *path, const stk_tensor *tensors,
-                          size_t count, stk_error *err) {
-    for (size_t i = 0; i < count; i++) {
-        const stk_tensor *found = stk_tensors_find(file, tensors[i].name);
-        if (!same_tensor(found, &tensors[i])) {
-            return STK_FAIL(err, STK_ERR_DATA, "%s does not fit the model: '%.200s' is %s", path,
-                            tensors[i].name, found == NULL ? "missing" : "of another shape");
+/* Lists the tensors that the state wants, which the file must have. */
+static stk_status list_fitting(const stk_tensor_file *file, const char *path,
+                               const stk_backend *backend, const stk_state *state,
+                               const stk_graph *graph, bool gradients, stk_tensor **tensors,
+                               size_t *count, stk_error *err) {
+    stk_status status = list(backend, state, graph, gradients, tensors, count, err);
+    for (size_t i = 0; i < *count && status == STK_OK; i++) {
+        const stk_tensor *wanted = &(*tensors)[i];
+        const stk_tensor *found = stk_tensors_find(file, wanted->name);
+        if (!same_tensor(found, wanted)) {
+            status = STK_FAIL(err, STK_ERR_DATA, "%s does not fit the model: '%.200s' is %s", path,
+                              wanted->name, found == NULL ? "missing" : "of another shape");
         }
     }
-    return STK_OK;
+    return status;
 }
 
 stk_status stk_train_state_fits(const stk_tensor_file *file, const char *path,
@@ -257,10 +243,8 @@ stk_status stk_train_state_fits(const stk_tensor_file *file, const char *path,
                                 const stk_graph *graph, bool gradients, stk_error *err) {
     stk_tensor *tensors = NULL;
     size_t count = 0;
-    stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
-    if (status == STK_OK) {
-        status = compare(file, path, tensors, count, err);
-    }
+    stk_status status =
+        list_fitting(file, path, backend, state, graph, gradients, &tensors, &count, err);
     free_tensors(tensors, count);
     return status;
 }
@@ -270,10 +254,8 @@ stk_status stk_train_state_load(const stk_tensor_file *file, const char *path,
                                 const stk_graph *graph, bool gradients, stk_error *err) {
     stk_tensor *tensors = NULL;
     size_t count = 0;
-    stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
-    if (status == STK_OK) {
-        status = compare(file, path, tensors, count, err);
-    }
+    stk_status status =
+        list_fitting(file, path, backend, state, graph, gradients, &tensors, &count, err);
     float *values = stk_mem_raw(stk_fill_most(graph), sizeof *values);
     if (status == STK_OK && values == NULL) {
         status = STK_FAIL_MEMORY(err, "a parameter");

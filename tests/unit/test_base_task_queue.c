@@ -81,7 +81,9 @@ static void a_held_thread_holds_nobody(void) {
         CHECK(!give_letter(queue, 'c', 1, LONG_S)); /* the disk is known to be held */
     }
     CHECK(give_letter(queue, 'd', 0, 0)); /* what must not be lost has room */
-    CHECK(!stk_task_queue_flush(queue, 0.01));
+    for (int i = 0; i < 1000 && stk_task_queue_busy_s(queue) <= 0.05; i++) {
+        CHECK(!stk_task_queue_flush(queue, 0.01)); /* a busy machine may begin the task late */
+    }
     CHECK(stk_task_queue_busy_s(queue) > 0.05);
     CHECK(stk_clock_since_s(start) < LONG_S);
     open_gate(&g);
