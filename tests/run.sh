@@ -53,10 +53,9 @@ names=() # of all that were started, in the order in which they are counted
 slots=$(($(nproc) + 1))
 [ "$slots" -le 5 ] || slots=5
 # Those that take longest begin first, so that none is left running by itself.
-long='^(test_(cuda_(operations|networks|norm|backend|stats|conv|depthwise)|cudnn_api|models_golden)|'
-long+='test_(cuda_(join_back_ways|normed|layer)|storage_(reader|cache_shared)|image_part|job|job_stop)|'
-long+='test_(backend_chain|train_ahead|train_cpu|sample)|'
-long+='cli_(cuda|s3|mounts|hangs|resume|weights|bench_step))$'
+long='^(test_(cuda_(operations|networks|conv|norm|backend|depthwise|fuse_(join_back|norm_conv|layer_back|stats))|'
+long+='cudnn_api|models_golden|storage_reader|image_part|image_halt|job_resume)|'
+long+='cli_(cuda|resume|bad_disk|s3|batch|report_browser))$'
 
 # processes_of NAME: those that have its TMPDIR, or work in it; what is ending anyway is none.
 processes_of() {

@@ -1,4 +1,5 @@
 # Folds: given by a column, of groups that stay together, their score, and those that do not count.
+# Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/trials.sh

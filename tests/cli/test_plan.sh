@@ -1,10 +1,22 @@
 # stoker plan: what a training would need, and what a budget would cut; nothing is written.
 # What is checked of seconds is how they add up.
+# Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016  # awk's dollars
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
 
 SMALL=(--img-size 16 --batch 8)
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 24 --quiet || exit 1
+
+# plan ARGUMENTS...: on a device that waits instead of computing, since two seconds of each are measured.
+plan() {
+    if is_sanitized; then
+        run plan "$@"
+    else
+        run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=2000 "$STOKER" plan "$@"
+    fi
+}
 
 # number KEY: of the JSON object that was printed.
 number() {
@@ -13,7 +25,7 @@ number() {
 
 it "tells memory and time by part, and writes nothing"
 before=$(find . | sort)
-run plan k "${SMALL[@]}" --epochs 3
+plan k "${SMALL[@]}" --epochs 3
 expect_exit 0
 expect_empty "$ERR"
 for part in weights gradients optimiser activations workspace inference batches reads saving set-up epoch \
@@ -24,7 +36,7 @@ expect_out '^without a budget nothing is cut$'
 expect "no file is new" [ "$(find . -not -name out -not -name err | sort)" = "$(grep -v -x -e ./out -e ./err <<<"$before")" ]
 
 it "prints one object with --json, whose parts add up"
-run plan k "${SMALL[@]}" --epochs 3 --folds 3 --optimizer adamw --ema 0.9 --json
+plan k "${SMALL[@]}" --epochs 3 --folds 3 --optimizer adamw --ema 0.9 --json
 expect_exit 0
 expect_json "$OUT"
 expect "one line" [ "$(wc -l <"$OUT")" = 1 ]
@@ -49,22 +61,22 @@ expect "all of it is set-up, epochs and predictions" awk -v u="$(number setup_s)
     'BEGIN { d = (u + 3 * (3 * e + p)) / t; exit !(d > 0.999 && d < 1.001) }'
 
 it "says what a budget would cut"
-run plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1m
+plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1m
 expect_exit 0
 expect_out '^  reserve +9 s'
 expect_out '^the budget cuts it to 1 fold of [0-9]+ epochs(, the last one to [0-9]+ %)?$'
-run plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1s --json
+plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1s --json
 expect_exit 0
 expect_out '"budget_s": 1, .*"folds": 1, .*"cut": true'
 
 it "does not call a part of an epoch an epoch"
 # An epoch of 30 steps, or more, of this network takes longer than half a second anywhere.
-run plan k --epochs 3 --budget 1s --model resnet18 --img-size 128 --batch 2 --quiet
+plan k --epochs 3 --budget 1s --model resnet18 --img-size 128 --batch 2 --quiet
 expect_exit 0
 expect_out '^the budget (cuts it to 1 fold of a part of an epoch: [0-9]+ of [0-9]+ steps \([0-9]+ %\)|is too short to train: .*)$'
 
 it "weighs folds with as many epochs as a training does where nobody said how many"
-run plan k "${SMALL[@]}" --folds 20 --budget 1s --json
+plan k "${SMALL[@]}" --folds 20 --budget 1s --json
 expect_exit 0
 expect_out '"folds_wanted": 20, "epochs_wanted": null, "epochs_weighed": 10, .*"cut": true'
 expect "these are what all of it takes" awk -v u="$(number setup_s)" -v e="$(number epoch_s)" \
@@ -72,25 +84,25 @@ expect "these are what all of it takes" awk -v u="$(number setup_s)" -v e="$(num
     'BEGIN { d = (u + 20 * (10 * e + p)) / t; exit !(d > 0.999 && d < 1.001) }'
 
 it "says that it fits, and takes a deadline"
-run plan k "${SMALL[@]}" --epochs 2 --budget 1h --quiet
+plan k "${SMALL[@]}" --epochs 2 --budget 1h --quiet
 expect_exit 0
 expect_out '^it fits: 1 fold of 2 epochs$'
-run plan k "${SMALL[@]}" --epochs 2 --deadline 2999-01-01T00:00 --quiet
+plan k "${SMALL[@]}" --epochs 2 --deadline 2999-01-01T00:00 --quiet
 expect_exit 0
 expect_out '^it fits: 1 fold of 2 epochs$'
-run plan k "${SMALL[@]}" --deadline 1999-01-01T00:00
+plan k "${SMALL[@]}" --deadline 1999-01-01T00:00
 expect_exit 2
 expect_err '--deadline 1999-01-01T00:00 is past'
 
 it "refuses what a training would refuse"
-run plan nowhere
+plan nowhere
 expect_exit 3
-run plan k "${SMALL[@]}" --model resnet9000
+plan k "${SMALL[@]}" --model resnet9000
 expect_exit 2
-run plan
+plan
 expect_exit 2
 expect_err '--data is missing'
-run plan k --resume r
+plan k --resume r
 expect_exit 2
 expect_err '--resume is for train'
 finish
