@@ -1,102 +1,78 @@
 /* verb_doctor.c - `stoker doctor`: what is slow in a training, and what would help. */
 #include "cli/cli.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/text/json.h"
 #include "probe/doctor/doctor.h"
 #include "probe/doctor/text.h"
+#include "report/text/event_json.h"
 
-static void put_number(stk_json_writer *writer, const char *key, double value) {
-    stk_json_key(writer, key);
-    stk_json_put_double(writer, stk_as_shown(isfinite(value) ? value : NAN));
-}
+/* What was examined, then the rates in the order in which pictures pass. */
+static const stk_field diagnosis_rows[] = {
+    STK_FIELD(stk_diagnosis, CHARS, "model", model),
+    STK_FIELD(stk_diagnosis, CHARS, "device", device),
+    STK_FIELD(stk_diagnosis, CHARS, "device_name", about),
+    STK_FIELD(stk_diagnosis, CHARS, "precision", precision),
+    STK_FIELD(stk_diagnosis, COUNT64, "batch", batch),
+    STK_FIELD(stk_diagnosis, COUNT64, "measured_batch", measured_batch),
+    STK_FIELD(stk_diagnosis, COUNT, "img_size", img_size),
+    STK_FIELD(stk_diagnosis, COUNT, "cores", cores),
+    STK_FIELD(stk_diagnosis, COUNT, "workers", workers),
+    STK_FIELD(stk_diagnosis, COUNT64, "images", images),
+    STK_FIELD(stk_diagnosis, COUNT64, "pictures_read", pictures),
+    STK_FIELD(stk_diagnosis, NUMBER, "picture_bytes", picture_bytes),
+    STK_FIELD(stk_diagnosis, NUMBER, "picture_px", picture_px),
+    STK_FIELD(stk_diagnosis, TRUTH, "remote", is_remote),
+    STK_FIELD(stk_diagnosis, TRUTH, "kept_near", is_kept),
+    STK_FIELD(stk_diagnosis, NUMBER, "storage_cold", storage_cold),
+    STK_FIELD(stk_diagnosis, NUMBER, "storage_cold_bytes_per_second", cold_bytes),
+    STK_FIELD(stk_diagnosis, NUMBER, "storage_warm", storage_warm),
+    STK_FIELD(stk_diagnosis, NUMBER, "storage_warm_bytes_per_second", warm_bytes),
+    STK_FIELD(stk_diagnosis, NUMBER, "decode", decode),
+    STK_FIELD(stk_diagnosis, NUMBER, "decode_per_worker", decode_worker),
+    STK_FIELD(stk_diagnosis, NUMBER, "core_share", core_share),
+    STK_FIELD(stk_diagnosis, NUMBER, "loader", loader),
+    STK_FIELD(stk_diagnosis, NUMBER, "copy", copy),
+    STK_FIELD(stk_diagnosis, NUMBER, "copy_bytes_per_second", copy_bytes),
+    STK_FIELD(stk_diagnosis, NUMBER, "step", step),
+    STK_FIELD(stk_diagnosis, NUMBER, "step_ms", step_ms),
+    STK_FIELD(stk_diagnosis, NUMBER, "step_fixed_ms", fixed_ms),
+    STK_FIELD(stk_diagnosis, NUMBER, "predicted", predicted),
+    STK_FIELD(stk_diagnosis, NUMBER, "together", together),
+    STK_FIELD(stk_diagnosis, NUMBER, "wait_fraction", wait_fraction),
+    STK_FIELD(stk_diagnosis, TEXT, "narrowest", narrowest),
+    STK_FIELD(stk_diagnosis, NUMBER, "epoch_s", epoch_s),
+    STK_FIELD(stk_diagnosis, NUMBER, "first_epoch_s", first_epoch_s),
+};
 
-static void put_text(stk_json_writer *writer, const char *key, const char *text) {
-    stk_json_key(writer, key);
-    stk_json_put_string(writer, text);
-}
-
-static void put_count(stk_json_writer *writer, const char *key, int64_t value) {
-    stk_json_key(writer, key);
-    stk_json_put_int(writer, value);
-}
-
-static void put_truth(stk_json_writer *writer, const char *key, bool value) {
-    stk_json_key(writer, key);
-    stk_json_put_bool(writer, value);
-}
-
-static void put_what_if(stk_json_writer *writer, const stk_what_if *w) {
-    stk_json_begin_object(writer);
-    put_text(writer, "what", w->what);
-    put_text(writer, "flags", w->flags[0] != '\0' ? w->flags : NULL);
-    put_number(writer, "images_per_second", w->images_per_second);
-    put_number(writer, "epoch_s", w->epoch_s);
-    put_number(writer, "gain", w->gain);
-    put_text(writer, "narrowest", w->narrowest);
-    put_text(writer, "basis", w->basis);
-    stk_json_end_object(writer);
-}
-
-/* What was examined. */
-static void put_case(stk_json_writer *writer, const stk_diagnosis *d) {
-    put_text(writer, "model", d->model);
-    put_text(writer, "device", d->device);
-    put_text(writer, "device_name", d->about);
-    put_text(writer, "precision", d->precision);
-    put_count(writer, "batch", d->batch);
-    put_count(writer, "measured_batch", d->measured_batch);
-    put_count(writer, "img_size", d->img_size);
-    put_count(writer, "cores", d->cores);
-    put_count(writer, "workers", d->workers);
-    put_count(writer, "images", d->images);
-    put_count(writer, "pictures_read", d->pictures);
-    put_number(writer, "picture_bytes", d->picture_bytes);
-    put_number(writer, "picture_px", d->picture_px);
-    put_truth(writer, "remote", d->is_remote);
-    put_truth(writer, "kept_near", d->is_kept);
-}
-
-/* The rates, in the order in which pictures pass. */
-static void put_rates(stk_json_writer *writer, const stk_diagnosis *d) {
-    put_number(writer, "storage_cold", d->storage_cold);
-    put_number(writer, "storage_cold_bytes_per_second", d->cold_bytes);
-    put_number(writer, "storage_warm", d->storage_warm);
-    put_number(writer, "storage_warm_bytes_per_second", d->warm_bytes);
-    put_number(writer, "decode", d->decode);
-    put_number(writer, "decode_per_worker", d->decode_worker);
-    put_number(writer, "core_share", d->core_share);
-    put_number(writer, "loader", d->loader);
-    put_number(writer, "copy", d->copy);
-    put_number(writer, "copy_bytes_per_second", d->copy_bytes);
-    put_number(writer, "step", d->step);
-    put_number(writer, "step_ms", d->step_ms);
-    put_number(writer, "step_fixed_ms", d->fixed_ms);
-    put_number(writer, "predicted", d->predicted);
-    put_number(writer, "together", d->together);
-    put_number(writer, "wait_fraction", d->wait_fraction);
-    put_text(writer, "narrowest", d->narrowest);
-    put_number(writer, "epoch_s", d->epoch_s);
-    put_number(writer, "first_epoch_s", d->first_epoch_s);
-}
+static const stk_field what_if_rows[] = {
+    STK_FIELD(stk_what_if, CHARS, "what", what),
+    STK_FIELD(stk_what_if, CHARS, "flags", flags),
+    STK_FIELD(stk_what_if, NUMBER, "images_per_second", images_per_second),
+    STK_FIELD(stk_what_if, NUMBER, "epoch_s", epoch_s),
+    STK_FIELD(stk_what_if, NUMBER, "gain", gain),
+    STK_FIELD(stk_what_if, TEXT, "narrowest", narrowest),
+    STK_FIELD(stk_what_if, TEXT, "basis", basis),
+};
 
 static stk_status print_json(const stk_diagnosis *d, const char *plot, stk_error *err) {
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 0);
     stk_json_begin_object(&writer);
-    put_case(&writer, d);
-    put_rates(&writer, d);
+    stk_fields_put(&writer, &(stk_fields)STK_FIELDS(diagnosis_rows), d);
     stk_json_key(&writer, "what_if");
     stk_json_begin_array(&writer);
     for (int i = 0; i < d->what_if_count; i++) {
-        put_what_if(&writer, &d->what_ifs[i]);
+        stk_json_begin_object(&writer);
+        stk_fields_put(&writer, &(stk_fields)STK_FIELDS(what_if_rows), &d->what_ifs[i]);
+        stk_json_end_object(&writer);
     }
     stk_json_end_array(&writer);
-    put_number(&writer, "seconds", d->seconds);
-    put_text(&writer, "plot", plot);
+    stk_json_key(&writer, "seconds");
+    stk_json_put_double(&writer, stk_as_shown(d->seconds));
+    stk_json_key(&writer, "plot");
+    stk_json_put_string(&writer, plot);
     stk_json_end_object(&writer);
     return cli_print_object(&text, err);
 }

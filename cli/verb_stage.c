@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/text/json.h"
 #include "options/options.h"
+#include "report/text/event_json.h"
 
 /* With --json: the warnings, which then stand in the one object that is printed. */
 typedef struct warning_list {
@@ -26,10 +26,21 @@ static void begin_warnings(warning_list *list) {
     stk_json_begin_array(&list->writer);
 }
 
-static void put_number(stk_json_writer *writer, const char *key, int64_t value) {
-    stk_json_key(writer, key);
-    stk_json_put_int(writer, value);
-}
+static const stk_field staged_rows[] = {
+    STK_FIELD(stk_staged, TRUTH, "already_staged", already),
+    STK_FIELD(stk_staged, COUNT, "classes", classes),
+    STK_FIELD(stk_staged, COUNT64, "train", train),
+    STK_FIELD(stk_staged, COUNT64, "val", val),
+    STK_FIELD(stk_staged, COUNT64, "test", test),
+    STK_FIELD(stk_staged, COUNT64, "bad", bad),
+    STK_FIELD(stk_staged, COUNT64, "shards", shards),
+    STK_FIELD(stk_staged, COUNT64, "bytes", bytes),
+    STK_FIELD(stk_staged, COUNT64, "kept_shards", kept_shards),
+    STK_FIELD(stk_staged, COUNT64, "pictures", pictures),
+    STK_FIELD(stk_staged, COUNT64, "recoded", recoded),
+    STK_FIELD(stk_staged, COUNT64, "source_bytes", source_bytes),
+    STK_FIELD(stk_staged, NUMBER, "seconds", seconds),
+};
 
 static stk_status print_json(const char *dir, const stk_staged *s, warning_list *warnings,
                              stk_error *err) {
@@ -38,21 +49,7 @@ static stk_status print_json(const char *dir, const stk_staged *s, warning_list 
     stk_json_begin_object(&writer);
     stk_json_key(&writer, "dir");
     stk_json_put_string(&writer, dir);
-    stk_json_key(&writer, "already_staged");
-    stk_json_put_bool(&writer, s->already);
-    put_number(&writer, "classes", s->classes);
-    put_number(&writer, "train", s->train);
-    put_number(&writer, "val", s->val);
-    put_number(&writer, "test", s->test);
-    put_number(&writer, "bad", s->bad);
-    put_number(&writer, "shards", s->shards);
-    put_number(&writer, "bytes", s->bytes);
-    put_number(&writer, "kept_shards", s->kept_shards);
-    put_number(&writer, "pictures", s->pictures);
-    put_number(&writer, "recoded", s->recoded);
-    put_number(&writer, "source_bytes", s->source_bytes);
-    stk_json_key(&writer, "seconds");
-    stk_json_put_double(&writer, stk_as_shown(s->seconds));
+    stk_fields_put(&writer, &(stk_fields)STK_FIELDS(staged_rows), s);
     stk_json_key(&writer, "images_per_second");
     stk_json_put_double(&writer,
                         stk_as_shown(s->seconds > 0 ? (double)s->pictures / s->seconds : 0));

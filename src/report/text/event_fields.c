@@ -5,8 +5,7 @@
  */
 #include "report/text/event_fields.h"
 
-#define FIELD(type, kind, name) \
-    { #name, STK_FIELD_##kind, offsetof(type, name), 0 }
+#define FIELD(type, kind, name) STK_FIELD(type, kind, #name, name)
 
 /* A list, whose length is the field `count`. */
 #define LIST(type, kind, name, count) \
@@ -218,27 +217,24 @@ static const stk_field warning_rows[] = {
     FIELD(stk_event_warning, TEXT, text),
 };
 
-#define FIELDS(rows) \
-    { rows, sizeof(rows) / sizeof *(rows) }
-
-const stk_fields stk_times_fields = FIELDS(times_rows);
-const stk_fields stk_remedy_fields = FIELDS(remedy_rows);
+const stk_fields stk_times_fields = STK_FIELDS(times_rows);
+const stk_fields stk_remedy_fields = STK_FIELDS(remedy_rows);
 const stk_fields stk_attempt_done_fields = {attempt_rows + 1,
                                             sizeof attempt_rows / sizeof *attempt_rows - 1};
-const stk_fields stk_summary_command_fields = FIELDS(summary_command_rows);
+const stk_fields stk_summary_command_fields = STK_FIELDS(summary_command_rows);
 
 const stk_event_form stk_event_forms[STK_EVENT_KINDS] = {
-    [STK_EVENT_START] = {"start", FIELDS(start_rows)},
-    [STK_EVENT_PLAN] = {"plan", FIELDS(plan_rows)},
-    [STK_EVENT_DECISION] = {"decision", FIELDS(decision_rows)},
-    [STK_EVENT_STEP] = {"step", FIELDS(step_rows)},
-    [STK_EVENT_EPOCH] = {"epoch", FIELDS(epoch_rows)},
-    [STK_EVENT_CHECKPOINT] = {"checkpoint", FIELDS(checkpoint_rows)},
-    [STK_EVENT_BAD_IMAGE] = {"bad_image", FIELDS(bad_image_rows)},
-    [STK_EVENT_SUBMISSION] = {"submission", FIELDS(submission_rows)},
-    [STK_EVENT_WARNING] = {"warning", FIELDS(warning_rows)},
-    [STK_EVENT_STOP] = {"stop", FIELDS(summary_rows)},
-    [STK_EVENT_SAMPLE] = {"sample", FIELDS(sample_rows)},
-    [STK_EVENT_VERDICT] = {"verdict", FIELDS(verdict_rows)},
-    [STK_EVENT_ATTEMPT] = {"attempt", FIELDS(attempt_rows)},
+    [STK_EVENT_START] = {"start", STK_FIELDS(start_rows)},
+    [STK_EVENT_PLAN] = {"plan", STK_FIELDS(plan_rows)},
+    [STK_EVENT_DECISION] = {"decision", STK_FIELDS(decision_rows)},
+    [STK_EVENT_STEP] = {"step", STK_FIELDS(step_rows)},
+    [STK_EVENT_EPOCH] = {"epoch", STK_FIELDS(epoch_rows)},
+    [STK_EVENT_CHECKPOINT] = {"checkpoint", STK_FIELDS(checkpoint_rows)},
+    [STK_EVENT_BAD_IMAGE] = {"bad_image", STK_FIELDS(bad_image_rows)},
+    [STK_EVENT_SUBMISSION] = {"submission", STK_FIELDS(submission_rows)},
+    [STK_EVENT_WARNING] = {"warning", STK_FIELDS(warning_rows)},
+    [STK_EVENT_STOP] = {"stop", STK_FIELDS(summary_rows)},
+    [STK_EVENT_SAMPLE] = {"sample", STK_FIELDS(sample_rows)},
+    [STK_EVENT_VERDICT] = {"verdict", STK_FIELDS(verdict_rows)},
+    [STK_EVENT_ATTEMPT] = {"attempt", STK_FIELDS(attempt_rows)},
 };

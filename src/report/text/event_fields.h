@@ -1,9 +1,10 @@
 /*
- * event_fields.h - inside the report room: the table of all fields of all events.
+ * event_fields.h - tables of the fields of structs, and that of all events.
  *
  * One table serves everybody who treats fields alike: event_json.h writes and reads them as JSON
  * (events.jsonl, summary.json, --json), event_copy.h copies the texts and lists that an event
- * points to. A field has the same name in JSON as in its struct of stoker/events.h.
+ * points to. A field of an event has the same name in JSON as in its struct of stoker/events.h. The
+ * command has tables of its own for the objects that it prints with --json.
  */
 #ifndef STK_REPORT_TEXT_EVENT_FIELDS_H
 #define STK_REPORT_TEXT_EVENT_FIELDS_H
@@ -15,6 +16,7 @@
 /* The C type of a field, and what it is in JSON. */
 typedef enum stk_field_kind {
     STK_FIELD_TEXT,     /* const char *; NULL is null */
+    STK_FIELD_CHARS,    /* char[]; "" is null. No event has such a field */
     STK_FIELD_COUNT,    /* int; negative is null */
     STK_FIELD_COUNT64,  /* int64_t; negative is null */
     STK_FIELD_NUMBER,   /* double, to six digits; NaN is null */
@@ -33,10 +35,18 @@ typedef struct stk_field {
     size_t count_offset; /* of an array: where its length lies, an int; otherwise 0 */
 } stk_field;
 
+/* A row of such a table: a member of a struct, and its key. */
+#define STK_FIELD(type, kind, key, member) \
+    { key, STK_FIELD_##kind, offsetof(type, member), 0 }
+
 typedef struct stk_fields {
     const stk_field *rows;
     size_t count;
 } stk_fields;
+
+/* The value of a stk_fields from an array of rows. */
+#define STK_FIELDS(rows) \
+    { rows, sizeof(rows) / sizeof *(rows) }
 
 /* One kind of event as events.jsonl has it. */
 typedef struct stk_event_form {

@@ -11,13 +11,6 @@
 
 /* ---- writing ---- */
 
-/* Six digits, as in results.csv: what a float of the engine is good for. */
-static void put_number(stk_json_writer *writer, double value) {
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", value);
-    stk_json_put_double(writer, isfinite(value) ? strtod(text, NULL) : value);
-}
-
 static void put_seconds(stk_json_writer *writer, double seconds) {
     stk_json_put_double(writer, round(seconds * 1000) / 1000);
 }
@@ -40,11 +33,9 @@ static void put_text(stk_json_writer *writer, const char *text) {
     stk_str_free(&clean);
 }
 
-static void put_fields(stk_json_writer *writer, const stk_fields *fields, const void *event);
-
 static void put_object(stk_json_writer *writer, const stk_fields *fields, const void *part) {
     stk_json_begin_object(writer);
-    put_fields(writer, fields, part);
+    stk_fields_put(writer, fields, part);
     stk_json_end_object(writer);
 }
 
@@ -52,7 +43,7 @@ static void put_array(stk_json_writer *writer, const stk_field *field, const voi
     stk_json_begin_array(writer);
     for (int i = 0; i < count; i++) {
         if (field->kind == STK_FIELD_CORES) {
-            put_number(writer, roundf((*(const float *const *)at)[i]));
+            stk_json_put_double(writer, stk_as_shown(roundf((*(const float *const *)at)[i])));
         } else if (field->kind == STK_FIELD_REMEDIES) {
             put_object(writer, &stk_remedy_fields, (const stk_remedy *)at + i);
         } else {
@@ -68,6 +59,9 @@ static void put_value(stk_json_writer *writer, const stk_field *field, const voi
     case STK_FIELD_TEXT:
         put_text(writer, *(const char *const *)at);
         break;
+    case STK_FIELD_CHARS:
+        put_text(writer, *(const char *)at != '\0' ? at : NULL);
+        break;
     case STK_FIELD_COUNT:
         put_count(writer, *(const int *)at);
         break;
@@ -75,7 +69,7 @@ static void put_value(stk_json_writer *writer, const stk_field *field, const voi
         put_count(writer, *(const int64_t *)at);
         break;
     case STK_FIELD_NUMBER:
-        put_number(writer, *(const double *)at);
+        stk_json_put_double(writer, stk_as_shown(*(const double *)at));
         break;
     case STK_FIELD_SECONDS:
         put_seconds(writer, *(const double *)at);
@@ -94,7 +88,7 @@ static void put_value(stk_json_writer *writer, const stk_field *field, const voi
     }
 }
 
-static void put_fields(stk_json_writer *writer, const stk_fields *fields, const void *event) {
+void stk_fields_put(stk_json_writer *writer, const stk_fields *fields, const void *event) {
     for (size_t i = 0; i < fields->count; i++) {
         stk_json_key(writer, fields->rows[i].key);
         put_value(writer, &fields->rows[i], event);
@@ -102,9 +96,9 @@ static void put_fields(stk_json_writer *writer, const stk_fields *fields, const 
 }
 
 void stk_event_put(stk_json_writer *writer, stk_event_kind kind, const void *event) {
-    put_fields(writer, &stk_event_forms[kind].fields, event);
+    stk_fields_put(writer, &stk_event_forms[kind].fields, event);
     if (kind == STK_EVENT_STOP && ((const stk_summary *)event)->command != NULL) {
-        put_fields(writer, &stk_summary_command_fields, event);
+        stk_fields_put(writer, &stk_summary_command_fields, event);
     }
 }
 
@@ -210,6 +204,8 @@ static void read_fields(const stk_json *object, const stk_fields *fields, void *
         case STK_FIELD_TEXT:
             *(const char **)at = stk_json_string(value);
             break;
+        case STK_FIELD_CHARS:
+            break; /* no event has it */
         case STK_FIELD_COUNT:
             *(int *)at = (int)count_of(value, INT_MAX);
             break;

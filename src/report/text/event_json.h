@@ -1,5 +1,5 @@
 /*
- * event_json.h - inside the report room: events to JSON and back, by the table of event_fields.h.
+ * event_json.h - events to JSON and back, by the table of event_fields.h.
  *
  * Threads: safe, nothing is stored.
  */
@@ -12,6 +12,9 @@
 /* Limits on what is read; later entries are left out. */
 #define STK_EVENT_MOST_CORES 1024
 #define STK_EVENT_MOST_ATTEMPTS 128
+
+/* Writes fields of a struct as members of the open object. */
+void stk_fields_put(stk_json_writer *writer, const stk_fields *fields, const void *from);
 
 /* Writes all fields of an event as members of the open object. */
 void stk_event_put(stk_json_writer *writer, stk_event_kind kind, const void *event);
