@@ -6,122 +6,79 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text/json.h"
 #include "loader/folder_samples.h"
 #include "probe/epoch_probe.h"
 #include "probe/loader_probe.h"
 #include "probe/probe_options.h"
 #include "probe/sheet.h"
+#include "report/text/event_json.h"
 
 /* ---- loader ---- */
 
 /* The keys of --json, in order. The first five are a contract with other tools. */
-static const struct {
-    const char *key;
-    bool whole; /* an int64_t, otherwise a double */
-    size_t offset;
-} loader_keys[] = {
-#define NUMBER(name) \
-    { #name, false, offsetof(stk_loader_figures, name) }
-#define COUNT(name) \
-    { #name, true, offsetof(stk_loader_figures, name) }
-    NUMBER(images_per_second),
-    COUNT(workers),
-    NUMBER(decode_only_per_second_per_core),
-    COUNT(rss_bytes),
-    NUMBER(first_batch_ms),
-    NUMBER(images_per_second_per_core),
-    NUMBER(ceiling_share),
-    COUNT(cores),
-    NUMBER(cores_busy),
-    NUMBER(images_per_cpu_second),
-    NUMBER(decode_only_per_cpu_second),
-    COUNT(readers),
-    COUNT(slots),
-    COUNT(samples),
-    COUNT(batch),
-    COUNT(img_size),
-    COUNT(images),
-    NUMBER(seconds),
-    COUNT(decode_images),
-    NUMBER(decode_seconds),
-    NUMBER(read_us),
-    NUMBER(decode_us),
-    NUMBER(augment_us),
-    NUMBER(read_wait_us),
-    COUNT(bad),
-#undef NUMBER
-#undef COUNT
+static const stk_field loader_rows[] = {
+    STK_FIELD(stk_loader_figures, NUMBER, "images_per_second", images_per_second),
+    STK_FIELD(stk_loader_figures, COUNT64, "workers", workers),
+    STK_FIELD(stk_loader_figures, NUMBER, "decode_only_per_second_per_core",
+              decode_only_per_second_per_core),
+    STK_FIELD(stk_loader_figures, COUNT64, "rss_bytes", rss_bytes),
+    STK_FIELD(stk_loader_figures, NUMBER, "first_batch_ms", first_batch_ms),
+    STK_FIELD(stk_loader_figures, NUMBER, "images_per_second_per_core", images_per_second_per_core),
+    STK_FIELD(stk_loader_figures, NUMBER, "ceiling_share", ceiling_share),
+    STK_FIELD(stk_loader_figures, COUNT64, "cores", cores),
+    STK_FIELD(stk_loader_figures, NUMBER, "cores_busy", cores_busy),
+    STK_FIELD(stk_loader_figures, NUMBER, "images_per_cpu_second", images_per_cpu_second),
+    STK_FIELD(stk_loader_figures, NUMBER, "decode_only_per_cpu_second", decode_only_per_cpu_second),
+    STK_FIELD(stk_loader_figures, COUNT64, "readers", readers),
+    STK_FIELD(stk_loader_figures, COUNT64, "slots", slots),
+    STK_FIELD(stk_loader_figures, COUNT64, "samples", samples),
+    STK_FIELD(stk_loader_figures, COUNT64, "batch", batch),
+    STK_FIELD(stk_loader_figures, COUNT64, "img_size", img_size),
+    STK_FIELD(stk_loader_figures, COUNT64, "images", images),
+    STK_FIELD(stk_loader_figures, NUMBER, "seconds", seconds),
+    STK_FIELD(stk_loader_figures, COUNT64, "decode_images", decode_images),
+    STK_FIELD(stk_loader_figures, NUMBER, "decode_seconds", decode_seconds),
+    STK_FIELD(stk_loader_figures, NUMBER, "read_us", read_us),
+    STK_FIELD(stk_loader_figures, NUMBER, "decode_us", decode_us),
+    STK_FIELD(stk_loader_figures, NUMBER, "augment_us", augment_us),
+    STK_FIELD(stk_loader_figures, NUMBER, "read_wait_us", read_wait_us),
+    STK_FIELD(stk_loader_figures, COUNT64, "bad", bad),
 };
 
-static void put_epoch(stk_json_writer *writer, const stk_epoch_figures *e) {
-    const struct {
-        const char *key;
-        double value;
-    } numbers[] = {{"seconds", e->seconds},
-                   {"images_per_second", e->images_per_second},
-                   {"wait_fraction", e->wait_fraction}};
-    const struct {
-        const char *key;
-        int64_t value;
-    } counts[] = {{"images", e->images},
-                  {"read_bytes", e->read_bytes},
-                  {"cache_hits", e->cache_hits},
-                  {"cache_misses", e->cache_misses}};
-    stk_json_begin_object(writer);
-    stk_json_key(writer, "epoch");
-    stk_json_put_int(writer, e->epoch);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        stk_json_key(writer, numbers[i].key);
-        stk_json_put_double(writer, stk_as_shown(numbers[i].value));
-    }
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        stk_json_key(writer, counts[i].key);
-        stk_json_put_int(writer, counts[i].value);
-    }
-    stk_json_end_object(writer);
-}
+static const stk_field epoch_rows[] = {
+    STK_FIELD(stk_epoch_figures, COUNT64, "epoch", epoch),
+    STK_FIELD(stk_epoch_figures, NUMBER, "seconds", seconds),
+    STK_FIELD(stk_epoch_figures, NUMBER, "images_per_second", images_per_second),
+    STK_FIELD(stk_epoch_figures, NUMBER, "wait_fraction", wait_fraction),
+    STK_FIELD(stk_epoch_figures, COUNT64, "images", images),
+    STK_FIELD(stk_epoch_figures, COUNT64, "read_bytes", read_bytes),
+    STK_FIELD(stk_epoch_figures, COUNT64, "cache_hits", cache_hits),
+    STK_FIELD(stk_epoch_figures, COUNT64, "cache_misses", cache_misses),
+};
 
-/* The list of epochs, null when none were measured. */
-static void put_epochs(stk_json_writer *writer, const stk_epoch_list *epochs) {
-    stk_json_key(writer, "epochs");
-    if (epochs->count == 0) {
-        stk_json_put_null(writer);
-        return;
-    }
-    stk_json_begin_array(writer);
-    for (size_t i = 0; i < epochs->count; i++) {
-        put_epoch(writer, &epochs->items[i]);
-    }
-    stk_json_end_array(writer);
-}
-
+/* Without figures their members are null, without epochs the list is. */
 static stk_status print_loader_json(const stk_loader_figures *figures, const stk_epoch_list *epochs,
                                     const char *sheet, stk_error *err) {
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 0);
     stk_json_begin_object(&writer);
-    for (size_t i = 0; i < sizeof loader_keys / sizeof *loader_keys; i++) {
-        const void *at = figures != NULL ? (const char *)figures + loader_keys[i].offset : NULL;
-        stk_json_key(&writer, loader_keys[i].key);
-        if (at == NULL) {
-            stk_json_put_null(&writer);
-        } else if (loader_keys[i].whole) {
-            stk_json_put_int(&writer, *(const int64_t *)at);
-        } else {
-            stk_json_put_double(&writer, stk_as_shown(*(const double *)at));
-        }
-    }
+    stk_fields_put(&writer, &(stk_fields)STK_FIELDS(loader_rows), figures);
     stk_json_key(&writer, "sheet");
     stk_json_put_string(&writer, sheet);
-    put_epochs(&writer, epochs);
-    stk_json_end_object(&writer);
-    bool whole = stk_str_ok(&text);
-    if (whole) {
-        puts(stk_str_text(&text));
+    stk_json_key(&writer, "epochs");
+    if (epochs->count == 0) {
+        stk_json_put_null(&writer);
+    } else {
+        stk_json_begin_array(&writer);
+        for (size_t i = 0; i < epochs->count; i++) {
+            stk_json_begin_object(&writer);
+            stk_fields_put(&writer, &(stk_fields)STK_FIELDS(epoch_rows), &epochs->items[i]);
+            stk_json_end_object(&writer);
+        }
+        stk_json_end_array(&writer);
     }
-    stk_str_free(&text);
-    return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
+    stk_json_end_object(&writer);
+    return cli_print_object(&text, err);
 }
 
 static void print_bad(FILE *out, const stk_loader_figures *f) {

@@ -7,36 +7,40 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text/json.h"
 #include "probe/probe_options.h"
 #include "probe/storage_probe.h"
+#include "report/text/event_json.h"
 
 /* ---- for programs ---- */
 
-static void put_double(stk_json_writer *writer, const char *key, double value) {
-    stk_json_key(writer, key);
-    stk_json_put_double(writer, stk_as_shown(value));
-}
+static const stk_field step_rows[] = {
+    STK_FIELD(stk_storage_step, COUNT64, "in_flight", in_flight),
+    STK_FIELD(stk_storage_step, NUMBER, "objects_per_second", objects_per_second),
+    STK_FIELD(stk_storage_step, NUMBER, "bytes_per_second", bytes_per_second),
+    STK_FIELD(stk_storage_step, NUMBER, "p50_ms", p50_ms),
+    STK_FIELD(stk_storage_step, NUMBER, "p90_ms", p90_ms),
+    STK_FIELD(stk_storage_step, NUMBER, "p99_ms", p99_ms),
+    STK_FIELD(stk_storage_step, NUMBER, "max_ms", max_ms),
+    STK_FIELD(stk_storage_step, COUNT64, "reads", reads),
+    STK_FIELD(stk_storage_step, COUNT64, "failed", failed),
+    STK_FIELD(stk_storage_step, NUMBER, "seconds", seconds),
+};
 
-static void put_int(stk_json_writer *writer, const char *key, int64_t value) {
-    stk_json_key(writer, key);
-    stk_json_put_int(writer, value);
-}
-
-static void put_step(stk_json_writer *writer, const stk_storage_step *step) {
-    stk_json_begin_object(writer);
-    put_int(writer, "in_flight", step->in_flight);
-    put_double(writer, "objects_per_second", step->objects_per_second);
-    put_double(writer, "bytes_per_second", step->bytes_per_second);
-    put_double(writer, "p50_ms", step->p50_ms);
-    put_double(writer, "p90_ms", step->p90_ms);
-    put_double(writer, "p99_ms", step->p99_ms);
-    put_double(writer, "max_ms", step->max_ms);
-    put_int(writer, "reads", step->reads);
-    put_int(writer, "failed", step->failed);
-    put_double(writer, "seconds", step->seconds);
-    stk_json_end_object(writer);
-}
+static const stk_field findings_rows[] = {
+    STK_FIELD(stk_storage_findings, NUMBER, "best_objects_per_second", choice.best_rate),
+    STK_FIELD(stk_storage_findings, COUNT64, "best_in_flight", choice.best_in_flight),
+    STK_FIELD(stk_storage_findings, COUNT64, "objects", objects),
+    STK_FIELD(stk_storage_findings, NUMBER, "list_s", list_s),
+    STK_FIELD(stk_storage_findings, NUMBER, "mean_bytes", mean_bytes),
+    STK_FIELD(stk_storage_findings, COUNT64, "reads", reads),
+    STK_FIELD(stk_storage_findings, COUNT64, "failed", failed),
+    STK_FIELD(stk_storage_findings, COUNT64, "retries", counters.retries),
+    STK_FIELD(stk_storage_findings, COUNT64, "hedges", counters.hedges),
+    STK_FIELD(stk_storage_findings, COUNT64, "timeouts", counters.timeouts),
+    STK_FIELD(stk_storage_findings, COUNT64, "cache_hits", counters.cache_hits),
+    STK_FIELD(stk_storage_findings, COUNT64, "cache_misses", counters.cache_misses),
+    STK_FIELD(stk_storage_findings, COUNT64, "threads", threads),
+};
 
 static stk_status print_json(const stk_storage_findings *f, double wanted, stk_error *err) {
     stk_str text = {0};
@@ -45,36 +49,22 @@ static stk_status print_json(const stk_storage_findings *f, double wanted, stk_e
     stk_json_key(&writer, "steps");
     stk_json_begin_array(&writer);
     for (size_t i = 0; i < f->step_count; i++) {
-        put_step(&writer, &f->steps[i]);
+        stk_json_begin_object(&writer);
+        stk_fields_put(&writer, &(stk_fields)STK_FIELDS(step_rows), &f->steps[i]);
+        stk_json_end_object(&writer);
     }
     stk_json_end_array(&writer);
-    put_double(&writer, "wanted_per_second", wanted);
+    stk_json_key(&writer, "wanted_per_second");
+    stk_json_put_double(&writer, stk_as_shown(wanted));
     stk_json_key(&writer, "enough_in_flight");
     if (f->choice.enough > 0) {
         stk_json_put_int(&writer, f->choice.enough);
     } else {
         stk_json_put_null(&writer);
     }
-    put_double(&writer, "best_objects_per_second", f->choice.best_rate);
-    put_int(&writer, "best_in_flight", f->choice.best_in_flight);
-    put_int(&writer, "objects", f->objects);
-    put_double(&writer, "list_s", f->list_s);
-    put_double(&writer, "mean_bytes", f->mean_bytes);
-    put_int(&writer, "reads", f->reads);
-    put_int(&writer, "failed", f->failed);
-    put_int(&writer, "retries", (int64_t)f->counters.retries);
-    put_int(&writer, "hedges", (int64_t)f->counters.hedges);
-    put_int(&writer, "timeouts", (int64_t)f->counters.timeouts);
-    put_int(&writer, "cache_hits", (int64_t)f->counters.cache_hits);
-    put_int(&writer, "cache_misses", (int64_t)f->counters.cache_misses);
-    put_int(&writer, "threads", f->threads);
+    stk_fields_put(&writer, &(stk_fields)STK_FIELDS(findings_rows), f);
     stk_json_end_object(&writer);
-    bool whole = stk_str_ok(&text);
-    if (whole) {
-        puts(stk_str_text(&text));
-    }
-    stk_str_free(&text);
-    return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
+    return cli_print_object(&text, err);
 }
 
 /* ---- for people ---- */

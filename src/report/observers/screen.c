@@ -622,7 +622,8 @@ static void show_bad_images(stk_screen *screen, const stk_summary *summary) {
 /* Where the results lie. */
 static void show_files(stk_screen *screen, const stk_summary *summary) {
     const stk_run_view *view = &screen->view;
-    bool priors = summary->folds_done == 0 && strcmp(summary->status, "prior") == 0;
+    bool priors = summary->folds_done == 0 && summary->status != NULL &&
+                  strcmp(summary->status, "prior") == 0;
     show_row(screen, "run folder", run_dir_of(screen));
     if (folds_of(screen) > 1 && !priors) {
         show_inside(screen, "weights", "weights", false);

@@ -88,10 +88,18 @@ static void put_value(stk_json_writer *writer, const stk_field *field, const voi
     }
 }
 
-void stk_fields_put(stk_json_writer *writer, const stk_fields *fields, const void *event) {
+static void put_field(stk_json_writer *writer, const stk_field *field, const void *from) {
+    stk_json_key(writer, field->key);
+    if (from != NULL) {
+        put_value(writer, field, from);
+    } else {
+        stk_json_put_null(writer);
+    }
+}
+
+void stk_fields_put(stk_json_writer *writer, const stk_fields *fields, const void *from) {
     for (size_t i = 0; i < fields->count; i++) {
-        stk_json_key(writer, fields->rows[i].key);
-        put_value(writer, &fields->rows[i], event);
+        put_field(writer, &fields->rows[i], from);
     }
 }
 
@@ -109,12 +117,7 @@ void stk_event_put_member(stk_json_writer *writer, stk_event_kind kind, const vo
     while (!stk_str_equal(fields->rows[i].key, key)) {
         i++;
     }
-    stk_json_key(writer, key);
-    if (event != NULL) {
-        put_value(writer, &fields->rows[i], event);
-    } else {
-        stk_json_put_null(writer);
-    }
+    put_field(writer, &fields->rows[i], event);
 }
 
 /* ---- lines of events.jsonl ---- */

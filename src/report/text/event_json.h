@@ -13,7 +13,7 @@
 #define STK_EVENT_MOST_CORES 1024
 #define STK_EVENT_MOST_ATTEMPTS 128
 
-/* Writes fields of a struct as members of the open object. */
+/* Writes fields of a struct as members of the open object; all are null where `from` is NULL. */
 void stk_fields_put(stk_json_writer *writer, const stk_fields *fields, const void *from);
 
 /* Writes all fields of an event as members of the open object. */
