@@ -45,6 +45,13 @@ void stk_error_cause(const stk_error *err, char *text, size_t room) {
     snprintf(text, room, "%.*s", (int)strcspn(err->message, ";"), err->message);
 }
 
+stk_status stk_error_pass(const stk_error *stored, stk_error *err) {
+    if (err != NULL && err->status == STK_OK) {
+        *err = *stored;
+    }
+    return stored->status;
+}
+
 void stk_error_clear(stk_error *err) {
     if (err != NULL) {
         memset(err, 0, sizeof *err);

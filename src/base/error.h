@@ -31,6 +31,9 @@ static inline stk_status stk_error_same(stk_status set, stk_status status) {
  */
 void stk_error_cause(const stk_error *err, char *text, size_t room);
 
+/* The status of an error that was stored earlier; *err becomes that error unless it has one. */
+STK_CHECKED stk_status stk_error_pass(const stk_error *stored, stk_error *err);
+
 /* Makes err usable for another attempt. */
 void stk_error_clear(stk_error *err);
 

@@ -492,10 +492,7 @@ void stk_runfiles_set_moment_ns(stk_runfiles *files, int64_t moment_ns) {
 }
 
 stk_status stk_runfiles_summary_error(const stk_runfiles *files, stk_error *err) {
-    if (err != NULL && err->status == STK_OK) {
-        *err = files->summary_error;
-    }
-    return files->summary_error.status;
+    return stk_error_pass(&files->summary_error, err);
 }
 
 bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {
@@ -520,8 +517,5 @@ bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {
 }
 
 stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err) {
-    if (err != NULL && err->status == STK_OK) {
-        *err = files->error;
-    }
-    return files->error.status;
+    return stk_error_pass(&files->error, err);
 }

@@ -387,14 +387,8 @@ char *stk_run_folder_file(const stk_run_folder *folder, const char *name) {
 stk_status stk_run_folder_json(const char *folder, const char *name, stk_json **json,
                                stk_error *err) {
     char *path = stk_path_join(folder, name);
-    char *text = NULL;
-    size_t size = 0;
-    stk_status status = path != NULL ? stk_file_read(path, MOST_JSON_BYTES, &text, &size, err)
+    stk_status status = path != NULL ? stk_json_read(path, MOST_JSON_BYTES, json, err)
                                      : STK_FAIL_MEMORY(err, "a path");
-    if (status == STK_OK) {
-        status = stk_json_parse(text, size, json, err);
-    }
-    stk_mem_free(text);
     stk_mem_free(path);
     return status;
 }

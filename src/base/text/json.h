@@ -56,6 +56,10 @@ typedef struct stk_json stk_json;
 /* The error (STK_ERR_DATA) says at which byte what is wrong. Freed with stk_json_free(root). */
 STK_CHECKED stk_status stk_json_parse(const char *text, size_t size, stk_json **root,
                                       stk_error *err);
+
+/* Reads and parses a file of at most most_bytes. */
+STK_CHECKED stk_status stk_json_read(const char *path, size_t most_bytes, stk_json **root,
+                                     stk_error *err);
 void stk_json_free(stk_json *root);
 
 stk_json_kind stk_json_kind_of(const stk_json *value); /* NULL counts as STK_JSON_NULL */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 
 #define MAX_DEPTH 64
@@ -393,6 +394,18 @@ stk_status stk_json_parse(const char *text, size_t size, stk_json **root, stk_er
     }
     *root = t->values;
     return STK_OK;
+}
+
+stk_status stk_json_read(const char *path, size_t most_bytes, stk_json **root, stk_error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    *root = NULL;
+    stk_status status = stk_file_read(path, most_bytes, &text, &size, err);
+    if (status == STK_OK) {
+        status = stk_json_parse(text, size, root, err);
+    }
+    stk_mem_free(text);
+    return status;
 }
 
 void stk_json_free(stk_json *root) {

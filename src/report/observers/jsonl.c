@@ -129,8 +129,5 @@ const stk_observer *stk_jsonl_observer(stk_jsonl *jsonl) {
 }
 
 stk_status stk_jsonl_error(const stk_jsonl *jsonl, stk_error *err) {
-    if (err != NULL && err->status == STK_OK) {
-        *err = jsonl->error;
-    }
-    return jsonl->error.status;
+    return stk_error_pass(&jsonl->error, err);
 }

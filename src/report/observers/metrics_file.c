@@ -415,8 +415,5 @@ void stk_metrics_file_finish(stk_metrics_file *m, int exit_code) {
 }
 
 stk_status stk_metrics_file_error(const stk_metrics_file *m, stk_error *err) {
-    if (err != NULL && err->status == STK_OK) {
-        *err = m->error;
-    }
-    return m->error.status;
+    return stk_error_pass(&m->error, err);
 }

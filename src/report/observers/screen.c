@@ -331,6 +331,19 @@ static bool is_due(stk_screen *screen, bool new_epoch) {
     return due;
 }
 
+/* Adds the time left and shows the line: in place on a terminal. */
+static void end_progress_line(stk_screen *screen, double left_s) {
+    if (isfinite(left_s)) {
+        stk_str_append(&screen->line, "  left ");
+        put_duration(&screen->line, left_s);
+    }
+    if (screen->config.terminal) {
+        redraw(screen);
+    } else {
+        end_line(screen);
+    }
+}
+
 static void show_step(stk_screen *screen, const stk_event_step *event) {
     stk_str *line = &screen->line;
     bool new_epoch =
@@ -347,15 +360,7 @@ static void show_step(stk_screen *screen, const stk_event_step *event) {
     put_rate(line, event->steps_per_second, "it/s");
     put_rate(line, event->images_per_second, "img/s");
     put_percent(line, "wait", 100 * event->wait_fraction, 0);
-    if (isfinite(event->left_s)) {
-        stk_str_append(line, "  left ");
-        put_duration(line, event->left_s);
-    }
-    if (screen->config.terminal) {
-        redraw(screen);
-    } else {
-        end_line(screen);
-    }
+    end_progress_line(screen, event->left_s);
 }
 
 static void show_epoch(stk_screen *screen, const stk_event_epoch *event) {
@@ -501,15 +506,7 @@ static void show_progress(stk_screen *screen, const stk_event_progress *event) {
     put_bytes(line, (double)event->bytes, "");
     put_rate(line, event->per_second, "img/s");
     put_bytes(line, event->bytes_per_second, "/s");
-    if (isfinite(event->left_s)) {
-        stk_str_append(line, "  left ");
-        put_duration(line, event->left_s);
-    }
-    if (screen->config.terminal) {
-        redraw(screen);
-    } else {
-        end_line(screen);
-    }
+    end_progress_line(screen, event->left_s);
 }
 
 /* ---- the closing block ---- */

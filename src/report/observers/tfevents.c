@@ -504,8 +504,5 @@ const stk_observer *stk_tfevents_observer(stk_tfevents *t) {
 }
 
 stk_status stk_tfevents_error(const stk_tfevents *t, stk_error *err) {
-    if (err != NULL && err->status == STK_OK) {
-        *err = t->error;
-    }
-    return t->error.status;
+    return stk_error_pass(&t->error, err);
 }

@@ -9,28 +9,6 @@
 
 #define MOST_ARGS_BYTES ((size_t)1 << 20)
 
-/* A file's text, or NULL: the page does without it. */
-static char *read_text(const char *run_dir, const char *name, size_t *size) {
-    char *path = stk_path_join(run_dir, name);
-    char *text = NULL;
-    if (path == NULL || stk_file_read(path, MOST_ARGS_BYTES, &text, size, NULL) != STK_OK) {
-        text = NULL;
-    }
-    stk_mem_free(path);
-    return text;
-}
-
-static stk_json *read_args(const char *run_dir) {
-    size_t size = 0;
-    stk_json *args = NULL;
-    char *text = read_text(run_dir, "args.json", &size);
-    if (text != NULL && stk_json_parse(text, size, &args, NULL) != STK_OK) {
-        args = NULL;
-    }
-    stk_mem_free(text);
-    return args;
-}
-
 void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes,
                             stk_error *why) {
     char *path = stk_path_join(run_dir, "validation.csv");
@@ -57,25 +35,35 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
                           stk_error *err) {
     size_t size = 0;
     stk_str html = {0};
+    stk_json *args = NULL;
+    char *yaml = NULL;
     char *path = file != NULL ? stk_mem_strdup(file) : stk_path_join(run_dir, "report.html");
     char *name = stk_run_name(run_dir);
-    char *yaml = read_text(run_dir, "args.yaml", &size);
-    stk_json *args = read_args(run_dir);
+    char *json_path = stk_path_join(run_dir, "args.json");
+    char *yaml_path = stk_path_join(run_dir, "args.yaml");
     char *submission = stk_path_join(run_dir, "submission.csv");
+    bool named = path != NULL && json_path != NULL && yaml_path != NULL && submission != NULL;
+    if (named && stk_json_read(json_path, MOST_ARGS_BYTES, &args, NULL) != STK_OK) {
+        args = NULL; /* the page does without it, as without the next */
+    }
+    if (named && stk_file_read(yaml_path, MOST_ARGS_BYTES, &yaml, &size, NULL) != STK_OK) {
+        yaml = NULL;
+    }
     stk_page page = {.name = name,
                      .history = history,
                      .args = args,
                      .args_yaml = yaml,
-                     .has_submission = submission != NULL && stk_path_is_file(submission),
+                     .has_submission = named && stk_path_is_file(submission),
                      .confusion = pictures->known ? &pictures->confusion : NULL,
                      .thumbs = &pictures->thumbs};
-    stk_status status =
-        path != NULL ? stk_page_put(&page, &html, err) : STK_FAIL_MEMORY(err, "a path");
+    stk_status status = named ? stk_page_put(&page, &html, err) : STK_FAIL_MEMORY(err, "a path");
     if (status == STK_OK) {
         status = stk_file_write_how(path, html.text, html.length, how, err);
     }
     stk_json_free(args);
     stk_mem_free(submission);
+    stk_mem_free(yaml_path);
+    stk_mem_free(json_path);
     stk_mem_free(yaml);
     stk_mem_free(name);
     stk_mem_free(path);

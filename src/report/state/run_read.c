@@ -87,25 +87,17 @@ static bool read_results(stk_run_read *run) {
 /* A JSON object of the folder, or NULL. */
 static stk_json *read_json(stk_run_read *run, const char *name) {
     char *path = find(run, name);
-    char *text = NULL;
-    size_t size = 0;
     stk_json *json = NULL;
     stk_error why = {0};
-    if (path != NULL) {
-        stk_status status = stk_file_read(path, MOST_JSON_BYTES, &text, &size, &why);
-        if (status == STK_OK) {
-            status = stk_json_parse(text, size, &json, &why);
-        }
-        if (status == STK_OK && stk_json_kind_of(json) != STK_JSON_OBJECT) {
-            status = STK_FAIL(&why, STK_ERR_DATA, "it holds no object");
-        }
-        if (status != STK_OK) {
-            note_damage(run, path, &why);
-            stk_json_free(json);
-            json = NULL;
-        }
+    stk_status status = path != NULL ? stk_json_read(path, MOST_JSON_BYTES, &json, &why) : STK_OK;
+    if (status == STK_OK && json != NULL && stk_json_kind_of(json) != STK_JSON_OBJECT) {
+        status = STK_FAIL(&why, STK_ERR_DATA, "it holds no object");
     }
-    stk_mem_free(text);
+    if (status != STK_OK) {
+        note_damage(run, path, &why);
+        stk_json_free(json);
+        json = NULL;
+    }
     stk_mem_free(path);
     return json;
 }

@@ -48,14 +48,6 @@ void stk_curve_add(stk_curve *curve, double value) {
 
 /* ---- lines ---- */
 
-static stk_json *parse(const char *line, size_t length) {
-    stk_json *object = NULL;
-    return stk_json_parse(line, length, &object, NULL) == STK_OK &&
-                   stk_json_kind_of(object) == STK_JSON_OBJECT
-               ? object
-               : (stk_json_free(object), NULL);
-}
-
 /* Sets the time of the event that follows; for stk_replay.at. */
 static void set_time(void *user, double t) {
     stk_run_status *status = user;
@@ -109,9 +101,9 @@ static void take_first_start(stk_run_status *status, const char *line, size_t le
 }
 
 static void take_loss(stk_run_status *status, const char *line, size_t length) {
-    stk_json *object =
-        stk_event_line_kind(line, length) == STK_EVENT_STEP ? parse(line, length) : NULL;
-    if (object != NULL) {
+    stk_json *object = NULL;
+    if (stk_event_line_kind(line, length) == STK_EVENT_STEP &&
+        stk_json_parse(line, length, &object, NULL) == STK_OK) {
         stk_curve_add(&status->losses, stk_json_number(stk_json_get(object, "loss"), NAN));
         stk_json_free(object);
     }
@@ -204,13 +196,12 @@ static stk_status read_on(stk_run_status *status, const char *path, uint64_t siz
 /* A small JSON file of the folder; NULL where there is none that can be read. */
 static stk_json *read_json(const stk_run_status *status, const char *name) {
     char *path = stk_path_join(status->folder, name);
-    char *text = NULL;
-    size_t size = 0;
     stk_json *json = NULL;
-    if (path != NULL && stk_file_read(path, MOST_JSON_BYTES, &text, &size, NULL) == STK_OK) {
-        json = parse(text, size);
+    if (path != NULL && stk_json_read(path, MOST_JSON_BYTES, &json, NULL) == STK_OK &&
+        stk_json_kind_of(json) != STK_JSON_OBJECT) {
+        stk_json_free(json);
+        json = NULL;
     }
-    stk_mem_free(text);
     stk_mem_free(path);
     return json;
 }

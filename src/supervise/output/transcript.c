@@ -303,8 +303,5 @@ stk_status stk_transcript_error(stk_transcript *transcript, stk_error *err) {
     pthread_mutex_lock(&f->lock);
     stk_error first = f->first;
     pthread_mutex_unlock(&f->lock);
-    if (first.status != STK_OK && err != NULL && err->status == STK_OK) {
-        *err = first;
-    }
-    return first.status;
+    return stk_error_pass(&first, err);
 }
