@@ -1,4 +1,4 @@
-/* batch_choice.c - powers of two between what the data set, the memory and a clock allow. */
+/* batch_choice.c - chooses a power of two by data set, memory and measured speed. */
 #include "budget/batch_choice.h"
 
 #include <math.h>
@@ -32,7 +32,8 @@ static bool has_steps(const stk_batch_facts *f, size_t batch) {
     return f->train_count / batch >= (size_t)stk_batch_least_steps(f, batch);
 }
 
-/* The largest power of two up to `most` that leaves an epoch its steps; *limit says what it is by.
+/* The largest power of two up to `most` that leaves an epoch its steps; *limit says why it is not
+ * larger.
  */
 static size_t by_rule(const stk_batch_facts *f, size_t most, stk_batch_limit *limit) {
     size_t batch = most;
@@ -56,7 +57,7 @@ static size_t halve_to_fit(const stk_batch_facts *f, size_t batch, uint64_t byte
     return batch;
 }
 
-/* What is short of memory is made up for by more steps to an update. */
+/* Where memory is short, an update takes more steps. */
 static void add_up(const stk_batch_facts *f, stk_batch_choice *c) {
     size_t steps = c->batch > 0 ? (c->wanted + c->batch / 2) / c->batch : 1;
     int64_t all = f->accumulate * (int64_t)(steps > 1 ? steps : 1);
@@ -146,7 +147,7 @@ size_t stk_batch_knee(const stk_batch_point *points, size_t count) {
     return knee;
 }
 
-/* The ends of what was measured. */
+/* The smallest and the largest batch that were measured. */
 static void find_ends(const stk_batch_curve *curve, size_t *smallest, size_t *largest) {
     *smallest = SIZE_MAX;
     *largest = 0;
@@ -187,7 +188,8 @@ stk_batch_choice stk_batch_choose_measured(const stk_batch_facts *f, const stk_b
     c.limit = c.batch < largest  ? STK_BATCH_BY_SPEED
               : c.batch < c.most ? STK_BATCH_BY_TIME
                                  : c.most_limit;
-    /* A smaller batch than was planned is one that learns as fast: only memory is made up for. */
+    /* Speed may choose a smaller batch than planned; only lack of memory adds steps to an update.
+     */
     c.wanted = c.limit == STK_BATCH_BY_MEMORY && c.batch < c.wanted ? c.wanted : c.batch;
     add_up(f, &c);
     return c;

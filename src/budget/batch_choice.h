@@ -106,7 +106,7 @@ double stk_batch_measure_s(double left_s);
 /* Factor for a learning rate that was given: images per update over those asked for. */
 double stk_batch_rate_scale(const stk_batch_facts *facts, const stk_batch_choice *choice);
 
-/* The least batch that halving makes: batch norm needs more than one picture for its statistics. */
+/* The least batch that is tried after memory ran out: batch norm needs more than one picture. */
 #define STK_LEAST_RETRY_BATCH 2
 
 /*

@@ -105,7 +105,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         return plan;
     }
     int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
-    bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
+    bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* ending now cuts the training short */
     double spare = plan.reserve_s - need;
     double slack = f->step > 0 ? spare / 2 * f->share : 0; /* only for the running epoch */
     if (time + slack <= 0) {

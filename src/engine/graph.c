@@ -115,7 +115,7 @@ int stk_graph_input(stk_graph *graph) {
 
 /*
  * Output side of a window that moves over a padded side; 0 or less when it does not fit. *pad
- * becomes what lies before the picture.
+ * becomes the padding before the picture.
  */
 static int window_out(int side, int kernel, int stride, int *pad) {
     if (*pad != STK_PAD_SAME) {
@@ -127,7 +127,7 @@ static int window_out(int side, int kernel, int stride, int *pad) {
     return out;
 }
 
-/* The shape behind a window operation; tells the mistake when nothing is left. */
+/* The output shape of a window operation; a mistake of the graph when the window does not fit. */
 static stk_shape window_shape(stk_graph *graph, int x, stk_node *node, int channels) {
     stk_shape in = graph->values[x].shape; /* a square: both sides are padded alike */
     int side = window_out(in.height, node->kernel, node->stride, &node->pad);
@@ -140,7 +140,7 @@ static stk_shape window_shape(stk_graph *graph, int x, stk_node *node, int chann
     return (stk_shape){side, side, channels};
 }
 
-/* Filters of `inputs` channels each, a number of them, with or without a bias. */
+/* Adds a convolution with `channels` filters of `inputs` channels each, with or without a bias. */
 static int add_filters(stk_graph *graph, stk_node node, const char *name, int channels, int inputs,
                        bool bias) {
     if (failed(graph)) {
@@ -378,7 +378,8 @@ void stk_graph_init_part(const stk_graph *graph, int index, uint64_t seed, size_
                          size_t count, float *values) {
     const stk_param *param = &graph->params[index];
     stk_rng rng = stk_rng_make(seed, STK_RNG_INIT, 0, (uint64_t)index);
-    rng.counter = from * (param->init == STK_INIT_HE ? 2 : 1); /* uniform ones make a normal one */
+    rng.counter =
+        from * (param->init == STK_INIT_HE ? 2 : 1); /* two uniform numbers make a normal one */
     double deviation = param->init == STK_INIT_HE ? sqrt(2.0 / param->fan) : 0;
     double bound = param->init == STK_INIT_LINEAR ? 1.0 / sqrt(param->fan) : 0;
     for (size_t i = 0; i < count; i++) {

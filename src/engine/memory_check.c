@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 
-/* More would not fit into a size_t on its way through a plan: no machine has it. */
+/* No machine has more, and sums of larger numbers could overflow in a layout. */
 #define MOST_BYTES ((uint64_t)1 << 56)
 
-/* What a plan multiplies with the batch is below this many bytes a picture: all values, their
- * gradients, and as much again. */
+/* An upper bound of the bytes that a layout multiplies with the batch: all values, their gradients,
+ * and as much again. */
 static uint64_t picture_most(const stk_graph *graph) {
     uint64_t numbers = 0;
     for (int v = 0; v < graph->value_count; v++) {
@@ -41,7 +41,7 @@ stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch, uint64_t *b
     return status;
 }
 
-/* Zero where not even one picture fits. */
+/* 0: not even one picture fits. */
 static size_t largest_that_fits(const stk_memory_ask *ask, uint64_t free_bytes) {
     size_t low = 0;
     size_t high = ask->compile->batch;

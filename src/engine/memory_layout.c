@@ -42,8 +42,8 @@ static bool runs_in_place(const planner *p, const stk_piece *piece, const stk_pi
 }
 
 /*
- * Who lies on whom. A chain without a backward has no use for its convolution's output once the
- * norm went over it: the output lies there.
+ * Which values share memory. A chain without a backward does not need its convolution's output
+ * after the norm, so the chain's output is written over it.
  */
 static void find_aliases(planner *p, const stk_piece **makers) {
     for (int v = 0; v < p->graph->value_count; v++) {
@@ -109,7 +109,7 @@ static void plan_values(planner *p) {
 
 /*
  * The life of every gradient: from the backward of its last reader to that of its maker. The
- * gradient of a chain's inner value lies on that of its output.
+ * gradient of a chain's inner value shares the memory of its output's gradient.
  */
 static void plan_grads(planner *p) {
     stk_arena_item *grads = p->buffers + p->graph->value_count;
@@ -161,7 +161,7 @@ static stk_status place(planner *p, stk_error *err) {
     return status;
 }
 
-/* Values that lie on others take over their offsets, for activations and gradients alike. */
+/* Values that share the memory of others take over their offsets, gradients likewise. */
 static void follow_aliases(planner *p) {
     const stk_pieces *pieces = p->pieces;
     for (int i = 0; i < pieces->count; i++) {

@@ -86,13 +86,14 @@ static int grow_chain(const stk_graph *graph, int n, bool *taken, stk_piece *pie
     const stk_node *add = is_op(graph, next, STK_OP_ADD) ? &graph->nodes[next] : NULL;
     int own = graph->nodes[last].output;
     int other = add == NULL ? STK_NO_VALUE : add->inputs[add->inputs[0] == own ? 1 : 0];
-    if (add != NULL && other != piece->inputs[0]) { /* two gradients of one value do not mix */
+    /* A chain cannot add its own input: two gradients of one value would be written at once. */
+    if (add != NULL && other != piece->inputs[0]) {
         piece->inputs[1] = other;
         piece->input_count = 2;
         piece->add = last = next;
         next = free_reader(graph, graph->nodes[last].output, taken);
     }
-    /* Behind an addition the slope is had from the output, which does not tell SiLU's. */
+    /* Behind an addition the slope is derived from the output, which SiLU does not allow. */
     bool hidden = piece->add != STK_NO_NODE && is_op(graph, next, STK_OP_SILU);
     if (is_activation(graph, next) && !hidden) {
         piece->act = last = next;
@@ -104,7 +105,7 @@ static int grow_chain(const stk_graph *graph, int n, bool *taken, stk_piece *pie
         }
     }
     piece->output = graph->nodes[last].output;
-    /* Without an addition the activation's input can be had again from what the norm read. */
+    /* Without an addition the activation's input can be computed again from the norm's input. */
     piece->backward_reads_output = piece->add != STK_NO_NODE && piece->act != STK_NO_NODE;
     piece->in_place = false;
     return last;

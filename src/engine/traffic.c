@@ -28,7 +28,7 @@ static bool needs_grad(const counter *c, int value) {
     return c->train && c->pieces->needs_grad[value];
 }
 
-/* Forward, the gradient of the input where somebody wants it, the gradient of the weights. */
+/* Passes of a convolution: forward, the gradient of its input if needed, that of its weights. */
 static void count_conv(counter *c, int input, int output) {
     double both = size_of(c, input) + size_of(c, output);
     c->numbers += both + (c->train ? both : 0) + (needs_grad(c, input) ? both : 0);

@@ -1,4 +1,4 @@
-/* memory_need.c - builds the graph, asks the backend for its arena, and frees the graph. */
+/* memory_need.c - builds the graph, asks the backend for its need, and frees the graph. */
 #include "models/memory_need.h"
 
 stk_status stk_model_memory_need(const stk_model *model, size_t batch, int img_size,
@@ -18,11 +18,11 @@ stk_status stk_model_memory_need(const stk_model *model, size_t batch, int img_s
     *need = (stk_memory_need){0};
     stk_status status = stk_model_build(model, &network, &graph, err);
     if (status == STK_OK) {
-        status = backend->exec_need(device, graph, &compile, &need->arena_bytes, NULL, err);
+        status = backend->exec_need(device, graph, &compile, &need->exec_bytes, NULL, err);
     }
     if (status == STK_OK) {
         need->state_bytes = backend->state_bytes(graph, &config->state);
-        need->bytes = need->arena_bytes + need->state_bytes;
+        need->bytes = need->exec_bytes + need->state_bytes;
     }
     stk_graph_free(graph);
     return status;

@@ -11,7 +11,7 @@
 #include "models/models.h"
 
 typedef struct stk_memory_need {
-    uint64_t arena_bytes; /* activations, gradients of activations, workspace */
+    uint64_t exec_bytes;  /* of the executable: activations, their gradients, workspace */
     uint64_t state_bytes; /* parameters, their gradients, the optimiser's memory */
     uint64_t bytes;       /* the sum */
 } stk_memory_need;

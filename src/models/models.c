@@ -13,7 +13,7 @@ static const stk_model_family *const families[] = {&stk_convnet_family, &stk_res
 #define FAMILIES (sizeof families / sizeof *families)
 #define MAX_MODELS 128
 #define MOST_NEAREST 3 /* names that an error offers */
-#define MOST_LEAST 256 /* px: no network needs larger images */
+#define MOST_LEAST 256 /* px: the search for the least image size ends here */
 
 const stk_model *stk_model_at(size_t index) {
     for (size_t f = 0; f < FAMILIES; f++) {
@@ -71,7 +71,7 @@ stk_status stk_model_find(const char *name, const stk_model **model, stk_error *
         *model = found;
         return STK_OK;
     }
-    char bare[64]; /* the tag says nothing about which model is meant */
+    char bare[64]; /* the name without its tag */
     snprintf(bare, sizeof bare, "%.*s", (int)(length < sizeof bare ? length : 0), name);
     stk_str offer = {0};
     append_offer(&offer, bare);

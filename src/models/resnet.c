@@ -22,7 +22,7 @@ static const resnet_shape shapes[] = {[R18] = {{2, 2, 2, 2}, false},
                                       [R101] = {{3, 4, 23, 3}, true},
                                       [R152] = {{3, 8, 36, 3}, true}};
 
-/* What the builder of a block is told. */
+/* The arguments of the builder of a block. */
 typedef struct resnet_block_spec {
     const char *name;
     int channels; /* within */

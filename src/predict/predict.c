@@ -32,7 +32,7 @@ typedef struct view_collector {
     double *probs;
     bool *have;
     double *view_probs;    /* (classes): one row of one view */
-    int *views;            /* (samples): that each row is the mean of */
+    int *views;            /* (samples): views in the mean of each row */
     stk_batch_times times; /* of the running pass */
 } view_collector;
 

@@ -43,7 +43,7 @@ typedef struct stk_prediction {
 typedef struct stk_predicted {
     bool done;      /* every sample was predicted in every view */
     int views;      /* complete views */
-    size_t batch;   /* that memory allowed */
+    size_t batch;   /* pictures of a call, after any halving */
     double start_s; /* seconds of compiling before the first batch */
     /* Seconds of the last complete view, had its slowest batch been as fast as the others; NaN: no
      * view is complete. */

@@ -1,4 +1,4 @@
-/* batch_times.c - the slowest batch of a validation, beside the others. */
+/* batch_times.c - finds the slowest batch of a validation and evens it out. */
 #include "train/batch_times.h"
 
 #include <math.h>

@@ -314,7 +314,7 @@ static void count_patience(stk_trainer *t, bool best) {
     }
 }
 
-/* Validation, the epoch's figures, and the checkpoint. */
+/* Validates, emits the epoch, and calls the checkpoint hook. */
 static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     double waited = waited_s(t);
@@ -372,7 +372,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     int64_t start = stk_clock_ns();
     status = c->hooks.checkpoint(c->hooks.user, &epoch, epoch.best, err);
     t->account.spent.checkpoint_s += stk_clock_since_s(start);
-    if (status != STK_OK) { /* its weights are gone: it does not count */
+    if (status != STK_OK) { /* the weights were not saved: the epoch does not count */
         *t->result = before;
         return status;
     }
@@ -445,11 +445,12 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     stk_trainer_ask_pace(t);
     status = run_steps(t, err);
     bool whole = p->step == p->steps_per_epoch;
-    bool idle = p->step == 0 || t->went_on_at == p->steps_done; /* it is as it was */
+    bool idle =
+        p->step == 0 || t->went_on_at == p->steps_done; /* no step since the last validation */
     if (status != STK_OK || idle || t->result->diverged || t->torn) {
         return status;
     }
-    if (!whole) { /* before the part of an epoch is judged as if it were one */
+    if (!whole) { /* saved before the part of an epoch is validated like a whole one */
         status = stk_trainer_save_within(t, err);
     }
     if (status == STK_OK && !t->result->diverged && !t->result->halted) {

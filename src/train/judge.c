@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Share of the updates of an epoch: skipping more is a warning every time. */
+/* Share of the updates of an epoch: skipping more is emitted every time. */
 #define USUAL_SKIPS 0.01
 
 /* With fewer updates all may be skipped while the loss scale is being found. */

@@ -128,7 +128,7 @@ static double auc_of_class(const stk_metrics *metrics, int c, scored *rows) {
         rows[i].score = metrics->logits[i * (size_t)metrics->classes + (size_t)c];
         rows[i].positive = metrics->labels[i] == c;
         if (isnan(rows[i].score)) {
-            return NAN; /* it has no rank */
+            return NAN; /* NaN has no rank */
         }
         positives += rows[i].positive;
     }

@@ -51,7 +51,7 @@ bool stk_trainer_goes_on(stk_trainer *t) {
         return false;
     }
     if (t->went_on_at == p->steps_done) {
-        return false; /* it has done so for nothing */
+        return false; /* it went on once already, and no step followed */
     }
     bool whole = p->step >= p->steps_per_epoch;
     stk_train_standing next = *p;

@@ -29,7 +29,7 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
     const stk_train_standing *p = &t->standing;
     const stk_train_result *r = t->result;
     bool begun = p->epoch > 0 && !whole;
-    int counted = begun && t->epoch_counted; /* who goes on counts the epoch himself */
+    int counted = begun && t->epoch_counted; /* whoever continues counts this epoch again */
     return (stk_train_position){.epoch = begun ? p->epoch - 1 : p->epoch,
                                 .step = begun ? p->step : 0,
                                 .steps_per_epoch = p->steps_per_epoch,

@@ -1,4 +1,4 @@
-/* typical_step.c - groups of steps, and the typical one of the last. */
+/* typical_step.c - seconds of a step, from the typical one of the last groups. */
 #include "train/typical_step.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ void stk_typical_step_wait(stk_typical_step *p, double seconds) {
 
 void stk_typical_step_add(stk_typical_step *p, double seconds) {
     if (p->timed++ == 0) {
-        return; /* it warms memory up */
+        return; /* the first step warms up and does not count */
     }
     p->steps++;
     p->seconds += seconds;
@@ -29,7 +29,7 @@ void stk_typical_step_add(stk_typical_step *p, double seconds) {
     p->seconds = p->waited = 0;
 }
 
-/* Until the first group is full the steps of it tell. */
+/* Before the first group is full, its steps count as they are. */
 static double value_of(const stk_typical_step *p, const stk_typical *groups, double open) {
     return groups->count > 0 ? stk_typical_value(groups)
            : p->steps > 0    ? open / (double)p->steps

@@ -54,15 +54,15 @@ static void check_trial(const trial *t, stk_device *device) {
     size_t with_state = in_use();
     REQUIRE_OK(cpu->compile(&exec, state, &config, &err), &err);
     size_t with_exec = in_use();
-    CHECK_INT(need.bytes, need.arena_bytes + need.state_bytes);
-    CHECK_INT(need.arena_bytes, cpu->exec_bytes(exec));
+    CHECK_INT(need.bytes, need.exec_bytes + need.state_bytes);
+    CHECK_INT(need.exec_bytes, cpu->exec_bytes(exec));
     /* The library adds a header and a rounding to each block, and the plan itself has some lists.
      */
     if (counts()) {
         CHECK(with_state - before >= need.state_bytes);
         CHECK(with_state - before < need.state_bytes + 65536);
-        CHECK(with_exec - with_state >= need.arena_bytes);
-        CHECK(with_exec - with_state < need.arena_bytes + (1 << 20));
+        CHECK(with_exec - with_state >= need.exec_bytes);
+        CHECK(with_exec - with_state < need.exec_bytes + (1 << 20));
     }
     cpu->exec_free(exec);
     cpu->state_free(state);

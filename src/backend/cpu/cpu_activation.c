@@ -42,7 +42,7 @@ typedef struct activation_args {
                (const float *kept, const float *dy, float *dx, size_t n, bool accumulate),      \
                (kept, dy, dx, n, accumulate))
 
-/* What is no number stays so: a training that diverged must show. */
+/* NaN stays NaN: a training that diverged must show. */
 CPU_BODY float relu(float x) {
     return x < 0 ? 0 : x;
 }
@@ -71,7 +71,7 @@ CPU_BODY float silu_grad(float x, float dy) {
 }
 
 CPU_BODY float sigmoid(float x) {
-    return cpu_sigmoid(x) + (x - x); /* zero, but for what is no number */
+    return cpu_sigmoid(x) + (x - x); /* x - x is 0, or NaN where x is NaN or infinite */
 }
 
 CPU_BODY float sigmoid_grad(float y, float dy) {

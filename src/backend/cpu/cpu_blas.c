@@ -16,7 +16,7 @@
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 extern char *openblas_get_corename(void) __attribute__((weak));
 
-/* A product of one number by another: the library maps its buffer at the first one and keeps it. */
+/* A product of two numbers: at its first product the library maps a buffer, which it keeps. */
 static void multiply_once(void) {
     float one = 1;
     float product = 0;

@@ -20,7 +20,7 @@
 
 #define WIDTH_MIN ((size_t)128) /* floats that are taken at once, at least */
 #define STRIP_FLOATS ((size_t)65536)
-#define STRIP_MIN ((size_t)64) /* pixels: fewer are not worth one more set of sums */
+#define STRIP_MIN ((size_t)64) /* least pixels of a strip, since each strip has sums of its own */
 
 /* How a chain's pixels are cut, and where things lie in its workspace, in floats. */
 typedef struct chain_layout {
@@ -29,13 +29,13 @@ typedef struct chain_layout {
     size_t width;  /* see cpu_chain_run */
     size_t strip;  /* pixels */
     size_t strips;
-    stk_op maker; /* of y: STK_OP_CONV, STK_OP_DEPTHWISE or STK_OP_COUNT, which is nobody */
-    size_t block; /* pixels whose spread is told at once, if nobody or depthwise makes y */
+    stk_op maker; /* makes y: STK_OP_CONV, STK_OP_DEPTHWISE; STK_OP_COUNT: y is the input */
+    size_t block; /* pixels of a block of statistics, unless a convolution makes y */
     size_t blocks;
     size_t lanes;   /* (threads, 3, width) */
     size_t partial; /* (strips or blocks, 2, channels) */
     size_t total;   /* (2, channels) of float64 */
-    size_t conv;    /* what the convolution has for itself */
+    size_t conv;    /* workspace of the convolution */
 } chain_layout;
 
 typedef struct chain_args {
@@ -202,7 +202,7 @@ static void moments_task(void *context, size_t task, int thread) {
         args->lanes + (size_t)thread * 3 * line_up(args->at.width), mean, mean + channels);
 }
 
-/* The first pixel of a block of statistics, and behind the last one. */
+/* The first pixel of a block of statistics; block + 1 gives the end. */
 static size_t block_start(const chain_layout *at, size_t block) {
     return at->maker == STK_OP_CONV ? stk_cpu_conv_block_start(at->pixels, block)
                                     : cpu_min(block * at->block, at->pixels);
@@ -230,7 +230,7 @@ static void merge_moments(const chain_args *args) {
     }
 }
 
-/* The batch's mean and deviation, and what they do to the running ones. */
+/* The batch's mean and deviation; also moves the running statistics. */
 static void batch_statistics(chain_args *args) {
     const cpu_call *call = args->call;
     double pixels = (double)args->at.pixels;
@@ -274,7 +274,7 @@ static void forward_task(void *context, size_t task, int thread) {
     run_strip(context, task, NULL, stk_cpu_chain_forward);
 }
 
-/* Makes y, and tells in `partial` how it is spread if the norm wants to know. */
+/* Makes y and, if the norm needs them, the statistics of its blocks in `partial`. */
 static void filter(chain_args *args) {
     const cpu_call *call = args->call;
     float *stats = call->train ? args->partial : NULL;

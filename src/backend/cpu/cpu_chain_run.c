@@ -8,7 +8,7 @@
 #define PIVOT_ROWS ((size_t)8) /* of `width` floats, whose mean the sums are taken about */
 
 CPU_BODY float activate(cpu_chain_act act, float u) {
-    float positive = u < 0 ? 0 : u; /* what is no number stays so */
+    float positive = u < 0 ? 0 : u; /* NaN stays NaN */
     switch (act) {
     case CPU_ACT_RELU:
         return positive;
@@ -208,7 +208,7 @@ void stk_cpu_chain_gradients(const cpu_chain_run *run) {
     gradients(run);
 }
 
-/* ---- how values are spread ---- */
+/* ---- statistics ---- */
 
 /* The mean of the first rows, the same in all repeats of a channel. */
 CPU_BODY void find_pivot(const float *y, size_t count, size_t channels, size_t width,

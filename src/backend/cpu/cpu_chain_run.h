@@ -43,7 +43,7 @@ typedef struct cpu_chain_run {
     const float *by_one;
     float *dy;        /* count; may be dz itself; NULL: not wanted */
     float *dresidual; /* count; NULL: not wanted */
-    bool add_dy;      /* to what is there */
+    bool add_dy;      /* dy is added to, not written */
     bool add_dresidual;
 } cpu_chain_run;
 

@@ -17,7 +17,7 @@ stk_piece_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const cpu_ask *ask);
 /*
  * y = conv(x) and, when the node has two parameters, plus a bias per channel.
  *
- * With `stats` not NULL it also tells how y is spread, for the batch norm behind it, while y is in
+ * With `stats` not NULL it also writes statistics of y, for the batch norm behind it, while y is in
  * the cache. The pixels of y, all of the batch one behind the other, are cut into blocks:
  * block b has the pixels from stk_cpu_conv_block_start(.., b) up to that of b + 1. `stats` is
  * (blocks, 2, channels):
@@ -32,7 +32,7 @@ void stk_cpu_conv_forward(const cpu_gemm *gemm, const cpu_call *call, float *sta
 size_t stk_cpu_conv_blocks(size_t pixels);
 size_t stk_cpu_conv_block_start(size_t pixels, size_t block);
 
-/* dx = or, if call->accumulate[0], += what dy says. Each element is written once. */
+/* The gradient of x from dy; added to dx if call->accumulate[0]. Each element is written once. */
 void stk_cpu_conv_data_gradient(const cpu_gemm *gemm, const cpu_call *call);
 
 /* Adds to the gradients of the weights and, when there is one, of the bias. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define TASKS_WANTED ((size_t)16)
-#define PART_MIN_PIXELS ((size_t)1024) /* fewer are not worth adding up one more part */
+#define PART_MIN_PIXELS ((size_t)1024) /* of a part at least: adding up parts takes time */
 #define PARTS_BYTES ((size_t)16 << 20)
 #define SHARE_MIN_FILTERS ((size_t)64)
 
@@ -19,13 +19,13 @@ typedef struct weight_run {
     float *scratch;
 } weight_run;
 
-/* What a task takes, and what it takes at a time. */
+/* The share of one task, and the block that it works on at a time. */
 typedef struct weight_block {
     size_t pixel_from, pixel_to;
     size_t panel_from, panel_to; /* of columns */
     size_t filter_from, filter_to;
     float *out; /* (filters, depth) */
-    bool add;   /* to what is there */
+    bool add;   /* to `out`, instead of writing it */
 } weight_block;
 
 static size_t at_least(size_t value, size_t least) {

@@ -140,7 +140,7 @@ static size_t row_at(stk_shape shape, size_t sample, int y) {
 
 /*
  * Adds a row of `taps` taps, the first of them over `column`, to what a line sums up. What the
- * loops are not made for goes tap by tap, and a line that is full is computed so far.
+ * loops are not made for goes tap by tap. A line that is full is computed first.
  */
 static void add_taps(cpu_line *line, const float *row, const float *weights, int taps, int column) {
     bool made = line->taps > 1;

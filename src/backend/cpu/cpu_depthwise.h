@@ -8,7 +8,7 @@
 #include "backend/cpu/cpu_kernels.h"
 
 /*
- * y = depthwise(x). With `stats` not NULL it also tells how y is spread while y is in the cache:
+ * y = depthwise(x). With `stats` not NULL it also writes statistics of y while y is in the cache:
  * all pixels of the batch are cut into blocks of stk_cpu_depthwise_block() pixels, of which the
  * last may be short, and `stats` is (blocks, 2, channels): means, and sums of squared differences
  * from them. `lanes` is what stk_cpu_chain_moments() wants per thread, `lanes_step` floats apart.
@@ -39,7 +39,7 @@ typedef struct cpu_line {
     int outputs;
     float *out;
     size_t out_step; /* floats from one output to the next */
-    bool add;        /* to what is there */
+    bool add;        /* to `out`, instead of writing it */
 } cpu_line;
 
 /* The gradient of the weights in channels from .. to-1, over one sample. */

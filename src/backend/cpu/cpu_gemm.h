@@ -33,7 +33,7 @@ typedef struct cpu_tile {
     size_t cols;     /* 1 .. cpu_gemm.cols */
     float *const *c; /* the rows of C */
     size_t at;       /* first column in each of them */
-    bool add;        /* to what is there */
+    bool add;        /* to C, instead of writing it */
 } cpu_tile;
 
 struct cpu_patches; /* cpu_patches.h */
@@ -75,13 +75,13 @@ typedef struct cpu_gemm {
                     size_t to, float *out);
 } cpu_gemm;
 
-/* Item i of `count` begins here when they are dealt out evenly to `parts`: rows to tiles, say. */
+/* Where part i begins when `count` items, such as rows, are divided evenly into `parts`. */
 static inline size_t cpu_even(size_t count, size_t parts, size_t i) {
     size_t more = count % parts;
     return count / parts * i + (i < more ? i : more);
 }
 
-/* Those of this build, the fastest first; the last one is plain C. Ended by NULL. */
+/* The tables of this build, the fastest first, plain C last; then NULL. */
 extern const cpu_gemm *const stk_cpu_gemm_list[];
 
 /* The first of the list that this processor can run. */

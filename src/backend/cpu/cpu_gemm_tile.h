@@ -86,7 +86,7 @@ INLINE void multiply(size_t rows, size_t vecs, size_t a_row, size_t a_step, size
             sum[r][v] = (vec){0};
         }
     }
-    UNROLL for (size_t r = 0; r < rows; r++) { /* C is needed last and lies farthest */
+    UNROLL for (size_t r = 0; r < rows; r++) { /* prefetches C, which is needed last */
         UNROLL for (size_t v = 0; v < vecs; v++) {
             __builtin_prefetch(t->c[r] + t->at + v * GEMM_LANES, 1);
         }

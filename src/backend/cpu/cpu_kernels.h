@@ -29,13 +29,13 @@ typedef struct cpu_call {
     const float *dy;
     float *dx[2];         /* NULL: that input needs no gradient */
     bool accumulate[2];   /* add to dx instead of writing it */
-    float *inner;         /* of a chain: its convolution's output, which may lie on y */
-    float *dinner;        /* and that one's gradient, which lies on dy */
+    float *inner;         /* of a chain: its convolution's output; may share y's memory */
+    float *dinner;        /* gradient of `inner`; shares dy's memory */
     float *param[4];      /* of `node` */
     float *param_grad[4]; /* gradients are added to these */
     float *weights;       /* all parameters, in the order of the graph */
     float *gradients;     /* of all of them */
-    void *saved;          /* as long as needs() asked for */
+    void *saved;          /* as many bytes as needs() asked for */
     void *workspace;
     const stk_step_input *step; /* NULL in inference */
     const uint8_t *images;      /* (batch, size, size, 3) */
@@ -97,7 +97,7 @@ static inline float *cpu_param_grad(const cpu_call *call, const stk_node *node, 
                : NULL;
 }
 
-/* What a drop of this step does to an element or a sample, whichever `index` counts. */
+/* The factor of a drop node in this step; `index` counts elements or samples, see engine/drop.h. */
 static inline float cpu_drop_factor(const cpu_call *call, const stk_node *node, size_t index) {
     return stk_drop_factor(node->rate, call->step->seed, call->step->step,
                            (int)(node - call->graph->nodes), index);

@@ -104,7 +104,7 @@ static void apply_task(void *context, size_t task, int thread) {
     }
 }
 
-/* The batch's mean and deviation, and what they do to the running ones. */
+/* The batch's mean and deviation; also moves the running statistics. */
 static void batch_statistics(norm_args *args) {
     const cpu_call *call = args->call;
     float *running_mean = call->param[2];

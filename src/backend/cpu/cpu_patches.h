@@ -62,7 +62,7 @@ typedef struct cpu_patch_product {
     stk_shape out_shape;
     int step; /* patch (row, col) belongs to the pixel (top + row * step, left + col * step) */
     int top, left;
-    bool add;          /* to what is there */
+    bool add;          /* to `out`, instead of writing it */
     const float *bias; /* (width), added; or NULL */
     float *stats;      /* (row blocks, 2, width), see cpu_conv.h; or NULL */
 } cpu_patch_product;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Must become part of its caller, since it is compiled for what the caller is compiled for. */
+/* Must be inlined: it is compiled for the instructions of its caller. */
 #define CPU_BODY static inline __attribute__((always_inline))
 
 #if defined(__x86_64__)
@@ -52,7 +52,7 @@
 #define CPU_EACH _Pragma("GCC ivdep")
 #elif __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
     __has_feature(undefined_behavior_sanitizer) || __has_feature(memory_sanitizer)
-#define CPU_EACH /* such loops cannot become vectors, and clang complains when told they should */
+#define CPU_EACH /* clang warns of loops that it cannot make vectors of */
 #else
 #define CPU_EACH _Pragma("clang loop vectorize(assume_safety)")
 #endif

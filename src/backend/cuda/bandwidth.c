@@ -23,7 +23,7 @@ static int begin_copy(const copying *c) {
                            : d->copy(c->memory + c->bytes, c->memory, c->bytes, c->device->compute);
 }
 
-/* Milliseconds of the fastest copy; NaN when it cannot be told. */
+/* Milliseconds of the fastest copy; NaN: it failed. */
 static double fastest_ms(const copying *c, const cuda_event events[2]) {
     const cuda_driver *d = c->device->driver;
     double best = NAN;
@@ -41,7 +41,7 @@ static double fastest_ms(const copying *c, const cuda_event events[2]) {
     return best;
 }
 
-/* Bytes per second, one way; NaN when it cannot be told. */
+/* Bytes per second, one way; NaN: the copy failed. */
 static double measure(copying *c) {
     const cuda_driver *d = c->device->driver;
     cuda_event events[2] = {NULL, NULL};

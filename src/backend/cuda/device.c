@@ -18,14 +18,14 @@
 /* CUDA 13 has neither compiler nor convolutions for older GPUs. */
 enum { OLDEST_FOR_CUDA_13 = 75 };
 
-/* The part of a GPU's memory that is left to its driver. */
+/* The driver needs memory later: one RESERVE_PARTth of all, but not more than the bytes below. */
 #define RESERVE_PART 256
 #define MOST_RESERVE_BYTES ((size_t)512 << 20)
 
-/* More than a context and its libraries take: other processes use what is beyond. */
+/* No context with its libraries takes more: other processes use the rest. */
 #define MOST_CONTEXT_BYTES ((size_t)1 << 30)
 
-/* CU_MEMHOSTALLOC_PORTABLE: whichever thread the memory is used by. */
+/* CU_MEMHOSTALLOC_PORTABLE: memory that any thread may use. */
 enum { HOST_PORTABLE = 1 };
 
 stk_status stk_cuda_enter(stk_device *device, stk_error *err) {
@@ -234,7 +234,7 @@ static stk_status open_makers(stk_device *d, stk_error *err) {
                : status;
 }
 
-/* A smaller GPU has its context, too. */
+/* Sets the limit of memory. A smaller GPU would hold a context as well, so that is subtracted. */
 static stk_status hold_memory(stk_device *d, stk_error *err) {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -316,7 +316,7 @@ const char *stk_cuda_device_bus_id(const stk_device *device) {
     return device->bus_id[0] != '\0' ? device->bus_id : NULL;
 }
 
-/* The driver itself takes memory later, for code, graphs and stacks: that much is not free. */
+/* Bytes that the driver will take later for code, graphs and stacks; they do not count as free. */
 static size_t reserve_of(size_t total_bytes) {
     size_t part = total_bytes / RESERVE_PART;
     return part < MOST_RESERVE_BYTES ? part : MOST_RESERVE_BYTES;

@@ -79,9 +79,7 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     s->arena = part(s, arena);
 }
 
-/*
- * The programs and their sizes, without the device. The sizes do not depend on `results`.
- */
+/* Makes the programs and their sizes, without the device. The sizes do not depend on `results`. */
 static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_graph *graph,
                           const stk_compile_config *config, const stk_state_config *state,
                           cuda_tuning_results *results, stk_error *err) {
@@ -270,7 +268,7 @@ static stk_status make_events(stk_exec *exec, stk_error *err) {
     return stk_cuda_check(d, result, "making events", err);
 }
 
-/* Addresses of all buffers and players; clears and copies what the first step reads. */
+/* Sets the addresses of all buffers and players; prepares the memory that the first step reads. */
 static stk_status aim(stk_exec *exec, stk_error *err) {
     stk_state *state = exec->state;
     const cuda_driver *d = state->device->driver;
@@ -383,7 +381,7 @@ static stk_status make_kernels(stk_exec *exec, stk_error *err) {
     return stk_cuda_kernels_make(exec->state->device->kernels, programs, PLAY_COUNT, err);
 }
 
-/* Kernels and plans of everything. */
+/* Makes the kernels and plans of all programs. */
 static stk_status make_plans(stk_exec *exec, stk_error *err) {
     stk_status status = make_kernels(exec, err);
     if (status == STK_OK) {

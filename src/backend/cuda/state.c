@@ -165,8 +165,8 @@ stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int para
                             : status;
 }
 
-/* The loss scale, whether it moves, how long ago it did, and how many updates were left out of the
- * head's and of the backbone's: older files have no such counts, which is as good as none. */
+/* The loss scale, whether it is dynamic, updates since its last change, and skipped updates of the
+ * head and of the backbone. Older files lack these counts, which are then 0. */
 stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_EXTRAS],
                                       stk_error *err) {
     cuda_scaler scaler = {.scale = 1};

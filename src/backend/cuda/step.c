@@ -68,7 +68,7 @@ static stk_status renew_weight_copies(stk_exec *exec, stk_error *err) {
     return stk_cuda_player_run(&exec->players[PLAY_WEIGHTS], err);
 }
 
-/* Sends pictures to a device_batch once the step that last read it has ended. */
+/* Sends pictures to a device batch once the step that last read it has ended. */
 static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size_t device_batch,
                        const cuda_step_events *events, stk_error *err) {
     stk_device *device = exec->state->device;
@@ -155,7 +155,7 @@ static stk_status finish(stk_exec *exec, size_t device_batch, size_t ahead_index
     return check(exec, result, "a training step", err);
 }
 
-/* Adds the seconds between two events. */
+/* Adds the seconds between two events to *seconds. */
 static int add_between(const stk_exec *exec, cuda_event begin, cuda_event end, double *seconds) {
     float ms = 0;
     int result = exec->state->device->driver->event_elapsed_ms(&ms, begin, end);
@@ -207,7 +207,8 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     size_t device_batch = exec->started % CUDA_DEVICE_BATCHES;
     size_t ahead_index = exec->started % STK_STEPS_AHEAD;
     const cuda_step_events *events = &exec->events[ahead_index];
-    stk_status status = wait_sent(exec, err); /* whatever becomes of this step */
+    stk_status status =
+        wait_sent(exec, err); /* the caller may reuse them, even if this step fails */
     if (status == STK_OK && config->halted != NULL && config->halted(config->user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before a step");
     }

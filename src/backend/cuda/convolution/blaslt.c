@@ -74,7 +74,7 @@ static int data_type(cuda_type type) {
     return type == CUDA_TYPE_F32 ? LT_FLOAT : type == CUDA_TYPE_F16 ? LT_HALF : LT_BFLOAT16;
 }
 
-/* Everything of a plan but the algorithm; the library's first error, or 0. */
+/* Makes all of a plan except the algorithm. Returns the library's first error, or 0. */
 static int describe(const cuda_lt *lt, const cuda_conv_shape *shape, cuda_lt_plan *plan) {
     const cuda_lt_functions *api = &lt->api;
     uint64_t pixels = (uint64_t)shape->batch * (uint64_t)shape->height * (uint64_t)shape->width;
@@ -116,7 +116,7 @@ static void forget(const cuda_lt *lt, cuda_lt_plan *plan) {
     }
 }
 
-/* Sums that are split are added up in float32: halves would lose what the sums are long for. */
+/* The parts of a split sum are added in float32: fp16 would round each of them. */
 static int prefer(const cuda_lt *lt, cuda_lt_object *preference) {
     uint64_t bytes = CUDA_WORKSPACE_BYTES;
     uint32_t reduction = LT_REDUCTION_COMPUTE_TYPE;

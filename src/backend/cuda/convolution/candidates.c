@@ -28,10 +28,10 @@ static void add_candidate(cuda_candidates *candidates, cuda_candidate candidate)
     candidates->items[candidates->count++] = candidate;
 }
 
-/* Each kind of offers is only built where the kinds before it gave nothing. */
+/* Kinds of offers, in order; one is built only if those before it gave no candidate. */
 typedef enum offer_kind { READY, COMPILED, LAST_RESORT, OFFER_KINDS } offer_kind;
 
-/* What the library falls back to always works and is often very slow. */
+/* The fallback of the library always works and is often very slow. */
 static offer_kind kind_of(const cuda_dnn_offer *offer) {
     return offer->compiled ? COMPILED : offer->fallback ? LAST_RESORT : READY;
 }
@@ -64,7 +64,7 @@ static stk_status build_some(const cuda_candidate_makers *makers, const cuda_con
             add_candidate(candidates,
                           (cuda_candidate){.kind = candidate, .engine = engine, .dnn = plan});
         }
-        /* An engine that compiles may take very long to find out that it cannot: it counts too. */
+        /* A compiling engine that fails may have taken very long, so it counts as well. */
         if (plan != NULL || kind == COMPILED) {
             engines[built++] = engine;
         }
@@ -85,7 +85,7 @@ static stk_status gather_dnn(const cuda_candidate_makers *makers, const cuda_con
                                             makers->config->deterministic, offers, &count, err);
     for (int kind = 0; kind < OFFER_KINDS && candidates->count == before && status == STK_OK;
          kind++) {
-        /* Statistics and norms are not worth waiting for a compiler: there are kernels for them. */
+        /* No compiled engines for statistics and norms: our own kernels compute these. */
         int wanted = kind != COMPILED ? most : shape->stats || shape->in_norm ? 0 : 1;
         status = build_some(makers, shape, candidate, offers, count, (offer_kind)kind, wanted,
                             candidates, err);
@@ -110,7 +110,7 @@ static stk_status gather_products(const cuda_candidate_makers *makers, const cud
     return status;
 }
 
-/* Those of the libraries. */
+/* The candidates of the libraries. */
 static stk_status gather_all(const cuda_candidate_makers *makers, const cuda_conv_shape *shape,
                              cuda_candidates *candidates, stk_error *err) {
     bool tail = stk_cuda_own_has_tail(shape);

@@ -15,7 +15,7 @@
 #define FEW_OPERATIONS 2e9
 #define MANY_OPERATIONS 2e10
 
-/* How far two results may be apart, of their length. */
+/* The largest relative difference of two results that count as equal. */
 static double room_of(const cuda_conv_shape *shape) {
     return shape->type != CUDA_TYPE_F32 ? 0.03 : shape->strict ? 1e-4 : 0.01;
 }
@@ -24,7 +24,7 @@ static bool uneven(const cuda_conv_shape *s, int size, int out) {
     return (size + 2 * s->pad - s->kernel) / s->stride + 1 != out;
 }
 
-/* Engines of cuDNN have given nonsense for padding that is not the same before and behind. */
+/* Engines of cuDNN have given wrong results where padding differs before and behind. */
 static bool is_doubtful(const cuda_conv_shape *shape) {
     return uneven(shape, shape->height, shape->out_height) ||
            uneven(shape, shape->width, shape->out_width);
@@ -90,7 +90,7 @@ static bool agree(const cuda_fingerprint *a, const cuda_fingerprint *b,
     return same;
 }
 
-/* ---- who is believed ---- */
+/* ---- which result is right ---- */
 
 static bool same_engine(const cuda_candidate *a, const cuda_candidate *b) {
     return a->kind == b->kind && a->engine == b->engine;
@@ -124,7 +124,7 @@ int stk_cuda_comparison_judged(cuda_comparison *check) {
     const cuda_candidate ours = {.kind = CUDA_CANDIDATE_OWN};
     cuda_fingerprint right;
     take(check, &ours, &right);
-    if (!right.finite) { /* the inputs are not what they should be */
+    if (!right.finite) { /* the inputs are not finite */
         return stk_cuda_comparison_unjudged(check);
     }
     for (int i = 0; i < check->count; i++) {
@@ -145,7 +145,7 @@ int stk_cuda_comparison_unjudged(cuda_comparison *check) {
     for (int candidate = 0; candidate < check->candidates->count && chosen < 0; candidate++) {
         chosen = fingerprint_of(check, candidate)->finite ? candidate : -1;
     }
-    /* Where no result is finite the inputs are not either, and nothing speaks against the best. */
+    /* If no result is finite, the inputs are not either, and the fastest candidate is taken. */
     for (int i = 0; i < check->count && chosen < 0; i++) {
         chosen = fingerprint_of(check, check->order[i])->runs ? check->order[i] : -1;
     }

@@ -53,13 +53,13 @@ struct cuda_convs {
     stk_pool_halt halt;
     bool left;          /* threads were abandoned: they use all of this */
     int complete_count; /* entries that were complete when threads were abandoned */
-    cuda_convs_write_noise *write_noise_for; /* while some are made; NULL: none */
+    cuda_convs_write_noise *write_noise_for; /* during make_on(); may be NULL */
     void *noise_user;
 };
 
 /* ---- shapes ---- */
 
-/* Fields that say nothing for a kind of convolution are cleared, so that equal ones are equal. */
+/* Clears fields that do not matter for this kind of convolution, so that shapes compare equal. */
 static cuda_conv_shape tidy(const cuda_conv_shape *shape) {
     cuda_conv_shape clean = *shape;
     bool forward = shape->kind == CUDA_CONV_FORWARD;
@@ -89,7 +89,7 @@ static bool is_extra(const cuda_conv_shape *shape) {
     return shape->stats || shape->in_norm;
 }
 
-/* For errors. */
+/* The shape in words, for errors. */
 static void in_words(const cuda_conv_shape *shape, char *text, size_t room) {
     static const char *const kinds[] = {"convolution", "gradient of the input of a convolution",
                                         "gradient of the filters of a convolution"};
@@ -110,7 +110,7 @@ static conv_entry *find(const cuda_convs *convs, const char *key) {
     return NULL;
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *config,
                                stk_error *err) {
@@ -248,7 +248,7 @@ static stk_status run_candidate(cuda_convs *convs, const conv_entry *entry,
     return stk_cuda_candidate_run(&convs->makers, candidate, &entry->own, &call, err);
 }
 
-/* Libraries say in their own words that nothing works any more; the driver knows why. */
+/* When the device is lost, libraries report errors of their own; the driver knows the cause. */
 static stk_status check_lost(const cuda_convs *convs, stk_error *err) {
     const cuda_driver *driver = convs->config.driver;
     size_t free_bytes;
@@ -357,7 +357,8 @@ static stk_status decide(cuda_convs *convs, conv_entry *entry, cuda_comparison *
     return status;
 }
 
-/* The fastest candidate that can be believed becomes the entry's candidate; *found: there is one.
+/* The fastest candidate whose result is confirmed becomes the entry's candidate; *found: there is
+ * one.
  */
 static stk_status choose(cuda_convs *convs, conv_entry *entry, bool *found, stk_error *err) {
     cuda_candidates *candidates = &entry->candidates;
@@ -447,7 +448,7 @@ static stk_status complete_entry(cuda_convs *convs, conv_entry *entry, stk_error
     if (status == STK_OK) {
         status = choose(convs, entry, &found, err);
     }
-    if (status == STK_OK) { /* not what was measured on a device that is lost */
+    if (status == STK_OK) { /* nothing is stored that was measured on a lost device */
         status = check_lost(convs, err);
     }
     if (status == STK_OK && found) {

@@ -13,7 +13,7 @@
 #define MOST_NOTES 16
 
 struct cuda_dnn_plan {
-    cuda_dnn_graph graph; /* what the plan was made from stays as long as it does */
+    cuda_dnn_graph graph; /* owned: lives as long as the plan made from it */
     cuda_dnn_descriptor plan;
 };
 
@@ -149,7 +149,7 @@ static int read_knobs(const cuda_dnn *dnn, cuda_dnn_descriptor config, cuda_dnn_
     return status;
 }
 
-/* What a configuration is; false: not one to use. */
+/* Describes a configuration; false: it is not to be used. */
 static bool read_config(const cuda_dnn *dnn, cuda_dnn_descriptor config,
                         const cuda_conv_shape *shape, bool deterministic, cuda_dnn_offer *offer) {
     cuda_dnn_descriptor engine = NULL;
@@ -179,7 +179,7 @@ static bool read_config(const cuda_dnn *dnn, cuda_dnn_descriptor config,
         offer->compiled = offer->compiled || behavior[i] == DNN_BEHAVIOR_COMPILED;
     }
     (void)dnn->api.drop(engine);
-    /* What is compiled need not say that it uses TF32. */
+    /* Compiled engines need not say that they use TF32. */
     bool doubtful = offer->compiled && shape->type == CUDA_TYPE_F32 && shape->strict;
     return status == 0 && !doubtful && !too_coarse(numerical, numericals, shape, deterministic);
 }
@@ -199,7 +199,7 @@ static void add_offer(cuda_dnn_offer *offers, int *count, int most, const cuda_d
     }
 }
 
-/* Asks one heuristic; a failure of it is no offer. */
+/* Asks one heuristic; when it fails there are no offers. */
 static void ask(cuda_dnn_graph *graph, int mode, const cuda_conv_shape *shape, bool deterministic,
                 cuda_dnn_offer *offers, int *count, int most) {
     const cuda_dnn *dnn = graph->dnn;

@@ -140,7 +140,7 @@ static int mode_of(stk_op act) {
     return act == STK_OP_SILU ? DNN_SWISH : act == STK_OP_SIGMOID ? DNN_SIGMOID : DNN_RELU;
 }
 
-/* y = x + b or x * b, by `mode`, or the activation of x; `b` NULL: that. */
+/* y = x + b or x * b, by `mode`; without b (NULL) y is the activation of x. */
 static void add_pointwise(cuda_dnn_graph *graph, int mode, stk_op act, cuda_dnn_descriptor x,
                           cuda_dnn_descriptor b, cuda_dnn_descriptor y) {
     int precision = DNN_FLOAT;

@@ -74,7 +74,7 @@ static void add_down(cuda_program *p, const cuda_conv_shape *shape) {
     stk_cuda_arg_int(launch, shape->filters);
 }
 
-/* What the input is made with, where it is the norm of something. */
+/* Scale and shift, where the input is the norm of a stored tensor. */
 static void add_in_norm(cuda_launch *launch, const cuda_conv_shape *shape) {
     stk_cuda_define(launch, "IN_NORM", shape->in_norm);
     add_place(launch, PLACE_IN_NORM);
@@ -139,7 +139,7 @@ enum {
     BLOCK_MOST_TAPS = 4
 };
 
-/* Of the compute capability: whose warps multiply matrices of 16 by 16. */
+/* The least compute capability whose warps multiply matrices of 16 by 16. */
 #define BLOCK_LEAST_MAJOR 8
 
 bool stk_cuda_own_has_blocks(const cuda_conv_shape *s, int major) {
@@ -204,11 +204,11 @@ enum {
     ROWS_MOST_CHANNELS = 256,
     ROWS_MOST_WEIGHTS = 65536,
     ROWS_MOST_BLOCKS = 2,       /* of a multiprocessor: three were slower */
-    ROWS_TILE_BYTES = 16 << 10, /* that a tile of x should have, and */
-    ROWS_MOST_BYTES = 32 << 10, /* the most it may have, without what keeps rows apart */
+    ROWS_TILE_BYTES = 16 << 10, /* wanted size of a tile of x */
+    ROWS_MOST_BYTES = 32 << 10, /* largest size of it, without the gaps between rows */
     ROWS_TILE_MOST = 128,
     ROWS_SHARED = 96 << 10, /* bytes of a block, which all these GPUs have */
-    ROWS_FEWEST = 4096      /* below, it is the launch that takes time */
+    ROWS_FEWEST = 4096      /* with fewer rows the launch takes most of the time */
 };
 
 typedef struct rows_grid {
@@ -280,7 +280,7 @@ static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
     stk_cuda_arg_int(launch, s->batch * s->height * s->width);
 }
 
-/* What blocks of either kernel leave. */
+/* Adds up the partial results of the blocks of either kernel. */
 static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
     bool weight = s->kind == CUDA_CONV_WEIGHT;
     int count = s->filters * (weight ? s->kernel * s->kernel * BLOCK_CHANNELS : 2);

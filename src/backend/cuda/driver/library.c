@@ -84,8 +84,8 @@ static stk_status fail_missing(const search *s, int which, const char *soname, s
                     package_of(which, s->major));
 }
 
-/* Opens what lies beside a library and what that would look for by name, in vain where its folder
- * is not known to the system. What fails here is missed later, by whoever needs it. */
+/* Opens the libraries that another library looks for by name, from its own folder: the system may
+ * not know that folder. A failure shows later, when the other library needs them. */
 static void open_beside(search *s, int which, const char *names) {
     const char *found = s->libraries->found[which];
     char *pattern = stk_str_format("%.*s%s", (int)(stk_path_base(found) - found), found, names);
@@ -245,7 +245,7 @@ stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major, bool
         status = open_versioned(&s, only_look, err);
     }
     if (status == STK_OK && !only_look) {
-        /* What the first convolution would open: it has time for that now. */
+        /* The first convolution would open these; now there is time for it. */
         open_beside(&s, CUDA_LIBRARY_CUDNN, "libcudnn_ops.so.9");
         open_beside(&s, CUDA_LIBRARY_CUDNN, "libcudnn_heuristic.so.9");
         open_beside(&s, CUDA_LIBRARY_CUDNN, "libcudnn_engines_*.so.9");

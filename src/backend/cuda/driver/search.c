@@ -275,7 +275,7 @@ static bool look_in_time(void (*look)(void *state), cuda_folders *folders) {
         *folders = l->found;
         l->found = (cuda_folders){0};
     }
-    if (!stk_timed_call_close(call)) { /* it has ended, perhaps meanwhile */
+    if (!stk_timed_call_close(call)) { /* the call ended, perhaps just now */
         drop_looking(l);
     }
     return answered;
@@ -308,7 +308,7 @@ void stk_cuda_folders_find(cuda_folders *folders) {
     }
 }
 
-/* By its real path, since some look for others beside themselves. */
+/* By its real path, since some libraries look for others in their own folder. */
 void *stk_cuda_path_open(const char *path, int flags, char *trouble, size_t room) {
     char real[PATH_MAX];
     void *handle = dlopen(realpath(path, real) != NULL ? real : path, flags);

@@ -25,13 +25,13 @@
 #include "base/numbers/digest.h"
 #include "base/str.h"
 
-/* No file that is larger was written by us. */
+/* Larger files were not written by Stoker. */
 #define MOST_FILE_BYTES ((size_t)64 << 20)
 
 /* The time of a file tells when it was last used, to within this. */
 #define USED_AGAIN_S ((time_t)24 * 3600)
 
-/* How long one call of its disk is waited for. */
+/* Time limit of one call to the disk. */
 #define WAIT_S 3.0
 
 typedef struct file_head {
@@ -46,12 +46,12 @@ static const char magic[8] = {'S', 'T', 'K', 'C', 'U', 'D', 'A', '1'};
 struct cuda_store {
     char *folder;  /* owned; NULL: there is none */
     char *machine; /* owned */
-    char *place;   /* owned: the machine's folder in it */
+    char *place;   /* owned: the machine's folder in `folder` */
     atomic_bool written;
     atomic_bool silent; /* its disk does not answer: nothing is looked for any more */
     atomic_bool off;    /* nothing can be written any more */
     stk_error trouble;  /* why not: written by the thread that found it */
-    atomic_bool known;  /* it was written */
+    atomic_bool known;  /* `trouble` was written */
 };
 
 /* A name for a text. */
@@ -86,7 +86,7 @@ stk_status stk_cuda_store_open(cuda_store **store, const char *folder, const cha
     return STK_OK;
 }
 
-/* So that what is in use is removed last. */
+/* Sets the time of a file, so that files in use are removed last. */
 static void note_use(const char *path) {
     struct stat info;
     if (stk_disk_look(path, &info) == 0 && time(NULL) - info.st_mtime > USED_AGAIN_S) {
@@ -94,7 +94,7 @@ static void note_use(const char *path) {
     }
 }
 
-/* Nobody waits long for what can be made again: not the threads either that compile kernels. */
+/* Enters the disk with a short time limit, on every thread: all of this can be made again. */
 static stk_disk *enter_disk(const cuda_store *s) {
     stk_disk *disk = stk_disk_is_entered()
                          ? NULL

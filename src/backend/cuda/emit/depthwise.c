@@ -20,16 +20,16 @@
 typedef struct depthwise_task {
     const cuda_depthwise *conv;
     bool back;
-    bool dx;           /* of a backward depthwise_task, besides the gradient of the filters */
-    bool add;          /* to dx */
-    bool activated;    /* the window is activated on its way */
-    int height, width; /* of what tiles are of */
-    int entries;       /* sums per channel that a worker tells */
+    bool dx;           /* backward: computes dx besides the gradient of the filters */
+    bool add;          /* adds to dx */
+    bool activated;    /* forward: norm and activation are applied as the window is loaded */
+    int height, width; /* of the image that is cut: the output, or in backward dx */
+    int entries;       /* sums per channel that a worker writes */
     size_t element;    /* bytes of T */
     size_t most_bytes; /* of a block's shared memory */
 } depthwise_task;
 
-/* One cut. */
+/* One way to cut the image. */
 typedef struct cut {
     int slab;
     int rows, columns;   /* of a tile */
@@ -178,7 +178,7 @@ static double cost_of(const depthwise_task *t, const cut *k) {
     return warps < 16 ? cost * (1 + 0.04 * (16 - warps)) : cost;
 }
 
-/* Threads and blocks of a cut whose tiles are chosen; false: it cannot be had. */
+/* Chooses threads and blocks for a cut with given tiles; false: the cut is not possible. */
 static bool fit_blocks(const depthwise_task *t, cut *k) {
     int tiles = k->down * k->across * k->samples;
     k->threads = round_up(k->slab / 2 * tiles, WARP);
@@ -194,7 +194,7 @@ static bool fit_blocks(const depthwise_task *t, cut *k) {
     return true;
 }
 
-/* All boxes that can be made of one size of tiles. */
+/* Tries all boxes of tiles of one size. */
 static void try_boxes(const depthwise_task *t, cut k, cut *best) {
     int high = (int)cuda_ceil((size_t)t->height, (size_t)k.rows);
     int wide = (int)cuda_ceil((size_t)t->width, (size_t)k.columns);
@@ -273,16 +273,26 @@ static void define_cut(cuda_launch *launch, const depthwise_task *t, const cut *
     }
 }
 
-/* The slots of the workers and the counters that tell who came last. */
-static void sum_places(cuda_program *p, const depthwise_task *t, const cut *k, unsigned workers,
-                       cuda_ref *slots, cuda_ref *counters) {
+/*
+ * Cuts the image and launches a kernel on it. Where the task has sums, *slots has room for those of
+ * each worker, and *counters tell which worker came last; otherwise both are nothing.
+ */
+static cuda_launch *launch_task(cuda_program *p, const char *file, const char *kernel,
+                                const depthwise_task *t, cuda_ref *slots, cuda_ref *counters) {
+    cut k = choose(t);
+    unsigned workers = workers_of(p, t, &k);
+    int slabs = slabs_of(t, &k);
     *slots = *counters = cuda_nothing();
     if (t->entries > 0) {
         unsigned teams = (workers + TEAM - 1) / TEAM;
-        size_t count = (size_t)slabs_of(t, k) * (workers + teams);
-        *slots = stk_cuda_buffer(p, count * (size_t)(t->entries * k->slab) * sizeof(float));
-        *counters = stk_cuda_counters(p, slabs_of(t, k) * (int)(teams + 1));
+        size_t count = (size_t)slabs * (workers + teams);
+        *slots = stk_cuda_buffer(p, count * (size_t)(t->entries * k.slab) * sizeof(float));
+        *counters = stk_cuda_counters(p, slabs * (int)(teams + 1));
     }
+    cuda_launch *l = stk_cuda_launch(p, file, kernel, (unsigned)slabs, workers, (unsigned)k.threads,
+                                     (unsigned)k.shared_bytes);
+    define_cut(l, t, &k);
+    return l;
 }
 
 void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
@@ -299,14 +309,8 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
                         .entries = norm != NULL ? 3 : 0,
                         .element = cuda_type_bytes(p->type),
                         .most_bytes = cuda_block_shared(p)};
-    cut k = choose(&t);
-    unsigned workers = workers_of(p, &t, &k);
     cuda_ref slots, counters;
-    sum_places(p, &t, &k, workers, &slots, &counters);
-    cuda_launch *l =
-        stk_cuda_launch(p, "depthwise", "depthwise_forward", (unsigned)slabs_of(&t, &k), workers,
-                        (unsigned)k.threads, (unsigned)k.shared_bytes);
-    define_cut(l, &t, &k);
+    cuda_launch *l = launch_task(p, "depthwise", "depthwise_forward", &t, &slots, &counters);
     stk_cuda_define(l, "STATS", norm != NULL);
     const cuda_norm *n = norm != NULL ? norm : &none;
     stk_cuda_arg(l, conv->x);
@@ -339,14 +343,8 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
                         .entries = taps + (sums ? 2 : 0),
                         .element = cuda_type_bytes(p->type),
                         .most_bytes = cuda_block_shared(p)};
-    cut k = choose(&t);
-    unsigned workers = workers_of(p, &t, &k);
     cuda_ref slots, counters;
-    sum_places(p, &t, &k, workers, &slots, &counters);
-    cuda_launch *l =
-        stk_cuda_launch(p, "depthwise_back", "depthwise_back", (unsigned)slabs_of(&t, &k), workers,
-                        (unsigned)k.threads, (unsigned)k.shared_bytes);
-    define_cut(l, &t, &k);
+    cuda_launch *l = launch_task(p, "depthwise_back", "depthwise_back", &t, &slots, &counters);
     stk_cuda_define(l, "DX", t.dx);
     stk_cuda_define(l, "ADD", t.add);
     stk_cuda_arg(l, dy);

@@ -6,7 +6,7 @@
 
 static const char file[] = "ends";
 
-/* What both kernels that read pictures are told. */
+/* The arguments of both kernels that read pictures. */
 static void describe_pictures(cuda_launch *l, const stk_graph *graph, bool train, cuda_ref y) {
     stk_cuda_define(l, "SIZE", graph->img_size);
     stk_cuda_define(l, "TRAIN", train);

@@ -16,7 +16,7 @@
 #define SETTLE_HANDS 8  /* threads for each */
 
 typedef struct join_grid {
-    int threads; /* of a block; 0: there is none that can do it */
+    int threads; /* of a block; 0: the shape cannot be computed */
     int blocks;  /* of a multiprocessor */
     int rows;    /* of a tile */
     unsigned grid;

@@ -22,7 +22,7 @@ typedef struct effort {
     int depth;   /* rows that a thread has in flight */
 } effort;
 
-/* Where a launch works. */
+/* How a launch divides rows and channels among its blocks. */
 typedef struct norm_grid {
     int groups;
     int tile;    /* groups that a block is wide */
@@ -44,7 +44,7 @@ static effort effort_of(const cuda_program *p, int channels, int tensors, bool h
     } else if (tensors == 2) {
         e = (effort){768, 3};
     }
-    if (p->type == CUDA_TYPE_F32) { /* twice the registers for each */
+    if (p->type == CUDA_TYPE_F32) { /* a number takes twice the registers */
         e.depth /= 2;
     }
     if (channels % LANES != 0) {
@@ -143,7 +143,7 @@ static size_t columns_of(norm_grid s, int sums) {
     return (size_t)sums * LANES * (size_t)s.tile;
 }
 
-/* What the blocks of a launch that sums leave to the last one. */
+/* Bytes of the sums that the blocks of a launch leave for the last block. */
 static size_t partial_bytes(norm_grid s, int sums) {
     return columns_of(s, sums) * s.grid * (size_t)s.tiles * sizeof(float);
 }
@@ -165,13 +165,13 @@ static cuda_launch *launch_rows(cuda_program *p, const char *file, const char *n
 
 /* ---- what the passes have in common ---- */
 
-/* What is known of a chain behind its norm. */
+/* What follows the norm in its chain. */
 typedef struct norm_chain {
     int act; /* ACT_ of prelude.cuh */
     bool drop;
     bool mask;
-    bool from_x;     /* the slope comes from what the activation reads */
-    int added;       /* 0, 1 a value, 2 the norm of one */
+    bool from_x;     /* backward derives the slope from the activation's input */
+    int added;       /* 0: nothing, 1: a value, 2: the norm of a value */
     bool read_added; /* backward */
 } norm_chain;
 
@@ -222,6 +222,15 @@ size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane) {
                    2 * (size_t)plane.channels * sizeof(float));
 }
 
+/* The parameters of a norm, and the coefficients that a kernel makes of them. */
+static void arg_norm(cuda_launch *launch, const cuda_norm *norm) {
+    stk_cuda_arg(launch, norm->weight);
+    stk_cuda_arg(launch, norm->bias);
+    stk_cuda_arg(launch, norm->running_mean);
+    stk_cuda_arg(launch, norm->running_var);
+    stk_cuda_arg(launch, norm->coefs);
+}
+
 void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
                          cuda_ref scratch) {
     norm_grid s = shape_of_stats(p, plane);
@@ -229,11 +238,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
         cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane));
     cuda_launch *launch = launch_sums(p, FORWARD, "norm_stats", plane, s, 2);
     stk_cuda_arg(launch, x);
-    stk_cuda_arg(launch, norm->weight);
-    stk_cuda_arg(launch, norm->bias);
-    stk_cuda_arg(launch, norm->running_mean);
-    stk_cuda_arg(launch, norm->running_var);
-    stk_cuda_arg(launch, norm->coefs);
+    arg_norm(launch, norm);
     stk_cuda_arg_int(launch, norm->narrow);
     stk_cuda_arg(launch, partial);
     stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
@@ -241,18 +246,18 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     stk_cuda_arg_float(launch, norm->epsilon);
 }
 
+/* A kernel with one thread for each channel. */
+static cuda_launch *launch_channels(cuda_program *p, const char *kernel, int channels) {
+    unsigned threads = 128;
+    return stk_cuda_launch(p, FORWARD, kernel, (unsigned)cuda_ceil((size_t)channels, threads), 1,
+                           threads, 0);
+}
+
 void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *norm,
                             cuda_ref sums) {
-    unsigned threads = 128;
-    cuda_launch *launch =
-        stk_cuda_launch(p, FORWARD, "norm_finalise",
-                        (unsigned)cuda_ceil((size_t)plane.channels, threads), 1, threads, 0);
+    cuda_launch *launch = launch_channels(p, "norm_finalise", plane.channels);
     stk_cuda_arg(launch, sums);
-    stk_cuda_arg(launch, norm->weight);
-    stk_cuda_arg(launch, norm->bias);
-    stk_cuda_arg(launch, norm->running_mean);
-    stk_cuda_arg(launch, norm->running_var);
-    stk_cuda_arg(launch, norm->coefs);
+    arg_norm(launch, norm);
     stk_cuda_arg_int(launch, norm->narrow);
     stk_cuda_arg_int(launch, plane.channels);
     stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
@@ -260,14 +265,8 @@ void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *
 }
 
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm) {
-    unsigned threads = 128;
-    cuda_launch *launch = stk_cuda_launch(
-        p, FORWARD, "norm_running", (unsigned)cuda_ceil((size_t)channels, threads), 1, threads, 0);
-    stk_cuda_arg(launch, norm->weight);
-    stk_cuda_arg(launch, norm->bias);
-    stk_cuda_arg(launch, norm->running_mean);
-    stk_cuda_arg(launch, norm->running_var);
-    stk_cuda_arg(launch, norm->coefs);
+    cuda_launch *launch = launch_channels(p, "norm_running", channels);
+    arg_norm(launch, norm);
     stk_cuda_arg_int(launch, channels);
     stk_cuda_arg_float(launch, norm->epsilon);
 }

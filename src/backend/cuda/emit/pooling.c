@@ -4,7 +4,8 @@
 
 #define THREADS 256
 #define PER_PROCESSOR 8 /* blocks that a multiprocessor can hold */
-#define CELL_ROUNDS 8   /* of blocks of cells: those that come late do not wait for one long one */
+#define CELL_ROUNDS \
+    8 /* rounds of blocks over the cells: short blocks, so that none is waited for long */
 
 static const char file[] = "pooling";
 

@@ -9,12 +9,12 @@
 #define MOST_SPAN 64
 #define FORWARD_BLOCKS 4 /* of a pass on a multiprocessor, as registers allow */
 #define BACKWARD_BLOCKS 2
-#define BACK_SUMS 5 /* as in the kernels, like what follows */
+#define BACK_SUMS 5 /* this and the numbers below are as in the kernels */
 #define ROUND 3072  /* channels at a time */
 #define HIDDEN_THREADS 512
 #define WAYS 32                 /* threads of a channel of squeeze_back_weights */
 #define MOST_PART 128           /* samples that it has in shared memory at a time */
-#define STAGE_FLOATS 24576      /* that these should not exceed */
+#define STAGE_FLOATS 24576      /* floats of these samples at most */
 #define MOST_PART_CHANNELS 8192 /* of a part of squeeze_back_hidden */
 
 /* How a pass over pixels is divided. */
@@ -22,7 +22,7 @@ typedef struct spread {
     int wide;        /* channels of a thread */
     int span, lines; /* threads across channels and across pixels */
     int tiles;       /* blocks across channels */
-    int chunks;      /* and across pixels */
+    int chunks;      /* blocks across pixels */
     int resident;    /* blocks that a multiprocessor should hold */
 } spread;
 
@@ -147,7 +147,7 @@ void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out) 
     stk_cuda_arg_int(l, s.chunks);
 }
 
-/* What backward hands on between its kernels. */
+/* Buffers between the kernels of backward. */
 typedef struct between {
     int parts;        /* of the channels, that dhidden is added up in */
     cuda_ref dgate;   /* (N, C) */
@@ -167,7 +167,7 @@ static between between_of(cuda_program *p, const cuda_squeeze *block) {
                      .dhidden = stk_cuda_buffer(p, hidden * sizeof(float))};
 }
 
-/* The sums of all chunks, and through the second layer. */
+/* Adds the sums of all chunks; then the backward of the second layer. */
 static void emit_back_hidden(cuda_program *p, const cuda_squeeze *block, const spread *s,
                              cuda_ref partial, const between *b) {
     int wide = block->plane.channels % 4 == 0 ? 4 : 1;
@@ -190,7 +190,7 @@ static void emit_back_hidden(cuda_program *p, const cuda_squeeze *block, const s
     stk_cuda_arg_int(l, s->chunks);
 }
 
-/* The gradients of both layers, dsqueezed, and what follows for the norm. */
+/* The gradients of both layers, dsqueezed, and the sums for the norm. */
 static void emit_weights(cuda_program *p, const cuda_squeeze *block, const between *b,
                          cuda_ref dsqueezed) {
     int channels = block->plane.channels;

@@ -33,7 +33,7 @@ static cuda_depthwise depthwise_of(lowering *l, const stk_piece *piece) {
     return conv;
 }
 
-/* What a chain adds: a stored value, or one whose norm is applied as it is added. */
+/* What a chain adds: a stored value, or a value whose norm is applied during the addition. */
 static cuda_added added_of(lowering *l, const stk_piece *piece) {
     cuda_added added = {.x = cuda_nothing(), .dx = cuda_nothing()};
     if (piece->add != STK_NO_NODE) {
@@ -98,7 +98,7 @@ static void conv_and_stats(lowering *l, int chain) {
     }
 }
 
-/* All of a chain up to the coefficients of its norm. */
+/* Appends a chain up to the coefficients of its norm. */
 static void filter_forward(lowering *l, int chain) {
     const stk_piece *piece = piece_of(l, chain);
     lowered_piece *item = &l->items[chain];
@@ -179,7 +179,7 @@ void stk_cuda_lower_chain(lowering *l, int chain) {
 
 /* ---- backward ---- */
 
-/* From the convolution's output to its input and weights. */
+/* Appends the gradients of the chain's convolution, from that of its output. */
 static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner) {
     if (!is_depthwise(l, piece)) {
         stk_cuda_lower_conv_back(l, piece->conv, dinner);

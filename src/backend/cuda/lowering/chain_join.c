@@ -24,7 +24,7 @@ static int find_next(const lowering *l, int chain) {
     return -1;
 }
 
-/* Waits for the result of CUDA_FUSE_STATS: the plain variant of this fusion contains it. */
+/* Stays plain until CUDA_FUSE_STATS has a result: the plain variant of this fusion contains it. */
 static int decide(const lowering *l, int conv, bool added_norm) {
     cuda_decision decision = {.fusion = CUDA_FUSE_STATS,
                               .shape = stk_cuda_lower_conv_shape(l, conv, CUDA_CONV_FORWARD)};

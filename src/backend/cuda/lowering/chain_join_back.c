@@ -34,7 +34,7 @@ static bool is_join(const lowering *l, int value) {
            piece->drop == STK_NO_NODE && cuda_is_something(item->mask);
 }
 
-/* The chain whose norm is applied as it is added; NULL: a stored value is added. */
+/* The chain whose norm is applied during the addition; NULL: a stored value is added. */
 static const lowered_piece *find_added(const lowering *l, int value) {
     const stk_piece *piece = piece_of(l, l->values[value].maker);
     int added = lower_left(l, piece->inputs[1], LOWER_BY_SUM);

@@ -1,4 +1,4 @@
-/* lower.c - one walk forward over the pieces, and one back. */
+/* lower.c - appends all pieces in order, then their backward passes in the opposite order. */
 #include "backend/cuda/lowering/lower.h"
 
 #include "backend/cuda/lowering/lowering.h"

@@ -44,7 +44,7 @@ typedef struct kernel {
     unsigned shared_set;   /* bytes that the function is prepared for */
     cuda_module module;
     cuda_function function; /* NULL: not made yet */
-    /* Only while the function is made: */
+    /* The fields below are used only while the function is made. */
     void *code; /* owned */
     bool compiled;
     stk_error error;
@@ -62,8 +62,8 @@ struct cuda_kernels {
     size_t capacity;
     stk_map by_key; /* to an index of kernels */
     int nvrtc_major, nvrtc_minor;
-    char target[24]; /* "sm_90": the GPU's; "compute_90": older, and the driver does the rest */
-    bool own;        /* the former */
+    char target[24]; /* "sm_90": machine code; "compute_90": PTX, which the driver compiles */
+    bool own;        /* `target` is machine code for this GPU */
     int compiled, loaded;
     stk_pool_halt halt;
     bool left; /* threads that compile were abandoned: they use all of this */
@@ -380,8 +380,7 @@ static stk_status load(cuda_kernels *k, kernel *one, stk_error *err) {
     const cuda_driver *d = k->config.driver;
     int result = d->module_load(&one->module, one->code);
     if (result != CUDA_GOOD && !one->compiled) {
-        /* What was kept is of no use to this driver; nobody should have to find it and remove it.
-         */
+        /* The driver refuses the stored code: compile it again, and replace the stored file. */
         drop_code(one);
         get_code(k, one, true);
         if (one->code == NULL) {
@@ -462,7 +461,7 @@ static stk_status list_missing(cuda_kernels *k, kernels_making **out, stk_error 
     for (size_t i = 0; i < k->count; i++) {
         if (k->kernels[i]->function == NULL) {
             stk_error_clear(&k->kernels[i]->error);
-            drop_code(k->kernels[i]); /* of an attempt in which another one failed */
+            drop_code(k->kernels[i]); /* left from an attempt in which another kernel failed */
             b->missing[b->count++] = k->kernels[i];
         }
     }

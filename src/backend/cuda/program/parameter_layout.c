@@ -10,7 +10,7 @@ static size_t rounded(size_t value, size_t step) {
     return (value + step - 1) / step * step;
 }
 
-/* Marks what convolutions and linear layers multiply with. */
+/* Marks the weights of convolutions and linear layers. */
 static void find_weights(cuda_parameter_layout *layout) {
     for (int n = 0; n < layout->graph->node_count; n++) {
         const stk_node *node = &layout->graph->nodes[n];

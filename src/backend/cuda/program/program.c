@@ -1,4 +1,4 @@
-/* program.c - operations are appended; lives of buffers follow from them. */
+/* program.c - appends operations, and finds from them how long each buffer lives. */
 #include "backend/cuda/program/program.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ cuda_ref stk_cuda_counters(cuda_program *p, int count) {
     return ref;
 }
 
-/* A new operation; where there is no memory for one, a place that is never read. */
+/* A new operation; without memory for it, a dummy that is never read. */
 static cuda_op *add_op(cuda_program *p, cuda_op_kind kind) {
     size_t need = (size_t)p->op_count + 1;
     cuda_op *grown = stk_mem_grow(p->ops, &p->op_capacity, need, sizeof *grown);

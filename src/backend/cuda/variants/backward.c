@@ -13,7 +13,7 @@ void stk_cuda_emit_norm_weight(cuda_program *p, const cuda_site *site, int part,
     cuda_conv_op conv = s->conv;
     if (fused) {
         conv.shape.in_norm = true;
-        conv.x = cuda_nothing(); /* what is loaded is `raw` */
+        conv.x = cuda_nothing(); /* the convolution reads `raw` instead */
         conv.decision = s->decision;
     } else {
         conv.raw = conv.in_norm = cuda_nothing();
@@ -77,7 +77,7 @@ cuda_norm_back stk_cuda_join_back_pass(const cuda_norm_back *plain) {
     back.tail = (cuda_tail){.act = STK_OP_COUNT};
     back.mask = cuda_nothing();
     if (plain->added.norm == NULL) {
-        /* The gradient of what was added is g itself. */
+        /* The gradient of the added value is g itself. */
         back.added.x = cuda_nothing();
         back.added.dx = plain->added.accumulate ? plain->added.dx : cuda_nothing();
     }

@@ -44,7 +44,7 @@ enum {
     IN_NORM_BIT = 64,      /* the convolution's input is a norm and activation of what is stored */
     IN_ACT_SHIFT = 7,      /* code of that activation */
     SECOND_BIT = 1024,     /* there is a second convolution */
-    SECOND_ADDS_BIT = 2048 /* whose data gradient is added to what is there */
+    SECOND_ADDS_BIT = 2048 /* whose data gradient is added to an existing one */
 };
 
 /* Activations by their codes, stk_cuda_act_code(). */

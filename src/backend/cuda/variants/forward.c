@@ -3,11 +3,12 @@
  *
  * All three end with the statistics of the norm behind the convolution. cuDNN computes the fused
  * convolutions of CUDA_FUSE_STATS and CUDA_FUSE_NORM_CONV, in fp16 only; those that apply a norm as
- * they load save a tensor's way to memory and back, but are slower convolutions.
+ * they load save writing and reading a tensor, but are slower convolutions.
  */
 #include "backend/cuda/variants/variants.h"
 
-/* The convolution, and the statistics of its output by whichever operation takes them. */
+/* The convolution, then the statistics of its output: from the sums of a fused convolution, or by
+ * reading the output again. */
 static void emit_conv(cuda_program *p, const cuda_forward_site *s, const cuda_conv_op *conv) {
     stk_cuda_conv(p, conv);
     if (conv->shape.stats) {
@@ -40,7 +41,7 @@ void stk_cuda_emit_norm_conv(cuda_program *p, const cuda_site *site, int part, i
                   : stk_cuda_emit_both(p, stk_cuda_emit_stats, site, 0, s->stats_variant);
     } else if (part == 1) {
         cuda_conv_op conv = s->conv;
-        conv.x = cuda_nothing(); /* what is loaded is `raw` */
+        conv.x = cuda_nothing(); /* the convolution reads `raw` instead */
         conv.shape.stats = conv.shape.in_norm = true;
         conv.decision = s->norm_decision;
         emit_conv(p, s, &conv);

@@ -1,4 +1,4 @@
-/* sites.c - what the fusions share: both variants of a part at one time, and rooms with noise. */
+/* sites.c - shared by the fusions: both variants of a part at one time, and buffers with noise. */
 #include "backend/cuda/variants/variants.h"
 
 void stk_cuda_emit_both(cuda_program *p, cuda_emit_part *emit, const cuda_site *site, int part,
