@@ -10,12 +10,13 @@
 #include "base/files/file.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "run/run_folder.h"
+#include "base/text/json.h"
+#include "dataset/dataset.h"
 #include "predict/ensemble.h"
+#include "run/run_folder.h"
 
-#define MOST_FOLDS 1000
-
-/* A missing file, or one that is no JSON, is an error of usage; one that cannot be read is not. */
+/* Reads args.json. A file that is missing or no JSON is an error of usage: the folder is no run
+ * folder. */
 static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     if (!stk_path_is_dir(run)) {
         stk_status answers = stk_path_check_answer(run, err);
@@ -39,6 +40,24 @@ static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     return unread ? STK_FAIL(err, status, "--run %s: %s", run, cause.message)
                   : STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run,
                              cause.message);
+}
+
+/* Reads the options that a run was trained with. */
+static stk_status read_options(const char *run, stk_options **options, stk_error *err) {
+    static const stk_option_table *const tables[] = {&stk_dataset_option_table,
+                                                     &stk_job_option_table};
+    stk_json *args = NULL;
+    stk_error cause = {0};
+    stk_status status = read_args(run, &args, err);
+    if (status == STK_OK) {
+        status = stk_options_new(options, "train", tables, sizeof tables / sizeof *tables, err);
+    }
+    if (status == STK_OK &&
+        stk_options_recall(*options, args, NULL, NULL, NULL, &cause) != STK_OK) {
+        status = STK_FAIL(err, cause.status, "%s/args.json: %s", run, cause.message);
+    }
+    stk_json_free(args);
+    return status;
 }
 
 static void free_member(stk_member *member) {
@@ -143,29 +162,28 @@ static stk_status add_model(stk_members *v, const char *run, const char *name,
 }
 
 /* Adds the single model of a run, or one per fold; missing folds are skipped. */
-static stk_status add_run(stk_members *v, const char *run, const stk_json *args,
+static stk_status add_run(stk_members *v, const char *run, const stk_options *options,
                           const stk_events *events, stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    int folds = (int)job->folds;
     bool there = false;
-    uint64_t folds = 1;
     int found = 0;
-    (void)stk_json_u64(stk_json_get(args, "folds"), &folds);
-    folds = folds < 1 ? 1 : folds < MOST_FOLDS ? folds : MOST_FOLDS;
     stk_status status = add_model(v, run, "weights/best.safetensors", events, &there, err);
     found += there;
-    for (int fold = 0; fold < (int)folds && folds > 1 && status == STK_OK; fold++) {
+    for (int fold = 0; fold < folds && folds > 1 && status == STK_OK; fold++) {
         char name[64];
         snprintf(name, sizeof name, "weights/fold%d/best.safetensors", fold);
         status = add_model(v, run, name, events, &there, err);
         found += there;
     }
-    v->wanted += found > (int)folds ? found : (int)folds;
-    if (status == STK_OK && found > 0 && found < (int)folds) {
-        stk_events_warning(events, "%s has the models of %d of %d folds", run, found, (int)folds);
+    v->wanted += found > folds ? found : folds;
+    if (status == STK_OK && found > 0 && found < folds) {
+        stk_events_warning(events, "%s has the models of %d of %d folds", run, found, folds);
     }
     return status;
 }
 
-/* Index of the first run that is the same folder as run r: r, unless it was given before. */
+/* Index of the first run that is the same folder as run r: r itself, unless it was given before. */
 static size_t first_given(const stk_option_list *runs, size_t r) {
     struct stat this;
     struct stat that;
@@ -218,21 +236,21 @@ stk_status stk_members_find(stk_members *v, const stk_predict_options *options,
         return STK_FAIL(err, STK_ERR_USAGE, "--run is missing: give the run folder of a training");
     }
     for (size_t r = 0; r < runs->count && status == STK_OK; r++) {
-        stk_json *args = NULL;
+        stk_options *trained = NULL;
         size_t same = first_given(runs, r);
         if (same < r) {
             stk_events_warning(events, "%s is the same run as %s: its models count once",
                                runs->items[r], runs->items[same]);
             continue;
         }
-        status = read_args(runs->items[r], &args, err);
+        status = read_options(runs->items[r], &trained, err);
         if (status == STK_OK) {
-            status = add_run(v, runs->items[r], args, events, err);
+            status = add_run(v, runs->items[r], trained, events, err);
         }
         if (r == 0) {
-            v->args = args;
+            v->options = trained;
         } else {
-            stk_json_free(args);
+            stk_options_free(trained);
         }
     }
     if (status == STK_OK && v->count == 0 && v->error.status != STK_OK) {
@@ -270,6 +288,6 @@ void stk_members_free(stk_members *v) {
         free_member(&v->items[i]);
     }
     stk_mem_free(v->items);
-    stk_json_free(v->args);
+    stk_options_free(v->options);
     memset(v, 0, sizeof *v);
 }

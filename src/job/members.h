@@ -7,7 +7,6 @@
 #ifndef STK_JOB_MEMBERS_H
 #define STK_JOB_MEMBERS_H
 
-#include "base/text/json.h"
 #include "events/events.h"
 #include "job/recipe/job_options.h"
 #include "weights/checkpoint.h"
@@ -21,7 +20,7 @@ typedef struct stk_member {
 } stk_member;
 
 typedef struct stk_members {
-    stk_json *args; /* owned: args.json of the first run */
+    stk_options *options; /* owned: the first run's options of its data set and of the run */
     stk_member *items;
     size_t count;
     size_t capacity;
@@ -31,8 +30,8 @@ typedef struct stk_members {
 
 /*
  * Looks for models in the run folders. `members` is zero-initialised, and freed by the caller in
- * any case. Missing and unreadable models are warnings. Finding no model is no error; finding some
- * of which none can be read is one.
+ * any case. Missing and unreadable models are warnings. Finding no model is no error; finding only
+ * models that cannot be read is one.
  */
 STK_CHECKED stk_status stk_members_find(stk_members *members, const stk_predict_options *options,
                                         const stk_events *events, stk_error *err);

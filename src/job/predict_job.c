@@ -41,7 +41,6 @@ typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
     const stk_budget_options *budget;
-    stk_options *run_options;    /* owned: the first run's options of its data set */
     stk_storage_options storage; /* the options' own, with the run's stop and deadline */
     int views;                   /* wanted views of each picture */
     stk_events events;
@@ -73,47 +72,34 @@ static const char *first_run(const predict_job *job) {
     return job->options->runs.count > 0 ? job->options->runs.items[0] : "";
 }
 
-/* The options that the first run opened its data set with; what is given now goes before. */
-static stk_status run_data(predict_job *job, stk_dataset_options *options, stk_error *err) {
-    static const stk_option_table *const tables[] = {&stk_dataset_option_table};
-    stk_error cause = {0};
-    stk_status status = stk_options_new(&job->run_options, "train", tables, 1, err);
-    if (status == STK_OK && stk_options_recall(job->run_options, job->members.args, NULL, NULL,
-                                               NULL, &cause) != STK_OK) {
-        status = STK_FAIL(err, cause.status, "%s/args.json: %s", first_run(job), cause.message);
-    }
-    if (status != STK_OK) {
-        return status;
-    }
-    *options = *(const stk_dataset_options *)stk_options_values(job->run_options,
-                                                                &stk_dataset_option_table);
+/* The options that the first run opened its data set with, but for those that are given now. */
+static stk_dataset_options run_data(const predict_job *job) {
+    const stk_dataset_options *run =
+        stk_options_values(job->members.options, &stk_dataset_option_table);
+    stk_dataset_options options = *run;
     const stk_dataset_options *given = job->given;
-    options->id_column = given->id_column != NULL ? given->id_column : options->id_column;
-    options->label_column =
-        given->label_column != NULL ? given->label_column : options->label_column;
-    options->image_ext = given->image_ext != NULL ? given->image_ext : options->image_ext;
-    options->sample_submission = given->sample_submission;
-    options->val_fraction = given->val_fraction;
-    options->fold_column = NULL; /* how the training samples were split does not matter here */
-    options->group_column = NULL;
-    return STK_OK;
+    options.id_column = given->id_column != NULL ? given->id_column : run->id_column;
+    options.label_column = given->label_column != NULL ? given->label_column : run->label_column;
+    options.image_ext = given->image_ext != NULL ? given->image_ext : run->image_ext;
+    options.sample_submission = given->sample_submission;
+    options.val_fraction = given->val_fraction;
+    options.fold_column = NULL; /* how the training samples were split does not matter here */
+    options.group_column = NULL;
+    return options;
 }
 
 static stk_status open_data(predict_job *job, stk_error *err) {
     if (job->given->data != NULL) {
         return stk_dataset_open_images(&job->dataset, job->given, &job->storage, &job->events, err);
     }
-    stk_dataset_options options;
+    stk_dataset_options options = run_data(job);
     stk_error cause = {0};
-    stk_status status = run_data(job, &options, err);
-    if (status != STK_OK) {
-        return status;
-    }
     if (options.data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s/args.json names no data; give --data",
                         first_run(job));
     }
-    status = stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
+    stk_status status =
+        stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
     if (status != STK_OK && status != STK_ERR_STOPPED && job->members.count > 0) {
         /* The training pictures may be gone; trained models need the test pictures only. */
         status =
@@ -526,7 +512,6 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
 
 static void close_job(predict_job *job) {
     stk_members_free(&job->members);
-    stk_options_free(job->run_options);
     stk_ensemble_free(&job->ensemble);
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
