@@ -1,6 +1,6 @@
 /*
- * doctor_job.c - how fast each stage of a training would be: what was chosen for it goes to the
- * probes. Nothing is written but the picture that was asked for.
+ * doctor_job.c - `stoker doctor`: prepares a training and hands it to the probes, which measure
+ * each of its stages. Writes nothing except the plot, if one was asked for.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "job/training/prepare.h"
 #include "probe/doctor/doctor.h"
 
-#define SOME_RATE 1e-3 /* that changes the weights little */
+#define SOME_RATE 1e-3 /* a learning rate that changes the weights little */
 
 /* The training of the first fold, with the network that was opened for it. */
 static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor_options *wanted,

@@ -1,9 +1,8 @@
 /*
- * plan_job.c - what a training would come to, before it is begun.
+ * plan_job.c - `stoker plan`: how long a training would take, and how much memory.
  *
- * The network is trained for some steps on the real pictures and run over some of the validation
- * set; both are thrown away. All else is the arithmetic that a training itself goes by. Nothing is
- * written.
+ * A few steps of training on the real pictures and a part of a validation are timed, and their
+ * results dropped. Everything else is the arithmetic by which a training plans. Nothing is written.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,21 +21,22 @@
 #include "predict/predict.h"
 #include "train/batch_times.h"
 
-/* Steps are measured for so long, once enough of them were; slow ones for longer. */
+/* Measuring ends after MEASURE_S seconds and ENOUGH_STEPS steps. Slow steps get MOST_MEASURE_S
+ * seconds, and then LEAST_STEPS are enough. */
 #define MEASURE_S 2.0
 #define ENOUGH_STEPS 12
 #define LEAST_STEPS 3
 #define MOST_MEASURE_S 8.0
 
-#define INFERENCE_S 1.5
+#define INFERENCE_S 1.5 /* seconds for which inference is measured, about */
 
-#define SOME_RATE 1e-3 /* where the learning rate is still to be found */
+#define SOME_RATE 1e-3 /* the learning rate of the measured steps, while it is "auto" */
 
 typedef struct plan_measurement {
-    stk_job *job;
+    stk_run_clock *clock;
     int64_t first_ns; /* when the first step was asked for; 0: not yet */
-    double setup_s;
-    double step_s;
+    double setup_s;   /* seconds before the first step */
+    double step_s;    /* seconds of a step; NaN: not measured */
     int64_t steps_per_epoch;
 } plan_measurement;
 
@@ -44,7 +44,7 @@ static stk_train_orders pace(void *user, const stk_train_standing *progress) {
     plan_measurement *m = user;
     if (m->first_ns == 0) {
         m->first_ns = stk_clock_ns();
-        m->setup_s = stk_run_clock_elapsed(&m->job->clock);
+        m->setup_s = stk_run_clock_elapsed(m->clock);
     }
     double seconds = stk_clock_since_s(m->first_ns);
     int64_t timed = progress->steps_timed;
@@ -52,13 +52,14 @@ static stk_train_orders pace(void *user, const stk_train_standing *progress) {
                   (timed >= LEAST_STEPS && seconds > MOST_MEASURE_S);
     m->step_s = progress->step_s;
     m->steps_per_epoch = progress->steps_per_epoch;
-    bool stop = enough || stk_run_clock_stopping(&m->job->clock);
-    /* A small data set is gone through again. */
+    bool stop = enough || stk_run_clock_stopping(m->clock);
+    /* Epochs do not end the measurement: a small data set has few steps. */
     return (stk_train_orders){.epochs = progress->epoch,
                               .total_steps = stop ? progress->steps_done : INT64_MAX,
                               .stop = stop};
 }
 
+/* The hook of a checkpoint that saves nothing. */
 static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool best,
                                stk_error *err) {
     (void)user;
@@ -68,9 +69,8 @@ static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool be
     return STK_OK;
 }
 
-static stk_status measure_training(plan_measurement *m, const stk_split *split, stk_estimate *e,
-                                   stk_error *err) {
-    stk_job *job = m->job;
+static stk_status measure_training(stk_job *job, plan_measurement *m, const stk_split *split,
+                                   stk_estimate *e, stk_error *err) {
     stk_events silent = {0};
     stk_train_result result = {0};
     stk_train_config config = {
@@ -94,7 +94,7 @@ static stk_status measure_training(plan_measurement *m, const stk_split *split, 
     return status;
 }
 
-/* All but how long it took is forgotten. */
+/* Notes when a batch was done; its results are dropped. */
 static void time_batch(void *user, const stk_batch *batch, const size_t *rows,
                        const float *logits) {
     (void)rows;
@@ -133,7 +133,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     return status;
 }
 
-/* What the parts of a state come to: each kind of tensor by what it adds. */
+/* Fills in the bytes of a state: each kind of tensor is the difference of two configurations. */
 static void note_state(const stk_job *job, stk_estimate *e) {
     const stk_backend *backend = job->network.opened.backend;
     stk_state_config none = {0};
@@ -179,7 +179,7 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     return status;
 }
 
-/* From here on it is arithmetic, the same that a training does. */
+/* Fills in what follows from the measured times, by the arithmetic of a training. */
 static void work_out(const stk_job *job, stk_estimate *e) {
     e->epoch_s = (double)e->steps_per_epoch * e->step_s + e->val_s;
     e->images_per_second = (double)e->batch / e->step_s;
@@ -209,7 +209,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     e->epochs = plan.epochs;
     e->steps = plan.steps_left;
     e->cut = plan.cut || e->folds < e->folds_wanted;
-    /* Where folds are given up, it is because all of them with these epochs do not fit. */
+    /* Folds are given up when all of them, with this number of epochs, do not fit. */
     bool weighed = e->epochs_wanted > 0 || e->folds < e->folds_wanted;
     e->epochs_weighed = weighed ? choice.all_epochs : e->epochs;
     e->total_s = e->setup_s + e->folds_wanted * (e->epochs_weighed * e->epoch_s + e->predict_s);
@@ -217,10 +217,10 @@ static void work_out(const stk_job *job, stk_estimate *e) {
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
-    plan_measurement m = {.job = job, .step_s = NAN};
+    plan_measurement m = {.clock = &job->clock, .step_s = NAN};
     stk_status status = note_memory(job, e, err);
     if (status == STK_OK) {
-        status = measure_training(&m, split, e, err);
+        status = measure_training(job, &m, split, e, err);
     }
     if (status == STK_OK && stk_run_clock_stopping(&job->clock)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before enough was measured");
@@ -246,7 +246,7 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
     return status;
 }
 
-/* The batch, by what a training would go by, and what was measured for it. */
+/* Chooses the batch as a training would, and fills in what was measured for it. */
 static stk_status choose_batch(stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_batch_curve *curve = &job->batch_search.curve;
     stk_status status = stk_job_measure_batch(job, err);

@@ -213,7 +213,7 @@ static stk_status name_file(predict_job *job, stk_error *err) {
     return job->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
 }
 
-/* Finds out where to write, and fails before anything is read if that is not possible. */
+/* Finds out where to write. Fails, before anything is read, if nothing can be written there. */
 static stk_status find_place(predict_job *job, stk_error *err) {
     stk_write_target place = {0};
     stk_error why = {0};
@@ -273,7 +273,8 @@ static stk_status load(const predict_job *job, const stk_member *member, loaded_
                             : status;
 }
 
-/* What there is time for; views_done of the running model, 0 before it begins. */
+/* How many models and views there is time for. `views_done` are those of the running model; 0
+ * before it begins. */
 static stk_prediction_choice choice_now(predict_job *job, double picture_s, int views_done) {
     stk_prediction_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
                                   .rows = (int64_t)job->ensemble.rows,
@@ -395,7 +396,8 @@ static stk_status run_members(predict_job *job, stk_outcome *outcome, stk_error 
 
 /* ---- the end ---- */
 
-/* Warns, in one sentence, of everything that there was no time for; false: there was time. */
+/* Warns, in one sentence, of everything that there was no time for. False: there was time for all
+ * of it. */
 static bool warn_left_out(const predict_job *job) {
     const stk_ensemble *ensemble = &job->ensemble;
     stk_str text = {0};

@@ -1,4 +1,4 @@
-/* sample_job.c - the data set to try things on. */
+/* sample_job.c - `stoker sample`: a data set of drawn pictures to try things on. */
 #include <stoker/job.h>
 
 #include "base/error.h"

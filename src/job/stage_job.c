@@ -1,4 +1,4 @@
-/* stage_job.c - a data set copied near. */
+/* stage_job.c - `stoker stage`: a data set copied near. */
 #include <stoker/job.h>
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, 
     }
     stk_storage_options storage =
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
-    /* Everything is read once, so a cache would only take room from what it is read for. */
+    /* Everything is read once, so a cache would only take room from the copy. */
     if (stk_options_source(options, "cache") == STK_FROM_DEFAULT) {
         storage.cache = "off";
     }

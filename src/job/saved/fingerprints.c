@@ -28,7 +28,7 @@ stk_status stk_seen_pictures_open(stk_seen_pictures *pictures, const stk_dataset
     return made ? STK_OK : STK_FAIL_MEMORY(err, "the fingerprints of pictures");
 }
 
-/* How long the end of a run waits for the file. */
+/* Nanoseconds that the end of a run waits for the file. */
 #define END_WAIT_NS 1000000000
 
 static void end_writing(stk_write_behind *behind) {
@@ -59,7 +59,8 @@ stk_fingerprints stk_seen_pictures_of(const stk_seen_list *list) {
     return (stk_fingerprints){.before = list->before, .now = list->now};
 }
 
-/* What is known of a picture: of this process or, where it has not been read yet, of an earlier. */
+/* Fills in what is known of each picture: its fingerprint of this process or, if this process has
+ * not read it yet, that of an earlier one. Returns how many are known. */
 static size_t known(const stk_seen_list *list, uint64_t *values) {
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -130,7 +131,7 @@ stk_status stk_seen_pictures_save(stk_seen_pictures *pictures, stk_error *err) {
     return status;
 }
 
-/* The numbers of a list from its tensor, which must have as many. */
+/* Reads the fingerprints of a list from its tensor, which must have one per sample. */
 static stk_status read_list(const stk_tensor_file *file, const char *name, const char *path,
                             const stk_seen_list *list, uint64_t *values, stk_error *err) {
     const stk_tensor *tensor = stk_tensors_find(file, name);

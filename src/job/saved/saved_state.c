@@ -17,7 +17,7 @@
 typedef enum note_kind {
     COUNT,   /* int */
     COUNT64, /* int64_t */
-    LATER64, /* the same; files of older versions lack it: 0 */
+    LATER64, /* int64_t; 0 in files of older versions, which lack it */
     NUMBER,  /* double, to the last bit */
     TRUTH    /* bool */
 } note_kind;
@@ -97,7 +97,7 @@ static void add_samples(stk_sha256 *hash, const stk_sample_list *list) {
     }
 }
 
-/* The column that divides the samples; nothing where there is none. */
+/* Adds the column that divides the samples (--fold-column, --group-column), where one does. */
 static void add_division(stk_sha256 *hash, const stk_dataset *dataset) {
     if (dataset->division == STK_DIVIDE_CLASSES) {
         return;
@@ -110,7 +110,7 @@ static void add_division(stk_sha256 *hash, const stk_dataset *dataset) {
     }
 }
 
-/* Classes, pictures, labels and folds in their order: what every batch derives from. */
+/* Hashes classes, pictures, labels and folds in their order: every batch follows from them. */
 static void hash_samples(const stk_dataset *dataset, char text[STK_SHA256_TEXT]) {
     uint8_t digest[STK_SHA256_BYTES];
     stk_sha256 hash;
@@ -180,7 +180,7 @@ static void write_note(const note *n, const stk_saved_state *run, char text[NOTE
     }
 }
 
-/* Counts are never negative; a number may be NaN or infinite. */
+/* False: the text is no such value. Counts are never negative; a number may be NaN or infinite. */
 static bool read_note(const note *n, const char *text, stk_saved_state *run) {
     void *at = (char *)run + n->offset;
     char *end = NULL;
@@ -211,13 +211,14 @@ static bool read_note(const note *n, const char *text, stk_saved_state *run) {
     return false;
 }
 
-/* No training comes near these; what is below them can be added and multiplied safely. */
+/* Limits that no training comes near. Numbers below them can be added and multiplied without
+ * overflow. */
 #define MOST_EPOCHS 1000000000
 #define MOST_STEPS ((int64_t)1 << 53)
 #define MOST_BATCH 1000000
 #define MOST_SECONDS 1e9
 
-/* The loss and what it is judged by: a watch with a NaN in it would never warn again. */
+/* Whether the sums of losses are usable: a loss watch with a NaN would never warn again. */
 static bool sums_are_sound(const stk_train_position *p) {
     const stk_loss_watch *w = &p->watch;
     return isfinite(w->floor) && isfinite(w->smooth) && !isnan(w->lowest) &&
@@ -239,7 +240,7 @@ static bool counts_are_sound(const stk_saved_state *run) {
     return sound;
 }
 
-/* What a file that Stoker wrote can say. */
+/* Whether a training can have these numbers; a damaged file may say anything. */
 static bool is_sound(const stk_saved_state *run) {
     const stk_train_position *p = &run->position;
     return counts_are_sound(run) && sums_are_sound(p) && p->step <= p->steps_per_epoch &&

@@ -1,4 +1,4 @@
-/* val_table.c - writing validation.csv, and what stays of it from fold to fold. */
+/* val_table.c - writes validation.csv, and keeps its rows of earlier folds. */
 #include "job/saved/val_table.h"
 
 #include <errno.h>
@@ -13,10 +13,8 @@
 #include "base/text/csv.h"
 #include "job/saved/saved_state.h"
 
-/* Before it was measured: a core that others use makes and saves half a million rows a second, and
- * a slow disk takes its time for any file. */
-#define FIRST_ROW_S 2e-6
-#define FILE_S 0.02
+#define FIRST_ROW_S 2e-6 /* seconds per row, until it was measured: on a busy core */
+#define FILE_S 0.02      /* seconds that a slow disk takes for any file */
 
 static const char *const columns[] = {"path", "label", "predicted", "probability", "fold"};
 #define COLUMNS (sizeof columns / sizeof *columns)
@@ -63,6 +61,7 @@ static bool has_our_columns(const stk_csv *csv) {
     return ours;
 }
 
+/* Keeps the rows of earlier folds. */
 static void take_rows(stk_val_table *table, const stk_csv *csv) {
     for (size_t row = 0; row < csv->rows; row++) {
         int64_t fold = -1;

@@ -1,7 +1,8 @@
 /*
  * progress.h - how far a run has come: its folds, how they ended, and what they add up to.
  *
- * fold_run.c writes it while a fold runs, and train_job.c between folds. All other files read it.
+ * The running fold (running_fold.h) writes it, and train_job.c between folds. All other files read
+ * it.
  */
 #ifndef STK_JOB_STEERING_PROGRESS_H
 #define STK_JOB_STEERING_PROGRESS_H

@@ -3,9 +3,9 @@
  *
  * Each part has one header and one file that writes it; the table in README.md lists them.
  * Functions that need a few parts take these parts. Only the files that put the parts together
- * (job.c, prepare.c, fold_run.c, fold_predict.c, deliver.c and the verbs) take a whole stk_job. A
- * job stays at its address while it is open: parts point to each other. Threads: the caller's, all
- * of it.
+ * (job.c, prepare.c, the files of running_fold.h, fold_predict.c, deliver.c and the verbs) take a
+ * whole stk_job. A job stays at its address while it is open: parts point to each other. Threads:
+ * the caller's, all of it.
  */
 #ifndef STK_JOB_TRAINING_JOB_H
 #define STK_JOB_TRAINING_JOB_H

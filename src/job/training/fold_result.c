@@ -1,0 +1,121 @@
+/*
+ * fold_result.c - what a fold came to: its work, whether it counts, how it ended.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/str.h"
+#include "job/training/prior.h"
+#include "job/training/running_fold.h"
+
+/* Whether the budget decided how much was trained. */
+static bool ended_by_budget(const stk_running_fold *fold) {
+    const stk_job *job = fold->job;
+    const stk_train_result *r = &fold->result;
+    return !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
+           (job->time.plan.cut || r->halted ||
+            (job->recipe.epochs_wanted == 0 && r->epochs_done < STK_BUDGET_MOST_EPOCHS));
+}
+
+static bool had_trouble(const stk_running_fold *fold) {
+    return fold->result.diverged || fold->job->progress.weights_lost ||
+           fold->job->progress.out_of_memory;
+}
+
+/* Emits that a fold is left out of the ensemble, or its model out of the submission. */
+static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score *prior) {
+    const stk_job *job = fold->job;
+    const stk_event_epoch *best = &fold->result.best;
+    char what[64] = "class priors instead of the model";
+    char why[200];
+    if (job->recipe.folds > 1) {
+        snprintf(what, sizeof what, "fold %d of %d is not in the ensemble", job->progress.fold + 1,
+                 job->recipe.folds);
+    }
+    snprintf(why, sizeof why,
+             "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
+             "beat class priors, %.4g and %.1f %%",
+             best->val_loss, best->val_acc1, prior->loss, prior->acc1);
+    stk_events_decision(&job->events, what, why);
+}
+
+void stk_fold_emit_halted(const stk_running_fold *fold) {
+    stk_job *job = fold->job;
+    double left_s = job->clock.budget_s - stk_run_clock_elapsed(&job->clock);
+    char why[128];
+    if (!fold->result.halted || isnan(left_s) || stk_run_clock_stopping(&job->clock)) {
+        return;
+    }
+    snprintf(why, sizeof why, "of the budget %s are left, and the last files may take %s",
+             stk_format_span(fmax(left_s, 0)).text,
+             stk_format_span(stk_run_clock_needed(&job->clock, STK_MARGIN_SUBMISSION)).text);
+    stk_events_decision(&job->events, "training was halted in the middle of a step", why);
+}
+
+void stk_fold_add_work(const stk_running_fold *fold) {
+    stk_job *job = fold->job;
+    const stk_train_result *r = &fold->result;
+    stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, r->closing_s);
+    job->progress.images += r->images;
+    job->progress.workers = r->workers > 0 ? r->workers : job->progress.workers;
+    job->progress.slots = r->slots > 0 ? r->slots : job->progress.slots;
+    job->progress.train_s += r->train_s;
+    job->progress.wait_s += r->wait_s;
+}
+
+stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    const stk_event_epoch *best = &fold->result.best;
+    stk_metric metric = (stk_metric)job->recipe.train.metric;
+    stk_prior_score prior;
+    bool among_others = job->recipe.folds > 1;
+    bool cut =
+        job->time.stop_emitted || ended_by_budget(fold) || (among_others && had_trouble(fold));
+    bool replaces = among_others || job->out.ensemble.rows > 0;
+    if (!replaces || !fold->result.has_best || !cut || fold->split.val_count == 0) {
+        return STK_OK;
+    }
+    stk_status status =
+        stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, err);
+    if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, best->val_loss, best->val_acc1)) {
+        emit_below_prior(fold, &prior);
+        fold->below_prior = true;
+        job->progress.folds_below_prior++;
+        stk_state_saver_wait(&job->saver);
+        (void)stk_disk_rename(fold->best_path, fold->below_prior_path);
+    }
+    return status;
+}
+
+void stk_fold_add_result(stk_running_fold *fold, bool failed) {
+    stk_job *job = fold->job;
+    stk_run_progress *progress = &job->progress;
+    const stk_train_result *r = &fold->result;
+    progress->epochs_done += r->epochs_done;
+    if (r->has_best && !fold->below_prior) {
+        /* With folds it is the mean of their best epochs. */
+        double n = progress->folds_done;
+        progress->best_acc1 =
+            n > 0 ? (progress->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
+        progress->best_metric =
+            n > 0 ? (progress->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+        bool saved = !progress->weights_lost || stk_path_is_file(fold->best_path);
+        progress->folds_done += failed || !saved ? 0 : 1;
+    }
+    bool stopped = stk_run_clock_stopping(&job->clock);
+    bool trouble = had_trouble(fold);
+    progress->trouble = progress->trouble || trouble;
+    progress->stop_reason = stopped                  ? "signal"
+                            : progress->trouble      ? "error"
+                            : r->ran_out_of_patience ? "patience"
+                            : ended_by_budget(fold)  ? "budget"
+                                                     : "epochs";
+    bool short_of_plan = job->time.plan.cut && !r->ran_out_of_patience;
+    progress->cut = progress->cut || stopped || r->halted || trouble || short_of_plan;
+    if (r->diverged) {
+        stk_events_warning(&job->events, "training stopped: %s; a lower --lr than %.3g would help",
+                           r->trouble, job->recipe.lr * r->lr_scale);
+    }
+}
