@@ -1,7 +1,7 @@
 /*
- * dataset.c - opens a folder: checks that it can be read, decides which layout it has, and has it
- * listed. What stage wrote says so itself; a table of labels whose ids are found wins over class
- * folders.
+ * dataset.c - opens a folder: checks that it can be read, decides its layout, and calls the
+ * layout's list function. A staged copy has its own mark; a table whose ids name pictures wins over
+ * class folders.
  */
 #include "dataset/dataset.h"
 
@@ -159,7 +159,7 @@ static stk_status find_sets(stk_listing *listing, stk_error *err) {
     return status;
 }
 
-/* An empty data set whose root is the folder, and its top folder read. */
+/* Makes an empty data set on the folder and reads the top folder. */
 static stk_status begin(stk_listing *listing, const stk_storage_options *storage, stk_error *err) {
     const char *path = listing->options->data;
     if (path == NULL || path[0] == '\0') {
@@ -196,7 +196,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     return status;
 }
 
-/* What is said before an error may never be shown, so the error's own sentence says it. */
+/* A warning before an error may never be shown, so the error repeats it. */
 static void tell_passed_over(const stk_listing *listing, stk_status status, stk_error *err) {
     if (status == STK_ERR_DATA) {
         stk_skipped_folders_explain(&listing->passed, err);

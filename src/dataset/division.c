@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/text/names.h"
 
-/* What scikit-learn's PredefinedSplit has for samples that are never left out of training. */
+/* The fold of samples that always train, as in scikit-learn's PredefinedSplit. */
 #define ALWAYS_TRAINS (-1)
 
 const char *stk_division_column(const stk_dataset_options *options, const char **flag) {

@@ -77,7 +77,7 @@ static stk_status need_two_classes(const stk_listing *listing, stk_error *err) {
                         : "");
 }
 
-/* Rare classes only matter where a part of the training set has to validate. */
+/* Rare classes only matter where some training samples have to validate. */
 static stk_status treat_rare_if_split(stk_listing *listing, stk_error *err) {
     stk_status status = listing->dataset->val.count == 0 ? treat_rare(listing, err) : STK_OK;
     return status == STK_OK ? need_two_classes(listing, err) : status;
@@ -93,7 +93,7 @@ stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
     status = status == STK_OK ? stk_listing_sort_classes(listing->dataset, err) : status;
     status = status == STK_OK ? stk_division_sort(listing, err) : status;
     if (status == STK_OK && listing->options->rare_class == STK_RARE_DROP) {
-        /* First, so that a subset has as many classes as were asked for. */
+        /* Before the subset, so that it has as many classes as were asked for. */
         status = treat_rare_if_split(listing, err);
     }
     status = status == STK_OK ? stk_subset_classes(listing, err) : status;

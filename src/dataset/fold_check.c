@@ -9,7 +9,7 @@
 
 typedef struct fold_counts {
     const stk_dataset *dataset;
-    int folds;      /* 1: only a part that validates */
+    int folds;      /* 1: one division into training and validation */
     size_t *counts; /* owned: (folds, classes) that validate */
     size_t *totals; /* owned: of each class */
     size_t *sizes;  /* owned: of each fold */
@@ -62,8 +62,8 @@ static stk_status check_sizes(const fold_counts *n, stk_error *err) {
 }
 
 /*
- * "2 of 5 folds ... (fold 1: cat, dog)": folds that do not validate a class, or, with `training`,
- * that validate one without training on it.
+ * "2 of 5 folds ... (fold 1: cat, dog)": the folds that do not validate a class or, with
+ * `training`, validate it without training on it.
  */
 static void tell_missing(const fold_counts *n, bool training, const stk_events *events) {
     stk_first_names few = {0};
@@ -76,7 +76,7 @@ static void tell_missing(const fold_counts *n, bool training, const stk_events *
             size_t here = of_class(n, f, c);
             bool absent = training ? here == n->totals[c] : here == 0;
             if (n->totals[c] < 2 || !absent) {
-                continue; /* a class with one image was spoken of already */
+                continue; /* a warning has named classes with one image */
             }
             first = folds == 0 ? f : first;
             lacks = true;

@@ -1,7 +1,6 @@
 /*
  * folders.c - class folders: DIR/train/<class>/ with DIR/val/<class>/ and DIR/test/, or
- * DIR/<class>/ at once. The name of a folder is the name of its class; pictures may lie deeper in
- * it.
+ * DIR/<class>/ alone. The name of a folder is the name of its class; pictures may lie deeper in it.
  */
 #include "dataset/listing.h"
 
@@ -77,7 +76,7 @@ static stk_status check_empty(const stk_listing *listing, const char *where,
     return STK_OK;
 }
 
-/* A folder one level too high looks like a single class; the sentence says where to go. */
+/* A folder one level too high looks like a single class; the error names the right one. */
 static stk_status check_too_high(stk_listing *listing, const char *folder, const char *where,
                                  const char *only, stk_error *err) {
     stk_dir_list list = {0};
@@ -106,7 +105,7 @@ static stk_status check_too_high(stk_listing *listing, const char *folder, const
     return status;
 }
 
-/* Makes a folder a class, unless Stoker wrote it; *count says how many pictures it has. */
+/* Makes a folder a class, unless Stoker wrote it; *count is the number of its pictures. */
 static stk_status list_class(stk_listing *listing, const char *folder, const char *name, bool *own,
                              size_t *count, stk_error *err) {
     stk_pictures pictures = {0};

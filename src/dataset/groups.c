@@ -1,11 +1,10 @@
 /*
  * groups.c - distributes groups of samples over folds, or over training and validation.
  *
- * In general no division keeps groups whole and every class even. A greedy search comes close: the
- * largest groups go first, while the bins can still be balanced, each to the bin
- * where the sum over classes of (n - share T)^2 / (share T) grows least: n pictures of the class
- * are in the bin, T in all. Without regard to the group's own size that is where its classes are
- * most wanted.
+ * In general no division keeps groups whole and every class even. A greedy search comes close. The
+ * largest groups go first, while the bins can still be balanced. Each goes to the bin where the sum
+ * over classes of (n - share T)^2 / (share T) grows least, where the bin has n pictures of the
+ * class and the data set T: roughly the bin that lacks the group's classes most.
  */
 #include "dataset/listing.h"
 
@@ -22,7 +21,7 @@
 #define FOR_GROUPS 2
 #define FOR_BINS 3
 
-/* Costs that differ by less are equal: sums may be rounded otherwise on another machine. */
+/* Costs that differ by less count as equal: another machine may round sums differently. */
 #define NOISE 1e-9
 
 typedef struct group {
@@ -37,14 +36,14 @@ typedef struct dealing {
     const double *shares; /* borrowed */
     int bins;
     group *groups;   /* owned: part_count, those that are dealt first and largest first */
-    size_t dealt;    /* how many of them are */
+    size_t dealt;    /* groups that are in a bin already */
     size_t *starts;  /* owned: the samples of part p are members[starts[p]] up to starts[p + 1] */
     size_t *members; /* owned */
     size_t *totals;  /* owned: pictures of each class in groups that are dealt */
     size_t *counts;  /* owned: (bins, classes) */
     size_t *full;    /* owned: pictures in each bin */
     size_t *mine;    /* owned: pictures of each class in the group at hand; zero in between */
-    uint64_t key;    /* of the bins' order where nothing else decides */
+    uint64_t key;    /* decides between bins of equal cost */
 } dealing;
 
 static bool open_dealing(dealing *d) {
@@ -87,12 +86,12 @@ static int compare_groups(const void *a, const void *b) {
     return x->part - y->part;
 }
 
-/* Which samples a group has, how many of each class there are, and the order of the groups. */
+/* Fills in the members of each group, the totals of each class and the order of the groups. */
 static void line_up(dealing *d, uint64_t seed) {
     const stk_dataset *s = d->dataset;
     const stk_sample *items = s->train.items;
     for (size_t i = 0; i < s->train.count; i++) {
-        d->starts[items[i].part + 2]++; /* two places ahead, as in split.c */
+        d->starts[items[i].part + 2]++; /* two entries ahead, as in split.c */
         d->totals[items[i].label]++;
     }
     for (int p = 0; p < s->part_count; p++) {
@@ -118,7 +117,8 @@ static void line_up(dealing *d, uint64_t seed) {
     qsort(d->groups, (size_t)s->part_count, sizeof *d->groups, compare_groups);
 }
 
-/* How much the unevenness grows when the group at hand goes into the bin, save what all share. */
+/* How much the sum above grows when the group goes into the bin, without terms that all bins share.
+ */
 static double cost(const dealing *d, const group *g, int bin) {
     const stk_sample *items = d->dataset->train.items;
     const size_t *counts = d->counts + (size_t)bin * (size_t)d->dataset->class_count;
@@ -173,7 +173,7 @@ static void deal(dealing *d, const group *g, int *bin_of) {
     put(d, g, best, bin_of);
 }
 
-/* Small shares may not have been worth a group; then they get the smallest. */
+/* A bin with a small share may be empty; it gets the smallest group. */
 static void fill_empty(dealing *d, int *bin_of) {
     size_t last = d->dealt;
     for (int bin = 0; bin < d->bins; bin++) {

@@ -1,9 +1,9 @@
 /*
  * kaggle.c - a table of ids and labels beside a folder of pictures.
  *
- * Competitions name columns and files in many ways, so the id column is the one of the usual names
- * that finds pictures, and ids are looked up loosely (pictures.c). What does not fit is told with
- * counts and examples rather than passed over: a label that is lost in silence costs accuracy.
+ * Competitions name columns and files in many ways. So the id column is the one with a usual name
+ * that finds pictures, and ids are looked up loosely (pictures.c). Rows and pictures without a
+ * partner are an error with counts and examples: a label that is lost in silence costs accuracy.
  */
 #include "dataset/listing.h"
 
@@ -111,7 +111,7 @@ static stk_status choose_label(const stk_listing *listing, kaggle_table *t, stk_
             t->where, names);
     }
     size_t usual = 0;
-    size_t others = 0; /* columns that nothing else is known of */
+    size_t others = 0; /* columns that are neither id nor divide the samples */
     size_t other = 0;
     for (size_t i = 0; i < t->csv.columns; i++) {
         bool unknown = i != t->id && i != t->part;
@@ -334,7 +334,7 @@ static stk_status keep_names(stk_listing *listing, const kaggle_table *t, stk_er
                : STK_FAIL_MEMORY(err, t->where);
 }
 
-/* Reads the table, lists the pictures, and matches the one with the other. */
+/* Reads the table, lists the pictures, and finds the picture of each row. */
 static stk_status open_table(stk_listing *listing, kaggle_table *t, stk_error *err) {
     const char *folder = stk_listing_entry(listing, folder_names, true);
     const char *test = stk_listing_set(listing, STK_SET_TEST);
@@ -377,8 +377,8 @@ static stk_status check_contents(const stk_listing *listing, const kaggle_table 
 }
 
 /*
- * A table that names no picture yields to class folders, which show as pictures in subfolders,
- * unless someone said how to read it.
+ * Whether class folders win over the table: no id names a picture, pictures lie in subfolders, and
+ * no option says how to read the table.
  */
 static bool yields(const stk_listing *listing, const kaggle_table *t) {
     const stk_dataset_options *options = listing->options;

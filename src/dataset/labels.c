@@ -1,10 +1,10 @@
 /*
  * labels.c - tables whose labels are no classes.
  *
- * Stoker trains one class per picture. A table of ages, of prices or of several labels per picture
- * could be read as classes all the same, and a run would then end well and be worth nothing. So
- * the cells are looked at: what is clearly something else is refused in plain words, unless
- * --label-column says that it is meant, and what only may be is told in a line.
+ * Stoker trains one class per picture. A table of ages, prices or several labels per picture could
+ * be read as classes, and the run would succeed and be worth nothing. So the cells are checked.
+ * What is clearly no class is refused, unless --label-column names the column; what only may be
+ * none causes a warning.
  */
 #include "dataset/listing.h"
 
@@ -17,15 +17,15 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* So many different numbers are more than people give to classes by hand. */
+/* More different numbers than people give to classes by hand. */
 #define MANY_NUMBERS 20
 #define MANY_WHOLE 30
 
-/* With fewer pictures per number they are measurements; with fewer than the second, perhaps. */
+/* With fewer rows per number the numbers are measurements; with fewer than the second, perhaps. */
 #define FEW_PER_NUMBER 3
 #define SOME_PER_NUMBER 20
 
-/* What divides labels within a cell. */
+/* Characters between labels of one cell. */
 static const char dividers[] = " \t,;|";
 
 /* Names of columns that measure something, word by word. */
@@ -36,7 +36,7 @@ static const char *const measures[] = {
     "area",  "volume",   "depth",   "temperature", "distance", "speed",   "percent", "percentage",
     "ratio", "quantity", "seconds", "duration",    "bmi",      "boneage", NULL};
 
-/* Names of columns whose numbers are names. */
+/* Names of columns whose numbers are names of classes. */
 static const char *const identities[] = {"id",      "ids",      "idx",        "index",    "class",
                                          "classes", "category", "categories", "breed",    "species",
                                          "type",    "code",     "kind",       "name",     "family",
@@ -49,13 +49,13 @@ typedef struct label_text {
 } label_text;
 
 typedef struct texts {
-    stk_map places;    /* from text to place */
+    stk_map indices;   /* from text to index in `items` */
     label_text *items; /* owned */
     size_t count;
     size_t capacity;
 } texts;
 
-/* What stands in the label column of a table. */
+/* The label column of a table. */
 typedef struct column {
     const stk_listing *listing;
     const stk_csv *csv;
@@ -66,7 +66,7 @@ typedef struct column {
 } column;
 
 static void free_texts(texts *t) {
-    stk_map_free(&t->places);
+    stk_map_free(&t->indices);
     stk_mem_free(t->items);
     memset(t, 0, sizeof *t);
 }
@@ -77,13 +77,13 @@ static stk_status gather(column *c, size_t label, stk_error *err) {
         const char *text = stk_csv_cell(c->csv, row, label);
         size_t place = t->count;
         bool added;
-        if (stk_map_find(&t->places, text, &place) && place < t->count) {
+        if (stk_map_find(&t->indices, text, &place) && place < t->count) {
             t->items[place].rows++;
             continue;
         }
         label_text *items = stk_mem_grow(t->items, &t->capacity, t->count + 1, sizeof *items);
         t->items = items != NULL ? items : t->items;
-        if (items == NULL || !stk_map_add(&t->places, text, t->count, &added)) {
+        if (items == NULL || !stk_map_add(&t->indices, text, t->count, &added)) {
             return STK_FAIL_MEMORY(err, c->where);
         }
         items[t->count++] = (label_text){text, 1};
@@ -198,9 +198,9 @@ typedef struct divided {
     char *block;            /* owned: the words of all texts, each with a NUL behind it */
     stk_map seen;           /* the words of texts that are made of words alone */
     size_t plain;           /* texts that are made of words alone, not of words and numbers */
-    size_t longer;          /* of these, those of two words or more */
+    size_t longer;          /* plain texts of two words or more */
     size_t listed;          /* texts that are lists of labels for certain */
-    size_t listed_rows;     /* rows that have them */
+    size_t listed_rows;     /* rows with such texts */
     size_t begun;           /* texts whose first word is a label by itself */
     const char *example;    /* borrowed: a text that is a list, or may be one */
     const char *any_longer; /* borrowed */
@@ -210,7 +210,8 @@ static bool is_digits(const char *word) {
     return word[strspn(word, "0123456789")] == '\0';
 }
 
-/* Divides a text at `to`, and judges it; returns where the next may be put; NULL without memory. */
+/* Divides a text, copied to `to`, into words and counts it. Returns the end of the copy; NULL
+ * without memory. */
 static char *divide(const texts *t, size_t place, char *to, divided *d) {
     const char *text = t->items[place].text;
     size_t words = 0;
@@ -224,7 +225,7 @@ static char *divide(const texts *t, size_t place, char *to, divided *d) {
         to[length] = '\0';
         text += length;
         digits += is_digits(to);
-        bool label = stk_map_find(&t->places, to, NULL);
+        bool label = stk_map_find(&t->indices, to, NULL);
         known += label;
         first_known = first_known || (label && words == 0);
         words++;
@@ -364,7 +365,7 @@ static size_t find_not_one(const stk_csv *csv, const bool *flags, size_t *ones) 
     return SIZE_MAX;
 }
 
-/* Tells what the columns of 0 and 1 are, when they are labels. */
+/* The error for columns of 0 and 1 that are labels. */
 static stk_status judge_flags(const stk_csv *csv, const char *where, const bool *flags,
                               size_t others, stk_error *err) {
     stk_first_names found = {0};

@@ -1,6 +1,4 @@
-/*
- * listing.c - what every layout fills in the same way: texts, classes and samples.
- */
+/* listing.c - the texts, classes and samples of a data set that is being listed. */
 #include "dataset/listing.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * pictures.c - which pictures lie below a folder, and which of them a row of a table means.
  *
- * Tables name pictures loosely: "a17", "a17.jpg", "x/a17.JPG", "train/x/a17". So pictures are found
- * by what is left of their path without folder and extension, and extensions are compared after.
+ * Tables name pictures loosely: "a17", "a17.jpg", "x/a17.JPG", "train/x/a17". So a picture is found
+ * by its path without the top folder and the extension; extensions are compared afterwards.
  */
 #include "dataset/listing.h"
 
@@ -18,7 +18,7 @@
 
 static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
 
-/* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
+/* A folder being walked and the folders above it, so that a link back up is not followed. */
 typedef struct folder_level {
     const struct folder_level *parent;
     stk_store_identity identity;
@@ -58,7 +58,8 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
     return STK_OK;
 }
 
-/* Sets *back when the folder is one of those that it lies in; fills in `here` for the next. */
+/* Sets *back when the folder is one of the folders above it; fills in `here` for the folders below.
+ */
 static stk_status leads_back(stk_listing *listing, const char *folder, folder_level *here,
                              bool *back, stk_error *err) {
     stk_status status = stk_store_identify(listing->dataset->store, folder, &here->identity, err);
@@ -108,7 +109,7 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
     if (pictures->folder == NULL) {
         return STK_FAIL_MEMORY(err, "the list of pictures");
     }
-    /* A link inside may lead back to the data set's folder or to what lies between. */
+    /* A link inside may lead back to the data set's folder or to one between. */
     folder_level above[2] = {{0}};
     bool back;
     stk_status status = leads_back(listing, "", &above[0], &back, err);
@@ -198,7 +199,7 @@ static int fits_extension(const stk_listing *listing, const char *path, const ch
     if (*ext == '\0' || stk_str_equal(own, ext)) {
         return 2;
     }
-    /* With --image-ext it is that extension that counts, whatever the table says. */
+    /* With --image-ext only that extension counts, whatever the table says. */
     return stk_str_equal_nocase(own, ext) || listing->ext[0] != '\0' ? 1 : 0;
 }
 

@@ -1,10 +1,9 @@
 /*
  * set_folders.c - finds the folders of the training, validation and test set by their names.
  *
- * The usual names always count. Others are read word by word: "train_val2019" is a
- * training set and "Test Images" a test set, while "test station" is neither. A name that is less
- * than clear ("test-2", "Training") counts only where there is a training set, so that a class may
- * have such a name elsewhere.
+ * The usual names always count. Others are read word by word: "train_val2019" is a training set and
+ * "Test Images" a test set, while "test station" is neither. An unclear name ("test-2", "Training")
+ * counts only beside a training set; elsewhere it may be the name of a class.
  */
 #include "dataset/listing.h"
 
@@ -43,7 +42,7 @@ static const struct {
     {"testing", STK_SET_TEST, true},
 };
 
-/* Words that stand beside them. */
+/* Words that may stand beside the name of a set. */
 static const char *const companions[] = {"set",    "images",   "image",   "imgs", "img",  "data",
                                          "photos", "pictures", "dataset", "jpg",  "jpeg", "png"};
 
@@ -60,7 +59,7 @@ static bool is_companion(const char *word) {
     return false;
 }
 
-/* What a name means, word by word. */
+/* The set that a name means, word by word. */
 static stk_set_kind read_name(const char *name, clarity *clear) {
     bool named[STK_SET_KINDS] = {false};
     bool weak = false;

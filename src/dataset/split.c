@@ -1,6 +1,6 @@
 /*
- * split.c - divides the training samples, class by class, by a permutation that the seed names, or
- * as a column says.
+ * split.c - divides the training samples, class by class, by a permutation from the seed, or by a
+ * column.
  */
 #include "dataset/dataset.h"
 
@@ -26,7 +26,7 @@ static bool sort_by_class(const stk_dataset *dataset, by_class *g) {
     if (g->starts == NULL || g->members == NULL) {
         return false;
     }
-    /* Counted two places ahead, so that filling moves starts[c + 1] to where class c ends. */
+    /* Counts go two entries ahead, so that filling moves starts[c + 1] to where class c ends. */
     for (size_t i = 0; i < dataset->train.count; i++) {
         g->starts[(size_t)dataset->train.items[i].label + 2]++;
     }
@@ -40,8 +40,8 @@ static bool sort_by_class(const stk_dataset *dataset, by_class *g) {
 }
 
 /*
- * The validating part of every class. What rounding takes from one class the next one gets, so that
- * the whole comes near the fraction too; a class of two or more keeps one image on either side.
+ * Takes the validation samples of every class. A rounding error is carried into the next class, so
+ * that the sum is near the fraction, too. A class of two or more keeps an image on either side.
  */
 static void deal_fraction(const by_class *g, int classes, double fraction, uint64_t seed,
                           int *fold_of) {
@@ -65,8 +65,8 @@ static void deal_fraction(const by_class *g, int classes, double fraction, uint6
 }
 
 /*
- * Deals every class over the folds as cards are dealt, going on with the next class where the last
- * one ended: classes and whole folds differ by one image at most. A class with one image always
+ * Deals every class over the folds like cards, and the next class from the fold after the last: the
+ * shares of a class, and whole folds, differ by one image at most. A class with one image always
  * trains.
  */
 static void deal_folds(const by_class *g, int classes, size_t folds, uint64_t seed, int *fold_of) {
@@ -86,7 +86,7 @@ static void deal_folds(const by_class *g, int classes, size_t folds, uint64_t se
     }
 }
 
-/* As the column says, save for classes with one image. */
+/* Takes the folds from the column; classes with one image always train. */
 static void deal_given(const stk_dataset *dataset, const by_class *g, int *fold_of) {
     for (size_t i = 0; i < dataset->train.count; i++) {
         const stk_sample *sample = &dataset->train.items[i];

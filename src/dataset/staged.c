@@ -1,10 +1,9 @@
 /*
  * staged.c - a copy of a data set that `stoker stage` wrote: tar shards and a table.
  *
- * The table has the samples in the order in which the data set listed them, so that whatever is
- * derived from the order (the split, the folds, the epochs) is the same as there. Pictures that
- * could not be copied have a row without a member: in the test set the row stays, elsewhere the
- * sample is left out.
+ * The table has the samples in the order of the original data set, so split, folds and epochs are
+ * the same as there. Pictures that could not be copied have a row without a member: the test set
+ * keeps such a row, elsewhere the sample is left out.
  */
 #include "dataset/listing.h"
 
@@ -18,7 +17,7 @@
 static const char *const about_names[] = {STK_STAGED_ABOUT, NULL};
 static const char *const samples_names[] = {STK_STAGED_SAMPLES, NULL};
 
-/* What divides the samples stands behind the columns that are always there. */
+/* The column that divides the samples follows those that are always there. */
 enum { SPLIT, CLASS, ID, PATH, MEMBER, COLUMNS, PART = COLUMNS };
 static const char *const column_names[COLUMNS] = {"split", "class", "id", "path", "member"};
 
@@ -41,7 +40,7 @@ static stk_status fail_damaged(const stk_listing *listing, const char *file, con
                     listing->dataset->root, file, what);
 }
 
-/* A text of the description, kept; the fallback when it has none. */
+/* Keeps a text of the description, or the fallback when it has none. */
 static stk_status keep_text(stk_listing *listing, const stk_json *about, const char *key,
                             const char **text, stk_error *err) {
     const char *value = stk_json_string(stk_json_get(about, key));
@@ -51,7 +50,7 @@ static stk_status keep_text(stk_listing *listing, const stk_json *about, const c
     return *text != NULL ? STK_OK : STK_FAIL_MEMORY(err, STK_STAGED_ABOUT);
 }
 
-/* What the columns of a submission are called. */
+/* Reads the names of the columns of a submission. */
 static stk_status read_about(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     stk_bytes bytes = {0};
@@ -164,7 +163,7 @@ static stk_status add_rows(stk_listing *listing, const stk_csv *csv, bool only_t
     return status;
 }
 
-/* Labels without classes to train on would be in the way of who only wants pictures. */
+/* For callers that only want pictures: labels without classes are dropped. */
 static void forget_classes(stk_dataset *dataset) {
     dataset->class_count = 0;
     for (size_t i = 0; i < dataset->test.count; i++) {

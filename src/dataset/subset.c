@@ -19,10 +19,10 @@
 #include "base/numbers/checksum.h"
 #include "base/numbers/rng.h"
 
-/* What a number is for; none is used twice. */
+/* The purposes of random numbers. */
 typedef enum purpose { FOR_CLASSES, FOR_VAL, FOR_TRAIN } purpose;
 
-/* Something that may be chosen. */
+/* A class or a sample that may be chosen. */
 typedef struct candidate {
     uint64_t number;
     const char *name; /* what decides between equal numbers */
@@ -58,7 +58,7 @@ static uint64_t hash_class(const char *name) {
     return stk_checksum(name, strlen(name));
 }
 
-/* Where an id goes on behind CLASS/ or FOLDER/CLASS/; the whole id when it does not start so. */
+/* The part of an id after CLASS/ or FOLDER/CLASS/; the whole id when it does not begin so. */
 static const char *below_class(const char *id, const char *class_name) {
     size_t length = strlen(class_name);
     const char *starts[2] = {id, strchr(id, '/')};
@@ -161,15 +161,15 @@ static void tell_shortage(const stk_listing *listing, const shortage *s, int64_t
 }
 
 /*
- * How many of a class's pictures stay for training when some are set apart: as many as it asks for,
- * or half of them when there are too few for both.
+ * How many of a class's pictures are kept for training before validation takes its own: as many as
+ * --per-class says, but at most half.
  */
 static size_t training_share(const stk_dataset_options *o, size_t count) {
     size_t half = (count + 1) / 2;
     return o->per_class > 0 && (uint64_t)o->per_class < half ? (size_t)o->per_class : half;
 }
 
-/* Marks at most `most` samples of each class, and tells which classes have fewer. */
+/* Marks at most `most` samples of each class, and counts the classes that have fewer. */
 static stk_status mark(const stk_listing *listing, const stk_sample_list *list, purpose what,
                        int64_t most, bool keep_half, bool *marked, stk_error *err) {
     const stk_dataset *dataset = listing->dataset;
@@ -198,7 +198,8 @@ static stk_status mark(const stk_listing *listing, const stk_sample_list *list, 
     return STK_OK;
 }
 
-/* Leaves the marked samples in the list, in their order; the others go behind `rest` or nowhere. */
+/* Leaves the marked samples in the list, in their order; the others are appended to `rest`, unless
+ * it is NULL. */
 static void divide(stk_sample_list *list, const bool *marked, stk_sample_list *rest) {
     size_t left = 0;
     for (size_t i = 0; i < list->count; i++) {

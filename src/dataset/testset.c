@@ -15,7 +15,7 @@
 
 static const char *const template_names[] = {"sample_submission.csv", "sampleSubmission.csv", NULL};
 
-/* What a sample file may be packed as. */
+/* Endings of packed files. */
 static const char *const packed_tails[] = {".zip", ".gz", ".7z", ".bz2", ".xz", ".zst", ".tar"};
 
 /* How the id of a test picture is spelled when no table spells it. */
@@ -245,7 +245,7 @@ static stk_status add_row(stk_listing *listing, stk_pictures *pictures, const ch
     return stk_listing_add(&listing->dataset->test, &listing->test_capacity, sample, err);
 }
 
-/* A submission of class priors alone is worth no training: this is told before it begins. */
+/* The error for a sample file none of whose rows has a picture: training would be in vain. */
 static stk_status fail_nowhere(const stk_listing *listing, const stk_pictures *pictures,
                                const stk_csv *csv, const char *file, const char *first,
                                stk_error *err) {

@@ -1,8 +1,8 @@
 /*
  * webdataset.c - shards as WebDataset has them: a sample is all members with one key, which is the
- * path up to the first dot of the name. KEY.jpg is the picture; KEY.cls holds the class, as a
- * number or as a name, or else KEY.json ("label", "class" or "cls") or KEY.txt does. Parts of the
- * data set are folders here (train, val, test): storage makes them out of the names of the shards.
+ * path up to the first dot of the name. KEY.jpg is the picture. KEY.cls has the class, as a number
+ * or as a name; without it KEY.json ("label", "class" or "cls") or KEY.txt has it. The sets are
+ * folders here (train, val, test), which storage makes from the names of the shards.
  */
 #include "dataset/listing.h"
 
@@ -18,12 +18,12 @@
 /* Longer texts are captions, not classes. */
 #define CLASS_BYTES 200
 
-/* Pictures that are looked at to see whether labels stand beside them. */
+/* Pictures that are checked for labels beside them. */
 #define PROBE_PICTURES 100
 
 static const char *const class_files[] = {"classes.txt", "labels.txt", NULL};
 
-/* Members of one sample: entries of a folder that stand behind each other. */
+/* The members of one sample: neighbouring entries of a folder. */
 typedef struct sample_group {
     const char *folder;
     const stk_dir_entry *entries;
@@ -52,7 +52,7 @@ typedef struct walker {
     bool at_top; /* folders of other sets are not entered */
 } walker;
 
-/* Where in a name what follows the key begins; a name without a dot is all key. */
+/* The part of a name after its key; a name without a dot is all key. */
 static const char *behind_key(const char *name) {
     return name + strcspn(name, ".");
 }
@@ -164,7 +164,7 @@ static bool class_in_json(const char *text, char *buf, size_t size) {
     return found;
 }
 
-/* Reads what a member holds, without reading where storage knows it already. */
+/* The text of a member; storage may know it without reading. */
 static stk_status read_text(const stk_listing *listing, const char *path, stk_bytes *bytes,
                             const char **text, stk_error *err) {
     *text = stk_store_text(listing->dataset->store, path);
@@ -182,7 +182,8 @@ static stk_status read_text(const stk_listing *listing, const char *path, stk_by
     return status;
 }
 
-/* What the sample says its class is, and the member that says it; *buf is "" when none does. */
+/* The class that a sample's members give, and the member that gives it; *buf is "" when none does.
+ */
 static stk_status read_class(const stk_listing *listing, const sample_group *group, char *buf,
                              size_t size, const char **member, stk_error *err) {
     static const char *const tails[] = {".cls", ".json", ".txt"};
@@ -346,7 +347,7 @@ static stk_status take_sample(void *user, const sample_group *group, bool *stop,
     return status == STK_OK ? stk_listing_add(p->list, p->capacity, sample, err) : status;
 }
 
-/* What is missing on either side of a sample. */
+/* Counts a sample without a picture or without a label. */
 static stk_status check_pairs(const shard_part *p, stk_error *err) {
     char names[300];
     const stk_listing *listing = p->listing;
@@ -417,7 +418,7 @@ static stk_status label_test(const shard_part *p, stk_error *err) {
 
 /* ---- the layout ---- */
 
-/* What looking at some samples says. */
+/* What checking some samples showed. */
 typedef struct probe {
     stk_listing *listing;
     const char *folder;

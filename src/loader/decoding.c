@@ -1,5 +1,4 @@
-/* decoding.c - from a sample's bytes to its square in a slot, or to the reason why there is none.
- */
+/* decoding.c - decodes a sample's bytes into its slot, or notes why that cannot be done. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /*
- * folder_loader.c - stoker/loader.h's way to a loader: a folder and options by name.
- *
- * The data set that was opened belongs to the loader and goes with it.
+ * folder_loader.c - the calls of stoker/loader.h that know a folder: opening by options, paths,
+ * classes. The loader owns the data set.
  */
 #include "loader/loader.h"
 

@@ -1,5 +1,4 @@
-/* folder_samples.h - a loader that is opened on a folder (stoker/loader.h): its options and its
- * samples. */
+/* folder_samples.h - the options of a loader on a folder (stoker/loader.h), and its samples. */
 #ifndef STK_LOADER_FOLDER_SAMPLES_H
 #define STK_LOADER_FOLDER_SAMPLES_H
 
@@ -47,9 +46,8 @@ typedef struct stk_folder_samples {
 } stk_folder_samples;
 
 /*
- * A folder that is neither of class folders nor Kaggle's gives every picture below it. `stop` is
- * looked at while nothing comes, now and later; `events` are told what was found, now. Both may be
- * NULL.
+ * A folder without a known layout gives every picture below it. `stop` ends waits for storage, also
+ * later; it must outlive the samples. `events` get what is found now. Both may be NULL.
  */
 STK_CHECKED stk_status stk_folder_samples_open(stk_folder_samples *samples,
                                                const stk_options *options, const stk_stop *stop,

@@ -1,10 +1,9 @@
 /*
- * loader.c - opening, and the consumer's side of the ring.
+ * loader.c - opens a loader; the consumer's side of the ring.
  *
- * Batch number b, counted over all epochs, is in the slot that ring[b mod room_slots] names. The
- * consumer waits only when its batch is not complete, workers only when no slot is free or no bytes
- * have arrived. Now and then the consumer's thread looks where the time went and changes the number
- * of workers and slots.
+ * Batch b, counted over all epochs, is in the slot ring[b mod room_slots]. The consumer waits only
+ * when its batch is not complete, workers only when no slot is free or no bytes have arrived. Four
+ * times a second stk_loader_next() lets the tuner change the number of workers and slots.
  */
 #include "loader/loader.h"
 
@@ -16,21 +15,19 @@
 #include "base/threads/thread.h"
 #include "loader/pipeline.h"
 
-/*
- * Samples that may be under way at first; they double when workers have no bytes. A reader that has
- * to wait for a core must not leave the workers without bytes.
- */
+/* Reads under way at first; they double when workers have no bytes. There are enough that a reader
+ * which waits for a core does not leave the workers without bytes. */
 #define FIRST_WINDOW 16
 #define FIRST_FAR_WINDOW 64
 #define WINDOW_PER_WORKER 4
 
-/* What a request over the network takes besides the picture: a connection and its buffers. */
+/* Memory of a request over the network besides the picture: a connection and its buffers. */
 #define REQUEST_BYTES 65536
 
 /* How long the consumer watches before it tunes. */
 #define TUNE_NS 250000000
 
-/* How often a consumer that waits asks whether it should. */
+/* How often a waiting consumer asks whether to go on waiting. */
 #define HALT_NS 50000000
 
 /* ---- opening ---- */
@@ -96,7 +93,7 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-/* A sizing may leave out what it does not care for. */
+/* Fills in the fields of a sizing that are zero. */
 static void complete_sizing(stk_loader_sizing *sizing) {
     sizing->workers = larger(sizing->workers, 1);
     sizing->most_workers = larger(sizing->most_workers, sizing->workers);
@@ -128,7 +125,7 @@ static stk_status check_target(const stk_loader *l, uint64_t epoch, size_t batch
     return STK_OK;
 }
 
-/* The size of a sample where the store knows it before anything is read; 0: it does not. */
+/* The mean size of some samples; 0: the store does not know sizes before it reads. */
 static double expect_bytes(const stk_loader *l) {
     size_t count = l->config.count < FIRST_WINDOW ? l->config.count : FIRST_WINDOW;
     double sum = 0;
@@ -212,7 +209,7 @@ static void set_size(stk_loader *l, int workers, int slots) {
     atomic_store(&l->slot_count, slots);
     stk_error err = {0};
     if (stk_workers_start(l, &err) != STK_OK) {
-        atomic_store(&l->wanted, l->started); /* no more to be had: go on with those there are */
+        atomic_store(&l->wanted, l->started); /* the system refuses more: go on with these */
         l->tuner.most_workers = l->started;
     }
     pthread_cond_broadcast(&l->parked);
@@ -220,7 +217,7 @@ static void set_size(stk_loader *l, int workers, int slots) {
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Looks where the time went since the last look, and follows the tuner's advice. */
+/* Samples the counters four times a second and follows the tuner's advice. */
 static void tune(stk_loader *l) {
     int64_t now = stk_clock_ns();
     if (now - l->sampled_ns < TUNE_NS) {
@@ -242,7 +239,7 @@ static void tune(stk_loader *l) {
     }
 }
 
-/* Nothing is being filled and nothing can be, until the consumer gives something back. */
+/* Nothing can be filled until the consumer releases a batch. */
 static bool holds_all_slots(const stk_loader *l) {
     int count = atomic_load(&l->slot_count);
     for (int i = 0; i < l->config.sizing.room_slots; i++) {
@@ -254,17 +251,15 @@ static bool holds_all_slots(const stk_loader *l) {
     return true;
 }
 
-/* What a consumer that waits has seen of the loader's progress. */
+/* The loader's progress as a waiting consumer has seen it. */
 typedef struct progress {
     uint64_t images;
     uint64_t read_bytes;
-    int64_t since_ns; /* when that was new */
+    int64_t since_ns; /* when it last changed */
 } progress;
 
-/*
- * Whether somebody wants to stop waiting. Who has asked to stop, but not at once, waits for what is
- * being made, not for what does not come.
- */
+/* Whether config.halt ends the wait or, after a stop request, nothing has arrived for
+ * STK_STORAGE_STOP_S. */
 static bool must_halt(const stk_loader *l, progress *seen) {
     const stk_halt *halt = &l->config.halt;
     progress now = {.images = atomic_load(&l->images),
@@ -278,7 +273,7 @@ static bool must_halt(const stk_loader *l, progress *seen) {
            (stuck && stk_stop_asked(l->config.stop) != STK_STOP_NONE);
 }
 
-/* Waits for a change; false when somebody wants to stop waiting, who is asked now and then. */
+/* Under the lock: waits for a change; false when must_halt() says so. */
 static bool wait_for_change(stk_loader *l, progress *seen) {
     if (l->config.halt.asked == NULL && l->config.stop == NULL &&
         !stk_store_tells(l->config.store)) {
@@ -288,7 +283,7 @@ static bool wait_for_change(stk_loader *l, progress *seen) {
     if (stk_cond_wait_until(&l->ready, &l->lock, stk_clock_ns() + HALT_NS)) {
         return true;
     }
-    pthread_mutex_unlock(&l->lock); /* who is told may write files */
+    pthread_mutex_unlock(&l->lock); /* observers may write files */
     stk_store_tell_outage(l->config.store);
     pthread_mutex_lock(&l->lock);
     return !must_halt(l, seen);
@@ -341,7 +336,7 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
     if (status == STK_OK) {
         *batch = &s->batch;
         atomic_fetch_add(&l->batches, 1);
-        stk_store_tell_outage(l->config.store); /* one may be over that was waited out */
+        stk_store_tell_outage(l->config.store); /* an outage may have ended */
         tune(l);
     }
     return status;
@@ -374,8 +369,7 @@ static void drain(stk_loader *l) {
     l->paused = false;
 }
 
-/* Goes on from a batch, counted over all epochs, with *sampler, which is exchanged for the old one.
- */
+/* Goes on from a batch, counted over all epochs, with *sampler; *sampler becomes the old one. */
 static stk_status restart(stk_loader *l, uint64_t batch, stk_sampler **sampler, stk_error *err) {
     stk_status status = STK_OK;
     pthread_mutex_lock(&l->lock);
@@ -432,7 +426,7 @@ stk_status stk_loader_weigh(stk_loader *l, const double *weights, size_t count, 
     return status;
 }
 
-/* Of what is asked for as much as there is room for. */
+/* The number asked for, within least and most; 0: the present one. */
 static int fit(int asked, int least, int most, int now) {
     int wanted = asked > least ? asked : least;
     return asked <= 0 ? now : wanted < most ? wanted : most;
@@ -509,7 +503,7 @@ void stk_loader_take_bad(stk_loader *l,
         if (!more) {
             return;
         }
-        /* Outside of the lock: who is told may write files. The reason lives as the loader does. */
+        /* Outside of the lock: `tell` may write files. */
         tell(user, stk_loader_sample(l, bad.entry)->path, bad.reason);
     }
 }

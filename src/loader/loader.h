@@ -1,8 +1,8 @@
 /*
  * loader.h - samples to batches, for the other rooms: a list of samples instead of a folder.
  *
- * What a loader does stands in stoker/loader.h; this adds how it is started on samples that are
- * known already, its options and what they come to on a machine.
+ * stoker/loader.h describes what a loader does. This adds starting it on a list of samples, its
+ * options, and the sizing that follows from them.
  */
 #ifndef STK_LOADER_LOADER_H
 #define STK_LOADER_LOADER_H
@@ -33,7 +33,7 @@ extern const stk_option_table stk_loader_option_table;
 /* Batches without which a loader cannot go on: one is used while the other is filled. */
 #define STK_LOADER_LEAST_SLOTS 2
 
-/* What the options come to on this machine. */
+/* The options resolved on this machine. */
 typedef struct stk_loader_sizing {
     bool tune_workers; /* their number was left to Stoker */
     bool tune_slots;
@@ -59,10 +59,10 @@ stk_loader_sizing stk_loader_sizing_make(const stk_loader_options *options, size
 size_t stk_loader_bad_limit(const stk_loader_options *options, size_t count);
 
 /*
- * Where batch memory comes from: pinned memory, say. All zero: the heap. `take` is called when a
- * slot is first used, from any thread of the loader and with its lock held, so it must not call the
- * loader; `give` is called by stk_loader_close. With two blocks or more, NULL only means fewer
- * slots.
+ * Where batch memory comes from, for example pinned memory. All zero: the heap. `take` is called
+ * when a slot is first used, from any thread of the loader and with its lock held, so it must not
+ * call the loader; `give` is called by stk_loader_close. When `take` returns NULL after two blocks,
+ * the loader has fewer slots.
  */
 typedef struct stk_loader_memory {
     void *user;
@@ -71,12 +71,12 @@ typedef struct stk_loader_memory {
 } stk_loader_memory;
 
 /*
- * What tells a picture from another one of the same name: a checksum of its size and of parts of
- * its bytes, never 0. Both arrays have one per sample of the config, 0: not known.
+ * Fingerprints tell whether a picture was replaced: a checksum of its size and of parts of its
+ * bytes, never 0. Both arrays have one per sample of the config; 0: not known.
  */
 typedef struct stk_fingerprints {
-    const uint64_t *before; /* those that pictures must have; NULL: any */
-    _Atomic uint64_t *now;  /* those that were seen; NULL: nobody wants them */
+    const uint64_t *before; /* pictures must have these; NULL: any */
+    _Atomic uint64_t *now;  /* receives those that were seen; NULL: not wanted */
 } stk_fingerprints;
 
 /* Asked between batches, and while none comes; true ends the work early. NULL never does. */
@@ -134,8 +134,8 @@ typedef struct stk_loader_config {
 } stk_loader_config;
 
 /*
- * stk_loader_open for those who may be asked to stop, which is looked at while nothing comes, and
- * who listen to what is found while it opens. Both may be NULL.
+ * stk_loader_open with a stop, which ends waits for storage and must outlive the loader, and with
+ * observers of what is found while it opens. Both may be NULL.
  */
 STK_CHECKED stk_status stk_loader_open_stoppable(stk_loader **loader, stk_options *options,
                                                  const stk_stop *stop, const stk_events *events,
@@ -146,9 +146,9 @@ STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_co
                                         stk_error *err);
 
 /*
- * Sets the number of workers and of slots to what is asked for, as far as the sizing has room for
- * them; 0: as it is. Both become what there is afterwards. The loader itself leaves a number alone
- * that was asked for. For the consumer's thread; the memory of slots is kept when there are fewer.
+ * Sets the numbers of workers and slots, within the sizing's room; 0 leaves a number as it is. Both
+ * return the numbers in force. The tuner no longer changes a number that was set. Only for the
+ * consumer's thread. Fewer slots keep their memory.
  */
 void stk_loader_resize(stk_loader *loader, int *workers, int *slots);
 

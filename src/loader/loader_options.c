@@ -1,4 +1,4 @@
-/* loader_options.c - the loader's options and what they come to on a machine. */
+/* loader_options.c - the loader's options, and the sizing that follows from them on a machine. */
 #include "loader/loader.h"
 
 static const stk_option options[] = {
@@ -55,22 +55,22 @@ const stk_option_table stk_loader_option_table =
     STK_OPTION_TABLE("Loading", options, stk_loader_options);
 
 /*
- * Slots when their number is left to Stoker, however many workers there are: all workers fill the
- * same batches, so that one is used, one or two are complete and one or two are being filled.
+ * Automatic number of slots, for any number of workers, since all workers fill the same batches:
+ * one in use, one or two complete, one or two being filled.
  */
 #define AUTO_SLOTS 4
 #define AUTO_MOST_SLOTS 8
 
-/* How far numbers of slots may be raised later, beyond what is planned: twice as many, or these. */
+/* stk_loader_resize may double the number of slots, up to this. */
 #define MOST_ROOM_SLOTS 1024
 
-/* Samples under way per worker, below which workers would wait for each other. */
+/* Fewer samples under way per worker would make workers wait for each other. */
 #define SAMPLES_PER_WORKER 8
 
 /*
- * Of the memory a quarter, and no more than this, is left to connections and to what waits for the
- * cache's disk, an eighth at most to the workspaces of threads; reads take a sixth at most, which
- * may be thousands of pictures, and less where the least number of batches needs it.
+ * Shares of --loader-memory. A quarter, at most MOST_REST_MEMORY, is for connections and for bytes
+ * on their way to the cache's disk. At most an eighth is for the scratch of workers. Reads take at
+ * most a sixth, which may be thousands of pictures, and less where two batches need it.
  */
 #define REST_SHARE 4
 #define MOST_REST_MEMORY ((uint64_t)32 << 20)
@@ -81,7 +81,7 @@ const stk_option_table stk_loader_option_table =
 #define MOST_READ_MEMORY ((uint64_t)64 << 20)
 #define MOST_READS 512
 
-/* Decoding one picture may take this part of the memory where no limit was given. */
+/* Decoding one picture may take this share of the machine's memory where no limit was given. */
 #define PICTURE_SHARE 4
 
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high) {

@@ -1,6 +1,5 @@
 /*
- * pipeline.c - what all files of a loader need: its samples, its failure, the memory of its slots,
- * and the count of references after which it is freed.
+ * pipeline.c - what the files of the room share: samples, failure, the memory of slots, references.
  */
 #include "loader/pipeline.h"
 
@@ -42,7 +41,7 @@ void stk_loader_free_slots(stk_loader *l) {
     }
 }
 
-/* What only a worker inside a library still uses: nothing of it is borrowed. */
+/* Frees memory of the loader itself; borrowed memory was given back when it was closed. */
 static void free_loader(stk_loader *l) {
     stk_loader_free_slots(l);
     stk_mem_free(l->ring);

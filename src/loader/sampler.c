@@ -1,4 +1,4 @@
-/* sampler.c - orders without tables: permutations by a keyed bijection, draws by a keyed hash. */
+/* sampler.c - the order of samples, without tables: a keyed permutation, or keyed random draws. */
 #include "loader/sampler.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static size_t share(const stk_sampler_config *c) {
     return share + (!c->equal_shares && one_more ? 1 : 0);
 }
 
-/* Sizes of the classes; a label that is not known is a class of its own, the first one. */
+/* Sizes of the classes; samples without a label are the first class. */
 static size_t *count_classes(const stk_sampler_config *c, size_t *classes) {
     *classes = 1;
     for (size_t i = 0; i < c->count; i++) {
@@ -55,7 +55,7 @@ static stk_status sum_weights(stk_sampler *s, const double *weights, stk_error *
     return STK_OK;
 }
 
-/* A class of n samples is to be seen as often as sqrt(n) says: each of them 1 / sqrt(n). */
+/* A class of n samples has the weight sqrt(n), so each sample has 1 / sqrt(n). */
 static stk_status weigh_by_sqrt(stk_sampler *s, const stk_sampler_config *c, stk_error *err) {
     size_t classes;
     size_t *sizes = count_classes(c, &classes);
@@ -144,7 +144,7 @@ size_t stk_sampler_count(const stk_sampler *s) {
     return s->count;
 }
 
-/* The first running sum above a random part of the whole. */
+/* The entry at a random point of the running sums. */
 static size_t draw_weighted(const stk_sampler *s, uint64_t epoch, size_t position) {
     stk_rng rng = stk_rng_make(s->config.seed, STK_RNG_ORDER, epoch, position);
     double at = stk_rng_uniform(&rng) * s->sums[s->config.count - 1];

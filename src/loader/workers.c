@@ -1,4 +1,4 @@
-/* workers.c - tasks, and the threads that decode them into slots. */
+/* workers.c - issues tasks and fills rows of batches; the threads that decode. */
 #include "loader/pipeline.h"
 
 #include <string.h>
@@ -41,8 +41,8 @@ static bool equip_slot(const stk_loader *l, slot *s) {
 }
 
 /*
- * A slot that nobody has; NULL when there is none. Slots are first used in order, so where there is
- * no memory for one, those before it have theirs: two are enough to go on with.
+ * A free slot, or NULL. Slots are first used in order. Where there is no memory for one, the slots
+ * before it are enough if there are two.
  */
 static slot *find_free_slot(stk_loader *l) {
     int count = atomic_load(&l->slot_count);
@@ -137,7 +137,7 @@ void stk_workers_read_arrived(void *user, stk_ahead_read *ahead) {
 
 /* ---- a row of a batch ---- */
 
-/* Enough of a picture to tell it from another: JPEGs of one camera begin alike. */
+/* Bytes of each piece of a picture that a fingerprint covers. */
 #define FINGERPRINT_PIECE ((size_t)4096)
 
 static uint64_t fingerprint(const stk_bytes *bytes) {
@@ -265,7 +265,7 @@ static void wait_for_task(stk_loader *l) {
 
 static void finish_task(stk_loader *l, loader_task *t, slot *s, stk_status status,
                         const stk_error *err) {
-    /* Without its sample a batch stays incomplete: nobody must get it. */
+    /* A batch without one of its samples stays incomplete, and nobody gets it. */
     if (status == STK_OK && --s->missing == 0 && !l->paused) {
         s->state = SLOT_READY;
         s->ready_ns = stk_clock_ns();
@@ -276,7 +276,7 @@ static void finish_task(stk_loader *l, loader_task *t, slot *s, stk_status statu
         stk_loader_fail(l, err);
     }
     stk_workers_drop(l, t);
-    /* Not for every task: handing over several at a time wakes fewer threads. */
+    /* Not after every task: issuing several at a time wakes fewer threads. */
     if (l->ahead.under_way <= l->ahead.window - l->ahead.window / 4) {
         stk_workers_issue(l);
     }
@@ -315,7 +315,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* What a worker needs; it may have some of it from a start that failed. */
+/* Allocates a worker's memory; a start that failed may have left some of it. */
 static stk_status equip_worker(stk_loader *l, worker *w, stk_error *err) {
     stk_heavy_gate gate = stk_loader_heavy_gate(w);
     w->loader = l;

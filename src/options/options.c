@@ -77,7 +77,7 @@ stk_status stk_options_unknown(const stk_options *options, const char *where, co
     for (size_t i = 0; i < options->count && count < MAX_NAMES; i++) {
         names[count++] = options->entries[i].option->name;
     }
-    /* Behind the names, so that of two that are as near the name is told. */
+    /* After the names, so that of two equally near words a name is suggested. */
     for (size_t i = 0; i < options->count; i++) {
         const char *aliases = options->entries[i].option->aliases;
         const char *word;
@@ -96,7 +96,7 @@ stk_status stk_options_unknown(const stk_options *options, const char *where, co
                     nearest != NULL ? prefix : "", nearest != NULL ? nearest : "", options->verb);
 }
 
-/* The place of a value among the choices, other spellings included; -1 when it is none of them. */
+/* The index of a value among the choices, other spellings included; -1: it is none. */
 static int find_choice(const char *choices, const char *text) {
     const char *word;
     size_t length;
@@ -231,7 +231,7 @@ static void drop_items(stk_option_entry *entry) {
     entry->item_count = 0;
 }
 
-/* Values of the same source add up; those of a stronger one begin the list anew. */
+/* Values of the same source add up; those of a stronger source begin the list anew. */
 static bool add_item(stk_option_entry *entry, const char *text, stk_option_source source) {
     char *copy = stk_mem_strdup(text);
     char **grown = stk_mem_grow(entry->items, &entry->item_capacity, entry->item_count + 1,

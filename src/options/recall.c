@@ -1,4 +1,4 @@
-/* recall.c - the options of an earlier call, for going on with what it began. */
+/* recall.c - takes over the options of an earlier call, to resume its run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define MAX_KEY 80
 #define MAX_NUMBER 40
 
-/* Keys have underscores where flags have dashes. */
+/* The member of an object by an option's name; keys have underscores where flags have dashes. */
 static const stk_json *member(const stk_json *object, const char *name) {
     char key[MAX_KEY];
     size_t i = 0;

@@ -200,7 +200,7 @@ void stk_options_yaml(const stk_options *options, stk_str *out) {
         }
         append_key(out, entry->option->name);
         stk_str_append(out, ":");
-        /* Nothing at all means the default, so that a default taken away is quoted. */
+        /* An empty value would mean the default, so a default that was removed is written as "". */
         if (is_plain(entry->option, text)) {
             stk_str_appendf(out, " %s", text);
         } else if (text[0] != '\0' || has_default(entry)) {
@@ -214,7 +214,7 @@ void stk_options_yaml(const stk_options *options, stk_str *out) {
     }
 }
 
-/* A number, a truth or a text, as the option's type has it; "auto" stays a text, empty is null. */
+/* The value as JSON, by the option's type; "auto" is a string, an empty text null. */
 static void put_json_value(stk_json_writer *writer, const stk_option_entry *entry) {
     const char *text = stk_option_effective(entry);
     int64_t whole;

@@ -34,9 +34,7 @@ STK_CHECKED stk_status stk_options_assign(stk_option_entry *entry, const char *t
                                           stk_option_source source, const char *where,
                                           stk_error *err);
 
-/* Checks a value's text and stores the value in entry->field, unless that is NULL; false: not
- * valid.
- */
+/* Checks a value's text and stores it in entry->field, unless that is NULL; false: not valid. */
 bool stk_options_store(const stk_option_entry *entry, const char *text);
 
 /* True for options whose values args.json and args.yaml hold. */

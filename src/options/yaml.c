@@ -10,7 +10,7 @@
 #include "base/text/locale.h"
 #include "options/store.h"
 
-/* No configuration is larger; a wrong file given by mistake is. */
+/* No configuration is larger, but a file given by mistake may be. */
 #define MAX_CONFIG_BYTES ((size_t)1 << 20)
 
 #ifdef STK_HAVE_YAML
@@ -23,7 +23,7 @@ typedef struct yaml_reader {
     yaml_parser_t parser;
     char key[128]; /* "" between pairs */
     int depth;     /* open mappings */
-    bool in_list;  /* the key's values come one after the other */
+    bool in_list;  /* between the values of a list */
     bool done;
 } yaml_reader;
 
@@ -122,7 +122,7 @@ static stk_status take_event(yaml_reader *r, const yaml_event_t *event, stk_erro
     }
 }
 
-/* The line of what the parser complains of; of bytes that are no text it tells the offset only. */
+/* The line of a parser's error; for bytes that are no text the parser knows the offset only. */
 static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t size) {
     size_t line = parser->problem_mark.line + 1;
     if (parser->error == YAML_READER_ERROR) {
