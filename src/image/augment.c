@@ -1,8 +1,8 @@
 /*
  * augment.c - which random changes a picture gets, and in which order.
  *
- * Ranges are torchvision's, whose policies know 31 strengths from 0 to 30. What is drawn is turned
- * into whole numbers at once; see augment_draw.h.
+ * Ranges are torchvision's, whose policies have 31 strengths, 0 to 30. Drawn numbers become whole
+ * numbers at once; see augment_draw.h.
  */
 #include "image/augment.h"
 
@@ -32,8 +32,8 @@ typedef struct policy_change {
 } policy_change;
 
 /*
- * Solarize goes down from 255, at which white is inverted already: torchvision does so too. The
- * lengths of translations depend on the picture; see change_at.
+ * Solarize goes down from 255, where white is inverted already, as in torchvision. The lengths of
+ * translations depend on the picture's size; see change_at.
  */
 static const policy_change operations[] = {
     {STK_CHANGE_IDENTITY, 0, false, {0, 0, 0}},
@@ -78,8 +78,8 @@ static int draw_factor(double change, stk_rng *rng) {
 }
 
 /*
- * The four parts in random order. All is drawn even where a part is off, so that parts do not
- * change each other's numbers.
+ * The four changes of colour jitter in random order. All numbers are drawn even where a change is
+ * off, so that one does not alter the numbers of another.
  */
 static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_augment_draw *draw) {
     if (!(options->color_jitter > 0) && !(options->hue > 0)) {
@@ -143,7 +143,7 @@ static void draw_policy(const stk_augment_options *options, int size, stk_rng *r
     }
 }
 
-/* A rectangle that would reach from edge to edge is drawn again; ten times none is none. */
+/* A rectangle that would reach from edge to edge is drawn again, up to ten times. */
 static void draw_erasing(const stk_augment_options *options, int size, stk_rng *rng,
                          stk_augment_draw *draw) {
     if (!(options->erasing > 0) || !(stk_rng_uniform(rng) < options->erasing)) {

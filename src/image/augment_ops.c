@@ -1,11 +1,11 @@
 /*
  * augment_ops.c - changes of colour, sharpness and levels.
  *
- * The loops work on 16-bit whole numbers and have no branches, so that compilers make vector
- * instructions of them even for the oldest processors of a kind. Red, green and blue lie side by
- * side in memory; what needs all three of a pixel is computed once for each value, from that value
- * and the two others, instead of taking the pixels apart: saturation and hue look the same from
- * each channel, apart from the order of the other two.
+ * The loops work on 16-bit whole numbers and have no branches, so that compilers vectorise them
+ * even for the oldest processors. Red, green and blue lie side by side in memory. An operation that
+ * needs all three values of a pixel is computed for each value from itself and the two others,
+ * instead of separating the channels: saturation and hue look the same from each channel, except
+ * for the order of the other two.
  */
 #include "image/augment_ops.h"
 
@@ -30,7 +30,7 @@ typedef struct channel_block {
     uint8_t last[BLOCK]; /* of red: blue, of green: red, of blue: green */
 } channel_block;
 
-/* All bits are set for values of the channel. */
+/* Masks: all bits are set for values of the channel. */
 typedef struct masks {
     uint8_t is_red[BLOCK];
     uint8_t is_blue[BLOCK];
@@ -58,7 +58,7 @@ BODY void split(const uint8_t *restrict from, const masks *restrict m, channel_b
     }
 }
 
-/* The block at `at`; what it has more than the picture is zero. */
+/* The block at `at`; values beyond the picture are zero. */
 BODY void take_part(const uint8_t *pixels, size_t count, size_t at, const masks *m,
                     channel_block *to) {
     if (at >= 2 && count - at >= BLOCK + 2) {
@@ -89,7 +89,7 @@ BODY int16_t most(int16_t a, int16_t b) {
 
 /*
  * The upper halves of products. The values come from memory, where compilers know nothing of their
- * signs and sizes: that is what lets them take the one instruction that does this.
+ * signs and sizes, so they use the one instruction for this.
  */
 BODY void high_halves(const int16_t *values, int factor, int16_t *to) {
     int16_t by = (int16_t)factor;
@@ -395,7 +395,8 @@ void stk_augment_autocontrast(int size, uint8_t *pixels) {
     look_up(pixels, values_of(size), (const uint8_t(*)[LEVELS])table);
 }
 
-/* Two counts per channel, for every other pixel: an equal value does not wait for the one before.
+/* Two counts per channel, for even and odd pixels: equal neighbours then do not wait for each
+ * other.
  */
 static void count_values(const uint8_t *pixels, size_t count, uint32_t counts[3][LEVELS]) {
     uint32_t odd[3][LEVELS] = {{0}};

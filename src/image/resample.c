@@ -2,10 +2,10 @@
  * resample.c - weights, and the window of rows that they are applied to.
  *
  * Each output value is a weighted mean over a triangle as wide as the scale (never narrower than
- * two pixels) or over a cubic twice as wide, first down the columns, then along the row. Everything
- * behind the rounding of the crop to 1/65536 px is arithmetic on whole numbers, and every set of
- * weights adds up to exactly one, so all machines agree, a constant picture stays as it is and a
- * scale of one copies. As in torchvision's resized_crop, pixels outside of the crop do not count.
+ * two pixels), or over a cubic twice as wide, first down the columns, then along the row. The crop
+ * is rounded to 1/65536 px; after that all arithmetic is on whole numbers, and every set of weights
+ * adds up to exactly one. So all machines agree, a constant picture stays constant, and a scale of
+ * one copies. As in torchvision's resized_crop, pixels outside of the crop do not count.
  */
 #include "image/resample.h"
 
@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-#define POSITION_BITS 16 /* places between pixels */
+#define POSITION_BITS 16 /* fraction of a position, in bits */
 #define ONE ((int64_t)1 << POSITION_BITS)
 #define MAX_SIZE 32768 /* px */
 
@@ -23,7 +23,7 @@
 #define SUM_BITS 31
 #define SHARE_BITS 62
 
-/* Pictures of unusual size do not make a resampler fat for ever. */
+/* A resampler frees blocks that only unusually large pictures need. */
 #define KEEP_BYTES ((size_t)4 << 20)
 
 const stk_resample_kernels *const stk_resample_kernel_list[] = {
@@ -65,7 +65,7 @@ static void *make_room(void *block, size_t *room, size_t bytes) {
     return block;
 }
 
-/* Rounds to the grid of positions and into 0 .. limit; what is not a number becomes 0. */
+/* Rounds to a position within 0 .. limit; NaN becomes 0. */
 static int64_t position(double value, int limit) {
     if (!(value > 0)) {
         return 0;

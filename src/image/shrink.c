@@ -1,8 +1,8 @@
 /*
  * shrink.c - decodes a whole picture, scaled down to a given side.
  *
- * The picture is scaled as it is stored and turned upright afterwards, when it is small. Where it
- * fits already its rows go straight to where they belong.
+ * The stored picture is scaled first and turned upright when it is small. A picture that is small
+ * enough already is copied row by row.
  */
 #include "image/image.h"
 
@@ -21,7 +21,7 @@ typedef struct shrinking {
     int rows;    /* copied */
 } shrinking;
 
-/* The size that comes out, with the proportions kept as well as whole pixels can. */
+/* The size of the result, in whole pixels, with the same proportions. */
 static void fit(int max_side, int *width, int *height) {
     int longer = *width > *height ? *width : *height;
     int *sides[2] = {width, height};

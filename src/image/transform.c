@@ -4,7 +4,7 @@
  * Training crops are RandomResizedCrop's (Szegedy et al., 2015, as torchvision does it): a share of
  * the area between min_scale and 1, an aspect between 3/4 and 4/3 uniform in its logarithm, whole
  * pixels, ten tries, then the largest part with an allowed aspect. Evaluation takes the centre, or
- * one of a few parts near it: what a network says of several is better than of one.
+ * another view near it: the mean over several views predicts better than one.
  */
 #include "image/image.h"
 
@@ -102,8 +102,8 @@ static int choose_divisor(stk_crop crop, int size) {
 }
 
 /*
- * No format gives a pixel in less than a nanosecond: a larger picture need not be tried. Of a crop
- * for training nobody knows how much of the picture is decoded.
+ * Whether the picture has more pixels than the limit has nanoseconds: no format decodes faster. Not
+ * for training, where only an unknown part of the picture is decoded.
  */
 static bool is_hopeless(const stk_image_scratch *scratch) {
     return !scratch->transform->train && scratch->limit.cpu_ns > 0 &&

@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Of limit.cpu_ns: what a picture must have used before limit.wall_ns ends it. */
+/* The share of limit.cpu_ns that a picture must have used before limit.wall_ns ends it. */
 #define LEAST_PART 8
 
-/* A thread's CPU time is a system call: it is asked for when so many calls or so much time passed.
+/* Reading a thread's CPU time is a system call, so it happens after so many calls or so much time.
  */
 #define LOOK_CALLS 64
 #define LOOK_NS 5000000

@@ -1,8 +1,8 @@
 /*
  * webp.c - WebP to pixels with libwebp, where the build has it.
  *
- * libwebp crops from even columns and rows on, and at the edges of a crop it makes up the
- * neighbours that colour needs: a little more than the part is decoded on each side.
+ * libwebp crops from even columns and rows on, and invents the neighbours that colours need at the
+ * edges of a crop. So a little more than the wanted part is decoded on each side.
  */
 #include "image/decoders.h"
 
@@ -22,7 +22,7 @@ static bool recognises(const uint8_t *bytes, size_t size) {
 #define RIFF_HEADER 12
 #define CHUNK_HEADER 8
 
-/* Rows and columns beside a part that make its own pixels right. */
+/* Rows and columns beside a part that its pixels depend on. */
 #define SPARE 2
 
 /* Pictures of up to so many pixels are decoded in one call, which then takes a tenth of a second;
@@ -91,8 +91,8 @@ static stk_status give_rows(const stk_image_receiver *to, const stk_image_part *
 }
 
 /*
- * All at once where that takes little time, otherwise piece by piece: libwebp is then asked between
- * the pieces. It decodes what it has been shown so far, from the same memory.
+ * Decodes small pictures in one call. Larger ones are shown to libwebp piece by piece, from the
+ * same memory, so that decoding can end between the pieces.
  */
 static VP8StatusCode decode_pixels(WebPDecoderConfig *config, const uint8_t *bytes, size_t size,
                                    stk_image_watch *watch) {

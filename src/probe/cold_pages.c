@@ -1,8 +1,8 @@
 /*
- * cold_pages.c - posix_fadvise for many files at a time, since on a mount each has its latency.
+ * cold_pages.c - calls posix_fadvise for many files at a time, since each call may wait for a
+ * mount.
  *
- * Pages that were not written to disk yet cannot be dropped, so a file is synced first, which costs
- * nothing where there are none.
+ * Dirty pages cannot be dropped, so each file is synced first.
  */
 #include "probe/cold_pages.h"
 
@@ -24,7 +24,7 @@ typedef struct dropping {
     const char *const *paths;
     const stk_stop *stop;
     int64_t until_ns;
-    atomic_size_t skipped; /* the first that there was no time for */
+    atomic_size_t skipped; /* index of the first file that there was no time for */
 } dropping;
 
 static void drop_file(const char *path) {
@@ -52,7 +52,7 @@ static void drop_one(void *context, size_t task, int thread) {
     stk_mem_free(path);
 }
 
-/* Members lie in the shards of the place, or the place is one itself. */
+/* Members of shards: the shards of the location, or the location itself where it is one. */
 static stk_status drop_shards(const char *root, stk_error *err) {
     stk_dir_list list = {0};
     if (stk_path_is_file(root)) {

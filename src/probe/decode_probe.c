@@ -1,9 +1,8 @@
 /*
  * decode_probe.c - threads that decode files out of memory.
  *
- * Each thread takes the next file of the list when it is done with one, so that large and small
- * pictures are spread evenly, and counts its own time up to the end of its last picture: nothing
- * is lost or gained at the ends of a slice.
+ * Each thread takes the next file of the list, so that large and small pictures are spread evenly.
+ * It counts its own time up to the end of its last picture, so the ends of a slice lose nothing.
  */
 #include "probe/decode_probe.h"
 
@@ -21,23 +20,23 @@
 #include "image/image.h"
 #include "storage/reading/reader.h"
 
-/* More files would show the same, and their memory must be had beside the loader's; so it is with
- * what is made of them. */
+/* More files would show the same and need memory beside the loader's. The same limit holds for
+ * re-encoded pictures. */
 #define MAX_BYTES ((size_t)256 * 1024 * 1024)
 #define MAX_PIXELS ((int64_t)32 * 1024 * 1024)
 
-/* Files that are read at a time, and how long it takes until it seems slow. */
+/* Files that are read at a time, and the wait after which the reader gets more threads. */
 #define READS 32
 #define PATIENCE_NS 20000000
 
 typedef struct probe_file {
     stk_bytes bytes; /* owned */
-    stk_bytes made;  /* owned: what is decoded instead; empty: the bytes are */
-    bool left_out;   /* there was no room for what would have been made of it */
+    stk_bytes made;  /* owned: the re-encoded picture; empty: `bytes` is decoded */
+    bool left_out;   /* there was no room for the re-encoded picture */
     atomic_bool bad; /* cannot be decoded: it is not tried again and does not count */
 } probe_file;
 
-/* What one task of a slice found; read when all are done. */
+/* The result of one task of a slice; read when all tasks are done. */
 typedef struct share {
     uint64_t images;
     int64_t ns;
@@ -104,7 +103,7 @@ static void decode_slice(void *context, size_t task, int thread) {
     probe->shares[task] = mine;
 }
 
-/* A loader decodes parts of huge pictures; as a whole each thread would need much memory. */
+/* Whole pictures beyond this would need too much memory on every thread. */
 static bool is_usual(const stk_bytes *bytes, stk_error *why) {
     int width;
     int height;
@@ -126,7 +125,7 @@ typedef struct file_gathering {
     pthread_cond_t done;
     size_t under_way; /* lock, as the next two */
     size_t bytes;     /* that were kept */
-    stk_error why;    /* the last reason why a file was not */
+    stk_error why;    /* why the last failed read failed */
     const stk_stop *stop;
 } file_gathering;
 
@@ -264,7 +263,7 @@ stk_decode_mean stk_decode_probe_mean(const stk_decode_probe *probe) {
     return mean;
 }
 
-/* Every thread has a workbench, which making pictures anew needs too. */
+/* Every thread has a scratch; re-encoding needs it, too. */
 static stk_status take_benches(stk_decode_probe *probe, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; i < probe->threads && status == STK_OK; i++) {
@@ -293,7 +292,7 @@ stk_status stk_decode_probe_view(stk_decode_probe *probe, const stk_transform *t
     return status;
 }
 
-/* Making pictures anew, one a task. */
+/* Re-encoding: one picture a task. */
 typedef struct remaking {
     stk_decode_probe *probe;
     stk_remake remake;

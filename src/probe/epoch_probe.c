@@ -1,9 +1,9 @@
 /*
  * epoch_probe.c - a consumer with a rate.
  *
- * The consumer sleeps instead of working on a batch. When the machine is busy a sleeper wakes up
- * late, which must not look like a slow loader: the moments at which the consumer is free again are
- * computed from what it waited and worked, and one late awakening is made up for by the next sleep.
+ * The consumer sleeps instead of working on a batch. On a busy machine a sleeper wakes up late,
+ * which must not look like a slow loader. So the moments at which the consumer is free again are
+ * computed from its waits and its work, and after a late wake-up the next sleep is shorter.
  */
 #include "probe/epoch_probe.h"
 
@@ -153,7 +153,7 @@ static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_
         f->images += list->items[i].images;
     }
     double images = (double)f->images;
-    double made = (double)spent.images; /* those that nobody took were worked on too */
+    double made = (double)spent.images; /* includes pictures in batches that nobody took */
     f->images_per_second = images / f->seconds;
     f->images_per_second_per_core = f->images_per_second / (double)f->cores;
     f->decode_only_per_second_per_core = NAN;

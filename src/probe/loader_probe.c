@@ -1,15 +1,14 @@
 /*
  * loader_probe.c - a loader and decode-only measured in turns.
  *
- * Machines are shared and change their speed from second to second, so both sides get short slices
- * in turn and what disturbs one disturbs the other. The loader must rest while the other side is
- * measured, and the only way to make it rest is to take nothing until its ring is full. So a slice
- * of the loader begins and ends with a full ring: batches are taken for a while, then it is left
- * to fill the ring again, and all of that time counts. What was taken then is exactly what was made
- * in that time, in whole batches.
+ * Machines are shared and change their speed from second to second. So both sides get short slices
+ * in turn, and a disturbance affects both. The loader must rest while decode-only is measured, and
+ * it rests only when its ring is full. So a slice of the loader begins and ends with a full ring:
+ * batches are taken for a while, then the loader fills the ring again, and all of that time counts.
+ * The batches taken are then exactly the batches made in that time.
  *
- * Resident memory is looked at in the warm-up, which ends with a full ring, before the decode-only
- * side keeps files in memory.
+ * Resident memory is measured in the warm-up, which ends with a full ring, before decode-only keeps
+ * files in memory.
  */
 #include "probe/loader_probe.h"
 
@@ -31,11 +30,10 @@
 #define WARM_UP_BATCHES 2
 #define SLICE_S 0.5
 
-/* How often a resting loader is looked at, and when it rests. */
+/* How often the loader is checked, and how long nothing must move until it rests. */
 #define POLL_NS 500000
 #define FULL_REST_NS INT64_C(2000000)
-/* A stream that has an end may never fill the ring: then nothing happening for this long is rest.
- */
+/* A stream with an end may never fill the ring: it rests after this long without progress. */
 #define ANY_REST_NS INT64_C(1000000000)
 
 /* Files of the decode-only side, and samples met in the warm-up from which they are chosen. */

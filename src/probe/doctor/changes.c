@@ -1,5 +1,5 @@
 /*
- * changes.c - what changes would bring: the arithmetic of monitor/rates.h on rates that were
+ * changes.c - predicts the effect of changes: the arithmetic of monitor/rates.h on rates that were
  * measured with the change wherever that was possible.
  */
 #include <math.h>
@@ -12,7 +12,7 @@ static const char measured[] = "measured";
 static const char computed[] = "computed";
 
 typedef struct change_table {
-    const stk_rates *rates; /* as they are, what the loader costs included */
+    const stk_rates *rates; /* without a change, the loader's overhead included */
     double overhead_s;
     double base; /* images per second without any change */
     double
@@ -20,12 +20,12 @@ typedef struct change_table {
     stk_diagnosis *found;
 } change_table;
 
-/* One worker's rate with what the loader costs beside decoding. */
+/* One worker's rate, the loader's overhead included. */
 static double with_overhead(double decode, double overhead_s) {
     return 1 / (1 / decode + overhead_s);
 }
 
-/* A row with its rates; the caller writes its words. NULL where there is no room or no number. */
+/* Adds a row with its rates; the caller writes the words. NULL: there is no room or no number. */
 static stk_what_if *add(change_table *t, const stk_rates *rates, const char *basis) {
     stk_stage_kind narrowest;
     stk_diagnosis *found = t->found;
@@ -66,7 +66,7 @@ static void add_cores(change_table *t) {
 }
 
 static void add_staged(change_table *t, const doctor_changes *c) {
-    stk_rates near = stk_rates_cached(t->rates); /* what is near never limits */
+    stk_rates near = stk_rates_cached(t->rates); /* storage never limits what is cached */
     stk_what_if *row = add(t, &near, computed);
     if (row != NULL) {
         snprintf(row->what, sizeof row->what, "staged as it is, near by");

@@ -1,10 +1,10 @@
 /*
  * data.c - measures the stages before the device: storage cold and warm, decoding, the loader.
  *
- * All of it works on the same pictures, drawn at random: they are read for the first time, then
- * again; some of them are decoded out of memory. The loader gets those that were read where a data
- * set stays near once it was read, since that is how it finds them in every epoch but the first;
- * otherwise it gets others.
+ * All stages work on the same pictures, drawn at random: they are read for the first time, then
+ * again, and some are decoded out of memory. The loader gets pictures in the state in which most
+ * epochs find them: those that were read where the data set stays near after the first epoch,
+ * others elsewhere.
  */
 #include <math.h>
 #include <stdio.h>
@@ -29,28 +29,29 @@
 /* Reads in flight that are tried: as a loader does, more where more are faster. */
 static const int64_t in_flight[] = {4, 16, 64, 256};
 
-/* A step of them has this part of the pictures at most. */
+/* A step with so many reads in flight reads at most this share of the pictures. */
 #define FLIGHT_SHARE 4
 
-/* Asking the kernel to forget files takes this part of the time of reading them. */
+/* Dropping pages may take this share of the time of reading. */
 #define DROP_SHARE 0.3
 
-/* A data set of this part of the memory stays in it. */
+/* A data set of up to this share of the memory stays in the page cache. */
 #define MEMORY_SHARE 0.5
 
-/* The loader warms up for this part of its time; then it makes so many pictures at least, unless
+/* The loader warms up for this share of its time. Then it makes at least so many pictures, unless
  * that takes so many times as long. */
 #define WARM_SHARE 0.25
 #define LEAST_IMAGES 16
 #define MOST_LENGTHS 3.0
 
-/* Shares of the workers' time without bytes that are few and many. */
+/* Shares of the workers' time without bytes that count as small and as large. */
 #define FEW_WAITS 0.1
 #define MANY_WAITS 0.5
 
 stk_status stk_doctor_choose(doctor *d, stk_error *err) {
     const stk_loader_config *data = &d->patient->data;
-    uint64_t order = (uint64_t)stk_clock_ns(); /* caches on the way know another one */
+    uint64_t order = (uint64_t)
+        stk_clock_ns(); /* another order in every run: caches on the way know the old one */
     size_t count = data->count < MOST_CHOSEN ? data->count : MOST_CHOSEN;
     d->chosen = stk_mem_raw(count, sizeof *d->chosen);
     d->paths = stk_mem_raw(count, sizeof *d->paths);
@@ -68,8 +69,8 @@ stk_status stk_doctor_choose(doctor *d, stk_error *err) {
 
 /* ---- storage ---- */
 
-/* Where each picture is read once, more in flight than a part of them would measure the beginning
- * and the end. */
+/* Each picture is read once, so with too many in flight only the beginning and the end would be
+ * measured. */
 static stk_in_flight_list flights_for(const doctor *d, size_t pictures, bool once) {
     stk_in_flight_list list = {.numbers = {1}, .count = 1};
     int64_t most = once ? (int64_t)(pictures / FLIGHT_SHARE) : INT64_MAX;
@@ -82,7 +83,7 @@ static stk_in_flight_list flights_for(const doctor *d, size_t pictures, bool onc
     return list;
 }
 
-/* Reads the first `pictures` of those that were chosen. */
+/* Reads the first `pictures` chosen ones. */
 static stk_status read_pictures(const doctor *d, stk_storage_question *q, size_t pictures,
                                 double *rate, double *bytes, int64_t *begun, stk_error *err) {
     stk_storage_findings findings;
@@ -129,7 +130,7 @@ static stk_status read_cold(doctor *d, stk_error *err) {
     return status;
 }
 
-/* A cache of the training's own is filled before what it gives is measured. */
+/* Fills the training's cache, where it has one, before reading from it is measured. */
 static bool has_cache(const doctor *d) {
     const char *cache = d->patient->storage.cache;
     return cache != NULL ? strcmp(cache, "off") != 0 : stk_store_is_remote(d->patient->data.store);
@@ -350,9 +351,9 @@ static stk_status drain(const doctor *d, stk_loader *loader, double seconds, dou
 }
 
 /*
- * Workers that never lack bytes show what a picture costs them beside its decoding. Where they
- * mostly lack them, it is the loader that shows what storage gives: it has its own way of keeping
- * reads in flight. In any case storage gives what the loader got.
+ * Workers that never lack bytes show the loader's overhead per picture. Workers that mostly lack
+ * bytes show the rate of storage, since the loader has its own way of keeping reads in flight. In
+ * any case storage is at least as fast as the loader was.
  */
 static void take_loader(doctor *d, const drained *result) {
     double rate = result->images / result->seconds;

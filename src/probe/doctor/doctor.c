@@ -32,7 +32,7 @@ static const stk_option options[] = {
 const stk_option_table stk_doctor_option_table =
     STK_OPTION_TABLE("Examination", options, stk_doctor_options);
 
-/* About three quarters, of a kind that networks like; 0: there is no smaller one worth trying. */
+/* A side of about three quarters that networks accept; 0: none is worth trying. */
 static int smaller_size(int img_size) {
     int unit = img_size > 128 ? 32 : 8;
     int size = img_size * 3 / 4 / unit * unit;
@@ -86,7 +86,7 @@ static void begin(doctor *d) {
                                   .double_step = NAN};
 }
 
-/* What is going to be measured, so that nobody wonders what goes on for two minutes. */
+/* Emits what is going to be measured, since it takes two minutes. */
 static void tell(const doctor *d, const char *what) {
     char why[64];
     snprintf(why, sizeof why, "%.0f s are left", fmax(stk_doctor_left(d), 0));

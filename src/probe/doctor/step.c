@@ -1,8 +1,8 @@
 /*
  * step.c - measures the device: copies, steps alone, and steps that the loader feeds.
  *
- * A step of a large batch may take longer on a CPU than there is time for. So a small one is timed
- * first, and where steps of the whole batch cannot be measured, fewer pictures are in each.
+ * On a CPU a step of a large batch may take longer than there is time for. So a pilot with a small
+ * batch is timed first. Where steps of the whole batch cannot be measured, a smaller batch is.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,30 +13,30 @@
 #include "probe/doctor/phases.h"
 #include "probe/step_timer.h"
 
-/* A pilot has this part of the batch. */
+/* A pilot has this share of the batch. */
 #define PILOT_SHARE 8
 
-/* Steps that measuring takes at least: warming up, a window, and those of all together. */
+/* The least steps of a measurement: warm-up, one window, and the steps of all stages together. */
 #define LEAST_STEPS 8
 #define ALONE_STEPS 4
 
-/* The part of the time that is left which these may take. */
+/* They may take this share of the time that is left. */
 #define STEPS_SHARE 0.6
 
-/* What is optional is measured where its least number of steps fits into its time, about. */
+/* An optional phase is measured where about so many steps fit into its time. */
 #define ABOUT 1.5
 
-/* Where a larger batch cannot be measured, one of this part is. */
+/* Where twice the batch cannot be measured, this share of the batch is. */
 #define OTHER_SHARE 4
 
 #define WINDOWS 3
 
-/* All together: this part of the time warms up; so many steps at least are measured. */
+/* All stages together: the share of the time for warm-up, and the least steps that are measured. */
 #define WARM_SHARE 0.2
 #define LEAST_MEASURED 2
 #define MOST_LENGTHS 3.0
 
-/* Slots of the loader then: more would take their time to be filled or emptied. */
+/* Slots of the loader then: filling and emptying more would take long. */
 #define SLOTS 4
 
 static bool must_stop(void *user) {
@@ -115,12 +115,13 @@ static stk_status choose_batch(doctor *d, stk_error *err) {
     return status;
 }
 
-/* Whether what is optional can be measured: its setting up and a few of its steps. */
+/* Whether there is time for an optional phase: its set-up and a few steps. */
 static bool has_time(const doctor *d, double step_s, double seconds) {
     return d->setup_s + ALONE_STEPS * step_s < ABOUT * seconds;
 }
 
-/* What of a step does not grow with the batch: the line through two of them. */
+/* The part of a step's time that does not grow with the batch, from the line through two batches.
+ */
 static void take_fixed(doctor *d, double step_s, int64_t other, double other_s) {
     double image_s = (other_s - step_s) / (double)(other - d->rates.batch);
     d->rates.fixed_s = fmin(fmax(step_s - (double)d->rates.batch * image_s, 0), step_s);
@@ -183,7 +184,7 @@ static stk_status measure_smaller(doctor *d, double step_s, stk_error *err) {
     return status;
 }
 
-/* The step that training has; the pilot's where there is no time to measure it once more. */
+/* The step of training, or the pilot's where there is no time for another one. */
 static stk_status measure_step(doctor *d, double *step_s, stk_error *err) {
     const stk_doctor_case *p = d->patient;
     double seconds = stk_doctor_seconds(d, DOCTOR_STEP);
@@ -291,8 +292,8 @@ static stk_status feed(feeding *f, double seconds, int64_t least, double *took, 
 }
 
 /*
- * What was taken was made meanwhile or was in the ring before. Which of the batches in the ring is
- * complete changes from moment to moment: one more or less says nothing.
+ * The batches taken were made meanwhile or were in the ring before. The number of complete batches
+ * in the ring changes from moment to moment, so a difference of one means nothing.
  */
 static double images_made(const feeding *f, const stk_loader_counters *before,
                           const stk_loader_counters *after) {
@@ -313,7 +314,7 @@ static stk_status measure_feeding(feeding *f, double seconds, stk_diagnosis *fou
     after = stk_loader_counters_of(f->loader);
     if (status == STK_OK && took > 0) {
         found->together = images_made(f, &before, &after) / took;
-        /* While the device computes nobody has to wait. */
+        /* While the device computes, waiting costs nothing. */
         found->wait_fraction = fmin(f->waited_s, fmax(took - f->busy_s, 0)) / took;
     }
     return status;

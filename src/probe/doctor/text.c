@@ -1,8 +1,8 @@
 /*
  * text.c - a diagnosis as lines with bars, and as a picture.
  *
- * Rates of stages differ a thousandfold. Bars are in proportion up to a few times the rate of all
- * together, where nobody needs to know more, and cut off there.
+ * Rates of stages differ a thousandfold. Bars are proportional up to a few times the rate of all
+ * stages together, and cut off there.
  */
 #include "probe/doctor/text.h"
 
@@ -21,13 +21,13 @@
 #define LONGEST 4.0
 #define BAR_WIDTH 32
 
-/* What is closer than this to what is predicted without it changes nothing. */
+/* A change whose rate is closer than this to the rate without it has no effect. */
 #define LITTLE_GAIN 0.03
 
-/* A first epoch that takes so many times as long as others is worth a word. */
+/* A first epoch that takes so many times as long as others is mentioned. */
 #define SLOWER 1.1
 
-/* With less than this of the cores, the figures are not the machine's. */
+/* With a smaller share of the cores, other programs have falsified the figures. */
 #define FAIR_SHARE 0.85
 
 #define MOST_ROWS (10 + STK_MOST_WHAT_IFS)
