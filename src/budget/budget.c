@@ -11,9 +11,9 @@
 
 #define RESERVE_SHARE 0.15
 #define PREDICT_MARGIN 1.5
-#define PREDICT_EXTRA_S 0.5 /* reading weights and compiling before it */
+#define PREDICT_EXTRA_S 0.5 /* reading weights and compiling before a prediction */
 
-/* Of the time of a fold: when whole epochs leave more, a part of one follows them. */
+/* Share of the time of a fold: if whole epochs leave more unused, a part of an epoch follows. */
 #define PART_SHARE 0.05
 
 static const stk_option options[] = {
@@ -113,7 +113,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         plan.cut = stinted;
         return plan;
     }
-    if (isnan(f->step_s)) { /* nothing measured: begin, as if all were possible */
+    if (isnan(f->step_s)) { /* nothing was measured: begin as planned */
         plan.epochs = most;
         plan.steps_left = (most - f->epoch) * f->steps_per_epoch + rest;
         plan.total_s = NAN;

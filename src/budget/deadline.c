@@ -12,9 +12,9 @@
 #define NS_PER_S 1000000000
 
 /*
- * A time of day that came so many seconds ago, or fewer, is the one that is meant: who asks for it
- * is late, and is told so. A day more is no help for a script that was to be done by then. Longer
- * ago it is the next one: in the evening 8:00 is tomorrow's.
+ * A time of day that passed within so many seconds is an error, since the user is late and hardly
+ * means tomorrow. A time that passed longer ago means the next day: in the evening 8:00 is
+ * tomorrow's.
  */
 #define LATE_S (3 * 3600)
 
@@ -58,12 +58,12 @@ static bool read_time(const char **text, struct tm *day) {
     return good && **text == '\0';
 }
 
-/* mktime says of the 30th of February that it is one in March. */
+/* mktime turns the 30th of February into a day of March: then the date is wrong. */
 static bool same_day(const struct tm *a, const struct tm *b) {
     return a->tm_year == b->tm_year && a->tm_mon == b->tm_mon && a->tm_mday == b->tm_mday;
 }
 
-/* Days of the calendar between two dates: noon is noon where an hour was put in or left out. */
+/* Days between two dates, counted from noon to noon, which summer time does not change. */
 static int days_between(struct tm from, struct tm to) {
     from.tm_hour = to.tm_hour = 12;
     from.tm_min = to.tm_min = from.tm_sec = to.tm_sec = 0;
@@ -79,14 +79,14 @@ static stk_status fail_format(const char *text, stk_error *err) {
                     text);
 }
 
-/* The time of day so many days after its date; *day becomes what the calendar shows then. */
+/* The moment of this time of day, `days` after its date; *day becomes the date then. */
 static time_t moment_after(struct tm *day, int days) {
     day->tm_mday += days;
     day->tm_isdst = -1;
     return mktime(day);
 }
 
-/* The next time that a clock shows it, unless it has just shown it. */
+/* The next moment with this time of day, unless it has just passed. */
 static stk_status next_time(const char *text, time_t now_s, struct tm *day, time_t *moment,
                             stk_error *err) {
     bool late = false;

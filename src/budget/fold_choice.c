@@ -1,4 +1,4 @@
-/* fold_choice.c - folds against epochs. */
+/* fold_choice.c - weighs folds against epochs. */
 #include "budget/fold_choice.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 #define ENSEMBLE_POINTS 1.5
 #define EPOCH_POINTS 1.0
 
-/* Of the wanted epochs, below which a fold is not begun only because there is time. */
+/* Share of the wanted epochs: a fold that would get less is not begun. */
 #define LEAST_PART 0.25
 
-/* Room for what was not foreseen, beside the reserve: together they leave 80 %. */
+/* Share kept for the unforeseen, beside the reserve: together they leave 80 %. */
 #define SLACK_SHARE 0.05
 
 static int yardstick(const stk_fold_facts *f) {
@@ -23,7 +23,7 @@ static int folds_to_come(const stk_fold_facts *f, int folds) {
     return folds - f->folds_begun;
 }
 
-/* Of all models that are still to predict but the last, which the reserve is for. */
+/* Seconds of predicting with all models except the last, which the reserve is for. */
 static double predictions_s(const stk_fold_facts *f, int folds) {
     int models = folds_to_come(f, folds) - (f->between ? 1 : 0);
     return isnan(f->predict_s) || models <= 0 ? 0 : models * f->predict_s;

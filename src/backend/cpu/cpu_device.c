@@ -61,7 +61,7 @@ struct stk_exec {
     stk_memory_layout layout;
     stk_tensor_kind weights;               /* which parameters are computed with */
     char *arena;                           /* layout.arena_bytes */
-    stk_step_output done[STK_STEPS_AHEAD]; /* of steps that nobody asked about yet */
+    stk_step_output done[STK_STEPS_AHEAD]; /* results that were not collected yet */
     size_t done_count;
     stk_typical long_part_s; /* of the last calls; see parts */
 };
@@ -112,7 +112,8 @@ static stk_status cpu_memory(stk_device *device, stk_device_memory *memory, stk_
     uint64_t held = device->config.memory_bytes;
     uint64_t bytes = stk_machine_memory();
     bytes = held > 0 && held < bytes ? held : bytes;
-    /* What others have is not counted, as most of it can be moved away; some never can. */
+    /* Memory of other processes counts as free, since most of it can be swapped out; not all can.
+     */
     *memory = (stk_device_memory){.total_bytes = bytes, .free_bytes = bytes / 10 * 9};
     return STK_OK;
 }
@@ -306,7 +307,7 @@ static float *at(const stk_exec *exec, size_t offset) {
     return offset != SIZE_MAX ? (float *)(void *)(exec->arena + offset) : NULL;
 }
 
-/* Fills in what a piece reads and writes. */
+/* Sets the pointers of a piece: all that it reads and writes. */
 static void aim(const stk_exec *exec, int index, cpu_call *call) {
     const stk_graph *graph = exec->state->graph;
     const stk_pieces *pieces = &exec->pieces;
@@ -353,17 +354,17 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
     return STK_OK;
 }
 
-/* How often it is asked in the middle of a part, which is one layer of a whole batch. */
+/* How often `halted` is asked within a part. A part is one layer of a whole batch. */
 #define ASK_S 0.005
 
 /* The parts of one call, timed so that a halt comes before it is too late. */
 typedef struct part_times {
     const stk_device_config *config;
     stk_pool *pool;
-    int64_t asked_ns;  /* when it was last asked in the middle of one */
+    int64_t asked_ns;  /* when `halted` was last asked within a part */
     int64_t last_ns;   /* when the last part ended */
     int count;         /* parts so far */
-    double sum_s;      /* that they took */
+    double sum_s;      /* seconds that they took */
     double longest_s;  /* the longest part so far */
     double long_s;     /* the longest but one: one part alone may have been held up */
     double next_times; /* a backward part has twice the products of its forward part */
@@ -389,7 +390,7 @@ static void begin_parts(const stk_exec *exec, part_times *p, double next_times) 
     stk_pool_watch(p->pool, p->config->halted != NULL ? halted_within : NULL, p);
 }
 
-/* What follows is done to its end. */
+/* The work that follows is not halted. */
 static void end_parts(stk_exec *exec, const part_times *p) {
     stk_pool_watch(p->pool, NULL, NULL);
     stk_typical_note(&exec->long_part_s, p->long_s);
@@ -407,10 +408,10 @@ static void note_part(part_times *p) {
 }
 
 /*
- * What a long part takes. The first part of a call may be the longest: the calls before tell. A
- * call that takes longer than those was held up, or everything is slower now: where there is really
- * no time left, asking in the middle of a part ends it. The first call has nothing to be compared
- * with, and on a busy machine several of its parts are held up: the mean part counts.
+ * Seconds of a long part, by the calls before: the first part of a call may be the longest. A call
+ * that takes longer than those was held up, or the machine became slower; if there is really no
+ * time left, asking within a part ends it. The first call has no calls before it, and on a busy
+ * machine several of its parts are held up, so its mean part counts.
  */
 static double long_part(const stk_exec *exec, const part_times *p) {
     double seconds[STK_TYPICAL_MOST] = {p->long_s};
@@ -512,7 +513,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
             aim(exec, i, &call);
             kernel_of(&exec->pieces, i)->forward(&call);
             if (i + 1 == exec->pieces.count || is_loss(exec, i + 1)) {
-                timed.next_times = 0; /* nothing follows that there might be no time for */
+                timed.next_times = 0; /* no part follows */
             }
             status = check_halt(exec, &timed, err);
         }

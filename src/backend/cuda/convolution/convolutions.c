@@ -51,7 +51,7 @@ struct cuda_convs {
     int count;
     int timed, loaded;
     stk_pool_halt halt;
-    bool left;          /* threads were abandoned: they use all of this */
+    bool abandoned;     /* threads were abandoned: they use all of this */
     int complete_count; /* entries that were complete when threads were abandoned */
     cuda_convs_write_noise *write_noise_for; /* during make_on(); may be NULL */
     void *noise_user;
@@ -155,7 +155,7 @@ static void free_entry(cuda_convs *convs, conv_entry *entry) {
 }
 
 void stk_cuda_convs_close(cuda_convs *convs) {
-    if (convs == NULL || convs->left) {
+    if (convs == NULL || convs->abandoned) {
         return;
     }
     while (convs->count > 0) {
@@ -491,7 +491,7 @@ static stk_status complete_all(cuda_convs *convs, int first, stk_error *err) {
     }
     if (status == STK_OK && g->count > 0) {
         stk_pool_end end = stk_pool_run_or_leave(convs->pool, g->count, gather, g, &convs->halt);
-        convs->left = end == STK_POOL_LEFT;
+        convs->abandoned = end == STK_POOL_LEFT;
         convs->complete_count = first;
         if (end != STK_POOL_DONE) {
             status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were looked for");
@@ -502,7 +502,7 @@ static stk_status complete_all(cuda_convs *convs, int first, stk_error *err) {
         status = complete_entry(convs, g->pending[i], err);
         stk_pool_note(&convs->halt, start);
     }
-    if (!convs->left) {
+    if (!convs->abandoned) {
         free_gathering(g);
     }
     return status;
@@ -532,7 +532,7 @@ stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls
                                   cuda_convs_write_noise *write_noise_for, void *user,
                                   stk_error *err) {
     int first = convs->count;
-    if (convs->left) {
+    if (convs->abandoned) {
         return are_complete(convs, calls, count)
                    ? STK_OK
                    : STK_FAIL(err, STK_ERR_STOPPED, "convolutions are still being looked for");
@@ -549,14 +549,14 @@ stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls
     for (int i = first; i < convs->count; i++) {
         convs->entries[i]->call = NULL;
     }
-    while (status != STK_OK && !convs->left && convs->count > first) {
+    while (status != STK_OK && !convs->abandoned && convs->count > first) {
         free_entry(convs, convs->entries[--convs->count]);
     }
     return status;
 }
 
 bool stk_cuda_convs_are_abandoned(const cuda_convs *convs) {
-    return convs != NULL && convs->left;
+    return convs != NULL && convs->abandoned;
 }
 
 bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape) {

@@ -34,21 +34,21 @@ static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *con
 typedef struct preparing {
     cuda_conv_call *calls; /* owned */
     int *ops;              /* owned */
-    const cuda_noise_writer *write_noise_for;
+    const cuda_noise_writer *writer;
 } preparing;
 
 static stk_status write_noise_for_call(void *user, int call, stk_error *err) {
     const preparing *p = user;
-    return p->write_noise_for->run(p->write_noise_for->user, p->ops[call], err);
+    return p->writer->write_noise_for(p->writer->user, p->ops[call], err);
 }
 
-stk_status stk_cuda_player_prepare(const cuda_player *player,
-                                   const cuda_noise_writer *write_noise_for, stk_error *err) {
+stk_status stk_cuda_player_prepare(const cuda_player *player, const cuda_noise_writer *writer,
+                                   stk_error *err) {
     const cuda_program *p = player->program;
     size_t most = (size_t)p->op_count + 1;
     preparing made = {.calls = stk_mem_new(most, sizeof *made.calls),
                       .ops = stk_mem_new(most, sizeof *made.ops),
-                      .write_noise_for = write_noise_for};
+                      .writer = writer};
     int count = 0;
     stk_status status = STK_OK;
     if (made.calls == NULL || made.ops == NULL) {
@@ -62,8 +62,7 @@ stk_status stk_cuda_player_prepare(const cuda_player *player,
     }
     if (status == STK_OK && count > 0) {
         status = stk_cuda_convs_make_on(player->convs, made.calls, count,
-                                        write_noise_for != NULL ? write_noise_for_call : NULL,
-                                        &made, err);
+                                        writer != NULL ? write_noise_for_call : NULL, &made, err);
     }
     stk_mem_free(made.calls);
     stk_mem_free(made.ops);

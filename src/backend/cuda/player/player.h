@@ -28,19 +28,20 @@ typedef struct cuda_range {
     int first, count;
 } cuda_range;
 
-/* Writes fresh test data where an operation reads, before its plans are compared. */
+/* Writes noise where a convolution reads, before its plans are compared: tuning/autotune.c has one
+ * for its trials. */
 typedef struct cuda_noise_writer {
-    stk_status (*run)(const void *user, int op, stk_error *err);
-    const void *user; /* borrowed; first argument of `run` */
+    stk_status (*write_noise_for)(const void *user, int op, stk_error *err);
+    const void *user; /* borrowed; its first argument */
 } cuda_noise_writer;
 
 /*
  * Finds an execution plan for every convolution of the program, by running candidates with the
- * player's pointers: what these convolutions write is overwritten. `write_noise_for` may be NULL.
+ * player's pointers: what these convolutions write is overwritten. `writer` is called before each;
+ * NULL: the memory holds noise already.
  */
 STK_CHECKED stk_status stk_cuda_player_prepare(const cuda_player *player,
-                                               const cuda_noise_writer *write_noise_for,
-                                               stk_error *err);
+                                               const cuda_noise_writer *writer, stk_error *err);
 
 /*
  * Runs the whole program. The first run launches each operation, since libraries load code at first

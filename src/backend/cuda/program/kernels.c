@@ -66,7 +66,7 @@ struct cuda_kernels {
     bool own;        /* `target` is machine code for this GPU */
     int compiled, loaded;
     stk_pool_halt halt;
-    bool left; /* threads that compile were abandoned: they use all of this */
+    bool abandoned; /* threads that compile were abandoned: they use all of this */
 };
 
 /* Room for the key of any launch. */
@@ -77,56 +77,9 @@ static void key_of(const cuda_launch *launch, cuda_type type, char key[KEY_ROOM]
              launch->defines);
 }
 
-static const char *text_named(const char *name) {
-    for (const cuda_text *t = stk_cuda_texts; t->name != NULL; t++) {
-        if (strcmp(t->name, name) == 0) {
-            return t->text;
-        }
-    }
-    return NULL;
-}
-
-#define INCLUDE "#include \""
-#define NAME_ROOM 64
-
-/* The text that a line includes, and its name; NULL: none, or a text that does not exist. */
-static const char *included(const char *line, char name[NAME_ROOM]) {
-    size_t start = strlen(INCLUDE);
-    if (strncmp(line, INCLUDE, start) != 0) {
-        return NULL;
-    }
-    snprintf(name, NAME_ROOM, "%.*s", (int)strcspn(line + start, "\"\n"), line + start);
-    return text_named(name);
-}
-
-/*
- * Appends a text with the texts that it includes in place of its include lines: NVRTC has no files
- * to include.
- */
-static void append_text(stk_str *to, const char *name, const char *text) {
-    stk_str_appendf(to, "#line 1 \"%s\"\n", name);
-    for (int line = 1; *text != '\0'; line++) {
-        char other_name[NAME_ROOM];
-        const char *other = included(text, other_name);
-        size_t length = strcspn(text, "\n");
-        length += text[length] == '\n';
-        if (other != NULL) {
-            append_text(to, other_name, other);
-            stk_str_appendf(to, "#line %d \"%s\"\n", line + 1, name);
-        } else {
-            stk_str_append_bytes(to, text, length);
-        }
-        text += length;
-    }
-}
-
-/* The whole text of one file: constants, prelude, and the file with its includes. */
 static bool make_source(source *s, const cuda_text *file) {
     uint8_t digest[STK_SHA256_BYTES];
-    stk_str text = {0};
-    append_text(&text, "kernel_constants.h", text_named("kernel_constants.h"));
-    append_text(&text, "prelude.cuh", text_named("prelude.cuh"));
-    append_text(&text, file->name, file->text);
+    stk_str text = stk_cuda_text_whole(file);
     stk_sha256_of(stk_str_text(&text), text.length, digest);
     stk_hex(digest, sizeof digest, s->digest);
     s->name = file->name;
@@ -205,7 +158,7 @@ static void free_kernel(kernel *one) {
 }
 
 void stk_cuda_kernels_close(cuda_kernels *kernels) {
-    if (kernels == NULL || kernels->left) {
+    if (kernels == NULL || kernels->abandoned) {
         return;
     }
     for (size_t i = 0; i < kernels->count; i++) {
@@ -502,7 +455,7 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     stk_status status = list_missing(k, &b, err);
     if (status == STK_OK && b->count > 0) {
         end = stk_pool_run_or_leave(b->pool, b->count, get_code_task, b, &k->halt);
-        k->left = end == STK_POOL_LEFT;
+        k->abandoned = end == STK_POOL_LEFT;
     }
     if (end != STK_POOL_DONE) {
         status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were compiled");
@@ -510,7 +463,7 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     if (status == STK_OK) {
         status = load_all(k, b, err);
     }
-    if (!k->left) {
+    if (!k->abandoned) {
         free_making(b);
     }
     return status;
@@ -548,11 +501,11 @@ stk_status stk_cuda_kernels_make(cuda_kernels *kernels, const cuda_program *cons
                                  int count, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; i < count && status == STK_OK; i++) {
-        status = !kernels->left || is_made(kernels, programs[i])
+        status = !kernels->abandoned || is_made(kernels, programs[i])
                      ? note_kernels(kernels, programs[i], err)
                      : STK_FAIL(err, STK_ERR_STOPPED, "kernels are still being compiled");
     }
-    if (status == STK_OK && !kernels->left) {
+    if (status == STK_OK && !kernels->abandoned) {
         status = make_missing(kernels, err);
     }
     return status == STK_OK ? allow_shared(kernels, err) : status;
@@ -606,7 +559,7 @@ stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launc
 }
 
 bool stk_cuda_kernels_are_abandoned(const cuda_kernels *kernels) {
-    return kernels != NULL && kernels->left;
+    return kernels != NULL && kernels->abandoned;
 }
 
 const char *stk_cuda_kernels_stand_in(const cuda_kernels *kernels) {
