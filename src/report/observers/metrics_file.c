@@ -22,11 +22,11 @@
 #include "report/text/text.h"
 #include "report/text/time_parts.h"
 
-/* Between two replacements: collectors look every 15 s or so. */
+/* Least time between two writes. Collectors read the file about every 15 s. */
 #define WRITE_GAP_NS INT64_C(1000000000)
 
-/* How long a write is waited for. One that takes longer hangs with its disk, as far as can be told:
- * figures are left out until it ends, and a run does not wait for it again. */
+/* How long a write may take. A longer one is taken for a disk that hangs: nothing is written until
+ * it ends, and the run does not wait for it again. */
 #define WAIT_NS INT64_C(1000000000)
 
 /* Where a figure comes from: the last event of a kind, or the batch size. */
@@ -154,7 +154,7 @@ static void append_gauge(stk_str *out, const char *name, const char *help, doubl
     }
 }
 
-/* A gauge that is 1 and says what it says in its labels. */
+/* A gauge of value 1 whose labels hold texts. */
 static void append_labelled(stk_str *out, const char *name, const char *help,
                             const stk_str *labels) {
     if (labels->length > 0) {
@@ -272,7 +272,7 @@ static void deliver(void *state) {
     (void)status; /* kept in d->error: a callback has nobody to tell */
 }
 
-/* Whether the last write has ended, which is waited for once. */
+/* Whether the last write has ended. The first time it is slow, this waits for it. */
 static bool has_ended(stk_metrics_file *m) {
     int64_t wait_ns = m->hangs ? 0 : WAIT_NS;
     m->hangs = m->writer != NULL && !stk_timed_call_wait(m->writer, stk_clock_ns() + wait_ns);

@@ -2,8 +2,8 @@
  * screen.c - lines for people.
  *
  * Every line is built in one growing text and leaves through end_line() or redraw(), where it is
- * cleaned: a file name must not be able to send commands to the terminal. There is room for lines
- * of an ordinary length from the start, so that one which says that there is no memory needs none.
+ * cleaned: a file name must not be able to send commands to the terminal. Memory for lines of an
+ * ordinary length is taken at the start, so that a message about lack of memory needs none.
  * A longer line that finds no memory is left out; the screen is never a reason to stop a run.
  */
 #include "report/observers/screen.h"
@@ -200,8 +200,8 @@ static bool is_mixed(const char *precision) {
 }
 
 /*
- * What is used of the machine, in the form that people's tools look for in the output of a
- * training. A gigabyte is 2^30 bytes in it.
+ * The use of the machine in a form that other tools find in the output of a training. Its gigabyte
+ * is 2^30 bytes.
  */
 static void show_resources(stk_screen *screen, const stk_event_start *event) {
     stk_str *line = &screen->line;
@@ -493,7 +493,7 @@ static void put_bytes(stk_str *line, double bytes, const char *behind) {
     }
 }
 
-/* Work that is no training; its end is told by whoever asked for it. */
+/* Long work that is no training. The caller shows its end. */
 static void show_progress(stk_screen *screen, const stk_event_progress *event) {
     stk_str *line = &screen->line;
     screen->last_step = (stk_event_step){.step = event->done, .steps = event->total};
@@ -570,7 +570,7 @@ static void show_time(stk_screen *screen, const stk_summary *summary) {
     }
 }
 
-/* The first one's row has the name, as in a table. */
+/* The row of the first attempt has the name of the block. */
 static void show_attempts(stk_screen *screen, const stk_summary *summary) {
     show_row(screen, "estimate", summary->estimate);
     for (int i = 0; i < summary->attempt_count; i++) {

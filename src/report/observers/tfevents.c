@@ -1,9 +1,10 @@
 /*
  * tfevents.c - events to TensorBoard's records.
  *
- * Field numbers are those of TensorFlow's event.proto, summary.proto and tensor.proto. A record has
- * one message Event: when, at which step, and either the version of the file, or that training goes
- * on from here, or a Summary, which is a list of named values.
+ * Field numbers are those of TensorFlow's event.proto, summary.proto and tensor.proto. A record is
+ * one message Event: a time, a step, and one of three things. The first record of a file has the
+ * file's version, a restart tells TensorBoard to drop later points, and all others have a Summary,
+ * which is a list of named values.
  */
 #include "report/observers/tfevents.h"
 
@@ -21,12 +22,13 @@
 #include "base/mem.h"
 #include "report/observers/contact_sheet.h"
 #include "report/observers/lines.h"
+#include "report/text/results_csv.h"
 #include "report/text/text.h"
 #include "report/observers/tfrecord.h"
 #include "report/observers/thinning.h"
 #include "report/text/time_parts.h"
 
-/* Between two step events: what is looked at live needs no more. */
+/* Least time between two steps that are written: enough for somebody who watches live. */
 #define STEP_GAP_NS 500e6
 
 #define NAME_START "events.out.tfevents."
@@ -58,19 +60,6 @@ typedef struct curve {
     { "step/" #name, offsetof(stk_event_step, name) }
 static const curve step_curves[] = {
     STEP(loss), STEP(acc1), STEP(lr), STEP(images_per_second), STEP(wait_fraction),
-};
-
-/* The names of results.csv. */
-static const curve epoch_curves[] = {
-    {"train/loss", offsetof(stk_event_epoch, train_loss)},
-    {"train/acc1", offsetof(stk_event_epoch, train_acc1)},
-    {"val/loss", offsetof(stk_event_epoch, val_loss)},
-    {"val/acc1", offsetof(stk_event_epoch, val_acc1)},
-    {"val/acc5", offsetof(stk_event_epoch, val_acc5)},
-    {"lr", offsetof(stk_event_epoch, lr)},
-    {"images_per_second", offsetof(stk_event_epoch, images_per_second)},
-    {"wait_fraction", offsetof(stk_event_epoch, wait_fraction)},
-    {"seconds", offsetof(stk_event_epoch, seconds)},
 };
 
 static const curve sample_curves[] = {
@@ -114,15 +103,15 @@ struct stk_tfevents {
     int64_t next;     /* first step not yet written; a new file tells TensorBoard to drop points
                          from here */
     int64_t step_ns;  /* when the last step was written */
-    bool stepped;     /* there was one of this fold */
+    bool stepped;     /* a step of this fold was written */
     int64_t start_ns; /* of the run */
-    double sample_s;  /* when the last sample was taken that was written */
+    double sample_s;  /* time of the last sample that was written */
     stk_str summary;  /* reused for every event, as the next four */
     stk_str value;
     stk_str part; /* of a value */
     stk_str message;
     stk_str record;
-    stk_error error; /* the first that came up */
+    stk_error error; /* the first one */
 };
 
 /* A callback cannot return an error: t->error has it. */
@@ -222,12 +211,12 @@ static stk_status write_message(stk_tfevents *t, event_file *file, stk_error *er
     }
     stk_status status = stk_lines_write(&file->lines, t->record.text, t->record.length, err);
     if (file->lines.torn) {
-        close_file(file); /* no reader gets past half a record: what follows goes to another file */
+        close_file(file); /* readers stop at half a record, so the next one begins another file */
     }
     return status;
 }
 
-/* TensorBoard drops what it was told of this step and later ones. */
+/* Makes TensorBoard drop the points of this step and of later ones. */
 static stk_status write_restart(stk_tfevents *t, event_file *file, int64_t step, stk_error *err) {
     stk_str_clear(&t->part);
     stk_proto_int(&t->part, SESSION_LOG_STATUS, SESSION_START);
@@ -237,8 +226,9 @@ static stk_status write_restart(stk_tfevents *t, event_file *file, int64_t step,
 }
 
 /*
- * The seconds in the name of a new file. Files are read in the order of their names, so that they
- * are later than those of all that are there, however soon this process follows another.
+ * The seconds in the name of a new file. TensorBoard reads files in the order of their names, so a
+ * new file must have more seconds than all files of the folder, however soon this process follows
+ * another.
  */
 static stk_status name_seconds(const stk_tfevents *t, const char *folder, long long *seconds,
                                bool *is_first, stk_error *err) {
@@ -277,8 +267,8 @@ static stk_status name_file(const stk_tfevents *t, const char *folder, char **pa
 }
 
 /*
- * Makes folder and file where there are none yet; `below` is "" or the name of a folder in that of
- * TensorBoard. What earlier files of it tell of `step` and later ones is void.
+ * Opens a new file if none is open, and makes its folder. `below` is "" or the name of a subfolder.
+ * Where the folder has earlier files, their points of `step` and of later steps no longer count.
  */
 static stk_status open_file(stk_tfevents *t, event_file *file, const char *below, int64_t step,
                             stk_error *err) {
@@ -306,7 +296,7 @@ static stk_status open_file(stk_tfevents *t, event_file *file, const char *below
     if (status == STK_OK && !is_first) {
         status = write_restart(t, file, step, err);
     }
-    if (status != STK_OK && file->path != NULL) { /* without its head it is read by nobody */
+    if (status != STK_OK && file->path != NULL) { /* nobody can read a file without its head */
         (void)stk_disk_remove(file->path);
         close_file(file);
     }
@@ -331,7 +321,7 @@ static stk_status write_summary(stk_tfevents *t, event_file *file, int64_t step,
     return write_message(t, file, err);
 }
 
-/* The summary goes to the file of the fold, at the step that it has come to. */
+/* Writes the summary to the fold's file, at the fold's present step. */
 static void write_training(stk_tfevents *t) {
     stk_status status = open_training(t, &t->error);
     drop_result(status == STK_OK ? write_summary(t, &t->training, t->step, &t->error) : status);
@@ -357,8 +347,8 @@ static void on_start(void *user, const stk_event_start *event) {
     t->start_ns = event->start_ns;
 }
 
-/* TensorBoard drops what it knows of the fold's step and of later ones: they are told again. */
-static void write_training_again(stk_tfevents *t) {
+/* Training repeats the present step and later ones: TensorBoard drops their points. */
+static void write_training_restart(stk_tfevents *t) {
     stk_status status = open_training(t, &t->error);
     drop_result(status == STK_OK ? write_restart(t, &t->training, t->step, &t->error) : status);
 }
@@ -369,7 +359,7 @@ static void on_step(void *user, const stk_event_step *event) {
     bool again = event->steps_done <= t->step; /* training went back */
     t->step = event->steps_done;
     if (again) {
-        write_training_again(t);
+        write_training_restart(t);
     }
     int64_t now = t->now_ns();
     double times = stk_thinning_times((double)(now - t->start_ns) * 1e-9);
@@ -387,12 +377,14 @@ static void on_epoch(void *user, const stk_event_epoch *event) {
     stk_tfevents *t = user;
     enter_fold(t, event->fold);
     if (!t->stepped && t->step > 0) {
-        write_training_again(
-            t); /* all that was left of the epoch was its validation, perhaps again */
+        write_training_restart(t); /* a resumed epoch had only its validation left */
     }
     begin_summary(t);
     put_scalar(t, "epoch", event->epoch);
-    put_curves(t, epoch_curves, COUNT_OF(epoch_curves), event);
+    for (size_t i = 0; i < STK_RESULTS_COLUMNS; i++) {
+        put_scalar(t, stk_results_columns[i].name,
+                   stk_results_value(&stk_results_columns[i], event));
+    }
     for (int i = 0; i < STK_TIME_PARTS; i++) {
         char tag[32];
         snprintf(tag, sizeof tag, "time/%s", stk_time_part_names[i]);

@@ -1,7 +1,7 @@
 /*
  * compare.c - runs side by side.
  *
- * Terminal and page show the same cells: a table is made of texts first and then drawn.
+ * Terminal and page show the same cells, so a table is filled with texts first and then drawn.
  */
 #include "report/page/compare.h"
 
@@ -147,7 +147,7 @@ static bool is_same(const stk_json *a, const stk_json *b) {
     return same;
 }
 
-/* Whether the runs have other values of an option; where a run is kept says nothing about it. */
+/* Whether the runs differ in an option. The names of their folders do not count. */
 static bool differs(const stk_run_read *runs, size_t count, const char *key) {
     static const char *const passed_over[] = {"out", "name", "quiet", "json"};
     const stk_json *first = NULL;
@@ -166,7 +166,7 @@ static bool differs(const stk_run_read *runs, size_t count, const char *key) {
     return false;
 }
 
-/* The names of options that differ, each once; gives how many. */
+/* Fills in the names of the options that differ, each once; returns how many. */
 static size_t find_differences(const stk_run_read *runs, size_t count,
                                const char *keys[MOST_OPTIONS]) {
     size_t found = 0;
@@ -186,7 +186,7 @@ static size_t find_differences(const stk_run_read *runs, size_t count,
     return found;
 }
 
-/* An empty table, without rows, where all options are the same. */
+/* The table of options that differ; it has no rows where all are the same. */
 static stk_status make_options(compare_table *t, const stk_run_read *runs, size_t count,
                                stk_error *err) {
     const char *keys[MOST_OPTIONS];
@@ -216,7 +216,7 @@ static stk_status make_options(compare_table *t, const stk_run_read *runs, size_
 
 /* ---- a terminal ---- */
 
-/* Letters of a text, and where it is cut off on a terminal. */
+/* Counts the letters of a text up to where a terminal's cell cuts it; *bytes is that place. */
 static size_t letters_of(const char *text, size_t *bytes) {
     size_t letters = 0;
     size_t at = 0;
@@ -235,7 +235,7 @@ static const char *shown(const compare_table *t, size_t row, size_t column) {
     return text[0] != '\0' ? text : UNKNOWN;
 }
 
-/* Columns that say nothing of any run are left out. */
+/* Whether some run has a value in the column; other columns are left out. */
 static bool is_used(const compare_table *t, size_t column) {
     for (size_t row = 1; row < t->rows; row++) {
         if (stk_str_text(cell(t, row, column))[0] != '\0') {
@@ -407,7 +407,7 @@ typedef struct overlay {
     size_t point_count;
 } overlay;
 
-/* The rows of one fold, which is a line of its own in the colour of its run. */
+/* Adds the epochs of a run: each fold is a line in the colour of the run. */
 static void add_lines(overlay *o, const stk_run_read *run, size_t number, const measure *m) {
     const stk_run_history *history = &run->history;
     double seconds = 0;
@@ -480,7 +480,7 @@ static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *
     return status;
 }
 
-/* Curves of epochs and of time; no section where nothing is to be drawn. */
+/* The section of all plots; it is left out without any. */
 static stk_status put_curves(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
     stk_str plots = {0};
     stk_status status = put_overlays(runs, count, &plots, err);

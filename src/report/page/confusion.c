@@ -1,4 +1,4 @@
-/* confusion.c - counting what validation.csv says. */
+/* confusion.c - counts the pairs of classes in validation.csv and finds the worst pictures. */
 #include "report/page/confusion.h"
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/text/names.h"
 
-/* The columns of a table by what they hold. */
+/* Where the columns of validation.csv are. */
 typedef struct confusion_columns {
     size_t path, label, predicted, probability, fold;
 } confusion_columns;
@@ -33,7 +33,7 @@ static stk_status find_columns(const stk_csv *table, const char *name, confusion
 
 /* ---- classes ---- */
 
-/* Classes in the order in which they are met: places has them by name. */
+/* Numbers the classes in the order of their first rows; `places` maps a name to its number. */
 static stk_status meet(stk_confusion *c, stk_map *places, size_t *capacity, const char *name,
                        stk_error *err) {
     bool added = false;
@@ -52,7 +52,7 @@ static stk_status meet(stk_confusion *c, stk_map *places, size_t *capacity, cons
     return STK_OK;
 }
 
-/* Sorted; sorted_place[places[name]] is where a name has gone. */
+/* Sorts the names; sorted_place[places[name]] is the index of a name in the sorted list. */
 static stk_status find_classes(stk_confusion *c, const confusion_columns *at, stk_map *places,
                                int **sorted_place, stk_error *err) {
     size_t capacity = 0;
@@ -87,7 +87,7 @@ static bool is_worse(const stk_confusion_miss *a, const stk_confusion_miss *b) {
     return strcmp(a->path, b->path) < 0;
 }
 
-/* Takes its place among the worst, if it is one of them. */
+/* Adds a picture to the list of the worst, if it is one of them. */
 static void add_miss(stk_confusion *c, stk_confusion_miss miss) {
     int at = c->worst_count;
     while (at > 0 && is_worse(&miss, &c->worst[at - 1])) {
@@ -139,7 +139,7 @@ static int by_place(const void *a, const void *b) {
                                 : (x->predicted > y->predicted) - (x->predicted < y->predicted);
 }
 
-/* Cells of one picture each become one cell per pair of classes. */
+/* Merges cells of one picture each into one cell per pair of classes. */
 static void join_cells(stk_confusion *c) {
     size_t kept = 0;
     if (c->cell_count > 1) {

@@ -70,7 +70,7 @@ static stk_status put_curve(const stk_run_history *history, stk_chart chart,
     return status;
 }
 
-/* Which colour is which fold. */
+/* The legend: the colour of each fold. */
 static void put_fold_key(const stk_run_history *history, stk_str *out) {
     int folds = stk_run_history_folds(history);
     if (folds < 2) {
@@ -133,7 +133,8 @@ typedef struct time_part {
     int tenths; /* of a percent, of the bar */
 } time_part;
 
-/* Percents with one decimal that add up to 100: what rounding leaves goes to the largest rests. */
+/* Percents with one decimal that add up to 100. The tenths that rounding down leaves go to the
+ * parts with the largest remainders. */
 static void share_out(time_part *parts, size_t count, double total) {
     int left = 1000;
     for (size_t i = 0; i < count; i++) {
@@ -284,7 +285,7 @@ static const timeline speed_timelines[] = {
       {"workers", STK_GAUGE_WORKERS, 0xe07b39, 1, 2, false}}},
 };
 
-/* Of a supervised command, by its own words. */
+/* What a supervised command printed. */
 static const timeline said_timelines[] = {
     {"plot-throughput",
      "Images per second, as the command says",
@@ -373,7 +374,7 @@ static stk_status put_timeline(const stk_run_history *history, const timeline *t
     return stk_chart_has_points(&chart) ? stk_chart_put(&chart, out, err) : STK_OK;
 }
 
-/* A section of timelines; nothing where none of them has a point. */
+/* A section of timelines; it is left out where none has a point. */
 static stk_status put_timeline_section(const stk_run_history *history, const char *id,
                                        const char *heading, const timeline *timelines, size_t count,
                                        stk_str *out, stk_error *err) {
@@ -396,7 +397,7 @@ static stk_status put_timeline_section(const stk_run_history *history, const cha
     return status;
 }
 
-/* Each core's mean as a bar: one that is always busy among idle ones shows at a glance. */
+/* The mean load of each core as a bar, so that one busy core among idle ones is seen. */
 static stk_status put_cores(const stk_run_history *history, stk_str *out, stk_error *err) {
     if (history->core_samples == 0) {
         return STK_OK;

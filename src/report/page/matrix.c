@@ -58,7 +58,7 @@ static double row_sum(const matrix *m, int row) {
     return sum;
 }
 
-/* "3 a long na…": the number stands above the column, too. */
+/* "3 a long na…": the number is that above the column of the class. */
 static void draw_name(const matrix *m, int row, double y, double size_px) {
     const stk_font font = {size_px, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     const char *name = m->confusion->classes[row];

@@ -20,7 +20,8 @@
 
 /* ---- the verdict ---- */
 
-/* How much faster it gets, or nothing where it cannot be told; 3 % are not "1.0 times". */
+/* How much faster a remedy makes the run; nothing where that is not known. Small gains are shown
+ * in percent, since 3 % would be "1.0 times". */
 static void put_gain(stk_str *out, double gain) {
     if (isfinite(gain)) {
         stk_str_appendf(out, " <strong>predicted %.*f times as fast</strong>", gain < 1.095 ? 2 : 1,
@@ -204,7 +205,7 @@ static void put_setting(stk_str *out, const stk_run_history *history, const stk_
     }
 }
 
-/* What was supervised, and how long it would have taken. */
+/* The supervised command, and its forecast. */
 static void put_command(stk_str *out, const stk_summary *summary) {
     if (summary->command != NULL) {
         stk_str_append(out, "<p class=\"soft\">Command: <code>");
@@ -419,7 +420,7 @@ static void put_options(stk_str *out, const stk_page *page) {
         return;
     }
     stk_page_open_section(out, "options", "Configuration");
-    /* A supervised command has nothing else to say here, and stands above. */
+    /* The command of a supervised run is shown above. */
     const stk_run_view *view = &page->history->view;
     if (view->start != NULL && view->start->chosen != NULL && stk_run_view_command(view) == NULL) {
         stk_str_append(out, "<p>Chosen: ");

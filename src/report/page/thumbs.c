@@ -1,4 +1,4 @@
-/* thumbs.c - reads in flight, and what has come made small while the others come. */
+/* thumbs.c - all pictures are read at once; each is made small as soon as its bytes are there. */
 #include "report/page/thumbs.h"
 
 #include <pthread.h>
@@ -23,21 +23,22 @@
 static const char no_time[] = "there was no time to read it";
 
 typedef enum state {
-    COMING,
-    HERE, /* read, or failed */
-    USED
+    COMING, /* the read is in flight */
+    HERE,   /* the read has ended, well or not */
+    USED    /* its thumbnail was made, or has a reason why not */
 } state;
 
 typedef struct making {
     pthread_mutex_t lock;
-    pthread_cond_t some; /* one has come */
+    pthread_cond_t some; /* a read has ended */
     stk_read reads[STK_CONFUSION_WORST];
     state states[STK_CONFUSION_WORST]; /* under the lock */
     stk_image_scratch *scratch;
     int64_t end_ns;
 } making;
 
-static void come(void *user, stk_read *read) {
+/* Called on a thread of the reader. */
+static void read_ended(void *user, stk_read *read) {
     making *m = user;
     pthread_mutex_lock(&m->lock);
     m->states[read - m->reads] = HERE;
@@ -72,7 +73,7 @@ static void use(const making *m, const stk_read *read, stk_thumb *thumb) {
     }
 }
 
-/* One that has come; -1 when none comes any more, or none in time. Under the lock. */
+/* The index of a read that has ended; -1: all are used, or time is up. Called with the lock. */
 static int wait_for_one(making *m, int count) {
     bool late = false;
     for (;;) {
@@ -123,7 +124,7 @@ static void begin_reads(making *m, const stk_confusion *confusion, stk_reader *r
 void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_store *store,
                      int64_t end_ns) {
     making m = {.end_ns = end_ns};
-    stk_reader_config config = {.store = store, .done = come, .user = &m};
+    stk_reader_config config = {.store = store, .done = read_ended, .user = &m};
     stk_reader *reader = NULL;
     stk_error why = {0};
     *thumbs = (stk_thumbs){.count = confusion->worst_count};

@@ -235,7 +235,7 @@ static void draw_model(top_frame *f) {
     end_line(f);
 }
 
-/* What is supervised, and which attempt at it runs. */
+/* The supervised command, and its last attempt. */
 static void draw_command(top_frame *f) {
     const stk_run_status *s = f->status;
     const stk_run_view *view = &s->view;
@@ -262,7 +262,7 @@ static void draw_command(top_frame *f) {
     stk_str_free(&words);
 }
 
-/* The bar is of the epoch that is trained. */
+/* The progress of the running epoch. */
 static void draw_epoch(top_frame *f) {
     const stk_event_step *step = f->step;
     char value[32];
@@ -442,7 +442,7 @@ typedef struct dot_grid {
     int down;
 } dot_grid;
 
-/* The mean of the losses that fall on a column, or what lies between two where they are few. */
+/* The loss of a column: the mean of its points, or between two points where they are few. */
 static double value_at(const stk_curve *curve, int x, int width) {
     int from = (int)((int64_t)x * curve->count / width);
     int to = (int)((int64_t)(x + 1) * curve->count / width);
@@ -468,7 +468,7 @@ static void limits_of(const stk_curve *curve, double *least, double *most) {
     }
 }
 
-/* Sets the dots of the curve, with those between two columns, so that it is a line. */
+/* Sets the dots of the curve, and those between neighbouring columns, so that it is a line. */
 static void set_dots(dot_grid *grid, const stk_curve *curve, double least, double most) {
     int before = -1;
     for (int x = 0; x < grid->width; x++) {
@@ -538,7 +538,7 @@ static void draw_curve(top_frame *f, int rows) {
 
 /* ---- what was said ---- */
 
-/* A sentence over some lines, broken between words where that is possible. */
+/* A sentence on up to SAID_ROWS lines, broken between words where that is possible. */
 static void draw_said(top_frame *f, top_tint tint, const char *name, const char *text) {
     stk_str clean = {0};
     stk_report_append_line(&clean, name);
@@ -625,7 +625,7 @@ void stk_top_draw(const stk_run_status *status, const stk_top_look *look, stk_st
     draw_host(&f);
     draw_loader(&f);
     draw_numbers(&f);
-    /* What is said comes below the curve, but has its rows first. */
+    /* The sentences stand below the curve, but get their rows before it does. */
     stk_str words = {0};
     top_frame below = f;
     below.out = &words;

@@ -8,13 +8,7 @@
 #include "base/mem.h"
 #include "base/text/csv.h"
 
-/* The columns after fold and epoch. */
-static const struct {
-    const char *name;
-    size_t offset; /* of a double in stk_event_epoch */
-    char form;     /* 'g': `digits` significant digits, 'f': `digits` decimals */
-    int digits;
-} columns[] = {
+const stk_results_column stk_results_columns[STK_RESULTS_COLUMNS] = {
     {"train/loss", offsetof(stk_event_epoch, train_loss), 'g', 6},
     {"train/acc1", offsetof(stk_event_epoch, train_acc1), 'f', 3},
     {"val/loss", offsetof(stk_event_epoch, val_loss), 'g', 6},
@@ -26,16 +20,18 @@ static const struct {
     {"seconds", offsetof(stk_event_epoch, seconds), 'f', 3},
 };
 
-#define COLUMNS (sizeof columns / sizeof *columns)
+double stk_results_value(const stk_results_column *column, const stk_event_epoch *row) {
+    return *(const double *)((const char *)row + column->offset);
+}
 
 static void put_row(stk_str *out, const stk_event_epoch *row) {
     stk_str_appendf(out, "%d,%d", row->fold, row->epoch);
-    for (size_t i = 0; i < COLUMNS; i++) {
-        double value = *(const double *)((const char *)row + columns[i].offset);
+    for (size_t i = 0; i < STK_RESULTS_COLUMNS; i++) {
+        const stk_results_column *column = &stk_results_columns[i];
+        double value = stk_results_value(column, row);
         stk_str_append(out, ",");
         if (isfinite(value)) {
-            stk_str_appendf(out, columns[i].form == 'g' ? "%.*g" : "%.*f", columns[i].digits,
-                            value);
+            stk_str_appendf(out, column->form == 'g' ? "%.*g" : "%.*f", column->digits, value);
         }
     }
     stk_str_append(out, "\n");
@@ -43,8 +39,8 @@ static void put_row(stk_str *out, const stk_event_epoch *row) {
 
 void stk_results_csv_put(stk_str *out, const stk_event_epoch *rows, size_t count) {
     stk_str_append(out, "fold,epoch");
-    for (size_t i = 0; i < COLUMNS; i++) {
-        stk_str_appendf(out, ",%s", columns[i].name);
+    for (size_t i = 0; i < STK_RESULTS_COLUMNS; i++) {
+        stk_str_appendf(out, ",%s", stk_results_columns[i].name);
     }
     stk_str_append(out, "\n");
     for (size_t i = 0; i < count; i++) {
@@ -68,8 +64,9 @@ static bool read_row(const stk_csv *csv, size_t at, stk_event_epoch *row) {
         return false;
     }
     *row = (stk_event_epoch){.fold = (int)fold, .epoch = (int)epoch};
-    for (size_t i = 0; i < COLUMNS; i++) {
-        *(double *)((char *)row + columns[i].offset) = cell(csv, at, columns[i].name);
+    for (size_t i = 0; i < STK_RESULTS_COLUMNS; i++) {
+        *(double *)((char *)row + stk_results_columns[i].offset) =
+            cell(csv, at, stk_results_columns[i].name);
     }
     return true;
 }

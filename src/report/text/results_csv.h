@@ -11,6 +11,20 @@
 
 #include "base/str.h"
 
+/* The columns after fold and epoch. TensorBoard's curves have the same names. */
+#define STK_RESULTS_COLUMNS 9
+typedef struct stk_results_column {
+    const char *name;
+    size_t offset; /* of a double in stk_event_epoch */
+    char form;     /* 'g': `digits` significant digits, 'f': `digits` decimals */
+    int digits;
+} stk_results_column;
+
+extern const stk_results_column stk_results_columns[STK_RESULTS_COLUMNS];
+
+/* The value of a column; NaN: not known. */
+double stk_results_value(const stk_results_column *column, const stk_event_epoch *row);
+
 /* Appends the whole file: the header and the rows. */
 void stk_results_csv_put(stk_str *out, const stk_event_epoch *rows, size_t count);
 
