@@ -159,16 +159,17 @@ in_order() {
         END { printf "%s", rest }'
 }
 
-# begin_programs ARGUMENTS...: the programs of the build folder, each with these arguments.
+# begin_programs PATTERN ARGUMENTS...: the programs of the build folder with such names, each with these arguments.
 begin_programs() {
-    local name line_buffered=()
+    local name pattern=$1 line_buffered=()
+    shift
     # A program that crashes must not take along what it had printed.
     command -v stdbuf >/dev/null 2>&1 && line_buffered=(stdbuf -oL)
     # The sanitizers do not like a library preloaded before their own.
     if nm "$build/libstoker.a" 2>/dev/null | grep -q -m 1 -E '__(asan|tsan)_init'; then
         line_buffered=()
     fi
-    for name in $(printf '%s\n' "$build"/tests/test_* | sed 's|.*/||' | in_order); do
+    for name in $(printf '%s\n' "$build"/tests/test_* | sed 's|.*/||' | grep "$pattern" | in_order); do
         # A program whose source is gone is left over from an earlier state of the tree.
         if [ -f "tests/unit/$name.c" ] || [ -f "tests/fuzz/${name#test_}.c" ]; then
             begin "$slots" "$name" "${line_buffered[@]}" "$build/tests/$name" "$@"
@@ -213,11 +214,11 @@ end_all() {
 }
 
 case $kind in
-unit) begin_programs ;;
+unit) begin_programs . ;;
 cli) find_scripts tests/cli/test_*.sh ;;
 all)
     find_scripts tests/cli/test_*.sh
-    begin_programs
+    begin_programs .
     ;;
 soak)
     limit=${TEST_TIMEOUT:-3600}
@@ -227,10 +228,8 @@ soak)
     find_scripts tests/soak/test_*.sh $(grep -lE '\b(is_full|expect_took)\b' tests/cli/test_*.sh)
     end_all
     slots=$together
-    filter=test_cuda_
-    begin_programs
-    filter=test_fuzz_
-    begin_programs 1000000 2000000
+    begin_programs test_cuda_
+    begin_programs test_fuzz_ 1000000 2000000
     ;;
 *)
     echo "tests/run.sh: there is no kind '$kind'; it can be unit, cli, all or soak" >&2
