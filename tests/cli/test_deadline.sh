@@ -67,10 +67,10 @@ expect_summary second/summary.json stop_reason budget
 trial nan 300 ODD_DEVICE_FROM=nan/weights/fold1 ODD_DEVICE_UNTIL=nan/weights/fold2 ODD_DEVICE_NAN=1 -- \
     --data many --budget 600s --folds 3 --epochs 2
 trial odd 300 -- --data o --budget 600s --epochs 2 --fold-column kfold --rare-class train
-trial folds 500 -- --data many --folds 5 --epochs 5 --save-every 0
+trial folds 500 ODD_DEVICE_BACK=40 -- --data many --folds 5 --epochs 5 --save-every 0
 
 it "killed with 2.4 of 5 folds done, predict uses what there is"
-at_two() { head -c 9000 folds/state/train.safetensors | grep -a '"fold": "2"' | grep -aq '"epoch": "2"'; }
+at_two() { head -c 9000 folds/state/train.safetensors | grep -a '"fold": "2"' | grep -aq '"epoch": "[234]"'; }
 wait_for 60 at_two || fail "the third fold never came to its third epoch"
 kill -9 "$(pgrep -P "$(pgrep -P "${launched_pid[folds]}")")"
 landed folds
