@@ -4,40 +4,39 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/text/json.h"
 #include "options/options.h"
+#include "report/text/event_json.h"
 
 #define TABLE_ROWS 20 /* about; all points are in lr.csv */
+
+#define FIELD(kind, key, member) STK_FIELD(stk_found_lr, kind, key, member)
+#define POINT(member) STK_FIELD(stk_lr_point, NUMBER, #member, member)
+
+static const stk_field found_rows[] = {
+    FIELD(NUMBER, "suggestion", lr),
+    FIELD(COUNT64, "batch", batch),
+    FIELD(COUNT64, "accumulate", accumulate),
+    FIELD(TRUTH, "exploded", exploded),
+    FIELD(NUMBER, "seconds", seconds),
+    FIELD(CHARS, "run_dir", run_dir),
+    FIELD(CHARS, "plot", plot),
+};
+
+static const stk_field point_rows[] = {POINT(lr), POINT(loss), POINT(smoothed)};
+
+static const stk_fields found_fields = STK_FIELDS(found_rows);
+static const stk_fields point_fields = STK_FIELDS(point_rows);
 
 static stk_status print_json(const stk_found_lr *found, stk_error *err) {
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 0);
     stk_json_begin_object(&writer);
-    stk_json_key(&writer, "suggestion");
-    stk_json_put_double(&writer, found->lr);
-    stk_json_key(&writer, "batch");
-    stk_json_put_int(&writer, found->batch);
-    stk_json_key(&writer, "accumulate");
-    stk_json_put_int(&writer, found->accumulate);
-    stk_json_key(&writer, "exploded");
-    stk_json_put_bool(&writer, found->exploded);
-    stk_json_key(&writer, "seconds");
-    stk_json_put_double(&writer, stk_as_shown(found->seconds));
-    stk_json_key(&writer, "run_dir");
-    stk_json_put_string(&writer, found->run_dir);
-    stk_json_key(&writer, "plot");
-    stk_json_put_string(&writer, found->plot);
+    stk_fields_put(&writer, &found_fields, found);
     stk_json_key(&writer, "points");
     stk_json_begin_array(&writer);
     for (int i = 0; i < found->count; i++) {
-        const stk_lr_point *point = &found->points[i];
         stk_json_begin_object(&writer);
-        stk_json_key(&writer, "lr");
-        stk_json_put_double(&writer, stk_as_shown(point->lr));
-        stk_json_key(&writer, "loss");
-        stk_json_put_double(&writer, stk_as_shown(point->loss));
-        stk_json_key(&writer, "smoothed");
-        stk_json_put_double(&writer, stk_as_shown(point->smoothed));
+        stk_fields_put(&writer, &point_fields, &found->points[i]);
         stk_json_end_object(&writer);
     }
     stk_json_end_array(&writer);

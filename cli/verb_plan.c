@@ -6,104 +6,96 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "base/text/json.h"
 #include "options/options.h"
+#include "report/text/event_json.h"
 
-static void put_number(stk_json_writer *writer, const char *key, double value) {
-    stk_json_key(writer, key);
-    stk_json_put_double(writer, stk_as_shown(value));
-}
+#define FIELD(kind, name) STK_FIELD(stk_estimate, kind, #name, name)
+/* Within one entry of `measured`, whose struct has no name. */
+#define MEASURED(member) \
+    (offsetof(stk_estimate, measured[0].member) - offsetof(stk_estimate, measured))
+#define BYTES(key, member) STK_FIELD(stk_estimate, COUNT64, key, member)
 
-static void put_count(stk_json_writer *writer, const char *key, int64_t value) {
-    stk_json_key(writer, key);
-    stk_json_put_int(writer, value);
-}
+/* The members of --json in their order: first, the measured batches, further, two kinds of memory.
+ */
+static const stk_field first_rows[] = {
+    FIELD(CHARS, device),       FIELD(CHARS, precision), FIELD(COUNT64, batch),
+    FIELD(COUNT64, accumulate), FIELD(CHARS, batch_why),
+};
 
-static void put_text(stk_json_writer *writer, const char *key, const char *value) {
-    stk_json_key(writer, key);
-    stk_json_put_string(writer, value);
-}
+static const stk_field further_rows[] = {
+    FIELD(COUNT, workers),
+    FIELD(COUNT64, train_images),
+    FIELD(COUNT64, val_images),
+    FIELD(COUNT64, test_images),
+    FIELD(COUNT64, steps_per_epoch),
+    FIELD(NUMBER, images_per_second),
+    FIELD(NUMBER, wait_fraction),
+    FIELD(NUMBER, setup_s),
+    FIELD(NUMBER, step_s),
+    FIELD(NUMBER, val_s),
+    FIELD(NUMBER, epoch_s),
+    FIELD(NUMBER, predict_s),
+    FIELD(NUMBER, total_s),
+    FIELD(NUMBER, budget_s),
+    FIELD(NUMBER, reserve_s),
+    FIELD(COUNT, folds_wanted),
+    FIELD(COUNT, epochs_wanted),
+    FIELD(COUNT, epochs_weighed),
+    FIELD(COUNT, folds),
+    FIELD(COUNT, epochs),
+    FIELD(COUNT64, steps),
+    FIELD(TRUTH, cut),
+};
 
-static void put_memory(stk_json_writer *writer, const stk_estimate *e) {
-    stk_json_key(writer, "device_memory");
-    stk_json_begin_object(writer);
-    put_count(writer, "weights", (int64_t)e->weights);
-    put_count(writer, "gradients", (int64_t)e->gradients);
-    put_count(writer, "optimiser", (int64_t)e->optimiser);
-    put_count(writer, "average", (int64_t)e->average);
-    put_count(writer, "activations", (int64_t)e->activations);
-    put_count(writer, "workspace", (int64_t)e->workspace);
-    put_count(writer, "inference", (int64_t)e->inference);
-    put_count(writer, "total", (int64_t)e->device_bytes);
-    put_count(writer, "free", (int64_t)e->device_free);
-    put_count(writer, "of", (int64_t)e->device_total);
-    stk_json_end_object(writer);
-    stk_json_key(writer, "host_memory");
-    stk_json_begin_object(writer);
-    put_count(writer, "batches", (int64_t)e->batches);
-    put_count(writer, "reads", (int64_t)e->reads);
-    put_count(writer, "cache", (int64_t)e->cache);
-    put_count(writer, "saving", (int64_t)e->saving);
-    stk_json_end_object(writer);
-}
+static const stk_field device_rows[] = {
+    BYTES("weights", weights),     BYTES("gradients", gradients),     BYTES("optimiser", optimiser),
+    BYTES("average", average),     BYTES("activations", activations), BYTES("workspace", workspace),
+    BYTES("inference", inference), BYTES("total", device_bytes),      BYTES("free", device_free),
+    BYTES("of", device_total),
+};
 
-/* Why the batch is what it is. */
-static void put_batch(stk_json_writer *writer, const stk_estimate *e) {
-    stk_json_key(writer, "batch_why");
-    if (e->batch_why[0] != '\0') {
-        stk_json_put_string(writer, e->batch_why);
-    } else {
-        stk_json_put_double(writer, NAN); /* null: it was given, or is the rule's */
-    }
-    stk_json_key(writer, "batches_measured");
-    stk_json_begin_array(writer);
-    for (int i = 0; i < e->measured_count; i++) {
-        stk_json_begin_object(writer);
-        put_count(writer, "batch", e->measured[i].batch);
-        put_number(writer, "images_per_second", e->measured[i].images_per_second);
-        stk_json_end_object(writer);
-    }
-    stk_json_end_array(writer);
-}
+static const stk_field host_rows[] = {
+    BYTES("batches", batches),
+    BYTES("reads", reads),
+    BYTES("cache", cache),
+    BYTES("saving", saving),
+};
 
-static stk_status print_json(const stk_estimate *e, stk_error *err) {
+static const stk_field measured_rows[] = {
+    {"batch", STK_FIELD_COUNT64, MEASURED(batch), 0},
+    {"images_per_second", STK_FIELD_NUMBER, MEASURED(images_per_second), 0},
+};
+
+static const stk_fields first_fields = STK_FIELDS(first_rows);
+static const stk_fields further_fields = STK_FIELDS(further_rows);
+static const stk_fields device_fields = STK_FIELDS(device_rows);
+static const stk_fields host_fields = STK_FIELDS(host_rows);
+static const stk_fields measured_fields = STK_FIELDS(measured_rows);
+
+static stk_status print_json(const stk_estimate *estimate, stk_error *err) {
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 0);
+    stk_estimate e = *estimate;
+    e.epochs_wanted = e.epochs_wanted > 0 ? e.epochs_wanted : -1; /* null: as many as fit */
     stk_json_begin_object(&writer);
-    put_text(&writer, "device", e->device);
-    put_text(&writer, "precision", e->precision);
-    put_count(&writer, "batch", e->batch);
-    put_count(&writer, "accumulate", e->accumulate);
-    put_batch(&writer, e);
-    put_count(&writer, "workers", e->workers);
-    put_count(&writer, "train_images", e->train_images);
-    put_count(&writer, "val_images", e->val_images);
-    put_count(&writer, "test_images", e->test_images);
-    put_count(&writer, "steps_per_epoch", e->steps_per_epoch);
-    put_number(&writer, "images_per_second", e->images_per_second);
-    put_number(&writer, "wait_fraction", e->wait_fraction);
-    put_number(&writer, "setup_s", e->setup_s);
-    put_number(&writer, "step_s", e->step_s);
-    put_number(&writer, "val_s", e->val_s);
-    put_number(&writer, "epoch_s", e->epoch_s);
-    put_number(&writer, "predict_s", e->predict_s);
-    put_number(&writer, "total_s", e->total_s);
-    put_number(&writer, "budget_s", e->budget_s);
-    put_number(&writer, "reserve_s", e->reserve_s);
-    put_count(&writer, "folds_wanted", e->folds_wanted);
-    stk_json_key(&writer, "epochs_wanted");
-    if (e->epochs_wanted > 0) {
-        stk_json_put_int(&writer, e->epochs_wanted);
-    } else {
-        stk_json_put_double(&writer, NAN); /* null: as many as fit */
+    stk_fields_put(&writer, &first_fields, &e);
+    stk_json_key(&writer, "batches_measured");
+    stk_json_begin_array(&writer);
+    for (int i = 0; i < e.measured_count; i++) {
+        stk_json_begin_object(&writer);
+        stk_fields_put(&writer, &measured_fields, &e.measured[i]);
+        stk_json_end_object(&writer);
     }
-    put_count(&writer, "epochs_weighed", e->epochs_weighed);
-    put_count(&writer, "folds", e->folds);
-    put_count(&writer, "epochs", e->epochs);
-    put_count(&writer, "steps", e->steps);
-    stk_json_key(&writer, "cut");
-    stk_json_put_bool(&writer, e->cut);
-    put_memory(&writer, e);
+    stk_json_end_array(&writer);
+    stk_fields_put(&writer, &further_fields, &e);
+    stk_json_key(&writer, "device_memory");
+    stk_json_begin_object(&writer);
+    stk_fields_put(&writer, &device_fields, &e);
+    stk_json_end_object(&writer);
+    stk_json_key(&writer, "host_memory");
+    stk_json_begin_object(&writer);
+    stk_fields_put(&writer, &host_fields, &e);
+    stk_json_end_object(&writer);
     stk_json_end_object(&writer);
     return cli_print_object(&text, err);
 }
