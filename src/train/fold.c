@@ -314,6 +314,25 @@ static void count_patience(stk_trainer *t, bool best) {
     }
 }
 
+/* The event of the epoch that ends; closes its stretch of the account. */
+static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited) {
+    double seconds = t->epoch_before_s + stk_clock_since_s(t->epoch_start_ns);
+    return (stk_event_epoch){.fold = t->config->fold,
+                             .epoch = t->standing.epoch,
+                             .epochs = t->orders.epochs,
+                             .train_loss = t->loss_sum / t->images,
+                             .train_acc1 = 100.0 * t->correct / t->images,
+                             .val_loss = val_loss,
+                             .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
+                             .val_acc5 = stk_metrics_value(&t->val, STK_METRIC_ACC5),
+                             .lr = t->lr,
+                             .images_per_second =
+                                 (t->result->images - t->images_before) / t->epoch_train_s,
+                             .wait_fraction = waited / t->epoch_train_s,
+                             .seconds = seconds,
+                             .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
+}
+
 /* Validates, emits the epoch, and calls the checkpoint hook. */
 static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
@@ -331,31 +350,11 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
         return stk_trainer_save_within(t, err); /* a later process validates what was trained */
     }
     double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
-    stk_trainer_judge_epoch(t, t->loss_sum / t->images, val_loss);
-    if (!t->result->diverged) {
-        stk_trainer_judge_skips(t);
-    }
-    if (!t->result->diverged) {
-        status = stk_trainer_judge_weights(t, err);
-    }
+    status = stk_trainer_judge_epoch(t, t->loss_sum / t->images, val_loss, err);
     if (status != STK_OK || t->result->diverged) {
         return status;
     }
-    double seconds = t->epoch_before_s + stk_clock_since_s(t->epoch_start_ns);
-    stk_event_epoch epoch = {.fold = c->fold,
-                             .epoch = t->standing.epoch,
-                             .epochs = t->orders.epochs,
-                             .train_loss = t->loss_sum / t->images,
-                             .train_acc1 = 100.0 * t->correct / t->images,
-                             .val_loss = val_loss,
-                             .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
-                             .val_acc5 = stk_metrics_value(&t->val, STK_METRIC_ACC5),
-                             .lr = t->lr,
-                             .images_per_second =
-                                 (t->result->images - t->images_before) / t->epoch_train_s,
-                             .wait_fraction = waited / t->epoch_train_s,
-                             .seconds = seconds,
-                             .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
+    stk_event_epoch epoch = figures_of(t, val_loss, waited);
     double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
     /* Weights of a training that may be going wrong do not replace the best ones. */
     epoch.best =

@@ -15,7 +15,8 @@
 /* With fewer updates all may be skipped while the loss scale is being found. */
 #define LEAST_UPDATES 8
 
-void stk_trainer_judge_skips(stk_trainer *t) {
+/* Sets result->diverged if every update was skipped; otherwise emits what was skipped. */
+static void judge_skips(stk_trainer *t) {
     char what[64];
     char why[96];
     if (t->epoch_skipped == 0) {
@@ -51,7 +52,7 @@ void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step) {
     }
 }
 
-void stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss) {
+static void judge_losses(stk_trainer *t, double train_loss, double val_loss) {
     char *trouble = t->result->trouble;
     size_t size = sizeof t->result->trouble;
     bool validated = t->val.count > 0;
@@ -79,4 +80,13 @@ stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err) {
                  t->standing.epoch);
     }
     return status;
+}
+
+stk_status stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss,
+                                   stk_error *err) {
+    judge_losses(t, train_loss, val_loss);
+    if (!t->result->diverged) {
+        judge_skips(t);
+    }
+    return t->result->diverged ? STK_OK : stk_trainer_judge_weights(t, err);
 }

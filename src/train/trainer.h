@@ -106,14 +106,13 @@ STK_CHECKED stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error 
 /* Returns the batch of the last step to the loader. */
 void stk_trainer_let_go(stk_trainer *t);
 
-/* At the end of an epoch: warns of skipped updates, or sets result->diverged. */
-void stk_trainer_judge_skips(stk_trainer *t);
-
 /* Checks the mean loss of a step; sets result->diverged and the reason when it exploded. */
 void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step);
 
-/* Checks the mean training and validation loss of an epoch; sets the same. */
-void stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss);
+/* At the end of an epoch: checks its mean training and validation loss, skipped updates and the
+ * weights; sets the same. */
+STK_CHECKED stk_status stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss,
+                                               stk_error *err);
 
 /* Checks that all weights are finite before they are saved; sets the same. */
 STK_CHECKED stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err);
