@@ -419,15 +419,15 @@ static stk_status label_test(const shard_part *p, stk_error *err) {
 /* ---- the layout ---- */
 
 /* What checking some samples showed. */
-typedef struct probe {
+typedef struct label_probe {
     stk_listing *listing;
     const char *folder;
     size_t pictures;
     bool found;
-} probe;
+} label_probe;
 
 static stk_status probe_sample(void *user, const sample_group *group, bool *stop, stk_error *err) {
-    probe *p = user;
+    label_probe *p = user;
     const stk_dir_entry *other;
     (void)err;
     if (find_picture(p->listing, group, &other) != NULL) {
@@ -443,7 +443,7 @@ static stk_status probe_sample(void *user, const sample_group *group, bool *stop
 
 stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err) {
     const char *train = stk_listing_set(listing, STK_SET_TRAIN);
-    probe p = {.listing = listing, .folder = train != NULL ? train : ""};
+    label_probe p = {.listing = listing, .folder = train != NULL ? train : ""};
     bool stop = false;
     *exists = false;
     if (!stk_store_has_shards(listing->dataset->store)) {

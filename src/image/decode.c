@@ -69,35 +69,35 @@ const char *stk_image_extension(const uint8_t *bytes, size_t size) {
 }
 
 /* The receiver of whole pictures. */
-typedef struct whole {
+typedef struct whole_picture {
     stk_image *image;
     int orientation;
     int rows; /* that are there */
-} whole;
+} whole_picture;
 
 static stk_status begin_whole(void *user, const stk_image_info *info, stk_image_part *part,
                               stk_error *err) {
-    whole *w = user;
+    whole_picture *w = user;
     w->orientation = info->orientation;
     *part = (stk_image_part){.divisor = 1, .width = info->width, .height = info->height};
     return stk_image_new(w->image, info->width, info->height, err);
 }
 
 static stk_status expect_whole_rows(void *user, int x, int width, stk_error *err) {
-    const whole *w = user;
+    const whole_picture *w = user;
     return x == 0 && width == w->image->width
                ? STK_OK
                : STK_FAIL(err, STK_ERR_INTERNAL, "a decoder gave part of a row");
 }
 
 static uint8_t *room_in_whole(void *user, int count) {
-    const whole *w = user;
+    const whole_picture *w = user;
     (void)count;
     return w->image->pixels + 3 * (size_t)w->image->width * (size_t)w->rows;
 }
 
 static void take_whole(void *user, int count) {
-    whole *w = user;
+    whole_picture *w = user;
     w->rows += count;
 }
 
@@ -108,7 +108,7 @@ stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image,
 stk_status stk_image_decode_within(const uint8_t *bytes, size_t size, const stk_image_limit *limit,
                                    stk_image *image, stk_error *err) {
     memset(image, 0, sizeof *image);
-    whole w = {.image = image};
+    whole_picture w = {.image = image};
     stk_image_receiver receiver = {.user = &w,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
                                    .limit = *limit,

@@ -35,7 +35,7 @@ static void stop_threads(stk_loader *l) {
     wait_for_workers(l);
     for (int i = 0; i < l->started; i++) {
         int inside = WORKER_IN_LIBRARY;
-        worker *w = &l->workers[i];
+        decode_worker *w = &l->workers[i];
         w->is_abandoned =
             atomic_compare_exchange_strong(&w->whereabouts, &inside, WORKER_ABANDONED);
         l->references += w->is_abandoned;

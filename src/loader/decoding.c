@@ -44,12 +44,12 @@ static stk_status remember_bad(stk_loader *l, size_t entry, const char *reason, 
     return status;
 }
 
-static void enter_library(worker *w) {
+static void enter_library(decode_worker *w) {
     atomic_store(&w->whereabouts, WORKER_IN_LIBRARY);
 }
 
 /* False: the loader was closed meanwhile, and nothing that it borrowed may be touched. */
-STK_CHECKED static bool leave_library(worker *w) {
+STK_CHECKED static bool leave_library(decode_worker *w) {
     return atomic_exchange(&w->whereabouts, WORKER_OUTSIDE) != WORKER_ABANDONED;
 }
 
@@ -60,7 +60,7 @@ STK_CHECKED static bool leave_library(worker *w) {
  * With --cache decoded: decodes the whole picture and makes *bytes its pixels. That happens even
  * where the cache is full, so that the result does not depend on what is in the cache.
  */
-static stk_status decode_whole(worker *w, const loader_task *t, bool is_own,
+static stk_status decode_whole(decode_worker *w, const loader_task *t, bool is_own,
                                const stk_bytes **bytes, const stk_image_limit *limit,
                                stk_error *why) {
     int width;
@@ -92,7 +92,7 @@ static stk_status decode_whole(worker *w, const loader_task *t, bool is_own,
 }
 
 /* Decodes and transforms into `out`, which belongs to a slot. */
-static stk_status transform(worker *w, const stk_bytes *bytes, const stk_image_limit *limit,
+static stk_status transform(decode_worker *w, const stk_bytes *bytes, const stk_image_limit *limit,
                             stk_rng rng, uint8_t *out, int64_t *augment_ns, stk_error *why) {
     const stk_loader *l = w->loader;
     uint8_t *square = w->square != NULL ? w->square : out;
@@ -111,7 +111,7 @@ static stk_status transform(worker *w, const stk_bytes *bytes, const stk_image_l
 
 /* Sets the limit of the picture. True: the picture exceeded such a limit before, so decoding it
  * again would give the same result, only later. */
-static bool is_known_slow(worker *w, size_t entry) {
+static bool is_known_slow(decode_worker *w, size_t entry) {
     stk_loader *l = w->loader;
     w->limit_ns = stk_loader_picture_limit_ns(l);
     return w->limit_ns > 0 && l->config.order.replace_bad && atomic_load(&l->late_total) > 0 &&
@@ -119,7 +119,7 @@ static bool is_known_slow(worker *w, size_t entry) {
 }
 
 /* In training a picture that exceeded its limit counts as bad, elsewhere it is put aside. */
-static stk_status give_up_slow(worker *w, size_t entry, stk_error *err) {
+static stk_status give_up_slow(decode_worker *w, size_t entry, stk_error *err) {
     stk_loader *l = w->loader;
     char reason[160];
     if (!l->config.order.replace_bad) {
@@ -133,8 +133,9 @@ static stk_status give_up_slow(worker *w, size_t entry, stk_error *err) {
     return remember_bad(l, entry, reason, w->limit_ns, err);
 }
 
-stk_status stk_worker_decode(worker *w, const loader_task *t, size_t entry, const stk_bytes *bytes,
-                             stk_error *why, uint8_t *out, bool *good, stk_error *err) {
+stk_status stk_worker_decode(decode_worker *w, const loader_task *t, size_t entry,
+                             const stk_bytes *bytes, stk_error *why, uint8_t *out, bool *good,
+                             stk_error *err) {
     stk_loader *l = w->loader;
     *good = false;
     if (why->status == STK_OK && is_known_slow(w, entry)) {

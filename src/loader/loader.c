@@ -290,10 +290,10 @@ static bool wait_for_change(stk_loader *l, progress *seen) {
 }
 
 /* Under the lock: waits for the consumer's next batch; NULL when it will not come. */
-static slot *wait_for_batch(stk_loader *l, bool *halted) {
+static batch_slot *wait_for_batch(stk_loader *l, bool *halted) {
     progress seen = {0};
     for (;;) {
-        slot *s = l->ring[l->next_batch % (uint64_t)l->config.sizing.room_slots];
+        batch_slot *s = l->ring[l->next_batch % (uint64_t)l->config.sizing.room_slots];
         if (s != NULL && s->number == l->next_batch && s->state == SLOT_READY) {
             return s;
         }
@@ -313,7 +313,7 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
     int64_t start = stk_clock_ns();
     pthread_mutex_lock(&l->lock);
     bool halted = false;
-    slot *s = wait_for_batch(l, &halted);
+    batch_slot *s = wait_for_batch(l, &halted);
     int64_t ready_ns = stk_clock_ns();
     if (s != NULL) {
         ready_ns = s->ready_ns > start ? s->ready_ns : start;
@@ -460,7 +460,7 @@ stk_loader_info stk_loader_info_of(const stk_loader *l) {
 }
 
 const size_t *stk_loader_entries(const stk_batch *batch) {
-    return ((const slot *)(const void *)batch)->entries;
+    return ((const batch_slot *)(const void *)batch)->entries;
 }
 
 stk_store *stk_loader_store(const stk_loader *l) {

@@ -22,7 +22,7 @@ void stk_loader_fail(stk_loader *l, const stk_error *why) {
     pthread_cond_broadcast(&l->ready);
 }
 
-void stk_loader_free_slot(const stk_loader *l, slot *s) {
+void stk_loader_free_slot(const stk_loader *l, batch_slot *s) {
     if (s->images != NULL && l->config.memory.give != NULL) {
         l->config.memory.give(l->config.memory.user, s->images);
     } else {

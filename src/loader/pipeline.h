@@ -26,7 +26,7 @@
 typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
 
 /* The memory of one batch. It has one owner at a time: workers, queue, consumer. */
-typedef struct slot {
+typedef struct batch_slot {
     stk_batch batch;  /* first: the consumer's pointer leads back to the slot */
     uint64_t number;  /* of the batch, counted over all epochs; lock */
     slot_state state; /* lock */
@@ -37,7 +37,7 @@ typedef struct slot {
     size_t *samples;
     size_t *entries;
     bool *bad;
-} slot;
+} batch_slot;
 
 /* A sample on its way into a slot. */
 typedef struct loader_task {
@@ -59,7 +59,7 @@ typedef enum worker_whereabouts {
     WORKER_ABANDONED
 } worker_whereabouts;
 
-typedef struct worker {
+typedef struct decode_worker {
     stk_loader *loader;
     pthread_t thread;
     int index;
@@ -72,7 +72,7 @@ typedef struct worker {
                         loader's own, and pictures are made there */
     stk_ahead_read extra; /* reads a sample that replaces a bad one */
     stk_bytes raw;        /* owned: a picture decoded as a whole */
-} worker;
+} decode_worker;
 
 typedef struct bad_sample {
     size_t entry;
@@ -103,8 +103,8 @@ struct stk_loader {
     bool paused;           /* nothing is issued or taken: seek is at work; lock */
     stk_error failure;     /* what ended the loader; lock */
 
-    slot *slots; /* owned; sizing.room_slots of them */
-    slot **ring; /* owned: (room_slots); batch b is in the slot at b mod room_slots; lock */
+    batch_slot *slots; /* owned; sizing.room_slots of them */
+    batch_slot **ring; /* owned: (room_slots); batch b is in the slot at b mod room_slots; lock */
     uint64_t issue_batch; /* with issue_row: what becomes a task next; lock */
     size_t issue_row;     /* lock */
     uint64_t next_batch;  /* for the consumer; lock */
@@ -112,7 +112,7 @@ struct stk_loader {
     loader_task *tasks;      /* owned; sizing.most_reads of them */
     loader_task *free_tasks; /* lock */
 
-    worker *workers;           /* owned; sizing.room_workers of them */
+    decode_worker *workers;    /* owned; sizing.room_workers of them */
     int started;               /* threads that were started; lock */
     int running;               /* threads that have not ended; lock */
     bool heavy;                /* a picture that needs much memory is being decoded; lock */
@@ -148,7 +148,7 @@ bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch);
 void stk_loader_fail(stk_loader *l, const stk_error *why);
 
 /* Frees the memory of one slot, or of all. */
-void stk_loader_free_slot(const stk_loader *l, slot *s);
+void stk_loader_free_slot(const stk_loader *l, batch_slot *s);
 void stk_loader_free_slots(stk_loader *l);
 
 /* Gives up a reference; the last one frees the loader. Takes the lock. */
@@ -179,7 +179,7 @@ void stk_workers_read_arrived(void *loader, stk_ahead_read *ahead);
  * cannot be used makes *good false. Errors are what ends the loader: lack of memory, one bad
  * picture too many, closing.
  */
-STK_CHECKED stk_status stk_worker_decode(worker *w, const loader_task *t, size_t entry,
+STK_CHECKED stk_status stk_worker_decode(decode_worker *w, const loader_task *t, size_t entry,
                                          const stk_bytes *bytes, stk_error *why, uint8_t *out,
                                          bool *good, stk_error *err);
 
@@ -195,6 +195,6 @@ bool stk_loader_is_slow(stk_loader *l, size_t entry, int64_t limit_ns);
 STK_CHECKED stk_status stk_loader_put_aside(stk_loader *l, size_t entry, stk_error *err);
 
 /* The gate through which a worker passes with pictures that need much memory. */
-stk_heavy_gate stk_loader_heavy_gate(worker *w);
+stk_heavy_gate stk_loader_heavy_gate(decode_worker *w);
 
 #endif

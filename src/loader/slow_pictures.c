@@ -81,7 +81,7 @@ size_t stk_loader_late_count(stk_loader *l) {
 /* ---- the gate ---- */
 
 /* Under the lock: waits until no other picture is inside; false when that takes too long. */
-static bool wait_for_gate(worker *w) {
+static bool wait_for_gate(decode_worker *w) {
     stk_loader *l = w->loader;
     int64_t end = stk_clock_ns() + w->limit_ns;
     while (l->heavy && !atomic_load(&l->cancelled)) {
@@ -96,7 +96,7 @@ static bool wait_for_gate(worker *w) {
 
 /* Lets one picture in at a time, and none that needs more than is allowed. */
 static stk_status enter_heavy(void *user, uint64_t bytes, stk_error *err) {
-    worker *w = user;
+    decode_worker *w = user;
     stk_loader *l = w->loader;
     uint64_t most = l->config.sizing.picture_memory;
     if (bytes > most && most > 0) {
@@ -115,13 +115,13 @@ static stk_status enter_heavy(void *user, uint64_t bytes, stk_error *err) {
 }
 
 static void leave_heavy(void *user) {
-    stk_loader *l = ((worker *)user)->loader;
+    stk_loader *l = ((decode_worker *)user)->loader;
     pthread_mutex_lock(&l->lock);
     l->heavy = false;
     pthread_cond_signal(&l->heavy_ends);
     pthread_mutex_unlock(&l->lock);
 }
 
-stk_heavy_gate stk_loader_heavy_gate(worker *w) {
+stk_heavy_gate stk_loader_heavy_gate(decode_worker *w) {
     return (stk_heavy_gate){.user = w, .enter = enter_heavy, .leave = leave_heavy};
 }

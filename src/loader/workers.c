@@ -21,7 +21,7 @@ void stk_workers_drop(stk_loader *l, loader_task *t) {
 /* ---- issue ---- */
 
 /* Memory of a slot that is used for the first time. */
-static bool equip_slot(const stk_loader *l, slot *s) {
+static bool equip_slot(const stk_loader *l, batch_slot *s) {
     const stk_loader_memory *memory = &l->config.memory;
     size_t batch = l->config.batch;
     size_t bytes = batch * l->image_bytes;
@@ -44,7 +44,7 @@ static bool equip_slot(const stk_loader *l, slot *s) {
  * A free slot, or NULL. Slots are first used in order. Where there is no memory for one, the slots
  * before it are enough if there are two.
  */
-static slot *find_free_slot(stk_loader *l) {
+static batch_slot *find_free_slot(stk_loader *l) {
     int count = atomic_load(&l->slot_count);
     int i = 0;
     while (i < count && l->slots[i].state != SLOT_FREE) {
@@ -66,7 +66,7 @@ static slot *find_free_slot(stk_loader *l) {
     return NULL;
 }
 
-static void begin_batch(stk_loader *l, slot *s) {
+static void begin_batch(stk_loader *l, batch_slot *s) {
     uint64_t batch = l->issue_batch;
     size_t index = (size_t)(batch % l->epoch_batches);
     size_t left = l->epoch_samples - index * l->config.batch;
@@ -84,7 +84,7 @@ void stk_workers_issue(void *user) {
     while (!l->quit && !l->paused && l->failure.status == STK_OK &&
            !stk_loader_is_past_end(l, l->issue_batch) &&
            stk_read_ahead_has_room(&l->ahead, (size_t)atomic_load(&l->wanted))) {
-        slot *s = l->ring[l->issue_batch % (uint64_t)l->config.sizing.room_slots];
+        batch_slot *s = l->ring[l->issue_batch % (uint64_t)l->config.sizing.room_slots];
         if (l->issue_row == 0) {
             s = find_free_slot(l);
             if (s == NULL) {
@@ -173,7 +173,7 @@ static stk_status check_fingerprint(const stk_loader *l, const stk_sample *sampl
 
 /* Reads a sample that replaces a bad one, into w->extra. Here alone a worker waits for a read;
  * closing the loader ends the wait. */
-static stk_status read_substitute(worker *w, const char *path, stk_error *err) {
+static stk_status read_substitute(decode_worker *w, const char *path, stk_error *err) {
     stk_loader *l = w->loader;
     stk_read *read = &w->extra.read;
     stk_status status = STK_OK;
@@ -195,7 +195,7 @@ static stk_status read_substitute(worker *w, const char *path, stk_error *err) {
  * Fills a task's row. In training the sample at the next position of the epoch replaces a bad one,
  * and so on; when all are bad there is nothing to train on.
  */
-static stk_status fill(worker *w, loader_task *t, slot *s, stk_error *err) {
+static stk_status fill(decode_worker *w, loader_task *t, batch_slot *s, stk_error *err) {
     stk_loader *l = w->loader;
     uint8_t *out = s->images + t->row * l->image_bytes;
     size_t position = s->batch.index * l->config.batch + t->row;
@@ -263,7 +263,7 @@ static void wait_for_task(stk_loader *l) {
     }
 }
 
-static void finish_task(stk_loader *l, loader_task *t, slot *s, stk_status status,
+static void finish_task(stk_loader *l, loader_task *t, batch_slot *s, stk_status status,
                         const stk_error *err) {
     /* A batch without one of its samples stays incomplete, and nobody gets it. */
     if (status == STK_OK && --s->missing == 0 && !l->paused) {
@@ -283,7 +283,7 @@ static void finish_task(stk_loader *l, loader_task *t, slot *s, stk_status statu
 }
 
 static void *work(void *argument) {
-    worker *w = argument;
+    decode_worker *w = argument;
     stk_loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
     while (!l->quit && l->failure.status == STK_OK) {
@@ -297,7 +297,7 @@ static void *work(void *argument) {
             wait_for_task(l);
             continue;
         }
-        slot *s = l->ring[t->batch % (uint64_t)l->config.sizing.room_slots];
+        batch_slot *s = l->ring[t->batch % (uint64_t)l->config.sizing.room_slots];
         stk_error err = {0};
         pthread_mutex_unlock(&l->lock);
         stk_status status = fill(w, t, s, &err);
@@ -316,7 +316,7 @@ static void *work(void *argument) {
 }
 
 /* Allocates a worker's memory; a start that failed may have left some of it. */
-static stk_status equip_worker(stk_loader *l, worker *w, stk_error *err) {
+static stk_status equip_worker(stk_loader *l, decode_worker *w, stk_error *err) {
     stk_heavy_gate gate = stk_loader_heavy_gate(w);
     w->loader = l;
     w->index = l->started;
@@ -331,7 +331,7 @@ static stk_status equip_worker(stk_loader *l, worker *w, stk_error *err) {
 
 stk_status stk_workers_start(stk_loader *l, stk_error *err) {
     while (l->started < atomic_load(&l->wanted)) {
-        worker *w = &l->workers[l->started];
+        decode_worker *w = &l->workers[l->started];
         stk_status status = equip_worker(l, w, err);
         if (status != STK_OK) {
             return status;

@@ -37,20 +37,20 @@ typedef struct probe_file {
 } probe_file;
 
 /* The result of one task of a slice; read when all tasks are done. */
-typedef struct share {
+typedef struct thread_share {
     uint64_t images;
     int64_t ns;
     bool no_memory;
     stk_image_scratch
         *scratch; /* owned, as the next: its own for a view; NULL until there is one */
     uint8_t *out; /* (size, size, 3) of the view */
-} share;
+} thread_share;
 
 struct stk_decode_probe {
     probe_file *files; /* owned */
     size_t count;
     size_t capacity;
-    share *shares; /* owned; one per thread */
+    thread_share *shares; /* owned; one per thread */
     int threads;
     stk_transform view; /* size 0: none */
     stk_pool *pool;
@@ -60,7 +60,8 @@ struct stk_decode_probe {
 };
 
 /* False when the picture cannot be used; then it is not tried again, unless memory was short. */
-static bool decode_one(const stk_decode_probe *probe, probe_file *f, size_t number, share *mine) {
+static bool decode_one(const stk_decode_probe *probe, probe_file *f, size_t number,
+                       thread_share *mine) {
     const stk_bytes *bytes = f->made.size > 0 ? &f->made : &f->bytes;
     stk_image image = {0};
     stk_error why = {0};
@@ -80,7 +81,7 @@ static bool decode_one(const stk_decode_probe *probe, probe_file *f, size_t numb
 
 static void decode_slice(void *context, size_t task, int thread) {
     stk_decode_probe *probe = context;
-    share mine = probe->shares[task];
+    thread_share mine = probe->shares[task];
     int64_t start = stk_clock_ns();
     int64_t now;
     size_t bad = 0; /* in a row */
@@ -267,7 +268,7 @@ stk_decode_mean stk_decode_probe_mean(const stk_decode_probe *probe) {
 static stk_status take_benches(stk_decode_probe *probe, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; i < probe->threads && status == STK_OK; i++) {
-        share *mine = &probe->shares[i];
+        thread_share *mine = &probe->shares[i];
         status = mine->scratch == NULL ? stk_image_scratch_new(&mine->scratch, NULL, err) : STK_OK;
     }
     return status;
@@ -281,7 +282,7 @@ stk_status stk_decode_probe_view(stk_decode_probe *probe, const stk_transform *t
     }
     stk_status status = take_benches(probe, err);
     for (int i = 0; i < probe->threads && status == STK_OK; i++) {
-        share *mine = &probe->shares[i];
+        thread_share *mine = &probe->shares[i];
         stk_mem_free(mine->out);
         mine->out = stk_mem_raw((size_t)transform->size * (size_t)transform->size, 3);
         status = mine->out != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a picture");

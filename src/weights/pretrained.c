@@ -25,16 +25,16 @@ typedef struct mismatch {
     size_t ends[MOST_NAMED]; /* of each name in `names` */
 } mismatch;
 
-typedef struct match {
+typedef struct weights_match {
     const stk_tensor_file *file;
     const stk_graph *graph;
     char prefix[24]; /* before the names in the file */
     size_t *from;    /* owned: per parameter its tensor or STK_NO_TENSOR */
     bool *used;      /* owned: per tensor */
     mismatch shape, missing, unknown;
-} match;
+} weights_match;
 
-static void free_match(match *m) {
+static void free_match(weights_match *m) {
     stk_mem_free(m->from);
     stk_mem_free(m->used);
     stk_str_free(&m->shape.names);
@@ -63,7 +63,7 @@ static void add_mismatch(mismatch *t, const char *name, const char *detail) {
     t->ends[t->named++] = t->names.length;
 }
 
-static size_t find_tensor(const match *m, const char *prefix, int param) {
+static size_t find_tensor(const weights_match *m, const char *prefix, int param) {
     char name[160];
     snprintf(name, sizeof name, "%s%s", prefix, m->graph->params[param].name);
     const stk_tensor *tensor = stk_tensors_find(m->file, name);
@@ -71,7 +71,7 @@ static size_t find_tensor(const match *m, const char *prefix, int param) {
 }
 
 /* The prefix under which most parameters are found; none where it makes no difference. */
-static void find_prefix(match *m) {
+static void find_prefix(weights_match *m) {
     int most = 0;
     for (size_t i = 0; i < PREFIXES * PREFIXES && most < m->graph->param_count; i++) {
         char prefix[sizeof m->prefix];
@@ -97,7 +97,7 @@ static void show_shape(char *buf, size_t size, int rank, const uint64_t *shape) 
     }
 }
 
-static void add_shape_mismatch(match *m, const stk_param *param, const stk_tensor *tensor) {
+static void add_shape_mismatch(weights_match *m, const stk_param *param, const stk_tensor *tensor) {
     char detail[160];
     char theirs[64];
     char ours[64];
@@ -128,7 +128,7 @@ static bool other_classes(const stk_param *param, const stk_tensor *tensor) {
  * The head starts anew when the file has none, or a complete one for another number of classes. The
  * file's tensors of it then count as used.
  */
-static void judge_head(match *m, stk_pretrained_report *report) {
+static void judge_head(weights_match *m, stk_pretrained_report *report) {
     int parts = 0;
     int absent = 0;
     int other = 0;
@@ -156,7 +156,7 @@ static void judge_head(match *m, stk_pretrained_report *report) {
 }
 
 /* Finds each parameter's tensor and notes mismatches. */
-static void match_params(match *m, stk_pretrained_report *report) {
+static void match_params(weights_match *m, stk_pretrained_report *report) {
     for (int p = 0; p < m->graph->param_count; p++) {
         m->from[p] = find_tensor(m, m->prefix, p);
         if (m->from[p] != STK_NO_TENSOR) {
@@ -188,7 +188,7 @@ static void match_params(match *m, stk_pretrained_report *report) {
 }
 
 /* Tensors without a parameter: PyTorch's counters of batches are ignored, others are a mismatch. */
-static void match_rest(match *m, stk_pretrained_report *report) {
+static void match_rest(weights_match *m, stk_pretrained_report *report) {
     for (size_t t = 0; t < m->file->count; t++) {
         const char *name = m->file->tensors[t].name;
         if (m->used[t]) {
@@ -223,7 +223,7 @@ static void add_list(stk_str *out, const char *heading, const mismatch *t, size_
 }
 
 /* One error with all mismatches. */
-static stk_status refuse(const char *path, const char *model, const match *m,
+static stk_status refuse(const char *path, const char *model, const weights_match *m,
                          const stk_pretrained_report *report, stk_error *err) {
     stk_str text = {0};
     const char *other = report->checkpoint_of;
@@ -249,7 +249,7 @@ static stk_status refuse(const char *path, const char *model, const match *m,
 }
 
 /* Compares the file with the model and fills m->from. */
-static stk_status compare(match *m, const char *path, const char *model,
+static stk_status compare(weights_match *m, const char *path, const char *model,
                           stk_pretrained_report *report, stk_error *err) {
     memset(report, 0, sizeof *report);
     m->from = stk_mem_raw((size_t)m->graph->param_count, sizeof *m->from);
@@ -279,7 +279,7 @@ stk_status stk_pretrained_load(const char *path, const char *model, const stk_ba
     if (status != STK_OK) {
         return status;
     }
-    match m = {.file = &file, .graph = graph};
+    weights_match m = {.file = &file, .graph = graph};
     status = compare(&m, path, model, report, err);
     if (status == STK_OK && state != NULL) {
         status = stk_fill_state(&file, path, m.from, true, backend, state, graph, err);

@@ -13,7 +13,7 @@
 #include "probe/doctor/phases.h"
 #include "probe/step_timer.h"
 
-/* A pilot has this share of the batch. */
+/* The batch of a pilot is the batch divided by this. */
 #define PILOT_SHARE 8
 
 /* The least steps of a measurement: warm-up, one window, and the steps of all stages together. */
@@ -23,10 +23,11 @@
 /* They may take this share of the time that is left. */
 #define STEPS_SHARE 0.6
 
-/* An optional phase is measured where about so many steps fit into its time. */
+/* An optional phase is measured where its set-up and ALONE_STEPS take less than this many times its
+ * time. */
 #define ABOUT 1.5
 
-/* Where twice the batch cannot be measured, this share of the batch is. */
+/* Where twice the batch cannot be measured, the batch divided by this is. */
 #define OTHER_SHARE 4
 
 #define WINDOWS 3
