@@ -42,11 +42,11 @@ static int read_exif(const uint8_t *tiff, size_t size) {
     }
     size_t count = read_number(tiff + directory, 2, little);
     for (size_t i = 0; i < count; i++) {
-        size_t place = directory + 2 + i * ENTRY_BYTES;
-        if (place + ENTRY_BYTES > size) {
+        size_t entry_at = directory + 2 + i * ENTRY_BYTES;
+        if (entry_at + ENTRY_BYTES > size) {
             break;
         }
-        const uint8_t *entry = tiff + place;
+        const uint8_t *entry = tiff + entry_at;
         if (read_number(entry, 2, little) == TAG_ORIENTATION) {
             uint32_t type = read_number(entry + 2, 2, little);
             uint32_t value = type == TYPE_SHORT  ? read_number(entry + 8, 2, little)

@@ -84,13 +84,13 @@ static void take_text(png_text_chunk *text, const char *key, const uint8_t *name
 
 static png_tags find_tags(const uint8_t *bytes, size_t size) {
     png_tags tags = {0};
-    size_t place = SIGNATURE_BYTES;
-    while (place + CHUNK_FRAME <= size && tags.exif == NULL) {
-        size_t length = big_endian(bytes + place);
-        if (length > size - place - CHUNK_FRAME) {
+    size_t offset = SIGNATURE_BYTES;
+    while (offset + CHUNK_FRAME <= size && tags.exif == NULL) {
+        size_t length = big_endian(bytes + offset);
+        if (length > size - offset - CHUNK_FRAME) {
             break;
         }
-        const uint8_t *name = bytes + place + 4;
+        const uint8_t *name = bytes + offset + 4;
         const uint8_t *data = name + 4;
         if (memcmp(name, "eXIf", 4) == 0) {
             tags.exif = data;
@@ -99,7 +99,7 @@ static png_tags find_tags(const uint8_t *bytes, size_t size) {
             take_text(&tags.hex_exif, exif_key, name, data, length);
             take_text(&tags.xmp, xmp_key, name, data, length);
         }
-        place += CHUNK_FRAME + length;
+        offset += CHUNK_FRAME + length;
     }
     return tags;
 }

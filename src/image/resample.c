@@ -231,11 +231,11 @@ static stk_status make_axis(stk_resample_axis *a, double start, double length, i
     }
     for (int i = 0; i < size; i++) {
         int64_t centre = low + span * (2 * (int64_t)i + 1) / (2 * (int64_t)size);
-        int place = mirror ? size - 1 - i : i;
+        int column = mirror ? size - 1 - i : i;
         if (filter == STK_BICUBIC) {
-            weigh_cubic(a, place, centre, scale);
+            weigh_cubic(a, column, centre, scale);
         } else {
-            weigh(a, place, centre, support, shift);
+            weigh(a, column, centre, support, shift);
         }
     }
     return STK_OK;

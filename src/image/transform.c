@@ -56,11 +56,11 @@ static stk_crop draw_crop(double min_scale, int width, int height, stk_rng *rng)
 
 /* Odd views are the mirror images of those before them. */
 static stk_crop view_of(stk_crop centre_part, int view) {
-    static const double places[STK_TRANSFORM_VIEWS / 2] = {0, 0.5, 0, 1};
+    static const double shifts[STK_TRANSFORM_VIEWS / 2] = {0, 0.5, 0, 1};
     double share = view / 2 > 0 ? VIEW_SHARE : 1;
-    double place = places[view / 2 % (STK_TRANSFORM_VIEWS / 2)];
+    double at = shifts[view / 2 % (STK_TRANSFORM_VIEWS / 2)];
     double side = share * centre_part.width;
-    double shift = place * (centre_part.width - side);
+    double shift = at * (centre_part.width - side);
     return (stk_crop){
         .x = centre_part.x + shift, .y = centre_part.y + shift, .width = side, .height = side};
 }

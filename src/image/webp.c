@@ -48,12 +48,12 @@ static stk_status fail(VP8StatusCode code, stk_error *err) {
 /* EXIF and XMP are chunks of the RIFF container; chunks are padded to even. */
 static int read_orientation(const uint8_t *bytes, size_t size) {
     stk_image_tags tags = {0};
-    size_t place = RIFF_HEADER;
-    while (place + CHUNK_HEADER <= size) {
-        const uint8_t *chunk = bytes + place;
+    size_t offset = RIFF_HEADER;
+    while (offset + CHUNK_HEADER <= size) {
+        const uint8_t *chunk = bytes + offset;
         size_t length = (size_t)chunk[4] | (size_t)chunk[5] << 8 | (size_t)chunk[6] << 16 |
                         (size_t)chunk[7] << 24;
-        size_t room = size - place - CHUNK_HEADER;
+        size_t room = size - offset - CHUNK_HEADER;
         if (length > room) {
             break;
         }
@@ -64,7 +64,7 @@ static int read_orientation(const uint8_t *bytes, size_t size) {
             tags.xmp = chunk + CHUNK_HEADER;
             tags.xmp_size = length;
         }
-        place += CHUNK_HEADER + length + (length & 1);
+        offset += CHUNK_HEADER + length + (length & 1);
     }
     return stk_image_orientation(&tags);
 }

@@ -29,7 +29,7 @@ static const stk_sample *sample_at(const sheet_maker *m, size_t i) {
     return &m->samples.list->items[m->samples.indices != NULL ? m->samples.indices[i] : i];
 }
 
-/* The place in the list where the search for a row's picture begins. */
+/* The index in the list at which the search for a row's picture begins. */
 static size_t choose_sample(const sheet_maker *m, size_t row, size_t rows) {
     size_t classes = (size_t)m->samples.dataset->class_count;
     if (classes == 0 || sample_at(m, 0)->label < 0) {
@@ -50,7 +50,7 @@ static size_t choose_sample(const sheet_maker *m, size_t row, size_t rows) {
     return found;
 }
 
-/* One view into its place of the sheet. */
+/* Draws one view into its cell of the sheet. */
 static stk_status draw_view(sheet_maker *m, size_t sample, size_t row, size_t column,
                             stk_error *err) {
     const stk_transform *transform = column == 0 ? &m->centre : &m->training;

@@ -74,8 +74,8 @@ double stk_percentile(const int64_t *sorted, size_t count, double share) {
         return NAN;
     }
     double rank = ceil(share * (double)count);
-    size_t place = rank > 1 ? (size_t)rank - 1 : 0;
-    return (double)sorted[place < count ? place : count - 1];
+    size_t index = rank > 1 ? (size_t)rank - 1 : 0;
+    return (double)sorted[index < count ? index : count - 1];
 }
 
 static double highest(const stk_storage_step *steps, size_t count) {

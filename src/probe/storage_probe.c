@@ -109,9 +109,9 @@ static bool is_over(const tally *t, size_t in_flight) {
 /* Keeps the time; of more than there is room for, each has the same chance to stay. */
 static void keep_time(storage_probe *p, int64_t ns) {
     uint64_t count = p->now.reads;
-    uint64_t place = count < MOST_TIMES ? count : stk_rng_below(&p->rng, count + 1);
-    if (place < MOST_TIMES) {
-        p->times[place] = ns;
+    uint64_t index = count < MOST_TIMES ? count : stk_rng_below(&p->rng, count + 1);
+    if (index < MOST_TIMES) {
+        p->times[index] = ns;
     }
     p->now.most_ns = ns > p->now.most_ns ? ns : p->now.most_ns;
 }
@@ -139,7 +139,7 @@ static void count_read(storage_probe *p, const stk_read *read) {
     t->over = is_over(t, p->target);
 }
 
-/* Ends the measurement when the place is lost, or when so much fails that there is none. */
+/* Ends the measurement when the location is lost, or when too many reads fail. */
 static void judge_failure(storage_probe *p, const stk_read *read) {
     double all = (double)(p->reads + p->failed);
     if (p->first_failure.status == STK_OK) {
@@ -399,8 +399,8 @@ static void close_probe(storage_probe *p, size_t slots) {
     pthread_mutex_destroy(&p->lock);
 }
 
-/* The place and its pictures, as far as they are not given. */
-static stk_status open_place(storage_probe *p, const stk_storage_question *q, stk_error *err) {
+/* Opens the location and lists its pictures, unless the caller gave them. */
+static stk_status open_location(storage_probe *p, const stk_storage_question *q, stk_error *err) {
     stk_storage_options storage = q->storage;
     stk_status status = STK_OK;
     p->store = q->store;
@@ -428,7 +428,7 @@ stk_status stk_probe_storage(const stk_storage_question *q, const stk_stop *stop
     stk_cond_init(&p.change);
     *f = (stk_storage_findings){0};
     p.order = stk_rng_u64(&p.rng);
-    stk_status status = open_place(&p, q, err);
+    stk_status status = open_location(&p, q, err);
     f->list_s = stk_clock_since_s(start);
     status = status == STK_OK ? prepare(&p, &q->in_flight, err) : status;
     status = status == STK_OK ? run_steps(&p, q, f, err) : status;

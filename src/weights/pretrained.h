@@ -16,10 +16,10 @@
  */
 const char *stk_pretrained_wanted(const char *given, const char *model);
 
-typedef struct stk_pretrained_place {
+typedef struct stk_pretrained_file {
     char *path; /* owned */
     char *why;  /* owned: which file was chosen and why, for people */
-} stk_pretrained_place;
+} stk_pretrained_file;
 
 /*
  * Finds a file by its path or by a timm name with or without a tag ("resnet50",
@@ -28,9 +28,9 @@ typedef struct stk_pretrained_place {
  * do not exist are STK_ERR_USAGE; the message has the command that fetches them and the folders
  * that were searched.
  */
-STK_CHECKED stk_status stk_pretrained_find(const char *wanted, stk_pretrained_place *place,
+STK_CHECKED stk_status stk_pretrained_find(const char *wanted, stk_pretrained_file *file,
                                            stk_error *err);
-void stk_pretrained_place_free(stk_pretrained_place *place);
+void stk_pretrained_file_free(stk_pretrained_file *file);
 
 /* How a file was used. */
 typedef struct stk_pretrained_report {

@@ -69,7 +69,7 @@ typedef struct weight_search {
     int others;              /* files that were neither exact nor of the default tag */
     char *seen[MOST_PLACES]; /* owned: folders that were looked at */
     int seen_count;
-    stk_str places; /* the same, for people */
+    stk_str places; /* the folders, for people */
     bool no_memory;
 } weight_search;
 
@@ -376,13 +376,13 @@ static const char *without_hub(const char *wanted) {
     return wanted;
 }
 
-static stk_status hand_over(char *path, char *why, stk_pretrained_place *place, stk_error *err) {
+static stk_status hand_over(char *path, char *why, stk_pretrained_file *place, stk_error *err) {
     if (path == NULL || why == NULL) {
         stk_mem_free(path);
         stk_mem_free(why);
         return STK_FAIL_MEMORY(err, "the weights' path");
     }
-    *place = (stk_pretrained_place){path, why};
+    *place = (stk_pretrained_file){path, why};
     return STK_OK;
 }
 
@@ -398,7 +398,7 @@ const char *stk_pretrained_wanted(const char *given, const char *model) {
     return given;
 }
 
-stk_status stk_pretrained_find(const char *wanted, stk_pretrained_place *place, stk_error *err) {
+stk_status stk_pretrained_find(const char *wanted, stk_pretrained_file *place, stk_error *err) {
     memset(place, 0, sizeof *place);
     const char *name = without_hub(wanted);
     if (stk_path_is_file(wanted)) {
@@ -434,7 +434,7 @@ stk_status stk_pretrained_find(const char *wanted, stk_pretrained_place *place, 
     return status;
 }
 
-void stk_pretrained_place_free(stk_pretrained_place *place) {
+void stk_pretrained_file_free(stk_pretrained_file *place) {
     stk_mem_free(place->path);
     stk_mem_free(place->why);
     memset(place, 0, sizeof *place);

@@ -53,23 +53,23 @@ static void put_hub(const char *hub, const char *name, const char *revision, con
 
 /* Finds a name and compares the end of the path and a part of the reason. */
 static void finds(const char *wanted, const char *tail, const char *why) {
-    stk_pretrained_place place;
+    stk_pretrained_file place;
     stk_error err = {0};
     REQUIRE_OK(stk_pretrained_find(wanted, &place, &err), &err);
     size_t length = strlen(place.path);
     CHECK(length >= strlen(tail));
     CHECK_STR(place.path + (length >= strlen(tail) ? length - strlen(tail) : 0), tail);
     CHECK_CONTAINS(place.why, why);
-    stk_pretrained_place_free(&place);
-    stk_pretrained_place_free(&place);
+    stk_pretrained_file_free(&place);
+    stk_pretrained_file_free(&place);
 }
 
 static void lacks(const char *wanted, const char *part) {
-    stk_pretrained_place place;
+    stk_pretrained_file place;
     stk_error err = {0};
     if (stk_pretrained_find(wanted, &place, &err) != STK_ERR_USAGE) {
         CHECK_FAIL("'%s' was found, or %s", wanted, err.message);
-        stk_pretrained_place_free(&place);
+        stk_pretrained_file_free(&place);
     }
     CHECK_CONTAINS(err.message, part);
 }
@@ -206,7 +206,7 @@ static void variables_lead_to_the_folders(void) {
 }
 
 static void what_is_missing_is_explained(void) {
-    stk_pretrained_place place;
+    stk_pretrained_file place;
     stk_error err = {0};
     char path[700];
     enter();
@@ -247,13 +247,13 @@ static void no_memory_is_told(void) {
     stk_status status = STK_ERR_MEMORY;
     int n = 0;
     for (; n < 500 && status == STK_ERR_MEMORY; n++) {
-        stk_pretrained_place place;
+        stk_pretrained_file place;
         stk_error err = {0};
         stk_mem_fail_after(n);
         status = stk_pretrained_find("resnet18", &place, &err);
         stk_mem_fail_after(-1);
         CHECK_INT(err.status, status);
-        stk_pretrained_place_free(&place);
+        stk_pretrained_file_free(&place);
     }
     CHECK_INT(status, STK_OK);
     CHECK(n > 20);

@@ -140,7 +140,7 @@ stk_status stk_network_find_pretrained(stk_job_network *network, const stk_recip
     if (wanted == NULL) {
         return STK_OK;
     }
-    stk_pretrained_place place;
+    stk_pretrained_file place;
     stk_pretrained_report report;
     stk_status status = stk_pretrained_find(wanted, &place, err);
     if (status != STK_OK) {
@@ -169,6 +169,6 @@ stk_status stk_network_find_pretrained(stk_job_network *network, const stk_recip
         place.path = NULL;
     }
     stk_mem_free(what);
-    stk_pretrained_place_free(&place);
+    stk_pretrained_file_free(&place);
     return status;
 }
