@@ -1,7 +1,6 @@
 /* run_history.c - events to what a report shows. */
 #include "report/state/run_history.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -268,21 +267,12 @@ bool stk_run_history_take_rows(stk_run_history *history, const stk_event_epoch *
     return true;
 }
 
-static double known(double seconds) {
-    return isfinite(seconds) ? seconds : 0;
-}
-
 static void add_times(stk_times *sum, const stk_times *times) {
-    sum->read_s += known(times->read_s);
-    sum->decode_s += known(times->decode_s);
-    sum->queue_s += known(times->queue_s);
-    sum->copy_s += known(times->copy_s);
-    sum->compute_s += known(times->compute_s);
-    sum->update_s += known(times->update_s);
-    sum->validate_s += known(times->validate_s);
-    sum->checkpoint_s += known(times->checkpoint_s);
-    sum->other_s += known(times->other_s);
-    sum->total_s += known(times->total_s);
+    for (size_t i = 0; i < stk_times_fields.count; i++) { /* all of them are doubles */
+        size_t offset = stk_times_fields.rows[i].offset;
+        double seconds = *(const double *)((const char *)times + offset);
+        *(double *)((char *)sum + offset) += isfinite(seconds) ? seconds : 0;
+    }
 }
 
 stk_times stk_run_history_times(const stk_run_history *history) {

@@ -1,6 +1,7 @@
 /* run_view.c - copies the last event of each kind; a few kinds change more than their copy. */
 #include "report/state/run_view.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -30,51 +31,25 @@ static void free_slot(stk_stored_event *slot) {
     }
 }
 
-/* Lets the pointer of a kind lead to what was stored. */
+/* The pointers of a view by kind; bad images, progress and batches are not stored. */
+static const size_t pointers[STK_EVENT_KINDS] = {
+    [STK_EVENT_START] = offsetof(stk_run_view, start),
+    [STK_EVENT_PLAN] = offsetof(stk_run_view, plan),
+    [STK_EVENT_DECISION] = offsetof(stk_run_view, decision),
+    [STK_EVENT_STEP] = offsetof(stk_run_view, step),
+    [STK_EVENT_EPOCH] = offsetof(stk_run_view, epoch),
+    [STK_EVENT_CHECKPOINT] = offsetof(stk_run_view, weights),
+    [STK_EVENT_SUBMISSION] = offsetof(stk_run_view, submission),
+    [STK_EVENT_WARNING] = offsetof(stk_run_view, warning),
+    [STK_EVENT_STOP] = offsetof(stk_run_view, summary),
+    [STK_EVENT_SAMPLE] = offsetof(stk_run_view, sample),
+    [STK_EVENT_VERDICT] = offsetof(stk_run_view, verdict),
+    [STK_EVENT_ATTEMPT] = offsetof(stk_run_view, attempt),
+};
+
+/* Lets the pointer of a kind lead to what was stored: all events lie at the union's address. */
 static void show(stk_run_view *view, stk_event_kind kind, const stk_any_event *stored) {
-    switch (kind) {
-    case STK_EVENT_START:
-        view->start = &stored->start;
-        break;
-    case STK_EVENT_PLAN:
-        view->plan = &stored->plan;
-        break;
-    case STK_EVENT_DECISION:
-        view->decision = &stored->decision;
-        break;
-    case STK_EVENT_STEP:
-        view->step = &stored->step;
-        break;
-    case STK_EVENT_EPOCH:
-        view->epoch = &stored->epoch;
-        break;
-    case STK_EVENT_CHECKPOINT:
-        view->weights = &stored->checkpoint;
-        break;
-    case STK_EVENT_SUBMISSION:
-        view->submission = &stored->submission;
-        break;
-    case STK_EVENT_WARNING:
-        view->warning = &stored->warning;
-        break;
-    case STK_EVENT_STOP:
-        view->summary = &stored->stop;
-        break;
-    case STK_EVENT_SAMPLE:
-        view->sample = &stored->sample;
-        break;
-    case STK_EVENT_VERDICT:
-        view->verdict = &stored->verdict;
-        break;
-    case STK_EVENT_ATTEMPT:
-        view->attempt = &stored->attempt;
-        break;
-    case STK_EVENT_BAD_IMAGE:
-    case STK_EVENT_PROGRESS:
-    case STK_EVENT_BATCH:
-    case STK_EVENT_KINDS:
-        break; /* these are not stored */
-    }
+    memcpy((char *)view + pointers[kind], &stored, sizeof stored);
 }
 
 /* ---- attempts ---- */
