@@ -199,7 +199,7 @@ static void lack_of_memory_is_no_outage(void) {
     CHECK_INT(read->error.status, STK_ERR_STORAGE);
     CHECK(!read->lost);
     CHECK_INT(atomic_load(&d.store->outage.begun_ns), 0);
-    CHECK(!stk_backoff_has(&d.store->backoff, "large?m", stk_clock_ns(), &(stk_error){0}));
+    CHECK(!stk_quarantine_has(&d.store->quarantine, "large?m", stk_clock_ns(), &(stk_error){0}));
     expect_bytes(read_now(&d, "small?m,m,o"));
     close_desk(&d);
 }

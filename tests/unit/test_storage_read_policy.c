@@ -25,7 +25,7 @@ static void pauses_double_up_to_a_limit_and_are_never_the_same(void) {
         int64_t before = 0;
         int same = 0;
         for (int i = 0; i < 50; i++) {
-            int64_t pause = stk_read_policy_pause_ns(&p, failures, 0);
+            int64_t pause = stk_read_policy_backoff_ns(&p, failures, 0);
             CHECK((double)pause >= 0.5e9 * most[failures - 1] - 1);
             CHECK((double)pause <= 1e9 * most[failures - 1]);
             same += pause == before;
@@ -36,15 +36,15 @@ static void pauses_double_up_to_a_limit_and_are_never_the_same(void) {
     stk_read_policy other;
     stk_read_policy_init(&other, 30, 2);
     stk_read_policy_init(&p, 30, 1);
-    CHECK(stk_read_policy_pause_ns(&p, 1, 0) != stk_read_policy_pause_ns(&other, 1, 0));
+    CHECK(stk_read_policy_backoff_ns(&p, 1, 0) != stk_read_policy_backoff_ns(&other, 1, 0));
 }
 
 static void a_place_may_ask_for_a_longer_pause(void) {
     stk_read_policy p;
     stk_read_policy_init(&p, 30, 1);
-    CHECK_INT(stk_read_policy_pause_ns(&p, 1, 2.5), 2500 * MS);
-    CHECK(stk_read_policy_pause_ns(&p, 6, 0.001) > 1 * S);   /* a shorter one does not count */
-    CHECK_INT(stk_read_policy_pause_ns(&p, 1, 3600), 5 * S); /* nor one without reason */
+    CHECK_INT(stk_read_policy_backoff_ns(&p, 1, 2.5), 2500 * MS);
+    CHECK(stk_read_policy_backoff_ns(&p, 6, 0.001) > 1 * S);   /* a shorter one does not count */
+    CHECK_INT(stk_read_policy_backoff_ns(&p, 1, 3600), 5 * S); /* nor one without reason */
 }
 
 static void attempts_and_time_run_out(void) {

@@ -204,8 +204,8 @@ static bool is_plain(const stk_reader *r, const stk_active_read *active) {
 static bool give_up(stk_reader *r, stk_active_read *active, bool silent) {
     int64_t now = stk_clock_ns();
     if (silent && is_plain(r, active)) {
-        stk_backoff_add(&r->store->backoff, active->read->path, active->read->error.message, now,
-                        r->policy.timeout_ns);
+        stk_quarantine_add(&r->store->quarantine, active->read->path, active->read->error.message,
+                           now, r->policy.timeout_ns);
     }
     if (silent && r->lost.status == STK_OK && active->read != &r->probe &&
         !stk_outage_counts(&r->store->outage) &&
@@ -295,7 +295,8 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch *fetch,
         return false; /* the other one may bring it */
     }
     int64_t next =
-        damaged ? now : now + stk_read_policy_pause_ns(&r->policy, active->failures, fetch->wait_s);
+        damaged ? now
+                : now + stk_read_policy_backoff_ns(&r->policy, active->failures, fetch->wait_s);
     if (active->first_ns > 0 && stk_read_policy_gives_up(&r->policy, active->blamed,
                                                          active->damaged, active->first_ns, next)) {
         return give_up(r, active, fetch->verdict == STK_FETCH_AGAIN);
@@ -501,8 +502,9 @@ void stk_active_read_start(stk_reader *r, stk_active_read *active) {
         r->first->prev = active;
     }
     r->first = active;
-    active->ended = is_plain(r, active) && stk_backoff_has(&r->store->backoff, active->read->path,
-                                                           active->begun_ns, &active->read->error);
+    active->ended =
+        is_plain(r, active) && stk_quarantine_has(&r->store->quarantine, active->read->path,
+                                                  active->begun_ns, &active->read->error);
     if (r->lost.status == STK_OK && !active->ended) {
         stk_active_read_continue(r, active, NULL);
     } else {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/pause.h"
+#include "storage/backoff.h"
 
 #define NS_PER_S 1000000000.0
 
@@ -68,8 +68,8 @@ void stk_read_policy_update_median(stk_read_policy *p) {
     }
 }
 
-int64_t stk_read_policy_pause_ns(stk_read_policy *p, int failures, double asked_s) {
-    return (int64_t)(stk_pause_s(&p->rng, failures, asked_s) * NS_PER_S);
+int64_t stk_read_policy_backoff_ns(stk_read_policy *p, int failures, double asked_s) {
+    return (int64_t)(stk_backoff_s(&p->rng, failures, asked_s) * NS_PER_S);
 }
 
 bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,

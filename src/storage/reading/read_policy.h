@@ -43,8 +43,8 @@ void stk_read_policy_note_success(stk_read_policy *p, int64_t now_ns, int64_t to
 /* Computes the median of the peers again; called several times a second. */
 void stk_read_policy_update_median(stk_read_policy *p);
 
-/* The pause before the next attempt (pause.h). */
-int64_t stk_read_policy_pause_ns(stk_read_policy *p, int failures, double asked_s);
+/* The pause before the next attempt (backoff.h). */
+int64_t stk_read_policy_backoff_ns(stk_read_policy *p, int failures, double asked_s);
 
 /* Whether a read is given up whose first attempt began at first_ns, instead of retried at next_ns.
  */

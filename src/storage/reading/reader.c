@@ -83,7 +83,7 @@ static bool look_at_attempt(stk_reader *r, stk_active_read *active, int which, f
  * pauses do.
  */
 static void hasten(stk_reader *r, stk_active_read *active, int64_t now) {
-    int64_t soon_ns = now + stk_read_policy_pause_ns(&r->policy, SOON_FAILURES, 0);
+    int64_t soon_ns = now + stk_read_policy_backoff_ns(&r->policy, SOON_FAILURES, 0);
     active->retry_ns = soon_ns < active->retry_ns ? soon_ns : active->retry_ns;
     active->excused = false;
 }

@@ -13,7 +13,7 @@
 #include "storage/cache/cache.h"
 #include "storage/reading/outage.h"
 #include "storage/reading/reader.h"
-#include "storage/reading/backoff.h"
+#include "storage/reading/quarantine.h"
 #include "storage/source.h"
 #include "storage/tar/members.h"
 
@@ -43,7 +43,7 @@ struct stk_store {
     pthread_mutex_t lost_lock; /* taken inside the locks of readers */
     atomic_bool is_lost;       /* a reader has found that nothing can be read any more */
     stk_error lost;            /* the reason; lost_lock; set before is_lost */
-    stk_backoff backoff;       /* objects that gave no answer lately */
+    stk_quarantine quarantine; /* objects that gave no answer lately */
     stk_outage outage;         /* since when the location has answered nobody */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/threads/thread.h"
-#include "storage/pause.h"
+#include "storage/backoff.h"
 #include "storage/s3/xml.h"
 #include "storage/storage.h"
 
@@ -383,7 +383,7 @@ static stk_status take_failure(s3_lister *l, page_request *p, const stk_error *w
     }
     double pause_s = request->wait_s;
     if (request->recovery == STK_S3_RECOVERY_NONE) { /* else the client has recovered */
-        pause_s = stk_pause_s(&l->rng, ++t->failures, request->wait_s);
+        pause_s = stk_backoff_s(&l->rng, ++t->failures, request->wait_s);
     }
     t->retry_ns = now_ns + (int64_t)(pause_s * NS_PER_S);
     return STK_OK;

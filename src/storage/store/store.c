@@ -227,7 +227,7 @@ static stk_store *new_store(const stk_storage_options *given) {
         pthread_mutex_init(&s->lock, NULL);
         pthread_mutex_init(&s->lost_lock, NULL);
         s->begun_ns = stk_clock_ns();
-        stk_backoff_open(&s->backoff);
+        stk_quarantine_open(&s->quarantine);
         stk_outage_open(&s->outage, s->options.outage_s);
     }
     return s;
@@ -273,7 +273,7 @@ static void free_store(void *arg) {
         s->source->close(s->location);
     }
     stk_shards_close(s->shards);
-    stk_backoff_close(&s->backoff);
+    stk_quarantine_close(&s->quarantine);
     stk_outage_close(&s->outage);
     pthread_mutex_destroy(&s->lost_lock);
     pthread_mutex_destroy(&s->lock);

@@ -1,9 +1,9 @@
 /*
- * pause.h - inside storage: how long to wait before a failed request is made again. Readers and the
- * lister of S3 share it. Threads: the owner of the random numbers guards them.
+ * backoff.h - inside storage: how long to wait before a failed request is made again. Readers and
+ * the lister of S3 share it. Threads: the owner of the random numbers guards them.
  */
-#ifndef STK_STORAGE_PAUSE_H
-#define STK_STORAGE_PAUSE_H
+#ifndef STK_STORAGE_BACKOFF_H
+#define STK_STORAGE_BACKOFF_H
 
 #include "base/numbers/rng.h"
 
@@ -13,6 +13,6 @@
  * together must not come back together. When the location asks to wait for `asked_s` the pause is
  * at least that, but no more than 5 either.
  */
-double stk_pause_s(stk_rng *rng, int failures, double asked_s);
+double stk_backoff_s(stk_rng *rng, int failures, double asked_s);
 
 #endif

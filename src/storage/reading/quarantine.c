@@ -1,5 +1,5 @@
-/* backoff.c - a map from paths to the time when they may be asked for again. */
-#include "storage/reading/backoff.h"
+/* quarantine.c - a map from paths to the time when they may be asked for again. */
+#include "storage/reading/quarantine.h"
 
 #include <string.h>
 
@@ -8,11 +8,11 @@
 
 #define REST_TIMEOUTS 20
 
-void stk_backoff_open(stk_backoff *b) {
+void stk_quarantine_open(stk_quarantine *b) {
     pthread_mutex_init(&b->lock, NULL);
 }
 
-void stk_backoff_close(stk_backoff *b) {
+void stk_quarantine_close(stk_quarantine *b) {
     for (size_t i = 0; i < atomic_load(&b->count); i++) {
         stk_mem_free(b->objects[i].path);
         stk_mem_free(b->objects[i].reason);
@@ -23,10 +23,9 @@ void stk_backoff_close(stk_backoff *b) {
 }
 
 /* Under the lock: an object that is new here; NULL without memory. */
-static stk_backoff_object *add_new(stk_backoff *b, const char *path, const char *reason) {
+static stk_quarantined *add_new(stk_quarantine *b, const char *path, const char *reason) {
     size_t count = atomic_load(&b->count);
-    stk_backoff_object *grown =
-        stk_mem_grow(b->objects, &b->capacity, count + 1, sizeof *b->objects);
+    stk_quarantined *grown = stk_mem_grow(b->objects, &b->capacity, count + 1, sizeof *b->objects);
     b->objects = grown != NULL ? grown : b->objects;
     char *path_copy = stk_mem_strdup(path);
     char *reason_copy = stk_mem_strdup(reason);
@@ -37,16 +36,16 @@ static stk_backoff_object *add_new(stk_backoff *b, const char *path, const char 
         stk_mem_free(reason_copy);
         return NULL;
     }
-    grown[count] = (stk_backoff_object){.path = path_copy, .reason = reason_copy};
+    grown[count] = (stk_quarantined){.path = path_copy, .reason = reason_copy};
     atomic_store(&b->count, count + 1);
     return &grown[count];
 }
 
-void stk_backoff_add(stk_backoff *b, const char *path, const char *reason, int64_t now_ns,
-                     int64_t timeout_ns) {
+void stk_quarantine_add(stk_quarantine *b, const char *path, const char *reason, int64_t now_ns,
+                        int64_t timeout_ns) {
     size_t index;
     pthread_mutex_lock(&b->lock);
-    stk_backoff_object *object =
+    stk_quarantined *object =
         stk_map_find(&b->indexes, path, &index) ? &b->objects[index] : add_new(b, path, reason);
     if (object != NULL) {
         object->rest_ns = object->rest_ns > 0 ? 2 * object->rest_ns : REST_TIMEOUTS * timeout_ns;
@@ -55,7 +54,7 @@ void stk_backoff_add(stk_backoff *b, const char *path, const char *reason, int64
     pthread_mutex_unlock(&b->lock);
 }
 
-bool stk_backoff_has(stk_backoff *b, const char *path, int64_t now_ns, stk_error *why) {
+bool stk_quarantine_has(stk_quarantine *b, const char *path, int64_t now_ns, stk_error *why) {
     size_t index;
     if (atomic_load_explicit(&b->count, memory_order_relaxed) == 0) {
         return false; /* the usual case costs nothing */

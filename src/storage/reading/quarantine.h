@@ -1,13 +1,13 @@
 /*
- * backoff.h - inside storage: the backoff list, objects that are not asked for again for a while.
+ * quarantine.h - inside storage: objects that are not asked for again for a while.
  *
  * An object that gives no answer costs its reader minutes, and would do so in every epoch. Once
  * such an object was given up, reads of it fail at once: for twenty time-outs the first time, and
  * twice as long each further time. An object that was unreachable for a moment comes back, and one
  * that hangs for good costs little. Threads: all calls are safe from any thread.
  */
-#ifndef STK_STORAGE_READING_BACKOFF_H
-#define STK_STORAGE_READING_BACKOFF_H
+#ifndef STK_STORAGE_READING_QUARANTINE_H
+#define STK_STORAGE_READING_QUARANTINE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,29 +20,30 @@
 #include "base/map.h"
 
 /* One object of the list. */
-typedef struct stk_backoff_object {
+typedef struct stk_quarantined {
     int64_t until_ns; /* reads fail until then, by stk_clock_ns() */
-    int64_t rest_ns;  /* how long the latest backoff was */
+    int64_t rest_ns;  /* how long the latest quarantine lasts */
     char *path;       /* owned: the map's key */
     char *reason;     /* owned: the error of reads meanwhile */
-} stk_backoff_object;
+} stk_quarantined;
 
-typedef struct stk_backoff {
+typedef struct stk_quarantine {
     pthread_mutex_t lock;
-    stk_map indexes;             /* path to index; lock, as the next two */
-    stk_backoff_object *objects; /* owned */
+    stk_map indexes;          /* path to index; lock, as the next two */
+    stk_quarantined *objects; /* owned */
     size_t capacity;
     atomic_size_t count; /* of the objects; written under the lock */
-} stk_backoff;
+} stk_quarantine;
 
-void stk_backoff_open(stk_backoff *backoff);
-void stk_backoff_close(stk_backoff *backoff);
+void stk_quarantine_open(stk_quarantine *quarantine);
+void stk_quarantine_close(stk_quarantine *quarantine);
 
-/* Adds an object that was given up, or doubles its backoff. Without memory nothing is added. */
-void stk_backoff_add(stk_backoff *backoff, const char *path, const char *reason, int64_t now_ns,
-                     int64_t timeout_ns);
+/* Adds an object that was given up, or doubles its time. Without memory nothing is added. */
+void stk_quarantine_add(stk_quarantine *quarantine, const char *path, const char *reason,
+                        int64_t now_ns, int64_t timeout_ns);
 
 /* Whether reads of an object are to fail now; *why is then their error. */
-bool stk_backoff_has(stk_backoff *backoff, const char *path, int64_t now_ns, stk_error *why);
+bool stk_quarantine_has(stk_quarantine *quarantine, const char *path, int64_t now_ns,
+                        stk_error *why);
 
 #endif
