@@ -97,7 +97,7 @@ static bool is_about_picture(const stk_error *err) {
 }
 
 /* A read has ended. Lock held. */
-static void read_done(void *queue, stk_ahead_read *item) {
+static void take_read(void *queue, stk_ahead_read *item) {
     stk_picture_queue *q = queue;
     const stk_read *read = &item->read;
     if (read->error.status == STK_OK) {
@@ -225,7 +225,7 @@ stk_status stk_picture_queue_open(stk_picture_queue **out, const stk_picture_que
                                      .window = CELLS,
                                      .most_window = CELLS,
                                      .memory = STK_PICTURE_QUEUE_BYTES,
-                                     .arrived = read_done,
+                                     .arrived = take_read,
                                      .issue = issue,
                                      .user = q};
     stk_status status = q->cells != NULL && q->threads != NULL

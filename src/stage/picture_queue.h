@@ -45,7 +45,7 @@ void stk_picture_queue_close(stk_picture_queue *queue);
 
 /*
  * The next picture in *queued, which stays NULL when none is ready after wait_ns or all are
- * through. Fails when the place is lost or memory runs out.
+ * through. Fails when the location is lost or memory runs out.
  */
 STK_CHECKED stk_status stk_picture_queue_next(stk_picture_queue *queue, int64_t wait_ns,
                                               const stk_queued_picture **queued, stk_error *err);

@@ -37,7 +37,7 @@ typedef struct stk_staging_list {
     size_t picture_count;
     stk_stage_shard *shards; /* owned; none is empty */
     size_t shard_count;
-    char *source;      /* owned: the place as no other is called */
+    char *source;      /* owned: the absolute name of the location */
     char checksum[20]; /* of all that decides what is written, as text */
 } stk_staging_list;
 

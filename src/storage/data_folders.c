@@ -62,9 +62,9 @@ static stk_status is_own(stk_store *store, const char *folder, const stk_dir_lis
 }
 
 stk_status stk_skipped_folders_add(stk_skipped_folders *skipped, const char *path, stk_error *err) {
-    size_t place;
+    size_t index;
     bool added;
-    if (stk_map_find(&skipped->seen, path, &place)) {
+    if (stk_map_find(&skipped->seen, path, &index)) {
         return STK_OK;
     }
     char *copy = stk_mem_strdup(path);

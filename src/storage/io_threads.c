@@ -10,7 +10,6 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/threads/thread.h"
-#include "storage/source.h"
 
 /* Reading needs little: many threads must not cost much. */
 #define STACK_BYTES ((size_t)256 * 1024)
@@ -29,7 +28,7 @@ typedef struct queued_task {
     stk_io_threads *io_threads; /* whose it is */
     stk_fetch *fetch;           /* NULL once it was cancelled or has ended; lock */
     stk_io_work *work;
-    void *place;
+    void *user;
     char *path; /* owned: the copy that shown.path is */
     size_t path_bytes;
     int64_t sign_ns;          /* when the work last gave a sign; its thread's */
@@ -107,8 +106,8 @@ static queued_task *take_spare(stk_io_threads *io, size_t path_bytes) {
     return t;
 }
 
-/* Under the lock; NULL without memory. The error is big and stays as it is: it is not looked at. */
-static queued_task *make_task(stk_io_threads *io, stk_fetch *fetch, stk_io_work *work, void *place,
+/* Under the lock; NULL without memory. */
+static queued_task *make_task(stk_io_threads *io, stk_fetch *fetch, stk_io_work *work, void *user,
                               const uint64_t *extra) {
     size_t path_bytes = strlen(fetch->path) + 1;
     queued_task *t = take_spare(io, path_bytes);
@@ -116,19 +115,19 @@ static queued_task *make_task(stk_io_threads *io, stk_fetch *fetch, stk_io_work 
         return NULL;
     }
     memcpy(t->path, fetch->path, path_bytes);
-    t->shown.kind = (int)fetch->kind;
+    t->shown.kind = fetch->kind;
     t->shown.path = t->path;
     t->shown.offset = fetch->offset;
     t->shown.length = fetch->length;
     t->shown.extra[0] = extra != NULL ? extra[0] : 0;
     t->shown.extra[1] = extra != NULL ? extra[1] : 0;
     t->shown.bytes = fetch->bytes;
-    t->shown.error.status = STK_OK;
+    t->shown.result.wait_s = 0;
     memset(&fetch->bytes, 0, sizeof fetch->bytes);
     t->io_threads = io;
     t->fetch = fetch;
     t->work = work;
-    t->place = place;
+    t->user = user;
     t->running = false;
     t->next = NULL;
     return t;
@@ -141,18 +140,18 @@ static bool run_task(stk_io_threads *io, queued_task *t) {
     t->sign_ns = stk_clock_ns();
     atomic_store(&t->fetch->started_ns, t->sign_ns);
     pthread_mutex_unlock(&io->lock);
-    int verdict = t->work(t->place, &t->shown);
+    t->work(t->user, &t->shown);
     pthread_mutex_lock(&io->lock);
     stk_fetch *fetch = t->fetch;
     if (fetch != NULL) {
         t->fetch = NULL;
-        fetch->task = NULL; /* from here on it cannot be cancelled */
+        fetch->serving = NULL; /* from here on it cannot be cancelled */
         pthread_mutex_unlock(&io->lock);
         fetch->bytes = t->shown.bytes;
         memset(&t->shown.bytes, 0, sizeof t->shown.bytes);
-        fetch->verdict = (stk_fetch_verdict)verdict;
-        if (verdict != STK_FETCH_OK) {
-            fetch->error = t->shown.error;
+        fetch->result.verdict = t->shown.result.verdict;
+        if (fetch->result.verdict != STK_FETCH_OK) {
+            fetch->result = t->shown.result;
         }
         fetch->done(fetch);
         pthread_mutex_lock(&io->lock);
@@ -276,12 +275,12 @@ void stk_io_threads_close(stk_io_threads *io, void (*after)(void *arg), void *ar
     }
 }
 
-bool stk_io_threads_begin(stk_io_threads *io, stk_fetch *fetch, stk_io_work *work, void *place,
+bool stk_io_threads_begin(stk_io_threads *io, stk_fetch *fetch, stk_io_work *work, void *user,
                           const uint64_t *extra) {
     pthread_mutex_lock(&io->lock);
-    queued_task *t = make_task(io, fetch, work, place, extra);
+    queued_task *t = make_task(io, fetch, work, user, extra);
     if (t != NULL) {
-        fetch->task = t;
+        fetch->serving = t;
         *(io->first == NULL ? &io->first : &io->last->next) = t;
         io->last = t;
         if (io->idle > 0) {
@@ -306,13 +305,13 @@ static void unqueue(stk_io_threads *io, const queued_task *t) {
 
 void stk_io_threads_cancel(stk_io_threads *io, stk_fetch *fetch) {
     pthread_mutex_lock(&io->lock);
-    queued_task *t = fetch->task;
+    queued_task *t = fetch->serving;
     if (t == NULL) {
         pthread_mutex_unlock(&io->lock);
         return;
     }
     t->fetch = NULL;
-    fetch->task = NULL;
+    fetch->serving = NULL;
     if (t->running) {
         atomic_fetch_sub(&io->threads, 1);
         io->strays++;
@@ -322,7 +321,7 @@ void stk_io_threads_cancel(stk_io_threads *io, stk_fetch *fetch) {
         put_away(io, t);
     }
     pthread_mutex_unlock(&io->lock);
-    fetch->verdict = STK_FETCH_CANCELLED;
+    fetch->result.verdict = STK_FETCH_CANCELLED;
     fetch->done(fetch);
 }
 

@@ -12,52 +12,48 @@
 #ifndef STK_STORAGE_IO_THREADS_H
 #define STK_STORAGE_IO_THREADS_H
 
-#include <stoker/status.h>
-
-#include "base/files/file.h"
+#include "storage/fetch.h"
 
 typedef struct stk_io_threads stk_io_threads;
-typedef struct stk_fetch stk_fetch;
 
-/* What a thread works on: a copy of the fetch's request and the answer. */
+/* What a thread works on: a copy of the fetch's request, and the answer. */
 typedef struct stk_io_task {
-    int kind; /* stk_fetch_kind */
+    stk_fetch_kind kind;
     const char *path;
     uint64_t offset;
     uint64_t length;
     uint64_t extra[2]; /* as given to stk_io_threads_begin */
     stk_bytes bytes;
-    stk_error error; /* set where the verdict is neither OK nor CANCELLED */
+    stk_fetch_result result; /* with OK only the verdict counts */
 } stk_io_task;
 
-/* Does the work and returns the verdict (stk_fetch_verdict). */
-typedef int stk_io_work(void *place, stk_io_task *task);
+/* Does the work and sets task->result. `user` is what stk_io_threads_begin was given. */
+typedef void stk_io_work(void *user, stk_io_task *task);
 
 STK_CHECKED stk_status stk_io_threads_open(stk_io_threads **io_threads, int most_threads,
                                            stk_error *err);
 
 /*
  * Ends the threads that wait for work; no fetch may be under way. `after(arg)`, unless NULL, is
- * called once no thread of these can touch anything any more: by this call, or, while there are
- * strays, by the last of them when it returns.
+ * called when the last thread has ended: by this call or, if threads are stuck, by the last of them
+ * when it returns.
  */
 void stk_io_threads_close(stk_io_threads *io_threads, void (*after)(void *arg), void *arg);
 
 /* Begins a fetch; extra may be NULL. False without memory: then nothing was begun. */
 bool stk_io_threads_begin(stk_io_threads *io_threads, stk_fetch *fetch, stk_io_work *work,
-                          void *place, const uint64_t *extra);
+                          void *user, const uint64_t *extra);
 
-/* Ends a fetch that these io_threads began: done is called before this returns, unless it was
- * before. */
+/* Ends a fetch that was begun here. `done` has been called when this returns. */
 void stk_io_threads_cancel(stk_io_threads *io_threads, stk_fetch *fetch);
 
-/* For a work that takes long: tells the fetch that it moves on, so that it is waited for. */
+/* A work that takes long calls this now and then, so that it does not time out. */
 void stk_io_task_is_alive(stk_io_task *task);
 
-/* Bytes are missing: takes up one more task at once if there is one and it can be. */
+/* Bytes are missing: starts one more thread if a task waits and there may be one more. */
 void stk_io_threads_grow(stk_io_threads *io_threads);
 
-/* Threads that work or wait for work; strays do not count. */
+/* Threads that work or wait for work; abandoned ones do not count. */
 int stk_io_threads_count(const stk_io_threads *io_threads);
 
 #endif

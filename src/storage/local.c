@@ -1,8 +1,8 @@
 /*
- * local.c - files below a folder, of a disk or of a mount.
+ * local.c - the source for folders, of a disk or of a mount.
  *
- * Every request to the file system is asked by io_threads, since a mount whose server is gone does
- * not answer: listing and looking at it as well as reading.
+ * I/O threads make every call to the file system, listings included, since a mount whose server is
+ * gone never returns from one.
  */
 #include "storage/source.h"
 
@@ -14,10 +14,14 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "storage/io_threads.h"
+
+/* Reads at a time. */
+#define MOST_THREADS 256
 
 typedef struct folder {
-    char *root; /* owned */
-    stk_io_threads *io_threads;
+    char *root;                 /* owned */
+    stk_io_threads *io_threads; /* owned; NULL while it is opened */
 } folder;
 
 /* Whatever does not look like an address is a folder. */
@@ -48,12 +52,27 @@ static bool may_pass(int why) {
     }
 }
 
-static int judge(stk_status status, int why) {
+static stk_fetch_verdict judge(stk_status status, int why) {
     return status == STK_OK           ? STK_FETCH_OK
            : status == STK_ERR_MEMORY ? STK_FETCH_NEVER
            : why == 0                 ? STK_FETCH_DAMAGED
            : may_pass(why)            ? STK_FETCH_AGAIN
                                       : STK_FETCH_NEVER;
+}
+
+/* Writes a failure. Its sentence may begin with "cannot read PATH: ", which is no part of a cause.
+ */
+static void take_error(stk_fetch_result *result, stk_fetch_verdict verdict, const stk_error *err,
+                       const char *path) {
+    static const char start[] = "cannot read ";
+    const char *cause = err->message;
+    size_t length = strlen(path);
+    bool names_it = strncmp(cause, start, sizeof start - 1) == 0 &&
+                    strncmp(cause + sizeof start - 1, path, length) == 0 &&
+                    strncmp(cause + sizeof start - 1 + length, ": ", 2) == 0;
+    cause += names_it ? sizeof start - 1 + length + 2 : 0;
+    (void)stk_fetch_fail(result, verdict, err->status, "%s", cause);
+    result->is_sentence = !names_it;
 }
 
 /* The folder beside `path` whose name is nearest to its last part, as a path; NULL: none. */
@@ -111,7 +130,7 @@ static stk_status fail_missing(const char *path, stk_error *err) {
 }
 
 /* Whether the root is a folder; the words for all that it may be instead. */
-static int check_root(const char *root, stk_error *err) {
+static stk_fetch_verdict check_root(const char *root, stk_error *err) {
     struct stat info;
     if (stat(root, &info) != 0) {
         int why = errno;
@@ -147,18 +166,18 @@ static void tell_alive(void *task) {
 }
 
 /* The list as stk_fetch_kind says: a letter, the name and a NUL for each entry. */
-static stk_status list(const char *path, stk_io_task *task) {
+static stk_status list(const char *path, stk_io_task *task, stk_error *err) {
     stk_dir_list entries = {0};
     stk_bytes *bytes = &task->bytes;
     bytes->size = 0;
     errno = 0;
-    stk_status status = stk_dir_read_watched(path, &entries, tell_alive, task, &task->error);
+    stk_status status = stk_dir_read_watched(path, &entries, tell_alive, task, err);
     int why = errno;
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
-        status = put(bytes, entry->is_dir ? "d" : "f", 1, &task->error);
+        status = put(bytes, entry->is_dir ? "d" : "f", 1, err);
         if (status == STK_OK) {
-            status = put(bytes, entry->name, strlen(entry->name) + 1, &task->error);
+            status = put(bytes, entry->name, strlen(entry->name) + 1, err);
         }
     }
     stk_dir_list_free(&entries);
@@ -189,79 +208,100 @@ static stk_status look(const char *path, stk_fetch_kind kind, stk_bytes *bytes, 
     return put(bytes, version, (size_t)length + 1, err);
 }
 
-static int work(void *place, stk_io_task *task) {
-    const folder *f = place;
-    char *whole =
-        task->path[0] != '\0' ? stk_path_join(f->root, task->path) : stk_mem_strdup(f->root);
-    if (whole == NULL) {
-        return judge(STK_FAIL_MEMORY(&task->error, task->path), ENOMEM);
-    }
+static stk_fetch_verdict serve(const folder *f, const char *path, stk_io_task *task,
+                               stk_error *err) {
     stk_status status = STK_OK;
     errno = 0;
-    switch ((stk_fetch_kind)task->kind) {
+    switch (task->kind) {
     case STK_FETCH_BYTES:
-        status = task->length == 0
-                     ? stk_file_read_into(whole, STK_STORAGE_MAX_BYTES, &task->bytes, &task->error)
-                     : stk_file_read_part(whole, task->offset, (size_t)task->length, &task->bytes,
-                                          &task->error);
+        status =
+            task->length == 0
+                ? stk_file_read_into(path, STK_STORAGE_MAX_BYTES, &task->bytes, err)
+                : stk_file_read_part(path, task->offset, (size_t)task->length, &task->bytes, err);
         break;
     case STK_FETCH_LIST:
         if (task->path[0] == '\0') {
-            int verdict = check_root(f->root, &task->error);
+            stk_fetch_verdict verdict = check_root(f->root, err);
             if (verdict != STK_FETCH_OK) {
-                stk_mem_free(whole);
                 return verdict;
             }
         }
-        status = list(whole, task);
+        status = list(path, task, err);
         break;
     case STK_FETCH_IDENTITY:
     case STK_FETCH_VERSION:
-        status = look(whole, (stk_fetch_kind)task->kind, &task->bytes, &task->error);
+        status = look(path, task->kind, &task->bytes, err);
         break;
     }
-    int verdict = judge(status, errno);
-    stk_mem_free(whole);
-    return verdict;
+    return judge(status, errno);
 }
 
-static stk_status open_folder(void **place, const char *root, const stk_storage_options *options,
-                              stk_io_threads *io_threads, const char *kept,
-                              const stk_events *events, stk_error *err) {
-    (void)options;
-    (void)kept;
-    (void)events;
-    folder *f = stk_mem_new(1, sizeof *f);
-    char *copy = stk_mem_strdup(root);
-    if (f == NULL || copy == NULL) {
-        stk_mem_free(f);
-        stk_mem_free(copy);
-        return STK_FAIL_MEMORY(err, root);
+static void work(void *user, stk_io_task *task) {
+    const folder *f = user;
+    char *path =
+        task->path[0] != '\0' ? stk_path_join(f->root, task->path) : stk_mem_strdup(f->root);
+    if (path == NULL) {
+        (void)stk_fetch_fail(&task->result, STK_FETCH_NEVER, STK_ERR_MEMORY, "out of memory");
+        return;
     }
-    f->root = copy;
-    f->io_threads = io_threads;
-    *place = f;
-    return STK_OK;
+    stk_error err; /* a kilobyte that most reads do not touch */
+    err.status = STK_OK;
+    task->result.verdict = serve(f, path, task, &err);
+    if (task->result.verdict != STK_FETCH_OK) {
+        take_error(&task->result, task->result.verdict, &err, path);
+    }
+    stk_mem_free(path);
 }
 
-static void close_folder(void *place) {
-    folder *f = place;
+static void free_folder(void *location) {
+    folder *f = location;
     stk_mem_free(f->root);
     stk_mem_free(f);
 }
 
-static bool begin(void *place, stk_fetch *fetch) {
-    const folder *f = place;
-    return stk_io_threads_begin(f->io_threads, fetch, work, place, NULL);
+static stk_status open_folder(void **location, const char *root, const stk_storage_options *options,
+                              const char *kept, const stk_events *events, stk_error *err) {
+    (void)options;
+    (void)kept;
+    (void)events;
+    folder *f = stk_mem_new(1, sizeof *f);
+    if (f == NULL) {
+        return STK_FAIL_MEMORY(err, root);
+    }
+    f->root = stk_mem_strdup(root);
+    stk_status status = f->root != NULL ? stk_io_threads_open(&f->io_threads, MOST_THREADS, err)
+                                        : STK_FAIL_MEMORY(err, root);
+    if (status != STK_OK) {
+        free_folder(f);
+        return status;
+    }
+    *location = f;
+    return STK_OK;
 }
 
-static void cancel(void *place, stk_fetch *fetch) {
-    const folder *f = place;
+/* A thread that is stuck may use the folder when it returns; the last one frees it. */
+static void close_folder(void *location) {
+    folder *f = location;
+    stk_io_threads_close(f->io_threads, free_folder, f);
+}
+
+static bool begin(void *location, stk_fetch *fetch) {
+    const folder *f = location;
+    return stk_io_threads_begin(f->io_threads, fetch, work, location, NULL);
+}
+
+static void cancel(void *location, stk_fetch *fetch) {
+    const folder *f = location;
     stk_io_threads_cancel(f->io_threads, fetch);
 }
 
-static int threads(const void *place) {
-    const folder *f = place;
+static void hurry(void *location) {
+    const folder *f = location;
+    stk_io_threads_grow(f->io_threads);
+}
+
+static int threads(const void *location) {
+    const folder *f = location;
     return stk_io_threads_count(f->io_threads);
 }
 
@@ -272,5 +312,6 @@ const stk_storage_source stk_storage_local = {
     .close = close_folder,
     .begin = begin,
     .cancel = cancel,
+    .hurry = hurry,
     .threads = threads,
 };

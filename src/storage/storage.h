@@ -8,7 +8,9 @@
  * tried again and then an error, and so is a location that has answered nobody for longer than an
  * outage may last. Errors name the object.
  *
- * Threads: everything but open and close may be called from many threads at once.
+ * Threads: everything but open and close may be called from many threads at once. Opening an S3
+ * location looks for credentials and lists on the calling thread, with time-outs; reads never
+ * block the caller of a reader.
  */
 #ifndef STK_STORAGE_STORAGE_H
 #define STK_STORAGE_STORAGE_H
@@ -42,11 +44,11 @@ typedef struct stk_storage_options {
     bool anonymous;        /* S3 without signatures */
     double read_timeout_s; /* how long one attempt to read may be without a sign of life */
     double outage_s;      /* how long a location that answers nobody is waited for; 0: not at all */
-    bool cache_later;     /* no option: without any cache one in memory is made that waits for
-                             stk_store_use_cache */
-    const stk_stop *stop; /* no option: who waits for an answer looks at it; borrowed, or NULL */
-    int64_t deadline_ns;  /* no option: waiting ends then, by stk_clock_ns; 0: never */
-    const stk_events *events; /* no option: told of outages by who waits; borrowed, or NULL */
+    bool cache_later;     /* not a flag: if no cache is configured, make one in memory, unused until
+                             stk_store_use_cache() */
+    const stk_stop *stop; /* not a flag: ends waiting for an answer; borrowed, or NULL */
+    int64_t deadline_ns;  /* not a flag: waiting ends then, by stk_clock_ns; 0: never */
+    const stk_events *events; /* not a flag: told of outages; borrowed, or NULL */
 } stk_storage_options;
 
 extern const stk_option_table stk_storage_option_table;
@@ -55,6 +57,7 @@ extern const stk_option_table stk_storage_option_table;
 stk_storage_options stk_storage_to_measure(const stk_options *options);
 
 typedef struct stk_store stk_store;
+struct stk_read; /* reading/reader.h */
 
 /*
  * Opens a location. Whatever a person may want to know (which listing, which cache) goes to
@@ -89,6 +92,12 @@ const char *stk_store_root(const stk_store *store);
 
 /* True where the cache holds what readers make of the bytes and hand to stk_store_keep. */
 bool stk_store_keeps_made(const stk_store *store);
+
+/*
+ * Where that is so: the next read of this object brings `data` instead of the bytes. Nothing
+ * happens when read->keep is not set.
+ */
+void stk_store_keep(stk_store *store, const struct stk_read *read, const void *data, size_t size);
 
 /* True where every read has a long way: listing again or reading twice is to be avoided. */
 bool stk_store_is_remote(const stk_store *store);

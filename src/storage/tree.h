@@ -16,7 +16,7 @@
 #include "base/files/file.h"
 
 typedef struct stk_tree_object {
-    const char *path;    /* owned by the tree; below the place, without a slash in front */
+    const char *path;    /* owned by the tree; below the location, without a slash in front */
     const char *version; /* owned by the tree: what changes when the object does (ETag); "" */
     uint64_t size;       /* bytes */
     uint64_t value;      /* the filler's: an offset in a shard, say */

@@ -68,15 +68,15 @@ static bool says(const uint8_t *data, size_t size, const char *secret) {
     return memmem(data, size, secret, strlen(secret)) != NULL;
 }
 
-/* Classifies a response with this body; err gets the sentence. */
+/* Classifies a response with this body. */
 static void classify(const stk_http_response *response, const uint8_t *body, size_t size,
-                     stk_error *err) {
+                     stk_fetch_result *result) {
     char id[] = "AKIDVERYSECRET";
     char secret[] = SECRET;
     char source[] = "the environment";
-    const stk_s3_credentials credentials = {.key_id = id, .secret = secret, .source = source};
+    char bucket[] = "bucket";
     const stk_s3_access access = {
-        .bucket = "bucket", .location = "s3://bucket/a", .credentials = &credentials};
+        .bucket = bucket, .credentials = {.key_id = id, .secret = secret, .source = source}};
     stk_s3_request request = {.region = "us-east-1"};
     stk_str_append(&request.key, size % 2 == 0 ? "a/b.jpg" : "");
     uint8_t *copy = stk_mem_raw(size, 1);
@@ -87,9 +87,10 @@ static void classify(const stk_http_response *response, const uint8_t *body, siz
     request.transfer.result = STK_HTTP_ANSWERED;
     request.transfer.response = *response;
     request.transfer.body = (stk_bytes){.data = copy, .size = size};
-    stk_s3_classify(&request, &access, err);
-    FUZZ_REQUIRE(request.verdict == STK_FETCH_OK || err->message[0] != '\0');
-    FUZZ_REQUIRE(request.wait_s >= 0);
+    stk_s3_classify(&request, &access, result);
+    FUZZ_REQUIRE(result->verdict == STK_FETCH_OK || result->cause[0] != '\0');
+    FUZZ_REQUIRE(is_terminated(result->cause, sizeof result->cause));
+    FUZZ_REQUIRE(result->wait_s >= 0);
     FUZZ_REQUIRE(is_terminated(request.right_region, sizeof request.right_region));
     FUZZ_REQUIRE(request.recovery != STK_S3_RECOVERY_REGION || request.right_region[0] != '\0');
     stk_str_free(&request.key);
@@ -100,9 +101,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     stk_http_response head = {0};
     size_t body = read_head(data, size, &head);
     check_head(&head);
-    stk_error err = {0};
-    classify(&head, data + body, size - body, &err);
-    FUZZ_REQUIRE(says(data, size, SECRET) || strstr(err.message, SECRET) == NULL);
+    stk_fetch_result result = {0};
+    classify(&head, data + body, size - body, &result);
+    FUZZ_REQUIRE(says(data, size, SECRET) || strstr(result.cause, SECRET) == NULL);
     return 0;
 }
 #else

@@ -40,7 +40,6 @@ static inline void s3_begin(void *place, stk_fetch *fetch, const char *path) {
     fetch->kind = STK_FETCH_BYTES;
     fetch->path = path;
     fetch->done = s3_done;
-    stk_error_clear(&fetch->error);
     if (!stk_storage_s3.begin(place, fetch)) {
         printf("no memory\n");
         exit(1);
@@ -51,8 +50,8 @@ static inline void s3_begin(void *place, stk_fetch *fetch, const char *path) {
 static inline stk_fetch_verdict s3_fetch(void *place, stk_fetch *fetch, const char *path) {
     s3_begin(place, fetch, path);
     s3_wait(1);
-    CHECK(fetch->task == NULL);
-    return fetch->verdict;
+    CHECK(fetch->serving == NULL);
+    return fetch->result.verdict;
 }
 
 /* What was told while a place was opened. */
@@ -97,7 +96,7 @@ static inline stk_status s3_open(void **place, const char *root, s3_opening open
         memset(told, 0, sizeof *told);
         stk_events_add(&events, &observer);
     }
-    return stk_storage_s3.open(place, root, &options, NULL, opening.kept, &events, err);
+    return stk_storage_s3.open(place, root, &options, opening.kept, &events, err);
 }
 
 /* An environment with nothing but keys and an endpoint on this machine. */

@@ -125,7 +125,7 @@ static inline bool scripted_begin(void *place, stk_fetch *fetch) {
     if (a->step != 'u') {
         atomic_store(&fetch->started_ns, stk_clock_ns());
     }
-    fetch->task = a;
+    fetch->serving = a;
     a->next = p->first;
     p->first = a;
     pthread_cond_broadcast(&p->changed);
@@ -136,7 +136,7 @@ static inline bool scripted_begin(void *place, stk_fetch *fetch) {
 static inline void scripted_cancel(void *place, stk_fetch *fetch) {
     scripted_place *p = place;
     pthread_mutex_lock(&p->lock);
-    scripted_attempt *a = fetch->task;
+    scripted_attempt *a = fetch->serving;
     if (a != NULL) {
         p->cancels++;
         a->object->cancelled++;
@@ -160,44 +160,44 @@ static inline void scripted_answer(const scripted_place *p, const scripted_attem
     size_t length = strcspn(a->object->path, "?");
     switch (a->cancelled ? 'c' : a->step) {
     case 'c':
-        fetch->verdict = STK_FETCH_CANCELLED;
+        fetch->result.verdict = STK_FETCH_CANCELLED;
         return;
     case 'a':
     case 'w':
-        fetch->verdict = STK_FETCH_AGAIN;
-        fetch->wait_s = a->step == 'w' ? (double)a->ms * 1e-3 : 0;
+        fetch->result.verdict = STK_FETCH_AGAIN;
+        fetch->result.wait_s = a->step == 'w' ? (double)a->ms * 1e-3 : 0;
         break;
     case 'm':
-        fetch->verdict = STK_FETCH_NO_MEMORY;
+        fetch->result.verdict = STK_FETCH_NO_MEMORY;
         break;
     case 'd':
-        fetch->verdict = STK_FETCH_DAMAGED;
+        fetch->result.verdict = STK_FETCH_DAMAGED;
         break;
     case 'n':
-        fetch->verdict = STK_FETCH_NEVER;
+        fetch->result.verdict = STK_FETCH_NEVER;
         break;
     case 'l':
-        fetch->verdict = STK_FETCH_LOST;
+        fetch->result.verdict = STK_FETCH_LOST;
         break;
     default:
         if (p->folder != NULL) {
             bool read = scripted_read_file(p->folder, a->object->path, &fetch->bytes);
-            fetch->verdict = read ? STK_FETCH_OK : STK_FETCH_NEVER;
+            (void)stk_fetch_fail(&fetch->result, read ? STK_FETCH_OK : STK_FETCH_NEVER,
+                                 STK_ERR_STORAGE, "it is not there");
             return;
         }
         if (stk_bytes_reserve(&fetch->bytes, length + 1)) {
             memcpy(fetch->bytes.data, a->object->path, length);
             fetch->bytes.data[length] = '\0';
             fetch->bytes.size = length;
-            fetch->verdict = STK_FETCH_OK;
+            fetch->result.verdict = STK_FETCH_OK;
             return;
         }
-        fetch->verdict = STK_FETCH_NEVER;
-        (void)STK_FAIL_MEMORY(&fetch->error, "an answer");
+        (void)stk_fetch_fail(&fetch->result, STK_FETCH_NEVER, STK_ERR_MEMORY, "out of memory");
         return;
     }
-    (void)STK_FAIL(&fetch->error, STK_ERR_STORAGE, "%.*s failed with '%c'", (int)length,
-                   a->object->path, a->step);
+    (void)stk_fetch_fail(&fetch->result, fetch->result.verdict, STK_ERR_STORAGE,
+                         "%.*s failed with '%c'", (int)length, a->object->path, a->step);
 }
 
 /* Under the lock: an attempt that is due, taken out of the list; NULL: none is. */
@@ -207,7 +207,7 @@ static inline scripted_attempt *scripted_take(scripted_place *p) {
         scripted_attempt *a = *at;
         if (a->due_ns <= now) {
             *at = a->next;
-            a->fetch->task = NULL;
+            a->fetch->serving = NULL;
             a->object->now--;
             return a;
         }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
+#include "storage/fetch.h"
 #include "storage/storage.h"
 
 static void reads_what_was_written(void) {
@@ -70,7 +71,29 @@ static void objects_over_the_limit_are_refused(void) {
     stk_mem_free(path);
 }
 
+/* The sentence that people read names the object once. */
+static void failures_are_explained(void) {
+    stk_fetch_result why = {0};
+    stk_error err = {0};
+    CHECK_INT(stk_fetch_fail(&why, STK_FETCH_NEVER, STK_ERR_STORAGE, "it is %s", "gone"),
+              STK_FETCH_NEVER);
+    stk_fetch_explain(&why, "s3://bucket/set", "a/1.jpg", &err);
+    CHECK_STR(err.message, "cannot read s3://bucket/set/a/1.jpg: it is gone");
+    stk_fetch_explain(&why, "/data", "", &err); /* an earlier error is replaced */
+    CHECK_STR(err.message, "cannot read /data: it is gone");
+    stk_fetch_explain(&why, "/", "a.jpg", &err);
+    CHECK_STR(err.message, "cannot read /a.jpg: it is gone");
+    why.is_sentence = true;
+    stk_fetch_explain(&why, "/data", "a.jpg", &err);
+    CHECK_STR(err.message, "it is gone");
+    (void)stk_fetch_fail(&why, STK_FETCH_NO_MEMORY, STK_ERR_MEMORY, "out of memory");
+    stk_fetch_explain(&why, "/data", "a.jpg", &err);
+    CHECK_INT(err.status, STK_ERR_MEMORY);
+    CHECK_CONTAINS(err.message, "out of memory for a.jpg");
+}
+
 static const check_test tests[] = {
+    TEST(failures_are_explained),
     TEST(reads_what_was_written),
     TEST(errors_name_the_object),
     TEST(objects_over_the_limit_are_refused),

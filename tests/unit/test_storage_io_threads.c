@@ -5,9 +5,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/error.h"
 #include "base/mem.h"
-#include "storage/source.h"
+#include "storage/io_threads.h"
 
 /* A door that a work function waits at, and what went through. */
 typedef struct door {
@@ -51,8 +50,8 @@ static void note_after(void *arg) {
 }
 
 /* Paths that begin with "stuck" wait at the door; the answer is the path itself. */
-static int work(void *place, stk_io_task *task) {
-    door *d = place;
+static void work(void *user, stk_io_task *task) {
+    door *d = user;
     pthread_mutex_lock(&d->lock);
     d->begun++;
     d->waiting++;
@@ -66,19 +65,20 @@ static int work(void *place, stk_io_task *task) {
     pthread_mutex_unlock(&d->lock);
     size_t length = strlen(task->path);
     if (strcmp(task->path, "bad") == 0 || !stk_bytes_reserve(&task->bytes, length + 1)) {
-        (void)STK_FAIL(&task->error, STK_ERR_STORAGE, "%s is bad", task->path);
-        return STK_FETCH_NEVER;
+        (void)stk_fetch_fail(&task->result, STK_FETCH_NEVER, STK_ERR_STORAGE, "%s is bad",
+                             task->path);
+        return;
     }
     memcpy(task->bytes.data, task->path, length + 1);
     task->bytes.size = length;
-    return STK_FETCH_OK;
+    task->result.verdict = STK_FETCH_OK;
 }
 
 /* Fetches, and how often each was done. */
 #define FETCHES 64
 
 typedef struct errand {
-    stk_fetch fetch;
+    stk_fetch fetch; /* first: a fetch leads to it */
     atomic_int done;
 } errand;
 
@@ -86,7 +86,7 @@ static pthread_mutex_t errands_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t errands_changed = PTHREAD_COND_INITIALIZER;
 
 static void errand_done(stk_fetch *fetch) {
-    errand *e = fetch->owner;
+    errand *e = (errand *)(void *)fetch;
     pthread_mutex_lock(&errands_lock);
     atomic_fetch_add(&e->done, 1);
     pthread_cond_broadcast(&errands_changed);
@@ -94,7 +94,7 @@ static void errand_done(stk_fetch *fetch) {
 }
 
 static void begin(stk_io_threads *io_threads, errand *e, const char *path, door *d) {
-    *e = (errand){.fetch = {.path = path, .done = errand_done, .owner = e}};
+    *e = (errand){.fetch = {.path = path, .done = errand_done}};
     if (!stk_io_threads_begin(io_threads, &e->fetch, work, d, NULL)) {
         CHECK_FAIL("there is no memory for %s", path);
     }
@@ -120,16 +120,16 @@ static stk_io_threads *open_io_threads(int most_threads) {
 
 static void expect_answer(errand *e, const char *answer) {
     wait_done(e);
-    CHECK_INT(e->fetch.verdict, STK_FETCH_OK);
+    CHECK_INT(e->fetch.result.verdict, STK_FETCH_OK);
     CHECK_STR((const char *)e->fetch.bytes.data, answer);
-    CHECK(e->fetch.task == NULL);
+    CHECK(e->fetch.serving == NULL);
     CHECK_INT(atomic_load(&e->done), 1);
     stk_bytes_free(&e->fetch.bytes);
 }
 
 static void expect_cancelled(errand *e) {
     CHECK_INT(atomic_load(&e->done), 1);
-    CHECK_INT(e->fetch.verdict, STK_FETCH_CANCELLED);
+    CHECK_INT(e->fetch.result.verdict, STK_FETCH_CANCELLED);
     CHECK(e->fetch.bytes.data == NULL);
 }
 
@@ -154,8 +154,8 @@ static void jobs_are_done_in_their_order(void) {
     }
     begin(io_threads, &errands[0], "bad", &d);
     wait_done(&errands[0]);
-    CHECK_INT(errands[0].fetch.verdict, STK_FETCH_NEVER);
-    CHECK_CONTAINS(errands[0].fetch.error.message, "bad is bad");
+    CHECK_INT(errands[0].fetch.result.verdict, STK_FETCH_NEVER);
+    CHECK_CONTAINS(errands[0].fetch.result.cause, "bad is bad");
     stk_bytes_free(&errands[0].fetch.bytes);
     begin(io_threads, &errands[0], "good", &d); /* an error of before is not in the way */
     expect_answer(&errands[0], "good");
@@ -361,17 +361,17 @@ static void there_is_an_end_to_strays(void) {
     CHECK_INT(d.begun, 4);
 }
 
-static int slow_work(void *place, stk_io_task *task) {
+static void slow_work(void *user, stk_io_task *task) {
     struct timespec moment = {.tv_nsec = 60000000};
-    (void)place;
+    (void)user;
     stk_io_task_is_alive(task); /* too early to be worth telling */
     nanosleep(&moment, NULL);
     stk_io_task_is_alive(task);
-    return STK_FETCH_OK;
+    task->result.verdict = STK_FETCH_OK;
 }
 
 static void a_long_work_gives_signs_of_life(void) {
-    errand e = {.fetch = {.path = "x", .done = errand_done, .owner = &e}};
+    errand e = {.fetch = {.path = "x", .done = errand_done}};
     stk_io_threads *io_threads = open_io_threads(1);
     CHECK(stk_io_threads_begin(io_threads, &e.fetch, slow_work, NULL, NULL));
     wait_done(&e);
@@ -392,7 +392,7 @@ static void no_memory(void) {
     stk_mem_fail_after(-1);
     io_threads = open_io_threads(2);
     for (int64_t n = 0; n < 2; n++) {
-        errand e = {.fetch = {.path = "a", .done = errand_done, .owner = &e}};
+        errand e = {.fetch = {.path = "a", .done = errand_done}};
         CHECK(stk_bytes_reserve(&e.fetch.bytes, 10));
         stk_mem_fail_after(n);
         CHECK(!stk_io_threads_begin(io_threads, &e.fetch, work, &d, NULL));

@@ -95,11 +95,11 @@ static void answers_without_an_end_are_cut(void) {
         object_server_set(&server, cases[i].fault);
         int verdict = (int)s3_fetch(place, &fetch, "p00.jpg");
         if (verdict != cases[i].verdict) {
-            CHECK_FAIL("%s: verdict %d, %s", cases[i].fault, verdict, fetch.error.message);
+            CHECK_FAIL("%s: verdict %d, %s", cases[i].fault, verdict, fetch.result.cause);
         }
-        CHECK_CONTAINS(fetch.error.message, cases[i].words[0]);
-        CHECK_CONTAINS(fetch.error.message, cases[i].words[1]);
-        CHECK(strstr(fetch.error.message, "memory") == NULL);
+        CHECK_CONTAINS(fetch.result.cause, cases[i].words[0]);
+        CHECK_CONTAINS(fetch.result.cause, cases[i].words[1]);
+        CHECK(strstr(fetch.result.cause, "memory") == NULL);
         CHECK(fetch.bytes.capacity <= (size_t)256 * 1024);
         object_server_set(&server, "reset=1");
         CHECK_INT(s3_fetch(place, &fetch, "p00.jpg"), STK_FETCH_OK);
@@ -152,7 +152,7 @@ static void many_endless_answers_take_little(void) {
     object_server_set(&server, "endless_percent=100");
     fetch_all(place, fetches, keys);
     for (int i = 0; i < PICTURES; i++) {
-        CHECK_INT(fetches[i].verdict, STK_FETCH_NEVER);
+        CHECK_INT(fetches[i].result.verdict, STK_FETCH_NEVER);
         bytes += fetches[i].bytes.capacity;
     }
     CHECK(bytes <= (size_t)PICTURES * 4 * PICTURE_BYTES);
@@ -174,7 +174,7 @@ static void requests_wait_for_memory(void) {
     object_server_set(&server, "clear_stats=1");
     fetch_all(place, fetches, keys);
     for (int i = 0; i < PICTURES; i++) {
-        CHECK_INT(fetches[i].verdict, STK_FETCH_OK);
+        CHECK_INT(fetches[i].result.verdict, STK_FETCH_OK);
         CHECK_INT(fetches[i].bytes.size, PICTURE_BYTES);
     }
     CHECK(object_server_count(&server, "max_in_flight") <= AT_ONCE);
@@ -201,7 +201,7 @@ static void replaced_objects_take_memory_too(void) {
         usleep(1000);
     }
     CHECK_INT(s3_fetch(place, &fetch, "p01.jpg"), STK_FETCH_NO_MEMORY); /* not beside another */
-    CHECK_CONTAINS(fetch.error.message, "--loader-memory");
+    CHECK_CONTAINS(fetch.result.cause, "--loader-memory");
     stk_storage_s3.cancel(place, &slow);
     s3_wait(1);
     CHECK_INT(s3_fetch(place, &fetch, "p01.jpg"), STK_FETCH_OK); /* alone again */
@@ -240,7 +240,7 @@ static void names_take_no_more_memory_than_they_may(void) {
     stk_s3_client *client = NULL;
     stk_error err = {0};
     stk_tree tree = {0};
-    stk_s3_client_config config = {.bucket = "bucket", .location = "s3://bucket", .timeout_s = 20};
+    stk_s3_client_config config = {.bucket = "bucket", .timeout_s = 20};
     start_server();
     REQUIRE_OK(stk_s3_client_open(&client, &config, &err), &err);
     stk_s3_listing listing = {.client = client,

@@ -15,12 +15,11 @@ static char secret[] = "sssHUSHsecret";
 static char token[] = "tttHUSHtoken";
 static char source[] = "profile 'lab' in ~/.aws/credentials";
 
-static const stk_s3_credentials some = {
-    .key_id = key_id, .secret = secret, .token = token, .source = source};
-static const stk_s3_credentials none = {0};
+static char bucket[] = "pics";
 
 static const stk_s3_access some_access = {
-    .bucket = "pics", .location = "s3://pics/train", .credentials = &some};
+    .bucket = bucket,
+    .credentials = {.key_id = key_id, .secret = secret, .token = token, .source = source}};
 
 #define KEY "train/cat/1.jpg"
 
@@ -73,7 +72,7 @@ typedef struct classified {
     stk_fetch_verdict verdict;
     stk_s3_recovery recovery;
     double wait_s;
-    stk_error error;
+    stk_error error; /* as the reader writes it */
 } classified;
 
 /* Classifies an ended request as the engine leaves it; key "": a page of the listing. */
@@ -91,10 +90,14 @@ static void classify(const stk_s3_access *with, const char *key, stk_http_result
     snprintf(transfer->response.date, sizeof transfer->response.date,
              "Sun, 06 Nov 1994 08:49:37 GMT");
     memset(out, 0, sizeof *out);
-    stk_s3_classify(&request, with, &out->error);
-    out->verdict = request.verdict;
+    stk_fetch_result outcome = {0};
+    stk_s3_classify(&request, with, &outcome);
+    out->verdict = outcome.verdict;
     out->recovery = request.recovery;
-    out->wait_s = request.wait_s;
+    out->wait_s = outcome.wait_s;
+    if (out->verdict != STK_FETCH_OK && out->verdict != STK_FETCH_CANCELLED) {
+        stk_fetch_explain(&outcome, "s3://pics", key, &out->error);
+    }
     CHECK(strstr(out->error.message, "HUSH") == NULL);
     stk_str_free(&request.key);
 }
@@ -183,7 +186,6 @@ static void answers_to_a_listing(void) {
     classified j;
     classify(&some_access, "", STK_HTTP_ANSWERED, 403, ERROR("AccessDenied"), &j);
     CHECK_INT(j.verdict, STK_FETCH_LOST);
-    CHECK_CONTAINS(j.error.message, "cannot list s3://pics/train");
     CHECK_CONTAINS(j.error.message, "s3:ListBucket");
     classify(&some_access, "", STK_HTTP_ANSWERED, 404, "", &j);
     CHECK_INT(j.verdict, STK_FETCH_LOST);
@@ -197,7 +199,7 @@ static void answers_to_a_listing(void) {
 static void who_is_denied(void) {
     classified j;
     stk_s3_access unsigned_access = some_access;
-    unsigned_access.credentials = &none;
+    unsigned_access.credentials = (stk_s3_credentials){0};
     classify(&unsigned_access, KEY, STK_HTTP_ANSWERED, 403, ERROR("AccessDenied"), &j);
     CHECK_CONTAINS(j.error.message, "no credentials were found");
     CHECK_CONTAINS(j.error.message, "AWS_ACCESS_KEY_ID");

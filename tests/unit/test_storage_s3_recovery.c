@@ -60,7 +60,7 @@ static void the_region_is_learned(void) {
     CHECK_CONTAINS(told.decisions[0], "region eu-west-1: the bucket is there, not in us-east-1");
     /* A store that sends on and on is not followed. */
     CHECK_INT(s3_fetch(place, &fetch, "a.jpg"), STK_FETCH_LOST);
-    CHECK_CONTAINS(fetch.error.message, "eu-west-1");
+    CHECK_CONTAINS(fetch.result.cause, "eu-west-1");
     close_place(place, &fetch);
     CHECK_INT(server.count, 3);
     CHECK_CONTAINS(server.requests[0], "/us-east-1/s3/aws4_request");
@@ -102,7 +102,7 @@ static void the_clock_is_learned_once(void) {
         return;
     }
     CHECK_INT(s3_fetch(place, &fetch, "b.jpg"), STK_FETCH_LOST);
-    CHECK_CONTAINS(fetch.error.message, "this machine's clock");
+    CHECK_CONTAINS(fetch.result.cause, "this machine's clock");
     close_place(place, &fetch);
     CHECK(strstr(server.requests[0], "20300101T12") == NULL);
     CHECK_CONTAINS(server.requests[1], "20300101T12");
@@ -236,7 +236,7 @@ static void lengths(void) {
         return;
     }
     CHECK_INT(s3_fetch(place, &fetch, "a.jpg"), STK_FETCH_DAMAGED);
-    CHECK_CONTAINS(fetch.error.message, "another length than was listed (4 bytes came of 5)");
+    CHECK_CONTAINS(fetch.result.cause, "another length than was listed (4 bytes came of 5)");
     CHECK_INT(s3_fetch(place, &fetch, "short"), STK_FETCH_DAMAGED);
     CHECK_INT(s3_fetch(place, &part, "other-part"), STK_FETCH_DAMAGED);
     CHECK_INT(s3_fetch(place, &part, "less"), STK_FETCH_DAMAGED);
@@ -244,7 +244,7 @@ static void lengths(void) {
     CHECK_INT(s3_fetch(place, &part, "no-parts"), STK_FETCH_OK);
     CHECK(part.bytes.size == 5 && memcmp(part.bytes.data, "23456", 5) == 0);
     CHECK_INT(s3_fetch(place, &fetch, "huge"), STK_FETCH_NEVER);
-    CHECK_CONTAINS(fetch.error.message, "larger than");
+    CHECK_CONTAINS(fetch.result.cause, "larger than");
     CHECK_INT(s3_fetch(place, &fetch, "chunks"), STK_FETCH_OK);
     CHECK(fetch.bytes.size == 5 && memcmp(fetch.bytes.data, "abcde", 5) == 0);
     stk_bytes_free(&part.bytes);

@@ -661,7 +661,7 @@ static stk_status open_far(stk_store **store, stk_shards **shards, bool refresh,
         stk_mem_free(s->name);
         s->base = stk_mem_strdup(place);
         s->name = stk_mem_strdup(place);
-        status = s->source->open(&s->location, place, &s->options, s->io_threads, NULL, NULL, err);
+        status = s->source->open(&s->location, place, &s->options, NULL, NULL, err);
         status =
             status == STK_OK ? stk_shards_open(shards, s, NULL, kept, refresh, NULL, err) : status;
     }

@@ -2,7 +2,7 @@
  * cache.h - a read-through cache of encoded bytes: from a key to the bytes of one object.
  *
  * On disk it is a folder that outlives the run and that several processes fill at the same time:
- * large packs, to which bytes are only ever appended, with an index beside each (cache_pack.h has
+ * large packs, to which bytes are only ever appended, with an index beside each (pack.h has
  * the layout). What is read is checked against its checksum, so that a kill, a power cut or a bad
  * disk costs a miss and never gives a wrong byte. Once full it keeps what it has: with a random
  * order over more than fits, putting out one object for another only destroys hits. A cache never
@@ -34,7 +34,7 @@
 
 typedef struct stk_cache stk_cache;
 
-/* Made from what names one state of one object: its place, its path and its version there. */
+/* Made from what names one state of one object: its location, its path and its version. */
 typedef struct stk_cache_key {
     uint64_t high;
     uint64_t low;

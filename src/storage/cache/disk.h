@@ -1,7 +1,7 @@
 /*
  * disk.h - the cache on disk: its packs, and the thread that writes.
  *
- * cache_disk.c opens and looks at the folder, cache_writer.c is the queue and its thread. After
+ * disk.c opens and looks at the folder, writer.c is the queue and its thread. After
  * opening, the packs belong to that thread; others only read from their data_fd. For files of the
  * cache only.
  */

@@ -49,7 +49,7 @@ void stk_cache_begin(stk_cache *cache, const stk_cache_kind *kind, uint64_t most
 void stk_cache_hold(stk_cache *cache);
 void stk_cache_drop(stk_cache *cache);
 
-/* Frees what init made and the table; not the struct. */
+/* Frees what stk_cache_begin made and the table; not the struct. */
 void stk_cache_end(stk_cache *cache);
 
 /* Under the lock: whether an object can be read, so that it need not be put. */

@@ -1,4 +1,9 @@
-/* in_flight.c - attempts, what becomes of them, and the ends of reads. */
+/*
+ * in_flight.c - where the bytes of a read come from, what becomes of its attempts, and how it ends.
+ *
+ * proceed() chooses between cache and source. fail() decides whether a read is tried again or given
+ * up, by the arithmetic of read_policy.h and outage.h.
+ */
 #include "storage/reading/in_flight.h"
 
 #include <stdio.h>
@@ -41,15 +46,20 @@ static void let_go(stk_reader *r, stk_read_attempt *a) {
     }
 }
 
-static int cached_work(void *cache, stk_io_task *task) {
+static void read_cache(void *cache, stk_io_task *task) {
     stk_cache_key key = {.high = task->extra[0], .low = task->extra[1]};
-    return stk_cache_read(cache, key, &task->bytes) ? STK_FETCH_OK : STK_FETCH_NEVER;
+    bool found = stk_cache_read(cache, key, &task->bytes);
+    task->result.verdict = found ? STK_FETCH_OK : STK_FETCH_NEVER;
 }
 
 static void attempt_done(stk_fetch *fetch);
 
-/* An attempt of a read, not begun; NULL without memory. Its error is big and left as it
- * is. */
+/* What the location is asked for: of a member of a shard, the shard. */
+static const char *object_of(const stk_active_read *active) {
+    return active->is_part ? active->extent.object : active->read->path;
+}
+
+/* An attempt of a read, not begun; NULL without memory. */
 static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, stk_attempt_kind at) {
     stk_read_attempt *a = r->spare;
     if (a != NULL) {
@@ -63,18 +73,16 @@ static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, st
     bool is_part = active->is_part && at == ATTEMPT_SOURCE;
     stk_fetch *fetch = &a->fetch;
     fetch->kind = at == ATTEMPT_VERSION ? STK_FETCH_VERSION : active->read->kind;
-    fetch->path = active->is_part ? active->extent.object : active->read->path;
+    fetch->path = object_of(active);
     fetch->offset = is_part ? active->extent.offset : 0;
     fetch->length = is_part ? active->extent.length : 0;
-    fetch->error.status = STK_OK;
-    fetch->wait_s = 0;
+    fetch->result.wait_s = 0;
     atomic_store(&fetch->started_ns, 0);
     atomic_store(&fetch->heard_ns, 0);
     fetch->done = attempt_done;
-    fetch->owner = a;
-    fetch->task = NULL;
+    fetch->serving = NULL;
     a->reader = r;
-    a->owner = active;
+    a->active = active;
     a->kind = at;
     a->begun_ns = stk_clock_ns();
     a->holders = 1;
@@ -84,35 +92,35 @@ static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, st
 /* Begins one more attempt; false without memory. */
 static bool begin_attempt(stk_reader *r, stk_active_read *active, stk_attempt_kind at) {
     stk_store *store = r->store;
-    int location = active->attempts[0] == NULL ? 0 : 1;
+    int which = active->attempts[0] == NULL ? 0 : 1;
     stk_read_attempt *a = make_attempt(r, active, at);
     if (a == NULL) {
         return false;
     }
-    if (active->attempts[1 - location] == NULL) { /* the block of the caller, used again */
+    if (active->attempts[1 - which] == NULL) { /* the block of the caller, used again */
         a->fetch.bytes = active->read->bytes;
         memset(&active->read->bytes, 0, sizeof active->read->bytes);
     }
-    active->attempts[location] = a;
+    active->attempts[which] = a;
     r->attempts++;
     uint64_t key[2] = {active->key.high, active->key.low};
     bool begun = at == ATTEMPT_CACHE ? stk_io_threads_begin(store->cache_io_threads, &a->fetch,
-                                                            cached_work, store->cache, key)
+                                                            read_cache, store->cache, key)
                                      : store->source->begin(store->location, &a->fetch);
     if (!begun) {
-        active->attempts[location] = NULL;
+        active->attempts[which] = NULL;
         r->attempts--;
         let_go(r, a);
     }
     return begun;
 }
 
-/* Cuts an attempt loose and puts it among those that are to be cancelled. */
-static void cut_loose(stk_reader *r, stk_active_read *active, int which) {
+/* Detaches an attempt from its read and puts it among those that are to be cancelled. */
+static void detach(stk_reader *r, stk_active_read *active, int which) {
     stk_read_attempt *a = active->attempts[which];
     if (a != NULL) {
         active->attempts[which] = NULL;
-        a->owner = NULL;
+        a->active = NULL;
         a->holders++;
         a->next = r->unwanted;
         r->unwanted = a;
@@ -137,19 +145,19 @@ void stk_reader_cancel_unwanted(stk_reader *r) {
 /* ---- ends ---- */
 
 void stk_active_read_remove(stk_reader *r, stk_active_read *active) {
-    active->read->ns = active->first_ns > 0 ? stk_clock_ns() - active->first_ns : 0;
-    cut_loose(r, active, 0);
-    cut_loose(r, active, 1);
+    int64_t from_ns = active->counted_from_ns;
+    active->read->ns = from_ns > 0 ? stk_clock_ns() - from_ns : 0;
+    detach(r, active, 0);
+    detach(r, active, 1);
     unlink_read(r, active);
 }
 
-/* Sets an error, whatever it was before. */
-static void blame(const stk_reader *r, const stk_active_read *active, stk_status status,
-                  const char *cause, stk_error *err) {
-    const char *path = active->read->path;
-    err->status = STK_OK;
-    (void)STK_FAIL(err, status, "cannot read %s%s%s: %s", r->store->root,
-                   path[0] != '\0' ? "/" : "", path, cause);
+/* Writes the error of a read about the object itself, not about an attempt. */
+static void explain(const stk_reader *r, const stk_active_read *active, stk_status status,
+                    const char *cause) {
+    stk_fetch_result why;
+    (void)stk_fetch_fail(&why, STK_FETCH_NEVER, status, "%s", cause);
+    stk_fetch_explain(&why, r->store->root, active->read->path, &active->read->error);
 }
 
 void stk_active_read_report(stk_reader *r, stk_active_read *active) {
@@ -174,7 +182,7 @@ void stk_active_read_report(stk_reader *r, stk_active_read *active) {
 }
 
 /* Says that nothing can be had from the location any more; all reads end with it. */
-static void lose_place(stk_reader *r, const stk_error *why) {
+static void lose_location(stk_reader *r, const stk_error *why) {
     if (r->lost.status == STK_OK) {
         r->lost = *why;
         stk_store_lose(r->store, why);
@@ -182,13 +190,13 @@ static void lose_place(stk_reader *r, const stk_error *why) {
     }
 }
 
-static void lose_silent_place(stk_reader *r, const stk_error *last) {
+static void lose_after_failures(stk_reader *r, const stk_error *last) {
     stk_error why = {0};
     (void)STK_FAIL(&why, STK_ERR_STORAGE,
                    "nothing can be read from %s any more: %d reads in a row failed after every "
                    "retry; the last one: %.500s",
                    r->store->root, r->policy.given_up, last->message);
-    lose_place(r, &why);
+    lose_location(r, &why);
 }
 
 /* A read of an object, by somebody who wants it. */
@@ -198,21 +206,20 @@ static bool is_plain(const stk_reader *r, const stk_active_read *active) {
 }
 
 /*
- * A read is over without bytes; its read has the error. True when it has left the list; a read
- * whose failure is deferred stays in it.
+ * A read is over without bytes and has its error. `silent`: its location did not answer. True when
+ * it has left the list; a read whose failure is deferred stays in it.
  */
-static bool give_up(stk_reader *r, stk_active_read *active, bool silent) {
-    int64_t now = stk_clock_ns();
+static bool give_up(stk_reader *r, stk_active_read *active, bool silent, int64_t now) {
     if (silent && is_plain(r, active)) {
         stk_quarantine_add(&r->store->quarantine, active->read->path, active->read->error.message,
                            now, r->policy.timeout_ns);
     }
     if (silent && r->lost.status == STK_OK && active->read != &r->probe &&
         !stk_outage_counts(&r->store->outage) &&
-        stk_read_policy_defers(&r->policy, active->failed_ns)) {
+        stk_read_policy_defers(&r->policy, active->first_failed_ns)) {
         active->deferred_ns = now;
         if (stk_read_policy_is_lost(&r->policy)) {
-            lose_silent_place(r, &active->read->error);
+            lose_after_failures(r, &active->read->error);
         }
         stk_reader_wake(r);
         return false;
@@ -232,74 +239,68 @@ static void note_answer(stk_reader *r, const stk_active_read *active, int64_t no
 }
 
 static void note_start(stk_active_read *active, int64_t started_ns) {
-    active->first_ns = active->first_ns == 0 ? started_ns : active->first_ns;
-}
-
-/* Why an attempt failed, without the path that the sentence begins with. */
-static const char *cause_of(const stk_active_read *active, const stk_error *error) {
-    const char *path = strstr(error->message, active->read->path);
-    const char *rest = path != NULL ? path + strlen(active->read->path) : "";
-    rest = strncmp(rest, ": ", 2) == 0 ? rest + 2 : error->message;
-    return strncmp(rest, "no answer: ", 11) == 0 ? rest + 11 : rest;
+    active->counted_from_ns = active->counted_from_ns == 0 ? started_ns : active->counted_from_ns;
 }
 
 /*
- * Notes a failure, and whether it says anything about the object: not while the location is silent,
- * and neither for as long as an outage may last while it fails everybody now and then.
+ * Notes a failure, and whether it counts against the object. An object is not blamed while the
+ * location is silent, nor, for up to --outage, while over a quarter of first attempts fail.
  */
-static void assign_blame(stk_reader *r, stk_active_read *active, const stk_fetch *fetch,
-                         int64_t started_ns) {
+static void assign_blame(stk_reader *r, stk_active_read *active, const stk_fetch_result *why,
+                         int64_t started_ns, int64_t now) {
+    static const char no_answer[] = "no answer: ";
     stk_outage *outage = &r->store->outage;
-    int64_t since_ns = active->missed_ns > 0 ? active->missed_ns : started_ns;
-    bool network = fetch->verdict == STK_FETCH_AGAIN;
-    int64_t now = stk_clock_ns();
-    bool excused = network && stk_outage_missed(outage, since_ns, now, active->failures == 0,
-                                                cause_of(active, &active->read->error));
-    if (network && !excused && stk_outage_is_ill(outage)) {
+    bool silent = why->verdict == STK_FETCH_AGAIN;
+    bool excused = false;
+    if (silent) {
+        const char *cause = why->cause;
+        cause += strncmp(cause, no_answer, sizeof no_answer - 1) == 0 ? sizeof no_answer - 1 : 0;
+        int64_t since_ns = active->last_failed_ns > 0 ? active->last_failed_ns : started_ns;
+        excused = stk_outage_missed(outage, since_ns, now, active->failures == 0, cause);
+    }
+    if (silent && !excused && stk_outage_is_ill(outage)) {
         excused = now - active->begun_ns < outage->most_ns;
     }
     active->excused = excused;
     active->blamed += !excused;
-    active->first_ns = excused ? 0 : active->first_ns;
+    active->counted_from_ns = excused ? 0 : active->counted_from_ns;
 }
 
 /*
- * An attempt, which began at started_ns, failed: another one later, or the end. True when the
- * read is over.
+ * An attempt, which began at started_ns (0: it never did), failed: another one later, or the end.
+ * True when the read is over.
  */
-static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch *fetch,
+static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result *why,
                  int64_t started_ns) {
     int64_t now = stk_clock_ns();
-    bool damaged = fetch->verdict == STK_FETCH_DAMAGED;
-    note_start(active, started_ns > 0 ? started_ns : active->begun_ns);
-    active->read->error = fetch->error;
-    if (fetch->error.status == STK_OK) {
-        blame(r, active, STK_ERR_STORAGE, "it ended without a reason", &active->read->error);
-    }
-    if (fetch->verdict == STK_FETCH_NEVER || damaged) {
+    bool damaged = why->verdict == STK_FETCH_DAMAGED;
+    bool never = why->verdict == STK_FETCH_NEVER;
+    started_ns = started_ns > 0 ? started_ns : active->begun_ns;
+    note_start(active, started_ns);
+    stk_fetch_explain(why, r->store->base, object_of(active), &active->read->error);
+    active->read->refused = never && why->status != STK_ERR_MEMORY;
+    if (never || damaged) {
         note_answer(r, active, now);
     }
-    assign_blame(r, active, fetch, started_ns > 0 ? started_ns : active->begun_ns);
-    active->failed_ns = active->failures++ == 0 ? now : active->failed_ns;
-    active->missed_ns = now;
+    assign_blame(r, active, why, started_ns, now);
+    active->first_failed_ns = active->failures++ == 0 ? now : active->first_failed_ns;
+    active->last_failed_ns = now;
     active->damaged += damaged;
-    active->read->refused =
-        fetch->verdict == STK_FETCH_NEVER && fetch->error.status != STK_ERR_MEMORY;
-    if (fetch->verdict == STK_FETCH_LOST) {
-        lose_place(r, &active->read->error);
+    if (why->verdict == STK_FETCH_LOST) {
+        lose_location(r, &active->read->error);
     }
-    if (fetch->verdict == STK_FETCH_NEVER || r->lost.status != STK_OK) {
-        return give_up(r, active, false);
+    if (never || r->lost.status != STK_OK) {
+        return give_up(r, active, false, now);
     }
     if (active->attempts[0] != NULL || active->attempts[1] != NULL) {
         return false; /* the other one may bring it */
     }
     int64_t next =
-        damaged ? now
-                : now + stk_read_policy_backoff_ns(&r->policy, active->failures, fetch->wait_s);
-    if (active->first_ns > 0 && stk_read_policy_gives_up(&r->policy, active->blamed,
-                                                         active->damaged, active->first_ns, next)) {
-        return give_up(r, active, fetch->verdict == STK_FETCH_AGAIN);
+        damaged ? now : now + stk_read_policy_backoff_ns(&r->policy, active->failures, why->wait_s);
+    if (active->counted_from_ns > 0 &&
+        stk_read_policy_gives_up(&r->policy, active->blamed, active->damaged,
+                                 active->counted_from_ns, next)) {
+        return give_up(r, active, why->verdict == STK_FETCH_AGAIN, now);
     }
     atomic_fetch_add(&r->store->retries, 1);
     if (damaged) {
@@ -317,16 +318,19 @@ static bool is_intact(const stk_extent *extent, const stk_bytes *bytes) {
 }
 
 static void blame_shard(const stk_active_read *active, stk_fetch *fetch) {
-    fetch->verdict = STK_FETCH_DAMAGED;
-    (void)STK_FAIL(&fetch->error, STK_ERR_DATA,
-                   "cannot read %s: its bytes in the shard %s are damaged (%zu of %llu came%s); "
-                   "stage the data set again",
-                   active->read->path, active->extent.object, fetch->bytes.size,
-                   (unsigned long long)active->extent.length,
-                   fetch->bytes.size == active->extent.length ? ", with another checksum" : "");
+    (void)stk_fetch_fail(
+        &fetch->result, STK_FETCH_DAMAGED, STK_ERR_DATA,
+        "cannot read %.200s: its bytes in the shard %.150s are damaged (%zu of %llu came%s); stage "
+        "the data set again",
+        active->read->path, active->extent.object, fetch->bytes.size,
+        (unsigned long long)active->extent.length,
+        fetch->bytes.size == active->extent.length ? ", with another checksum" : "");
+    fetch->result.is_sentence = true;
 }
 
-/* Where the bytes of a read come from first, and next after an answer; false without memory.
+/*
+ * Begins the attempt that comes first, or next after an answer. With a cache that is the object's
+ * version, where no tree knows it, then the cache, then the source. False without memory.
  */
 static bool proceed(stk_reader *r, stk_active_read *active, const char *version) {
     stk_store *store = r->store;
@@ -347,7 +351,6 @@ static bool proceed(stk_reader *r, stk_active_read *active, const char *version)
     return begin_attempt(r, active, ATTEMPT_SOURCE);
 }
 
-/* Where that cannot be, or need not be, the watch tells of it at once. */
 void stk_active_read_continue(stk_reader *r, stk_active_read *active, const char *version) {
     active->retry_ns = 0;
     if (active->is_part &&
@@ -359,7 +362,7 @@ void stk_active_read_continue(stk_reader *r, stk_active_read *active, const char
         char cause[64];
         snprintf(cause, sizeof cause, "it has %llu bytes, which is too many",
                  (unsigned long long)active->extent.length);
-        blame(r, active, STK_ERR_DATA, cause, &active->read->error);
+        explain(r, active, STK_ERR_DATA, cause);
         active->ended = true;
     } else if (!proceed(r, active, version)) {
         active->read->error.status = STK_OK;
@@ -399,16 +402,20 @@ static bool receive(stk_reader *r, stk_active_read *active, stk_read_attempt *a)
     int64_t now = stk_clock_ns();
     int64_t started = atomic_load(&fetch->started_ns);
     active->attempts[active->attempts[0] == a ? 0 : 1] = NULL;
-    a->owner = NULL;
+    a->active = NULL;
     if (a->kind == ATTEMPT_CACHE && atomic_load(&r->store->cache_silent) > 0) {
         atomic_store(&r->store->cache_silent, 0);
     }
-    if (a->kind == ATTEMPT_CACHE && fetch->verdict != STK_FETCH_OK) {
+    if (a->kind == ATTEMPT_CACHE && fetch->result.verdict != STK_FETCH_OK) {
         stk_active_read_continue(r, active, NULL); /* not there after all */
         return false;
     }
-    if (fetch->verdict != STK_FETCH_OK) {
-        return fail(r, active, fetch, started);
+    if (fetch->result.verdict == STK_FETCH_CANCELLED) { /* by the source itself */
+        (void)stk_fetch_fail(&fetch->result, STK_FETCH_CANCELLED, STK_ERR_STORAGE,
+                             "it ended without a reason");
+    }
+    if (fetch->result.verdict != STK_FETCH_OK) {
+        return fail(r, active, &fetch->result, started);
     }
     if (a->kind == ATTEMPT_VERSION) {
         note_answer(r, active, now);
@@ -432,9 +439,9 @@ static bool receive(stk_reader *r, stk_active_read *active, stk_read_attempt *a)
 
 /* Under the lock, which is released meanwhile: looks whether a member came as it should. */
 static void check_member(stk_reader *r, stk_read_attempt *a) {
-    const stk_active_read *active = a->owner;
+    const stk_active_read *active = a->active;
     stk_fetch *fetch = &a->fetch;
-    if (active == NULL || fetch->verdict != STK_FETCH_OK || a->kind != ATTEMPT_SOURCE ||
+    if (active == NULL || fetch->result.verdict != STK_FETCH_OK || a->kind != ATTEMPT_SOURCE ||
         !active->is_part || active->read->is_object) {
         return;
     }
@@ -442,18 +449,18 @@ static void check_member(stk_reader *r, stk_read_attempt *a) {
     pthread_mutex_unlock(&r->lock);
     bool intact = is_intact(&extent, &fetch->bytes);
     pthread_mutex_lock(&r->lock);
-    if (a->owner != NULL && !intact) { /* it may be over by now */
-        blame_shard(a->owner, fetch);
+    if (a->active != NULL && !intact) { /* it may be over by now */
+        blame_shard(a->active, fetch);
     }
 }
 
 /* The sources' callback: from any thread of theirs. */
 static void attempt_done(stk_fetch *fetch) {
-    stk_read_attempt *a = fetch->owner;
+    stk_read_attempt *a = (stk_read_attempt *)(void *)fetch;
     stk_reader *r = a->reader;
     pthread_mutex_lock(&r->lock);
     check_member(r, a);
-    stk_active_read *active = a->owner;
+    stk_active_read *active = a->active;
     bool over = active != NULL && receive(r, active, a);
     let_go(r, a);
     stk_reader_cancel_unwanted(r);
@@ -468,7 +475,7 @@ static void attempt_done(stk_fetch *fetch) {
     pthread_mutex_unlock(&r->lock);
 }
 
-/* ---- the watch's ---- */
+/* ---- calls of the reader ---- */
 
 /* Finds out where the bytes of a read are. */
 static void locate(const stk_store *store, stk_active_read *active) {
@@ -523,18 +530,16 @@ bool stk_active_read_time_out(stk_reader *r, stk_active_read *active, int which)
     const stk_read_attempt *a = active->attempts[which];
     bool cached = a->kind == ATTEMPT_CACHE;
     int64_t started = atomic_load(&a->fetch.started_ns);
-    cut_loose(r, active, which);
+    detach(r, active, which);
     atomic_fetch_add(&r->store->timeouts, 1);
     if (cached) {
         atomic_fetch_add(&r->store->cache_silent, 1);
         stk_active_read_continue(r, active, NULL);
         return false;
     }
-    stk_fetch silence = {.verdict = STK_FETCH_AGAIN};
-    char cause[64];
-    snprintf(cause, sizeof cause, "no answer within %.3g s",
-             (double)r->policy.timeout_ns / NS_PER_S);
-    blame(r, active, STK_ERR_STORAGE, cause, &silence.error);
+    stk_fetch_result silence = {0};
+    (void)stk_fetch_fail(&silence, STK_FETCH_AGAIN, STK_ERR_STORAGE, "no answer within %.3g s",
+                         (double)r->policy.timeout_ns / NS_PER_S);
     return fail(r, active, &silence, started);
 }
 
@@ -545,11 +550,11 @@ void stk_active_read_end_lost(stk_reader *r, stk_active_read *active) {
 }
 
 void stk_active_read_end_stopped(stk_reader *r, stk_active_read *active) {
-    blame(r, active, STK_ERR_STOPPED, "it was stopped", &active->read->error);
+    explain(r, active, STK_ERR_STOPPED, "it was stopped");
     stk_active_read_remove(r, active);
 }
 
-void stk_reader_lose_silent(stk_reader *r) {
+void stk_reader_lose_after_outage(stk_reader *r) {
     stk_outage *outage = &r->store->outage;
     stk_error why = {0};
     pthread_mutex_lock(&outage->lock);
@@ -559,5 +564,5 @@ void stk_reader_lose_silent(stk_reader *r) {
                    r->store->root, stk_format_span((double)outage->most_ns / NS_PER_S).text,
                    outage->why);
     pthread_mutex_unlock(&outage->lock);
-    lose_place(r, &why);
+    lose_location(r, &why);
 }

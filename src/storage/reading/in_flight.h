@@ -7,9 +7,9 @@
  *
  * A read that fails for good may mean one bad object, or be the first sign of a lost location.
  * When reads fail and the location is silent, the reader therefore reads an object again that it
- * read before: the probe. The failure of a read that is given up during silence is deferred. Its
- * owner is told when the location answers somebody (the object was bad), when too many failures are
- * deferred (the location is lost), or when no other read is left to wait for.
+ * read before: the probe. The failure of a read that is given up during silence is deferred. The
+ * caller is told when the location answers somebody (the object was bad), when too many failures
+ * are deferred (the location is lost), or when no other read is left to wait for.
  *
  * Where outages are waited out (outage.h), silence is no object's fault: such attempts are repeated
  * until the location answers or the outage has lasted too long, and no failure is deferred.
@@ -28,9 +28,9 @@
 typedef enum stk_attempt_kind { ATTEMPT_SOURCE, ATTEMPT_VERSION, ATTEMPT_CACHE } stk_attempt_kind;
 
 typedef struct stk_read_attempt {
-    stk_fetch fetch; /* the source's between begin and done */
+    stk_fetch fetch; /* first: `done` gets from it to the attempt */
     stk_reader *reader;
-    struct stk_active_read *owner; /* NULL: detached */
+    struct stk_active_read *active; /* its read; NULL: detached */
     stk_attempt_kind kind;
     int64_t begun_ns;
     int holders; /* references: the source, and the thread that is about to cancel it */
@@ -47,18 +47,19 @@ typedef struct stk_active_read {
     bool is_new; /* the bytes come from the source and are to be cached */
     stk_read_attempt *attempts[2];
     int64_t begun_ns;
-    int64_t first_ns;    /* when the first attempt that has ended began; 0: none has ended */
-    int64_t failed_ns;   /* when the first attempt failed; 0: none has failed */
-    int64_t missed_ns;   /* when the latest attempt failed; 0: none has failed */
-    int64_t retry_ns;    /* when the next attempt is due; 0: an attempt is in flight */
-    bool excused;        /* the latest attempt failed through no fault of the object */
-    int64_t deferred_ns; /* since when its failure is deferred; 0: it is not */
-    bool hedged;         /* the read has had its hedge */
-    bool ended;          /* the watch thread reports it: submit must not call back */
-    int failures;        /* failed attempts */
-    int blamed;          /* failed attempts that count against the object */
-    int damaged;         /* failed attempts that brought wrong bytes */
-    uint64_t generation; /* number of stk_reader_cancel calls before it was submitted */
+    int64_t counted_from_ns; /* when the first attempt began that counts against the object; 0: none
+                                has ended, or the latest was excused */
+    int64_t first_failed_ns; /* when the first attempt failed; 0: none has failed */
+    int64_t last_failed_ns;  /* when the latest attempt failed; 0: none has failed */
+    int64_t retry_ns;        /* when the next attempt is due; 0: an attempt is in flight */
+    bool excused;            /* the latest attempt failed through no fault of the object */
+    int64_t deferred_ns;     /* since when its failure is deferred; 0: it is not */
+    bool hedged;             /* the read has had its hedge */
+    bool ended;              /* the watch thread reports it: submit must not call back */
+    int failures;            /* failed attempts */
+    int blamed;              /* failed attempts that count against the object */
+    int damaged;             /* failed attempts that brought wrong bytes */
+    uint64_t generation;     /* number of stk_reader_cancel calls before it was submitted */
     struct stk_active_read *prev, *next;
 } stk_active_read;
 
@@ -96,7 +97,10 @@ stk_active_read *stk_active_read_new(const stk_reader *r, stk_read *read);
 /* Adds a new read to the list and begins its first attempt. */
 void stk_active_read_start(stk_reader *r, stk_active_read *active);
 
-/* Goes on with a read that has no attempt; `version` is what was learnt of it, or NULL.
+/*
+ * Begins the next attempt of a read that has none; `version` is the object's, or NULL. If no
+ * attempt can or need be begun, marks the read ended; the watch reports it, because submit must not
+ * call back.
  */
 void stk_active_read_continue(stk_reader *r, stk_active_read *active, const char *version);
 
@@ -111,15 +115,15 @@ void stk_active_read_end_lost(stk_reader *r, stk_active_read *active);
 void stk_active_read_end_stopped(stk_reader *r, stk_active_read *active);
 
 /* The location has been silent for as long as an outage may last: it is lost. */
-void stk_reader_lose_silent(stk_reader *r);
+void stk_reader_lose_after_outage(stk_reader *r);
 
 /* Takes a read out of the list; the caller then reports it. */
 void stk_active_read_remove(stk_reader *r, stk_active_read *active);
 
-/* Cancels the attempts that were cut loose. Releases the lock meanwhile: sources may call back. */
+/* Cancels the attempts that were detached. Releases the lock meanwhile: sources may call back. */
 void stk_reader_cancel_unwanted(stk_reader *r);
 
-/* Reports a read to its owner and frees it. Without the lock; the read has left the list. */
+/* Reports a read to the caller and frees it. Without the lock; the read has left the list. */
 void stk_active_read_report(stk_reader *r, stk_active_read *active);
 
 #endif

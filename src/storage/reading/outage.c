@@ -11,8 +11,7 @@
 #define TELL_NS ((int64_t)10 * 1000000000)
 #define TELL_SHARE 10
 
-/* An outage is noticed when it is no older than this; an attempt before may have been stopped.
- */
+/* An outage is dated back at most so far; this process may have been stopped. */
 #define MOST_BEFORE_NS ((int64_t)60 * 1000000000)
 
 /* Who looks at an outage after so long was stopped meanwhile. */

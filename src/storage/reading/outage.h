@@ -2,9 +2,9 @@
  * outage.h - inside storage: outages, times in which a location answers nobody.
  *
  * A read that fails during an outage says nothing about its object. The readers of a store report
- * every answer, and every attempt that failed without one. From that this file knows whether an
- * object is to blame, since when the location is silent, and when that has lasted too long. A
- * location that has never answered has no outages: it may not exist.
+ * every answer, and every attempt that failed without bytes or a definite no. From that this file
+ * knows whether an object is to blame, since when the location is silent, and when that has lasted
+ * too long. A location that has never answered has no outages: it may not exist.
  *
  * Threads: all calls are safe from any thread. Times are those of stk_clock_ns().
  */
@@ -39,9 +39,9 @@ bool stk_outage_counts(const stk_outage *o);
 void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);
 
 /*
- * An attempt failed now without an answer, and says why. `since_ns` is when the read failed
- * before, or else when the attempt began. True when the object is not to blame: nobody got an
- * answer since. `first`: it was the first attempt of its read.
+ * An attempt failed now without bytes or a definite no, and says why. `since_ns` is when the read
+ * failed before, or else when the attempt began. True when the object is not to blame: nobody got
+ * an answer since. `first`: it was the first attempt of its read.
  */
 bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
                        const char *why);

@@ -32,7 +32,7 @@ static void note_size(stk_read_ahead *a, size_t bytes) {
 }
 
 /* The reader's callback, on any thread. */
-static void read_done(void *user, stk_read *read) {
+static void note_arrival(void *user, stk_read *read) {
     stk_read_ahead *a = user;
     stk_ahead_read *item = (stk_ahead_read *)(void *)read;
     bool good = read->error.status == STK_OK;
@@ -59,7 +59,7 @@ static void read_done(void *user, stk_read *read) {
 
 stk_status stk_read_ahead_open(stk_read_ahead *a, const stk_read_ahead_config *config,
                                double mean_bytes, stk_error *err) {
-    stk_reader_config reading = {.store = config->store, .done = read_done, .user = a};
+    stk_reader_config reading = {.store = config->store, .done = note_arrival, .user = a};
     *a = (stk_read_ahead){.config = *config,
                           .window = config->window < config->most_window ? config->window
                                                                          : config->most_window,

@@ -1,16 +1,16 @@
 /*
  * read_ahead.h - keeps reads in flight in front of threads that use the bytes.
  *
- * The owner has a list of objects and threads that want their bytes in that order. It hands over
+ * The caller has a list of objects and threads that want their bytes in that order. It hands over
  * one read after another for as long as stk_read_ahead_has_room() says so, and its threads take the
  * reads that have arrived, the earliest first. The loader and `stoker stage` work this way. The
  * number of reads is limited in two ways: by a window, which doubles while threads are without
  * bytes, and by the memory that arriving and unused bytes take together.
  *
- * Ownership: a stk_ahead_read and its memory are the owner's. The read-ahead uses it between submit
- * and release.
+ * Ownership: a stk_ahead_read and its memory are the caller's. The read-ahead uses it between
+ * submit and release.
  *
- * Threads: the owner's one lock guards the read-ahead and its reads. The owner holds it in every
+ * Threads: the caller's one lock guards the read-ahead and its reads. The caller holds it in every
  * call here but open and close; both callbacks are called with it. Waiting releases it.
  */
 #ifndef STK_STORAGE_READING_READ_AHEAD_H
@@ -36,19 +36,21 @@ typedef struct stk_ahead_read {
 
 typedef struct stk_read_ahead_config {
     stk_store *store;      /* borrowed */
-    pthread_mutex_t *lock; /* the owner's */
-    pthread_cond_t *work;  /* the owner's, on the monotonic clock: signalled for each read that has
+    pthread_mutex_t *lock; /* the caller's */
+    pthread_cond_t *work;  /* the caller's, on the monotonic clock: signalled for each read that has
                               arrived; what threads wait for in stk_read_ahead_wait */
     size_t window;         /* reads between submit and release, at first */
     size_t most_window;    /* what the window may grow to */
     uint64_t memory;       /* bytes for reads in flight and for bytes that are held */
     double request_bytes;  /* memory of a read in flight besides its bytes */
     /*
-     * A read has ended, well or not; one that failed has no bytes. The owner calls
-     * stk_read_ahead_make_ready or stk_read_ahead_release, unless the read is alone.
+     * A read has ended, well or not; one that failed has no bytes. The caller calls
+     * stk_read_ahead_make_ready or stk_read_ahead_release, unless the read is alone. The loader's
+     * stk_workers_read_done(), staging's take_read().
      */
     void (*arrived)(void *user, stk_ahead_read *item);
-    /* There may be room for more reads: hand them over. */
+    /* There may be room for more reads: hand them over. The loader's stk_workers_issue(), staging's
+     * issue(). */
     void (*issue)(void *user);
     void *user; /* of both callbacks */
 } stk_read_ahead_config;
@@ -108,7 +110,7 @@ void stk_read_ahead_wait(stk_read_ahead *ahead);
 void stk_read_ahead_hold(stk_read_ahead *ahead, stk_ahead_read *item, size_t bytes);
 
 /*
- * The owner is done with an item: it leaves the window and may be submitted again. Its block is
+ * The caller is done with an item: it leaves the window and may be submitted again. Its block is
  * kept for the next object unless it is unusually large.
  */
 void stk_read_ahead_release(stk_read_ahead *ahead, stk_ahead_read *item);

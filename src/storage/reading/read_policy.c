@@ -1,4 +1,4 @@
-/* read_policy.c - the numbers of the policy of reading. */
+/* read_policy.c - the constants of the read policy, and the arithmetic on them. */
 #include "storage/reading/read_policy.h"
 
 #include <stdlib.h>

@@ -1,11 +1,13 @@
 /*
- * reader.c - the policy of reading at work: read_policy.h has its numbers, in_flight.h its terms.
+ * reader.c - the watch: a thread that looks at all reads in flight, 40 times a second.
  *
- * One thread, the watch, looks at all reads some times a second: what is too slow gets a second
- * attempt or is given up, what failed is tried again when its pause is over.
+ * It gives up attempts that take too long, hedges slow ones, and begins the next attempt of a
+ * failed read when its backoff is over. What follows from a failure is decided in in_flight.c.
  *
  * Locks: the reader's is taken within those of its users, and the store's and the sources' within
- * the reader's. Sources are called without it where they may call back, and so are users.
+ * the reader's. So an attempt begins, and an S3 request is signed, under the locks of the loader
+ * and the reader: tens of microseconds. Where a source or a user may call back, the reader calls it
+ * without its lock.
  */
 #include "storage/reading/reader.h"
 
@@ -20,11 +22,10 @@
 
 #define TICK_NS 25000000
 
-/* An attempt that has waited for its turn so long, while none came back, gets one more thread.
- */
+/* When an attempt has waited for its turn so long and nothing came, one more thread is started. */
 #define HURRY_NS 50000000
 
-/* After an outage reads are made again as if they had failed so often. */
+/* After an outage the backoff is that of so many failures. */
 #define SOON_FAILURES 3
 
 /* How often a location that is silent is asked for what it had before. */
@@ -33,9 +34,9 @@
 /* What the watch found on its way through the reads. */
 typedef struct findings {
     int64_t now_ns;
-    bool starving;    /* an attempt waits long for its turn */
-    bool silent;      /* a read has failed, and nothing has come since */
-    bool only_doubts; /* there is no other read left to wait for */
+    bool starving;     /* an attempt waits long for its turn */
+    bool silent;       /* a read has failed, and nothing has come since */
+    bool all_deferred; /* only reads are left whose failure is deferred */
 } findings;
 
 /* ---- the watch ---- */
@@ -55,7 +56,7 @@ static void look_at_outage(stk_reader *r, int64_t now) {
         stk_read_policy_note_answer(&r->policy, answer_ns);
     }
     if (r->lost.status == STK_OK && stk_outage_is_too_long(outage, now)) {
-        stk_reader_lose_silent(r);
+        stk_reader_lose_after_outage(r);
     }
 }
 
@@ -79,9 +80,7 @@ static bool look_at_attempt(stk_reader *r, stk_active_read *active, int which, f
     return false;
 }
 
-/* The location answers again: a read that pauses need not do so for long; they differ, as
- * pauses do.
- */
+/* The location answers again: reads that wait need not wait long, with random spread. */
 static void hasten(stk_reader *r, stk_active_read *active, int64_t now) {
     int64_t soon_ns = now + stk_read_policy_backoff_ns(&r->policy, SOON_FAILURES, 0);
     active->retry_ns = soon_ns < active->retry_ns ? soon_ns : active->retry_ns;
@@ -109,7 +108,7 @@ static bool look_after(stk_reader *r, stk_active_read *active, findings *seen) {
         }
         return answered;
     }
-    if (active->retry_ns > 0 && active->excused && r->policy.answer_ns > active->missed_ns) {
+    if (active->retry_ns > 0 && active->excused && r->policy.answer_ns > active->last_failed_ns) {
         hasten(r, active, seen->now_ns);
     }
     if (active->retry_ns > 0 && seen->now_ns >= active->retry_ns) {
@@ -126,9 +125,9 @@ static bool look_after(stk_reader *r, stk_active_read *active, findings *seen) {
 /* Notes a read that stays in flight. */
 static void note_read(const stk_reader *r, const stk_active_read *active, findings *seen) {
     if (active->read != &r->probe) {
-        seen->only_doubts = seen->only_doubts && active->deferred_ns > 0;
+        seen->all_deferred = seen->all_deferred && active->deferred_ns > 0;
         int64_t since_ns =
-            stk_outage_counts(&r->store->outage) ? active->missed_ns : active->failed_ns;
+            stk_outage_counts(&r->store->outage) ? active->last_failed_ns : active->first_failed_ns;
         seen->silent = seen->silent || (active->failures > 0 && r->policy.answer_ns <= since_ns);
     }
 }
@@ -166,7 +165,7 @@ static stk_active_read *add_to(stk_active_read *list, stk_active_read *active) {
 /* Takes all reads that are over into a list. */
 static stk_active_read *inspect(stk_reader *r) {
     stk_active_read *over = NULL;
-    findings seen = {.now_ns = stk_clock_ns(), .only_doubts = true};
+    findings seen = {.now_ns = stk_clock_ns(), .all_deferred = true};
     stk_read_policy_update_median(&r->policy);
     look_for_loss(r);
     look_at_outage(r, seen.now_ns);
@@ -178,7 +177,7 @@ static stk_active_read *inspect(stk_reader *r) {
             note_read(r, active, &seen);
         }
     }
-    for (stk_active_read *active = r->first, *next = NULL; active != NULL && seen.only_doubts;
+    for (stk_active_read *active = r->first, *next = NULL; active != NULL && seen.all_deferred;
          active = next) {
         next = active->next;
         if (active->deferred_ns > 0 && r->lost.status == STK_OK) {
@@ -300,10 +299,7 @@ bool stk_reader_submit(stk_reader *r, stk_read *read) {
 }
 
 void stk_reader_hurry(stk_reader *r) {
-    stk_io_threads_grow(r->store->io_threads);
-    if (r->store->cache_io_threads != NULL) {
-        stk_io_threads_grow(r->store->cache_io_threads);
-    }
+    stk_store_hurry(r->store);
 }
 
 void stk_reader_cancel(stk_reader *r) {

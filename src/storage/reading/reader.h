@@ -7,8 +7,8 @@
  *
  * One read policy holds for all locations. Bytes come from the cache when it has them, and go into
  * it when it has not. An attempt that takes too long is given up. A failed attempt is repeated
- * after a random pause that grows. An attempt that is far slower than others gets a hedge, and the
- * first answer counts. A read ends with an error when time or attempts are used up.
+ * after a random pause that grows (backoff.h). An attempt that is far slower than others gets a
+ * hedge, and the first answer counts. A read ends with an error when time or attempts are used up.
  *
  * An outage is waited out for as long as the options allow (outage.h); then the location is lost.
  * Where outages are not waited out, the location is lost after several failed reads in a row. Reads
@@ -56,14 +56,8 @@ void stk_reader_close(stk_reader *reader);
 /* False without memory: then the read is not under way. */
 STK_CHECKED bool stk_reader_submit(stk_reader *reader, stk_read *read);
 
-/* Bytes are missing: places that use threads take up one more read at once. */
+/* Bytes are missing: locations that use threads start one more. */
 void stk_reader_hurry(stk_reader *reader);
-
-/*
- * Where the store keeps what its readers make of the bytes (--cache decoded): the next read of this
- * object brings this instead. Nothing happens when read->keep is not set.
- */
-void stk_store_keep(stk_store *store, const stk_read *read, const void *data, size_t size);
 
 /* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */
 void stk_reader_cancel(stk_reader *reader);

@@ -125,6 +125,15 @@ void stk_store_tell_outage(stk_store *s) {
     }
 }
 
+void stk_store_hurry(stk_store *s) {
+    if (s->source->hurry != NULL) {
+        s->source->hurry(s->location);
+    }
+    if (s->cache_io_threads != NULL) {
+        stk_io_threads_grow(s->cache_io_threads);
+    }
+}
+
 int stk_store_threads(const stk_store *s) {
     int cached = s->cache_io_threads != NULL ? stk_io_threads_count(s->cache_io_threads) : 0;
     return s->source->threads(s->location) + cached;

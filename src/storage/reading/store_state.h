@@ -14,6 +14,7 @@
 #include "storage/reading/outage.h"
 #include "storage/reading/reader.h"
 #include "storage/reading/quarantine.h"
+#include "storage/io_threads.h"
 #include "storage/source.h"
 #include "storage/tar/members.h"
 
@@ -26,7 +27,6 @@ struct stk_store {
     int64_t begun_ns; /* when opening began */
     const stk_storage_source *source;
     void *location;                   /* owned: what the source's open returned */
-    stk_io_threads *io_threads;       /* for the source */
     stk_io_threads *cache_io_threads; /* for reads of the cache, so that a location that hangs does
                                          not block them */
     const stk_tree *tree;             /* of the shards or of the source, or NULL */
@@ -49,6 +49,9 @@ struct stk_store {
     atomic_ullong retries, hedges, timeouts;
 };
 
+/* Bytes are missing: the source and the cache serve one more read at a time, if they can. */
+void stk_store_hurry(stk_store *store);
+
 /* Tells all readers that nothing can be had from this location any more; the first reason stays. */
 void stk_store_lose(stk_store *store, const stk_error *why);
 
@@ -64,7 +67,7 @@ bool stk_store_key(const stk_store *store, const char *path, const char *version
 
 /*
  * Puts a member of a tar into the cache, if there is one: for whoever has its bytes in hand anyway.
- * What is put faster than it can be written is not kept, so settle now and then.
+ * What is put faster than it can be written is not kept, so flush now and then.
  */
 void stk_store_put_member(stk_store *store, const char *object, const char *version,
                           uint64_t offset, const void *data, size_t size);

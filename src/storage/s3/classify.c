@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/str.h"
 #include "storage/s3/xml.h"
 
@@ -22,8 +21,7 @@ typedef struct s3_failure {
     const char *key; /* NULL: a page of the listing was asked for */
     int status;      /* of the response */
     stk_s3_error_body body;
-    stk_error *err;
-    char action[700]; /* "cannot read s3://bucket/key" */
+    stk_fetch_result *result;
 } s3_failure;
 
 typedef void classify_failure(s3_failure *f);
@@ -34,7 +32,7 @@ static const char *store_name(const s3_failure *f) {
 
 /* "with the credentials from X", or why there are none. */
 static const char *signed_with(const s3_failure *f, char *buf, size_t size) {
-    const stk_s3_credentials *credentials = f->access->credentials;
+    const stk_s3_credentials *credentials = &f->access->credentials;
     if (credentials->key_id != NULL) {
         snprintf(buf, size, "with the credentials from %s", credentials->source);
     } else if (f->access->anonymous) {
@@ -46,7 +44,7 @@ static const char *signed_with(const s3_failure *f, char *buf, size_t size) {
 }
 
 static bool is_signed(const s3_failure *f) {
-    return f->access->credentials->key_id != NULL;
+    return f->access->credentials.key_id != NULL;
 }
 
 /* Whether a text contains the beginning of a secret; the text may be cut off in the middle. */
@@ -61,7 +59,7 @@ static bool has_secret(const char *text, const char *secret) {
 
 /* ": " and the store's own message, or "" where there is none or it repeats a secret. */
 static const char *store_message(const s3_failure *f, char *buf, size_t size) {
-    const stk_s3_credentials *c = f->access->credentials;
+    const stk_s3_credentials *c = &f->access->credentials;
     const char *message = f->body.message;
     bool leaks = has_secret(message, c->key_id) || has_secret(message, c->secret) ||
                  has_secret(message, c->token) || strstr(message, "ignature=") != NULL;
@@ -69,139 +67,116 @@ static const char *store_message(const s3_failure *f, char *buf, size_t size) {
     return buf;
 }
 
-static void fail(s3_failure *f, stk_fetch_verdict verdict, const char *cause) {
-    stk_error_clear(f->err);
-    f->request->verdict = verdict;
-    (void)STK_FAIL(f->err, STK_ERR_STORAGE, "%s: %s", f->action, cause);
+/* Writes the outcome; the cause is a format and its values. */
+#define FAIL(f, verdict, ...) \
+    (void)stk_fetch_fail((f)->result, (verdict), STK_ERR_STORAGE, __VA_ARGS__)
+
+/* What stands between a status and the error code, which may be missing. */
+static const char *space(const s3_failure *f) {
+    return f->body.code[0] != '\0' ? " " : "";
 }
 
 static void busy(s3_failure *f) {
-    char words[256];
-    char cause[400];
-    snprintf(cause, sizeof cause, "the store does not serve it now (%d%s%s)%s", f->status,
-             f->body.code[0] != '\0' ? " " : "", f->body.code,
-             store_message(f, words, sizeof words));
-    fail(f, STK_FETCH_AGAIN, cause);
-    f->request->wait_s = f->request->transfer.response.retry_after_s;
+    char words[300];
+    FAIL(f, STK_FETCH_AGAIN, "the store does not serve it now (%d%s%s)%s", f->status, space(f),
+         f->body.code, store_message(f, words, sizeof words));
+    f->result->wait_s = f->request->transfer.response.retry_after_s;
 }
 
 static void no_key(s3_failure *f) {
     if (f->key == NULL) {
-        fail(f, STK_FETCH_LOST, "the store does not know it (404)");
+        FAIL(f, STK_FETCH_LOST, "the store does not know it (404)");
         return;
     }
-    stk_error_clear(f->err);
-    f->request->verdict = STK_FETCH_NEVER;
-    (void)STK_FAIL(
-        f->err, STK_ERR_STORAGE,
-        "no object %.700s in bucket %s (404): it was deleted since the bucket was listed; "
-        "--refresh lists again",
-        f->key, f->access->bucket);
+    FAIL(f, STK_FETCH_NEVER,
+         "no object %.350s in bucket %s (404): it was deleted since the bucket was listed; "
+         "--refresh lists again",
+         f->key, f->access->bucket);
+    f->result->is_sentence = true;
 }
 
 static void no_bucket(s3_failure *f) {
-    stk_error_clear(f->err);
-    f->request->verdict = STK_FETCH_LOST;
-    (void)STK_FAIL(f->err, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s", f->action,
-                   store_name(f), f->access->bucket,
-                   f->access->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
-                                               : " and AWS_ENDPOINT_URL");
+    FAIL(f, STK_FETCH_LOST, "%s has no bucket %s; check its name%s", store_name(f),
+         f->access->bucket,
+         f->access->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
+                                     : " and AWS_ENDPOINT_URL");
+    f->result->status = STK_ERR_DATA;
 }
 
 static void denied(s3_failure *f) {
     char with[256];
     char words[300];
-    char cause[800];
     const char *remedy = is_signed(f) ? (f->key != NULL ? "they need s3:GetObject for it"
                                                         : "they need s3:ListBucket for the bucket")
                          : f->access->anonymous
                              ? "it is not public, so that requests must be signed"
                              : "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-    snprintf(cause, sizeof cause, "access was denied (%d) %s%s; %s", f->status,
-             signed_with(f, with, sizeof with), store_message(f, words, sizeof words), remedy);
-    fail(f, f->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST, cause);
+    FAIL(f, f->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST,
+         "access was denied (%d) %.160s%.200s; %s", f->status, signed_with(f, with, sizeof with),
+         store_message(f, words, sizeof words), remedy);
 }
 
 /* The store, or a proxy (407), wants credentials that were not sent. */
 static void unauthorised(s3_failure *f) {
     char with[256];
-    char cause[400];
-    snprintf(cause, sizeof cause, "the %s requires authentication (%d); the request was sent %s",
-             f->status == 407 ? "proxy" : "store", f->status, signed_with(f, with, sizeof with));
-    fail(f, STK_FETCH_LOST, cause);
+    FAIL(f, STK_FETCH_LOST, "the %s requires authentication (%d); the request was sent %s",
+         f->status == 407 ? "proxy" : "store", f->status, signed_with(f, with, sizeof with));
 }
 
 static void bad_key_id(s3_failure *f) {
-    char cause[400];
-    const char *source = f->access->credentials->source;
-    snprintf(
-        cause, sizeof cause,
-        "%.100s does not know the access key id from %.100s; check it, and AWS_ENDPOINT_URL if "
-        "it belongs to another store",
-        store_name(f), source != NULL ? source : "nowhere");
-    fail(f, STK_FETCH_LOST, cause);
+    const char *source = f->access->credentials.source;
+    FAIL(f, STK_FETCH_LOST,
+         "%.100s does not know the access key id from %.100s; check it, and AWS_ENDPOINT_URL if "
+         "it belongs to another store",
+         store_name(f), source != NULL ? source : "nowhere");
 }
 
 static void bad_secret(s3_failure *f) {
     char with[256];
-    char cause[400];
-    snprintf(
-        cause, sizeof cause,
-        "the signature that was made %s is wrong: the secret key does not belong to the access "
-        "key id",
-        signed_with(f, with, sizeof with));
-    fail(f, STK_FETCH_LOST, cause);
+    FAIL(f, STK_FETCH_LOST,
+         "the signature that was made %s is wrong: the secret key does not belong to the access "
+         "key id",
+         signed_with(f, with, sizeof with));
 }
 
 static void bad_token(s3_failure *f) {
     char with[256];
-    char cause[400];
-    snprintf(cause, sizeof cause,
-             "the session token that was sent %s is not valid; get new credentials",
-             signed_with(f, with, sizeof with));
-    fail(f, STK_FETCH_LOST, cause);
+    FAIL(f, STK_FETCH_LOST, "the session token that was sent %s is not valid; get new credentials",
+         signed_with(f, with, sizeof with));
 }
 
 static void expired(s3_failure *f) {
     char with[256];
-    char cause[400];
-    snprintf(cause, sizeof cause, "it was asked %s, and they have expired; get new ones",
-             signed_with(f, with, sizeof with));
-    fail(f, STK_FETCH_LOST, cause);
+    FAIL(f, STK_FETCH_LOST, "it was asked %s, and they have expired; get new ones",
+         signed_with(f, with, sizeof with));
     f->request->recovery = STK_S3_RECOVERY_CREDENTIALS;
 }
 
 static void wrong_region(s3_failure *f) {
-    char cause[400];
     const char *region = f->request->transfer.response.region[0] != '\0'
                              ? f->request->transfer.response.region
                              : f->body.region;
     if (region[0] == '\0') {
-        snprintf(
-            cause, sizeof cause,
-            "the bucket is not in region %s (%d), and the answer does not say where it is; set "
-            "AWS_REGION",
-            f->request->region, f->status);
-        fail(f, STK_FETCH_LOST, cause);
-        return;
+        FAIL(f, STK_FETCH_LOST,
+             "the bucket is not in region %s (%d), and the answer does not say where it is; set "
+             "AWS_REGION",
+             f->request->region, f->status);
+    } else if (stk_str_equal(region, f->request->region)) {
+        FAIL(f, STK_FETCH_LOST,
+             "the store sends requests elsewhere (%d%s%s) and names the region %s, for which they "
+             "were signed; check AWS_ENDPOINT_URL and "
+             "the bucket's name",
+             f->status, space(f), f->body.code, region);
+    } else {
+        FAIL(f, STK_FETCH_LOST, "the bucket is in region %s, not in %s; set AWS_REGION=%s", region,
+             f->request->region, region);
+        f->request->recovery = STK_S3_RECOVERY_REGION;
+        snprintf(f->request->right_region, sizeof f->request->right_region, "%s", region);
     }
-    if (stk_str_equal(region, f->request->region)) {
-        snprintf(cause, sizeof cause,
-                 "the store sends requests elsewhere (%d%s%s) and names the region %s, for which "
-                 "they were signed; check AWS_ENDPOINT_URL and the bucket's name",
-                 f->status, f->body.code[0] != '\0' ? " " : "", f->body.code, region);
-        fail(f, STK_FETCH_LOST, cause);
-        return;
-    }
-    snprintf(cause, sizeof cause, "the bucket is in region %s, not in %s; set AWS_REGION=%s",
-             region, f->request->region, region);
-    fail(f, STK_FETCH_LOST, cause);
-    f->request->recovery = STK_S3_RECOVERY_REGION;
-    snprintf(f->request->right_region, sizeof f->request->right_region, "%s", region);
 }
 
 static void wrong_time(s3_failure *f) {
-    fail(f, STK_FETCH_LOST,
+    FAIL(f, STK_FETCH_LOST,
          "this machine's clock is more than 15 minutes off the store's, which takes no signatures "
          "from another time; set the clock");
     if (f->request->transfer.response.date[0] != '\0') {
@@ -210,18 +185,15 @@ static void wrong_time(s3_failure *f) {
 }
 
 static void archived(s3_failure *f) {
-    fail(f, STK_FETCH_NEVER,
+    FAIL(f, STK_FETCH_NEVER,
          "it is archived and cannot be read before somebody has it restored (403 "
          "InvalidObjectState)");
 }
 
 static void other(s3_failure *f) {
     char words[300];
-    char cause[500];
-    snprintf(cause, sizeof cause, "the store answered %d%s%s%s", f->status,
-             f->body.code[0] != '\0' ? " " : "", f->body.code,
-             store_message(f, words, sizeof words));
-    fail(f, f->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST, cause);
+    FAIL(f, f->key != NULL ? STK_FETCH_NEVER : STK_FETCH_LOST, "the store answered %d%s%s%s",
+         f->status, space(f), f->body.code, store_message(f, words, sizeof words));
 }
 
 static const struct {
@@ -289,7 +261,6 @@ static classify_failure *find_class(const s3_failure *f) {
 static void too_large(s3_failure *f) {
     const stk_http_transfer *transfer = &f->request->transfer;
     size_t most = transfer->limit_bytes > 0 ? transfer->limit_bytes : transfer->max_bytes;
-    char cause[400];
     char size[32];
     char came[64] = "more bytes came";
     if (transfer->response.has_length) {
@@ -297,96 +268,82 @@ static void too_large(s3_failure *f) {
                  (unsigned long long)transfer->response.length);
     }
     if (transfer->known_etag == NULL || transfer->known_bytes > most) {
-        snprintf(cause, sizeof cause, "it is larger than %s: %s",
-                 stk_format_bytes(size, sizeof size, most), came);
+        FAIL(f, STK_FETCH_NEVER, "it is larger than %s: %s",
+             stk_format_bytes(size, sizeof size, most), came);
     } else {
-        snprintf(cause, sizeof cause,
-                 "%s where %llu were listed; the object was replaced since (--refresh lists "
-                 "again), or the store sends something else",
-                 came, (unsigned long long)transfer->known_bytes);
+        FAIL(f, STK_FETCH_NEVER,
+             "%s where %llu were listed; the object was replaced since (--refresh lists again), or "
+             "the store sends something else",
+             came, (unsigned long long)transfer->known_bytes);
     }
-    fail(f, STK_FETCH_NEVER, cause);
 }
 
 /* There is no response, or none that can be used. */
 static void classify_result(s3_failure *f) {
     const stk_http_transfer *transfer = &f->request->transfer;
     const char *reason = transfer->reason;
-    char cause[512];
     switch (transfer->result) {
     case STK_HTTP_TRUNCATED:
-        snprintf(cause, sizeof cause, "the connection ended too early, after %zu bytes (%s)",
-                 transfer->body.size, reason);
-        fail(f, STK_FETCH_DAMAGED, cause);
+        FAIL(f, STK_FETCH_DAMAGED, "the connection ended too early, after %zu bytes (%s)",
+             transfer->body.size, reason);
         break;
     case STK_HTTP_TOO_LARGE:
         too_large(f);
         break;
     case STK_HTTP_OVER_MEMORY:
-        fail(f, STK_FETCH_NO_MEMORY,
+        FAIL(f, STK_FETCH_NO_MEMORY,
              "there is no memory for it beside the other reads; in training, raise "
              "--loader-memory");
         break;
     case STK_HTTP_BAD_HEADERS:
-        snprintf(cause, sizeof cause,
-                 "the head of the answer has more than %zu bytes; does AWS_ENDPOINT_URL name a "
-                 "store like S3?",
-                 STK_HTTP_HEADER_BYTES_MAX);
-        fail(f, STK_FETCH_DAMAGED, cause);
+        FAIL(f, STK_FETCH_DAMAGED,
+             "the head of the answer has more than %zu bytes; does AWS_ENDPOINT_URL name a store "
+             "like S3?",
+             STK_HTTP_HEADER_BYTES_MAX);
         break;
     case STK_HTTP_NO_RESPONSE:
-        snprintf(cause, sizeof cause, "no answer: %s", reason);
-        fail(f, STK_FETCH_AGAIN, cause);
+        FAIL(f, STK_FETCH_AGAIN, "no answer: %s", reason);
         break;
     case STK_HTTP_BAD_CERTIFICATE:
-        snprintf(
-            cause, sizeof cause,
-            "the store's certificate is not trusted (%s); AWS_CA_BUNDLE names a file of others "
-            "to trust",
-            reason);
-        fail(f, STK_FETCH_LOST, cause);
+        FAIL(f, STK_FETCH_LOST,
+             "the store's certificate is not trusted (%s); AWS_CA_BUNDLE names a file of others "
+             "to trust",
+             reason);
         break;
     case STK_HTTP_NO_MEMORY:
-        stk_error_clear(f->err);
-        f->request->verdict = STK_FETCH_NO_MEMORY;
-        (void)STK_FAIL_MEMORY(f->err, f->action);
+        (void)stk_fetch_fail(f->result, STK_FETCH_NO_MEMORY, STK_ERR_MEMORY, "out of memory");
         break;
     case STK_HTTP_CANCELLED:
-        f->request->verdict = STK_FETCH_CANCELLED;
+        f->result->verdict = STK_FETCH_CANCELLED;
         break;
     case STK_HTTP_BAD_SETTINGS:
     case STK_HTTP_ANSWERED:
-        fail(f, STK_FETCH_LOST, reason);
+        FAIL(f, STK_FETCH_LOST, "%s", reason);
         break;
     }
 }
 
-void stk_s3_classify(stk_s3_request *request, const stk_s3_access *access, stk_error *err) {
+void stk_s3_classify(stk_s3_request *request, const stk_s3_access *access,
+                     stk_fetch_result *result) {
     const stk_http_transfer *transfer = &request->transfer;
-    s3_failure f = {
-        .access = access, .request = request, .status = transfer->response.status, .err = err};
-    f.key = request->key.length > 0 ? request->key.text : NULL;
+    s3_failure f = {.access = access,
+                    .request = request,
+                    .key = request->key.length > 0 ? request->key.text : NULL,
+                    .status = transfer->response.status,
+                    .result = result};
     request->recovery = STK_S3_RECOVERY_NONE;
-    request->wait_s = 0;
     request->right_region[0] = '\0';
-    if (transfer->result == STK_HTTP_ANSWERED &&
-        (f.status == 200 || f.status == 206 || (f.status == 416 && f.key != NULL))) {
-        request->verdict = STK_FETCH_OK;
-        return;
-    }
-    if (f.key != NULL) {
-        snprintf(f.action, sizeof f.action, "cannot read s3://%s/%s", access->bucket, f.key);
-    } else {
-        snprintf(f.action, sizeof f.action, "cannot list %s", access->location);
-    }
+    result->wait_s = 0;
     if (transfer->result != STK_HTTP_ANSWERED) {
         classify_result(&f);
-        return;
+    } else if (f.status == 200 || f.status == 206 || (f.status == 416 && f.key != NULL)) {
+        result->verdict = STK_FETCH_OK;
+    } else {
+        if (f.status / 100 != 2) {
+            stk_s3_error_body_parse(transfer->body.data, transfer->body.size, &f.body);
+        }
+        find_class (&f)(&f);
     }
-    if (f.status / 100 != 2) {
-        stk_s3_error_body_parse(transfer->body.data, transfer->body.size, &f.body);
-    }
-    find_class (&f)(&f);
 }
 
 #endif

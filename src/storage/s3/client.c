@@ -49,20 +49,17 @@ struct stk_s3_client {
     int engine_count;
     stk_http_memory memory;   /* shared by the engines */
     atomic_uint turn;         /* which engine takes the next object */
-    char *bucket;             /* owned */
-    char *location;           /* owned: "s3://bucket/prefix" */
     stk_s3_settings settings; /* constant except `region` (lock) */
     char *configured_region;  /* owned: the region as the settings had it */
-    bool anonymous;
 
     pthread_mutex_t lock;
-    stk_s3_address address;         /* lock */
-    stk_s3_credentials credentials; /* lock */
-    uint64_t credentials_version;   /* counts the renewals; lock */
-    bool renewal_was_vain;          /* the last renewal brought the same credentials; lock */
-    int64_t clock_offset_s;         /* the store's clock minus this machine's; lock */
-    bool clock_corrected;           /* clock_offset_s was taken from a response; lock */
-    stk_s3_renewal *renewal;        /* NULL: nothing to renew; has its own lock */
+    stk_s3_address address;       /* lock */
+    stk_s3_access access;         /* the credentials change: lock */
+    uint64_t credentials_version; /* counts the renewals; lock */
+    bool renewal_was_vain;        /* the last renewal brought the same credentials; lock */
+    int64_t clock_offset_s;       /* the store's clock minus this machine's; lock */
+    bool clock_corrected;         /* clock_offset_s was taken from a response; lock */
+    stk_s3_renewal *renewal;      /* NULL: nothing to renew; has its own lock */
 };
 
 /* ---- credentials that expire ---- */
@@ -75,12 +72,12 @@ static bool same_text(const char *a, const char *b) {
 static void take_credentials(void *user, stk_s3_credentials *found) {
     stk_s3_client *c = user;
     pthread_mutex_lock(&c->lock);
-    c->renewal_was_vain = same_text(c->credentials.key_id, found->key_id) &&
-                          same_text(c->credentials.token, found->token);
+    c->renewal_was_vain = same_text(c->access.credentials.key_id, found->key_id) &&
+                          same_text(c->access.credentials.token, found->token);
     c->credentials_version++;
     if (found->key_id != NULL) { /* old credentials are better than none */
-        stk_s3_credentials old = c->credentials;
-        c->credentials = *found;
+        stk_s3_credentials old = c->access.credentials;
+        c->access.credentials = *found;
         *found = old;
     } else {
         c->renewal_was_vain = true;
@@ -125,7 +122,7 @@ static bool sign(stk_s3_client *c, stk_s3_request *request) {
         .query_count = request->query_count,
     };
     stk_s3_signed_free(&request->signature);
-    if (stk_s3_sign(&to_sign, &c->credentials, c->settings.region,
+    if (stk_s3_sign(&to_sign, &c->access.credentials, c->settings.region,
                     (int64_t)time(NULL) + c->clock_offset_s, &request->signature, NULL) != STK_OK) {
         return false;
     }
@@ -168,7 +165,7 @@ static bool learn_region(stk_s3_client *c, const char *region) {
     settings.region = copy;
     /* The region becomes part of the host's name: a response must not lead to another host. */
     if (copy == NULL || !stk_s3_is_region(copy) ||
-        stk_s3_address_of(&settings, c->bucket, &address, NULL) != STK_OK) {
+        stk_s3_address_of(&settings, c->access.bucket, &address, NULL) != STK_OK) {
         stk_mem_free(copy);
         return false;
     }
@@ -208,35 +205,27 @@ static bool recover(stk_s3_client *c, const stk_s3_request *request) {
     return false;
 }
 
-void stk_s3_client_finish(stk_s3_request *request, stk_error *err) {
+void stk_s3_client_finish(stk_s3_request *request, stk_fetch_result *result) {
     stk_s3_client *c = request->client;
     int status = request->transfer.response.status;
     if (request->transfer.result == STK_HTTP_ANSWERED && (status == 200 || status == 206)) {
-        request->verdict = STK_FETCH_OK; /* as stk_s3_classify() says, without the lock */
-        request->recovery = STK_S3_RECOVERY_NONE;
-        request->wait_s = 0;
+        result->verdict = STK_FETCH_OK; /* as stk_s3_classify() says, without the lock */
+        result->wait_s = 0;
         return;
     }
     pthread_mutex_lock(&c->lock);
-    stk_s3_access access = {
-        .bucket = c->bucket,
-        .location = c->location,
-        .endpoint = c->settings.endpoint,
-        .credentials = &c->credentials,
-        .anonymous = c->anonymous,
-    };
-    stk_s3_classify(request, &access, err);
+    stk_s3_classify(request, &c->access, result);
     bool recovered = recover(c, request);
     bool renew = !recovered && request->recovery == STK_S3_RECOVERY_CREDENTIALS &&
                  request->credentials_version == c->credentials_version && c->renewal != NULL;
     pthread_mutex_unlock(&c->lock);
     /* Without the lock: the renewal's thread takes it while it holds its own. */
     if (renew && stk_s3_renewal_begin(c->renewal, true)) {
-        request->wait_s = RENEWAL_WAIT_S;
+        result->wait_s = RENEWAL_WAIT_S;
         recovered = true;
     }
     if (recovered) {
-        request->verdict = STK_FETCH_AGAIN;
+        result->verdict = STK_FETCH_AGAIN;
     }
 }
 
@@ -265,16 +254,17 @@ static stk_status open_engines(stk_s3_client *c, double timeout_s, stk_error *er
 static stk_status open_parts(stk_s3_client *c, const stk_s3_client_config *config, stk_error *err) {
     stk_status status = stk_s3_settings_load(&c->settings, err);
     if (status == STK_OK) {
-        c->anonymous = config->anonymous || c->settings.anonymous;
+        c->access.endpoint = c->settings.endpoint;
+        c->access.anonymous = config->anonymous || c->settings.anonymous;
         c->configured_region = stk_mem_strdup(c->settings.region);
         status = c->configured_region != NULL
-                     ? stk_s3_address_of(&c->settings, c->bucket, &c->address, err)
-                     : STK_FAIL_MEMORY(err, c->location);
+                     ? stk_s3_address_of(&c->settings, c->access.bucket, &c->address, err)
+                     : STK_FAIL_MEMORY(err, config->bucket);
     }
-    if (status == STK_OK && !c->anonymous) {
-        status = stk_s3_credentials_find(&c->settings, &c->credentials, err);
+    if (status == STK_OK && !c->access.anonymous) {
+        status = stk_s3_credentials_find(&c->settings, &c->access.credentials, err);
     }
-    if (status == STK_OK && c->credentials.key_id != NULL) {
+    if (status == STK_OK && c->access.credentials.key_id != NULL) {
         status = stk_s3_renewal_open(&c->renewal, take_credentials, c, err);
     }
     return status == STK_OK ? open_engines(c, config->timeout_s, err) : status;
@@ -284,14 +274,12 @@ stk_status stk_s3_client_open(stk_s3_client **client, const stk_s3_client_config
                               stk_error *err) {
     stk_s3_client *c = stk_mem_new(1, sizeof *c);
     if (c == NULL) {
-        return STK_FAIL_MEMORY(err, config->location);
+        return STK_FAIL_MEMORY(err, config->bucket);
     }
     pthread_mutex_init(&c->lock, NULL);
-    c->bucket = stk_mem_strdup(config->bucket);
-    c->location = stk_mem_strdup(config->location);
-    stk_status status = c->bucket != NULL && c->location != NULL
-                            ? open_parts(c, config, err)
-                            : STK_FAIL_MEMORY(err, config->location);
+    c->access.bucket = stk_mem_strdup(config->bucket);
+    stk_status status = c->access.bucket != NULL ? open_parts(c, config, err)
+                                                 : STK_FAIL_MEMORY(err, config->bucket);
     if (status != STK_OK) {
         stk_s3_client_close(c);
         return status;
@@ -308,13 +296,12 @@ void stk_s3_client_close(stk_s3_client *c) {
     for (int i = 0; i < c->engine_count; i++) {
         stk_http_engine_close(c->engines[i]);
     }
-    stk_s3_credentials_free(&c->credentials);
+    stk_s3_credentials_free(&c->access.credentials);
     stk_s3_address_free(&c->address);
     stk_s3_settings_free(&c->settings);
     pthread_mutex_destroy(&c->lock);
     stk_mem_free(c->configured_region);
-    stk_mem_free(c->location);
-    stk_mem_free(c->bucket);
+    stk_mem_free(c->access.bucket);
     stk_mem_free(c);
 }
 
@@ -322,7 +309,7 @@ bool stk_s3_client_send(stk_s3_client *c, stk_s3_request *request) {
     request->client = c;
     pthread_mutex_lock(&c->lock);
     bool good = sign(c, request);
-    bool stale = good && stk_s3_credentials_stale(&c->credentials, (int64_t)time(NULL));
+    bool stale = good && stk_s3_credentials_stale(&c->access.credentials, (int64_t)time(NULL));
     pthread_mutex_unlock(&c->lock);
     if (!good || !fill_transfer(request)) {
         return false;

@@ -16,12 +16,11 @@ typedef struct stk_s3_client stk_s3_client;
 
 typedef struct stk_s3_client_config {
     const char *bucket;
-    const char *location; /* "s3://bucket/prefix", for messages */
-    bool anonymous;       /* do not look for credentials, do not sign */
-    double timeout_s;     /* of a read; a connection gets half of it, at most ten seconds */
+    bool anonymous;   /* do not look for credentials, do not sign */
+    double timeout_s; /* of a read; a connection gets half of it, at most ten seconds */
 } stk_s3_client_config;
 
-/* Finds settings and credentials, which may take seconds. */
+/* Finds settings and credentials on the calling thread, which may take seconds. */
 STK_CHECKED stk_status stk_s3_client_open(stk_s3_client **client,
                                           const stk_s3_client_config *config, stk_error *err);
 
@@ -35,10 +34,10 @@ void stk_s3_client_close(stk_s3_client *client);
 bool stk_s3_client_send(stk_s3_client *client, stk_s3_request *request);
 
 /*
- * Writes the outcome of a request that has ended (classify.h), with a sentence in err unless the
- * verdict is OK or CANCELLED. Recovers where it can: then a verdict of LOST becomes AGAIN.
+ * Writes the outcome of a request that has ended (classify.h). Recovers where it can: then a
+ * verdict of LOST becomes AGAIN.
  */
-void stk_s3_client_finish(stk_s3_request *request, stk_error *err);
+void stk_s3_client_finish(stk_s3_request *request, stk_fetch_result *result);
 
 /* Makes a request end soon; as stk_http_cancel(). */
 void stk_s3_client_cancel(stk_s3_request *request);

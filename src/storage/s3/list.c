@@ -3,8 +3,8 @@
  *
  * A folder is first listed flat, with everything below it. When that takes more than one page and
  * the first page shows that the folders inside are large, the folder is listed again by level (with
- * a delimiter), and each folder inside becomes a task of its own. With 32 requests in flight,
- * folders of more than a 32nd of a page are faster as separate tasks than one after another. Small
+ * a delimiter), and each folder inside is listed by itself. With 32 requests in flight, folders of
+ * more than a 32nd of a page are faster side by side than one after another. Small
  * folders, of which there may be hundreds of thousands, are not worth a request each.
  */
 #ifdef STK_HAVE_S3
@@ -41,11 +41,11 @@
 /* A page has a thousand keys of up to 1,024 bytes; encoding makes at most three of each byte. */
 #define PAGE_BYTES ((size_t)16 * 1024 * 1024)
 
-/* How many pages of a task may be unreadable before the listing fails. */
+/* How many pages of a folder may be unreadable before the listing fails. */
 #define UNREADABLE_MAX 3
 
 /* One folder to list. */
-typedef struct list_task {
+typedef struct folder_listing {
     char *prefix;   /* owned */
     int depth;      /* folders below the location */
     bool by_level;  /* list only the folder itself, not everything below it */
@@ -58,39 +58,41 @@ typedef struct list_task {
     stk_str seen_last; /* the last of them */
     int failures;      /* attempts that failed since the last good page */
     int unreadable;    /* pages that could not be understood */
-    int64_t retry_ns;  /* not before this time; INT64_MAX: the task is complete */
-    struct list_task *next;
-} list_task;
+    int64_t retry_ns;  /* not before this time; INT64_MAX: the folder is complete */
+    struct folder_listing *next;
+} folder_listing;
 
 typedef struct page_request {
-    stk_s3_request request; /* owner: the s3_lister */
-    list_task *task;        /* owned while the request is in flight; NULL: free */
+    stk_s3_request request; /* first: a transfer leads to it */
+    struct s3_lister *lister;
+    folder_listing *folder;    /* owned while the request is in flight; NULL: free */
+    struct page_request *next; /* in the list of ended requests */
 } page_request;
 
 /* The lister's thread owns everything but `ended`, which engines fill. */
 typedef struct s3_lister {
     const stk_s3_listing *listing;
-    stk_tree *tree;   /* NULL: only folders are wanted */
-    bool one_level;   /* keep folders in the first task; make no tasks of them */
-    list_task *tasks; /* not in flight */
+    stk_tree *tree;          /* NULL: only folders are wanted */
+    bool one_level;          /* list one folder, and not those that it has */
+    folder_listing *folders; /* not in flight */
     page_request pages[MAX_IN_FLIGHT];
     size_t in_flight;
     int64_t begun_ns;
-    int64_t good_ns; /* time of the last good page, or begun_ns */
-    bool good;       /* a good page has come */
-    bool answered;   /* the host has sent a response of any kind */
-    bool warned;     /* the warning about a silent store was sent */
-    uint64_t bytes;  /* of memory for the names found */
-    stk_rng rng;     /* for pauses */
-    list_task *now;  /* whose page is being parsed */
+    int64_t good_ns;     /* time of the last good page, or begun_ns */
+    bool good;           /* a good page has come */
+    bool answered;       /* the host has sent a response of any kind */
+    bool warned;         /* the warning about a silent store was sent */
+    uint64_t bytes;      /* of memory for the names found */
+    stk_rng rng;         /* for pauses */
+    folder_listing *now; /* whose page is being parsed */
     pthread_mutex_t lock;
     pthread_cond_t some_ended;
-    stk_s3_request *ended; /* list; lock */
+    page_request *ended; /* list; lock */
 } s3_lister;
 
-/* ---- tasks ---- */
+/* ---- folders ---- */
 
-static void free_task(list_task *t) {
+static void free_folder(folder_listing *t) {
     if (t == NULL) {
         return;
     }
@@ -104,9 +106,9 @@ static void free_task(list_task *t) {
     stk_mem_free(t);
 }
 
-/* Adds a task for a prefix, which it takes. False without memory. */
-static bool add_task(s3_lister *l, char *prefix, int depth, bool by_level) {
-    list_task *t = prefix != NULL ? stk_mem_new(1, sizeof *t) : NULL;
+/* Adds a folder by its prefix, which it takes. False without memory. */
+static bool add_folder(s3_lister *l, char *prefix, int depth, bool by_level) {
+    folder_listing *t = prefix != NULL ? stk_mem_new(1, sizeof *t) : NULL;
     if (t == NULL) {
         stk_mem_free(prefix);
         return false;
@@ -115,12 +117,12 @@ static bool add_task(s3_lister *l, char *prefix, int depth, bool by_level) {
     t->depth = depth;
     t->by_level = by_level;
     t->first_page = true;
-    t->next = l->tasks;
-    l->tasks = t;
+    t->next = l->folders;
+    l->folders = t;
     return true;
 }
 
-static void drop_folders(list_task *t) {
+static void drop_folders(folder_listing *t) {
     for (size_t i = 0; i < t->folder_count; i++) {
         stk_mem_free(t->folders[i]);
     }
@@ -147,7 +149,7 @@ static stk_status fail_too_many(const s3_lister *l, stk_error *err) {
 static bool take_object(void *user, const char *key, size_t length, uint64_t size,
                         const char *etag) {
     s3_lister *l = user;
-    list_task *t = l->now;
+    folder_listing *t = l->now;
     const char *prefix = l->listing->prefix;
     size_t head = strlen(prefix);
     if (!count_name(l, length + strlen(etag) + sizeof(stk_tree_object))) {
@@ -176,8 +178,8 @@ static bool take_object(void *user, const char *key, size_t length, uint64_t siz
 
 static bool take_folder(void *user, const char *prefix, size_t length) {
     s3_lister *l = user;
-    list_task *t = l->now;
-    if (!count_name(l, length + sizeof(list_task))) {
+    folder_listing *t = l->now;
+    if (!count_name(l, length + sizeof(folder_listing))) {
         return false;
     }
     char *copy = stk_mem_strndup(prefix, length);
@@ -194,25 +196,25 @@ static bool take_folder(void *user, const char *prefix, size_t length) {
     return true;
 }
 
-/* The last page of a task was read: the folders that it found become tasks. Takes the task. */
-static bool end_task(s3_lister *l, list_task *t) {
+/* The last page of a folder was read: those in it are next. Takes the folder. */
+static bool end_folder(s3_lister *l, folder_listing *t) {
     bool good = true;
     if (l->one_level) {
-        t->next = l->tasks; /* the caller reads its folders */
+        t->next = l->folders; /* the caller reads its folders */
         t->retry_ns = INT64_MAX;
-        l->tasks = t;
+        l->folders = t;
         return true;
     }
     for (size_t i = 0; i < t->folder_count && good; i++) {
-        good = add_task(l, t->folders[i], t->depth + 1, false);
+        good = add_folder(l, t->folders[i], t->depth + 1, false);
         t->folders[i] = NULL;
     }
-    free_task(t);
+    free_folder(t);
     return good;
 }
 
 /* Decides after a page that was not the last: the next page, or the folder again by level. */
-static void choose_next(s3_lister *l, list_task *t, stk_str *token) {
+static void choose_next(s3_lister *l, folder_listing *t, stk_str *token) {
     /* No folder on the page: a folder of pictures, unless it is the location itself. */
     bool few = t->seen < MAX_IN_FLIGHT && (t->seen > 0 || t->depth == 0);
     bool split = t->first_page && !t->by_level && t->depth < DEPTH_MAX && few;
@@ -230,13 +232,13 @@ static void choose_next(s3_lister *l, list_task *t, stk_str *token) {
     *token = swap;
 }
 
-/* Parses a page and goes on with its task, which it takes. */
+/* Parses a page and goes on with its folder, which it takes. */
 static stk_status take_page(s3_lister *l, page_request *p, stk_error *err) {
-    list_task *t = p->task;
+    folder_listing *t = p->folder;
     const stk_bytes *body = &p->request.transfer.body;
     stk_s3_page page = {.object = take_object, .folder = take_folder, .user = l};
     stk_error why = {0};
-    p->task = NULL;
+    p->folder = NULL;
     l->now = t;
     t->seen = 0;
     stk_str_clear(&t->seen_last);
@@ -251,7 +253,7 @@ static stk_status take_page(s3_lister *l, page_request *p, stk_error *err) {
         l->answered = true;
         t->failures = 0;
         if (!page.truncated) {
-            status = end_task(l, t) ? STK_OK : STK_FAIL_MEMORY(err, l->listing->location);
+            status = end_folder(l, t) ? STK_OK : STK_FAIL_MEMORY(err, l->listing->location);
             stk_str_free(&page.token);
             return status;
         }
@@ -260,8 +262,8 @@ static stk_status take_page(s3_lister *l, page_request *p, stk_error *err) {
         status = STK_OK; /* once more */
     }
     stk_str_free(&page.token);
-    t->next = l->tasks;
-    l->tasks = t;
+    t->next = l->folders;
+    l->folders = t;
     if (status == STK_ERR_MEMORY) {
         return count_name(l, 0) ? STK_FAIL_MEMORY(err, l->listing->location)
                                 : fail_too_many(l, err);
@@ -277,20 +279,16 @@ static stk_status take_page(s3_lister *l, page_request *p, stk_error *err) {
 
 /* On the engine's thread: leaves the request to the lister's. */
 static void page_done(stk_http_transfer *transfer) {
-    stk_s3_request *request = stk_s3_request_of(transfer);
-    s3_lister *l = request->owner;
+    page_request *p = (page_request *)(void *)transfer;
+    s3_lister *l = p->lister;
     pthread_mutex_lock(&l->lock);
-    request->next = l->ended;
-    l->ended = request;
+    p->next = l->ended;
+    l->ended = p;
     pthread_cond_signal(&l->some_ended);
     pthread_mutex_unlock(&l->lock);
 }
 
-static page_request *page_of(stk_s3_request *request) {
-    return (page_request *)(void *)((char *)request - offsetof(page_request, request));
-}
-
-static bool send_page(s3_lister *l, page_request *p, list_task *t) {
+static bool send_page(s3_lister *l, page_request *p, folder_listing *t) {
     stk_s3_request *request = &p->request;
     size_t count = 0;
     request->query[count++] = (stk_s3_pair){"list-type", "2"};
@@ -303,24 +301,24 @@ static bool send_page(s3_lister *l, page_request *p, list_task *t) {
         request->query[count++] = (stk_s3_pair){"continuation-token", t->token.text};
     }
     request->query_count = count;
-    request->owner = l;
+    p->lister = l;
     request->transfer.max_bytes = PAGE_BYTES;
     request->transfer.timeout_s = l->listing->timeout_s;
     request->transfer.done = page_done;
-    p->task = t;
+    p->folder = t;
     if (!stk_s3_client_send(l->listing->client, request)) {
-        p->task = NULL;
+        p->folder = NULL;
         return false;
     }
     l->in_flight++;
     return true;
 }
 
-/* Takes a task that may be sent now out of the list; NULL: none. */
-static list_task *take_ready(s3_lister *l, int64_t now_ns) {
-    for (list_task **at = &l->tasks; *at != NULL; at = &(*at)->next) {
+/* Takes a folder that may be asked for now out of the list; NULL: none. */
+static folder_listing *take_ready(s3_lister *l, int64_t now_ns) {
+    for (folder_listing **at = &l->folders; *at != NULL; at = &(*at)->next) {
         if ((*at)->retry_ns <= now_ns) {
-            list_task *t = *at;
+            folder_listing *t = *at;
             *at = t->next;
             return t;
         }
@@ -331,16 +329,16 @@ static list_task *take_ready(s3_lister *l, int64_t now_ns) {
 static stk_status send_ready(s3_lister *l, stk_error *err) {
     for (size_t i = 0; i < MAX_IN_FLIGHT; i++) {
         page_request *p = &l->pages[i];
-        if (p->task != NULL) {
+        if (p->folder != NULL) {
             continue;
         }
-        list_task *t = take_ready(l, stk_clock_ns());
+        folder_listing *t = take_ready(l, stk_clock_ns());
         if (t == NULL) {
             break;
         }
         if (!send_page(l, p, t)) {
-            t->next = l->tasks;
-            l->tasks = t;
+            t->next = l->folders;
+            l->folders = t;
             return STK_FAIL_MEMORY(err, l->listing->location);
         }
     }
@@ -356,43 +354,48 @@ static double silence_limit_s(const s3_lister *l, int status) {
     return l->good && l->listing->outage_s > limit_s ? l->listing->outage_s : limit_s;
 }
 
-/* An attempt failed, for the reason in `why`: puts the task back for later, or fails. */
-static stk_status take_failure(s3_lister *l, page_request *p, const stk_error *why,
+/* A request failed: puts the folder back for later, or fails. */
+static stk_status take_failure(s3_lister *l, page_request *p, const stk_fetch_result *why,
                                stk_error *err) {
     const stk_s3_request *request = &p->request;
-    list_task *t = p->task;
+    folder_listing *t = p->folder;
     int status = request->transfer.response.status;
     double limit_s = silence_limit_s(l, status);
     int64_t now_ns = stk_clock_ns();
-    p->task = NULL;
-    t->next = l->tasks;
-    l->tasks = t;
+    p->folder = NULL;
+    t->next = l->folders;
+    l->folders = t;
     l->answered = l->answered || status > 0;
     bool late = (double)(now_ns - l->good_ns) > limit_s * NS_PER_S;
     bool unreadable =
         request->transfer.result == STK_HTTP_BAD_HEADERS && ++t->unreadable >= UNREADABLE_MAX;
-    bool again = request->verdict == STK_FETCH_AGAIN || request->verdict == STK_FETCH_DAMAGED ||
-                 request->verdict == STK_FETCH_NO_MEMORY;
+    bool again = why->verdict == STK_FETCH_AGAIN || why->verdict == STK_FETCH_DAMAGED ||
+                 why->verdict == STK_FETCH_NO_MEMORY;
+    if (why->status == STK_ERR_MEMORY && (!again || late)) {
+        return STK_FAIL_MEMORY(err, l->listing->location);
+    }
     if (!again || late || unreadable) {
-        return STK_FAIL(err, why->status, "%s", why->message);
+        return STK_FAIL(err, why->status, "cannot list %s: %s", l->listing->location, why->cause);
     }
     if (!l->warned && now_ns - l->begun_ns > WARN_NS) {
         l->warned = true;
-        stk_events_warning(l->listing->events, "%s; trying again for up to %.0f s", why->message,
-                           limit_s);
+        stk_events_warning(l->listing->events, "cannot list %s: %s; trying again for up to %.0f s",
+                           l->listing->location, why->cause, limit_s);
     }
-    double pause_s = request->wait_s;
+    double pause_s = why->wait_s;
     if (request->recovery == STK_S3_RECOVERY_NONE) { /* else the client has recovered */
-        pause_s = stk_backoff_s(&l->rng, ++t->failures, request->wait_s);
+        pause_s = stk_backoff_s(&l->rng, ++t->failures, why->wait_s);
     }
     t->retry_ns = now_ns + (int64_t)(pause_s * NS_PER_S);
     return STK_OK;
 }
 
-/* Waits until requests have ended or a task may be sent again. Returns the ended requests. */
-static stk_s3_request *wait_for_some(s3_lister *l) {
+/* Waits until requests have ended or a folder may be asked for again. Returns the ended requests.
+ */
+static page_request *wait_for_some(s3_lister *l) {
     int64_t until_ns = INT64_MAX;
-    for (const list_task *t = l->tasks; t != NULL && l->in_flight < MAX_IN_FLIGHT; t = t->next) {
+    for (const folder_listing *t = l->folders; t != NULL && l->in_flight < MAX_IN_FLIGHT;
+         t = t->next) {
         until_ns = t->retry_ns < until_ns ? t->retry_ns : until_ns;
     }
     int64_t poll_ns = stk_clock_ns() + POLL_NS; /* to see a request to stop */
@@ -401,15 +404,15 @@ static stk_s3_request *wait_for_some(s3_lister *l) {
     if (l->ended == NULL) {
         (void)stk_cond_wait_until(&l->some_ended, &l->lock, until_ns);
     }
-    stk_s3_request *ended = l->ended;
+    page_request *ended = l->ended;
     l->ended = NULL;
     pthread_mutex_unlock(&l->lock);
     return ended;
 }
 
-/* Whether a task is left that is not complete. */
+/* Whether a folder is left that is not complete. */
 static bool has_work(const s3_lister *l) {
-    for (const list_task *t = l->tasks; t != NULL; t = t->next) {
+    for (const folder_listing *t = l->folders; t != NULL; t = t->next) {
         if (t->retry_ns != INT64_MAX) {
             return true;
         }
@@ -435,10 +438,9 @@ static stk_status check_end(const s3_lister *l, stk_error *err) {
 
 /* Takes a request that has ended. */
 static stk_status take_ended(s3_lister *l, page_request *p, stk_error *err) {
-    stk_error why = {0};
-    stk_s3_client_finish(&p->request, &why);
-    return p->request.verdict == STK_FETCH_OK ? take_page(l, p, err)
-                                              : take_failure(l, p, &why, err);
+    stk_fetch_result result = {0};
+    stk_s3_client_finish(&p->request, &result);
+    return result.verdict == STK_FETCH_OK ? take_page(l, p, err) : take_failure(l, p, &result, err);
 }
 
 static stk_status work(s3_lister *l, stk_error *err) {
@@ -446,16 +448,15 @@ static stk_status work(s3_lister *l, stk_error *err) {
     while (status == STK_OK && has_work(l)) {
         status = check_end(l, err);
         status = status == STK_OK ? send_ready(l, err) : status;
-        stk_s3_request *next = NULL;
-        for (stk_s3_request *r = status == STK_OK ? wait_for_some(l) : NULL; r != NULL; r = next) {
-            page_request *p = page_of(r);
-            next = r->next;
+        page_request *next = NULL;
+        for (page_request *p = status == STK_OK ? wait_for_some(l) : NULL; p != NULL; p = next) {
+            next = p->next;
             l->in_flight--;
             if (status == STK_OK) {
                 status = take_ended(l, p, err);
             } else { /* another request has failed for good */
-                free_task(p->task);
-                p->task = NULL;
+                free_folder(p->folder);
+                p->folder = NULL;
             }
         }
     }
@@ -465,7 +466,7 @@ static stk_status work(s3_lister *l, stk_error *err) {
 /* Cancels what is in flight, waits for its end and frees everything. */
 static void close_lister(s3_lister *l) {
     for (size_t i = 0; i < MAX_IN_FLIGHT; i++) {
-        if (l->pages[i].task != NULL) {
+        if (l->pages[i].folder != NULL) {
             stk_s3_client_cancel(&l->pages[i].request);
         }
     }
@@ -474,20 +475,20 @@ static void close_lister(s3_lister *l) {
         while (l->ended == NULL) {
             pthread_cond_wait(&l->some_ended, &l->lock);
         }
-        for (const stk_s3_request *r = l->ended; r != NULL; r = r->next) {
+        for (const page_request *p = l->ended; p != NULL; p = p->next) {
             l->in_flight--;
         }
         l->ended = NULL;
         pthread_mutex_unlock(&l->lock);
     }
     for (size_t i = 0; i < MAX_IN_FLIGHT; i++) {
-        free_task(l->pages[i].task);
+        free_folder(l->pages[i].folder);
         stk_s3_request_free(&l->pages[i].request);
     }
-    while (l->tasks != NULL) {
-        list_task *t = l->tasks;
-        l->tasks = t->next;
-        free_task(t);
+    while (l->folders != NULL) {
+        folder_listing *t = l->folders;
+        l->folders = t->next;
+        free_folder(t);
     }
     pthread_cond_destroy(&l->some_ended);
     pthread_mutex_destroy(&l->lock);
@@ -519,8 +520,8 @@ static size_t parent_length(const char *prefix, size_t length) {
     return at;
 }
 
-/* Fills in the names of a task's folders, which the task owns, and cuts their slashes off. */
-static size_t folder_names(const list_task *t, const char **names) {
+/* Fills in the names of the folders in a folder, which it owns, and cuts their slashes off. */
+static size_t folder_names(const folder_listing *t, const char **names) {
     size_t head = strlen(t->prefix);
     for (size_t i = 0; i < t->folder_count; i++) {
         size_t length = strlen(t->folders[i]);
@@ -530,9 +531,9 @@ static size_t folder_names(const list_task *t, const char **names) {
     return t->folder_count;
 }
 
-/* Fails with what exists instead: the folders that a task has found in the level above. */
-static stk_status fail_near(const stk_s3_listing *listing, const list_task *t, const char *missing,
-                            stk_error *err) {
+/* Fails with what exists instead: the folders that were found in the level above. */
+static stk_status fail_near(const stk_s3_listing *listing, const folder_listing *t,
+                            const char *missing, stk_error *err) {
     const char **names = stk_mem_new(t->folder_count, sizeof *names);
     if (names == NULL) {
         return STK_FAIL_MEMORY(err, listing->location);
@@ -568,9 +569,9 @@ static stk_status fail_empty(const stk_s3_listing *listing, stk_error *err) {
         s3_lister *l = open_lister(listing, NULL);
         if (l != NULL) {
             l->one_level = true;
-            if (missing != NULL && add_task(l, stk_mem_strndup(prefix, head), 0, true) &&
-                work(l, NULL) == STK_OK && l->tasks != NULL && l->tasks->folder_count > 0) {
-                status = fail_near(listing, l->tasks, missing, err);
+            if (missing != NULL && add_folder(l, stk_mem_strndup(prefix, head), 0, true) &&
+                work(l, NULL) == STK_OK && l->folders != NULL && l->folders->folder_count > 0) {
+                status = fail_near(listing, l->folders, missing, err);
             }
             close_lister(l);
         }
@@ -589,7 +590,7 @@ stk_status stk_s3_list(const stk_s3_listing *listing, stk_tree *tree, stk_error 
     if (l == NULL) {
         return STK_FAIL_MEMORY(err, listing->location);
     }
-    stk_status status = add_task(l, stk_mem_strdup(listing->prefix), 0, false)
+    stk_status status = add_folder(l, stk_mem_strdup(listing->prefix), 0, false)
                             ? work(l, err)
                             : STK_FAIL_MEMORY(err, listing->location);
     close_lister(l);

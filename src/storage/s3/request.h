@@ -5,7 +5,7 @@
  *
  *   1. The caller fills in the first two groups of fields and calls stk_s3_client_send().
  *   2. The transfer's `done` callback runs on a thread of the client.
- *   3. The caller calls stk_s3_client_finish(), in the callback or later, which writes the outcome.
+ *   3. The caller calls stk_s3_client_finish(), in the callback or later, for the outcome.
  *
  * A request can be used again afterwards; stk_s3_request_free() ends it. Built with STK_HAVE_S3
  * only. Threads: a request belongs to one thread at a time.
@@ -13,9 +13,10 @@
 #ifndef STK_STORAGE_S3_REQUEST_H
 #define STK_STORAGE_S3_REQUEST_H
 
+#include "base/str.h"
+#include "storage/fetch.h"
 #include "storage/http/transfer.h"
 #include "storage/s3/sign.h"
-#include "storage/source.h"
 
 #define STK_S3_QUERY_MAX 8
 
@@ -29,8 +30,9 @@ typedef enum stk_s3_recovery {
 
 typedef struct stk_s3_request { /* starts zeroed */
     /*
-     * The HTTP side. The caller sets max_bytes, expected_bytes, known_etag, known_bytes, timeout_s,
-     * hash_body, started_ns, heard_ns and done; the client sets the rest.
+     * The HTTP side, first: `done` gets from it to the request, and to the caller's struct that has
+     * the request as its first member. The caller sets max_bytes, expected_bytes, known_etag,
+     * known_bytes, timeout_s, hash_body, started_ns, heard_ns and done; the client sets the rest.
      */
     stk_http_transfer transfer;
     stk_str key;                         /* the object's key; empty: the bucket itself is asked */
@@ -39,17 +41,9 @@ typedef struct stk_s3_request { /* starts zeroed */
     uint64_t offset; /* with length: the first byte of a part */
     uint64_t length; /* bytes of a part; 0: the whole object */
 
-    /* For the caller's own use; the client does not touch these. */
-    void *owner;                   /* whose request this is */
-    stk_fetch *fetch;              /* the attempt that it serves */
-    const stk_tree_object *listed; /* the object in the listing; NULL: it was not listed */
-    struct stk_s3_request *next;   /* in a list of the owner's */
-
-    /* The outcome, from stk_s3_client_finish(). */
-    stk_fetch_verdict verdict;
+    /* Part of the outcome, from stk_s3_client_finish(). */
     stk_s3_recovery recovery; /* with STK_FETCH_LOST, or with STK_FETCH_AGAIN once it was done */
-    double wait_s;         /* the store asks to wait so long before the next try; 0: it does not */
-    char right_region[40]; /* with STK_S3_RECOVERY_REGION */
+    char right_region[40];    /* with STK_S3_RECOVERY_REGION */
 
     /* The client's own. */
     struct stk_s3_client *client;
@@ -60,10 +54,5 @@ typedef struct stk_s3_request { /* starts zeroed */
     int64_t clock_offset_s;       /* which clock it was signed by */
     char region[40];              /* which region it was signed for */
 } stk_s3_request;
-
-/* The request that a transfer is part of. */
-static inline stk_s3_request *stk_s3_request_of(stk_http_transfer *transfer) {
-    return (stk_s3_request *)(void *)((char *)transfer - offsetof(stk_s3_request, transfer));
-}
 
 #endif

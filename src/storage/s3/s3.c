@@ -5,9 +5,9 @@
  * is one GET. The bytes that arrive must have the length that the response announced and, where the
  * ETag is an MD5, that MD5.
  *
- * A read passes through three structs: the reader's stk_fetch (source.h), a stk_s3_request
- * (request.h), and in it the stk_http_transfer that libcurl works on. Two callbacks lead back:
- * the transfer's `done` (read_done() here, on the engine's thread) and the fetch's `done`.
+ * A read passes through three structs: the reader's stk_fetch (fetch.h), a stk_s3_request
+ * (request.h), and in it the stk_http_transfer that libcurl works on. Two callbacks lead back: the
+ * transfer's `done` (transfer_done() here, on the engine's thread) and the fetch's `done`.
  */
 #include "storage/source.h"
 
@@ -44,6 +44,15 @@ typedef struct md5_mismatch {
     uint8_t md5[STK_MD5_BYTES];
 } md5_mismatch;
 
+/* A request that serves a fetch. */
+typedef struct s3_read {
+    stk_s3_request request; /* first: a transfer leads to it */
+    struct s3_location *location;
+    stk_fetch *fetch;
+    const stk_tree_object *listed; /* the object in the listing; NULL: it was not listed */
+    struct s3_read *next;          /* in the list of free ones */
+} s3_read;
+
 typedef struct s3_location {
     char *root;           /* owned: "s3://bucket/prefix" */
     char *bucket;         /* owned */
@@ -52,7 +61,7 @@ typedef struct s3_location {
     stk_s3_client *client;
     stk_tree tree; /* all objects; constant once opened */
     pthread_mutex_t lock;
-    stk_s3_request *free_requests;       /* lock */
+    s3_read *free_reads;                 /* to be used again; lock */
     atomic_bool no_md5;                  /* this store's ETags look like MD5s but are not */
     atomic_size_t changed;               /* objects that are not as they were listed */
     size_t changed_reported;             /* how many of them notice() has reported; lock */
@@ -118,42 +127,38 @@ static void note_change(s3_location *p, const stk_tree_object *object) {
     pthread_mutex_unlock(&p->lock);
 }
 
-static stk_fetch_verdict fail_damaged(const stk_s3_request *r, stk_error *err, const char *what,
-                                      uint64_t wanted) {
-    const s3_location *p = r->owner;
-    (void)STK_FAIL(err, STK_ERR_STORAGE, "cannot read s3://%s/%s: %s (%zu bytes came of %llu)",
-                   p->bucket, r->key.text, what, r->transfer.body.size, (unsigned long long)wanted);
-    return STK_FETCH_DAMAGED;
+static void fail_damaged(const s3_read *read, const char *what, uint64_t wanted) {
+    (void)stk_fetch_fail(&read->fetch->result, STK_FETCH_DAMAGED, STK_ERR_STORAGE,
+                         "%s (%zu bytes came of %llu)", what, read->request.transfer.body.size,
+                         (unsigned long long)wanted);
 }
 
 /*
  * Whether the object was replaced since it was listed. Offsets of parts were learnt from the listed
  * object; in another one they mean other bytes, and only its ETag and its length show that.
  */
-static bool is_replaced(const stk_s3_request *r) {
-    const stk_http_response *response = &r->transfer.response;
-    const stk_tree_object *listed = r->listed;
+static bool is_replaced(const s3_read *read) {
+    const stk_http_response *response = &read->request.transfer.response;
+    const stk_tree_object *listed = read->listed;
     return stk_http_response_is_changed(response, listed->version) ||
            (response->range_total > 0 && response->range_total != listed->size) ||
-           (response->status == 416 && r->offset < listed->size);
+           (response->status == 416 && read->request.offset < listed->size);
 }
 
 /* Checks a part: the bytes that were asked for, or those up to the object's end. */
-static stk_fetch_verdict check_part(stk_s3_request *r, stk_error *err) {
-    s3_location *p = r->owner;
+static void check_part(s3_read *read) {
+    stk_s3_request *r = &read->request;
     const stk_http_response *response = &r->transfer.response;
     stk_bytes *body = &r->transfer.body;
-    if (r->listed != NULL && is_replaced(r)) {
-        note_change(p, r->listed);
-        (void)STK_FAIL(err, STK_ERR_STORAGE,
-                       "cannot read parts of s3://%s/%s: it was replaced since the bucket was "
-                       "listed; --refresh lists again",
-                       p->bucket, r->key.text);
-        return STK_FETCH_NEVER;
+    if (read->listed != NULL && is_replaced(read)) {
+        note_change(read->location, read->listed);
+        (void)stk_fetch_fail(&read->fetch->result, STK_FETCH_NEVER, STK_ERR_STORAGE,
+                             "it was replaced since the bucket was listed; --refresh lists again");
+        return;
     }
     if (response->status == 416) { /* behind the end */
         body->size = 0;
-        return STK_FETCH_OK;
+        return;
     }
     if (response->status == 200) { /* the whole object, from a store that does not serve parts */
         size_t from = r->offset < body->size ? (size_t)r->offset : body->size;
@@ -162,69 +167,71 @@ static stk_fetch_verdict check_part(stk_s3_request *r, stk_error *err) {
         if (body->size > 0) { /* an empty body may have no block */
             memmove(body->data, body->data + from, body->size);
         }
-        return STK_FETCH_OK;
+        return;
     }
     if (!response->has_range || response->range_first != r->offset) {
-        return fail_damaged(r, err, "another part came than was asked for", r->length);
+        fail_damaged(read, "another part came than was asked for", r->length);
+        return;
     }
     uint64_t total = response->range_total;
     uint64_t left = total > r->offset ? total - r->offset : r->length;
     uint64_t wanted = left < r->length ? left : r->length;
     bool exact = total > 0;
     if (body->size > wanted || (exact && body->size != wanted)) {
-        return fail_damaged(r, err, "the part has the wrong length", wanted);
+        fail_damaged(read, "the part has the wrong length", wanted);
     }
-    return STK_FETCH_OK;
 }
 
-static stk_fetch_verdict check_whole(stk_s3_request *r, stk_error *err) {
-    s3_location *p = r->owner;
-    const stk_http_response *response = &r->transfer.response;
-    const stk_tree_object *listed = r->listed;
-    size_t size = r->transfer.body.size;
+static void check_whole(s3_read *read) {
+    s3_location *p = read->location;
+    const stk_http_transfer *transfer = &read->request.transfer;
+    const stk_http_response *response = &transfer->response;
+    const stk_tree_object *listed = read->listed;
+    size_t size = transfer->body.size;
     if (response->status != 200) {
-        return fail_damaged(r, err, "a part came instead of all of it",
-                            listed != NULL ? listed->size : 0);
+        fail_damaged(read, "a part came instead of all of it", listed != NULL ? listed->size : 0);
+        return;
     }
     if (response->has_length && response->length != size) {
-        return fail_damaged(r, err, "it has the wrong length", response->length);
+        fail_damaged(read, "it has the wrong length", response->length);
+        return;
     }
     if (listed != NULL && stk_http_response_is_changed(response, listed->version)) {
         note_change(p, listed);
     } else if (listed != NULL && listed->version[0] != '\0' && response->etag[0] != '\0' &&
                listed->size != size) {
-        return fail_damaged(r, err, "it has another length than was listed", listed->size);
+        fail_damaged(read, "it has another length than was listed", listed->size);
+        return;
     }
-    if (r->transfer.hashed && !atomic_load(&p->no_md5) && !check_md5(p, r)) {
-        return fail_damaged(r, err, "its MD5 is not its ETag: it was damaged on the way", size);
+    if (transfer->hashed && !atomic_load(&p->no_md5) && !check_md5(p, &read->request)) {
+        fail_damaged(read, "its MD5 is not its ETag: it was damaged on the way", size);
     }
-    return STK_FETCH_OK;
 }
 
 /* ---- attempts ---- */
 
-/* A request from the list of free ones, or a new one; NULL without memory. */
-static stk_s3_request *take_request(s3_location *p) {
+/* A read from the list of free ones, or a new one; NULL without memory. */
+static s3_read *take_read(s3_location *p) {
     pthread_mutex_lock(&p->lock);
-    stk_s3_request *r = p->free_requests;
-    if (r != NULL) {
-        p->free_requests = r->next;
+    s3_read *read = p->free_reads;
+    if (read != NULL) {
+        p->free_reads = read->next;
     }
     pthread_mutex_unlock(&p->lock);
-    return r != NULL ? r : stk_mem_new(1, sizeof *r);
+    return read != NULL ? read : stk_mem_new(1, sizeof *read);
 }
 
-static void give_request(s3_location *p, stk_s3_request *r) {
+static void give_read(s3_location *p, s3_read *read) {
     pthread_mutex_lock(&p->lock);
-    r->next = p->free_requests;
-    p->free_requests = r;
+    read->next = p->free_reads;
+    p->free_reads = read;
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Moves the block of bytes from a request to its fetch. */
-static void hand_back(stk_s3_request *r, stk_fetch *fetch) {
-    fetch->bytes = r->transfer.body;
-    memset(&r->transfer.body, 0, sizeof r->transfer.body);
+/* Moves the block of bytes from a transfer to its fetch. */
+static void hand_back(stk_http_transfer *transfer, stk_fetch *fetch) {
+    fetch->bytes = transfer->body;
+    memset(&transfer->body, 0, sizeof transfer->body);
 }
 
 /* Puts a NUL behind the bytes, as after files; an empty object gets a block, too. */
@@ -237,29 +244,29 @@ static bool end_with_nul(stk_bytes *bytes) {
 }
 
 /* The transfer has ended: classify, check, and call the fetch's `done`. On the engine's thread. */
-static void read_done(stk_http_transfer *transfer) {
-    stk_s3_request *r = stk_s3_request_of(transfer);
-    s3_location *p = r->owner;
+static void transfer_done(stk_http_transfer *transfer) {
+    s3_read *read = (s3_read *)(void *)transfer;
+    s3_location *p = read->location;
+    stk_fetch *fetch = read->fetch;
+    stk_fetch_result *result = &fetch->result;
     pthread_mutex_lock(&p->lock);
-    stk_fetch *fetch = r->fetch;
-    fetch->task = NULL; /* from here on it cannot be cancelled */
-    r->fetch = NULL;
+    fetch->serving = NULL; /* from here on it cannot be cancelled */
     pthread_mutex_unlock(&p->lock);
-    stk_s3_client_finish(r, &fetch->error);
-    fetch->verdict = r->verdict;
-    fetch->wait_s = r->wait_s;
-    if (fetch->verdict == STK_FETCH_OK) {
-        fetch->verdict =
-            r->length > 0 ? check_part(r, &fetch->error) : check_whole(r, &fetch->error);
+    stk_s3_client_finish(&read->request, result);
+    if (result->verdict == STK_FETCH_OK) {
+        if (read->request.length > 0) {
+            check_part(read);
+        } else {
+            check_whole(read);
+        }
     }
-    if (fetch->verdict != STK_FETCH_OK) {
+    if (result->verdict != STK_FETCH_OK) {
         transfer->body.size = 0;
     } else if (!end_with_nul(&transfer->body)) {
-        fetch->verdict = STK_FETCH_NO_MEMORY;
-        (void)STK_FAIL_MEMORY(&fetch->error, r->key.text);
+        (void)stk_fetch_fail(result, STK_FETCH_NO_MEMORY, STK_ERR_MEMORY, "out of memory");
     }
-    hand_back(r, fetch);
-    give_request(p, r);
+    hand_back(transfer, fetch);
+    give_read(p, read);
     fetch->done(fetch);
 }
 
@@ -275,13 +282,14 @@ static uint64_t expected_bytes(const stk_fetch *fetch, const stk_tree_object *li
 
 static bool begin(void *location, stk_fetch *fetch) {
     s3_location *p = location;
-    stk_s3_request *r = take_request(p);
-    if (r == NULL) {
+    s3_read *read = take_read(p);
+    if (read == NULL) {
         return false;
     }
-    r->owner = p;
-    r->fetch = fetch;
-    r->listed = stk_tree_find(&p->tree, fetch->path);
+    read->location = p;
+    read->fetch = fetch;
+    read->listed = stk_tree_find(&p->tree, fetch->path);
+    stk_s3_request *r = &read->request;
     r->offset = fetch->offset;
     r->length = fetch->length;
     stk_str_clear(&r->key); /* a copy: the fetch's path may be gone when the request ends */
@@ -289,22 +297,22 @@ static bool begin(void *location, stk_fetch *fetch) {
     stk_str_append(&r->key, fetch->path);
     stk_http_transfer *transfer = &r->transfer;
     transfer->max_bytes = STK_STORAGE_MAX_BYTES;
-    transfer->expected_bytes = (size_t)expected_bytes(fetch, r->listed);
-    transfer->known_etag = r->listed != NULL ? r->listed->version : NULL;
-    transfer->known_bytes = r->listed != NULL ? r->listed->size : 0;
+    transfer->expected_bytes = (size_t)expected_bytes(fetch, read->listed);
+    transfer->known_etag = read->listed != NULL ? read->listed->version : NULL;
+    transfer->known_bytes = read->listed != NULL ? read->listed->size : 0;
     transfer->hash_body = fetch->length == 0 && !atomic_load(&p->no_md5);
     transfer->timeout_s = 0; /* the reader watches the clock */
     transfer->started_ns = &fetch->started_ns;
     transfer->heard_ns = &fetch->heard_ns;
-    transfer->done = read_done;
+    transfer->done = transfer_done;
     transfer->body = fetch->bytes;
     memset(&fetch->bytes, 0, sizeof fetch->bytes);
-    fetch->task = r; /* nobody cancels before this returns */
+    fetch->serving = r; /* nobody cancels before this returns */
     if (!stk_str_ok(&r->key) || !stk_s3_client_send(p->client, r)) {
-        fetch->task = NULL;
-        hand_back(r, fetch);
+        fetch->serving = NULL;
+        hand_back(transfer, fetch);
         stk_str_free(&r->key);
-        give_request(p, r);
+        give_read(p, read);
         return false;
     }
     return true;
@@ -313,7 +321,7 @@ static bool begin(void *location, stk_fetch *fetch) {
 static void cancel(void *location, stk_fetch *fetch) {
     s3_location *p = location;
     pthread_mutex_lock(&p->lock);
-    stk_s3_request *r = fetch->task;
+    stk_s3_request *r = fetch->serving;
     if (r != NULL) {
         stk_s3_client_cancel(r);
     }
@@ -443,11 +451,11 @@ static stk_status find_objects(s3_location *p, const stk_storage_options *option
 static void close_location(void *location) {
     s3_location *p = location;
     stk_s3_client_close(p->client);
-    while (p->free_requests != NULL) {
-        stk_s3_request *r = p->free_requests;
-        p->free_requests = r->next;
-        stk_s3_request_free(r);
-        stk_mem_free(r);
+    while (p->free_reads != NULL) {
+        s3_read *read = p->free_reads;
+        p->free_reads = read->next;
+        stk_s3_request_free(&read->request);
+        stk_mem_free(read);
     }
     stk_tree_free(&p->tree);
     pthread_mutex_destroy(&p->lock);
@@ -459,9 +467,8 @@ static void close_location(void *location) {
 }
 
 static stk_status open_location(void **out, const char *root, const stk_storage_options *options,
-                                stk_io_threads *io_threads, const char *manifest_folder,
-                                const stk_events *events, stk_error *err) {
-    (void)io_threads; /* nothing here blocks */
+                                const char *manifest_folder, const stk_events *events,
+                                stk_error *err) {
     s3_location *p = stk_mem_new(1, sizeof *p);
     if (p == NULL) {
         return STK_FAIL_MEMORY(err, root);
@@ -470,7 +477,6 @@ static stk_status open_location(void **out, const char *root, const stk_storage_
     stk_status status = split_root(p, root, err);
     if (status == STK_OK) {
         stk_s3_client_config config = {.bucket = p->bucket,
-                                       .location = p->root,
                                        .anonymous = options->anonymous,
                                        .timeout_s = options->read_timeout_s};
         status = stk_s3_client_open(&p->client, &config, err);

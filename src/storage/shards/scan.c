@@ -112,7 +112,7 @@ static stk_status scan_near(scan *s, stk_error *err) {
         uint64_t at = stk_tar_reader_at(s->reader);
         size_t stride = choose_stride(s, question_ns);
         int64_t begun = stk_clock_ns();
-        stk_io_threads_grow(s->store->io_threads); /* other tars may be waiting for a thread */
+        stk_store_hurry(s->store); /* other tars may be waiting for a thread */
         status = stk_store_read_part(s->store, s->object, at, stride, &bytes, err);
         double took = (double)(stk_clock_ns() - begun);
         if (stride == HOP_BYTES) {

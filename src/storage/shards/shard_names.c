@@ -1,4 +1,4 @@
-/* shard_names.c - what the names in a place say about its shards. */
+/* shard_names.c - what the names in a location say about its shards. */
 #include "storage/shards/shard_names.h"
 
 #include <ctype.h>
@@ -38,7 +38,7 @@ static bool ends_with_one(const char *name, const char *const *tails) {
     return false;
 }
 
-/* Names of pictures: where they lie loose, the place is one of files. */
+/* Names of pictures: where they lie loose, the location is one of files. */
 static bool is_picture(const char *name) {
     static const char *const tails[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
     return ends_with_one(name, tails);
@@ -92,7 +92,7 @@ static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, 
     return status;
 }
 
-/* Whether a folder that is no split stands in the way of taking the place as one of shards. */
+/* Whether a folder that is no split stands in the way of taking the location as one of shards. */
 static stk_status is_in_the_way(stk_store *store, const char *name, stk_skipped_folders *skipped,
                                 bool *is, stk_error *err) {
     bool junk = stk_folder_is_junk(name);
@@ -173,12 +173,12 @@ static void free_list(stk_path_list *list) {
     memset(list, 0, sizeof *list);
 }
 
-void stk_shard_files_free(stk_shard_files *place) {
-    free_list(&place->tars);
-    free_list(&place->others);
+void stk_shard_files_free(stk_shard_files *files) {
+    free_list(&files->tars);
+    free_list(&files->others);
 }
 
-static stk_status take_folder(stk_store *store, const char *folder, stk_shard_files *place,
+static stk_status take_folder(stk_store *store, const char *folder, stk_shard_files *files,
                               stk_error *err) {
     stk_dir_list list;
     stk_status status = stk_store_list(store, folder, &list, err);
@@ -187,16 +187,16 @@ static stk_status take_folder(stk_store *store, const char *folder, stk_shard_fi
         const stk_dir_entry *entry = &list.entries[i];
         if (entry->is_dir) {
             if (at_top && stk_shard_is_split(entry->name, strlen(entry->name))) {
-                status = take_folder(store, entry->name, place, err);
+                status = take_folder(store, entry->name, files, err);
             }
         } else if (stk_shards_is_tar_name(entry->name)) {
-            status = keep(&place->tars, folder, entry->name, err);
+            status = keep(&files->tars, folder, entry->name, err);
         } else if (at_top && stk_str_equal(entry->name, STK_SHARD_INDEX_NAME)) {
-            place->has_index = true;
+            files->has_index = true;
         } else if (at_top && stk_str_equal(entry->name, STK_STAGING_NAME)) {
-            place->is_staging = true;
+            files->is_staging = true;
         } else {
-            status = keep(&place->others, folder, entry->name, err);
+            status = keep(&files->others, folder, entry->name, err);
         }
     }
     stk_dir_list_free(&list);
@@ -204,7 +204,7 @@ static stk_status take_folder(stk_store *store, const char *folder, stk_shard_fi
 }
 
 /* Looks for one tar, which must be there, and for the index that may know it. */
-static stk_status take_one(stk_store *store, const char *name, stk_shard_files *place,
+static stk_status take_one(stk_store *store, const char *name, stk_shard_files *files,
                            stk_error *err) {
     stk_dir_list list;
     bool found = false;
@@ -212,17 +212,17 @@ static stk_status take_one(stk_store *store, const char *name, stk_shard_files *
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
         const stk_dir_entry *entry = &list.entries[i];
         found = found || (!entry->is_dir && stk_str_equal(entry->name, name));
-        place->has_index = place->has_index ||
+        files->has_index = files->has_index ||
                            (!entry->is_dir && stk_str_equal(entry->name, STK_SHARD_INDEX_NAME));
     }
     stk_dir_list_free(&list);
     if (status == STK_OK && !found) {
         status = STK_FAIL(err, STK_ERR_DATA, "no such file: %s", stk_store_root(store));
     }
-    return status == STK_OK ? keep(&place->tars, "", name, err) : status;
+    return status == STK_OK ? keep(&files->tars, "", name, err) : status;
 }
 
-stk_status stk_shard_files_list(stk_store *store, const char *only, stk_shard_files *place,
+stk_status stk_shard_files_list(stk_store *store, const char *only, stk_shard_files *files,
                                 stk_error *err) {
-    return only != NULL ? take_one(store, only, place, err) : take_folder(store, "", place, err);
+    return only != NULL ? take_one(store, only, files, err) : take_folder(store, "", files, err);
 }

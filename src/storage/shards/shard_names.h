@@ -22,14 +22,14 @@ typedef struct stk_shard_files {
     bool is_staging;      /* `stoker stage` has begun to write there */
 } stk_shard_files;        /* starts zeroed */
 
-void stk_shard_files_free(stk_shard_files *place);
+void stk_shard_files_free(stk_shard_files *files);
 
 /*
  * The tars at the top of the location and in folders that are called like a split. With `only` this
  * one, which must be there, and nothing else.
  */
 STK_CHECKED stk_status stk_shard_files_list(stk_store *store, const char *only,
-                                            stk_shard_files *place, stk_error *err);
+                                            stk_shard_files *files, stk_error *err);
 
 /* Whether a name, of so many bytes, is one of a part of a data set: train, val, test and the like.
  */

@@ -1,4 +1,4 @@
-/* store.c - opening a location: its source, its shards, its cache; and reading one object of it. */
+/* store.c - opening and closing a location: its source, its shards, its cache. */
 #include "storage/store/store.h"
 
 #include <inttypes.h>
@@ -89,9 +89,6 @@ stk_storage_options stk_storage_to_measure(const stk_options *given) {
     }
     return values;
 }
-
-/* Reads in flight of a location that uses threads. */
-#define MOST_THREADS 256
 
 static const stk_storage_source *const sources[] = {
 #ifdef STK_HAVE_S3
@@ -197,10 +194,8 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     stk_disk_root(kept, true);
     stk_status status = keep_root(s, root, &only, err);
     status = status == STK_OK ? choose_source(s, err) : status;
-    status = status == STK_OK ? stk_io_threads_open(&s->io_threads, MOST_THREADS, err) : status;
     if (status == STK_OK) {
-        status =
-            s->source->open(&s->location, s->base, &s->options, s->io_threads, lists, events, err);
+        status = s->source->open(&s->location, s->base, &s->options, lists, events, err);
     }
     if (status == STK_OK) {
         s->tree = s->source->tree != NULL ? s->source->tree(s->location) : NULL;
@@ -261,14 +256,15 @@ stk_status stk_store_open_on(stk_store **out, const stk_storage_source *source, 
     s->source = source;
     s->location = location;
     const char *only = NULL;
-    stk_status status = keep_root(s, source->name, &only, err);
-    return hand_out(
-        out, s, status == STK_OK ? stk_io_threads_open(&s->io_threads, MOST_THREADS, err) : status);
+    return hand_out(out, s, keep_root(s, source->name, &only, err));
 }
 
-/* What threads that are stuck may still use; they are the reason why this may come late. */
-static void free_store(void *arg) {
-    stk_store *s = arg;
+void stk_store_close(stk_store *s) {
+    if (s == NULL) {
+        return;
+    }
+    stk_reader_close(s->reader);
+    stk_store_close_cache(s);
     if (s->location != NULL) {
         s->source->close(s->location);
     }
@@ -281,18 +277,4 @@ static void free_store(void *arg) {
     stk_mem_free(s->base);
     stk_mem_free(s->name);
     stk_mem_free(s);
-}
-
-void stk_store_close(stk_store *s) {
-    if (s == NULL) {
-        return;
-    }
-    stk_reader_close(s->reader);
-    s->reader = NULL;
-    stk_store_close_cache(s);
-    if (s->io_threads != NULL) {
-        stk_io_threads_close(s->io_threads, free_store, s);
-    } else {
-        free_store(s);
-    }
 }
