@@ -10,8 +10,8 @@
 
 #define MOST_ATTEMPTS 12 /* of a read */
 #define MOST_DAMAGED 4   /* attempts of a read that bring wrong bytes */
-#define READ_TIMEOUTS 2  /* no attempt begins later than so many time-outs after the first ... */
-#define LEAST_ATTEMPTS 2 /* ... unless fewer than these were made */
+#define LEAST_ATTEMPTS 2 /* of a read, however long they take */
+#define READ_TIMEOUTS 2  /* further attempts begin within so many time-outs after the first */
 
 /* An attempt that does bring something, but slowly, may take this many time-outs. */
 #define SLOW_TIMEOUTS 8
