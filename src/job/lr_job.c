@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/text/locale.h"
 #include "base/mem.h"
 #include "base/public_struct.h"
+#include "base/text/locale.h"
 #include "job/training/folds.h"
 #include "job/training/lr_test.h"
 #include "job/training/prepare.h"

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/text/locale.h"
 #include "base/public_struct.h"
+#include "base/text/locale.h"
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
@@ -40,22 +40,22 @@ typedef struct plan_measurement {
     int64_t steps_per_epoch;
 } plan_measurement;
 
-static stk_train_orders pace(void *user, const stk_train_standing *progress) {
+static stk_train_orders pace(void *user, const stk_train_standing *standing) {
     plan_measurement *m = user;
     if (m->first_ns == 0) {
         m->first_ns = stk_clock_ns();
         m->setup_s = stk_run_clock_elapsed(m->clock);
     }
     double seconds = stk_clock_since_s(m->first_ns);
-    int64_t timed = progress->steps_timed;
+    int64_t timed = standing->steps_timed;
     bool enough = (timed >= ENOUGH_STEPS && seconds > MEASURE_S) ||
                   (timed >= LEAST_STEPS && seconds > MOST_MEASURE_S);
-    m->step_s = progress->step_s;
-    m->steps_per_epoch = progress->steps_per_epoch;
+    m->step_s = standing->step_s;
+    m->steps_per_epoch = standing->steps_per_epoch;
     bool stop = enough || stk_run_clock_stopping(m->clock);
     /* Epochs do not end the measurement: a small data set has few steps. */
-    return (stk_train_orders){.epochs = progress->epoch,
-                              .total_steps = stop ? progress->steps_done : INT64_MAX,
+    return (stk_train_orders){.epochs = standing->epoch,
+                              .total_steps = stop ? standing->steps_done : INT64_MAX,
                               .stop = stop};
 }
 

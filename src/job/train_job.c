@@ -16,14 +16,14 @@
 #include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/text/locale.h"
 #include "base/public_struct.h"
-#include "run/event_buffer.h"
+#include "base/text/locale.h"
 #include "job/training/deliver.h"
 #include "job/training/fold_predict.h"
 #include "job/training/fold_run.h"
 #include "job/training/prepare.h"
 #include "report/report_options.h"
+#include "run/event_buffer.h"
 
 /* Opens the saver and validation.csv. */
 static stk_status open_state(stk_job *job, stk_error *err) {

@@ -11,9 +11,9 @@
 #include "base/text/csv.h"
 #include "base/text/json.h"
 #include "events/events.h"
-#include "run/run_folder.h"
 #include "job/saved/saved_state.h"
 #include "options/options.h"
+#include "run/run_folder.h"
 
 typedef struct stk_resume {
     bool on;               /* a run is resumed; false: all else is empty */

@@ -39,12 +39,12 @@ void stk_fold_pace_reset(stk_fold_pace *pace) {
     pace->time->total_steps = -1;
 }
 
-static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_standing *progress) {
+static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_standing *standing) {
     stk_inference_facts facts = {.budget_s = pace->clock->budget_s,
-                                 .step_s = progress->step_s,
-                                 .wait_s = progress->wait_s,
+                                 .step_s = standing->step_s,
+                                 .wait_s = standing->wait_s,
                                  .batch = pace->recipe->batch,
-                                 .val_s = stk_validations_now(&pace->past, progress->step_s),
+                                 .val_s = stk_validations_now(&pace->past, standing->step_s),
                                  .val_images = pace->val_images,
                                  .test_images = pace->test_images,
                                  .views = pace->recipe->views};
@@ -52,9 +52,9 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_sta
 }
 
 /* Whether enough steps were timed, or an earlier epoch was. */
-static bool is_measured(const stk_train_standing *progress) {
-    return progress->steps_timed > MEASURED_STEPS ||
-           (progress->step == 0 && !isnan(progress->step_s));
+static bool is_measured(const stk_train_standing *standing) {
+    return standing->steps_timed > MEASURED_STEPS ||
+           (standing->step == 0 && !isnan(standing->step_s));
 }
 
 /*
@@ -71,23 +71,23 @@ static void doubt(stk_budget_facts *facts) {
 }
 
 /* The facts for the budget, after choose_views(). The share is that of the folds planned now. */
-static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_standing *progress) {
-    stk_inference inference = inference_of(pace, progress);
+static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_standing *standing) {
+    stk_inference inference = inference_of(pace, standing);
     stk_budget_facts facts = {.elapsed_s = stk_run_clock_elapsed(pace->clock),
                               .budget_s = pace->clock->budget_s,
                               .fold_start_s = pace->start_s,
                               .share = 1.0 / (pace->time->folds - pace->progress->fold),
                               .epochs_wanted = pace->recipe->epochs_wanted,
-                              .epoch = progress->epoch,
-                              .step = progress->step,
-                              .steps_per_epoch = progress->steps_per_epoch,
-                              .step_s = progress->step_s,
+                              .epoch = standing->epoch,
+                              .step = standing->step,
+                              .steps_per_epoch = standing->steps_per_epoch,
+                              .step_s = standing->step_s,
                               .val_s = inference.val_s,
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,
                               .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION)};
-    bool by_steps = isnan(progress->val_s) && !isnan(progress->step_s);
-    if (by_steps && !is_measured(progress) && !isnan(facts.budget_s)) {
+    bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
+    if (by_steps && !is_measured(standing) && !isnan(facts.budget_s)) {
         doubt(&facts);
     }
     return facts;
@@ -95,11 +95,11 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
 
 /* ---- events ---- */
 
-static void emit_plan(const stk_fold_pace *pace, const stk_train_standing *progress) {
+static void emit_plan(const stk_fold_pace *pace, const stk_train_standing *standing) {
     const stk_budget_plan *plan = &pace->time->plan;
     stk_event_plan event = {.fold = pace->progress->fold,
                             .epochs = plan->epochs,
-                            .steps_per_epoch = progress->steps_per_epoch,
+                            .steps_per_epoch = standing->steps_per_epoch,
                             .seconds_per_epoch = plan->epoch_s,
                             .total_s = plan->total_s,
                             .left_s = plan->left_s,
@@ -112,12 +112,12 @@ static void emit_plan(const stk_fold_pace *pace, const stk_train_standing *progr
  * asked for, or restores all of it. The latter only with time to spare or in the last epoch, since
  * noise in the timing would otherwise emit both in turn.
  */
-static bool is_news(const stk_fold_pace *pace, const stk_train_standing *progress) {
+static bool is_news(const stk_fold_pace *pace, const stk_train_standing *standing) {
     const stk_budget_plan *plan = &pace->time->plan;
     int wanted = pace->recipe->epochs_wanted;
     int known = pace->epochs_emitted;
     int off = abs(plan->epochs - known);
-    bool sure = progress->epoch == wanted || plan->total_s < (1 - SPARE_SHARE) * plan->fold_s;
+    bool sure = standing->epoch == wanted || plan->total_s < (1 - SPARE_SHARE) * plan->fold_s;
     return off > OTHER_SHARE * known ||
            (off > 0 && (known == wanted || (plan->epochs == wanted && sure)));
 }
@@ -157,32 +157,32 @@ static void emit_times(const stk_fold_pace *pace, const char *what, const stk_bu
 }
 
 /* Emits that the running epoch ends before its last step. */
-static void emit_cut(const stk_fold_pace *pace, const stk_train_standing *progress,
+static void emit_cut(const stk_fold_pace *pace, const stk_train_standing *standing,
                      const stk_budget_facts *facts) {
     const stk_budget_plan *plan = &pace->time->plan;
-    int64_t steps = progress->step + plan->steps_left;
+    int64_t steps = standing->step + plan->steps_left;
     char what[96];
     if (steps > 0) {
-        snprintf(what, sizeof what, "epoch %d ends after %lld of %lld steps", progress->epoch,
-                 (long long)steps, (long long)progress->steps_per_epoch);
+        snprintf(what, sizeof what, "epoch %d ends after %lld of %lld steps", standing->epoch,
+                 (long long)steps, (long long)standing->steps_per_epoch);
     } else {
-        snprintf(what, sizeof what, "no epoch %d", progress->epoch);
+        snprintf(what, sizeof what, "no epoch %d", standing->epoch);
     }
     emit_times(pace, what, facts, plan);
 }
 
 /* Emits a plan that was just taken. A plan from few measured steps is not news, but an end is. */
-static void emit(stk_fold_pace *pace, const stk_train_standing *progress,
+static void emit(stk_fold_pace *pace, const stk_train_standing *standing,
                  const stk_budget_facts *facts, bool measured) {
     const stk_budget_plan *plan = &pace->time->plan;
-    bool ends_early = plan->steps_left < progress->steps_per_epoch - progress->step;
-    bool news = measured && (!pace->by_measure || is_news(pace, progress));
+    bool ends_early = plan->steps_left < standing->steps_per_epoch - standing->step;
+    bool news = measured && (!pace->by_measure || is_news(pace, standing));
     if (news) {
-        emit_plan(pace, progress);
+        emit_plan(pace, standing);
     }
-    if (ends_early && pace->cut_emitted != progress->epoch && (measured || plan->steps_left == 0)) {
-        emit_cut(pace, progress, facts);
-        pace->cut_emitted = progress->epoch;
+    if (ends_early && pace->cut_emitted != standing->epoch && (measured || plan->steps_left == 0)) {
+        emit_cut(pace, standing, facts);
+        pace->cut_emitted = standing->epoch;
     } else if (news && !ends_early && pace->epochs_emitted > 0 &&
                plan->epochs != pace->epochs_emitted) {
         emit_epochs(pace);
@@ -191,8 +191,8 @@ static void emit(stk_fold_pace *pace, const stk_train_standing *progress,
 }
 
 /* Chooses the views that fit into the reserve: more views would take time from training. */
-static void choose_views(stk_fold_pace *pace, const stk_train_standing *progress) {
-    stk_inference inference = inference_of(pace, progress);
+static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing) {
+    stk_inference inference = inference_of(pace, standing);
     int views = inference.views;
     int wanted = pace->recipe->views;
     if (!isnan(inference.view_s)) { /* else the measurements of earlier folds stay */
@@ -202,7 +202,7 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *progress
     }
     bool fewer = views < pace->views_emitted;
     bool all = views > pace->views_emitted && views == wanted;
-    if (isnan(progress->val_s) || progress->step > 0 || (!fewer && !all)) {
+    if (isnan(standing->val_s) || standing->step > 0 || (!fewer && !all)) {
         return; /* only validations decide: estimates from steps vary too much */
     }
     pace->views_emitted = views;
@@ -227,40 +227,40 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *progress
  * this one. The first steps alone are too noisy to give folds up, unless each fold would get one
  * epoch at most.
  */
-static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_standing *progress,
+static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_standing *standing,
                                   const stk_budget_plan *plan) {
     int folds = pace->time->folds;
     if (!isnan(plan->epoch_s)) { /* else earlier measurements stay */
         pace->time->epoch_s = plan->epoch_s;
-    } else if (progress->step > 0) { /* one step took most of the time */
+    } else if (standing->step > 0) { /* one step took most of the time */
         double fold_s = stk_run_clock_elapsed(pace->clock) - pace->start_s;
-        pace->time->epoch_s = fold_s / (double)progress->step * (double)progress->steps_per_epoch;
+        pace->time->epoch_s = fold_s / (double)standing->step * (double)standing->steps_per_epoch;
     }
-    if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
+    if (isnan(standing->val_s) && plan->epochs > standing->epoch) {
         return *plan;
     }
     stk_time_plan_folds(pace->time, pace->recipe, pace->clock, pace->events, pace->progress->fold,
-                        progress->epoch - 1);
+                        standing->epoch - 1);
     if (pace->time->folds == folds) {
         return *plan;
     }
-    stk_budget_facts facts = facts_of(pace, progress);
+    stk_budget_facts facts = facts_of(pace, standing);
     return stk_budget_make(&facts);
 }
 
 /* Whether the plan that is held must be replaced by this one. */
-static bool must_change(const stk_fold_pace *pace, const stk_train_standing *progress,
+static bool must_change(const stk_fold_pace *pace, const stk_train_standing *standing,
                         const stk_budget_plan *plan) {
-    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
-    int64_t held = pace->time->total_steps - progress->steps_done;
+    int64_t epoch_rest = standing->steps_per_epoch - standing->step;
+    int64_t held = pace->time->total_steps - standing->steps_done;
     bool other =
         pace->by_measure && fabs((double)(plan->steps_left - held)) > OTHER_SHARE * (double)held;
-    return progress->step == 0 || held < epoch_rest || plan->steps_left < epoch_rest || other;
+    return standing->step == 0 || held < epoch_rest || plan->steps_left < epoch_rest || other;
 }
 
 /* A request to stop ends the fold with the plan that is held. Without one the fold ends at this
  * step: an epoch that an earlier process trained may still be validated and saved. */
-static stk_train_orders end(stk_fold_pace *pace, const stk_train_standing *progress) {
+static stk_train_orders end(stk_fold_pace *pace, const stk_train_standing *standing) {
     bool planned = pace->time->total_steps >= 0;
     if (!pace->time->stop_emitted) {
         pace->time->stop_emitted = true;
@@ -268,9 +268,9 @@ static stk_train_orders end(stk_fold_pace *pace, const stk_train_standing *progr
                             "the best weights are kept and predicted with; Ctrl-C again ends at "
                             "once");
     }
-    return (stk_train_orders){.epochs = planned ? pace->time->plan.epochs : progress->epoch,
+    return (stk_train_orders){.epochs = planned ? pace->time->plan.epochs : standing->epoch,
                               .total_steps =
-                                  planned ? pace->time->total_steps : progress->steps_done,
+                                  planned ? pace->time->total_steps : standing->steps_done,
                               .stop = true};
 }
 
@@ -284,13 +284,13 @@ static stk_train_orders held_plan(const stk_fold_pace *pace) {
  * All planned steps are done. A plan that rested on wrong times leaves time for more steps: of the
  * next epoch, or of the one that was cut.
  */
-static void plan_more(stk_fold_pace *pace, const stk_train_standing *progress,
+static void plan_more(stk_fold_pace *pace, const stk_train_standing *standing,
                       const stk_budget_facts *facts) {
     stk_budget_plan plan = stk_budget_make(facts);
     double all_s = plan.fold_s + facts->elapsed_s - facts->fold_start_s;
     char what[96];
     if (isnan(facts->budget_s) || pace->progress->weights_lost ||
-        progress->epoch > stk_budget_most_epochs(facts->epochs_wanted)) {
+        standing->epoch > stk_budget_most_epochs(facts->epochs_wanted)) {
         return;
     }
     if ((double)plan.steps_left * facts->step_s >= GO_ON_SHARE * all_s && plan.steps_left > 0) {
@@ -298,39 +298,39 @@ static void plan_more(stk_fold_pace *pace, const stk_train_standing *progress,
                  plan.steps_left == 1 ? "" : "s");
         emit_times(pace, what, facts, &plan);
         pace->time->plan = plan;
-        pace->time->total_steps = progress->steps_done + plan.steps_left;
+        pace->time->total_steps = standing->steps_done + plan.steps_left;
         pace->epochs_emitted = plan.epochs;
-        pace->cut_emitted = progress->epoch; /* the decision above says how far training goes */
+        pace->cut_emitted = standing->epoch; /* the decision above says how far training goes */
     } else if (plan.fold_s > EARLY_SHARE * all_s) {
         snprintf(what, sizeof what, "training ends after %lld step%s",
-                 (long long)progress->steps_done, progress->steps_done == 1 ? "" : "s");
+                 (long long)standing->steps_done, standing->steps_done == 1 ? "" : "s");
         emit_times(pace, what, facts, &plan);
     }
 }
 
-stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standing *progress) {
-    if (!progress->over && stk_run_clock_stopping(pace->clock)) {
-        return end(pace, progress);
+stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standing *standing) {
+    if (!standing->over && stk_run_clock_stopping(pace->clock)) {
+        return end(pace, standing);
     }
-    if (progress->validations > pace->past.count) {
-        stk_validations_note(&pace->past, progress->val_s, progress->val_even_s, progress->step_s);
+    if (standing->validations > pace->past.count) {
+        stk_validations_note(&pace->past, standing->val_s, standing->val_even_s, standing->step_s);
     }
-    choose_views(pace, progress);
-    stk_budget_facts facts = facts_of(pace, progress);
-    if (progress->over) {
+    choose_views(pace, standing);
+    stk_budget_facts facts = facts_of(pace, standing);
+    if (standing->over) {
         if (!stk_run_clock_stopping(pace->clock)) {
-            plan_more(pace, progress, &facts);
+            plan_more(pace, standing, &facts);
         }
         return held_plan(pace);
     }
     stk_budget_plan plan = stk_budget_make(&facts);
-    bool measured = is_measured(progress);
+    bool measured = is_measured(standing);
     bool first = measured && !pace->by_measure;
-    bool cuts_epoch = plan.steps_left < progress->steps_per_epoch - progress->step;
-    if (first || must_change(pace, progress, &plan)) {
-        pace->time->plan = measured || cuts_epoch ? plan_again(pace, progress, &plan) : plan;
-        pace->time->total_steps = progress->steps_done + pace->time->plan.steps_left;
-        emit(pace, progress, &facts, measured);
+    bool cuts_epoch = plan.steps_left < standing->steps_per_epoch - standing->step;
+    if (first || must_change(pace, standing, &plan)) {
+        pace->time->plan = measured || cuts_epoch ? plan_again(pace, standing, &plan) : plan;
+        pace->time->total_steps = standing->steps_done + pace->time->plan.steps_left;
+        emit(pace, standing, &facts, measured);
         pace->by_measure = measured;
     }
     return held_plan(pace);

@@ -8,8 +8,8 @@
 #define STK_JOB_STEERING_PACE_H
 
 #include "budget/inference.h"
-#include "job/steering/progress.h"
 #include "job/saved/state_saver.h"
+#include "job/steering/progress.h"
 #include "job/steering/time_plan.h"
 
 typedef struct stk_fold_pace {
@@ -39,6 +39,6 @@ void stk_fold_pace_reset(stk_fold_pace *pace);
 
 /* For stk_train_hooks: returns the plan that is held, or a new one. Also updates the views and
  * seconds of prediction in the time plan. */
-stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standing *progress);
+stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standing *standing);
 
 #endif

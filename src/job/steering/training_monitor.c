@@ -326,13 +326,13 @@ static void judge(stk_training_monitor *monitor) {
 /* ---- tuning ---- */
 
 static void apply(stk_training_monitor *monitor, const stk_tune_advice *advice,
-                  stk_train_orders *pace) {
+                  stk_train_orders *orders) {
     switch (advice->setting) {
     case STK_TUNE_WORKERS:
-        pace->workers = advice->value;
+        orders->workers = advice->value;
         break;
     case STK_TUNE_SLOTS:
-        pace->slots = advice->value;
+        orders->slots = advice->value;
         break;
     default:
         monitor->cached = advice->value;
@@ -360,7 +360,7 @@ static stk_tune_interval stretch_of(const stk_training_monitor *monitor,
                                         cached + waits}};
 }
 
-static void tune(stk_training_monitor *monitor, stk_train_orders *pace) {
+static void tune(stk_training_monitor *monitor, stk_train_orders *orders) {
     if (monitor->tuned.steps == 0) {
         monitor->tuned = monitor->now;
     }
@@ -372,7 +372,7 @@ static void tune(stk_training_monitor *monitor, stk_train_orders *pace) {
     stk_tune_advice advice = stk_tune_after(&monitor->tune, &stretch);
     monitor->tuned = monitor->now;
     if (advice.action == STK_TUNE_TRY || advice.action == STK_TUNE_TAKE_BACK) {
-        apply(monitor, &advice, pace);
+        apply(monitor, &advice, orders);
     }
     if (advice.action == STK_TUNE_KEEP && advice.setting == STK_TUNE_WORKERS) {
         monitor->workers = advice.value;
@@ -395,14 +395,14 @@ static void begin_fold(stk_training_monitor *monitor) {
     monitor->tuned = (counter_snapshot){0};
 }
 
-static void take_counts(stk_training_monitor *monitor, const stk_train_standing *progress) {
+static void take_counts(stk_training_monitor *monitor, const stk_train_standing *standing) {
     counter_snapshot *now = &monitor->now;
     now->at_s = stk_clock_since_s(monitor->fold_ns);
-    now->steps = progress->steps_timed;
-    now->epoch = progress->epoch;
-    now->times = progress->times;
-    now->copy_s = progress->copy_s;
-    now->loader = progress->loader;
+    now->steps = standing->steps_timed;
+    now->epoch = standing->epoch;
+    now->times = standing->times;
+    now->copy_s = standing->copy_s;
+    now->loader = standing->loader;
     stk_store_stats(monitor->config.store, &now->store);
 }
 
@@ -418,26 +418,26 @@ static stk_event_sample training_between(const stk_training_monitor *monitor,
                               .workers = b->loader.workers};
 }
 
-void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_standing *progress,
-                               stk_train_orders *pace) {
-    bool anew = progress->steps_timed < monitor->now.steps ||
-                progress->loader.batches < monitor->now.loader.batches; /* training went back */
+void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_standing *standing,
+                               stk_train_orders *orders) {
+    bool anew = standing->steps_timed < monitor->now.steps ||
+                standing->loader.batches < monitor->now.loader.batches; /* training went back */
     if (monitor->fold_ns == 0 || anew) {
         begin_fold(monitor);
     }
     double now_s = stk_clock_since_s(monitor->fold_ns);
-    if (progress->steps_timed < WARM_STEPS || now_s - monitor->looked_s < LOOK_GAP_S) {
+    if (standing->steps_timed < WARM_STEPS || now_s - monitor->looked_s < LOOK_GAP_S) {
         return;
     }
     counter_snapshot before = monitor->now;
     monitor->looked_s = now_s;
-    take_counts(monitor, progress);
+    take_counts(monitor, standing);
     stk_event_sample training = training_between(monitor, &before, &monitor->now);
     emit_samples(monitor, &training);
     monitor->ring[monitor->snapshots++ % SNAPSHOTS] = monitor->now;
     judge(monitor);
-    if (monitor->config.tune && !pace->stop) {
-        tune(monitor, pace);
+    if (monitor->config.tune && !orders->stop) {
+        tune(monitor, orders);
     }
 }
 

@@ -36,9 +36,9 @@ STK_CHECKED stk_status stk_training_monitor_open(stk_training_monitor **monitor,
                                                  stk_error *err);
 void stk_training_monitor_close(stk_training_monitor *monitor);
 
-/* Before a step of the running fold. With --tune it may set workers and slots in *pace. */
-void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_standing *progress,
-                               stk_train_orders *pace);
+/* Before a step of the running fold. With --tune it may set workers and slots in *orders. */
+void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_standing *standing,
+                               stk_train_orders *orders);
 
 /* The training of a fold has ended: emits a verdict on it, if there was none on steady work. */
 void stk_training_monitor_end_fold(stk_training_monitor *monitor);

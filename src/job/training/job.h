@@ -17,13 +17,13 @@
 #include "job/recipe/batch_search.h"
 #include "job/recipe/job_options.h"
 #include "job/recipe/network.h"
-#include "job/training/outputs.h"
-#include "job/steering/progress.h"
 #include "job/recipe/recipe.h"
 #include "job/saved/resume.h"
 #include "job/saved/state_saver.h"
+#include "job/steering/progress.h"
 #include "job/steering/time_plan.h"
 #include "job/steering/training_monitor.h"
+#include "job/training/outputs.h"
 #include "run/run_clock.h"
 
 typedef struct stk_job {
