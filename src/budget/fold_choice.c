@@ -39,24 +39,24 @@ static int folds_to_train(const stk_fold_facts *f, int folds) {
     return folds_to_come(f, folds) + (f->between ? 0 : 1);
 }
 
-/* The most epochs of each fold that fit, at most the wanted; below 1 when not one does. */
+/* The most epochs of each fold that fit, at most the wanted; below 1: none fits. */
 static double epochs_that_fit(const stk_fold_facts *f, int folds, double left_s) {
     int training = folds_to_train(f, folds);
     double all = (left_s - predictions_s(f, folds)) / f->epoch_s;
     double epochs = training > 0 ? (all + f->epochs_done) / training : yardstick(f);
     if (epochs < f->epochs_done && folds_to_come(f, folds) > 0) {
-        epochs = all / folds_to_come(f, folds); /* the running one has had its part already */
+        epochs = all / folds_to_come(f, folds); /* the running fold has had its share */
     }
     return fmin(epochs, yardstick(f));
 }
 
-/* What is done was trained for long enough. */
+/* Accuracy lost against everything that was wanted; folds that are done count as fully trained. */
 static double points_lost(const stk_fold_facts *f, int folds, double epochs) {
     double part = (double)folds_to_train(f, folds) / folds;
     return ENSEMBLE_POINTS / folds + EPOCH_POINTS * part * log2(yardstick(f) / epochs);
 }
 
-/* Time that would go unused is worth another fold, unless it would be a poor one. */
+/* Uses spare time for one more fold, if the fold gets enough epochs. */
 static stk_fold_choice another_fold(const stk_fold_facts *f, stk_fold_choice choice) {
     int more = f->folds_begun + 1;
     bool over = f->between && f->folds_begun > 0 && choice.folds == f->folds_begun;

@@ -1,4 +1,4 @@
-/* inference.c - from validations, or from steps. */
+/* inference.c - estimates from validations or, before the first, from training steps. */
 #include "budget/inference.h"
 
 #include <math.h>
@@ -6,14 +6,16 @@
 
 #include "budget/prediction_choice.h"
 
-/* Where training waits for more than this part of its time, pictures set the pace, of anything. */
+/* A training that waits for pictures for more than this share of its time is bound by them, and so
+ * is inference: a picture then takes as long as in training. */
 #define WAITS 0.1
 
-/* Of a validation's pictures one part of so many tells how long they take, and such a part of the
- * test pictures is worth not being looked at. */
+/* A validation's speed is known after one TELLING_PARTth of its pictures. Ending it early
+ * matters while the pictures still to be validated are at least such a part of the test pictures.
+ */
 #define TELLING_PART 8
 
-/* After the first one. */
+/* Batches after the first that must have been timed. */
 #define TELLING_BATCHES 2
 
 void stk_validations_note(stk_validations *past, double val_s, double even_s, double step_s) {
@@ -23,13 +25,13 @@ void stk_validations_note(stk_validations *past, double val_s, double even_s, do
     past->even_s = even_s;
 }
 
-/* One alone has no others to be compared with but its own batches. */
+/* A single validation has no others to compare with: its slowest batch is evened out instead. */
 double stk_validations_now(const stk_validations *past, double step_s) {
     double now_s[STK_VALIDATIONS_KEPT];
     int count = past->count < STK_VALIDATIONS_KEPT ? past->count : STK_VALIDATIONS_KEPT;
     for (int i = 0; i < count; i++) {
         double val_s = count == 1 ? past->even_s : past->val_s[i];
-        now_s[i] = val_s * fmax(step_s / past->step_s[i], 1); /* 1 where it is not known */
+        now_s[i] = val_s * fmax(step_s / past->step_s[i], 1); /* fmax gives 1 if step_s is NaN */
     }
     return stk_typical_of(now_s, count);
 }
