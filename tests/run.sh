@@ -8,7 +8,7 @@
 # since some wait at times. Scripts with a line `# Mostly waits.` begin first and take nobody's place.
 #
 # soak: every tests/soak/test_*.sh; the scripts of tests/cli that have bounds of time or cases for soak, in
-# full (STK_TEST_FULL=1, `is_full` of lib.sh); the tests of CUDA in full; and long fuzzing. Scripts run alone.
+# full (STK_TEST_FULL=1, `is_full` of lib.sh); the tests of CUDA and of models in full; and long fuzzing. Scripts run alone.
 #
 # Each prints `N passed, N failed, N skipped` at its end. One that crashes, prints no such line, takes over
 # TEST_TIMEOUT seconds (1200), or leaves a file in TMPDIR or a process behind is one failure. The last line is
@@ -228,7 +228,7 @@ soak)
     find_scripts tests/soak/test_*.sh $(grep -lE '\b(is_full|expect_took)\b' tests/cli/test_*.sh)
     end_all
     slots=$together
-    begin_programs test_cuda_
+    begin_programs 'test_cuda_\|test_models_golden'
     begin_programs test_fuzz_ 1000000 2000000
     ;;
 *)
