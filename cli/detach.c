@@ -1,12 +1,11 @@
 /*
- * detach.c - `--detach`: the work goes on in a process of its own.
+ * detach.c - `--detach`: a new process does the work, and the caller ends once the run has begun.
  *
- * The process that was called waits at a pipe. The other one keeps the caller's standard error
- * until its run has begun: an error before that reaches the caller like any other, and its exit
- * code is handed on. With the start event the run folder is known; the output moves to log.txt in
- * it and the folder's name goes through the pipe. The fork comes before anything of ours has
- * started a thread or opened a device; OpenBLAS, which has threads from the beginning, ends them
- * for a fork by itself.
+ * The caller waits at a pipe. The new process keeps the caller's standard error until its run has
+ * begun, so an earlier error reaches the user, and the caller returns its exit code. The start
+ * event names the run folder: the new process then redirects its output to log.txt in it and writes
+ * the folder's name into the pipe. The fork happens before Stoker starts a thread or opens a
+ * device. OpenBLAS, which has threads from the beginning, ends them by itself before a fork.
  */
 #include "cli/cli.h"
 
@@ -27,17 +26,17 @@
 #include "report/observers/lines.h"
 
 #define LOG_NAME "log.txt"
-#define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */
+#define SIGNAL_CODES 128 /* plus a signal's number: exit code of a process that it ended */
 #define LOOK_GAP_MS 1000
 
-/* Of the process that works; callbacks of the screen bring no pointer of ours along. */
+/* State of the new process; global, because the screen's callbacks carry no pointer of ours. */
 static struct {
-    int out;              /* the pipe to the process that was called; -1: it knows */
-    stk_observer watched; /* the screen's, with a start of our own */
+    int out;              /* pipe to the caller; -1: the caller knows the run folder */
+    stk_observer watched; /* the screen's observer, with our own start callback */
     void (*shown_start)(void *user, const stk_event_start *event);
 } detached = {.out = -1};
 
-/* What is said from now on goes to the log, or nowhere where that cannot be written. */
+/* Redirects output to the log, or to /dev/null if the log cannot be written. */
 static void move_output(const char *run_dir) {
     stk_error err = {0};
     char *path = stk_path_join(run_dir, LOG_NAME);
@@ -59,7 +58,7 @@ static void on_start(void *user, const stk_event_start *event) {
     if (detached.out >= 0) {
         size_t size = strlen(event->run_dir) + 1;
         move_output(event->run_dir);
-        /* Somebody who no longer waits need not know. */
+        /* A caller that no longer waits is no failure. */
         ssize_t written = write(detached.out, event->run_dir, size);
         (void)written;
         close(detached.out);
@@ -68,7 +67,7 @@ static void on_start(void *user, const stk_event_start *event) {
     detached.shown_start(user, event);
 }
 
-/* In the new process: its own session, nothing to read, no terminal whose end would be its own. */
+/* In the new process: leaves the caller's session and terminal, and reads nothing. */
 static void settle(cli_session *session, int out) {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     setsid();
@@ -77,7 +76,7 @@ static void settle(cli_session *session, int out) {
         dup2(nothing, STDIN_FILENO);
         close(nothing);
     }
-    if (session->json) { /* there only the one object is printed */
+    if (session->json) { /* standard output is for the caller's one object */
         dup2(STDERR_FILENO, STDOUT_FILENO);
     }
     detached.out = out;
@@ -88,8 +87,8 @@ static void settle(cli_session *session, int out) {
 }
 
 /*
- * Waits for the name of the run folder; true when it came whole. A request to stop is handed on,
- * since a terminal's Ctrl-C does not reach another session.
+ * Waits for the name of the run folder; true: it arrived completely. Passes a request to stop on to
+ * the new process, since a terminal's Ctrl-C does not reach another session.
  */
 static bool wait_for_start(const cli_session *session, int in, pid_t pid, stk_str *run_dir) {
     bool asked = false;
@@ -113,7 +112,7 @@ static bool wait_for_start(const cli_session *session, int in, pid_t pid, stk_st
     return stk_str_ok(run_dir) && run_dir->length > 0 && run_dir->text[run_dir->length - 1] == '\0';
 }
 
-/* Prints who writes where; without a run folder nothing had to be done. */
+/* Prints run folder and process id. Without a run folder there was nothing to do. */
 static stk_status tell(const cli_session *session, const char *run_dir, pid_t pid, stk_error *err) {
     if (session->json) {
         stk_str text = {0};
@@ -138,7 +137,7 @@ static stk_status tell(const cli_session *session, const char *run_dir, pid_t pi
     return STK_OK;
 }
 
-/* How a process has ended that did not begin its run. */
+/* Exit code of a process that ended before its run began. */
 static int end_code(pid_t pid) {
     int how = 0;
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {

@@ -1,8 +1,8 @@
 /*
- * guard.c - a verb whose thread hangs in a call of the file system ends at a request to stop.
+ * guard.c - ends a verb at a request to stop even if its thread hangs in a file system call.
  *
- * A thread that waits for a dead mount runs no signal handler. So it blocks SIGINT and SIGTERM, and
- * the guard's thread, which touches no file, takes them.
+ * A thread that waits for a dead mount runs no signal handler. So that thread blocks SIGINT and
+ * SIGTERM, and the guard's thread, which touches no file, receives them.
  */
 #include "cli/cli.h"
 
@@ -17,19 +17,19 @@
 #include "base/mem.h"
 #include "base/threads/thread.h"
 
-/* What is under way may end by itself for so long, which is less than SIGTERM gives. */
+/* Time for the verb to end by itself; less than the deadline after SIGTERM (session.c). */
 #define GRACE_S 7.0
 
-/* How often the guard looks. */
+/* Interval between two looks of the guard. */
 #define LOOK_NS 50000000
 
 struct cli_guard {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool over;            /* the verb has ended; lock */
+    bool over;            /* the verb has ended; guarded by `lock` */
     const stk_stop *stop; /* borrowed */
-    sigset_t before;      /* of the guarded thread */
+    sigset_t before;      /* signal mask of the guarded thread before */
 };
 
 static void give_up(void) {

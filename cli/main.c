@@ -17,15 +17,15 @@ const cli_verb *const cli_verbs[] = {&cli_sample, &cli_stage,      &cli_train,  
                                      &cli_report, &cli_status,     &cli_top,     &cli_stop,
                                      &cli_bench,  &cli_completion, &cli_help,    NULL};
 
-/* True when the variable was not there before. */
+/* True: the variable was not set before. */
 static bool give_hint(const char *name, const char *value) {
     return getenv(name) == NULL && setenv(name, value, 1) == 0;
 }
 
 /*
- * OpenBLAS can only be told at its loading how to be fast, and that it need not start threads of
- * its own, which under a limit of address space never end: start again with the hints in the
- * environment. Where that fails, all works as before, only slower.
+ * OpenBLAS reads its hints only when it is loaded: which processor to optimise for, and to start no
+ * threads of its own, which under a limit on address space never end. So the program sets the hints
+ * in the environment and executes itself again. If that fails, everything works, only slower.
  */
 static void restart_with_fast_blas(char **argv) {
     const char *core = stk_cpu_blas_core_type();
@@ -36,7 +36,7 @@ static void restart_with_fast_blas(char **argv) {
         again = give_hint("OPENBLAS_NUM_THREADS", "1") || again;
     }
     if (again) {
-        /* By its own path, so that it keeps its name in lists of processes. */
+        /* Executed by its own path, so that it keeps its name in process lists. */
         char path[PATH_MAX];
         ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
         path[length > 0 ? length : 0] = '\0';
@@ -45,7 +45,7 @@ static void restart_with_fast_blas(char **argv) {
     }
 }
 
-/* Data that is far away wants hundreds of connections; what a shell allows at first is 1,024. */
+/* Remote data needs hundreds of connections; shells usually allow 1,024 descriptors. */
 #define WANTED_DESCRIPTORS 8192
 
 static void allow_descriptors(void) {
@@ -53,13 +53,14 @@ static void allow_descriptors(void) {
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < WANTED_DESCRIPTORS) {
         limit.rlim_cur =
             limit.rlim_max < WANTED_DESCRIPTORS ? limit.rlim_max : (rlim_t)WANTED_DESCRIPTORS;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* without it all works, with fewer at a time */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* if it fails, fewer files are open at a time */
     }
 }
 
 /*
- * Where a caller has closed the standard streams, the next files to be opened would get their
- * numbers, and lines for people would be written into them. Using such a stream stays an error.
+ * If the caller closed a standard stream, the next file opened would get its number, and lines for
+ * people would be written into that file. /dev/null takes the number; opened the other way round,
+ * it makes every use of the stream an error.
  */
 static void keep_standard_numbers(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -71,7 +72,7 @@ static void keep_standard_numbers(void) {
 
 int main(int argc, char **argv) {
     keep_standard_numbers();
-    /* What another program is to be run in is not changed for ourselves. */
+    /* The environment of a supervised command stays as the user set it. */
     if (argc < 2 || strcmp(argv[1], cli_run.name) != 0) {
         restart_with_fast_blas(argv);
         allow_descriptors();

@@ -22,16 +22,16 @@
 #include "report/text/text.h"
 #include "supervise/output/relay.h"
 
-/* A handler can reach nothing else; the library itself has no such state. */
+/* Global, because a signal handler can reach nothing else. */
 static stk_stop stop_request;
 
-/* The verb stands over another program, which it ends, and says how that was, also at once. */
+/* The verb supervises a command: at a second SIGINT it must still end the command and report. */
 static volatile sig_atomic_t stands_over;
 
-/* SIGKILL follows SIGTERM after ten seconds as a rule; by then the process must be gone. */
+/* SIGKILL usually follows SIGTERM after ten seconds: the process must have ended by then. */
 #define TERM_DEADLINE_S 9
 
-/* For the last lines that are said beside another program to reach their reader. */
+/* Time for the last lines to pass the relay. */
 #define RELAY_S 0.1
 
 static void on_signal(int number) {
@@ -50,8 +50,9 @@ static void on_signal(int number) {
 }
 
 /*
- * From here on SIGINT and SIGTERM ask for an end; a second SIGINT ends at once. A terminal that is
- * closed must not cost a training its prediction, unless nohup lets it go on.
+ * From here on SIGINT and SIGTERM request an end; a second SIGINT ends at once. Under `stoker run`
+ * a closed terminal (SIGHUP) is a request too, so that the prediction still runs; nohup turns it
+ * off.
  */
 static void catch_signals(bool over_another) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -63,7 +64,7 @@ static void catch_signals(bool over_another) {
     if (over_another && sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
         sigaction(SIGHUP, &action, NULL);
     }
-    /* A pipe that closes or a file limit that is hit becomes an error of the write. */
+    /* Writing to a closed pipe or beyond a file limit is an error of the write, not a signal. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }
@@ -84,7 +85,7 @@ void cli_complain(const char *sentence) {
     stk_report_append_line(&clean, sentence);
     if (stk_str_ok(&clean)) {
         fprintf(stderr, "stoker: %s\n", stk_str_text(&clean));
-    } else { /* it may say that there is no memory: plain letters need none */
+    } else { /* the error may be a lack of memory: plain characters need none */
         fputs("stoker: ", stderr);
         for (const char *p = sentence; *p != '\0'; p++) {
             fputc(*p >= ' ' && *p <= '~' ? *p : '?', stderr);
@@ -94,7 +95,7 @@ void cli_complain(const char *sentence) {
     stk_str_free(&clean);
 }
 
-/* A pipe fails when its reader has left, and what was closed by the caller has none. */
+/* False: the pipe's reader is gone, or the caller had closed the descriptor. */
 static bool has_reader(int fd) {
     struct stat info;
     int flags = fcntl(fd, F_GETFL);
@@ -103,7 +104,7 @@ static bool has_reader(int fd) {
 }
 
 int cli_check_printed(int exit_code) {
-    /* A long text is written in parts, and the last may arrive where others did not. */
+    /* A long text is written in parts; the last may succeed after an earlier one failed. */
     bool failed = fflush(stdout) != 0 || ferror(stdout) != 0;
     if (failed && exit_code == 0 && has_reader(STDOUT_FILENO)) {
         cli_complain("cannot write to standard output");
@@ -142,8 +143,8 @@ static bool is_true(const stk_options *options, const char *name) {
 }
 
 /*
- * Beside another program nothing that we say may wait for a reader: lines go through a relay.
- * `lines` are those for people, otherwise standard output is meant.
+ * Beside a supervised command no output of ours may wait for its reader, so it goes through a
+ * relay. `lines`: relays lines for people to standard error; otherwise relays standard output.
  */
 static stk_status open_relay(cli_session *session, bool lines, stk_error *err) {
     stk_status status = stk_relay_open(&session->relay, lines ? STDERR_FILENO : STDOUT_FILENO,
@@ -177,7 +178,7 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
     return status;
 }
 
-/* Rows on standard output must not be mixed with anything else. */
+/* Finds out whether the result goes to standard output, where nothing else may be mixed in. */
 static stk_status look_at_out(cli_session *session, const cli_verb *verb, stk_error *err) {
     const char *out = verb->output != NULL ? stk_options_get(session->options, verb->output) : NULL;
     session->stdout_taken = out != NULL && stk_write_target_is_descriptor(out, STDOUT_FILENO);
@@ -188,7 +189,7 @@ static stk_status look_at_out(cli_session *session, const cli_verb *verb, stk_er
                : STK_OK;
 }
 
-/* After SIGTERM no disk is waited for any longer than the process may live. */
+/* After SIGTERM, no wait for a disk is longer than the process may live. */
 static double left_to_stop(void *user) {
     (void)user;
     return stk_stop_left_s(&stop_request);
@@ -217,7 +218,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         session->json = is_true(session->options, "json");
         session->quiet = is_true(session->options, "quiet");
         session->detach = is_true(session->options, "detach");
-        if (!verb->beside) { /* that one has its own way with disks */
+        if (!verb->beside) { /* the supervisor limits its waits for disks itself */
             session->disk = stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
                                                               .move_s = STK_DISK_MOVE_S,
                                                               .stop = &stop_request,
@@ -251,14 +252,14 @@ void cli_free(cli_session *session) {
 }
 
 int cli_close(cli_session *session, stk_status status, const stk_error *err) {
-    /* A disk that was not waited for any longer: nothing but the request ended the verb. */
+    /* A storage error after a request to stop is a wait that the request cut short. */
     bool stopped = session->guard != NULL && stk_stop_asked(&stop_request) != STK_STOP_NONE;
     status = stopped && status == STK_ERR_STORAGE ? STK_ERR_STOPPED : status;
     cli_free(session);
     if (status != STK_OK) {
         cli_complain(err->message);
     }
-    /* A reader that went away early (head, less) is no failure: the run folder has everything. */
+    /* A reader that leaves early (head, less) is no failure: the run folder has everything. */
     return stk_status_exit_code(status);
 }
 
@@ -274,7 +275,7 @@ static stk_status print_to(FILE *file, stk_str *text, stk_error *err) {
     stk_status status = stk_str_ok(text) ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
     if (status == STK_OK) {
         fputs(stk_str_text(text), file);
-        /* A reader that left, or that there never was, is fine. */
+        /* A reader that left, or a closed stream, is fine. */
         if (fflush(file) != 0 && errno != EPIPE && errno != EBADF) {
             status = STK_FAIL(err, STK_ERR_STORAGE, "cannot write to standard %s: %s",
                               file == stdout ? "output" : "error", strerror(errno));
@@ -306,7 +307,8 @@ stk_status cli_take_word(cli_session *session, const char *word_means, stk_error
     if (session->word_count == 0) {
         return STK_OK;
     }
-    /* Of a variable that is not set: the default, such as the newest run, may be the wrong one. */
+    /* An unset shell variable gives "": the default, such as the newest run, may be the wrong one.
+     */
     if (session->words[0][0] == '\0') {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "an empty word was given for --%s; give a value or none", word_means);
@@ -319,7 +321,7 @@ stk_status cli_take_word(cli_session *session, const char *word_means, stk_error
     return stk_options_set(session->options, word_means, session->words[0], err);
 }
 
-/* As cli_open, and the word as cli_take_word. */
+/* cli_open(), then cli_take_word(). */
 static bool open_with_word(cli_session *session, const cli_verb *verb, int argc, char **argv,
                            const char *word_means, int *exit_code) {
     stk_error err = {0};

@@ -56,7 +56,7 @@ static const stk_field epoch_rows[] = {
     STK_FIELD(stk_epoch_figures, COUNT64, "cache_misses", cache_misses),
 };
 
-/* Without figures their members are null, without epochs the list is. */
+/* Without `figures` their members are null; without epochs the list is null. */
 static stk_status print_loader_json(const stk_loader_figures *figures, const stk_epoch_list *epochs,
                                     const char *sheet, stk_error *err) {
     stk_str text = {0};
@@ -136,7 +136,7 @@ static void print_loader_text(FILE *out, const stk_loader_figures *f) {
     print_bad(out, f);
 }
 
-/* --prefetch is a wish that --loader-memory may not grant. */
+/* Says if --loader-memory allowed fewer batches than --prefetch asked for. */
 static void print_cut(FILE *out, const stk_options *options, const stk_loader_figures *f) {
     long long wanted = atoll(stk_options_get(options, "prefetch")) * f->workers;
     if (f->slots < wanted) {
@@ -145,7 +145,7 @@ static void print_cut(FILE *out, const stk_options *options, const stk_loader_fi
     }
 }
 
-/* What was measured, as asked for. */
+/* Prints the measurements in the requested form. */
 static stk_status print_loader(const cli_session *session, const stk_loader_figures *figures,
                                const stk_epoch_list *epochs, const char *sheet, stk_error *err) {
     if (session->json) {
@@ -177,7 +177,7 @@ static stk_status bench_loader(cli_session *session, stk_epoch_list *epochs, stk
     stk_loader_figures figures = {0};
     bool by_epoch = given->rate > 0 || feed->epochs > 0;
     bool measured = given->seconds > 0;
-    const char *sheet = NULL; /* set when it is written */
+    const char *sheet = NULL; /* set once the sheet is written */
     if (!measured && given->sheet == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--seconds 0 measures nothing; pass more of them, or --sheet FILE.png");
@@ -198,7 +198,7 @@ static stk_status bench_loader(cli_session *session, stk_epoch_list *epochs, stk
             stk_sheet_write(session->options, stop, measured ? NULL : &events, given->sheet, err);
         sheet = status == STK_OK ? given->sheet : NULL;
     }
-    /* A sheet that cannot be written does not take away what was measured. */
+    /* If the sheet cannot be written, the measurements are printed nevertheless. */
     if (measured || status == STK_OK) {
         stk_status printed = print_loader(session, measured ? &figures : NULL, epochs, sheet, err);
         status = status == STK_OK ? printed : status;
@@ -227,7 +227,7 @@ static const cli_verb loader = {
     .ends_at_stop = true,
 };
 
-/* ---- the list of them ---- */
+/* ---- the list of subjects ---- */
 
 static const cli_verb *const subjects[] = {&loader, &cli_bench_storage, &cli_bench_step, NULL};
 

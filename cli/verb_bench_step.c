@@ -36,7 +36,7 @@ static void put_figures(stk_json_writer *writer, const void *figures) {
     const stk_step_figures *f = figures;
     const struct {
         const char *key;
-        const char *text; /* NULL: the number counts */
+        const char *text; /* NULL: the value is `number` */
         double number;
         bool whole;
     } keys[] = {{"model", f->model, 0, false},
@@ -73,7 +73,7 @@ static void put_figures(stk_json_writer *writer, const void *figures) {
         } else if (keys[i].whole) {
             stk_json_put_int(writer, (int64_t)keys[i].number);
         } else {
-            stk_json_put_double(writer, keys[i].number); /* null where it is not known */
+            stk_json_put_double(writer, keys[i].number); /* null where unknown */
         }
     }
     if (f->profile != NULL) {
@@ -82,19 +82,19 @@ static void put_figures(stk_json_writer *writer, const void *figures) {
     stk_json_end_object(writer);
 }
 
-/* What was told so far, and whether all of it could be. */
+/* What was printed so far, and the first error. */
 typedef struct listener {
     const cli_session *session;
     const stk_step_probe_options *options;
     stk_step_figures told[STK_STEP_MOST_BATCHES];
     size_t count;
-    const char *torch_missing; /* why PyTorch is not measured any more */
+    const char *torch_missing; /* why PyTorch is no longer measured; NULL: it is */
     char missing[160];
-    bool unkept;     /* that nothing can be kept was told */
-    stk_error error; /* the first thing that went wrong */
+    bool unkept;     /* the note that nothing can be kept was printed */
+    stk_error error; /* first error */
 } listener;
 
-/* Lines of a profile that people want to see; JSON has all of them. */
+/* Lines of a profile shown to people; JSON has all. */
 #define SHOWN_LINES 40
 
 static void print_profile(const stk_step_figures *f) {
@@ -150,7 +150,7 @@ static void print_json(listener *l, void (*put)(stk_json_writer *writer, const v
     stk_str_free(&text);
 }
 
-/* What PyTorch came to beside a step of Stoker. */
+/* The speed of PyTorch compared with a step of Stoker. */
 typedef struct torch_line {
     const stk_step_figures *step;
     const stk_torch_figures *torch;
@@ -218,7 +218,7 @@ static void tell_torch(void *user, const stk_torch_figures *t) {
     fflush(stdout); /* the next mode may take minutes */
 }
 
-/* PyTorch beside it; where it is not there, that is said once. */
+/* Compares with PyTorch; if it is missing, says so once. */
 static void compare(listener *l, const stk_step_figures *f) {
     comparison c = {l, f};
     stk_torch_listener torch = {&c, tell_torch};
@@ -235,7 +235,7 @@ static void compare(listener *l, const stk_step_figures *f) {
     }
 }
 
-/* A batch may take long: each is told when it is done. */
+/* Prints each batch when it is done, since one may take long. */
 static void tell(void *user, const stk_step_figures *f) {
     listener *l = user;
     if (l->session->json) {
@@ -256,7 +256,7 @@ static void tell(void *user, const stk_step_figures *f) {
 
 #define CURVE_WIDTH 50
 
-/* How images/s grow with the batch, and where they stop to. */
+/* Shows how images/s grow with the batch, and from which batch on they no longer do. */
 static void print_curve(const listener *l, int64_t knee) {
     double best = 0;
     for (size_t i = 0; i < l->count; i++) {

@@ -1,5 +1,6 @@
-/* verb_bench_storage.c - `stoker bench storage`: how fast a place gives pictures, and with how many
- * reads in flight.
+/*
+ * verb_bench_storage.c - `stoker bench storage`: how fast a location delivers pictures, and with
+ * how many reads in flight.
  */
 #include "cli/cli.h"
 
@@ -69,7 +70,7 @@ static stk_status print_json(const stk_storage_findings *f, double wanted, stk_e
 
 /* ---- for people ---- */
 
-/* "2,950" for rates that are large, "0.5" for small ones, into buf; returns buf. */
+/* Writes "2,950" for large rates, "0.5" for small ones; returns buf. */
 static const char *show_rate(char *buf, size_t size, double rate) {
     char digits[32];
     int length = snprintf(digits, sizeof digits, "%.0f", rate);

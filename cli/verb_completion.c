@@ -17,7 +17,7 @@ static void each_flag(const cli_verb *verb,
     }
 }
 
-/* The choices without their other spellings, divided by blanks. */
+/* Prints the choices without their alternative spellings, separated by blanks. */
 static void print_choices(const char *choices) {
     for (const char *p = choices; *p != '\0';) {
         size_t word = strcspn(p, " ");
@@ -43,7 +43,7 @@ static void print_bash_choice(void *user, const char *flag, const stk_option *op
     }
 }
 
-/* Verbs of two words: the second is completed, and then both are the verb. */
+/* For a verb with subjects: completes the second word; then both words are the verb. */
 static void print_bash_subjects(void) {
     for (size_t i = 0; cli_verbs[i] != NULL; i++) {
         const cli_verb *const *subjects = cli_verbs[i]->subjects;
@@ -100,8 +100,8 @@ static void print_bash(void) {
 }
 
 /*
- * As a file on zsh's fpath the whole script is the body of the function _stoker, which zsh runs at
- * the first completion: having defined the real one it must answer that first time, too.
+ * If the script is a file on zsh's fpath, zsh runs all of it as the body of the function _stoker at
+ * the first completion. So after defining the real function it must also answer that first request.
  */
 static void print_zsh(void) {
     printf("#compdef stoker\nautoload -U +X bashcompinit && bashcompinit\n");
@@ -111,7 +111,7 @@ static void print_zsh(void) {
            "fi\n");
 }
 
-/* The condition under which a verb's flags are offered: all its words stand there. */
+/* Condition for offering a verb's flags: all words of its name are on the line. */
 static void print_fish_seen(const char *verb) {
     size_t first = strcspn(verb, " ");
     printf("__fish_seen_subcommand_from %.*s", (int)first, verb);
@@ -138,7 +138,7 @@ static void print_fish_flag(void *user, const char *flag, const stk_option *opti
     printf("'\n");
 }
 
-/* The second words of a verb, offered as long as none of them stands there. */
+/* Offers the second words of a verb until one of them is on the line. */
 static void print_fish_subjects(const cli_verb *verb) {
     for (size_t i = 0; verb->subjects[i] != NULL; i++) {
         printf("complete -c stoker -n '__fish_seen_subcommand_from %s; and not "

@@ -8,7 +8,7 @@
 #include "probe/doctor/text.h"
 #include "report/text/event_json.h"
 
-/* What was examined, then the rates in the order in which pictures pass. */
+/* What was examined, then the rates of the stages in the order of the pipeline. */
 static const stk_field diagnosis_rows[] = {
     STK_FIELD(stk_diagnosis, CHARS, "model", model),
     STK_FIELD(stk_diagnosis, CHARS, "device", device),
@@ -77,7 +77,7 @@ static stk_status print_json(const stk_diagnosis *d, const char *plot, stk_error
     return cli_print_object(&text, err);
 }
 
-/* With --quiet it is one sentence. */
+/* With --quiet prints one sentence. */
 static stk_status print_text(const cli_session *session, const stk_diagnosis *d, const char *plot,
                              stk_error *err) {
     stk_str text = {0};
@@ -100,7 +100,7 @@ static stk_status examine(cli_session *session, stk_error *err) {
         stk_options_values(session->options, &stk_doctor_option_table);
     stk_run with = cli_run_for_object(session);
     stk_status status = stk_doctor(session->options, &with, &diagnosis, err);
-    /* A picture that cannot be written does not take away what was measured. */
+    /* If the picture cannot be written, the measurements are printed nevertheless. */
     if (status == STK_OK || diagnosis.seconds > 0) {
         const char *drawn = status == STK_OK ? wanted->plot : NULL;
         stk_status printed = session->json ? print_json(&diagnosis, drawn, err)

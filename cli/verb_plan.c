@@ -10,13 +10,13 @@
 #include "report/text/event_json.h"
 
 #define FIELD(kind, name) STK_FIELD(stk_estimate, kind, #name, name)
-/* Within one entry of `measured`, whose struct has no name. */
+/* Offset within an entry of `measured`, whose struct has no name. */
 #define MEASURED(member) \
     (offsetof(stk_estimate, measured[0].member) - offsetof(stk_estimate, measured))
 #define BYTES(key, member) STK_FIELD(stk_estimate, COUNT64, key, member)
 
-/* The members of --json in their order: first, the measured batches, further, two kinds of memory.
- */
+/* The members of --json, in order: general figures, measured batches, more figures, two kinds of
+ * memory. */
 static const stk_field first_rows[] = {
     FIELD(CHARS, device),       FIELD(CHARS, precision), FIELD(COUNT64, batch),
     FIELD(COUNT64, accumulate), FIELD(CHARS, batch_why),
@@ -153,7 +153,7 @@ static void print_time(const stk_estimate *e) {
     }
 }
 
-/* "2 folds of 7 epochs", of which the last may be a part, or of a part of one. */
+/* Prints "2 folds of 7 epochs"; the last epoch may be cut. */
 static void print_extent(const stk_estimate *e) {
     int64_t last = e->steps - (int64_t)(e->epochs - 1) * e->steps_per_epoch;
     double percent = 100 * (double)last / (double)e->steps_per_epoch;

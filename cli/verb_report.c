@@ -36,7 +36,7 @@ static stk_status print_text(const cli_session *session, const stk_report_runs *
     return status;
 }
 
-/* Files that could not be read are reported, also with --quiet. */
+/* Warns about files that could not be read, even with --quiet. */
 static void warn(const stk_report_runs *report) {
     for (size_t i = 0; i < report->count; i++) {
         const char *line = stk_str_text(&report->runs[i].damage);
@@ -45,7 +45,7 @@ static void warn(const stk_report_runs *report) {
             char *one = stk_mem_strndup(line, length);
             fprintf(stderr, "stoker: warning: %s\n", cli_clean(one != NULL ? one : ""));
             stk_mem_free(one);
-            line += length + 1; /* each has a line break behind it */
+            line += length + 1; /* each line ends with a line break */
         }
     }
 }

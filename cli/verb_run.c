@@ -1,4 +1,4 @@
-/* verb_run.c - `stoker run`: another program, under the same clock and eyes. */
+/* verb_run.c - `stoker run`: supervises another program within a budget. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 
-/* Where the two dashes stand that the command is behind; argc: nowhere. */
+/* Index of the "--" before the command; argc: there is none. */
 static int find_command(int argc, char **argv) {
     int at = 0;
     while (at < argc && strcmp(argv[at], "--") != 0) {
@@ -35,7 +35,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     }
     const char *const *words = (const char *const *)(argv + dashes + 1);
     size_t count = dashes < argc ? (size_t)(argc - dashes - 1) : 0;
-    /* With --json standard output belongs to the events. */
+    /* With --json, standard output is for events only. */
     stk_passing passing = {.size = sizeof passing,
                            .out = session.json ? STDERR_FILENO : STDOUT_FILENO,
                            .err = STDERR_FILENO};

@@ -7,10 +7,10 @@
 #include "options/options.h"
 #include "report/text/event_json.h"
 
-/* With --json: the warnings, which then stand in the one object that is printed. */
+/* With --json: collects the warnings, which become part of the one object that is printed. */
 typedef struct warning_list {
     stk_observer observer;
-    stk_str text; /* a JSON array that is not closed */
+    stk_str text; /* a JSON array, not closed yet */
     stk_json_writer writer;
 } warning_list;
 
@@ -78,7 +78,7 @@ static void tell(const cli_session *session, const char *dir, const stk_staged *
     session->run.observer->decision(session->run.observer->user, &made);
 }
 
-/* SRC DEST, or DEST when --data or the configuration names SRC. */
+/* Words are SRC DEST, or only DEST if --data or the configuration names SRC. */
 static stk_status take_words(cli_session *session, const char **dir, stk_error *err) {
     stk_option_source given = stk_options_source(session->options, "data");
     if (session->word_count == 2 && given == STK_FROM_FLAG) {

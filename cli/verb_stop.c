@@ -7,7 +7,7 @@
 #include "base/text/json.h"
 #include "run/run_watch.h"
 
-/* The run still runs: neither the input nor the machine is at fault. */
+/* Exit code for a run that still runs: neither the input nor the machine is at fault. */
 #define STILL_RUNNING_CODE 1
 
 static stk_status print_json(const stk_stopped *stopped, const stk_run_status *seen,
@@ -36,7 +36,7 @@ static stk_status print_lines(const stk_stopped *stopped, const stk_run_status *
     return cli_print_lines(&text, err);
 }
 
-/* Asks, waits, and looks again. */
+/* Asks the run to stop, waits, and reads its status again. */
 static stk_status stop(cli_session *session, stk_run_status *seen, stk_stopped *stopped,
                        stk_error *err) {
     const stk_stop_options *options = stk_options_values(session->options, &stk_stop_option_table);
@@ -71,7 +71,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     const stk_stop_options *options = stk_options_values(session.options, &stk_stop_option_table);
     const stk_watch_options *which = stk_options_values(session.options, &stk_watch_option_table);
     stk_status status = STK_OK;
-    if (session.word_count == 0 && which->run == NULL) { /* the wrong one would be a pity */
+    if (session.word_count == 0 && which->run == NULL) { /* no default: it may be wrong */
         status = STK_FAIL(&err, STK_ERR_USAGE, "say which run is to end: stoker stop RUN");
     }
     status = status == STK_OK ? cli_look_at_run(&session, false, false, &seen, &err) : status;

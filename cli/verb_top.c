@@ -35,13 +35,13 @@
 
 /* A terminal that is drawn on. */
 typedef struct top_terminal {
-    struct termios before; /* how its keys were read */
-    bool keys;             /* they are read by this program */
+    struct termios before; /* terminal settings to restore */
+    bool keys;             /* the settings were changed */
     stk_lines out;
 } top_terminal;
 
 static void on_resize(int number) {
-    (void)number; /* the signal interrupts the wait, and the next picture has the new size */
+    (void)number; /* the signal only interrupts the wait; the next picture has the new size */
 }
 
 static void enter(top_terminal *terminal) {
@@ -66,7 +66,7 @@ static void leave(const top_terminal *terminal) {
     }
 }
 
-/* Whether letters beyond ASCII can be shown. */
+/* Whether the terminal shows characters beyond ASCII. */
 static bool has_utf8(void) {
     locale_t own = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
     if (own == (locale_t)0) {
@@ -86,13 +86,13 @@ static stk_top_look look_of(bool live) {
         look.rows = 23;
         if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 1) {
             look.columns = size.ws_col;
-            look.rows = size.ws_row - 1; /* a line break in the last row would move all of them */
+            look.rows = size.ws_row - 1; /* a line break in the last row would scroll the screen */
         }
     }
     return look;
 }
 
-/* Replaces the picture on the terminal; false when the terminal is gone. */
+/* Replaces the picture on the terminal; false: the terminal is gone. */
 static bool redraw(top_terminal *terminal, const stk_run_status *seen) {
     stk_top_look look = look_of(true);
     stk_str picture = {0};
@@ -113,7 +113,7 @@ static bool redraw(top_terminal *terminal, const stk_run_status *seen) {
     return shown;
 }
 
-/* Waits for a key, a change of the terminal's size or the next picture; true when q was pressed. */
+/* Waits for a key, a change of the terminal's size or the next picture; true: q was pressed. */
 static bool is_left(const top_terminal *terminal) {
     struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
     char keys[64];
@@ -126,10 +126,10 @@ static bool is_left(const top_terminal *terminal) {
             return true;
         }
     }
-    return got == 0 || (got < 0 && errno != EINTR); /* the terminal has gone */
+    return got == 0 || (got < 0 && errno != EINTR); /* the terminal is gone */
 }
 
-/* Until the run ends or the view is left. */
+/* Redraws until the run ends or the user leaves. */
 static stk_status follow(const cli_session *session, stk_run_status *seen, stk_error *err) {
     top_terminal terminal = {.out = {.fd = STDOUT_FILENO, .name = "the terminal"}};
     stk_status status = STK_OK;
@@ -147,7 +147,7 @@ static stk_status follow(const cli_session *session, stk_run_status *seen, stk_e
     return status;
 }
 
-/* One picture, plain unless it stays on a terminal. */
+/* Draws one picture; plain text unless it goes to a terminal. */
 static stk_status draw_once(const cli_session *session, const stk_run_status *seen, bool live,
                             stk_error *err) {
     stk_str text = {0};
@@ -161,7 +161,7 @@ static stk_status draw_once(const cli_session *session, const stk_run_status *se
     return cli_print_lines(&text, err);
 }
 
-/* A terminal that knows how to move its cursor. */
+/* Whether the output is a terminal that can move its cursor. */
 static bool is_screen(void) {
     const char *kind = getenv("TERM");
     return isatty(STDOUT_FILENO) == 1 && kind != NULL && kind[0] != '\0' &&

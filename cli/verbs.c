@@ -1,4 +1,4 @@
-/* verbs.c - finding verbs, of one word and of two. */
+/* verbs.c - finds verbs with names of one or two words. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 
-#define MAX_VERBS 32 /* in one list */
+#define MAX_VERBS 32 /* most verbs in one list */
 
 const cli_verb *cli_command(size_t i) {
     for (size_t v = 0; cli_verbs[v] != NULL; v++) {

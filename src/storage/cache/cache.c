@@ -1,4 +1,5 @@
-/* cache.c - the front of the cache: keys, looking up, counting; the kinds do the rest. */
+/* cache.c - the calls of cache.h: makes keys, looks objects up, counts hits; the kind of cache does
+ * the rest. */
 #include "storage/cache/cache.h"
 
 #include <stdio.h>
@@ -7,11 +8,11 @@
 #include "base/numbers/checksum.h"
 #include "storage/cache/kind.h"
 
-/* Where the two halves of a key begin: any two numbers that differ. */
+/* Seeds of the two halves of a key: any two different numbers. */
 #define SEED_HIGH 0x7374302D68696768ull
 #define SEED_LOW 0x7374312D6C6F7721ull
 
-/* A checksum holds the length of what it sums, so that each part is told from its neighbours. */
+/* Each part's checksum includes its length, so ("ab","c") and ("a","bc") give different keys. */
 stk_cache_key stk_cache_key_make(const char *const *parts, size_t count) {
     stk_cache_key key = {SEED_HIGH, SEED_LOW};
     for (size_t i = 0; i < count; i++) {
@@ -49,7 +50,7 @@ bool stk_cache_has(stk_cache *cache, stk_cache_key key) {
     return known;
 }
 
-/* What was counted as a hit was none; a damaged object is not offered again. */
+/* Turns a counted hit into a miss; a damaged object is not offered again. */
 static void take_back(stk_cache *cache, const stk_cache_entry *read, bool damaged) {
     pthread_mutex_lock(&cache->lock);
     cache->counters.hits--;
@@ -57,7 +58,7 @@ static void take_back(stk_cache *cache, const stk_cache_entry *read, bool damage
     if (damaged) {
         cache->counters.damaged++;
         stk_cache_entry *entry = stk_cache_table_find(&cache->table, read->key);
-        /* Another copy may have come meanwhile. */
+        /* The table may have got another copy meanwhile; that one stays. */
         if (entry != NULL && entry->pack == read->pack && entry->at == read->at) {
             stk_cache_table_forget(&cache->table, entry);
         }

@@ -1,8 +1,8 @@
 /*
  * disk.c - the cache on disk: opening its folder, reading objects, closing.
  *
- * A read costs one pread from a descriptor that is open anyway and one checksum; no lock is held
- * meanwhile. The packs are looked at by pack_folder.c and written by writer.c.
+ * A read costs one pread from an open descriptor and one checksum, without a lock. pack_folder.c
+ * finds the packs of the folder, writer.c writes them.
  */
 #include "storage/cache/disk.h"
 
@@ -20,9 +20,9 @@
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)64 << 20)
 
-/* A pack is cut here, so that one damaged file costs little. */
+/* Size of a pack: small enough that one damaged file costs little. */
 #define PACK_BYTES ((uint64_t)2 << 30)
-/* A large cache has larger packs, so that it holds no more descriptors than this. */
+/* A large cache has larger packs, so that it needs no more descriptors than this. */
 #define PACKS_WANTED 64
 
 static void free_folder(stk_cache *cache) {
@@ -46,7 +46,7 @@ static void free_folder(stk_cache *cache) {
     stk_mem_free(disk);
 }
 
-/* The folder for its owner only; its parents as folders usually are. */
+/* Only the owner may use the folder; folders above it get the usual permissions. */
 static stk_status make_folder(const char *path, stk_error *err) {
     if (stk_path_is_dir(path)) {
         return STK_OK;
@@ -77,7 +77,7 @@ static stk_status make_folder(const char *path, stk_error *err) {
     return status;
 }
 
-/* Each pack keeps a file open: a part of the descriptors is for them, the others for others. */
+/* Each pack keeps a file open, so packs may take only a part of the process's descriptors. */
 static size_t limit_packs(void) {
     int most = stk_machine_files(STK_PACKS_MOST, STK_FILES_SHARE);
     return most > 2 ? (size_t)most : 2;

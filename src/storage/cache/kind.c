@@ -1,4 +1,4 @@
-/* kind.c - what the kinds of cache share: who uses a cache, what it knows, why caching ended. */
+/* kind.c - what the kinds of cache share: reference count, lookup, notice. */
 #include "storage/cache/kind.h"
 
 #include <stdarg.h>

@@ -15,10 +15,10 @@
 
 #define VERSION 1
 #define MAGIC "STKPACK" /* and one letter for the kind of file */
-#define CHECK_AT 56     /* of heads and entries: where their own checksum stands */
+#define CHECK_AT 56     /* position of the checksum in heads and entries */
 #define NAME_BYTES 32
 
-/* Links are not followed and pipes not waited for: only what the cache made itself is touched. */
+/* Links are not followed and pipes not waited for: the cache touches only files that it made. */
 #define OPEN_FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
 typedef enum file_kind { DATA = 'D', INDEX = 'I' } file_kind;
@@ -47,7 +47,7 @@ static void encode_head(uint8_t *bytes, file_kind kind, uint64_t id) {
     put_number(bytes + CHECK_AT, 8, stk_checksum(bytes, CHECK_AT));
 }
 
-/* A head is what would be written for its id: this also covers what is zero now. */
+/* Compares with the head that would be written for this id, so the zeros are checked too. */
 static bool decode_head(const uint8_t *bytes, file_kind kind, uint64_t *id) {
     uint8_t expected[STK_PACK_HEAD_BYTES];
     *id = get_number(bytes + 16, 8);
@@ -95,7 +95,7 @@ static void close_file(int *fd) {
     *fd = -1;
 }
 
-/* All bytes or false; errno says why. */
+/* Writes all bytes; false: errno says why. */
 static bool write_all(int fd, const uint8_t *bytes, size_t size, uint64_t at) {
     while (size > 0) {
         ssize_t written = pwrite(fd, bytes, size, (off_t)at);
@@ -113,7 +113,7 @@ static bool write_all(int fd, const uint8_t *bytes, size_t size, uint64_t at) {
     return true;
 }
 
-/* How many bytes could be read: fewer at the end of the file and after an error. */
+/* Returns how many bytes were read: fewer at the end of the file or after an error. */
 static size_t read_some(int fd, uint8_t *bytes, size_t size, uint64_t at) {
     size_t done = 0;
     while (done < size) {
@@ -199,12 +199,12 @@ bool stk_pack_read_entries(stk_pack *pack, int index_fd, stk_cache_entry *entrie
     struct stat info;
     *count = 0;
     size_t read = read_some(index_fd, raw, sizeof raw, pack->known_bytes) / STK_PACK_ENTRY_BYTES;
-    /* The size is asked for after the entries were read, since their bytes were there before. */
+    /* Ask for the size after reading the entries: an entry's bytes were written before it. */
     if (fstat(pack->data_fd, &info) != 0) {
         return false;
     }
     uint64_t data_bytes = (uint64_t)info.st_size;
-    size_t known = 0; /* of those read: up to the last one that is whole */
+    size_t known = 0; /* entries up to the last whole one */
     for (size_t i = 0; i < read; i++) {
         stk_cache_entry *entry = &entries[*count];
         if (decode_entry(raw + i * STK_PACK_ENTRY_BYTES, pack->id, entry)) {
@@ -221,8 +221,8 @@ bool stk_pack_read_entries(stk_pack *pack, int index_fd, stk_cache_entry *entrie
 }
 
 /*
- * Whether the index, just opened for writing, is now locked and still the file of that name. Where
- * a file system has no locks, only who has just made a file may think it is theirs.
+ * Locks the index, just opened for writing; true: it is locked and still the file of that name. On
+ * a file system without locks, only the process that has just made the file may use it.
  */
 static bool lock_index(int fd, int folder_fd, int number, bool fresh) {
     char name[NAME_BYTES];
@@ -236,7 +236,7 @@ static bool lock_index(int fd, int folder_fd, int number, bool fresh) {
            held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-/* What is open belongs to one file pair of the same id: sizes, and a whole number of entries. */
+/* Whether the open files belong together. Sets their sizes; cuts a torn entry off the index. */
 static bool prepare_to_append(stk_pack *pack) {
     uint64_t index_id = 0;
     struct stat index;
@@ -268,7 +268,7 @@ stk_pack_result stk_pack_take(stk_pack *pack, int folder_fd) {
     return STK_PACK_OURS;
 }
 
-/* Undoes a making that failed; errno stays. */
+/* Removes the files after a failure; keeps errno. */
 static stk_pack_result fail_making(stk_pack *pack, int folder_fd, bool fresh) {
     int reason = errno;
     char name[NAME_BYTES];
@@ -298,7 +298,7 @@ stk_pack_result stk_pack_make(stk_pack *pack, int folder_fd) {
         stk_pack_release(pack);
         return STK_PACK_TAKEN;
     }
-    /* Without a head in the index nobody uses the data; the index's comes last. */
+    /* The index gets its head last: until then nobody uses the data. */
     pack->id = stk_random_id();
     pack->write_fd = open_file(folder_fd, pack->number, DATA, O_RDWR | O_CREAT | O_TRUNC);
     pack->data_fd = pack->write_fd >= 0 ? fcntl(pack->write_fd, F_DUPFD_CLOEXEC, 0) : -1;

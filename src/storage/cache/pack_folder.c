@@ -1,8 +1,8 @@
 /*
- * pack_folder.c - looks at the folder of a cache on disk: which packs there are, what other
- * processes have added to them, how much room is left.
+ * pack_folder.c - looks at the folder of a cache on disk: which packs exist, what other processes
+ * have added to them, how much room is left.
  *
- * A look costs two calls per pack. The writer's thread looks about once a second.
+ * A look costs two calls per pack. The writer thread looks about once a second.
  */
 #include "storage/cache/disk.h"
 
@@ -45,7 +45,7 @@ bool stk_cache_folder_load(stk_cache_disk *disk, stk_pack *pack) {
     return ok;
 }
 
-/* Whether the pack has an index that could hold more than we know. */
+/* Whether the pack's index has grown since it was last read. */
 static bool has_news(const stk_pack *pack) {
     if (pack->index_fd >= 0 || pack->index_bytes < STK_PACK_HEAD_BYTES ||
         pack->index_bytes / STK_PACK_ENTRY_BYTES > STK_PACK_MOST_ENTRIES + 1) {
@@ -55,7 +55,7 @@ static bool has_news(const stk_pack *pack) {
                               : pack->index_bytes != pack->tried_bytes;
 }
 
-/* Opens packs that are new and makes room for all entries at once. */
+/* Opens new packs and makes room in the table for all new entries. */
 static bool open_news(stk_cache_disk *disk) {
     size_t entries = 0;
     for (size_t i = 0; i < disk->pack_count; i++) {
@@ -78,7 +78,7 @@ static bool open_news(stk_cache_disk *disk) {
     return ok;
 }
 
-/* One file of the folder: its size is noted where it belongs to a pack. */
+/* Stores the size of a file of the folder if it belongs to a pack. */
 static void note_file(stk_cache_disk *disk, int listed_fd, const char *name) {
     int number;
     bool is_index;

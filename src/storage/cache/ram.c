@@ -1,7 +1,7 @@
 /*
  * ram.c - the cache in memory: one block per object, copied when it is put.
  *
- * Blocks stay where they are until the cache is closed, so that they are read without the lock.
+ * Blocks do not move until the cache is closed, so they are read without the lock.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "storage/cache/kind.h"
 
-/* What an object costs besides its bytes: its entry, its slot and what the block takes. */
+/* Memory that an object takes besides its bytes: entry, slot, overhead of the block. */
 #define OBJECT_COST_BYTES 80
 
 static stk_status open_memory(stk_cache **cache, const stk_cache_config *config, stk_error *err) {
@@ -45,7 +45,7 @@ static bool fetch(stk_cache *cache, const stk_cache_entry *entry, uint8_t *bytes
     return true;
 }
 
-/* Under the lock: keeps room for an object, or ends caching when there is none. */
+/* Under the lock: reserves memory for an object; ends caching if there is too little. */
 static bool claim(stk_cache *cache, uint64_t cost) {
     stk_cache_counters *counters = &cache->counters;
     char size[32];

@@ -1,8 +1,8 @@
 /*
- * table.c - entries in chunks, and slots with open addressing that point at them.
+ * table.c - entries in chunks, and slots with open addressing that point to them.
  *
- * Keys are hashes already, so that any of their bits will do as a place. A slot carries 32 of them:
- * growing then needs only the slots, not the entries, and takes milliseconds for a million.
+ * Keys are hashes already, so any of their bits can choose a slot. Each slot stores 32 bits of the
+ * key: growing then needs only the slots, not the entries, and takes milliseconds for a million.
  */
 #include "storage/cache/table.h"
 
@@ -12,7 +12,7 @@
 
 #define CHUNK_ENTRIES ((size_t)4096)
 #define FEWEST_SLOTS ((size_t)1024)
-#define MOST_ENTRIES ((size_t)UINT32_MAX - 1) /* what half a slot can count */
+#define MOST_ENTRIES ((size_t)UINT32_MAX - 1) /* limit of the entry number in half a slot */
 
 static uint64_t tag_of(stk_cache_key key) {
     return key.low >> 32;
@@ -30,7 +30,7 @@ static stk_cache_entry *entry_of(const stk_cache_table *table, uint64_t slot) {
     return stk_cache_table_at(table, (size_t)((slot & UINT32_MAX) - 1));
 }
 
-/* The slot that points at the key's entry, or the free one where it would go. capacity > 0. */
+/* The slot of the key's entry, or the free slot where it would go. Needs capacity > 0. */
 static uint64_t *probe(const stk_cache_table *table, stk_cache_key key) {
     uint64_t tag = tag_of(key);
     size_t i = (size_t)tag & (table->capacity - 1);
@@ -45,7 +45,7 @@ bool stk_cache_table_reserve(stk_cache_table *table, size_t more) {
     if (more > MOST_ENTRIES - table->count) {
         return false;
     }
-    /* At most three of four slots are taken. */
+    /* At most three quarters of the slots are used. */
     size_t capacity = table->capacity > 0 ? table->capacity : FEWEST_SLOTS;
     while (capacity / 4 * 3 < table->count + more) {
         capacity *= 2;
@@ -80,7 +80,7 @@ stk_cache_entry *stk_cache_table_find(const stk_cache_table *table, stk_cache_ke
     return slot != 0 ? entry_of(table, slot) : NULL;
 }
 
-/* Makes sure that there is a chunk for one more entry. */
+/* Adds a chunk if there is no room for one more entry. */
 static bool grow(stk_cache_table *table) {
     size_t chunk = table->count / CHUNK_ENTRIES;
     if (table->count % CHUNK_ENTRIES != 0) {

@@ -1,9 +1,9 @@
 /*
  * writer.c - the queue of a cache on disk and the thread that empties it.
  *
- * One thread writes, so that whoever puts an object never waits for a disk. It sleeps while there
- * is nothing to do. It also looks what other processes have added, when something was asked for
- * that is not there, at most once a second.
+ * One thread writes, so that callers of stk_cache_put() never wait for a disk. It sleeps while
+ * there is nothing to do. After a miss, at most once a second, it also looks for entries that other
+ * processes have added.
  */
 #include "storage/cache/disk.h"
 
@@ -23,32 +23,33 @@
 #define SECOND_NS ((int64_t)1000000000)
 #define LOOK_NS SECOND_NS
 
-/* Others write too: after so many bytes of ours, or with so little room, we look how full it is. */
+/* Other processes write too: after this many bytes, or with this little room, we look at the
+ * folder. */
 #define LOOK_BYTES ((uint64_t)64 << 20)
 #define LITTLE_ROOM_BYTES ((uint64_t)256 << 20)
 
-/* What is written between two looks at the clock, the limits and the queue. */
+/* Limits of one batch; the clock, the limits and the queue are checked between batches. */
 #define BATCH_ITEMS 256
 #define BATCH_BYTES ((size_t)8 << 20)
-#define GATHER_NS (SECOND_NS / 10) /* how long objects wait for others */
+#define GATHER_NS (SECOND_NS / 10) /* how long an object waits for more to be written with it */
 
-#define HEADS_BYTES ((uint64_t)2 * STK_PACK_HEAD_BYTES) /* of the files of one pack */
+#define HEADS_BYTES ((uint64_t)2 * STK_PACK_HEAD_BYTES) /* heads of a pack's two files */
 
 #define STACK_BYTES ((size_t)256 * 1024)
 
-/* How long closing writes what waits, and how long it then waits for a write that hangs. */
+/* How long closing writes waiting objects, and then waits for a write that hangs. */
 #define DRAIN_NS (5 * SECOND_NS)
 #define HANG_NS (3 * SECOND_NS)
 
 #define LEAST_NS (SECOND_NS / 10)
 
-/* How long somebody waits for all to be written: no run may hang with the disk of its cache. */
+/* Longest wait of a flush: no run may hang because of the disk of its cache. */
 #define FLUSH_NS (10 * SECOND_NS)
 
-/* What is written together. */
+/* Objects that are written together. */
 typedef struct cache_batch {
     stk_cache_entry entries[BATCH_ITEMS];
-    struct iovec pieces[BATCH_ITEMS]; /* their bytes, which the items own */
+    struct iovec pieces[BATCH_ITEMS]; /* their bytes, owned by the items */
     size_t count;
     uint64_t bytes;
 } cache_batch;
@@ -101,7 +102,7 @@ static bool pack_has_room(const stk_cache_disk *disk, const stk_pack *pack) {
            pack->index_bytes / STK_PACK_ENTRY_BYTES + BATCH_ITEMS < STK_PACK_MOST_ENTRIES;
 }
 
-/* A pack whose writer has gone is continued; what it has gained since we looked is read first. */
+/* Continues a pack whose writer has ended; first reads the entries added since the last look. */
 static bool take_over(stk_cache_disk *disk) {
     for (size_t i = 0; i < disk->pack_count; i++) {
         stk_pack *pack = &disk->packs[i];
@@ -147,14 +148,14 @@ static bool make_new(stk_cache_disk *disk) {
     return false;
 }
 
-/* Looks how full the folder is when that may have changed; false when caching has ended. */
+/* Looks at the folder if its size may have changed; false: caching has ended. */
 static bool check_limits(stk_cache_disk *disk) {
     pthread_mutex_lock(&disk->cache.lock);
     int64_t looked_ns = disk->looked_ns;
     pthread_mutex_unlock(&disk->cache.lock);
     if (disk->since_look >= LOOK_BYTES || disk->room_bytes < LITTLE_ROOM_BYTES ||
         stk_clock_ns() - looked_ns >= LOOK_NS) {
-        /* Without memory or descriptors the numbers of the last look have to do. */
+        /* If the look fails for lack of memory or descriptors, the last numbers are used. */
         (void)(stk_cache_folder_look(disk) == true);
     }
     if (disk->removed) {
@@ -163,7 +164,7 @@ static bool check_limits(stk_cache_disk *disk) {
     return !disk->removed;
 }
 
-/* Whether an object has to be written; *generation is the one that its entry gets. */
+/* Whether an object must be written; *generation: for its entry. */
 static bool is_wanted(stk_cache_disk *disk, const cache_batch *b, stk_cache_key key,
                       uint8_t *generation) {
     for (size_t i = 0; i < b->count; i++) {
@@ -182,13 +183,13 @@ static bool is_wanted(stk_cache_disk *disk, const cache_batch *b, stk_cache_key 
     return wanted;
 }
 
-/* Whether it fits; caching ends with the first object that does not. */
+/* Whether an object fits; if not, caching ends. */
 static bool fits(stk_cache_disk *disk, size_t size) {
     uint64_t need = (uint64_t)size + STK_PACK_ENTRY_BYTES;
     if (need + (disk->own == NULL ? HEADS_BYTES : 0) <= disk->room_bytes) {
         return true;
     }
-    /* One that would not even fit into an empty cache is no sign of a full one. */
+    /* An object larger than the whole cache does not mean that the cache is full. */
     if (need + HEADS_BYTES > disk->cache.counters.most_bytes) {
         pthread_mutex_lock(&disk->cache.lock);
         disk->cache.counters.dropped++;
@@ -199,7 +200,7 @@ static bool fits(stk_cache_disk *disk, size_t size) {
     return false;
 }
 
-/* Takes one object into the batch; false when caching has ended. */
+/* Adds one object to the batch; false: caching has ended. */
 static bool add_item(stk_cache_disk *disk, cache_batch *b, stk_cache_item *item) {
     stk_cache_entry *entry = &b->entries[b->count];
     *entry = (stk_cache_entry){.key = item->key, .length = (uint32_t)item->size};
@@ -227,7 +228,8 @@ static uint64_t end_of(const stk_cache_entry *entry) {
     return entry->at + entry->length;
 }
 
-/* Writes the bytes, then the entries of those that came through, and makes them known. */
+/* Writes the bytes, then the entries of all objects that were written, and adds them to the table.
+ */
 static void write_out(stk_cache_disk *disk, cache_batch *b) {
     stk_cache *cache = &disk->cache;
     stk_pack *pack = disk->own;
@@ -269,7 +271,7 @@ static void write_batch(stk_cache_disk *disk, stk_cache_item *items) {
     if (has_ended(disk) || !check_limits(disk)) {
         return;
     }
-    /* All of a batch goes into one pack. */
+    /* A batch goes into one pack. */
     if (disk->own != NULL && !pack_has_room(disk, disk->own)) {
         leave_pack(disk);
     }
@@ -282,11 +284,11 @@ static void write_batch(stk_cache_disk *disk, stk_cache_item *items) {
         write_out(disk, &b);
     }
     if (has_ended(disk)) {
-        leave_pack(disk); /* others may go on there */
+        leave_pack(disk); /* another process may continue it */
     }
 }
 
-/* Under the lock: the first items of the queue as a list of their own; *bytes is what they cost. */
+/* Under the lock: takes the first items off the queue; *bytes is their cost. */
 static stk_cache_item *take_batch(stk_cache_disk *disk, uint64_t *bytes) {
     stk_cache_item *taken = disk->first;
     stk_cache_item *last = NULL;
@@ -300,7 +302,7 @@ static stk_cache_item *take_batch(stk_cache_disk *disk, uint64_t *bytes) {
     return taken;
 }
 
-/* Under the lock, which is given up meanwhile. */
+/* Called under the lock; releases it while it writes. */
 static void serve(stk_cache_disk *disk) {
     uint64_t bytes;
     stk_cache_item *items = take_batch(disk, &bytes);
@@ -324,19 +326,19 @@ static void serve(stk_cache_disk *disk) {
     }
 }
 
-/* The time of the monotonic clock as waiting wants it. */
+/* A monotonic time as pthread_cond_timedwait() takes it. */
 static struct timespec at_time(int64_t ns) {
     return (struct timespec){(time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS)};
 }
 
-/* Under the lock: whether what waits is worth a write. */
+/* Under the lock: whether enough waits for a write. */
 static bool is_enough(const stk_cache_disk *disk) {
     return disk->queued_bytes >= BATCH_BYTES || disk->queued_bytes >= disk->queue_bytes / 2;
 }
 
 /*
- * Under the lock: whether there was a reason to wait for more. Few large writes make few large
- * pieces in the system's memory, from which later reads copy a quarter faster than from small ones.
+ * Under the lock: waits for more objects; false: there is no reason to. Few large writes lie in
+ * large pieces in the system's page cache, from which later reads copy a quarter faster.
  */
 static bool wait_for_more(stk_cache_disk *disk) {
     int64_t end_ns = disk->waiting_ns + GATHER_NS;
@@ -378,7 +380,7 @@ stk_status stk_cache_writer_start(stk_cache_disk *disk, stk_error *err) {
     sigset_t before;
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
-    /* Where file sizes are limited, a write shall fail; the signal would end the process. */
+    /* Beyond a limit on file sizes a write shall fail; the signal would end the process. */
     pthread_sigmask(SIG_BLOCK, &too_large, &before);
     stk_cache_hold(&disk->cache);
     stk_status status = stk_thread_start(&disk->thread, &config, work, disk, err);
@@ -428,7 +430,7 @@ void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data,
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* As long as that, or less where the caller has less; a disk that is alive needs no more. */
+/* At most `ns`, less if the caller has less time left, but enough for a disk that works. */
 static int64_t within(int64_t ns, double left_s) {
     const int64_t least_ns = LEAST_NS;
     return (int64_t)fmax(fmin((double)ns, left_s * SECOND_NS), (double)least_ns);
@@ -471,7 +473,7 @@ void stk_cache_writer_close(stk_cache *cache) {
     }
     bool ended = disk->ended;
     pthread_mutex_unlock(&cache->lock);
-    /* A write that hangs with its disk must not hang the run. */
+    /* A write that hangs with its disk must not hang the run: its thread is abandoned. */
     if (ended) {
         pthread_join(disk->thread, NULL);
     } else {
