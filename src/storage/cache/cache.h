@@ -40,9 +40,8 @@ typedef struct stk_cache_key {
 } stk_cache_key;
 
 typedef struct stk_cache_config {
-    const char *folder; /* created if missing; NULL: the cache is in memory */
-    uint64_t
-        most_bytes; /* limit of the folder, files of other processes included, or of the memory */
+    const char *folder;       /* created if missing; NULL: the cache is in memory */
+    uint64_t most_bytes;      /* limit of the folder (all processes together), or of the memory */
     uint64_t keep_free_bytes; /* left free on the file system; 0 for memory */
     uint64_t queue_bytes;     /* most bytes that wait to be written; 0: 64 MiB; unused for memory */
 } stk_cache_config;
@@ -52,12 +51,12 @@ typedef struct stk_cache_counters {
     uint64_t bytes;      /* of all packs in the folder, other processes' included, or in memory */
     uint64_t most_bytes; /* from the configuration */
     uint64_t hits;       /* reads that succeeded */
-    uint64_t misses;  /* number of times that stk_cache_has() or stk_cache_read() returned false */
-    uint64_t damaged; /* misses because the object's bytes were wrong */
-    uint64_t dropped; /* objects not cached because the queue was full or memory was short */
-    uint64_t written; /* objects that this cache has added */
-    bool full;        /* nothing is added any more: most_bytes or keep_free_bytes was reached */
-    bool failed;      /* nothing is added any more: writing failed */
+    uint64_t misses;     /* calls of stk_cache_has() or _read() that returned false */
+    uint64_t damaged;    /* misses because the object's bytes were wrong */
+    uint64_t dropped;    /* objects not cached because the queue was full or memory was short */
+    uint64_t written;    /* objects that this cache has added */
+    bool full;           /* nothing is added any more: most_bytes or keep_free_bytes was reached */
+    bool failed;         /* nothing is added any more: writing failed */
 } stk_cache_counters;
 
 /* The same parts in the same order give the same key on every machine; ("ab","c") is not

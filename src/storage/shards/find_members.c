@@ -1,8 +1,9 @@
 /*
- * find_members.c - the members of all shards of a location, from wherever they are known soonest.
+ * find_members.c - finds the members of all shards of a location, from the fastest source.
  *
- * Tars are first looked at, all together: is one in the index of `stoker stage`, is what was
- * remembered of it still right? The headers of the others are then read, some tars at a time.
+ * First all tars are checked in parallel: a tar may be in the index of `stoker stage`, or an
+ * earlier run may have stored its members. The headers of the other tars are then read, some tars
+ * at a time.
  */
 #include "storage/shards/find_members.h"
 
@@ -19,21 +20,21 @@
 #include "storage/shards/scan.h"
 #include "storage/reading/store_state.h"
 
-/* Parts of tars that are read at a time: several tars, or parts of one. */
+/* Parts that are read in parallel: of several tars, or of one. */
 #define AT_A_TIME 8
 
-/* Texts of members that are kept in memory; those beyond are read when somebody wants them. */
+/* Limit of member texts in memory; further texts are read when they are needed. */
 #define MOST_TEXT_BYTES ((size_t)256 * 1024 * 1024)
 
-/* Of a near tar with fewer members the headers are read as quickly as a file that lists them. */
+/* The headers of a near tar with fewer members are read as quickly as a stored list of them. */
 #define REMEMBER_MEMBERS 20000
 
 #define VERSION_SIZE 160
 
-/* One tar while it is being learned. */
+/* One tar of the search. */
 typedef struct tar_task {
     const char *object;           /* the tar's path; owned by `files` */
-    char version[VERSION_SIZE];   /* what changes when it does */
+    char version[VERSION_SIZE];   /* changes whenever the tar does */
     const stk_index_shard *known; /* its entry in the index of `stoker stage`, or NULL */
     bool done;                    /* `found` holds its members */
     stk_shard_index found;
@@ -44,22 +45,22 @@ typedef struct tar_task {
 typedef struct member_search {
     stk_store *store;
     const char *only;
-    const char *kept; /* folder, or NULL */
+    const char *kept; /* folder for stored members, or NULL */
     bool refresh;
     const stk_events *events;
     const stk_shard_files *files;
-    stk_shard_index staged; /* of `stoker stage` */
+    stk_shard_index staged; /* the index of `stoker stage` */
     tar_task *tasks;        /* owned; one for each tar */
-    size_t *todo;           /* owned: tasks that need their headers read */
+    size_t *todo;           /* owned: indexes of tasks whose headers must be read */
     size_t todo_count;
-    int at_a_time; /* parts of one tar */
+    int at_a_time; /* parts of one tar read in parallel */
     atomic_size_t text_left;
-    atomic_bool failed; /* some tar_task; the others need not begin */
+    atomic_bool failed; /* a task failed: the others need not begin */
 } member_search;
 
-/* ---- what was remembered ---- */
+/* ---- members stored by an earlier run ---- */
 
-/* The file that remembers an object; NULL without memory or where nothing is remembered. */
+/* Path of the file that stores an object's members; NULL: no memory, or nothing is stored. */
 static char *kept_file(const member_search *o, const char *object) {
     if (o->kept == NULL) {
         return NULL;
@@ -74,7 +75,7 @@ static char *kept_file(const member_search *o, const char *object) {
     return file;
 }
 
-/* Loads what was remembered of an object of that version; false when it is not there. */
+/* Loads the stored members of this version of an object; false: there are none. */
 static bool recall(const member_search *o, const char *object, const char *version,
                    stk_shard_index *index) {
     stk_bytes bytes = {0};
@@ -91,7 +92,7 @@ static bool recall(const member_search *o, const char *object, const char *versi
     return good;
 }
 
-/* What cannot be remembered is read again next time. */
+/* Stores the members. A failure does not matter: the tar is read again next time. */
 static void remember(const member_search *o, const char *object, const char *version,
                      stk_shard_index *index) {
     char *file = kept_file(o, object);
@@ -103,7 +104,7 @@ static void remember(const member_search *o, const char *object, const char *ver
 
 /* ---- the index of `stoker stage` ---- */
 
-/* Reads an object that may be larger than a picture. */
+/* Reads an object that may be larger than the limit for pictures. */
 static stk_status read_large(stk_store *store, const char *object, stk_bytes *all, stk_error *err) {
     stk_bytes part = {0};
     stk_status status = STK_OK;
@@ -163,7 +164,7 @@ static stk_status load_staged(member_search *o, stk_error *err) {
     return status;
 }
 
-/* Finds the tars of the index among those of the location. */
+/* Finds the entry of each tar in the index of `stoker stage`. */
 static stk_status match_staged(member_search *o, stk_error *err) {
     stk_map by_name = {0};
     stk_status status = STK_OK;
@@ -189,9 +190,10 @@ static stk_status match_staged(member_search *o, stk_error *err) {
     return status;
 }
 
-/* ---- looking at tars and reading them ---- */
+/* ---- checking and reading tars ---- */
 
-/* Whether a tar has as many bytes as the index says; near ones are asked for the last one. */
+/* Compares a tar's size with the index. Where the store does not know the size, reads its last
+ * byte. */
 static stk_status check_size(const member_search *o, const tar_task *t, stk_error *err) {
     stk_bytes bytes = {0};
     uint64_t size = stk_store_size(o->store, t->object);
@@ -215,7 +217,7 @@ static stk_status check_size(const member_search *o, const tar_task *t, stk_erro
     return status;
 }
 
-/* Sets whether a tar_task failed; the error stays with it until all are over. */
+/* Notes that a task failed; its error stays in the task until all have ended. */
 static void end_task(member_search *o, stk_status status) {
     if (status != STK_OK) {
         atomic_store(&o->failed, true);
@@ -257,7 +259,7 @@ static void read_headers(void *context, size_t task, int thread) {
     end_task(o, status);
 }
 
-/* Runs one step of all tasks, a few at a time; the error of the first one that failed is told. */
+/* Runs one step of all tasks, some in parallel; returns the first task's error if any failed. */
 static stk_status run_tasks(member_search *o, size_t tasks, stk_pool_task *task, stk_error *err) {
     stk_pool *pool = NULL;
     int threads = tasks < AT_A_TIME ? (int)tasks : AT_A_TIME;
@@ -277,7 +279,7 @@ static stk_status run_tasks(member_search *o, size_t tasks, stk_pool_task *task,
     return status;
 }
 
-/* Reading through tars that are far away takes its time: people are told why. */
+/* Tells the user why opening takes long: far tars are read completely. */
 static void tell_reading(const member_search *o) {
     char what[120];
     char bytes[32];
@@ -340,9 +342,9 @@ static stk_status run_all(member_search *o, stk_error *err) {
     return status;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
-/* Where only one tar counts, the members of the others are left out. */
+/* If only one tar is wanted, removes the members of the others. */
 static void leave_others_out(member_search *o) {
     stk_shard_index *staged = &o->staged;
     size_t kept = 0;

@@ -1,4 +1,4 @@
-/* scan.c - from header to header, or from front to back, through one tar. */
+/* scan.c - reads the headers of one tar: hops between them, or reads from front to back. */
 #include "storage/shards/scan.h"
 
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "base/threads/pool.h"
 #include "storage/reading/store_state.h"
 
-/* A hop reads this much: a header, and where members are tiny some more of them. */
+/* Bytes of one hop: a header, and some more of them where members are tiny. */
 #define HOP_BYTES ((size_t)4096)
 #define STRIDE_BYTES ((size_t)512 * 1024)
 
 /*
- * What a disk or a mount can be trusted to deliver from front to back. Members that come sooner by
- * reading all between two headers than by one more request are read so.
+ * Rate that a disk or a mount reaches when it is read from front to back. If reading everything
+ * between two headers takes less time than another request, it is read.
  */
 #define STREAM_BYTES_PER_NS 0.5
 
@@ -26,10 +26,10 @@ typedef struct scan {
     stk_tar_reader *reader;
     stk_shard_index *index;
     uint32_t shard;
-    bool ended;        /* there are no more bytes */
-    uint64_t end;      /* when ended: bytes that are known to be there */
-    char version[160]; /* of the tar, when it is far; "": what is read is not kept */
-    bool has_labels;   /* there are .cls members, which makes other texts needless */
+    bool ended;        /* the tar has no more bytes */
+    uint64_t end;      /* if ended: known size of the tar */
+    char version[160]; /* of a far tar; "": its bytes are not cached */
+    bool has_labels;   /* the tar has .cls members, so other texts are not needed */
     atomic_size_t *text_left;
 } scan;
 
@@ -42,7 +42,7 @@ static bool is_hidden(const char *path) {
     return path[0] == '.' || strstr(path, "/.") != NULL;
 }
 
-/* Whether a member's text is worth its memory; if so that is taken. */
+/* Whether a member's text is kept; if so, takes its bytes from text_left. */
 static bool wants_text(scan *s, const stk_tar_member *member, bool is_label) {
     if (member->text == NULL || strlen(member->text) != member->size ||
         (s->has_labels && !is_label)) {
@@ -66,7 +66,7 @@ static stk_status add_member(scan *s, const stk_tar_member *member, stk_error *e
     return stk_shard_index_add(s->index, &entry, err);
 }
 
-/* What was fetched from far away to find the headers is not to be fetched again. */
+/* Puts members of a far tar into the cache, since their bytes were fetched anyway. */
 static void keep_bytes(const scan *s, const stk_tar_member *member, uint64_t offset,
                        const stk_bytes *bytes) {
     if (s->version[0] != '\0' && !is_text(member->path) && member->offset >= offset &&
@@ -76,7 +76,7 @@ static void keep_bytes(const scan *s, const stk_tar_member *member, uint64_t off
     }
 }
 
-/* Takes all members out of some bytes of the tar. */
+/* Adds all members found in some bytes of the tar. */
 static stk_status take(scan *s, uint64_t offset, const stk_bytes *bytes, stk_error *err) {
     stk_tar_found found = STK_TAR_MEMBER;
     stk_status status = STK_OK;
@@ -94,7 +94,7 @@ static stk_status take(scan *s, uint64_t offset, const stk_bytes *bytes, stk_err
 
 /* ---- near ---- */
 
-/* How much to read: a header, or a long stretch where that is quicker than asking for each. */
+/* How much to read: one header, or a long stretch if that is faster than one request per header. */
 static size_t choose_stride(const scan *s, double question_ns) {
     size_t members = s->index->member_count;
     if (members < 8) {
@@ -107,7 +107,7 @@ static size_t choose_stride(const scan *s, double question_ns) {
 static stk_status scan_near(scan *s, stk_error *err) {
     stk_bytes bytes = {0};
     stk_status status = STK_OK;
-    double question_ns = 0; /* what a hop takes, lately */
+    double question_ns = 0; /* recent mean time of a hop */
     while (status == STK_OK && !s->ended) {
         uint64_t at = stk_tar_reader_at(s->reader);
         size_t stride = choose_stride(s, question_ns);
@@ -124,7 +124,7 @@ static stk_status scan_near(scan *s, stk_error *err) {
         s->ended = bytes.size < stride;
         s->end = at + bytes.size;
     }
-    /* A hop over the end brings nothing, so the last byte is looked for. */
+    /* A hop beyond the end reads nothing, so the tar's last byte is read to check its size. */
     uint64_t needs = stk_tar_reader_needs(s->reader);
     if (status == STK_OK && bytes.size == 0 && needs > 0) {
         status = stk_store_read_part(s->store, s->object, needs - 1, 1, &bytes, err);
@@ -136,7 +136,7 @@ static stk_status scan_near(scan *s, stk_error *err) {
 
 /* ---- far ---- */
 
-/* One part of several that are read together. */
+/* One of several parts that are read together. */
 typedef struct part {
     uint64_t offset;
     uint64_t length;
@@ -148,11 +148,11 @@ typedef struct parts {
     const scan *scan;
     part *items; /* owned */
     size_t most;
-    size_t count;  /* that are being read */
-    uint64_t size; /* of the tar; 0: not known */
+    size_t count;  /* parts that are being read */
+    uint64_t size; /* of the tar; 0: unknown */
 } parts;
 
-/* Which parts are read next; none behind the end where that is known. */
+/* Chooses the next parts; none beyond the end where it is known. */
 static void choose_parts(parts *p, uint64_t at) {
     for (p->count = 0; p->count < p->most; p->count++) {
         uint64_t offset = at + p->count * STK_SCAN_PART_BYTES;
@@ -217,7 +217,7 @@ static stk_status scan_far(scan *s, int at_a_time, stk_error *err) {
     return status;
 }
 
-/* Where .cls members tell the labels, other texts need not be known. */
+/* If .cls members have the labels, drops all other texts. */
 static void drop_other_texts(scan *s) {
     for (size_t i = 0; s->has_labels && i < s->index->member_count; i++) {
         stk_index_member *member = &s->index->members[i];

@@ -1,4 +1,4 @@
-/* shard_names.c - what the names in a location say about its shards. */
+/* shard_names.c - finds the shards of a location by the names of its objects. */
 #include "storage/shards/shard_names.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 #include "storage/tar/shard_index.h"
 #include "storage/shards/shards.h"
 
-/* What the parts of a data set are called, and what each is shown as. */
+/* Names of splits, and the folder that each is shown as. */
 static const struct {
     const char *name;
     const char *split;
@@ -38,7 +38,7 @@ static bool ends_with_one(const char *name, const char *const *tails) {
     return false;
 }
 
-/* Names of pictures: where they lie loose, the location is one of files. */
+/* Whether a name is a picture's: a location with loose pictures is none of shards. */
 static bool is_picture(const char *name) {
     static const char *const tails[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
     return ends_with_one(name, tails);
@@ -63,7 +63,7 @@ const char *stk_shard_split(const char *object) {
     if (found != NULL) {
         return found;
     }
-    /* The last word counts: what stands before it is the name of the data set. */
+    /* The last word that is a split counts: words before it are the name of the data set. */
     for (const char *word = base; *word != '\0';) {
         size_t length = 0;
         while (isalnum((unsigned char)word[length])) {
@@ -76,7 +76,7 @@ const char *stk_shard_split(const char *object) {
     return found;
 }
 
-/* Whether a folder, which is called like a split, holds tars and nothing that is data besides. */
+/* Whether a folder named like a split holds tars, and neither pictures nor folders. */
 static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, stk_error *err) {
     stk_dir_list list;
     stk_status status = stk_store_list(store, folder, &list, err);
@@ -92,7 +92,7 @@ static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, 
     return status;
 }
 
-/* Whether a folder that is no split stands in the way of taking the location as one of shards. */
+/* Whether a folder that is no split means that this is no location of shards. */
 static stk_status is_in_the_way(stk_store *store, const char *name, stk_skipped_folders *skipped,
                                 bool *is, stk_error *err) {
     bool junk = stk_folder_is_junk(name);
@@ -102,7 +102,7 @@ static stk_status is_in_the_way(stk_store *store, const char *name, stk_skipped_
     return status == STK_OK && own ? stk_skipped_folders_add(skipped, name, err) : status;
 }
 
-/* What stands at the top: *other is set when that is more than shards, splits and tables. */
+/* Looks at the top of the location; *other: it has more than shards, splits and tables. */
 static stk_status look_at_top(stk_store *store, const stk_dir_list *top,
                               stk_skipped_folders *skipped, bool *shards, bool *tables, bool *other,
                               stk_error *err) {
@@ -133,11 +133,12 @@ stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
         return status;
     }
     *wanted = shards;
-    /* A table beside folders names files in them: no need to list what may be a million. */
+    /* A table beside folders names files in them; listing those, perhaps a million, is not needed.
+     */
     if (!shards && tables) {
         return STK_OK;
     }
-    /* Small folders first: the first one that holds no tars settles it. */
+    /* Small folders first: a single one without tars decides. */
     for (size_t s = 0; s < SPLITS; s++) {
         for (size_t i = 0; i < top->count; i++) {
             const stk_dir_entry *entry = &top->entries[i];
@@ -152,7 +153,7 @@ stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
     return STK_OK;
 }
 
-/* Keeps "folder/name". */
+/* Adds "folder/name" to the list. */
 static stk_status keep(stk_path_list *list, const char *folder, const char *name, stk_error *err) {
     char **grown = stk_mem_grow(list->paths, &list->capacity, list->count + 1, sizeof *grown);
     list->paths = grown != NULL ? grown : list->paths;
@@ -203,7 +204,7 @@ static stk_status take_folder(stk_store *store, const char *folder, stk_shard_fi
     return status;
 }
 
-/* Looks for one tar, which must be there, and for the index that may know it. */
+/* Looks for one tar, which must exist, and for the index of `stoker stage`. */
 static stk_status take_one(stk_store *store, const char *name, stk_shard_files *files,
                            stk_error *err) {
     stk_dir_list list;

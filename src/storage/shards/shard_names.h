@@ -8,7 +8,7 @@
 #include "storage/data_folders.h"
 #include "storage/storage.h"
 
-/* Paths below the location; all owned. */
+/* Paths below the location; owned. */
 typedef struct stk_path_list {
     char **paths;
     size_t count;
@@ -17,37 +17,37 @@ typedef struct stk_path_list {
 
 typedef struct stk_shard_files {
     stk_path_list tars;   /* sorted by folder and name */
-    stk_path_list others; /* tables and texts beside them */
-    bool has_index;       /* of `stoker stage` */
-    bool is_staging;      /* `stoker stage` has begun to write there */
+    stk_path_list others; /* tables and texts beside the tars */
+    bool has_index;       /* there is an index of `stoker stage` */
+    bool is_staging;      /* a `stoker stage` into the location has not finished */
 } stk_shard_files;        /* starts zeroed */
 
 void stk_shard_files_free(stk_shard_files *files);
 
 /*
- * The tars at the top of the location and in folders that are called like a split. With `only` this
- * one, which must be there, and nothing else.
+ * Lists the tars at the top of the location and in folders named like a split. With `only`, lists
+ * this one tar, which must exist.
  */
 STK_CHECKED stk_status stk_shard_files_list(stk_store *store, const char *only,
                                             stk_shard_files *files, stk_error *err);
 
-/* Whether a name, of so many bytes, is one of a part of a data set: train, val, test and the like.
- */
+/* Whether a name of `length` bytes is that of a split: train, val, test and the like. */
 bool stk_shard_is_split(const char *name, size_t length);
 
 /*
- * "train", "val" or "test", as the folder or else a word in the name of a shard says
- * (val/000.tar, imagenet-validation-000.tar); NULL: neither says any.
+ * The split of a shard, "train", "val" or "test": by its folder, or else by a word of its name
+ * (val/000.tar, imagenet-validation-000.tar); NULL: neither says it.
  */
 const char *stk_shard_split(const char *object);
 
-/* Whether a file's name is a tar's; compressed ones count, though opening them only says so. */
+/* Whether a file name is a tar's; also a compressed tar's, which opening then refuses with a
+ * reason. */
 bool stk_shards_is_tar_name(const char *name);
 
 /*
- * Whether a location that has these entries at its top is one of shards: tars at the top or in
- * folders called train, val or test, and neither pictures nor other folders beside them. Folders
- * that are no data do not count; what Stoker wrote is added to `skipped`.
+ * Whether a location with these entries at its top consists of shards: tars at the top or in
+ * folders named train, val or test, and neither pictures nor other folders beside them. Folders
+ * that hold no data do not count; those that Stoker wrote are added to `skipped`.
  */
 STK_CHECKED stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
                                          stk_skipped_folders *skipped, bool *wanted,

@@ -1,4 +1,4 @@
-/* shards.c - the members of all shards as one tree, and from a path back to its member. */
+/* shards.c - shows the members of all shards as one tree. */
 #include "storage/shards/shards.h"
 
 #include <string.h>
@@ -14,15 +14,16 @@
 
 #define VERSION_SIZE 160
 
-/* How members are shown. */
+/* How paths of members are shown. */
 typedef struct showing {
     const stk_shard_members *found;
-    size_t cut;          /* bytes in front of every path that are left out */
-    const char **splits; /* owned: for each shard the folder its members are put in, or NULL */
-    stk_str path;        /* of the member that was shown last */
+    size_t cut; /* bytes at the start of every path that are left out */
+    const char *
+        *splits;  /* owned: for each shard the folder that its members are shown in, or NULL */
+    stk_str path; /* of the last member shown */
 } showing;
 
-/* The folder that all members are in, its slash included; 0: there is none, or it tells a split. */
+/* Length of the folder that all members share, with its slash; 0: none, or it is a split's. */
 static size_t common_folder(const stk_shard_members *found) {
     const stk_index_member *members = found->index.members;
     size_t count = found->index.member_count;
@@ -42,7 +43,7 @@ static size_t common_folder(const stk_shard_members *found) {
     return length + 1;
 }
 
-/* Where the shards belong to more than one split, each member is shown in the folder of its own. */
+/* If the shards belong to several splits, chooses the folder of each shard's split. */
 static stk_status choose_splits(showing *s, const char *only, stk_error *err) {
     const stk_shard_index *index = &s->found->index;
     const char *any = NULL;
@@ -63,7 +64,7 @@ static stk_status choose_splits(showing *s, const char *only, stk_error *err) {
     return STK_OK;
 }
 
-/* The path under which a member is shown; valid until the next; NULL without memory. */
+/* The path under which a member is shown; valid until the next call; NULL: no memory. */
 static const char *show(showing *s, size_t number) {
     const stk_index_member *m = &s->found->index.members[number];
     if (number < s->found->staged) {
@@ -96,7 +97,7 @@ static stk_status fill_tree(showing *s, stk_tree *tree, stk_error *err) {
     return status;
 }
 
-/* In one tar the last of several with one name counts; two tars must not have the same. */
+/* Of several members with one path, the last in a tar counts; two tars must not share a path. */
 static stk_status check_twice(showing *s, const char *root, stk_error *err) {
     const stk_shard_index *index = &s->found->index;
     stk_tree all = {0};
@@ -121,7 +122,7 @@ static stk_status check_twice(showing *s, const char *root, stk_error *err) {
     return status;
 }
 
-/* What stands beside the tars is shown as it is. */
+/* Adds the objects beside the tars under their own paths. */
 static stk_status add_others(stk_store *store, const stk_shard_files *files, stk_tree *tree,
                              stk_error *err) {
     stk_status status = STK_OK;
@@ -137,7 +138,7 @@ static stk_status add_others(stk_store *store, const stk_shard_files *files, stk
     return status;
 }
 
-/* Fills the tree: all members, and what stands beside the tars. */
+/* Fills the tree with all members and the objects beside the tars. */
 static stk_status show_all(stk_tree *tree, stk_store *store, const stk_shard_files *files,
                            const char *only, const stk_shard_members *found, stk_error *err) {
     showing s = {.found = found, .cut = common_folder(found)};

@@ -1,6 +1,6 @@
 /*
- * members.c - the lookup from a path to its member, small in memory: the tree has the paths, and
- * labels that are equal share one text.
+ * members.c - the lookup from a path to its member. To save memory, the tree alone holds the paths,
+ * and equal labels share one text.
  */
 #include "storage/tar/members.h"
 
@@ -10,25 +10,25 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-/* Longer texts are no labels, and each is its own. */
+/* Only texts up to this length are shared: longer ones are no labels. */
 #define SHARED_TEXT_BYTES 32
 
-/* A member, without what the tree has of it. */
+/* A member, without its path. */
 typedef struct member {
     uint64_t offset;
     uint64_t checksum;
-    const char *text; /* the index's, or NULL */
-    uint32_t shard;   /* in the index */
+    const char *text; /* owned by the index; or NULL */
+    uint32_t shard;   /* number of its tar in the index */
     bool has_checksum;
 } member;
 
 struct stk_shards {
-    stk_tree tree;         /* value: the number of the member, or NO_MEMBER */
+    stk_tree tree;         /* the value of a path is the number of its member, or STK_NO_MEMBER */
     member *members;       /* owned */
-    stk_shard_index index; /* owned: names of tars and texts; it has no members */
+    stk_shard_index index; /* owned: names of tars and texts, but no members */
 };
 
-/* Copies a text; labels of the same class are the same text. */
+/* Copies a text, or returns the earlier copy of an equal label. */
 static const char *share_text(stk_shard_index *index, stk_map *seen, const char *text) {
     size_t found;
     bool added = true;
@@ -43,7 +43,7 @@ static const char *share_text(stk_shard_index *index, stk_map *seen, const char 
     return copy;
 }
 
-/* Copies what is needed besides the tree: the index itself holds every path once more. */
+/* Copies members and texts, but not the paths, which the tree has already. */
 static stk_status take_members(stk_shards *shards, const stk_shard_index *index, stk_error *err) {
     stk_map seen = {0};
     uint32_t number;

@@ -5,12 +5,12 @@
  *     origin                     a text
  *     u32 tars                   for each: u64 size, its name as a text
  *     u64 members                for each: u64 offset, u64 size, u64 checksum, u32 tar, u32 flags,
- *                                its path as a text and, if the flags say so, what it holds
+ *                                its path as a text and, if the flags say so, its contents
  *     u64 checksum               of all before it
  *
- * A text is a u32 with its length, its bytes, and a NUL, so that what was loaded can be used where
- * it lies. The checksum is made piece by piece, each seeded with that of the pieces before it: a
- * writer need not have all of the file in memory.
+ * A text is a u32 with its length, its bytes, and a NUL, so that a loaded text can be used without
+ * a copy. The checksum is computed piece by piece, each seeded with that of the pieces before, so a
+ * writer need not hold the whole file in memory.
  */
 #include "storage/tar/shard_index.h"
 
@@ -28,7 +28,7 @@
 #define FLAG_CHECKSUM 1u
 #define FLAG_TEXT 2u
 
-/* What a member takes at least: its numbers and an empty path. */
+/* Least bytes of a member: its numbers and an empty path. */
 #define LEAST_MEMBER_BYTES 37
 
 static const char magic[8] = {'S', 'T', 'O', 'K', 'E', 'R', 'I', 'X'};
@@ -42,7 +42,7 @@ typedef struct stk_index_block {
 
 /* ---- in memory ---- */
 
-/* Makes a block out of bytes that it then owns; false without memory. */
+/* Makes a block that owns `bytes`; false: no memory. */
 static bool add_block(stk_shard_index *index, char *bytes, size_t size, size_t used) {
     stk_index_block *block = stk_mem_new(1, sizeof *block);
     if (block == NULL) {
@@ -150,8 +150,8 @@ typedef struct output {
     stk_file_writer *file;
     uint8_t *piece; /* owned; PIECE_BYTES */
     size_t used;
-    uint64_t checksum; /* of the pieces before */
-    stk_status status; /* the first failure; nothing is written after it */
+    uint64_t checksum; /* of the pieces written so far */
+    stk_status status; /* first failure; nothing is written after it */
     stk_error *err;
 } output;
 
@@ -206,7 +206,7 @@ static void put_member(output *out, const stk_index_member *member, const uint32
     }
 }
 
-/* A tar and the number that it had. */
+/* A tar and its number before sorting. */
 typedef struct numbered_shard {
     stk_index_shard shard;
     uint32_t number;
@@ -283,9 +283,9 @@ done:
 
 typedef struct input {
     const uint8_t *bytes;
-    size_t size; /* the checksum not counted */
+    size_t size; /* without the checksum */
     size_t at;
-    bool failed; /* something would lie behind the end */
+    bool failed; /* the file ends before a value does */
 } input;
 
 static uint64_t take_number(input *in, size_t size) {
@@ -335,7 +335,7 @@ static void take_member(input *in, stk_index_member *member, size_t shards) {
                  member->size > INT64_MAX || member->offset > INT64_MAX - member->size;
 }
 
-/* Everything behind the first numbers; sets in->failed when it is not as it should be. */
+/* Reads everything behind the header; sets in->failed if something is invalid. */
 static stk_status take_all(stk_shard_index *index, input *in, const char *name, stk_error *err) {
     index->origin = take_text(in);
     size_t shards = (size_t)take_number(in, 4);

@@ -1,11 +1,11 @@
 /*
- * tar_read.c - headers of tars, whoever wrote them.
+ * tar_read.c - reads the headers of tars of all common formats.
  *
- * A tar is a row of blocks of 512 bytes: a header, then the blocks of its file. What a header has
- * no room for stands in a header before it, whose file is text: GNU's 'L' holds a long name, PAX's
- * 'x' (for one file) and 'g' (for all that follow) hold lines "LENGTH KEY=VALUE". The end is a
- * block of zeros, though tars that were joined go on behind it and some have no end at all. See
- * POSIX, `pax`, and the manual of GNU tar, "Basic Tar Format".
+ * A tar is a sequence of blocks of 512 bytes: a header, then the blocks of its file. If a value
+ * does not fit into a header, an extra header before it has the value as a text file: GNU's 'L'
+ * holds a long name, PAX's 'x' (for one file) and 'g' (for all that follow) hold lines "LENGTH
+ * KEY=VALUE". A block of zeros ends a tar, but concatenated tars continue behind it, and some tars
+ * have no end block. See POSIX, `pax`, and the manual of GNU tar, "Basic Tar Format".
  */
 #include "storage/tar/tar_read.h"
 
@@ -17,10 +17,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Long names and PAX lines: no real ones come near. */
+/* Limit of long names and PAX lines; real ones are far below. */
 #define MAX_EXTRA_BYTES ((uint64_t)1024 * 1024)
 
-/* Where the fields of a header are. */
+/* Offsets of the fields of a header. */
 enum {
     NAME_AT = 0,
     NAME_BYTES = 100,
@@ -34,17 +34,17 @@ enum {
     PREFIX_BYTES = 155
 };
 
-/* What the bytes behind a header are. */
+/* Meaning of the bytes behind a header. */
 typedef enum body_kind {
-    BODY_NONE, /* the next header is to be read */
-    BODY_NAME, /* of GNU's 'L' */
+    BODY_NONE, /* no body: a header comes next */
+    BODY_NAME, /* long name of GNU's 'L' */
     BODY_PAX,
     BODY_GLOBAL,
-    BODY_DROPPED, /* of GNU's 'K', the target of a link */
-    BODY_TEXT     /* of a member */
+    BODY_DROPPED, /* of GNU's 'K', the target of a link; ignored */
+    BODY_TEXT     /* contents of a text member */
 } body_kind;
 
-/* What PAX headers say instead of a header. */
+/* Values of PAX headers that replace those of a header. */
 typedef struct pax_values {
     stk_str path;
     bool has_path;
@@ -56,27 +56,27 @@ typedef struct pax_values {
 struct stk_tar_reader {
     char *name; /* owned */
     bool (*is_text)(const char *path);
-    uint64_t at;    /* of the tar: the next byte that is needed */
-    uint64_t needs; /* the end of what the headers so far announce */
+    uint64_t at;    /* position in the tar of the next byte needed */
+    uint64_t needs; /* least size of the tar, by the headers so far */
     uint8_t block[STK_TAR_BLOCK];
-    size_t filled;      /* of block */
-    uint64_t header_at; /* where the header in block stands */
-    bool zeros;         /* the last block was one of zeros */
-    bool extended;      /* the last header belongs to the one that must follow */
+    size_t filled;      /* bytes of `block` that are filled */
+    uint64_t header_at; /* position of the header in `block` */
+    bool zeros;         /* the last block was all zeros */
+    bool extended;      /* the last header was an extra header: another header must follow */
     body_kind body;
     uint64_t body_size;
-    stk_str collected; /* the body so far */
+    stk_str collected; /* bytes of the body so far */
     stk_str long_name;
     bool has_long_name;
-    pax_values once;   /* for the next member */
-    pax_values global; /* for all that follow */
-    stk_str raw_path;  /* as the tar has it; of the last member, for errors */
+    pax_values once;   /* for the next member only */
+    pax_values global; /* for all members that follow */
+    stk_str raw_path;  /* path of the last member as the tar has it, for errors */
     stk_str path;      /* cleaned */
     stk_tar_member member;
     stk_tar_counts counts;
 };
 
-/* ", behind the member x," or "", for errors at a header. */
+/* Text for errors at a header: ", behind the member x," or "". */
 static const char *behind(const stk_tar_reader *r, char *buf, size_t size) {
     buf[0] = '\0';
     if (r->raw_path.length > 0) {
@@ -96,7 +96,7 @@ static const char *behind(const stk_tar_reader *r, char *buf, size_t size) {
              "cannot read the tar %s: its member %.300s, with the header at byte %llu, %s", \
              (r)->name, stk_str_text(&(r)->raw_path), (unsigned long long)(r)->header_at, (what))
 
-/* The format of a compressed file, by its first bytes; NULL: none that is known. */
+/* The compression format, by a file's first bytes; NULL: not compressed. */
 static const char *compression(const uint8_t *bytes) {
     static const struct {
         const char *name;
@@ -113,7 +113,7 @@ static const char *compression(const uint8_t *bytes) {
     return NULL;
 }
 
-/* A number as headers have it: octal digits, or bytes of base 256 behind 0x80. */
+/* Reads a number of a header: octal digits, or bytes of base 256 behind 0x80. */
 static bool parse_number(const uint8_t *field, size_t size, uint64_t *value) {
     *value = 0;
     if ((field[0] & 0x80) != 0) {
@@ -147,7 +147,8 @@ static bool parse_number(const uint8_t *field, size_t size, uint64_t *value) {
     return true;
 }
 
-/* The sum of all bytes, the sum's own field taken as blanks. Some old tars added signed bytes. */
+/* Whether the checksum is right: all bytes summed, its own field as blanks. Some old tars sum
+ * signed bytes. */
 static bool sum_fits(const uint8_t *block) {
     uint64_t wanted;
     int64_t plain = 0;
@@ -190,7 +191,7 @@ static stk_status check_block(stk_tar_reader *r, stk_error *err) {
                                 : "is damaged (its checksum is wrong)");
 }
 
-/* One thing that PAX says; an empty value takes back what was said before. */
+/* Takes in one PAX value; an empty value removes an earlier one. */
 static stk_status take_pax_value(stk_tar_reader *r, pax_values *values, const char *key,
                                  size_t key_size, const char *value, size_t size, stk_error *err) {
     if (key_size == 4 && memcmp(key, "path", 4) == 0) {
@@ -218,7 +219,7 @@ static stk_status take_pax_value(stk_tar_reader *r, pax_values *values, const ch
     return STK_OK;
 }
 
-/* Reads PAX lines: "22 path=some/long/name\n", the number counting all of the line. */
+/* Reads PAX lines: "22 path=some/long/name\n"; the number is the length of the whole line. */
 static stk_status read_pax(stk_tar_reader *r, pax_values *values, stk_error *err) {
     const char *line = stk_str_text(&r->collected);
     size_t left = r->collected.length;
@@ -245,7 +246,7 @@ static stk_status read_pax(stk_tar_reader *r, pax_values *values, stk_error *err
     return status;
 }
 
-/* The name that the header itself has; ustar's may go on in front. */
+/* The name in the header itself; ustar may have a prefix for it. */
 static void header_name(stk_tar_reader *r) {
     const char *name = (const char *)r->block + NAME_AT;
     const char *prefix = (const char *)r->block + PREFIX_AT;
@@ -271,7 +272,7 @@ static stk_status find_name(stk_tar_reader *r, stk_error *err) {
     return stk_str_ok(&r->raw_path) ? STK_OK : STK_FAIL_MEMORY(err, r->name);
 }
 
-/* Writes the path without empty parts and dots; false when it is none or leads out of the tar. */
+/* Writes the path without empty parts and dots; false: it is empty, or leads out of the tar. */
 static bool clean_path(stk_tar_reader *r) {
     const char *part = stk_str_text(&r->raw_path);
     stk_str_clear(&r->path);
@@ -297,7 +298,7 @@ static void forget_extras(stk_tar_reader *r) {
     r->extended = false;
 }
 
-/* Goes to the header behind a body of so many bytes that begins at r->at. */
+/* Moves behind a body of `size` bytes that begins at r->at. */
 static stk_status pass_body(stk_tar_reader *r, uint64_t size, stk_error *err) {
     uint64_t padded = (size + STK_TAR_BLOCK - 1) / STK_TAR_BLOCK * STK_TAR_BLOCK;
     if (size > INT64_MAX - STK_TAR_BLOCK || padded > INT64_MAX - r->at) {
@@ -308,7 +309,7 @@ static stk_status pass_body(stk_tar_reader *r, uint64_t size, stk_error *err) {
     return STK_OK;
 }
 
-/* Has the bytes behind the header collected. */
+/* Starts collecting the bytes behind the header. */
 static void begin_body(stk_tar_reader *r, body_kind kind, uint64_t size) {
     r->body = kind;
     r->body_size = size;
@@ -316,7 +317,7 @@ static void begin_body(stk_tar_reader *r, body_kind kind, uint64_t size) {
     stk_str_clear(&r->collected);
 }
 
-/* A header whose file belongs to the next header. */
+/* Handles an extra header, whose body describes the next header. */
 static stk_status take_extra(stk_tar_reader *r, char kind, uint64_t size, stk_error *err) {
     if (size > MAX_EXTRA_BYTES) {
         return FAIL_HEADER(r, err, "announces a name longer than any");
@@ -331,7 +332,7 @@ static stk_status take_extra(stk_tar_reader *r, char kind, uint64_t size, stk_er
     return STK_OK;
 }
 
-/* A file: what the member is, and where the next header stands. */
+/* Handles the header of a file: fills in the member. */
 static stk_status take_file(stk_tar_reader *r, uint64_t size, stk_tar_found *found,
                             stk_error *err) {
     bool inside = clean_path(r);
@@ -348,7 +349,7 @@ static stk_status take_file(stk_tar_reader *r, uint64_t size, stk_tar_found *fou
     return pass_body(r, size, err);
 }
 
-/* Everything but files, directories and links, by the letter of its kind. */
+/* Handles headers of all kinds but files, folders and links. */
 static stk_status take_other(stk_tar_reader *r, char kind, uint64_t size, stk_error *err) {
     if (kind == 'S') {
         return FAIL_MEMBER(r, err,
@@ -358,12 +359,12 @@ static stk_status take_other(stk_tar_reader *r, char kind, uint64_t size, stk_er
     if (kind == 'M') {
         return FAIL_MEMBER(r, err, "began in another volume; make one tar of all volumes");
     }
-    /* Devices and pipes have no bytes, whatever stands in their size. */
+    /* Devices and pipes have no body, whatever their size field says. */
     r->counts.unknown += kind == 'V' ? 0 : 1;
     return kind == '3' || kind == '4' || kind == '6' ? STK_OK : pass_body(r, size, err);
 }
 
-/* A whole header is in r->block and r->at behind it. */
+/* Handles the complete header in r->block; r->at is behind it. */
 static stk_status take_header(stk_tar_reader *r, stk_tar_found *found, stk_error *err) {
     uint64_t size;
     char kind = (char)r->block[KIND_AT];
@@ -395,12 +396,12 @@ static stk_status take_header(stk_tar_reader *r, stk_tar_found *found, stk_error
     case '\0':
     case '0':
     case '7':
-        /* V7 has no kind for folders: their names end with a slash. */
+        /* V7 has no type for folders: their names end with a slash. */
         return folder ? pass_body(r, size, err) : take_file(r, size, found, err);
     case '1':
     case '2':
         r->counts.links++;
-        return STK_OK; /* no bytes follow, though some tars note the size of what is meant */
+        return STK_OK; /* links have no body, though some tars store the size of the target */
     case '5':
         return STK_OK;
     default:
@@ -408,7 +409,7 @@ static stk_status take_header(stk_tar_reader *r, stk_tar_found *found, stk_error
     }
 }
 
-/* All bytes of a body were collected. */
+/* Handles a body that was collected completely. */
 static stk_status take_body(stk_tar_reader *r, stk_tar_found *found, stk_error *err) {
     body_kind kind = r->body;
     r->body = BODY_NONE;
@@ -419,7 +420,7 @@ static stk_status take_body(stk_tar_reader *r, stk_tar_found *found, stk_error *
     switch (kind) {
     case BODY_NAME:
         stk_str_clear(&r->long_name);
-        stk_str_append(&r->long_name, stk_str_text(&r->collected)); /* up to its NUL */
+        stk_str_append(&r->long_name, stk_str_text(&r->collected)); /* stops at the first NUL */
         r->has_long_name = true;
         return stk_str_ok(&r->long_name) ? STK_OK : STK_FAIL_MEMORY(err, r->name);
     case BODY_PAX:
@@ -469,7 +470,7 @@ uint64_t stk_tar_reader_needs(const stk_tar_reader *r) {
     return r->needs;
 }
 
-/* Takes what it can use of `size` bytes at r->at; a whole block or body is then acted upon. */
+/* Uses bytes at r->at until a block or body is complete, and handles that. */
 static stk_status take_bytes(stk_tar_reader *r, const uint8_t *bytes, size_t size,
                              stk_tar_found *found, stk_error *err) {
     if (r->body != BODY_NONE) {
@@ -503,7 +504,7 @@ stk_status stk_tar_reader_next(stk_tar_reader *r, uint64_t offset, const void *b
                                stk_tar_found *found, stk_tar_member *member, stk_error *err) {
     stk_status status = STK_OK;
     *found = STK_TAR_MORE;
-    /* A body without bytes is whole before any come. */
+    /* A body of zero bytes is complete before any byte arrives. */
     while (status == STK_OK && *found == STK_TAR_MORE &&
            ((r->body != BODY_NONE && r->body_size == r->collected.length) ||
             (r->at >= offset && r->at - offset < size))) {

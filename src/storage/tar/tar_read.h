@@ -1,11 +1,11 @@
 /*
- * tar_read.h - what stands in a tar and where.
+ * tar_read.h - finds the files in a tar and their positions.
  *
- * A stk_tar_reader is fed with pieces of a tar and tells its files, one by one. It needs the
- * headers and not what lies between them: stk_tar_reader_at() says where it goes on, so that
- * whoever reads a near file hops from header to header, while a far one is better read from front
- * to back. It knows the old V7 format, ustar, GNU's long names and PAX. Damage is STK_ERR_DATA and
- * names the tar, the member and the byte. One thread at a time.
+ * The caller feeds pieces of a tar to a stk_tar_reader and gets its files one by one. The reader
+ * needs only the headers: stk_tar_reader_at() says where the next one begins. So a caller can hop
+ * from header to header of a near file; a far file is better read from front to back. Reads the old
+ * V7 format, ustar, GNU's long names and PAX. Damage is STK_ERR_DATA; the message names the tar,
+ * the member and the byte. Threads: one at a time.
  */
 #ifndef STK_STORAGE_TAR_TAR_READ_H
 #define STK_STORAGE_TAR_TAR_READ_H
@@ -18,53 +18,53 @@
 
 #define STK_TAR_BLOCK 512
 
-/* Members with more bytes than this have no text. */
+/* Larger members have no text. */
 #define STK_TAR_TEXT_BYTES 4096
 
 typedef struct stk_tar_reader stk_tar_reader;
 
 /* A file in a tar. */
 typedef struct stk_tar_member {
-    const char *path; /* the reader's until the next call; no slash, "./" or ".." in it in front */
+    const char *path; /* valid until the next call; no leading slash and no "." or ".." parts */
     uint64_t offset;  /* of its first byte in the tar */
     uint64_t size;    /* bytes */
-    const char *text; /* the reader's until the next call: its bytes and a NUL, if it is a text */
+    const char *text; /* contents and a NUL if it is a text; valid until the next call */
 } stk_tar_member;
 
 typedef enum stk_tar_found {
-    STK_TAR_MORE,  /* bytes from stk_tar_reader_at() on are needed, if there are any */
+    STK_TAR_MORE,  /* needs bytes from stk_tar_reader_at() on, if the tar has any */
     STK_TAR_MEMBER /* a member was found */
 } stk_tar_found;
 
-/* What was passed over. */
+/* Entries that were skipped. */
 typedef struct stk_tar_counts {
-    uint64_t links;   /* hard and symbolic ones */
-    uint64_t unknown; /* devices, pipes, kinds that are not known, names that lead out of the tar */
+    uint64_t links;   /* hard and symbolic links */
+    uint64_t unknown; /* devices, pipes, unknown types, paths that lead out of the tar */
 } stk_tar_counts;
 
 /*
- * `name` is how errors call the tar, and is kept. `is_text` (or NULL) says by the path of which
- * members the bytes are wanted with them.
+ * `name` is the tar's name in errors; it is copied. `is_text` decides by its path whether a
+ * member's contents are returned with it; NULL: never.
  */
 STK_CHECKED stk_status stk_tar_reader_open(stk_tar_reader **reader, const char *name,
                                            bool (*is_text)(const char *path), stk_error *err);
 void stk_tar_reader_close(stk_tar_reader *reader);
 
-/* The byte of the tar at which it goes on: none before it will be needed. */
+/* Position in the tar where reading continues: no earlier byte will be needed. */
 uint64_t stk_tar_reader_at(const stk_tar_reader *reader);
 
-/* How many bytes the tar must have, by what was read of it. */
+/* Least size of the tar, by the headers read so far. */
 uint64_t stk_tar_reader_needs(const stk_tar_reader *reader);
 
 /*
- * Looks for the next member in `size` bytes that stand at `offset` of the tar. It may be called
- * again with the same bytes until it asks for more.
+ * Looks for the next member in `size` bytes from `offset` of the tar. Call it again with the same
+ * bytes until it returns STK_TAR_MORE.
  */
 STK_CHECKED stk_status stk_tar_reader_next(stk_tar_reader *reader, uint64_t offset,
                                            const void *bytes, size_t size, stk_tar_found *found,
                                            stk_tar_member *member, stk_error *err);
 
-/* To be called when there are no more bytes: whether the tar, of so many bytes, is whole. */
+/* Call it at the end of the tar: fails if a tar of `size` bytes is incomplete. */
 STK_CHECKED stk_status stk_tar_reader_finish(const stk_tar_reader *reader, uint64_t size,
                                              stk_error *err);
 

@@ -1,4 +1,4 @@
-/* tar_write.c - ustar headers, and PAX where they are too small. */
+/* tar_write.c - ustar headers, with PAX headers for long or non-ASCII paths. */
 #include "storage/tar/tar_write.h"
 
 #include <stdbool.h>
@@ -12,10 +12,10 @@
 
 #define BLOCK 512
 
-/* What is written to the file at once, unless a member is larger. */
+/* Size of one write, unless a member is larger. */
 #define BUFFER_BYTES ((size_t)256 * 1024)
 
-/* The largest size that eleven octal digits can say. */
+/* Largest size in eleven octal digits. */
 #define MAX_OCTAL_SIZE (((uint64_t)1 << 33) - 1)
 
 typedef struct ustar_header {
@@ -44,7 +44,7 @@ struct stk_tar_writer {
     stk_file_writer *file;
     uint8_t *buffer; /* owned; BUFFER_BYTES */
     size_t buffered;
-    uint64_t size; /* of the tar so far, what is buffered included */
+    uint64_t size; /* bytes of the tar so far, including buffered ones */
 };
 
 static stk_status flush(stk_tar_writer *w, stk_error *err) {
@@ -68,14 +68,14 @@ static stk_status put(stk_tar_writer *w, const void *bytes, size_t size, stk_err
     return status;
 }
 
-/* Bytes and the zeros that fill their last block. */
+/* Writes bytes, and zeros up to the end of their last block. */
 static stk_status put_body(stk_tar_writer *w, const void *bytes, size_t size, stk_error *err) {
     static const uint8_t zeros[BLOCK];
     stk_status status = put(w, bytes, size, err);
     return status == STK_OK ? put(w, zeros, (BLOCK - size % BLOCK) % BLOCK, err) : status;
 }
 
-/* `digits` octal digits and a NUL. */
+/* Writes `digits` octal digits and a NUL. */
 static void set_octal(char *field, int digits, uint64_t value) {
     field[digits] = '\0';
     for (int i = digits - 1; i >= 0; i--) {
@@ -103,11 +103,11 @@ static stk_status put_header(stk_tar_writer *w, ustar_header *header, char kind,
     for (size_t i = 0; i < BLOCK; i++) {
         sum += bytes[i];
     }
-    set_octal(header->sum, 6, sum); /* and a blank behind the NUL, as everybody has it */
+    set_octal(header->sum, 6, sum); /* and a blank behind the NUL, as all tars have it */
     return put(w, header, sizeof *header, err);
 }
 
-/* Fills name and prefix; false when the path does not fit or is not ASCII. */
+/* Fills name and prefix; false: the path does not fit or is not ASCII. */
 static bool set_path(ustar_header *header, const char *path, size_t length) {
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)path[i] < 0x20 || (unsigned char)path[i] > 0x7e) {
@@ -118,7 +118,8 @@ static bool set_path(ustar_header *header, const char *path, size_t length) {
         memcpy(header->name, path, length);
         return true;
     }
-    /* The slash between prefix and name is not written; the first that leaves room is taken. */
+    /* The slash between prefix and name is not written; the first slash that leaves room is used.
+     */
     for (size_t i = length - sizeof header->name - 1; i <= sizeof header->prefix && i < length;
          i++) {
         if (path[i] == '/' && i > 0 && i + 1 < length) {
@@ -130,7 +131,8 @@ static bool set_path(ustar_header *header, const char *path, size_t length) {
     return false;
 }
 
-/* For readers that do not know PAX: the end of the path, with what is not ASCII left out. */
+/* A name for readers that do not know PAX: the end of the path, without bytes that are not ASCII.
+ */
 static void set_plain_name(char *name, size_t size, const char *before, const char *path) {
     size_t length = strlen(before);
     size_t path_length = strlen(path);
@@ -143,7 +145,7 @@ static void set_plain_name(char *name, size_t size, const char *before, const ch
     }
 }
 
-/* Appends "LENGTH KEY=VALUE\n", where the length counts itself too. */
+/* Appends "LENGTH KEY=VALUE\n"; the length includes its own digits. */
 static void append_pax(stk_str *out, const char *key, const char *value) {
     size_t rest = strlen(key) + strlen(value) + 3;
     size_t length = rest + 1;
