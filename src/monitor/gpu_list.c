@@ -20,7 +20,7 @@ typedef struct list_word {
     size_t length;
 } list_word;
 
-/* Takes the next entry and moves *at_list behind it; NULL there is the end. False: no more. */
+/* Reads the next entry and moves *at_list behind it (NULL after the last). False: there is none. */
 static bool next_word(const char **at_list, list_word *w) {
     const char *at = *at_list;
     if (at == NULL) {
@@ -53,7 +53,7 @@ static size_t by_number(list_word w, size_t count) {
     return w.length > 0 && number < count ? number : NONE;
 }
 
-/* The GPU whose UUID begins so; NONE where several do. */
+/* The GPU whose UUID begins with the word; NONE if there is none or several. */
 static size_t by_uuid(list_word w, const stk_gpu_info *installed, size_t count) {
     size_t found = NONE;
     for (size_t i = 0; i < count; i++) {

@@ -54,8 +54,8 @@ void stk_machine_sampler_stop(stk_machine_sampler *sampler);
 bool stk_machine_sampler_take(stk_machine_sampler *sampler, stk_event_sample *sample);
 
 /*
- * One sentence that names the figures this machine does not offer; "" when there are all of them,
- * and as long as no sample has been taken. Valid until stk_machine_sampler_stop(). NULL: "".
+ * One sentence that names the figures this machine does not offer; "" if it offers all, and until
+ * the first reading. Valid until stk_machine_sampler_stop(). NULL: "".
  */
 const char *stk_machine_sampler_notes(const stk_machine_sampler *sampler);
 

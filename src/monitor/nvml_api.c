@@ -25,7 +25,7 @@ static bool open_library(nvml_api *nvml, char *why, size_t room) {
     return true;
 }
 
-/* ISO C has no way from an object's address to a function's; POSIX has. */
+/* ISO C cannot convert an object pointer to a function pointer; POSIX can. */
 static void fill_table(nvml_api *nvml) {
     void *found;
 #define X(name, symbol, parameters)       \

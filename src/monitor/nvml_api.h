@@ -16,13 +16,13 @@
 typedef struct nvmlDevice_st *nvml_device;
 typedef struct nvmlGpmSample_st *nvml_gpm_sample;
 
-/* The results that the code tells apart or that the fake library of the tests returns. */
+/* Results that the code distinguishes or that the fake library of the tests returns. */
 enum {
     NVML_GOOD = 0,
     NVML_INVALID = 2,
     NVML_NOT_SUPPORTED = 3,
     NVML_NOT_FOUND = 6,
-    NVML_TOO_SMALL = 7 /* the buffer */
+    NVML_TOO_SMALL = 7 /* the buffer is too small */
 };
 
 enum {
@@ -166,19 +166,19 @@ typedef struct nvml_api {
     NVML_FUNCTIONS(X)
 #undef X
     const char *(*text_of)(int result); /* nvmlErrorString */
-    void *library;                      /* as dlopen(3) gave it */
+    void *library;                      /* from dlopen(3) */
 } nvml_api;
 
 /* Calls a function that the library may not have. */
 #define NVML_ASK(nvml, function, ...) \
     ((nvml)->function != NULL ? (nvml)->function(__VA_ARGS__) : NVML_NOT_SUPPORTED)
 
-/* Opens the library and starts it. False: `why` says in a few words why not, and nothing is left
- * to close. */
+/* Opens and starts the library. False: `why` says in a few words why not; there is nothing to
+ * close. */
 bool stk_nvml_open(nvml_api *nvml, char *why, size_t room);
 void stk_nvml_close(nvml_api *nvml);
 
-/* What a result means: "Not Found"; never NULL. */
+/* A result in words: "Not Found"; never NULL. */
 const char *stk_nvml_text(const nvml_api *nvml, int result);
 
 #endif

@@ -28,10 +28,10 @@
 #define LEAST_IMG_SIZE 64
 #define IMG_SIZE_UNIT 32
 
-/* A decoded picture has three bytes per pixel. */
+/* Bytes of a pixel in a decoded picture. */
 #define PIXEL_BYTES 3
 
-/* What a row of the table decides on. */
+/* Input of the table's rows. */
 typedef struct remedy_case {
     const stk_evidence *e;
     const stk_shares *shares;

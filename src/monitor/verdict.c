@@ -33,8 +33,7 @@
 #define BATCHES_WARN 100.0 /* a minute */
 #define CPU_BUSY 85.0      /* percent */
 #define FOREIGN_COMPUTES                                                                      \
-    0.25                  /* share of time computing from which on a command depends on cores \
-                           */
+    0.25                  /* share of time computing from which on a command depends on cores \ */
 #define OTHERS_NOISY 25.0 /* percentage points of the cores that others use */
 
 /* The evidence and the figures derived from it. */
@@ -49,7 +48,7 @@ typedef struct verdict_findings {
     stk_larger_batch batch; /* best larger batch, whether it fits in memory or not */
 } verdict_findings;
 
-/* A sentence that is written piece by piece; cut where its room ends. */
+/* A sentence that is written piece by piece and cut to the size of its buffer. */
 typedef struct sentence {
     char *text;
     size_t size;

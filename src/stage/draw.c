@@ -1,11 +1,10 @@
 /*
  * draw.c - draws a textured shape over clutter.
  *
- * What tells the classes apart is form alone. Three brightnesses, well apart, are dealt at random
- * to the background and the texture's two colours, and every hue is random, so no class has a mean
- * colour of its own. The shape lies inside the middle square of the picture, where evaluation
- * looks. Shapes are drawn with four samples per pixel; the small things behind them fade over one
- * pixel.
+ * Classes differ in form alone. Background and the texture's two colours get three clearly
+ * different brightnesses in random order, and every hue is random, so no class has a mean colour of
+ * its own. The shape lies inside the middle square of the picture, which evaluation crops. Shapes
+ * are drawn with four samples per pixel; lines and blobs behind them fade over one pixel.
  */
 #include "stage/draw.h"
 
@@ -24,21 +23,21 @@ typedef struct colour {
     float channel[3]; /* 0 to 255 */
 } colour;
 
-/* What the drawing of a picture needs at hand. */
+/* State while one picture is drawn. */
 typedef struct scene {
     stk_image *image;
     stk_rng rng;
     double short_side; /* px */
-    colour ground;     /* the background's middle */
-    colour first;      /* the texture's two colours */
+    colour ground;     /* mean colour of the background */
+    colour first;      /* the two colours of the texture */
     colour second;
     double centre_x, centre_y; /* of the shape, px */
     double radius;             /* of the circle around the shape, px */
     double cosine, sine;       /* of its rotation */
-    double tilt_x, tilt_y;     /* direction in which the texture runs, in the shape's own frame */
+    double tilt_x, tilt_y;     /* direction of the texture, in the shape's own frame */
     double period;             /* of the texture, in radii */
     double phase;              /* 0 to 1 */
-    uint64_t grain;            /* key of the grain's cells */
+    uint64_t grain;            /* random key of the grain */
 } scene;
 
 const char *const stk_draw_shape_names[STK_DRAW_SHAPES] = {
@@ -55,7 +54,7 @@ static bool inside_shape(int shape, double u, double v) {
     double au = fabs(u);
     double av = fabs(v);
     switch (shape) {
-    case 0: /* disc, made smaller so that its area is not far above the others' */
+    case 0: /* disc, made smaller so that its area is similar to that of the others */
         return r2 < 0.92 * 0.92;
     case 1: /* square */
         return au < 0.7 && av < 0.7;
@@ -77,7 +76,7 @@ static bool inside_shape(int shape, double u, double v) {
     }
     case 6: /* bar */
         return au < 0.94 && av < 0.34;
-    default: /* crescent: a disc without another one beside its middle */
+    default: /* crescent: a disc without the part that another disc covers */
         return (u - 0.52) * (u - 0.52) + v * v > 0.76 * 0.76;
     }
 }
@@ -105,7 +104,7 @@ static bool second_colour(const scene *s, int texture, double u, double v) {
     }
     case 3: /* solid */
         return false;
-    case 4: /* grain: small cells, each by a coin of its own */
+    case 4: /* grain: small cells, each of a random colour */
         return (hash_cell(s->grain, (int64_t)floor(along * 4), (int64_t)floor(across * 4)) & 1) !=
                0;
     default: /* halves: divided by a line through the shape's middle */

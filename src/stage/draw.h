@@ -13,7 +13,7 @@
 extern const char *const stk_draw_shape_names[STK_DRAW_SHAPES];
 extern const char *const stk_draw_texture_names[STK_DRAW_TEXTURES];
 
-/* A new picture whose size and everything else come from rng. */
+/* Draws a new picture; size and all else come from rng. */
 STK_CHECKED stk_status stk_draw_picture(stk_image *image, int shape, int texture, stk_rng rng,
                                         stk_error *err);
 

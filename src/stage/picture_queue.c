@@ -2,9 +2,9 @@
  * picture_queue.c - a ring of pictures between the read-ahead, the threads that recode, and the
  * caller.
  *
- * Picture i is in cell i modulo the ring's size. A cell is FREE, then UNDER_WAY (being read,
- * waiting for a thread or with one), then DONE, and FREE again once the caller has released it. The
- * caller takes the cells in order, so pictures leave in order, whichever is recoded first.
+ * Picture i is in cell i modulo the ring's size. A cell is FREE, then UNDER_WAY (the picture is
+ * read, waits for a thread or is recoded), then DONE, and FREE again once the caller has released
+ * it. The caller takes the cells in order, so pictures leave in order, whichever is recoded first.
  */
 #include "stage/picture_queue.h"
 
@@ -19,18 +19,18 @@
 #include "base/threads/thread.h"
 #include "storage/reading/read_ahead.h"
 
-/* Pictures between reading and release; object stores want hundreds of reads. */
+/* Most pictures between reading and release; object stores need hundreds of reads in flight. */
 #define CELLS 512
 
-/* How many may be under way before anybody knows how large pictures are. */
+/* Most reads in flight before the size of pictures is known. */
 #define FIRST_READS 8
 
 typedef enum cell_state { FREE, UNDER_WAY, DONE } cell_state;
 
 typedef struct picture_cell {
-    stk_ahead_read ahead; /* first, so that a read leads to its cell */
+    stk_ahead_read ahead; /* first: stk_ahead_read * is cast to the cell */
     cell_state state;
-    stk_recoded recoded;       /* owned: the new bytes, if there are any */
+    stk_recoded recoded;       /* owned: new bytes, if the picture was recoded */
     stk_queued_picture queued; /* what the caller sees */
     stk_error error;           /* why the picture cannot be used */
 } picture_cell;
@@ -42,14 +42,14 @@ struct stk_picture_queue {
     pthread_mutex_t lock;
     pthread_cond_t work;   /* for the threads: a picture was read, or the queue ends */
     pthread_cond_t ready;  /* for the caller: a picture is done */
-    pthread_mutex_t heavy; /* held while a picture is decoded that needs much memory */
+    pthread_mutex_t heavy; /* held while a picture that needs much memory is decoded */
     pthread_t *threads;    /* owned */
     int started;
-    atomic_bool cancelled; /* what is being decoded is not wanted any more */
+    atomic_bool cancelled; /* threads shall stop decoding */
     bool quit;             /* lock, as all below */
     size_t head;           /* the next picture to hand to the caller */
     size_t tail;           /* the next picture to read */
-    stk_error failure;     /* one that ends everything; status OK: none */
+    stk_error failure;     /* first failure that ends everything; STK_OK: none */
 };
 
 static picture_cell *cell_of(stk_picture_queue *q, size_t item) {
@@ -66,7 +66,7 @@ static void fail(stk_picture_queue *q, const stk_error *why) {
 
 /* ---- reading ---- */
 
-/* Begins as many reads as there is room for. Lock held. */
+/* Starts as many reads as there is room for. Lock held. */
 static void issue(void *queue) {
     stk_picture_queue *q = queue;
     size_t least = q->ahead.mean_bytes > 0 ? 1 : FIRST_READS;
@@ -83,7 +83,7 @@ static void issue(void *queue) {
     }
 }
 
-/* Lock held. The picture cannot be used, which is no reason to stop. */
+/* Marks a picture as unusable; staging continues. Lock held. */
 static void give_up(stk_picture_queue *q, picture_cell *cell, const stk_error *why) {
     cell->error = *why;
     cell->queued.reason = cell->error.message;
@@ -91,12 +91,12 @@ static void give_up(stk_picture_queue *q, picture_cell *cell, const stk_error *w
     pthread_cond_signal(&q->ready);
 }
 
-/* Whether an error is about one picture, and not about memory or the location. */
+/* Whether an error concerns one picture, not memory or the location. */
 static bool is_about_picture(const stk_error *err) {
     return err->status == STK_ERR_DATA || err->status == STK_ERR_STORAGE;
 }
 
-/* A read has ended. Lock held. */
+/* Called when a read has ended. Lock held. */
 static void take_read(void *queue, stk_ahead_read *item) {
     stk_picture_queue *q = queue;
     const stk_read *read = &item->read;
@@ -124,7 +124,7 @@ static void leave_heavy(void *user) {
     pthread_mutex_unlock(&q->heavy);
 }
 
-/* Without the lock: the cell belongs to this thread. */
+/* Called without the lock: the cell belongs to this thread. */
 static stk_status recode(const stk_picture_queue *q, picture_cell *cell, stk_image_scratch *scratch,
                          stk_error *err) {
     const stk_bytes *bytes = &cell->ahead.read.bytes;
@@ -145,7 +145,7 @@ static stk_status recode(const stk_picture_queue *q, picture_cell *cell, stk_ima
     return status;
 }
 
-/* Lock held; it is left while the picture is in work. */
+/* Called with the lock, which is released while the picture is recoded. */
 static void work_on(stk_picture_queue *q, picture_cell *cell, stk_image_scratch *scratch) {
     stk_error err = {0};
     pthread_mutex_unlock(&q->lock);
@@ -199,7 +199,7 @@ static stk_status start_threads(stk_picture_queue *q, stk_error *err) {
             return STK_FAIL(err, status, "%s", why.message);
         }
         if (status != STK_OK) {
-            break; /* fewer will do */
+            break; /* fewer threads are enough */
         }
         q->started++;
     }

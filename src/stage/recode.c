@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-/* Whether the bytes can stay; fails when the header of a JPEG cannot be read. */
+/* Whether the bytes can stay as they are; fails if the header of a JPEG cannot be read. */
 static stk_status may_stay(const stk_recode *how, const uint8_t *bytes, size_t size,
                            const char *extension, bool *stays, stk_error *err) {
     int width = 0;

@@ -1,10 +1,10 @@
 /*
- * sample.c - lays a drawn data set out on disk.
+ * sample.c - writes a drawn data set to disk.
  *
- * A picture is known by (split, number); everything about it, its name included, is a function of
- * these and the seed, so threads may make them in any order. Until the
- * last rename nobody knows the folder that they lie in, so that a kill leaves nothing half-made.
- * Single files are not synced: a power cut may cost a data set that can be made again.
+ * A picture is identified by (split, number). Everything about it, its name included, is a function
+ * of these and the seed, so threads may make pictures in any order. They are written into a hidden
+ * folder that is renamed at the end, so a kill leaves no half-made data set. Files are not synced:
+ * a power cut may cost a data set that can be made again.
  */
 #include "stage/sample.h"
 
@@ -30,7 +30,8 @@
 #define QUALITY 85
 #define PER_CLASS_MAX 100000
 
-/* The "epochs" of the random stream: pictures take the split's number, the rest these. */
+/* Epoch numbers for the random stream: pictures use their split's number, other draws those below.
+ */
 enum { TRAIN, VAL, TEST, SPLITS };
 enum { STREAM_ORDER = 16, STREAM_NAMES = 32 };
 
@@ -39,15 +40,15 @@ static const char *const split_names[SPLITS] = {"train", "val", "test"};
 typedef struct sample_work {
     const stk_sample_options *options;
     const stk_stop *stop;
-    const char *folder;        /* borrowed: the hidden one */
+    const char *folder;        /* borrowed: the hidden folder */
     int64_t per_class[SPLITS]; /* pictures */
     size_t begin[SPLITS + 1];  /* number of the first task of each split; the last is their count */
     uint64_t order[SPLITS];    /* keys of the permutations that mix a split */
     stk_rng names;             /* the source of ids */
-    atomic_bool ended;         /* an error or a request to stop: pass over what is left */
-    pthread_mutex_t lock;      /* of the next three */
+    atomic_bool ended;    /* after an error or a request to stop: the remaining tasks do nothing */
+    pthread_mutex_t lock; /* guards the next three */
     stk_status status;
-    size_t failed_task; /* which task `error` is from: the first in order wins */
+    size_t failed_task; /* task that `error` is from: the lowest number wins */
     stk_error error;
 } sample_work;
 
@@ -79,14 +80,14 @@ static size_t split_size(const sample_work *work, int split) {
     return work->begin[split + 1] - work->begin[split];
 }
 
-/* A permutation of a split, which mixes its classes. */
+/* The picture at position i of a split whose classes are mixed. */
 static size_t mix_split(const sample_work *work, int split, size_t i) {
     return (size_t)stk_rng_permute(work->order[split], split_size(work, split), i);
 }
 
 /*
- * Sixteen digits that look like a hash. The generator is a bijection of its counter, so no two
- * pictures share an id.
+ * Sixteen hexadecimal digits that look like a hash. The generator maps different counters to
+ * different numbers, so no two pictures share an id.
  */
 static void make_id(const sample_work *work, int split, size_t i, char id[17]) {
     stk_rng rng = work->names;
@@ -94,7 +95,7 @@ static void make_id(const sample_work *work, int split, size_t i, char id[17]) {
     snprintf(id, 17, "%016llx", (unsigned long long)stk_rng_u64(&rng));
 }
 
-/* The file of picture i of a split; NULL without memory. */
+/* Path of picture i of a split; NULL: no memory. */
 static char *picture_path(const sample_work *work, int split, size_t i) {
     const char *folder = work->folder;
     if (work->options->layout == STK_SAMPLE_KAGGLE) {
@@ -201,7 +202,7 @@ static stk_status make_folders(const sample_work *work, stk_error *err) {
     return status;
 }
 
-/* id,label of a split in mixed order; with `dummy` every label is that of the first class. */
+/* Writes the table id,label of a split in mixed order; `dummy`: all labels are the first class. */
 static stk_status write_table(const sample_work *work, const char *name, int split, bool dummy,
                               stk_error *err) {
     stk_str text = {0};
@@ -273,7 +274,8 @@ static void remove_folder(const char *path, const stk_events *events) {
     }
 }
 
-/* Anything at all counts, hidden files too: the last rename only replaces an empty folder. */
+/* Fails unless dir is missing or empty, hidden files included: rename replaces only an empty
+ * folder. */
 static stk_status check_target(const char *dir, stk_error *err) {
     DIR *folder = opendir(dir);
     if (folder == NULL && errno == ENOENT) {
@@ -322,7 +324,7 @@ static stk_status check_options(const stk_sample_options *options, stk_error *er
     return STK_OK;
 }
 
-/* Makes a hidden folder beside dir: *hidden is its path, freed with stk_mem_free. */
+/* Makes a hidden folder beside dir; *hidden is its path, freed with stk_mem_free(). */
 static stk_status claim_hidden(const char *dir, char **hidden, stk_error *err) {
     const char *base = stk_path_base(dir);
     char *parent = stk_mem_strndup(dir, (size_t)(base - dir));
@@ -386,7 +388,7 @@ static stk_status make_in(const stk_sample_options *options, const stk_events *e
     return status;
 }
 
-/* Slashes at the end of dir would hide its name. */
+/* Removes slashes at the end of dir, which would hide its name. */
 stk_status stk_sample_make(const stk_sample_options *options, const stk_events *events,
                            const stk_stop *stop, int threads, stk_error *err) {
     size_t length = options->dir != NULL ? strlen(options->dir) : 0;

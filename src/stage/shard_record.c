@@ -38,7 +38,7 @@ void stk_stage_bad_free(stk_stage_bad_list *list) {
     memset(list, 0, sizeof *list);
 }
 
-/* ".train-000000.record" in the folder; NULL without memory. */
+/* Path of ".train-000000.record" in the folder; NULL: no memory. */
 static char *record_path(const char *folder, const stk_stage_shard *shard) {
     char name[STK_STAGE_NAME_SIZE];
     stk_stage_shard_name(shard, name);
@@ -74,7 +74,7 @@ stk_status stk_stage_record_save(const char *folder, const stk_staging_list *lis
     return status;
 }
 
-/* Whether the tar is there and as long as the record says. */
+/* Whether the tar exists with the size in the record. */
 static stk_status find_tar(const char *folder, const stk_stage_shard *shard,
                            const stk_shard_index *index, bool *there, stk_error *err) {
     char name[STK_STAGE_NAME_SIZE];
@@ -90,7 +90,7 @@ static stk_status find_tar(const char *folder, const stk_stage_shard *shard,
     return STK_OK;
 }
 
-/* The bad pictures that the record names; *fits: it is one of this list and shard. */
+/* Reads the bad pictures of a record; *fits: the record is of this list and shard. */
 static stk_status take_origin(const stk_staging_list *list, const stk_stage_shard *shard,
                               const stk_shard_index *index, stk_stage_bad_list *bad, bool *fits,
                               stk_error *err) {
@@ -130,7 +130,7 @@ stk_status stk_stage_record_load(const char *folder, const stk_staging_list *lis
     if (there) {
         status = stk_file_read_into(path, 0, &bytes, err);
     }
-    /* A record that is not whole is as good as none. */
+    /* A damaged record counts as missing. */
     if (status == STK_OK && there) {
         stk_error why = {0};
         status = stk_shard_index_load(index, path, &bytes, &why);

@@ -1,9 +1,9 @@
 /*
- * stage.c - carries out a list: shard by shard, picture by picture.
+ * stage.c - carries out a staging list: shard by shard, picture by picture.
  *
- * Pictures come out of the queue in order and go into the shard that the list says. Nothing is kept
- * in memory but the shard in work: at the end the index and the tables are made from the records of
- * all shards, so that it makes no difference how many runs it took to get there.
+ * Pictures come from the queue in order and go into the shard that the list says. Only the shard in
+ * work is kept in memory. At the end the index and the tables are made from the records of all
+ * shards, so the result is the same after one run or after several interrupted ones.
  */
 #include "stage/stage.h"
 
@@ -32,24 +32,24 @@ typedef struct staging {
     stk_dataset *dataset;
     stk_staging_list list;
     stk_stage_dest dest;
-    bool *finished;     /* owned: of each shard of the list */
-    size_t shards_done; /* how many of them are */
-    const char **paths; /* owned: what the queue reads */
-    size_t to_read;     /* how many */
+    bool *finished;     /* owned: for each shard of the list */
+    size_t shards_done; /* number of finished shards */
+    const char **paths; /* owned: pictures for the queue to read */
+    size_t to_read;     /* number of paths */
     stk_picture_queue *queue;
     stk_stage_bad_list bad; /* of all shards so far */
     size_t bad_allowed;
-    size_t pictures_before; /* in shards that were finished before */
+    size_t pictures_before; /* pictures in shards that an earlier run finished */
     int64_t start_ns;
-    int64_t told_ns; /* when progress was told last */
+    int64_t told_ns; /* when progress was last reported */
 } staging;
 
-/* A shard in work. */
+/* The shard that is being written. */
 typedef struct open_shard {
     const stk_stage_shard *shard;
     stk_tar_writer *tar;
     stk_shard_index index;
-    size_t first_bad; /* of its own in the list */
+    size_t first_bad; /* index in the bad list of its first bad picture */
 } open_shard;
 
 /* ---- progress ---- */
@@ -95,7 +95,7 @@ static stk_status take(staging *s, const stk_queued_picture **queued, stk_error 
     return status;
 }
 
-/* How a member's name ends: by what the bytes are, or else as the source's does. */
+/* Extension of a member's name: by its content, or else that of the source. */
 static const char *extension_of(const stk_queued_picture *queued, const char *path) {
     static const char *const known[] = {"jpg", "jpeg", "png", "webp"};
     const char *dot = strrchr(path, '.');
@@ -202,8 +202,8 @@ static stk_status make_shard(staging *s, const stk_stage_shard *shard, stk_error
 }
 
 /*
- * Whether a shard is finished. One that lacks pictures is made again: what could not be read, in
- * an outage or without a permission, may be there by now, and the result is that of a whole run.
+ * Whether a shard is finished. A shard with bad pictures is made again: a picture that could not be
+ * read, because of an outage or a permission, may be readable now.
  */
 static stk_status look_at_shard(staging *s, const stk_stage_shard *shard, bool *finished,
                                 stk_error *err) {
@@ -222,7 +222,7 @@ static stk_status look_at_shard(staging *s, const stk_stage_shard *shard, bool *
     return status;
 }
 
-/* Finds out which shards are finished, and what is left to read. */
+/* Finds the finished shards, and the pictures that are left to read. */
 static stk_status look_back(staging *s, stk_error *err) {
     stk_staging_list *list = &s->list;
     s->finished = stk_mem_new(list->shard_count, sizeof *s->finished);
@@ -263,7 +263,7 @@ static stk_status make_shards(staging *s, stk_error *err) {
 
 /* ---- the end ---- */
 
-/* Notes what each picture's member is called, by the paths "train/000000012.jpg". */
+/* Notes the name of each picture's member, from the paths ("train/000000012.jpg") in the index. */
 static stk_status note_members(const stk_staging_list *list, const stk_stage_shard *shard,
                                const stk_shard_index *index, const char **members, stk_error *err) {
     size_t first = list->pictures[shard->first].number;
@@ -286,7 +286,7 @@ static void count_members(const stk_staging_list *list, const char *const *membe
     }
 }
 
-/* Gathers the records of all shards. */
+/* Merges the records of all shards. */
 static stk_status gather(staging *s, stk_shard_index *all, stk_stage_bad_list *bad,
                          const char **members, stk_error *err) {
     stk_status status = STK_OK;
@@ -341,9 +341,10 @@ static stk_status finish(staging *s, stk_error *err) {
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- a whole staging ---- */
 
-/* The true name of a folder or, where it does not exist yet, of the nearest one above; free(). */
+/* Real path of a folder or, if it does not exist yet, of the nearest one above; freed with free().
+ */
 static char *nearest_real(char *path) {
     bool absolute = path[0] == '/';
     char *real = realpath(path, NULL);
@@ -355,7 +356,7 @@ static char *nearest_real(char *path) {
     return real != NULL ? real : realpath(absolute ? "/" : ".", NULL);
 }
 
-/* The folder must not be in the data set that it is filled from. */
+/* Fails if the folder lies in the data set that is staged. */
 static stk_status check_dir(const staging *s, stk_error *err) {
     const char *dir = s->request->dir;
     const char *root = s->dataset->root;
@@ -379,7 +380,7 @@ static stk_status check_dir(const staging *s, stk_error *err) {
     return status;
 }
 
-/* What an end before the end leaves, and how to go on. */
+/* Adds to an error which shards are finished and how to continue. */
 static stk_status add_remedy(const staging *s, stk_status status, const stk_error *cause,
                              stk_error *err) {
     return STK_FAIL(err, status,

@@ -1,10 +1,10 @@
 /*
  * stage.h - copies a data set near: a subset of it, perhaps with smaller pictures, as tar shards.
  *
- * The shards are written one after the other, each under a hidden name until it is whole, with a
- * record beside it that says what is in it. So a staging that ends at any moment, by a signal, a
- * full disk or a power cut, goes on where it was when it is started again with the same flags.
- * docs/staging.md describes what is written.
+ * Shards are written one after another, each under a hidden name until it is complete, with a
+ * record of its contents beside it. So a staging that a signal, a full disk or a power cut has
+ * interrupted continues when it is started again with the same flags. docs/staging.md describes the
+ * files.
  */
 #ifndef STK_STAGE_STAGE_H
 #define STK_STAGE_STAGE_H
@@ -14,19 +14,19 @@
 #include "dataset/dataset.h"
 
 typedef struct stk_stage_options {
-    int64_t max_side;   /* px; 0: any */
-    int64_t quality;    /* 0: pictures are copied, or with max_side made with 90 where needed */
-    int64_t shard_size; /* pictures */
-    int64_t workers;    /* STK_AUTO_INT: as many as cores */
-    double max_bad;     /* percent; STK_AUTO_DOUBLE */
-    bool overwrite;     /* replace another staging */
+    int64_t max_side; /* px of the longer side; 0: no limit */
+    int64_t quality;  /* 0: pictures are copied; those above max_side are recoded with quality 90 */
+    int64_t shard_size; /* pictures per shard */
+    int64_t workers;    /* STK_AUTO_INT: one per core */
+    double max_bad;     /* percent of bad pictures allowed; STK_AUTO_DOUBLE */
+    bool overwrite;     /* replaces another staging */
 } stk_stage_options;
 
 extern const stk_option_table stk_stage_option_table;
 
 typedef struct stk_stage_request {
-    const char *dir;                    /* the folder to fill */
-    const stk_stage_options *options;   /* all borrowed */
+    const char *dir; /* the folder to fill; this and all below are borrowed */
+    const stk_stage_options *options;
     const stk_dataset_options *data;    /* what to copy, and which part of it */
     const stk_storage_options *storage; /* how to read it */
     const stk_events *events;           /* may be NULL */
@@ -34,9 +34,9 @@ typedef struct stk_stage_request {
 } stk_stage_request;
 
 /*
- * Stages. Other flags or another source than those of what `dir` holds are STK_ERR_USAGE, too many
- * bad pictures STK_ERR_DATA, no space STK_ERR_STORAGE; in all these cases and when stopped, what is
- * finished stays.
+ * Stages. STK_ERR_USAGE: `dir` holds a staging with other flags or of another source; STK_ERR_DATA:
+ * too many bad pictures; STK_ERR_STORAGE: no space. After all these errors and a request to stop,
+ * finished shards stay.
  */
 STK_CHECKED stk_status stk_stage_run(const stk_stage_request *request, stk_staged *staged,
                                      stk_error *err);

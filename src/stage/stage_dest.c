@@ -1,8 +1,8 @@
 /*
- * stage_dest.c - claiming the folder, and cleaning it.
+ * stage_dest.c - claims and cleans the folder.
  *
- * Nothing is removed before the folder is known to be a staging's, and then only what a staging
- * makes: a folder named by mistake stays as it is.
+ * Nothing is removed until the folder is known to be a staging's, and then only files that a
+ * staging makes: a folder that was named by mistake stays as it is.
  */
 #include "stage/stage_dest.h"
 
@@ -25,7 +25,8 @@
 #define LOCK_NAME ".lock"
 #define MOST_JSON_BYTES ((size_t)1 << 20)
 
-/* Everything else that a staging writes, the index first: without it nothing is taken for whole. */
+/* All other files that a staging writes. The index comes first: without it the folder counts as
+ * incomplete. */
 static const char *const tables[] = {STK_SHARD_INDEX_NAME,
                                      STK_STAGED_ABOUT,
                                      STK_STAGED_SAMPLES,
@@ -34,14 +35,14 @@ static const char *const tables[] = {STK_SHARD_INDEX_NAME,
                                      "sample_submission.csv",
                                      NULL};
 
-/* What a name in the folder is. */
+/* Kinds of names in the folder. */
 typedef enum entry_kind {
-    FOREIGN,     /* nobody knows */
-    UNIMPORTANT, /* the lock, and the staging's own description */
+    FOREIGN,     /* not of a staging */
+    UNIMPORTANT, /* the lock and staging.json */
     TABLE,
     SHARD,
     RECORD,
-    CUT_OFF /* a file that was being written */
+    CUT_OFF /* a file whose writing was interrupted */
 } entry_kind;
 
 char *stk_stage_dest_file(const stk_stage_dest *dest, const char *name) {
@@ -50,7 +51,7 @@ char *stk_stage_dest_file(const stk_stage_dest *dest, const char *name) {
 
 /* ---- names ---- */
 
-/* Where a name goes on behind "train-000000", whose parts it gives; NULL when it is not so. */
+/* Reads "train-000000" at the start of a name; returns the rest of the name, or NULL. */
 static const char *parse_name(const char *name, stk_stage_shard *shard) {
     for (int s = 0; s < STK_STAGE_SPLITS; s++) {
         size_t length = strlen(stk_stage_split_names[s]);
@@ -93,7 +94,7 @@ static entry_kind kind_of(const char *name) {
     if (rest != NULL && stk_str_equal(rest, ".record")) {
         return RECORD;
     }
-    /* Hidden until it is whole: the name that it will get stands between two dots. */
+    /* The hidden name of an unfinished file has the final name between two dots. */
     if (!stk_str_ends_with_nocase(name, ".tmp")) {
         return FOREIGN;
     }
@@ -106,7 +107,7 @@ static entry_kind kind_of(const char *name) {
     return ours ? CUT_OFF : FOREIGN;
 }
 
-/* Calls visit for every entry; what it returns ends the walk unless it is STK_OK. */
+/* Calls `visit` for every entry until one call fails. */
 static stk_status walk(const stk_stage_dest *dest,
                        stk_status (*visit)(void *user, const char *name, stk_error *err),
                        void *user, stk_error *err) {
@@ -136,7 +137,7 @@ static stk_status remove_file(const stk_stage_dest *dest, const char *name, stk_
     return status;
 }
 
-/* ---- whose it is ---- */
+/* ---- whose folder it is ---- */
 
 static stk_status find_foreign(void *user, const char *name, stk_error *err) {
     (void)err;
@@ -157,7 +158,8 @@ static stk_status has_file(const stk_stage_dest *dest, const char *name, bool *t
     return STK_OK;
 }
 
-/* Keeps hands off a folder, down to the lock, that was never a staging's. */
+/* Fails if the folder was never a staging's and is not empty. Changes nothing, not even the lock.
+ */
 static stk_status check_folder(const stk_stage_dest *dest, stk_error *err) {
     bool foreign = false;
     bool begun = false;
@@ -212,7 +214,7 @@ void stk_stage_dest_close(stk_stage_dest *dest) {
     *dest = (stk_stage_dest){.lock_fd = -1};
 }
 
-/* The description of a staging; *about stays NULL when there is none or it cannot be read. */
+/* Reads the description of a staging; *about is NULL if there is none or it is not valid. */
 static stk_status read_about(const stk_stage_dest *dest, const char *name, bool *there,
                              stk_json **about, stk_error *err) {
     char *path = stk_stage_dest_file(dest, name);
@@ -239,7 +241,7 @@ static bool is_same_list(const stk_json *about, const stk_staging_list *list) {
     return checksum != NULL && stk_str_equal(checksum, list->checksum);
 }
 
-/* "--max-side 300" or what else is different, into buf; "" when nothing that is written down is. */
+/* Writes the first difference, as " (with --max-side 300)", into buf; "" if none is recorded. */
 static const char *find_difference(const stk_json *old, const stk_json *now, char *buf,
                                    size_t size) {
     const char *old_source = stk_json_string(stk_json_get(old, "source"));
@@ -304,7 +306,7 @@ static stk_status remove_all(const stk_stage_dest *dest, entry_kind kind, stk_er
     return walk(dest, remove_kind, &c, err);
 }
 
-/* The index goes first, so that nobody takes what is left for whole. */
+/* Removes the index first, so that nobody takes the rest for a complete staging. */
 static stk_status remove_tables(const stk_stage_dest *dest, stk_error *err) {
     stk_status status = STK_OK;
     for (const char *const *table = tables; *table != NULL && status == STK_OK; table++) {
@@ -313,7 +315,7 @@ static stk_status remove_tables(const stk_stage_dest *dest, stk_error *err) {
     return status;
 }
 
-/* Which shards of this list are finished, for remove_unfinished. */
+/* Context of remove_unfinished(). */
 typedef struct shard_check {
     const stk_stage_dest *dest;
     const stk_staging_list *list;

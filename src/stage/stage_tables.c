@@ -1,4 +1,4 @@
-/* stage_tables.c - samples.csv and its like, and the description of a staging. */
+/* stage_tables.c - writes samples.csv and the other tables, and the description of a staging. */
 #include "stage/stage_tables.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/text/csv.h"
 #include "base/text/json.h"
 
-/* Text that is gathered before it is written. */
+/* Text is collected up to this size before it is written. */
 #define FLUSH_BYTES ((size_t)256 * 1024)
 
 #define MOST_JSON_BYTES ((size_t)1 << 20)
@@ -30,7 +30,7 @@ void stk_stage_about(stk_str *out, const stk_staging_list *list, const stk_stage
                      const stk_staged *staged) {
     const stk_dataset_options *data = request->data;
     stk_json_writer writer = stk_json_write_to(out, 2);
-    writer.exact = true; /* names of columns are read back */
+    writer.exact = true; /* column names must be read back unchanged */
     stk_json_begin_object(&writer);
     put_number(&writer, "format", STK_STAGED_FORMAT);
     put_text(&writer, "plan", list->checksum);
@@ -89,7 +89,7 @@ stk_status stk_stage_read_about(const stk_stage_dest *dest, stk_staged *staged, 
 
 /* ---- tables ---- */
 
-/* A table that is being written. */
+/* A table being written. */
 typedef struct table {
     stk_file_writer *file;
     stk_str text; /* not written yet */
@@ -117,7 +117,7 @@ static stk_status flush(table *t, size_t at_least, stk_error *err) {
     return status;
 }
 
-/* Ends the table, well or not. */
+/* Ends the table, also after a failure. */
 static stk_status close_table(table *t, stk_status status, stk_error *err) {
     status = status == STK_OK ? flush(t, 0, err) : status;
     if (status == STK_OK) {

@@ -1,4 +1,4 @@
-/* stage_tables.h - the texts that stand beside the shards. */
+/* stage_tables.h - the text files beside the shards. */
 #ifndef STK_STAGE_STAGE_TABLES_H
 #define STK_STAGE_STAGE_TABLES_H
 
@@ -7,19 +7,19 @@
 #include "stage/stage_dest.h"
 
 /*
- * What is staged from where with which flags, for staging.json; with the figures of `staged` for
- * stage.json. Nothing in it depends on when or how often it was tried.
+ * Writes the description of a staging: source and flags for staging.json; with the figures of
+ * `staged`, for stage.json. It does not depend on when or in how many runs it was made.
  */
 void stk_stage_about(stk_str *out, const stk_staging_list *list, const stk_stage_request *request,
                      const stk_staged *staged);
 
-/* The figures of a stage.json that is there. */
+/* Reads the figures of an existing stage.json. */
 STK_CHECKED stk_status stk_stage_read_about(const stk_stage_dest *dest, stk_staged *staged,
                                             stk_error *err);
 
 /*
  * Writes all tables but the index, stage.json last. `members` has the name of each picture's member
- * in its shard, NULL for a bad one.
+ * in its shard, NULL for a bad picture.
  */
 STK_CHECKED stk_status stk_stage_write_tables(const stk_stage_dest *dest,
                                               const stk_staging_list *list,

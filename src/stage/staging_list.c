@@ -1,4 +1,4 @@
-/* staging_list.c - numbers pictures, cuts them into shards, and sums up what that depends on. */
+/* staging_list.c - numbers the pictures, divides them into shards, and computes the checksum. */
 #include "stage/staging_list.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static void add_shards(stk_staging_list *list, stk_stage_split split, size_t fir
     }
 }
 
-/* A folder of this machine by its one true name; an address as it is. */
+/* The real path of a local folder; an address as it is. */
 static stk_status name_source(stk_staging_list *list, stk_error *err) {
     const char *root = list->dataset->root;
     char *real = realpath(root, NULL);
@@ -57,7 +57,7 @@ static stk_status name_source(stk_staging_list *list, stk_error *err) {
     return list->source != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
 }
 
-/* The NUL keeps texts apart. */
+/* The NUL separates texts. */
 static void sum_text(uint64_t *sum, const char *text) {
     *sum = text != NULL ? stk_checksum_seeded(text, strlen(text) + 1, *sum)
                         : stk_checksum_seeded(NULL, 0, *sum);
