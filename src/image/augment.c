@@ -13,7 +13,7 @@
 #include "image/augment_draw.h"
 
 #define STRENGTH_MAX 30
-#define TRIVIAL_SHIFT_PX 32 /* TrivialAugment moves no further, whatever the size */
+#define TRIVIAL_SHIFT_PX 32 /* largest translation of TrivialAugment, whatever the size */
 #define ERASE_TRIES 10
 #define ERASE_AREA_MIN 0.02 /* of the picture */
 #define ERASE_AREA_MAX 0.33
@@ -27,13 +27,13 @@
 typedef struct policy_change {
     stk_change_kind kind;
     int rest;    /* amount at strength 0 */
-    bool either; /* the change is added or taken away, half of the time each */
-    int most[3]; /* by policy: how far the amount is from rest at strength 30 */
+    bool either; /* the change is positive or negative, with equal probability */
+    int most[3]; /* by policy: difference between the amounts at strengths 30 and 0 */
 } policy_change;
 
 /*
- * Solarize goes down from 255, where white is inverted already, as in torchvision. The lengths of
- * translations depend on the picture's size; see change_at.
+ * Solarize starts at threshold 255, which already inverts white, as in torchvision. The amounts of
+ * translations depend on the picture's size; see change_at().
  */
 static const policy_change operations[] = {
     {STK_CHANGE_IDENTITY, 0, false, {0, 0, 0}},
@@ -78,8 +78,8 @@ static int draw_factor(double change, stk_rng *rng) {
 }
 
 /*
- * The four changes of colour jitter in random order. All numbers are drawn even where a change is
- * off, so that one does not alter the numbers of another.
+ * The four changes of colour jitter in random order. All numbers are drawn even if a change is off,
+ * so that turning one off does not alter the others.
  */
 static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_augment_draw *draw) {
     if (!(options->color_jitter > 0) && !(options->hue > 0)) {
@@ -105,8 +105,8 @@ static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_au
 }
 
 /*
- * How far the amount is from rest. Amounts are rounded as torchvision does it, lengths and
- * thresholds towards strength 0 and others to the nearest.
+ * Difference between the amounts at this strength and at strength 0. Rounded as torchvision does:
+ * lengths and thresholds towards strength 0, others to the nearest.
  */
 static int change_at(const policy_change *op, int policy, int strength, int size) {
     int64_t most = op->most[policy];
@@ -143,7 +143,7 @@ static void draw_policy(const stk_augment_options *options, int size, stk_rng *r
     }
 }
 
-/* A rectangle that would reach from edge to edge is drawn again, up to ten times. */
+/* A rectangle as wide or as high as the picture is drawn again, up to ten times. */
 static void draw_erasing(const stk_augment_options *options, int size, stk_rng *rng,
                          stk_augment_draw *draw) {
     if (!(options->erasing > 0) || !(stk_rng_uniform(rng) < options->erasing)) {

@@ -1,9 +1,9 @@
 /*
- * augment.h - random changes of a picture that is cropped and scaled already.
+ * augment.h - random changes of a picture that is already cropped and scaled.
  *
- * Works in place on 8-bit RGB squares. The caller's generator decides everything: the same
- * generator gives the same pixels on every machine, since pixels are computed in whole numbers.
- * Threads: safe.
+ * Works in place on 8-bit RGB squares. The caller's generator decides everything: pixels are
+ * computed with integers, so the same generator gives the same pixels on every machine. Threads:
+ * safe.
  */
 #ifndef STK_IMAGE_AUGMENT_H
 #define STK_IMAGE_AUGMENT_H
@@ -15,7 +15,7 @@
 #include "base/numbers/rng.h"
 #include "options/options.h"
 
-/* RandAugment makes no more changes than this to one picture. */
+/* Most operations of RandAugment on one picture. */
 #define STK_AUGMENT_MAX_OPS 14
 
 typedef enum stk_policy {
@@ -44,13 +44,12 @@ extern const stk_option_table stk_augment_option_table;
 bool stk_augment_is_needed(const stk_augment_options *options);
 
 /*
- * Augments the picture `pixels` (size, size, 3), 1 px or more, in place, in the order rotation,
- * colour jitter (its parts in random order), policy, erasing. Strengths and their distributions are
- * those of torchvision's transforms. Two things differ from torchvision: moved pictures are
- * sampled bilinearly, and pixels from outside or erased pixels have ImageNet's mean colour (124,
- * 116, 104), which is about zero after normalising. Crop and flip are not done here: transform.c
- * does them while it scales. `spare` (size, size, 3) is overwritten. The options must be within the
- * limits of their table.
+ * Augments the picture `pixels` (size, size, 3), size 1 or more, in place: rotation, colour jitter
+ * (its parts in random order), policy, erasing. Strengths and their distributions are
+ * torchvision's. Two things differ: moved pictures are sampled bilinearly, and erased pixels and
+ * pixels from outside get ImageNet's mean colour (124, 116, 104), which is about zero after
+ * normalising. transform.c crops and flips while it scales. `spare` (size, size, 3) is overwritten.
+ * The options must be within the limits of their table.
  */
 void stk_augment_apply(const stk_augment_options *options, int size, uint8_t *pixels,
                        uint8_t *spare, stk_rng *rng);

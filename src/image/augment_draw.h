@@ -1,8 +1,8 @@
 /*
  * augment_draw.h - only for this room: the random choices for one picture, as a list of changes.
  *
- * Drawing uses a generator and floating point. The list holds whole numbers only, so that applying
- * it gives the same pixels on every machine.
+ * Drawing uses a generator and floating point. The list holds integers only, so applying it gives
+ * the same pixels on every machine.
  */
 #ifndef STK_IMAGE_AUGMENT_DRAW_H
 #define STK_IMAGE_AUGMENT_DRAW_H
@@ -31,7 +31,7 @@ typedef enum stk_change_kind {
 
 typedef struct stk_change {
     stk_change_kind kind;
-    int amount; /* 0 where the kind has none */
+    int amount; /* 0 for kinds without an amount */
     int x, y, width, height;
 } stk_change;
 
@@ -40,14 +40,14 @@ typedef struct stk_change {
 
 typedef struct stk_augment_draw {
     int count;
-    stk_change changes[STK_DRAW_CHANGES]; /* in the order in which they are made */
+    stk_change changes[STK_DRAW_CHANGES]; /* in the order of application */
 } stk_augment_draw;
 
-/* Draws the changes for a picture of this size. */
+/* Draws the changes for a picture of `size` px. */
 void stk_augment_choose(const stk_augment_options *options, int size, stk_rng *rng,
                         stk_augment_draw *draw);
 
-/* Makes one change; pixels and spare are (size, size, 3). */
+/* Applies one change; pixels and spare are (size, size, 3). */
 void stk_augment_make(const stk_change *change, int size, uint8_t *pixels, uint8_t *spare);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * augment_ops.c - changes of colour, sharpness and levels.
  *
- * The loops work on 16-bit whole numbers and have no branches, so that compilers vectorise them
- * even for the oldest processors. Red, green and blue lie side by side in memory. An operation that
- * needs all three values of a pixel is computed for each value from itself and the two others,
- * instead of separating the channels: saturation and hue look the same from each channel, except
- * for the order of the other two.
+ * The loops work on 16-bit integers without branches, so that compilers vectorise them even for the
+ * oldest processors. Red, green and blue are interleaved in memory. An operation that needs all
+ * three values of a pixel does not separate the channels: it computes each value from itself and
+ * the two others. Saturation and hue are the same function for each channel, except for the order
+ * of the other two.
  */
 #include "image/augment_ops.h"
 
@@ -14,14 +14,14 @@
 
 #include "image/compile_twice.h"
 
-#define BLOCK 192        /* values that are worked on together; whole pixels and whole vectors */
+#define BLOCK 192        /* values per block; a multiple of whole pixels and whole vectors */
 #define LEVELS 256       /* of a value */
-#define BLEND_BITS 5     /* fraction of a blend before it is cut off */
-#define HUE_BITS 4       /* fraction of a turned hue */
+#define BLEND_BITS 5     /* bits of fraction of a blend before truncation */
+#define HUE_BITS 4       /* bits of fraction of a turned hue */
 #define RED_WEIGHT 19595 /* of grey, in 1/65536: Rec. 601 */
 #define GREEN_WEIGHT 38470
 #define BLUE_WEIGHT 7471
-#define SUM_BLOCKS 256 /* as many values of 8 bits as a sum of 16 bits can hold */
+#define SUM_BLOCKS 256 /* 8-bit values that a 16-bit sum can hold */
 
 /* A part of a picture: each value, and the two other values of its pixel. */
 typedef struct channel_block {
@@ -30,7 +30,7 @@ typedef struct channel_block {
     uint8_t last[BLOCK]; /* of red: blue, of green: red, of blue: green */
 } channel_block;
 
-/* Masks: all bits are set for values of the channel. */
+/* Masks with all bits set for values of one channel. */
 typedef struct masks {
     uint8_t is_red[BLOCK];
     uint8_t is_blue[BLOCK];
@@ -47,7 +47,7 @@ static void make_masks(masks *m) {
     }
 }
 
-/* Reads two bytes more on each side. They are never used: blocks are whole pixels. */
+/* Reads two bytes beyond each end. They are never used, because blocks are whole pixels. */
 BODY void split(const uint8_t *restrict from, const masks *restrict m, channel_block *restrict to) {
     memcpy(to->own, from, BLOCK);
     for (int i = 0; i < BLOCK; i++) {
@@ -70,7 +70,7 @@ BODY void take_part(const uint8_t *pixels, size_t count, size_t at, const masks 
     split(padded + 2, m, to);
 }
 
-/* A copy of known length is a few instructions; most blocks are whole. */
+/* Most blocks are whole: a copy of constant size is a few instructions. */
 BODY void put_part(const uint8_t *from, uint8_t *pixels, size_t count, size_t at) {
     if (count - at >= BLOCK) {
         memcpy(pixels + at, from, BLOCK);
@@ -88,8 +88,8 @@ BODY int16_t most(int16_t a, int16_t b) {
 }
 
 /*
- * The upper halves of products. The values come from memory, where compilers know nothing of their
- * signs and sizes, so they use the one instruction for this.
+ * The upper halves of products. The values are read from memory, where compilers know neither sign
+ * nor range, so they use the single instruction for this.
  */
 BODY void high_halves(const int16_t *values, int factor, int16_t *to) {
     int16_t by = (int16_t)factor;
@@ -99,8 +99,8 @@ BODY void high_halves(const int16_t *values, int factor, int16_t *to) {
 }
 
 /*
- * other + factor * (value - other), cut off. The difference has 7 bits of fraction and the factor
- * 14, of which the upper half of the product keeps BLEND_BITS.
+ * other + factor * (value - other), truncated. The difference has 7 bits of fraction and the factor
+ * 14; the upper half of the product keeps BLEND_BITS of them.
  */
 BODY void blend(const uint8_t *value, const uint8_t *other, int factor, uint8_t *to) {
     int16_t difference[BLOCK];
@@ -137,7 +137,7 @@ void stk_augment_brightness(int size, uint8_t *pixels, int factor) {
     blend_with_level(size, pixels, 0, factor);
 }
 
-/* The sum of each channel. */
+/* Sums each channel. */
 static void sum_channels(const uint8_t *pixels, size_t count, uint64_t totals[3]) {
     uint16_t sums[BLOCK] = {0};
     totals[0] = totals[1] = totals[2] = 0;
@@ -168,8 +168,8 @@ void stk_augment_contrast(int size, uint8_t *pixels, int factor) {
 }
 
 /*
- * Grey, rounded, for each value of a part; weights are (own, next, last). Three halves of 1/256
- * make up for the bits that are cut off.
+ * Rounded grey for each value of a block; weights are (own, next, last). Three halves of 1/256
+ * compensate for the truncated bits.
  */
 BODY void grey_of(const channel_block *from, const uint16_t weights[3][BLOCK], uint8_t *to) {
     for (int i = 0; i < BLOCK; i++) {
@@ -211,7 +211,7 @@ void stk_augment_saturation(int size, uint8_t *pixels, int factor) {
 }
 
 /*
- * A row's mean of 3x3 values, of which the middle one counts five times: the sum by 13, rounded.
+ * A row of means over 3x3 values, the middle one with weight 5: the sum divided by 13, rounded.
  * 5042/65536 is 1/13 to within 1/6500 and a sum is at most 13 * 255, so this is exact.
  */
 BODY void blur(const uint8_t *from, size_t stride, size_t length, uint8_t *to) {
@@ -241,7 +241,8 @@ BODY void sharpen_block(const uint8_t *from, size_t stride, size_t length, int f
     memcpy(to, result, length);
 }
 
-/* All but the border goes from `from` to `to`. A last block that would stick out overlaps. */
+/* Sharpens all but the border, `from` to `to`. The last block is moved back to end inside the row.
+ */
 BODY void sharpen_body(int size, const uint8_t *from, uint8_t *to, int factor) {
     size_t stride = 3 * (size_t)size;
     for (size_t y = 1; y + 1 < (size_t)size; y++) {
@@ -266,15 +267,16 @@ void stk_augment_sharpness(int size, uint8_t *pixels, uint8_t *spare, int factor
 }
 
 /*
- * The new values of all channels. In HSV a hue is a place on a circle of six sixths on which red,
- * green and blue lie two sixths apart. A channel has the greatest value of a pixel while the hue is
- * up to one sixth away from it, and the least value from two sixths on. Measured in parts of
- * spread = greatest - least, how far the hue is away from a channel is a whole number:
- *     own is the greatest:  |next - last|
- *     own is the least:     3 spread - |next - last|
- *     own is between them:  2 spread - (own - least), |next - last| being the spread
- * and it lies on the side of the greater one of next and last. All three are 2 spread - (own -
- * least) plus the rest, spread - |next - last|, or minus it where own is the greatest.
+ * The new values of all channels. In HSV a hue is an angle on a circle of six sixths, on which red,
+ * green and blue are two sixths apart. A channel has the largest value of a pixel if the hue is
+ * within one sixth of it, and the smallest from two sixths on. In units of spread = largest -
+ * smallest value, the distance between the hue and a channel is an integer:
+ *     own is the largest:   |next - last|
+ *     own is the smallest:  3 spread - |next - last|
+ *     own is in between:    2 spread - (own - smallest), where |next - last| is the spread
+ * The hue lies on the side of the larger one of next and last. All three cases are
+ *     2 spread - (own - smallest) + rest, where rest = spread - |next - last|,
+ * or with minus rest if own is the largest.
  */
 BODY void turn_hue(const channel_block *from, int turn, uint8_t *to) {
     uint8_t lowest[BLOCK];
@@ -301,7 +303,7 @@ BODY void turn_hue(const channel_block *from, int turn, uint8_t *to) {
         int16_t turned = (int16_t)(place * (1 << HUE_BITS) + ((turns[i] ^ side) - side));
         int16_t away = most(turned, (int16_t)-turned);
         spread = (int16_t)(spread * (1 << HUE_BITS));
-        away = least(away, (int16_t)(6 * spread - away)); /* the other way around */
+        away = least(away, (int16_t)(6 * spread - away)); /* the shorter way around the circle */
         int16_t above = least(most((int16_t)(2 * spread - away), 0), spread);
         to[i] = (uint8_t)(lowest[i] + ((above + (1 << (HUE_BITS - 1))) >> HUE_BITS));
     }
@@ -353,7 +355,7 @@ static void look_up(uint8_t *pixels, size_t count, const uint8_t table[3][LEVELS
     }
 }
 
-/* The least and the greatest value of each channel. */
+/* Finds the smallest and the largest value of each channel. */
 static void find_limits(const uint8_t *pixels, size_t count, uint8_t low[3], uint8_t high[3]) {
     uint8_t lows[BLOCK];
     uint8_t highs[BLOCK];
@@ -395,9 +397,7 @@ void stk_augment_autocontrast(int size, uint8_t *pixels) {
     look_up(pixels, values_of(size), (const uint8_t(*)[LEVELS])table);
 }
 
-/* Two counts per channel, for even and odd pixels: equal neighbours then do not wait for each
- * other.
- */
+/* Even and odd pixels have separate counts, so that equal neighbours do not wait for each other. */
 static void count_values(const uint8_t *pixels, size_t count, uint32_t counts[3][LEVELS]) {
     uint32_t odd[3][LEVELS] = {{0}};
     memset(counts, 0, 3 * sizeof *counts);
@@ -419,8 +419,8 @@ static void count_values(const uint8_t *pixels, size_t count, uint32_t counts[3]
 }
 
 /*
- * A value becomes the number of values below it, in steps of which 255 reach from the first value
- * to the last one. Pictures too small for a step stay as they are.
+ * Table of the histogram equalisation: a value becomes the number of smaller values in units of
+ * `step`, of which 255 span the picture. A picture too small for a step stays as it is.
  */
 static void equal_table(const uint32_t counts[LEVELS], uint32_t total, uint8_t table[LEVELS]) {
     int highest = LEVELS - 1;

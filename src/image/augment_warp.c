@@ -1,11 +1,11 @@
 /*
  * augment_warp.c - geometric changes: rotation, shear, translation, erasing.
  *
- * An affine map says where each output pixel comes from. Coordinates are whole numbers of 1/65536
- * px. Of an output row, the run of pixels whose four neighbours lie inside of the picture is worked
- * on in chunks: neighbours are collected one pixel after the other, all that is arithmetic is left
- * to vector instructions. The few pixels at the picture's border go one by one through the same
- * arithmetic, with the fill colour for what lies outside.
+ * An affine map says where each output pixel comes from. Coordinates are integers in units of
+ * 1/65536 px. In each output row, a run of pixels has all four neighbours inside the picture. This
+ * run is processed in chunks: neighbours are collected pixel by pixel, then vector instructions do
+ * the arithmetic. The few other pixels go one by one through the same arithmetic, with the fill
+ * colour for neighbours outside.
  */
 #include "image/augment_ops.h"
 
@@ -17,9 +17,9 @@
 
 #define PLACE_BITS 16
 #define PLACE_ONE (1 << PLACE_BITS)
-#define WEIGHT_BITS 8 /* fraction of a place that blending sees */
-#define HALF_WEIGHT (1 << (PLACE_BITS - WEIGHT_BITS - 1)) /* rounds places to weights */
-#define CHUNK 64                                          /* pixels that are worked on together */
+#define WEIGHT_BITS 8                                     /* bits of fraction that blending uses */
+#define HALF_WEIGHT (1 << (PLACE_BITS - WEIGHT_BITS - 1)) /* rounds positions to weights */
+#define CHUNK 64                                          /* pixels that are processed together */
 #define RADIANS_PER_MILLIDEGREE (3.14159265358979323846 / 180000)
 
 /* Where output pixel (x, y) comes from: x_x * x + x_y * y + x_at, and so on; in 1/65536 px. */
@@ -28,11 +28,11 @@ typedef struct map {
     int64_t y_x, y_y, y_at;
 } map;
 
-/* The neighbours of some pixels, four bytes for each pixel: red, green, blue, one more. */
+/* The neighbours of a chunk of pixels, four bytes each: red, green, blue, one unused. */
 typedef struct chunk {
-    uint32_t places[CHUNK]; /* bytes from the picture's begin to the upper left neighbour */
+    uint32_t places[CHUNK]; /* offset in bytes of the upper left neighbour */
     uint32_t right[CHUNK];  /* weight of the right neighbours in each byte, 0 .. 255 of 256 */
-    uint32_t down[CHUNK];   /* the same of the lower neighbours */
+    uint32_t down[CHUNK];   /* weight of the lower neighbours, in the same form */
     uint8_t upper_left[4 * CHUNK], upper_right[4 * CHUNK];
     uint8_t lower_left[4 * CHUNK], lower_right[4 * CHUNK];
     uint8_t out[4 * CHUNK];
@@ -47,9 +47,9 @@ static void fill_pixels(uint8_t *to, size_t count) {
 }
 
 /*
- * Blends upper and lower neighbours to 16 bits, of which one is dropped so that differences fit,
- * and then left and right ones. Differences and weights pass through memory, where compilers know
- * nothing of their signs: that is what lets them take the instruction for the product's upper half.
+ * Blends upper and lower neighbours to 16 bits, drops one bit so that differences fit, then blends
+ * left and right. Differences and weights pass through memory, where compilers know nothing of
+ * their signs: only then do they use the instruction for the upper half of a product.
  */
 BODY void blend_neighbours(chunk *c) {
     const uint8_t *right = (const uint8_t *)c->right;
@@ -74,7 +74,7 @@ BODY void blend_neighbours(chunk *c) {
     }
 }
 
-/* Pixels of a run, the first of which comes from (x, y), to `to`. */
+/* Writes a run of pixels, the first of which comes from (x, y). */
 BODY void warp_run_body(const uint8_t *from, uint32_t stride, const map *m, int64_t x, int64_t y,
                         int count, chunk *c, uint8_t *to) {
     uint32_t x_step = (uint32_t)m->x_x;
@@ -111,7 +111,7 @@ COMPILE_TWICE(warp_run,
                chunk *c, uint8_t *to),
               (from, stride, m, x, y, count, c, to))
 
-/* One pixel that comes from (x, y); at least one of its neighbours may lie outside. */
+/* Writes one pixel that comes from (x, y) and may have neighbours outside. */
 static void warp_pixel(const uint8_t *from, int size, int64_t x, int64_t y, uint8_t *to) {
     int64_t column = x >> PLACE_BITS;
     int64_t row = y >> PLACE_BITS;
@@ -136,7 +136,7 @@ static void warp_pixel(const uint8_t *from, int size, int64_t x, int64_t y, uint
     }
 }
 
-/* Cuts the run first .. end-1 down to those i with 0 <= at + i * step < limit. */
+/* Cuts the run first .. end-1 to those i with 0 <= at + i * step < limit. */
 static void cut_run(int64_t at, int64_t step, int64_t limit, int64_t *first, int64_t *end) {
     if (step < 0) {
         step = -step;
@@ -152,10 +152,7 @@ static void cut_run(int64_t at, int64_t step, int64_t limit, int64_t *first, int
     *end = high < *end ? high : *end;
 }
 
-/*
- * A run ends one column before its neighbours reach the last one, because four bytes are read of
- * each pixel.
- */
+/* Runs end one column early, because four bytes are read for each three-byte pixel. */
 static void warp(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
     size_t stride = 3 * (size_t)size;
     memcpy(spare, pixels, stride * (size_t)size);
@@ -187,7 +184,7 @@ static void warp(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
 
 /*
  * Sine and cosine are rounded to 1/65536, so that the last bits of a machine's mathematics library
- * do not matter. A pixel's place is its centre's, hence half pixels.
+ * do not matter. The position of a pixel is its centre, hence half pixels.
  */
 void stk_augment_rotate(int size, uint8_t *pixels, uint8_t *spare, int millidegrees) {
     double angle = millidegrees * RADIANS_PER_MILLIDEGREE;
@@ -215,7 +212,7 @@ void stk_augment_shear_y(int size, uint8_t *pixels, uint8_t *spare, int shear) {
     warp(size, pixels, spare, &m);
 }
 
-/* How many of `size` rows or columns a shift uncovers. */
+/* Number of rows or columns, at most `size`, that a shift leaves without a source. */
 static size_t uncovered(int shift_px, int size) {
     int64_t px = shift_px < 0 ? -(int64_t)shift_px : shift_px;
     return (size_t)(px < size ? px : size);

@@ -1,17 +1,17 @@
 /*
- * compile_twice.h - loops that are compiled for every processor and for a better one.
+ * compile_twice.h - compiles a loop twice on x86: for every processor, and for AVX2.
  *
- * On x86, compilers may use no more than what the oldest 64-bit processors have. A function
- * `static inline` NAME_body, marked BODY, is compiled once so and once for AVX2 by
+ * By default compilers use only the instructions of the oldest 64-bit processors. Write the loop as
+ * `static inline` NAME_body, marked BODY;
  *     COMPILE_TWICE(NAME, (int size, uint8_t *pixels), (size, pixels))
- * which defines NAME, the function that chooses at run time. This is for arithmetic on whole
- * numbers, where both give the same result. Elsewhere, as on arm64, vector instructions are always
- * there and NAME is the body alone. Not for other rooms.
+ * compiles it both ways and defines NAME, which chooses at run time. Only for integer arithmetic,
+ * where both give the same result. On other processors, such as arm64, vector instructions are
+ * always available and NAME is the body alone. Not for other rooms.
  */
 #ifndef STK_IMAGE_COMPILE_TWICE_H
 #define STK_IMAGE_COMPILE_TWICE_H
 
-/* Must become part of its caller, since it is compiled for what the caller is compiled for. */
+/* Must be inlined, since it is compiled for the instructions of its caller. */
 #define BODY static inline __attribute__((always_inline))
 
 #if defined(__x86_64__)

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "image/decoders.h"
 
-/* In the order in which they are asked: the most common format first. */
+/* In the order of trying: the most common format first. */
 static const stk_image_decoder *const decoders[] = {
     &stk_image_jpeg,
     &stk_image_png,
@@ -14,10 +14,10 @@ static const stk_image_decoder *const decoders[] = {
     &stk_image_raw,
 };
 
-/* Formats that people have but Stoker does not read, so that the reason can name them. */
+/* Formats that Stoker recognises only to name them in the error. */
 static const struct {
     const char *name;
-    size_t offset; /* of the magic in the file */
+    size_t offset; /* of the magic bytes in the file */
     const char *magic;
 } foreign[] = {
     {"a GIF", 0, "GIF8"},      {"a BMP", 0, "BM"},         {"a TIFF", 0, "II*"},
@@ -68,11 +68,11 @@ const char *stk_image_extension(const uint8_t *bytes, size_t size) {
     return NULL;
 }
 
-/* The receiver of whole pictures. */
+/* Receives a whole picture. */
 typedef struct whole_picture {
     stk_image *image;
     int orientation;
-    int rows; /* that are there */
+    int rows; /* rows received */
 } whole_picture;
 
 static stk_status begin_whole(void *user, const stk_image_info *info, stk_image_part *part,
@@ -126,7 +126,7 @@ stk_status stk_image_decode_within(const uint8_t *bytes, size_t size, const stk_
     return status;
 }
 
-/* Only looks at the header: what it returns ends the decoding and is no failure. */
+/* Takes only the header: the status returned here ends the decoding without a failure. */
 static stk_status note_size(void *user, const stk_image_info *info, stk_image_part *part,
                             stk_error *err) {
     stk_image *size = user;

@@ -16,7 +16,8 @@ typedef struct stk_image_info {
     int width, height;    /* px, as stored */
     int orientation;      /* EXIF's, 1 to 8 */
     bool divides;         /* can be decoded at 1/2, 1/4 and 1/8 of its size */
-    uint64_t whole_bytes; /* memory where the format decodes only whole pictures; 0: by rows */
+    uint64_t whole_bytes; /* bytes, if the format can only decode whole pictures; 0: it decodes by
+                             rows */
 } stk_image_info;
 
 /* The wanted part, in pixels of the stored picture after division. */
@@ -27,9 +28,9 @@ typedef struct stk_image_part {
 } stk_image_part;
 
 /*
- * Where a decoder's rows go. The functions of the receivers stand together: begin_part() and
- * following in transform.c (a crop becomes a square), begin_shrinking() in shrink.c (a smaller
- * picture), begin_whole() in decode.c (the whole picture), note_size() there (the header alone).
+ * Where a decoder's rows go. There are four receivers: begin_part() and its neighbours in
+ * transform.c (a crop becomes a square), begin_shrinking() in shrink.c (a smaller picture),
+ * begin_whole() in decode.c (the whole picture), note_size() in decode.c (the header alone).
  */
 typedef struct stk_image_receiver {
     void *user;
@@ -66,8 +67,8 @@ STK_CHECKED stk_status stk_image_receive(const uint8_t *bytes, size_t size,
                                          const stk_image_receiver *receiver, stk_error *err);
 
 /*
- * Fails with STK_ERR_DATA when a picture of this size is refused. Decoders ask before they or
- * their library take memory for the pixels.
+ * Fails with STK_ERR_DATA for a picture that is too large. Decoders call it before they or their
+ * library allocate memory for the pixels.
  */
 STK_CHECKED stk_status stk_image_check_size(int64_t width, int64_t height, stk_error *err);
 
@@ -83,7 +84,7 @@ typedef struct stk_image_tags {
     size_t xmp_size;
 } stk_image_tags;
 
-/* The orientation, 1 to 8: from EXIF, otherwise from XMP; 1 where neither has one. */
+/* The orientation, 1 to 8: from EXIF, otherwise from XMP; 1 if neither has one. */
 int stk_image_orientation(const stk_image_tags *tags);
 
 /* The same from the chunks of a PNG, where EXIF and XMP may also be text chunks. */
@@ -102,39 +103,38 @@ typedef struct stk_turn {
 
 stk_turn stk_image_turn(int orientation);
 
-/* Makes the picture upright; orientation 1 leaves it alone. The limits are those of the receiver.
- */
+/* Makes the picture upright; orientation 1 changes nothing. Uses the receiver's limits. */
 STK_CHECKED stk_status stk_image_orient(stk_image *image, int orientation,
                                         const stk_image_receiver *receiver, stk_error *err);
 
-/* Lays pixels with alpha, (count, 4), over white: (count, 3). */
+/* Blends pixels with alpha, (count, 4), over white: (count, 3). */
 void stk_image_over_white(const uint8_t *rgba, size_t count, uint8_t *rgb);
 
 /*
- * Ends the decoding of pictures that take too long or that nobody waits for any more. Decoders ask
- * after each row and each read. Most limits are in CPU time of the thread, so that waiting is free.
+ * Ends decoding that takes too long or that nobody waits for any more. Decoders check after each
+ * row and each read. Most limits are in CPU time of the thread, so waiting does not count.
  */
 typedef enum stk_image_halt {
     STK_IMAGE_GOES_ON,
     STK_IMAGE_CANCELLED, /* limit.cancelled was set */
-    STK_IMAGE_LATE,      /* a limit of the caller is exceeded */
-    STK_IMAGE_SLOW       /* max_cpu_ns is exceeded: the picture is refused */
+    STK_IMAGE_LATE,      /* a limit of the caller was exceeded */
+    STK_IMAGE_SLOW       /* max_cpu_ns was exceeded: the picture is refused */
 } stk_image_halt;
 
 typedef struct stk_image_watch {
     stk_image_limit limit;
     int64_t cpu_end_ns;  /* in the thread's CPU time; INT64_MAX: never */
-    int64_t least_ns;    /* CPU time below which limit.wall_ns ends nothing */
+    int64_t least_ns;    /* until this CPU time limit.wall_ns does not apply */
     int64_t wall_end_ns; /* on the monotonic clock; INT64_MAX: never */
     bool end_is_limit;   /* cpu_end_ns comes from limit.cpu_ns */
-    bool timed;          /* some limit needs a clock */
-    int64_t looked_ns;   /* when the clocks were last looked at; 0: not yet */
+    bool timed;          /* a limit needs a clock */
+    int64_t looked_ns;   /* when the clocks were last read; 0: not yet */
     unsigned calls;      /* since looked_ns */
     stk_image_halt halt;
 } stk_image_watch;
 
 stk_image_watch stk_image_watch_start(const stk_image_receiver *receiver);
-bool stk_image_halted(stk_image_watch *watch); /* cheap: reads clocks now and then */
+bool stk_image_halted(stk_image_watch *watch); /* cheap: reads clocks only now and then */
 STK_CHECKED stk_status stk_image_refuse_halted(const stk_image_watch *watch, const char *format,
                                                stk_error *err);
 

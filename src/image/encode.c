@@ -1,8 +1,8 @@
 /*
  * encode.c - pixels to JPEG.
  *
- * The bytes grow in memory of stk_mem, so that the caller frees them like everything else and so
- * that a test can make it run out. As in jpeg.c, what setjmp's function uses lives in its caller.
+ * The bytes are allocated with stk_mem, so that tests can make allocation fail. As in jpeg.c,
+ * variables of the function that calls setjmp live in its caller.
  */
 #include "image/image.h"
 
@@ -23,9 +23,9 @@ typedef struct jpeg_writer {
     jmp_buf escape;
     const stk_image *image; /* borrowed */
     int quality;
-    uint8_t *bytes;    /* owned until handed over */
-    size_t capacity;   /* bytes that were taken */
-    stk_status status; /* why escape was taken */
+    uint8_t *bytes;    /* owned until success */
+    size_t capacity;   /* allocated bytes */
+    stk_status status; /* the error that longjmp was called for */
     stk_error *err;    /* borrowed */
 } jpeg_writer;
 
@@ -48,7 +48,7 @@ static void print_nothing(j_common_ptr common) {
     (void)common;
 }
 
-/* Makes room behind the `used` bytes that are there. */
+/* Makes room behind the first `used` bytes. */
 static void grow(jpeg_writer *writer, size_t used) {
     uint8_t *grown = stk_mem_grow(writer->bytes, &writer->capacity, used + 4096, 1);
     if (grown == NULL) {
@@ -64,7 +64,7 @@ static void on_begin(j_compress_ptr cinfo) {
     grow(writer, 0);
 }
 
-/* libjpeg calls this when the buffer is full, whatever the counters say. */
+/* libjpeg calls this when the buffer is full and ignores the counters. */
 static boolean on_full(j_compress_ptr cinfo) {
     jpeg_writer *writer = cinfo->client_data;
     grow(writer, writer->capacity);

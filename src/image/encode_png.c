@@ -1,9 +1,9 @@
 /*
  * encode_png.c - pixels to PNG, without loss.
  *
- * The bytes grow in memory of stk_mem and libpng takes its own from there too, so that a test can
- * make it run out. libpng leaves by longjmp on errors; as in png.c, all that must be freed lives in
- * the function above the one that calls setjmp.
+ * The bytes and libpng's own memory come from stk_mem, so that tests can make allocation fail.
+ * libpng reports errors by longjmp; as in png.c, everything that must be freed lives in the caller
+ * of the function that calls setjmp.
  */
 #include "image/image.h"
 
@@ -18,7 +18,7 @@ typedef struct png_writer {
     png_structp png;
     png_infop info;
     const stk_image *image; /* borrowed */
-    stk_str out;            /* owned until handed over: the bytes so far */
+    stk_str out;            /* owned until success: the bytes so far */
     stk_png_guard guard;
 } png_writer;
 

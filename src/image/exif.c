@@ -2,8 +2,8 @@
  * exif.c - the orientation of a picture, and turning it upright.
  *
  * EXIF is a TIFF file without pixels; the orientation is entry 0x0112 of its first directory. XMP
- * is XML, of which one value is wanted: it is looked for, not parsed. Damaged metadata counts as
- * missing: a picture is worth more than its metadata.
+ * is XML, in which one value is searched, without parsing. Damaged metadata counts as missing,
+ * since the picture itself may be fine.
  */
 #include "image/decoders.h"
 
@@ -26,7 +26,7 @@ static uint32_t read_number(const uint8_t *bytes, size_t length, bool little) {
     return value;
 }
 
-/* 1 to 8; 0 where it is not told. */
+/* The orientation, 1 to 8; 0: not found. */
 static int read_exif(const uint8_t *tiff, size_t size) {
     if (size > EXIF_PREFIX && memcmp(tiff, "Exif\0\0", EXIF_PREFIX) == 0) {
         tiff += EXIF_PREFIX;
@@ -58,7 +58,7 @@ static int read_exif(const uint8_t *tiff, size_t size) {
     return 0;
 }
 
-/* XMP has it as an attribute or as an element; 1 to 8, or 0 where it is not told. */
+/* The orientation in XMP, an attribute or an element: 1 to 8; 0: not found. */
 static int read_xmp(const uint8_t *xmp, size_t size) {
     static const char name[] = "tiff:Orientation";
     const uint8_t *end = xmp + size;
@@ -73,7 +73,7 @@ static int read_xmp(const uint8_t *xmp, size_t size) {
     return 0;
 }
 
-/* As Pillow does it: XMP is asked where EXIF does not tell. */
+/* As in Pillow, XMP counts only if EXIF has no orientation. */
 int stk_image_orientation(const stk_image_tags *tags) {
     int told = tags->exif != NULL ? read_exif(tags->exif, tags->exif_size) : 0;
     if (told == 0 && tags->xmp != NULL) {
@@ -82,7 +82,7 @@ int stk_image_orientation(const stk_image_tags *tags) {
     return told > 0 ? told : 1;
 }
 
-/* The signs are those of the table in the EXIF standard (CIPA DC-008, 4.6.4). */
+/* Signs as in the table of the EXIF standard (CIPA DC-008, 4.6.4). */
 stk_turn stk_image_turn(int orientation) {
     static const stk_turn turns[9] = {
         [2] = {.mirror_x = true},

@@ -1,19 +1,19 @@
 /*
  * jpeg.c - JPEG to pixels with libjpeg-turbo.
  *
- * Rows above the wanted part are only run through the entropy decoder, blocks beside it are not
- * transformed, and nothing below it is looked at. At the edges of a part the library makes up the
- * neighbours that colour needs, so two columns more than wanted are decoded on each side. Scaling
- * by 1/2, 1/4 and 1/8 happens in the inverse transform; other ratios have no vector code.
+ * Rows above the wanted part pass only the entropy decoder, blocks beside it are not transformed,
+ * and nothing below it is read. At the edges of a part the library invents the neighbours that
+ * colour needs, so two more columns are decoded on each side. Scaling by 1/2, 1/4 and 1/8 happens
+ * in the inverse transform; other ratios have no vector code.
  *
- * libjpeg leaves by longjmp on errors. The function that calls setjmp changes no local variable:
- * everything lives in a jpeg_reader of its caller, which therefore knows what to free. Warnings
- * are not printed; the one that matters is the end of the data, which tells how many rows came.
+ * libjpeg reports errors by longjmp. The function that calls setjmp changes no local variable:
+ * everything lives in a jpeg_reader of its caller, which frees it. Warnings are not printed; only
+ * the premature end of the data matters, which tells how many rows came.
  *
- * libjpeg keeps markers in a list whose end older versions look for from the start each time, so
- * that a million of them take for ever. Those with EXIF and XMP are only noted here: the first of
- * each, where it lies in the file. Whether decoding goes on is asked for every marker (each gives a
- * message), for every piece of the file and for every row of blocks.
+ * libjpeg keeps markers in a list, and older versions walk the whole list to append one, so a file
+ * with a million markers would take for ever. Markers with EXIF and XMP are not kept: pass_app1()
+ * notes the position of the first of each. The limits are checked for every marker (each gives a
+ * message), every piece of the file and every row of blocks.
  */
 #include "image/decoders.h"
 
@@ -32,16 +32,17 @@
 static const char exif_sign[6] = "Exif\0"; /* and one NUL more */
 static const char xmp_sign[29] = "http://ns.adobe.com/xap/1.0/";
 
-/* libjpeg is handed so many bytes at a time; in between it is asked whether decoding goes on. */
+/* libjpeg gets this many bytes at a time; the limits are checked in between. */
 #define PIECE_BYTES ((size_t)64 << 10)
 
-/* Cameras write about ten; a small file can hold thousands and take minutes to decode. */
+/* Most scans of a file. Cameras write about ten; a small file can hold thousands and take minutes.
+ */
 #define MAX_SCANS 100
 
-/* libjpeg makes this many rows of a 4:2:0 picture in one go at most. */
+/* Most rows of a 4:2:0 picture that libjpeg makes in one call. */
 #define ROWS_AT_ONCE 4
 
-/* Columns beside a part that make its own columns right. */
+/* Columns decoded beside a part, so that its own columns are right. */
 #define SPARE_COLUMNS 2
 
 typedef struct jpeg_reader {
@@ -49,16 +50,16 @@ typedef struct jpeg_reader {
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     struct jpeg_source_mgr source;
-    const uint8_t *end; /* of the file's bytes */
-    bool past_end;      /* libjpeg has them all and wants more */
+    const uint8_t *end; /* end of the file's bytes */
+    bool past_end;      /* libjpeg has read all bytes and wants more */
     stk_image_tags tags;
     jmp_buf escape;
     const stk_image_receiver *receiver; /* borrowed */
-    stk_image_part part;                /* what it wants */
+    stk_image_part part;                /* the part that the receiver wants */
     stk_image_watch watch;
     uint8_t *cmyk;     /* owned: one row of (width, 4), NULL unless needed */
-    bool ended;        /* the data ended early */
-    stk_status status; /* why escape was taken */
+    bool ended;        /* the data ended too early */
+    stk_status status; /* the error that longjmp was called for */
     stk_error *err;    /* borrowed */
 } jpeg_reader;
 
@@ -78,8 +79,8 @@ static void on_error(j_common_ptr common) {
 }
 
 /*
- * How many rows there are when the data ends. Behind the first scan of a file with several, all
- * rows are there, only coarser.
+ * Rows decoded when the data ends. After the first scan of a file with several, all rows are there,
+ * only coarser.
  */
 static int rows_read(const struct jpeg_decompress_struct *cinfo) {
     if (cinfo->input_scan_number > 1) {
@@ -135,7 +136,7 @@ static void begin_source(j_decompress_ptr cinfo) {
     (void)cinfo;
 }
 
-/* The next piece; behind the last one an end that the file lacks, as jpeg_mem_src does. */
+/* Gives libjpeg the next piece; behind the last one an end marker, as jpeg_mem_src does. */
 static boolean next_piece(j_decompress_ptr cinfo) {
     static const JOCTET end_marker[2] = {0xFF, JPEG_EOI};
     jpeg_reader *reader = cinfo->client_data;
@@ -178,7 +179,7 @@ static unsigned read_byte(j_decompress_ptr cinfo) {
     return *source->next_input_byte++;
 }
 
-/* Notes where EXIF or XMP lies and skips it. A marker that the file's end cuts off says nothing. */
+/* Notes the position of EXIF or XMP and skips it. Ignores a marker that the file's end cuts off. */
 static boolean pass_app1(j_decompress_ptr cinfo) {
     jpeg_reader *reader = cinfo->client_data;
     stk_image_tags *tags = &reader->tags;
@@ -217,7 +218,7 @@ static void open_source(jpeg_reader *reader, const uint8_t *bytes, size_t size) 
 
 /* ---- the picture ---- */
 
-/* Adobe writes ink inverted: 255 means none. What is left of the light is paper times black. */
+/* Adobe stores ink inverted: 255 means none. Light is the product of paper and black. */
 static void convert_cmyk(const uint8_t *cmyk, int width, bool inverted, uint8_t *rgb) {
     unsigned flip = inverted ? 0 : 255;
     for (int x = 0; x < width; x++) {
@@ -228,7 +229,7 @@ static void convert_cmyk(const uint8_t *cmyk, int width, bool inverted, uint8_t 
     }
 }
 
-/* The header, and what the receiver wants of the picture. */
+/* Reads the header and asks the receiver for the wanted part. */
 static void ask_receiver(jpeg_reader *reader) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     stk_status status = stk_image_check_size(cinfo->image_width, cinfo->image_height, reader->err);
@@ -252,9 +253,9 @@ static void ask_receiver(jpeg_reader *reader) {
 }
 
 /*
- * Whether columns can be left out. libjpeg-turbo before 2.1.91 errs when colour that is coarser
- * both ways, by more than two one way, is divided: it fills half of a row and leaves the rest as
- * the memory was.
+ * Whether columns can be left out. libjpeg-turbo before 2.1.91 has a bug if colour is subsampled in
+ * both directions, by more than two in one, and scaled: it fills half of a row and leaves the rest
+ * uninitialised.
  */
 static bool can_crop(const struct jpeg_decompress_struct *cinfo, int divisor) {
     for (int i = 0; divisor > 1 && i < cinfo->num_components; i++) {
@@ -268,7 +269,7 @@ static bool can_crop(const struct jpeg_decompress_struct *cinfo, int divisor) {
     return true;
 }
 
-/* Starts decoding, narrows it to the part and moves to its first row; returns the row's width. */
+/* Starts decoding, restricts it to the part and skips to its first row; returns the row's width. */
 static JDIMENSION start_part(jpeg_reader *reader) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     const stk_image_part *part = &reader->part;

@@ -1,5 +1,4 @@
-/* picture.c - memory for pictures, the sizes that are refused, and alpha: what all decoders need.
- */
+/* picture.c - memory, size limits and alpha: shared by all decoders. */
 #include "image/image.h"
 
 #include <string.h>

@@ -1,9 +1,10 @@
 /*
  * png.c - PNG to pixels with libpng.
  *
- * libpng leaves by longjmp on errors; as in jpeg.c, all that must be freed lives in a png_reader of
- * the function above the one that calls setjmp. Its memory comes from stk_mem. Chunks that say
- * nothing about pixels are passed over: compressed texts of a small file can fill the memory.
+ * libpng reports errors by longjmp; as in jpeg.c, everything that must be freed lives in a
+ * png_reader of the caller of the function that calls setjmp. libpng's memory comes from stk_mem.
+ * Chunks that do not affect pixels are skipped: compressed texts of a small file can fill the
+ * memory.
  */
 #include "image/decoders.h"
 
@@ -14,7 +15,7 @@
 #include "base/mem.h"
 #include "image/png_guard.h"
 
-/* No deflate stream grows by more than this, so a larger promise in the header is a lie. */
+/* Largest expansion of a deflate stream: a header that promises more is wrong. */
 #define DEFLATE_MAX_RATIO 1040
 
 typedef struct png_reader {
@@ -22,9 +23,9 @@ typedef struct png_reader {
     png_infop info;
     const uint8_t *bytes; /* borrowed */
     size_t size;
-    size_t offset;                      /* bytes that libpng has taken */
+    size_t offset;                      /* bytes that libpng has read */
     const stk_image_receiver *receiver; /* borrowed */
-    stk_image_part part;                /* what it wants */
+    stk_image_part part;                /* the part that the receiver wants */
     stk_image_watch watch;
     int width, height; /* px */
     uint8_t *pixels;   /* owned: one row with alpha, or all rows of an interlaced picture */
@@ -39,7 +40,7 @@ static bool is_halted(png_reader *reader) {
     return false;
 }
 
-/* libpng reads chunks of any number and rows of any length through here. */
+/* libpng reads chunks and rows of any length through this function. */
 static void take_bytes(png_structp png, png_bytep to, size_t length) {
     png_reader *reader = png_get_io_ptr(png);
     if (is_halted(reader)) {
@@ -52,7 +53,7 @@ static void take_bytes(png_structp png, png_bytep to, size_t length) {
     reader->offset += length;
 }
 
-/* Of the chunks that a PNG can do without, libpng is only wanted to see transparency. */
+/* Makes libpng ignore all optional chunks but transparency. */
 static void pass_over_chunks(png_structp png) {
 #ifdef PNG_HANDLE_AS_UNKNOWN_SUPPORTED
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
@@ -61,7 +62,8 @@ static void pass_over_chunks(png_structp png) {
 #endif
 }
 
-/* Everything becomes 8-bit RGB or RGBA; false when the header's promises cannot be true. */
+/* Converts everything to 8-bit RGB or RGBA; false: the header promises more than the file can hold.
+ */
 static bool prepare(png_reader *reader) {
     png_structp png = reader->png;
     png_infop info = reader->info;
@@ -87,7 +89,7 @@ static bool prepare(png_reader *reader) {
     return true;
 }
 
-/* Asks what is wanted, and takes memory for what does not go to the receiver at once. */
+/* Asks the receiver for the wanted part, and allocates rows that do not go to it directly. */
 static bool ask_receiver(png_reader *reader, int channels, bool interlaced) {
     const stk_image_receiver *to = reader->receiver;
     size_t row_bytes = (size_t)reader->width * (size_t)channels;
@@ -110,7 +112,7 @@ static bool ask_receiver(png_reader *reader, int channels, bool interlaced) {
     return reader->guard.status == STK_OK;
 }
 
-/* Gives the receiver one row, which has alpha with four channels. */
+/* Passes one row to the receiver; four channels include alpha. */
 static void give_row(const png_reader *reader, const uint8_t *row, int channels) {
     uint8_t *to = reader->receiver->room(reader->receiver->user, 1);
     if (channels == 4) {
@@ -121,7 +123,7 @@ static void give_row(const png_reader *reader, const uint8_t *row, int channels)
     reader->receiver->take(reader->receiver->user, 1);
 }
 
-/* Rows one by one; those above the part are read past, those below it are left alone. */
+/* Reads row by row: skips rows above the part, ends below it. */
 static bool read_plain(png_reader *reader, int channels) {
     const stk_image_receiver *to = reader->receiver;
     int end = reader->part.y + reader->part.height;
@@ -142,7 +144,7 @@ static bool read_plain(png_reader *reader, int channels) {
     return true;
 }
 
-/* Seven passes, each of which fills in more of the same rows: the whole picture is needed. */
+/* Reads all seven passes, each of which fills in more of the same rows: needs the whole picture. */
 static bool read_interlaced(png_reader *reader, int channels, int passes) {
     size_t row_bytes = (size_t)reader->width * (size_t)channels;
     for (int pass = 0; pass < passes; pass++) {
@@ -202,7 +204,7 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
     } else if (!read_part(&reader)) {
         status = reader.guard.status;
     } else if (reader.guard.no_memory) {
-        /* libpng passed over a part that it had no memory for: the pixels may be wrong. */
+        /* libpng skipped something that it had no memory for: the pixels may be wrong. */
         status = STK_FAIL_MEMORY(err, "decoding a PNG");
     }
     png_destroy_read_struct(&reader.png, &reader.info, NULL);

@@ -14,12 +14,12 @@
 typedef struct stk_png_guard {
     const char *purpose; /* "decoding a PNG" */
     const char *refusal; /* "the PNG cannot be decoded" */
-    bool no_memory;      /* a request for memory failed; libpng may have gone on */
+    bool no_memory;      /* an allocation failed; libpng may have continued */
     stk_status status;   /* the error that libpng ended with */
     stk_error *err;      /* borrowed */
 } stk_png_guard;
 
-/* libpng's structs with the guard for their errors; NULL without memory. */
+/* Makes libpng's structs with the guard for errors; NULL: no memory. */
 png_structp stk_png_new_read(stk_png_guard *guard);
 png_structp stk_png_new_write(stk_png_guard *guard);
 

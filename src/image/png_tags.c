@@ -1,10 +1,10 @@
 /*
- * png_tags.c - which way up a PNG is.
+ * png_tags.c - the orientation of a PNG.
  *
- * The chunk eXIf tells it. Older programs write EXIF as a text of hexadecimal digits, and others
- * write XMP as a text; texts may be compressed. The chunks are walked here and not by libpng: they
- * may stand behind the pixels, where libpng has not been yet, and libpng would keep all texts. Of
- * each kind the first one counts, and no more of a text than a bound.
+ * The chunk eXIf has it. Older programs write EXIF as a text of hexadecimal digits, others write
+ * XMP as a text; texts may be compressed. This file walks the chunks itself: they may lie behind
+ * the pixels, which libpng has not reached yet, and libpng would keep all texts. The first chunk of
+ * each kind counts, and a text is read up to a limit.
  */
 #include "image/decoders.h"
 
@@ -18,17 +18,17 @@
 #define SIGNATURE_BYTES 8
 #define CHUNK_FRAME 12 /* length, name and checksum of a chunk */
 
-/* Of a text: EXIF has its first directory in front, and XMP is some kilobytes. */
+/* Limit of a text: EXIF has its first directory at the beginning, and XMP is some kilobytes. */
 #define MOST_TEXT_BYTES ((size_t)1 << 20)
 #define FIRST_TEXT_BYTES ((size_t)16 << 10)
 
-/* A text of hexadecimal digits begins with an empty line, its name and its length. */
+/* Lines before the hexadecimal digits: an empty line, the name and the length. */
 #define HEX_HEAD_LINES 3
 
 static const char exif_key[] = "Raw profile type exif";
 static const char xmp_key[] = "XML:com.adobe.xmp";
 
-/* A text as it lies in the file. */
+/* A text chunk as stored in the file. */
 typedef struct png_text_chunk {
     const uint8_t *data; /* behind the key; NULL: there is none */
     size_t size;
@@ -46,7 +46,7 @@ static uint32_t big_endian(const uint8_t *bytes) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Moves behind the next NUL; false when there is none. */
+/* Moves behind the next NUL; false: there is none. */
 static bool pass_string(const uint8_t **data, size_t *size) {
     const uint8_t *end = memchr(*data, '\0', *size);
     if (end != NULL) {
@@ -56,7 +56,7 @@ static bool pass_string(const uint8_t **data, size_t *size) {
     return end != NULL;
 }
 
-/* Takes a text chunk whose key this is; of each key the first one. */
+/* Takes a text chunk with this key, unless an earlier one was taken. */
 static void take_text(png_text_chunk *text, const char *key, const uint8_t *name,
                       const uint8_t *data, size_t size) {
     size_t length = strlen(key) + 1;
@@ -66,7 +66,7 @@ static void take_text(png_text_chunk *text, const char *key, const uint8_t *name
     data += length;
     size -= length;
     bool compressed = memcmp(name, "zTXt", 4) == 0;
-    if (compressed && size > 1) { /* behind the method of compression */
+    if (compressed && size > 1) { /* skips the byte for the compression method */
         *text = (png_text_chunk){data + 1, size - 1, true};
     } else if (memcmp(name, "tEXt", 4) == 0) {
         *text = (png_text_chunk){data, size, false};
@@ -116,7 +116,7 @@ static void give_memory(voidpf user, voidpf block) {
     stk_mem_free(block);
 }
 
-/* Inflates what there is up to the bound: damage behind the first bytes does not matter. */
+/* Inflates up to the limit: damage behind the first bytes does not matter. */
 static stk_status inflate_text(const png_text_chunk *text, stk_bytes *out, stk_error *err) {
     z_stream stream = {.zalloc = take_memory, .zfree = give_memory};
     stream.next_in = (Bytef *)(uintptr_t)text->data;
@@ -138,7 +138,7 @@ static stk_status inflate_text(const png_text_chunk *text, stk_bytes *out, stk_e
     return kept && code != Z_MEM_ERROR ? STK_OK : STK_FAIL_MEMORY(err, "decoding a PNG");
 }
 
-/* The text, inflated into `own` where it has to be. */
+/* Reads a text; one that is compressed is inflated into `own`. */
 static stk_status read_text(const png_text_chunk *text, stk_bytes *own, const uint8_t **data,
                             size_t *size, stk_error *err) {
     *data = text->data;
@@ -159,7 +159,7 @@ static int digit(uint8_t c) {
                                   : -1;
 }
 
-/* Makes bytes of the digits behind the head, in place; returns how many. */
+/* Converts the hexadecimal digits behind the head to bytes, in place; returns how many. */
 static size_t read_digits(uint8_t *text, size_t size) {
     size_t at = 0;
     for (int lines = 0; lines < HEX_HEAD_LINES && at < size; at++) {
@@ -182,7 +182,7 @@ static size_t read_digits(uint8_t *text, size_t size) {
     return count;
 }
 
-/* EXIF out of a text, into `own`. */
+/* Reads EXIF from a text into `own`. */
 static stk_status read_hex_exif(const png_text_chunk *text, stk_bytes *own, stk_error *err) {
     const uint8_t *data;
     size_t size;

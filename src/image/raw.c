@@ -1,8 +1,8 @@
 /*
- * raw.c - pictures as plain pixels, the format of the cache of decoded pictures.
+ * raw.c - plain pixels, the format of the cache of decoded pictures.
  *
- * A header of 16 bytes (magic number and size, little-endian), then the rows. The magic number
- * begins with a byte that neither text nor another format begins with.
+ * A header of 16 bytes (magic number and size, little-endian), then the rows. No text and no other
+ * format begins with the first byte of the magic number.
  */
 #include "image/decoders.h"
 

@@ -19,11 +19,11 @@
 #define ONE ((int64_t)1 << POSITION_BITS)
 #define MAX_SIZE 32768 /* px */
 
-/* A sum of triangle heights stays below this many bits, its share of one is counted in these. */
+/* Sums of triangle heights have at most this many bits; so has their share of one. */
 #define SUM_BITS 31
 #define SHARE_BITS 62
 
-/* A resampler frees blocks that only unusually large pictures need. */
+/* Blocks above this size, for unusually large pictures, are freed again. */
 #define KEEP_BYTES ((size_t)4 << 20)
 
 const stk_resample_kernels *const stk_resample_kernel_list[] = {
@@ -51,7 +51,7 @@ static void free_axis(stk_resample_axis *a) {
     memset(a, 0, sizeof *a);
 }
 
-/* A block of at least `bytes`, the old one or a new one; NULL without memory. */
+/* A block of at least `bytes`: the old one or a new one; NULL: no memory. */
 static void *make_room(void *block, size_t *room, size_t bytes) {
     if (*room >= bytes && (*room <= KEEP_BYTES || *room / 2 <= bytes)) {
         return block;
@@ -59,7 +59,7 @@ static void *make_room(void *block, size_t *room, size_t bytes) {
     stk_mem_free(block);
     block = stk_mem_aligned(bytes);
     *room = block != NULL ? bytes : 0;
-    if (block != NULL) { /* kernels read behind the last pixel, with a weight of zero */
+    if (block != NULL) { /* kernels read beyond the last pixel, with weight zero */
         memset(block, 0, bytes);
     }
     return block;
@@ -81,9 +81,9 @@ static int64_t height_at(int64_t p, int64_t centre, int64_t support) {
 }
 
 /*
- * The weights of output pixel i. They are differences of a rounded running sum, so that their
- * rounding errors do not add up and the last running sum is exactly one. `shift` keeps sums of
- * heights below 2^SUM_BITS.
+ * Computes the weights of output pixel i as differences of a rounded running sum, so that rounding
+ * errors do not add up and the weights sum to exactly one. `shift` keeps sums of heights below
+ * 2^SUM_BITS.
  */
 static void weigh(stk_resample_axis *a, int i, int64_t centre, int64_t support, int shift) {
     int64_t from = (centre - support) >> POSITION_BITS;
@@ -105,7 +105,7 @@ static void weigh(stk_resample_axis *a, int i, int64_t centre, int64_t support, 
     a->first[i] = (int)from - a->from;
     a->count[i] = (int)(to - from);
     a->used = a->count[i] > a->used ? (a->count[i] + 1) / 2 * 2 : a->used;
-    if (total == 0) { /* one pixel at the very edge of the triangle */
+    if (total == 0) { /* a single pixel at the very edge of the triangle */
         weights[0] = STK_WEIGHT_ONE;
         return;
     }
@@ -122,7 +122,7 @@ static void weigh(stk_resample_axis *a, int i, int64_t centre, int64_t support, 
     weights[to - from - 1] = (int16_t)(weights[to - from - 1] + STK_WEIGHT_ONE - before);
 }
 
-/* A cubic is evaluated at distances of so many bits of fraction, and is so high in the middle. */
+/* Bits of fraction of distances in the cubic, and its height in the middle. */
 #define CUBIC_BITS 18
 #define CUBIC_HEIGHT_BITS 30
 #define CUBIC_INVERSE_BITS 60
@@ -142,13 +142,13 @@ static int64_t cubic_at(int64_t p, int64_t centre, int64_t inverse) {
     } else if (t < 2 * one) {
         height = ((5 * one - t) * t - 8 * one * one) * t + 4 * one * one * one;
     }
-    /* The lobes are below zero; shifted up, they are rounded as all others are. */
+    /* The lobes are negative; shifted up, they are rounded like all others. */
     const int64_t lift = (int64_t)1 << (3 * CUBIC_BITS);
     const int bits = 3 * CUBIC_BITS - CUBIC_HEIGHT_BITS;
     return ((height + lift) >> bits) - (lift >> bits);
 }
 
-/* The whole number nearest to count / of, for `of` above 0. */
+/* The integer nearest to count / of; `of` is above 0. */
 static int64_t nearest_share(int64_t count, int64_t of) {
     int64_t twice = 2 * count + of;
     int64_t share = twice / (2 * of);
@@ -156,8 +156,9 @@ static int64_t nearest_share(int64_t count, int64_t of) {
 }
 
 /*
- * The weights of output pixel i under a cubic, whose sides go below zero: where the middle is cut
- * off by the crop's edge the rest still adds up to one. Rounded as those of the triangle are.
+ * Computes the weights of output pixel i under a cubic, which has negative lobes. Where the crop's
+ * edge cuts the cubic off, the remaining weights still sum to one. Rounded like those of the
+ * triangle.
  */
 static void weigh_cubic(stk_resample_axis *a, int i, int64_t centre, int64_t scale) {
     int64_t from = (centre - 2 * scale) >> POSITION_BITS;
@@ -182,8 +183,8 @@ static void weigh_cubic(stk_resample_axis *a, int i, int64_t centre, int64_t sca
     a->used = a->count[i] > a->used ? (a->count[i] + 1) / 2 * 2 : a->used;
     int64_t sum = 0;
     int before = 0;
-    /* The middle weighs more than the lobes; were the sum no longer above zero by some cut, the
-     * last pixel would take all of it. */
+    /* The middle weighs more than the lobes. If a cut ever made the sum zero or negative, the last
+     * pixel would get all the weight. */
     for (int64_t p = from; p < to - 1 && total > 0; p++) {
         sum += cubic_at(p, centre, inverse);
         int rounded = (int)nearest_share(sum * STK_WEIGHT_ONE, total);
@@ -193,7 +194,7 @@ static void weigh_cubic(stk_resample_axis *a, int i, int64_t centre, int64_t sca
     weights[to - from - 1] = (int16_t)(STK_WEIGHT_ONE - before);
 }
 
-/* Room for `size` output pixels of `taps` weights each. */
+/* Makes room for `size` output pixels with `taps` weights each. */
 static stk_status grow_axis(stk_resample_axis *a, int size, int taps, stk_error *err) {
     if (a->sizes < size) {
         stk_mem_free(a->first);
@@ -266,7 +267,7 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task, 
         return status;
     }
     r->first_row = 0;
-    /* Taps beyond the last pixel have the weight 0, but what they read must be there. */
+    /* Taps beyond the last pixel have weight 0, but read memory that must exist. */
     r->middle_values =
         3 * (size_t)(r->across.to - r->across.from + r->across.taps) + 2 * STK_KERNEL_SLACK;
     size_t bytes = 2 * r->middle_values * sizeof *r->middle;
@@ -278,14 +279,14 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task, 
     return STK_OK;
 }
 
-/* Twice the rows that one output row needs, so that few have to be moved. */
+/* Twice the rows that one output row needs, so that rows are rarely moved. */
 static int window_rows(const stk_resampler *r) {
     int all = r->down.to - r->down.from;
     int enough = 2 * r->down.taps + STK_RESAMPLE_ROWS;
     return enough < all ? enough : all;
 }
 
-/* One row more, which an odd number of rows may read with the weight 0. */
+/* One row more: an odd number of rows reads a further one with weight 0. */
 size_t stk_resampler_window_bytes(const stk_resampler *r, int width) {
     return (size_t)(window_rows(r) + 1) * 3 * (size_t)width + STK_KERNEL_SLACK;
 }
@@ -315,7 +316,7 @@ static uint8_t *output_row(const stk_resampler *r, int row) {
     return r->out + 3 * (size_t)r->size * (size_t)(r->mirror_y ? r->size_down - 1 - row : row);
 }
 
-/* Makes one middle row; the second one of a pair completes two output rows. */
+/* Makes one middle row; the second of a pair completes two output rows. */
 static void make_row(stk_resampler *r) {
     const stk_resample_axis *down = &r->down;
     const stk_resample_axis *across = &r->across;

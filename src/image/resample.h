@@ -3,9 +3,9 @@
  *
  * stk_resampler_begin() takes the part and the size and computes which rows and columns are needed.
  * The decoder writes rows, from top to bottom, to stk_resampler_room(). stk_resampler_take() then
- * makes the output rows that have become possible, while the input is still in the processor's
- * cache. No picture is ever held as a whole. One resampler serves many pictures, one after the
- * other, and keeps its memory. Threads: one at a time.
+ * makes the output rows whose input is complete, while that input is still in the processor's
+ * cache. No picture is ever held as a whole. A resampler serves many pictures, one after another,
+ * and keeps its memory. Threads: one at a time.
  */
 #ifndef STK_IMAGE_RESAMPLE_H
 #define STK_IMAGE_RESAMPLE_H
@@ -13,7 +13,7 @@
 #include "image/image.h"
 #include "image/resample_kernels.h"
 
-/* The most rows that stk_resampler_room() gives at a time. */
+/* Most rows of one stk_resampler_room() call. */
 #define STK_RESAMPLE_ROWS 16
 
 /* For each output pixel i along one axis: the input pixels and their weights. */
@@ -65,13 +65,13 @@ typedef struct stk_resample_task {
 STK_CHECKED stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task,
                                            uint8_t *out, stk_error *err);
 
-/* Bytes that the window will need for rows of this width. */
+/* Bytes of the window for rows of this width. */
 size_t stk_resampler_window_bytes(const stk_resampler *r, int width);
 
-/* The rows that come are `width` px wide and begin with picture column `column`. */
+/* Announces rows that are `width` px wide and begin at picture column `column`. */
 STK_CHECKED stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error *err);
 
-/* Where the next `count` rows go, one behind the other; the first is picture row down.from. */
+/* Memory for the next `count` rows, contiguous; the first of all is picture row down.from. */
 uint8_t *stk_resampler_room(stk_resampler *r, int count);
 void stk_resampler_take(stk_resampler *r, int count);
 

@@ -1,4 +1,4 @@
-/* resample_avx2.c - scaling with AVX2, chosen at run time where the processor has it. */
+/* resample_avx2.c - scaling with AVX2; used if the processor has it. */
 #include "image/resample_kernels.h"
 
 #if defined(__x86_64__)
@@ -20,8 +20,8 @@ static inline AVX2 __m256i weight_pair(const int16_t *weights) {
 }
 
 /*
- * 32 values of a row at a time. Bytes of two rows are interleaved, so that one multiply-add sums
- * both; the order that unpacking leaves is undone by packing and one exchange of halves.
+ * Handles 32 values of a row at a time. Bytes of two rows are interleaved, so that one multiply-add
+ * sums both; packing and one exchange of halves restore the order.
  */
 static AVX2 void down(const uint8_t *rows, size_t stride, const int16_t *weights, int taps,
                       size_t values, int16_t *out) {
@@ -76,7 +76,7 @@ sum_pixel(const int16_t *a, const int16_t *b, const int16_t *weights, int taps) 
     return _mm256_srai_epi32(sum, STK_ACROSS_SHIFT);
 }
 
-/* Up to four pixels, twelve bytes, and not one more: what lies behind may be somebody else's. */
+/* Stores up to four pixels, twelve bytes, and no byte more: the memory behind may be in use. */
 static inline AVX2 void store_pixels(__m128i pixels, uint8_t *out, int count) {
     if (count == 4) {
         int32_t last = _mm_extract_epi32(pixels, 2);
@@ -89,7 +89,7 @@ static inline AVX2 void store_pixels(__m128i pixels, uint8_t *out, int count) {
     memcpy(out, bytes, 3 * (size_t)count);
 }
 
-/* With `taps` known to the compiler the inner loop goes away. */
+/* With constant `taps` the compiler unrolls the inner loop. */
 static inline AVX2 __attribute__((always_inline)) void
 across_taps(const int16_t *middle_a, const int16_t *middle_b, const int *first,
             const int16_t *weights, int stride, int taps, int size, uint8_t *out_a,

@@ -1,12 +1,12 @@
 /*
- * resample_kernels.h - the two inner loops of scaling, once in plain C and once per kind of vector
- * instructions. All give the same bytes: products and sums are whole numbers that cannot overflow.
- * Not for other rooms.
+ * resample_kernels.h - only for this room: the two inner loops of scaling, in plain C and for each
+ * kind of vector instructions. All give the same bytes: products and sums are integers that cannot
+ * overflow.
  *
- * A pixel value goes down the columns first: 8 bits times weights of 14 bits, rounded to 6 bits of
- * fraction, which fits into 16 bits. Then along the row: times 14 bits again, rounded to 8 bits.
- * Weights may be negative, those of a cubic are, as long as a set of them without its signs adds up
- * to less than two: values may then leave 0 to 255 on the way, and are brought back at the end.
+ * First down the columns: 8 bits times weights of 14 bits, rounded to 6 bits of fraction, which
+ * fits into 16 bits. Then along the row: times 14 bits again, rounded to 8 bits. Weights may be
+ * negative, as those of a cubic, if their absolute values sum to less than two: values may then
+ * leave 0 to 255 in between and are clamped at the end.
  */
 #ifndef STK_IMAGE_RESAMPLE_KERNELS_H
 #define STK_IMAGE_RESAMPLE_KERNELS_H
@@ -21,7 +21,7 @@
 #define STK_DOWN_SHIFT (STK_WEIGHT_BITS - STK_MIDDLE_BITS)
 #define STK_ACROSS_SHIFT (STK_WEIGHT_BITS + STK_MIDDLE_BITS)
 
-/* How many values a kernel may read, and `down` may write, behind the ones that were asked for. */
+/* How many values beyond the requested ones a kernel may read, and `down` may write. */
 #define STK_KERNEL_SLACK 32
 
 typedef struct stk_resample_kernels {
@@ -42,7 +42,7 @@ typedef struct stk_resample_kernels {
                    uint8_t *out_b);
 } stk_resample_kernels;
 
-/* Those of this build, the fastest first; the last one is plain C. Ended by NULL. */
+/* The kernels of this build, fastest first; the last is plain C. Ended by NULL. */
 extern const stk_resample_kernels *const stk_resample_kernel_list[];
 
 extern const stk_resample_kernels stk_resample_plain;

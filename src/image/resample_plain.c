@@ -1,4 +1,4 @@
-/* resample_plain.c - scaling in plain C: what the vector versions must equal, byte for byte. */
+/* resample_plain.c - scaling in plain C: the reference for the vector versions, byte for byte. */
 #include "image/resample_kernels.h"
 
 #define BLOCK 64 /* values of a row that are summed together */

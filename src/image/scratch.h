@@ -15,12 +15,12 @@ struct stk_image_scratch {
     bool heavy;     /* the gate was entered for the current picture */
     uint8_t *spare; /* owned: (size, size, 3) for augmentation; NULL until it is needed */
     size_t spare_bytes;
-    /* The fields below are those of the current picture, for transforms. */
+    /* Of the current picture, for transforms: */
     const stk_transform *transform;
     stk_rng rng;
     uint8_t *out;
-    bool swapped;       /* the square's rows and columns have to be exchanged */
-    uint64_t source_px; /* width times height as it is stored; 0: not known yet */
+    bool swapped;       /* rows and columns of the square must be exchanged */
+    uint64_t source_px; /* stored width times height; 0: not known yet */
 };
 
 /* Enters the gate for a picture that needs much memory; once per picture. */

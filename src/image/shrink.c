@@ -1,8 +1,8 @@
 /*
  * shrink.c - decodes a whole picture, scaled down to a given side.
  *
- * The stored picture is scaled first and turned upright when it is small. A picture that is small
- * enough already is copied row by row.
+ * The stored picture is scaled first and made upright when it is small. A picture that is already
+ * small enough is copied row by row.
  */
 #include "image/image.h"
 
@@ -17,11 +17,11 @@ typedef struct shrinking {
     int max_side; /* px; 0: no limit */
     stk_image *image;
     int orientation;
-    bool scaled; /* otherwise rows are copied */
-    int rows;    /* copied */
+    bool scaled; /* false: rows are copied */
+    int rows;    /* rows copied so far */
 } shrinking;
 
-/* The size of the result, in whole pixels, with the same proportions. */
+/* The size of the result in whole pixels, with the proportions kept. */
 static void fit(int max_side, int *width, int *height) {
     int longer = *width > *height ? *width : *height;
     int *sides[2] = {width, height};
@@ -31,7 +31,7 @@ static void fit(int max_side, int *width, int *height) {
     }
 }
 
-/* The strongest division that leaves as many pixels as are wanted. */
+/* The largest divisor that leaves at least the wanted pixels. */
 static int choose_divisor(const stk_image_info *info, const stk_image *image) {
     int divisor = info->divides ? 8 : 1;
     while (divisor > 1 &&

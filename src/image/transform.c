@@ -21,7 +21,7 @@
 #define ASPECT_MAX (4.0 / 3.0)
 #define TRIES 10
 
-/* Further views for evaluation: the share of the centre's side that they have. */
+/* Side of the further views for evaluation, as a share of the centre's. */
 #define VIEW_SHARE 0.9
 
 static stk_crop centre(int width, int height, double part_width, double part_height) {
@@ -54,7 +54,7 @@ static stk_crop draw_crop(double min_scale, int width, int height, stk_rng *rng)
     return crop;
 }
 
-/* Odd views are the mirror images of those before them. */
+/* An odd view is the mirror image of the view before it. */
 static stk_crop view_of(stk_crop centre_part, int view) {
     static const double shifts[STK_TRANSFORM_VIEWS / 2] = {0, 0.5, 0, 1};
     double share = view / 2 > 0 ? VIEW_SHARE : 1;
@@ -91,7 +91,7 @@ static stk_crop in_stored(stk_crop crop, stk_turn turn, double width, double hei
     return crop;
 }
 
-/* The strongest division at which the part still has as many pixels as the square. */
+/* The largest divisor that leaves the part at least as many pixels as the square. */
 static int choose_divisor(stk_crop crop, int size) {
     double least = crop.width < crop.height ? crop.width : crop.height;
     int divisor = 8;
@@ -102,8 +102,8 @@ static int choose_divisor(stk_crop crop, int size) {
 }
 
 /*
- * Whether the picture has more pixels than the limit has nanoseconds: no format decodes faster. Not
- * for training, where only an unknown part of the picture is decoded.
+ * Whether the picture has more pixels than the limit has nanoseconds: no format decodes that fast.
+ * Not for training, which decodes only a part.
  */
 static bool is_hopeless(const stk_image_scratch *scratch) {
     return !scratch->transform->train && scratch->limit.cpu_ns > 0 &&

@@ -4,11 +4,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* The share of limit.cpu_ns that a picture must have used before limit.wall_ns ends it. */
+/* limit.wall_ns applies after this part (one in so many) of limit.cpu_ns was used. */
 #define LEAST_PART 8
 
-/* Reading a thread's CPU time is a system call, so it happens after so many calls or so much time.
- */
+/* Reading a thread's CPU time is a system call, so it is done only after this many calls or this
+ * much time. */
 #define LOOK_CALLS 64
 #define LOOK_NS 5000000
 

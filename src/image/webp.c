@@ -22,11 +22,11 @@ static bool recognises(const uint8_t *bytes, size_t size) {
 #define RIFF_HEADER 12
 #define CHUNK_HEADER 8
 
-/* Rows and columns beside a part that its pixels depend on. */
+/* Rows and columns beside a part that affect its pixels. */
 #define SPARE 2
 
-/* Pictures of up to so many pixels are decoded in one call, which then takes a tenth of a second;
- * of larger ones so many bytes are decoded in one. */
+/* Pictures up to this many pixels are decoded in one call, about a tenth of a second; larger ones
+ * in calls of PIECE_BYTES bytes each. */
 #define MOST_AT_ONCE ((int64_t)4 << 20)
 #define PIECE_BYTES ((size_t)32 << 10)
 
@@ -69,7 +69,8 @@ static int read_orientation(const uint8_t *bytes, size_t size) {
     return stk_image_orientation(&tags);
 }
 
-/* Gives the receiver the rows of the part, which begins at row `top` of the pixels. */
+/* Passes the rows of the part to the receiver; `top` is the row of the pixels at which it begins.
+ */
 static stk_status give_rows(const stk_image_receiver *to, const stk_image_part *part,
                             const uint8_t *pixels, int width, bool alpha, int top,
                             stk_image_watch *watch, stk_error *err) {
@@ -91,8 +92,8 @@ static stk_status give_rows(const stk_image_receiver *to, const stk_image_part *
 }
 
 /*
- * Decodes small pictures in one call. Larger ones are shown to libwebp piece by piece, from the
- * same memory, so that decoding can end between the pieces.
+ * Decodes small pictures in one call. Passes larger ones to libwebp piece by piece, from the same
+ * memory, so that decoding can end between two pieces.
  */
 static VP8StatusCode decode_pixels(WebPDecoderConfig *config, const uint8_t *bytes, size_t size,
                                    stk_image_watch *watch) {
@@ -113,7 +114,7 @@ static VP8StatusCode decode_pixels(WebPDecoderConfig *config, const uint8_t *byt
     return code;
 }
 
-/* Along one axis: from an even pixel on, with the spare ones that there are. */
+/* Along one axis: extends the range to an even start and by the spare pixels that exist. */
 static int widen(int start, int *length, int pixels) {
     int from = (start > SPARE ? start - SPARE : 0) & ~1;
     int to = start + *length + SPARE;
