@@ -16,13 +16,13 @@
 
 #define TICK_MS 50
 
-/* Share of its time to end after which all processes of a command are asked, not only the first. */
+/* After this share of the time to end, all processes of a command are asked, not only the first. */
 #define OTHERS_SHARE 0.7
 
 #define SETTING_S 5.0   /* time-out of reading the setting's file */
-#define FLUSH_S 2.0     /* for passing the rest of the output on */
-#define GPU_FREE_S 15.0 /* that a driver may take to free the memory of a dead process */
-#define GPU_SLACK 128e6 /* bytes by which the use of other programs may vary */
+#define FLUSH_S 2.0     /* time for passing the rest of the output on */
+#define GPU_FREE_S 15.0 /* time for the driver to free the memory of a dead process */
+#define GPU_SLACK 128e6 /* bytes by which other programs' use of the GPU may vary */
 
 /* Waits a moment, or until the guardian reports something. */
 static void wait_a_tick(const stk_supervision *s) {
@@ -57,7 +57,7 @@ stk_status stk_attempt_start(stk_supervision *s, const stk_command *command, boo
         return STK_FAIL_MEMORY(err, "a command line");
     }
     begin_progress(s, a->began_s);
-    /* Before a prediction no file is read: its disk may hang by then. */
+    /* Before a prediction no file is read, since its disk may hang. */
     double within_s = stk_supervision_spare(s, SETTING_S);
     if (is_training || s->batch_setting.kind != STK_SETTING_KEY) {
         s->batch_given = stk_setting_value_within(&s->batch_setting, command, within_s);
@@ -188,7 +188,7 @@ static void ask_to_end(stk_supervision *s, stk_attempt *a, stk_attempt_end why, 
     }
 }
 
-/* Until when it may take to end. */
+/* Until when the command may take to end. */
 static double end_until(const stk_supervision *s, const stk_attempt *a, stk_attempt_end why) {
     double now_s = stk_supervision_now(s);
     double grace_s = a->kill_s - a->stop_s;
@@ -244,7 +244,7 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_attempt_end why) {
     }
 }
 
-/* Waits for the rest of its output; warns once if some was lost. */
+/* Waits for the rest of the command's output; warns once if some was lost. */
 static void flush_output(stk_supervision *s) {
     stk_error why = {0};
     bool whole = stk_output_flush(s->output, stk_supervision_spare(s, FLUSH_S));
@@ -266,7 +266,7 @@ void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why)
     stk_command_evidence_since(s->evidence, from_s, &summary);
     end_all(s, a, why);
     flush_output(s);
-    a->stepped_s = -INFINITY; /* so that the last progress is reported, however soon */
+    a->stepped_s = -INFINITY; /* so that the last progress is always reported */
     stk_watch_command(s, a);
     a->was_sampled = summary.samples > 0;
     a->on_gpu = summary.gpu_used;
@@ -295,7 +295,7 @@ void stk_attempt_finish(stk_supervision *s, stk_attempt *a, stk_attempt_end why)
     stk_events_attempt(&s->events, &a->event);
 }
 
-/* By NVML's process list, or by all memory in use; true if neither is known. */
+/* Compares NVML's process list, or else all memory in use; true if neither is known. */
 static bool has_free_gpus(const stk_supervision *s) {
     double used = s->last_sample.gpu_memory_used;
     return s->last_sample.gpu_memory_own == 0 || !(used > s->gpu_level + GPU_SLACK);

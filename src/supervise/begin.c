@@ -20,8 +20,8 @@
 #include "supervise/supervision.h"
 
 #define LOG_NAME "output.log"
-#define LATE_S 2.0    /* after the budget: the guardian then ends the command by itself */
-#define FOLDER_S 30.0 /* that a disk may take to answer at the start */
+#define LATE_S 2.0 /* seconds after the budget at which the guardian ends the command by itself */
+#define FOLDER_S 30.0 /* time for a disk to answer at the start */
 
 typedef struct signal_name {
     const char *name;
@@ -150,7 +150,7 @@ static stk_status open_samplers(stk_supervision *s, stk_error *err) {
     return stk_command_evidence_new(&s->evidence, err);
 }
 
-/* Opens the pipes that commands write to, and the guardian that holds their ends. */
+/* Opens the pipes that commands write to, and starts the guardian, which gets their write ends. */
 static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     char *log = stk_path_join(stk_folder_writer_path(s->folder), LOG_NAME);
     int out = -1;
@@ -292,7 +292,7 @@ static stk_status open_folder(stk_supervision *s, stk_error *err) {
     return STK_OK;
 }
 
-/* In order of cost: what fails cheaply comes first. */
+/* Cheap steps that may fail come first. */
 stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, size_t count,
                                  stk_error *err) {
     stk_status status = stk_command_make(&s->command, words, count, NULL, err);

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* Largest share of the time left that a wait may cost which may be in vain. */
+/* Largest share of the time left for a wait that may be in vain. */
 #define SPARE_SHARE 0.2
 
 /* Waiting for killed processes: seconds, the largest share of the time left, and the least. */

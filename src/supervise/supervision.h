@@ -33,8 +33,8 @@
 /* Attempts of one run: trials, restarts after a hang, and the prediction. */
 #define STK_ATTEMPTS_MOST (STK_TRIALS_MOST + 24)
 
-/* Why watching an attempt ended. After all but ITSELF and LOST the command still runs and is ended.
- */
+/* Why watching an attempt ended. Except after ITSELF and LOST, the command still runs and must be
+ * ended. */
 typedef enum stk_attempt_end {
     STK_END_ITSELF,  /* the command has ended */
     STK_END_BUDGET,  /* its time is over */
@@ -57,22 +57,22 @@ typedef struct stk_attempt {
     double check_from_s;           /* the check judges samples after this; NaN: not known yet */
     bool gpu_worked;               /* check_from_s is when the GPU began to work */
     bool checked;                  /* the check has run */
-    bool on_gpu;                   /* it held memory on a GPU, or a GPU worked */
-    bool was_sampled;              /* there were samples of it */
+    bool on_gpu;                   /* the command held memory on a GPU, or a GPU worked */
+    bool was_sampled;              /* samples were taken during the attempt */
     bool told_no_gpu;              /* the warning that no GPU is used was given */
     double first_progress_s;       /* when progress first appeared; NaN: not yet */
     double estimate_reported_s;    /* when an estimate was last emitted */
-    double estimated_total_s;      /* that estimate: seconds of the whole training; NaN: none */
+    double estimated_total_s;      /* the last estimate: seconds of the whole training; NaN: none */
     double judged_s;               /* when a verdict was last made */
     double stepped_s;              /* when progress was last reported */
     double progress_s;             /* time of the progress last reported */
-    stk_verdict_kind last_verdict; /* last one reported */
+    stk_verdict_kind last_verdict; /* the last verdict reported */
     stk_command_exit exit;         /* how the command ended */
     stk_trial_advice advice;       /* of the check, or of the end */
 } stk_attempt;
 
 typedef struct stk_supervision {
-    /* What was asked for */
+    /* Options and command */
     stk_options *options;           /* borrowed */
     const stk_supervise_options *o; /* their values */
     stk_command command;            /* the training */
@@ -80,13 +80,14 @@ typedef struct stk_supervision {
     int stop_signal;                /* asks the training to stop */
     double fill;                    /* --fill; NaN: not given */
     stk_expected_file expected;     /* --expect */
-    char expected_path[PATH_MAX];   /* its full path once it is complete; "" until then */
+    char expected_path[PATH_MAX];   /* full path of the expected file once it is complete; "" until
+                                       then */
 
     /* Time */
     stk_run_clock clock;
     stk_timetable timetable;
     bool end_requested;    /* the timetable takes account of a request to end */
-    bool end_has_deadline; /* and of its deadline */
+    bool end_has_deadline; /* the timetable takes account of the request's deadline */
 
     /* Reporting */
     stk_events events;          /* all observers, the run folder's first */
@@ -106,13 +107,13 @@ typedef struct stk_supervision {
     stk_command_progress live_progress; /* written by the threads of `output` */
     stk_command_progress progress;      /* a copy, made by stk_watch_command() */
     stk_machine_sampler *sampler;       /* owned; NULL: the machine cannot be sampled */
-    stk_event_sample last_sample;   /* before the first one only GPU memory; texts are not valid */
-    bool has_sample;                /* last_sample is a real one */
+    stk_event_sample last_sample; /* before the first sample only GPU memory; texts are not valid */
+    bool has_sample;              /* last_sample is a real sample */
     stk_command_evidence *evidence; /* owned */
-    stk_verdict verdict;            /* the last one */
+    stk_verdict verdict;            /* the last verdict */
     stk_hang hang;
     int hangs;          /* of the training so far */
-    int trial_hangs;    /* those during trials */
+    int trial_hangs;    /* hangs during trials */
     stk_proc_tree tree; /* below the guardian, at the last sample */
     stk_gpu_info gpus[STK_GPU_MOST];
     size_t gpu_count;
@@ -142,8 +143,8 @@ int stk_int_or_none(int64_t number);
 /* Seconds since the start of the run. */
 double stk_supervision_now(const stk_supervision *s);
 
-/* wanted_s, or less if that is too large a share of the time left: for waits that may be in vain.
- */
+/* Returns wanted_s, or less if that is too large a share of the time left: for waits that may be in
+ * vain. */
 double stk_supervision_spare(const stk_supervision *s, double wanted_s);
 
 /* How long to wait until killed processes are gone. */
@@ -191,10 +192,10 @@ bool stk_judge_hang(stk_supervision *s);
 STK_CHECKED stk_status stk_attempt_start(stk_supervision *s, const stk_command *command,
                                          bool is_training, stk_attempt **attempt, stk_error *err);
 
-/* Watches it until it has ended or must be ended. */
+/* Watches the command until it has ended or must be ended. */
 stk_attempt_end stk_attempt_watch(stk_supervision *s, stk_attempt *attempt);
 
-/* Ends its processes, passes the rest of its output on, and reports how it ended. */
+/* Ends the command's processes, passes the rest of its output on, and reports how it ended. */
 void stk_attempt_finish(stk_supervision *s, stk_attempt *attempt, stk_attempt_end why);
 
 /* Waits some seconds until the GPUs hold no more memory than before the run. */

@@ -63,7 +63,7 @@ static stk_status apply_advice(stk_supervision *s, const stk_trial_advice *advic
     return status == STK_OK ? change_setting(s, &s->workers_setting, advice->workers, err) : status;
 }
 
-/* If the advice cannot be carried out, the command runs as it is. */
+/* Applies the advice; if that fails, the command runs unchanged. */
 static void follow_advice(stk_supervision *s, const stk_trial_advice *advice) {
     stk_error why = {0};
     if (apply_advice(s, advice, &why) != STK_OK) {
@@ -77,7 +77,7 @@ static void follow_advice(stk_supervision *s, const stk_trial_advice *advice) {
 static bool restarts(const stk_supervision *s, const stk_attempt *a, stk_attempt_end why) {
     bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_run_clock_stopping(&s->clock);
     switch (why) {
-    case STK_END_HANG: /* a trial that hung is taken back, whatever --on-hang says */
+    case STK_END_HANG: /* a hanging trial is taken back, whatever --on-hang says */
         return room &&
                (a->advice.action == STK_TRIAL_TAKE_BACK ||
                 (s->o->on_hang == STK_HANG_RESTART && s->hangs - s->trial_hangs <= s->o->retries));

@@ -27,7 +27,7 @@
 #define ESTIMATE_CHANGE 0.25
 
 #define JUDGE_GAP_S 60.0 /* between two verdicts after the check */
-#define JUDGE_S 60.0     /* length of the interval that they judge */
+#define JUDGE_S 60.0     /* length of the interval that a verdict judges */
 
 /* ---- Watching ---- */
 
@@ -259,7 +259,7 @@ void stk_judge_ended(stk_supervision *s, stk_attempt *a, bool hung) {
     if (s->o->dry_run) {
         a->advice.action = STK_TRIAL_STAY;
     }
-    /* In all other cases the end itself says enough. */
+    /* Otherwise the end itself says enough. */
     if (a->advice.action != STK_TRIAL_STAY || out_of_memory) {
         stk_events_decision(&s->events, a->advice.what, a->advice.why);
     }

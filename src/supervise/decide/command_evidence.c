@@ -30,21 +30,21 @@
 /* Without utilisation, memory decides: more than a context alone holds. */
 #define WORK_BYTES 600e6
 
-/* Least memory above the level before that counts as the command's. */
+/* Smallest rise of memory in use that counts as the command's. */
 #define USED_BYTES 64e6
 
 /* Below this the GPU waits for something. */
 #define ACTIVITY_LOW 60.0 /* percent */
 
-/* Loaders that limit are busy for four fifths of their time; the rest is handing over. A loader
- * that waits for a core counts as busy. */
+/* Loaders that limit are busy for four fifths of their time; in the rest they pass batches on. A
+ * loader that waits for a core counts as busy. */
 #define LOADER_BUSY 80.0 /* percent of a core */
 #define LOADER_LEAST 2.0 /* percent of a core: a process that does less is no loader */
 #define CORES_FULL 90.0  /* percent of all cores, by the command: none is left for loading */
 #define CORES_TAKEN 97.0 /* percent of all cores, by anybody */
 
-/* Share of samples with a process that waits for a disk, from which on storage limits. A sample
- * catches one moment, and other loaders go on meanwhile, so half of them is much. */
+/* Storage limits if a process waits for a disk in at least this share of samples. A sample catches
+ * one moment, and other loaders continue meanwhile, so half of the samples is much. */
 #define BLOCKED_SHARE 0.5
 #define IOWAIT_HIGH 20.0 /* percent */
 
@@ -159,7 +159,7 @@ static uint64_t first_after(const stk_command_evidence *s, double from_s) {
     return number;
 }
 
-/* GPU memory of the command: of its processes, or what is in use above the level before. */
+/* GPU memory of the command: that of its processes, or the rise since before its start. */
 static double memory_of(stk_command_evidence *s, const stk_event_sample *sample) {
     if (isnan(s->level)) {
         s->level = sample->gpu_memory_used;
@@ -170,7 +170,7 @@ static double memory_of(stk_command_evidence *s, const stk_event_sample *sample)
     return isnan(sample->gpu_memory_used) ? NAN : fmax(0, sample->gpu_memory_used - s->level);
 }
 
-/* Whether the GPU works for the command, as far as that is known. */
+/* Whether the GPU works for the command, judged by the known figures. */
 static bool is_work(const evidence_sample *l) {
     if (isnan(l->util)) {
         return l->memory >= WORK_BYTES;
@@ -207,7 +207,7 @@ static bool has_launchers_name(const char *name) {
     return false;
 }
 
-/* Room for a new process; NULL: none. */
+/* A free entry for a new process; NULL: none. */
 static seen_process *new_process(stk_command_evidence *s) {
     for (size_t i = 0; i < s->process_count; i++) {
         if (s->processes[i].last + READINGS < s->next) {
@@ -293,7 +293,7 @@ typedef struct process_share {
     bool is_launcher;
 } process_share;
 
-/* An interval, cut to the samples for which CPU times are kept, with all processes. */
+/* An interval, cut to the samples for which CPU times are kept, with all its processes. */
 typedef struct process_interval {
     const stk_command_evidence *s;
     uint64_t first;
@@ -301,7 +301,7 @@ typedef struct process_interval {
     process_share shares[PROCESSES];
 } process_interval;
 
-/* When the time of a sample begins: at the sample before. */
+/* When the interval of a sample begins: at the previous sample. */
 static double begin_of(const stk_command_evidence *s, uint64_t number) {
     return number > 0 ? sample_at(s, number - 1)->at_s : s->began_s;
 }
@@ -498,7 +498,7 @@ static stk_times times_of(const stk_evidence_summary *summary) {
     } else if (on_gpu) {
         times.other_s = rest_s;
     } else {
-        times.compute_s = summary->seconds; /* nobody is known to wait */
+        times.compute_s = summary->seconds; /* nothing is known to wait */
     }
     return times;
 }

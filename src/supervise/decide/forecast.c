@@ -13,7 +13,7 @@
 /* Window of the speed: the slow first steps soon drop out of it. */
 #define WINDOW_S 20
 
-/* Steps per second; NaN while there are too few. */
+/* Steps per second; NaN: too few steps so far. */
 static double step_rate(const stk_command_progress *progress, double now_s) {
     bool enough = progress->done >= STEPS_LEAST ||
                   (progress->steps > 0 && progress->done >= PART_LEAST * (double)progress->steps);
@@ -24,7 +24,7 @@ static double step_rate(const stk_command_progress *progress, double now_s) {
     return isnan(rate) ? stk_progress_step_rate(progress, progress->began_s, now_s) : rate;
 }
 
-/* Seconds per epoch: of the last whole ones, or from the step rate. */
+/* Seconds per epoch: from the last whole epochs, or from the step rate. */
 static double epoch_seconds(const stk_command_progress *progress, double now_s) {
     if (progress->epoch_s > 0) {
         return progress->epoch_s;
@@ -45,7 +45,7 @@ static double part_done(const stk_command_progress *progress, double now_s, doub
     return part >= 0 ? fmin(part, 1) : 0;
 }
 
-/* Where steps count through all epochs, the rest follows from them alone. */
+/* If steps count through all epochs, they alone give the rest. */
 static bool forecast_by_steps(const stk_command_progress *progress, double now_s,
                               stk_forecast *estimate) {
     double rate = step_rate(progress, now_s);
@@ -58,7 +58,7 @@ static bool forecast_by_steps(const stk_command_progress *progress, double now_s
     return true;
 }
 
-/* Whole epochs that will be done after time_s; called only if not all of them fit. */
+/* Whole epochs that will be done after time_s; called only if not all epochs fit. */
 static int count_fitting(const stk_forecast *estimate, double epochs_done, double time_s) {
     double done = epochs_done + fmax(time_s, 0) / estimate->epoch_s;
     return (int)fmin(floor(done + 1e-9), estimate->epochs - 1);

@@ -52,7 +52,7 @@ static stk_hang_span *span_at(stk_hang *hang, double at_s) {
     return span;
 }
 
-/* Whether there was output or progress since the last sample. */
+/* Whether output or progress appeared since the last sample. */
 static bool goes_on(stk_hang *hang, double bytes, double progress_s) {
     bool speaks = isnan(hang->last_bytes) || bytes != hang->last_bytes;
     bool has_progress = !isnan(progress_s);
@@ -91,7 +91,7 @@ typedef struct silence_evidence {
     stk_hang_span all; /* ranges over all spans; CPU and GPU use without outliers */
     double silence_s;
     double gap_s;
-    bool has_progress; /* there was progress */
+    bool has_progress; /* progress was seen before */
     int cores;
     int spans;
 } silence_evidence;
@@ -184,7 +184,7 @@ static bool cpu_spins(const silence_evidence *e) {
            is_unusual(e);
 }
 
-/* Says what the GPU or, without one, the processes do that makes it a hang; false: no hang. */
+/* Says what the GPU or, without one, the processes do that shows a hang; false: no hang. */
 static bool says_what(const silence_evidence *e, char *what, size_t room) {
     const stk_hang_span *all = &e->all;
     if (!isnan(all->util_most)) {

@@ -37,7 +37,7 @@ typedef struct stk_hang_span {
     double cpu_least, cpu_most;       /* percent of the cores, used by the command */
 } stk_hang_span;
 
-/* What is known of the present silence. Times are seconds since the start of the run. */
+/* State of the present silence. Times are seconds since the start of the run. */
 typedef struct stk_hang {
     double limit_s;     /* silence that may be a hang; INFINITY: never */
     double began_s;     /* when the command started */
@@ -58,7 +58,7 @@ void stk_hang_begin(stk_hang *hang, double limit_s, double now_s);
  * (NaN: never). */
 void stk_hang_add(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s);
 
-/* Whether it hangs; `why` says what was seen. */
+/* Whether the command hangs; `why` says what was seen. */
 bool stk_hang_is(const stk_hang *hang, double now_s, char *why, size_t room);
 
 #endif

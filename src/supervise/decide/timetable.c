@@ -58,7 +58,7 @@ static double closing_of(double budget_s) {
                 budget_s / 4);
 }
 
-/* With --stop-at. */
+/* Makes the timetable with --stop-at. */
 static stk_status place_at(stk_timetable *table, const stk_timetable_facts *facts, stk_error *err) {
     double budget_s = facts->budget_s;
     table->stop_s = slice_of(&facts->stop_at, budget_s);

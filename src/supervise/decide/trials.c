@@ -43,12 +43,12 @@
 #define BATCH_MOST (INT64_C(1) << 30)
 #define WORKERS_FIRST 4
 
-/* Attempts after which no trial begins: taking it back needs room too. */
+/* No trial begins after this many attempts: taking it back needs another entry. */
 #define SEEN_MOST (STK_TRIALS_MOST - 2)
 
 static void say(char *text, size_t room, const char *format, ...) STK_PRINTF(3, 4);
 
-/* Appends to a text; cuts what is too long. */
+/* Appends to a text, cut to its room. */
 static void say(char *text, size_t room, const char *format, ...) {
     size_t length = strlen(text);
     va_list arguments;
@@ -59,7 +59,7 @@ static void say(char *text, size_t room, const char *format, ...) {
 
 #define SAY(text, ...) say((text), sizeof(text), __VA_ARGS__)
 
-/* "GPU memory 1 %, activity 12 %, 410 img/s", without unknown figures. */
+/* Appends "GPU memory 1 %, activity 12 %, 410 img/s", without unknown figures. */
 static void say_numbers(stk_trial_advice *advice, const stk_trial_facts *facts) {
     const char *comma = "";
     if (isfinite(facts->memory_share)) {
@@ -280,8 +280,8 @@ static bool try_workers(stk_trials *trials, const stk_trial_facts *facts,
     return true;
 }
 
-/* The batch to try next, by memory and activity; 0: none; -1: a larger one, but the batch is
- * unknown. */
+/* The batch to try next, by memory and activity; 0: none; -1: a larger one, but the present batch
+ * is unknown. */
 static int64_t larger_batch(const stk_trial_facts *facts, bool grows, stk_trial_advice *advice) {
     double share = facts->memory_share;
     bool by_fill = !isnan(facts->fill);

@@ -24,13 +24,13 @@ typedef struct stk_trial_facts {
     int workers;              /* loader workers */
     double images_per_second; /* steps per second where no batch is known: only compared */
     double memory_share;      /* of the GPUs' memory in use, 0 to 1 */
-    double activity;          /* of the GPUs, percent */
+    double activity;          /* mean utilisation of the GPUs, percent */
     bool gpu_used;
     bool input_bound;   /* the GPUs wait for data */
     bool out_of_memory; /* the attempt ended for lack of memory */
-    bool crashed;       /* it ended otherwise before it could be checked */
+    bool crashed;       /* the attempt ended otherwise before it could be checked */
     bool hung;          /* it hung and was ended */
-    /* Circumstances */
+    /* Circumstances: */
     bool can_set_batch; /* the user said how to set the batch */
     bool can_set_workers;
     int cores;
@@ -40,7 +40,7 @@ typedef struct stk_trial_facts {
 } stk_trial_facts;
 
 typedef enum stk_trial_action {
-    STK_TRIAL_STAY,     /* let it run: it runs well, or nothing more can be tried */
+    STK_TRIAL_STAY,     /* let the command run: it runs well, or nothing more can be tried */
     STK_TRIAL_RELAUNCH, /* restart with the advised values */
     STK_TRIAL_TAKE_BACK /* restart with the best values so far; this setting is not tried again */
 } stk_trial_action;
@@ -67,9 +67,9 @@ typedef struct stk_trial_advice {
 typedef struct stk_trials {
     stk_trial_facts seen[STK_TRIALS_MOST]; /* attempts so far */
     int count;                             /* of `seen` */
-    int best;                              /* index into `seen`; -1: none could be checked */
-    stk_trial_setting trying;              /* changed for the running attempt */
-    int64_t value;                         /* of that setting in the running attempt */
+    int best;                              /* index into `seen`; -1: no attempt could be checked */
+    stk_trial_setting trying;              /* setting that was changed for the running attempt */
+    int64_t value;                         /* value of `trying` in the running attempt */
     bool batch_set;                        /* the batch was changed once: advice names it */
     bool workers_set;                      /* the workers were changed once */
     bool batch_done;                       /* no larger batch will be tried */
@@ -78,7 +78,7 @@ typedef struct stk_trials {
 
 void stk_trials_begin(stk_trials *trials);
 
-/* Takes in the facts of an attempt that was checked, or ended before that. */
+/* Takes in the facts of an attempt that was checked, or that ended before its check. */
 stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *facts);
 
 /* The last advice could not be carried out: its setting is not tried again. */

@@ -84,8 +84,8 @@ static stk_status count_lines(const char *path, int64_t *lines, stk_error *err) 
     return status;
 }
 
-/* Tables with tabs have a header as those with commas have; texts have none. -1: it has no rows by
- * its nature. */
+/* Tables have a header, whether separated by commas or tabs; texts have none. -1: the file's format
+ * has no rows. */
 static stk_status count_rows(const char *path, int64_t *rows, stk_error *err) {
     stk_status status = STK_OK;
     if (stk_str_ends_with_nocase(path, ".csv")) {

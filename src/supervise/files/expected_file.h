@@ -20,19 +20,19 @@ typedef struct stk_expected_file {
     uint64_t device, inode;
     int64_t changed_ns; /* time of its last change, by the file system's clock */
     int64_t size;       /* bytes */
-    char digest[65];    /* SHA-256 of both ends of it: independent of wrong clocks */
+    char digest[65];    /* SHA-256 of both ends of the file: independent of wrong clocks */
 } stk_expected_file;
 
 /* Notes the file before the run. */
 STK_CHECKED stk_status stk_expected_file_begin(stk_expected_file *expect, const char *path,
                                                stk_error *err);
 
-/* The same; STK_ERR_STORAGE: the disk did not answer within within_s. */
+/* The same; STK_ERR_STORAGE: no answer of the disk within within_s. */
 STK_CHECKED stk_status stk_expected_file_begin_within(stk_expected_file *expect, const char *path,
                                                       double within_s, stk_error *err);
 
-/* Checks it after the run. STK_ERR_DATA: it is missing, unchanged, empty, or has only a header.
- * STK_ERR_MEMORY: unknown. */
+/* Checks the file after the run. STK_ERR_DATA: it is missing, unchanged, empty, or has only a
+ * header. STK_ERR_MEMORY: unknown. */
 STK_CHECKED stk_status stk_expected_file_check(const stk_expected_file *expect, int64_t *rows,
                                                stk_error *err);
 

@@ -1,4 +1,4 @@
-/* folder_writer.c - the files of the run behind a queue, and a report of what is missing. */
+/* folder_writer.c - writes the files of the run from a queue, and reports what is missing. */
 #include "supervise/files/folder_writer.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ typedef struct folder_files {
 } folder_files;
 
 struct stk_folder_writer {
-    folder_files *in; /* the thread's; only its paths, which do not change, may be read here */
+    folder_files *in; /* the thread's; here only its constant paths may be read */
     stk_task_queue *queue;
     stk_queued *observer;
     uint64_t refused;        /* files that the queue refused */
@@ -234,7 +234,7 @@ bool stk_folder_writer_is_held(stk_folder_writer *writer, double for_s) {
     return stk_task_queue_busy_s(writer->queue) > for_s;
 }
 
-/* Says what the queue refused, after the text `before`; false: nothing. */
+/* Appends `before` and what the queue refused; false: it refused nothing. */
 static bool say_lost(const stk_folder_writer *w, const char *before, stk_str *text) {
     stk_queued_lost lost = stk_queued_lost_of(w->observer);
     uint64_t lines = lost.events - lost.stop + w->refused;

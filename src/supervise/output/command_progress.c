@@ -81,7 +81,7 @@ static void finish_pass(stk_command_progress *progress) {
     }
 }
 
-/* The running epoch according to a line, from 1. */
+/* The epoch that is running according to a line, from 1. */
 static int epoch_in_work(stk_command_progress *progress, const stk_line *line) {
     if (stk_line_has(line, STK_FIGURE_EPOCHS_DONE)) {
         return (int)line->value[STK_FIGURE_EPOCHS_DONE] + 1;
@@ -100,7 +100,7 @@ static int epoch_in_work(stk_command_progress *progress, const stk_line *line) {
                  line->value[STK_FIGURE_LOSS] != progress->loss;
     if (!progress->epoch_printed) {
         progress->epoch_printed_at_end = line->any_loss && !step;
-    } else if (step || again) { /* so the printed epoch was not over */
+    } else if (step || again) { /* so the printed epoch had not ended */
         progress->epoch_printed_at_end = false;
     }
     return epoch + (progress->epoch_printed_at_end ? 1 : 0);

@@ -44,9 +44,10 @@ typedef struct stk_command_progress {
     bool zero_based;          /* the command counts epochs from 0 */
     double progress_s;        /* when epoch, step or loss last changed; NaN: never */
     bool out_of_memory;       /* the command printed that a GPU ran out of memory */
-    char error_line[200];     /* the line on GPU memory, or the last that looks like an error; "" */
+    char error_line[200]; /* the line about lack of GPU memory, or the last line that looks like an
+                             error; "" */
     stk_progress_point points[STK_PROGRESS_POINTS]; /* ring; the newest is point_count - 1 */
-    size_t point_count;                             /* all since the progress last restarted */
+    size_t point_count;                             /* points since the progress last restarted */
     bool steps_span_epochs;                         /* step and steps count through all epochs */
     bool in_images;            /* step, steps and points count images, not steps */
     bool epoch_printed_at_end; /* the command prints an epoch when it is over */

@@ -13,13 +13,13 @@
 
 #include "supervise/output/line_text.h"
 
-/* Bytes that '*' passes over at most: a progress bar as wide as a screen. */
+/* Most bytes that '*' skips: a progress bar as wide as a screen. */
 #define SKIP_MOST 1000
 
 #define FIELDS_MOST 4
 
 typedef enum rule_kind {
-    NOTHING,          /* no rule; the meaning of a word that has none */
+    NOTHING,          /* no rule; or a word that changes no meaning */
     FIGURES,          /* the pattern's numbers are figures */
     BAR_FIGURES,      /* the same, from a progress bar */
     OUT_OF_MEMORY,    /* a GPU ran out of memory */
@@ -271,11 +271,11 @@ typedef struct line_reader {
     const char *text;  /* clean, ends with a NUL */
     const char *start; /* its first character that is no blank */
     const char
-        *word_end;      /* end of the previous word, if it changes the meaning of the next; NULL */
-    rule_kind before;   /* how the previous word changes it */
-    bool not_training;  /* the rest of the line is not about training */
-    bool device;        /* a GPU was named */
-    bool out_of_memory; /* "out of memory" was read, perhaps not of a GPU */
+        *word_end; /* end of the previous word, if it changes the meaning of the next; else NULL */
+    rule_kind before;     /* how the previous word changes the meaning */
+    bool not_training;    /* the rest of the line is not about training */
+    bool device;          /* a GPU was named */
+    bool out_of_memory;   /* "out of memory" was read, perhaps not of a GPU */
     const uint8_t *first; /* index of rules by letter */
     stk_line *line;       /* result */
 } line_reader;
@@ -402,14 +402,14 @@ static const char *match(const line_reader *r, const char *pattern, const char *
 }
 
 static void add_figure(stk_line *line, stk_line_figure what, double value) {
-    if (!stk_line_has(line, what)) { /* the first one of a line counts */
+    if (!stk_line_has(line, what)) { /* the first value in a line counts */
         line->found |= BIT(what);
         line->value[what] = value;
     }
 }
 
-/* Bytes of memory. A number without a unit takes that of the total beside it, or else the unit that
- * its size suggests. */
+/* Bytes of memory. A number without a unit takes the unit of the total beside it, or else the unit
+ * that its size suggests. */
 static double memory_bytes(const pattern_number *numbers, size_t count, size_t which) {
     const stk_line_number *number = &numbers[which].number;
     const stk_line_number *pair = &numbers[count - 1].number;

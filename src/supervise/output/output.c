@@ -29,13 +29,13 @@
 #include "supervise/output/transcript.h"
 
 #define PIPE_BYTES (1 << 20)     /* capacity of a pipe, if the system allows it */
-#define CHUNK_BYTES (256 << 10)  /* read at once */
-#define TEXT_BYTES (64 << 10)    /* of one record at most */
-#define RECORDS_BYTES (1 << 20)  /* written at once */
+#define CHUNK_BYTES (256 << 10)  /* bytes of one read */
+#define TEXT_BYTES (64 << 10)    /* most bytes of one record */
+#define RECORDS_BYTES (1 << 20)  /* bytes of one write */
 #define UNFINISHED_NS 1000000000 /* unfinished text is logged and reported after this time */
 #define LEAST_END_S 0.2          /* least time for threads to end */
 #define LONGEST_S 1e6            /* longest wait, also for INFINITY */
-#define LOG_S 30.0               /* for opening the log */
+#define LOG_S 30.0               /* time-out of opening the log */
 #define NS_PER_S 1000000000
 
 /* How a record ends; see output.h. */
@@ -49,7 +49,7 @@ typedef struct stream {
     char name;   /* 'o' or 'e' */
     int pipe;    /* read end of the pipe; -1: all writers have closed it */
     int to;      /* where bytes are passed on, our own descriptor; -1: nowhere */
-    size_t most; /* bytes that may be written at once after poll says that it takes some */
+    size_t most; /* bytes that one write may have after poll says that there is room */
     int wake;    /* readable when something under the lock has changed */
     /* Guarded by the owner's lock: */
     bool running;     /* the thread has not ended */
@@ -58,7 +58,8 @@ typedef struct stream {
     /* The thread's own: */
     int64_t now_ns;        /* when the current bytes came */
     int64_t unfinished_ns; /* since when there is unfinished text */
-    bool returned; /* the text ends with a carriage return; the next byte decides how it ended */
+    bool returned; /* the text ends with a carriage return; the next byte decides how the line ended
+                    */
     size_t length; /* of `text` */
     size_t line_length;
     size_t line_reported; /* bytes of the line already reported */
@@ -237,7 +238,7 @@ static bool is_unfinished(const stream *s) {
     return s->length > 0 || s->returned;
 }
 
-/* All bytes of one read get the same time. */
+/* All bytes of one read get the same time stamp. */
 static void begin_stamp(stream *s) {
     s->now_ns = stk_clock_ns();
     stk_transcript_stamp(s->stamp, s->now_ns - s->owner->start_ns, s->name, NOT_YET);
@@ -402,7 +403,7 @@ static void *work(void *argument) {
 static stk_status open_target(stream *s, int fd, stk_error *err) {
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) {
-        return STK_OK; /* it is closed: nobody reads it */
+        return STK_OK; /* closed: nobody reads it */
     }
     s->most = S_ISREG(info.st_mode) ? CHUNK_BYTES : PIPE_BUF;
     if (S_ISFIFO(info.st_mode)) {
@@ -428,14 +429,15 @@ static stk_status open_pipe(stream *s, int *end, stk_error *err) {
     }
     s->pipe = fds[0];
     *end = fds[1];
-    (void)fcntl(s->pipe, F_SETPIPE_SZ, PIPE_BYTES); /* a smaller one works as well */
+    (void)fcntl(s->pipe, F_SETPIPE_SZ, PIPE_BYTES); /* if it fails, a smaller pipe works as well */
     return fcntl(s->pipe, F_SETFL, O_NONBLOCK) == 0
                ? STK_OK
                : STK_FAIL(err, STK_ERR_INTERNAL, "cannot read a pipe without waiting: %s",
                           strerror(errno));
 }
 
-/* Threads without signals: a closed pipe is an error like others. */
+/* Starts a thread that blocks all signals: writing to a closed pipe is then an error like others.
+ */
 static stk_status start_thread(stream *s, stk_error *err) {
     const stk_thread_config config = {.what = "reads a command's output", .no_signals = true};
     s->running = true;
@@ -547,7 +549,7 @@ bool stk_output_flush(stk_output *output, double within_s) {
         o->streams[i].dropped = false;
     }
     pthread_mutex_unlock(&o->lock);
-    if (o->log != NULL) { /* so that stk_output_error() knows of it */
+    if (o->log != NULL) { /* so that stk_output_error() knows of a late error */
         (void)stk_transcript_flush(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
     }
     return whole;
@@ -568,7 +570,7 @@ void stk_output_close(stk_output *output, double within_s) {
     bool ended = wait_until(o, has_ended, moment_in(LEAST_END_S));
     o->abandoned = !ended;
     pthread_mutex_lock(&o->line_lock);
-    o->on_line = NULL; /* the listener may be gone when a thread comes back */
+    o->on_line = NULL; /* the listener may be gone when an abandoned thread continues */
     pthread_mutex_unlock(&o->line_lock);
     for (int i = 0; i < 2; i++) {
         if (joined[i] && o->streams[i].running) {

@@ -32,8 +32,8 @@
 typedef struct stk_output stk_output;
 
 typedef struct stk_output_config {
-    int out; /* where standard output goes; -1: nowhere. Borrowed */
-    int err; /* where standard error goes; -1: nowhere. Borrowed */
+    int out; /* descriptor for standard output, borrowed; -1: none */
+    int err; /* descriptor for standard error, borrowed; -1: none */
     const char
         *log_path; /* replaced; borrowed for the call. NULL: no log, and `on_line` is not called */
     double log_within_s; /* time-out of opening the log; 0: half a minute */
@@ -45,8 +45,8 @@ typedef struct stk_output_config {
     void *user;
 } stk_output_config;
 
-/* Commands write to *out_end and *err_end: the caller hands them on and closes them. They are
- * closed on exec, and -1 after an error. */
+/* Commands write to *out_end and *err_end: the caller passes them to the guardian and closes them.
+ * They are closed on exec, and -1 after an error. */
 STK_CHECKED stk_status stk_output_open(stk_output **output, const stk_output_config *config,
                                        int *out_end, int *err_end, stk_error *err);
 

@@ -1,8 +1,8 @@
 /*
- * transcript.c - records in a queue whose thread appends them; a torn record is cut off again.
+ * transcript.c - a queue whose thread appends records to the file; a torn record is cut off again.
  *
- * The writer waits for a slow disk, as a command waits for whoever reads its output, but not for a
- * disk that does not answer.
+ * stk_transcript_write() waits for a slow disk, as a command waits for a slow reader of its output,
+ * but not for a disk that does not answer.
  */
 #include "supervise/output/transcript.h"
 
@@ -25,16 +25,17 @@
 #define STAMP_SECONDS 999999 /* highest number of seconds that leaves room for milliseconds */
 
 /*
- * The log leaves this much of the disk free for the run's other files, or half of what was free at
- * first. Free space is checked after each CHECKS-th part of that.
+ * The log leaves this much of the disk free for the run's other files, or half of the space that
+ * was free at first if that is less. Free space is checked each time another CHECKS-th part of it
+ * is written.
  */
 #define ROOM_BYTES ((uint64_t)64 << 20)
 #define CHECKS 16
 
-#define QUEUE_BYTES ((size_t)8 << 20) /* of records that wait for the disk */
-#define PUT_WAIT_S 2.0                /* for a disk that takes no record */
-#define HELD_S 1.0  /* a disk that takes longer for some records does not answer */
-#define CLOSE_S 0.2 /* for closing the log_file */
+#define QUEUE_BYTES ((size_t)8 << 20) /* most bytes of records that wait for the disk */
+#define PUT_WAIT_S 2.0                /* longest wait for a disk that takes no record */
+#define HELD_S 1.0  /* a disk that takes longer for some records counts as not answering */
+#define CLOSE_S 0.2 /* time for closing the file */
 
 static const char no_answer[] = "its disk does not answer";
 
@@ -170,7 +171,8 @@ void stk_transcript_close(stk_transcript *transcript) {
     stk_mem_free(t);
 }
 
-/* Integers only, so that the locale does not matter. After eleven days without milliseconds. */
+/* Uses integers only, so the locale does not matter. After eleven days there are no milliseconds.
+ */
 void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns, char stream,
                           char mark) {
     char text[40];
@@ -184,7 +186,7 @@ void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns
     stamp[STK_TRANSCRIPT_STAMP] = '\0';
 }
 
-/* Bytes of output in these records. */
+/* Bytes of output in the records. */
 static uint64_t output_bytes(const char *records, size_t size) {
     uint64_t bytes = 0;
     while (size > STK_TRANSCRIPT_STAMP) {
@@ -204,7 +206,7 @@ static void store_error(log_file *f, const char *why) {
     pthread_mutex_unlock(&f->lock);
 }
 
-/* False: the disk is nearly full. A disk whose space is unknown has room. */
+/* False: the disk is nearly full. Unknown free space counts as enough. */
 static bool has_room(log_file *f, size_t size) {
     struct statvfs disk;
     f->unchecked += size;

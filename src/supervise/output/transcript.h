@@ -28,17 +28,16 @@ typedef struct stk_transcript stk_transcript;
 STK_CHECKED stk_status stk_transcript_open(stk_transcript **transcript, const char *path,
                                            double within_s, stk_error *err);
 
-/* Waits at most 0.2 s; flush first. NULL is fine. */
+/* Waits at most 0.2 s; call stk_transcript_flush() first. NULL is fine. */
 void stk_transcript_close(stk_transcript *transcript);
 
-/* Writes the first bytes of a record and NUL: time since the start, `stream` o or e, and how it
- * ends
- * (`mark`). */
+/* Writes the first bytes of a record and a NUL: time since the start, `stream` (o or e), and how
+ * the record ends (`mark`). */
 void stk_transcript_stamp(char stamp[STK_TRANSCRIPT_STAMP + 1], int64_t since_ns, char stream,
                           char mark);
 
-/* Appends whole records. If the queue is full, waits while a slow disk takes records, but only two
- * seconds for one that takes none; then the records are lost. */
+/* Appends whole records. If the queue is full, waits while the disk takes records, but at most two
+ * seconds for a disk that takes none; then the records are lost. */
 void stk_transcript_write(stk_transcript *transcript, const char *records, size_t size,
                           int64_t since_ns);
 

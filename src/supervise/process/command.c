@@ -106,7 +106,7 @@ static size_t last_of(char *const *argv, size_t from, size_t to, const char *nam
         if (behind_equals(argv[i], name) != NULL) {
             found = i;
         } else if (stk_str_equal(argv[i], name) && i + 1 < to) {
-            found = i++; /* what follows is the value, whatever it looks like */
+            found = i++; /* the next word is the value, whatever it looks like */
         }
     }
     return found;
@@ -114,7 +114,8 @@ static size_t last_of(char *const *argv, size_t from, size_t to, const char *nam
 
 /*
  * Index of the word that holds the argument's value; 0: none. Words behind a lone "--" count only
- * if there is none before it: in `launcher -- program --name 1` it belongs to the program.
+ * if no word before it matches: in `launcher -- program --name 1` the argument belongs to the
+ * program.
  */
 static size_t find_arg(const stk_command *command, const char *name) {
     size_t dashes = lone_dashes(command->argv);
@@ -142,7 +143,7 @@ void stk_command_free(stk_command *command) {
     memset(command, 0, sizeof *command);
 }
 
-/* The index of NAME=..., or SIZE_MAX. */
+/* Index of NAME=..., or SIZE_MAX. */
 static size_t find_env(const stk_command *command, const char *name) {
     for (size_t i = 0; command->envp != NULL && command->envp[i] != NULL; i++) {
         if (behind_equals(command->envp[i], name) != NULL) {

@@ -31,9 +31,9 @@ void stk_command_unset_env(stk_command *command, const char *name);
 const char *stk_command_env(const stk_command *command, const char *name); /* or NULL */
 
 /*
- * Sets the value of an argument, written as "--name value" or "--name=value". If there are several,
- * the last one is changed, as most programs use it; if there is none, it is added at the end.
- * STK_ERR_USAGE: its position is not clear, in a line for a shell or with a lone "--".
+ * Sets the value of an argument, written as "--name value" or "--name=value". Of several, the last
+ * one changes, since most programs use that; if there is none, it is added at the end.
+ * STK_ERR_USAGE: its position is unclear, in a shell line or with a lone "--".
  */
 STK_CHECKED stk_status stk_command_set_arg(stk_command *command, const char *name,
                                            const char *value, stk_error *err);
@@ -41,7 +41,8 @@ STK_CHECKED stk_status stk_command_set_arg(stk_command *command, const char *nam
 /* Whether stk_command_set_arg() would work. */
 STK_CHECKED stk_status stk_command_check_arg(const stk_command *command, const char *name,
                                              stk_error *err);
-void stk_command_unset_arg(stk_command *command, const char *name); /* removes the last one */
+void stk_command_unset_arg(stk_command *command,
+                           const char *name); /* removes the last occurrence */
 const char *stk_command_arg(const stk_command *command, const char *name); /* or NULL */
 
 /* Appends the command as a user would type it, quoted where needed, secrets as ***. */

@@ -32,12 +32,13 @@
  * open. So the parent's process id is checked this often. */
 #define MAKER_LOOK_MS 500
 
-/* Wait for killed processes. One that is left, in a transfer that does not end, dies with it. */
+/* Wait for killed processes. A process that the kernel still holds then, in a device transfer that
+ * does not end, dies with that transfer. */
 #define LAST_KILL_S 30
 
-#define READ_BYTES ((size_t)64 << 10) /* of orders, read at once */
+#define READ_BYTES ((size_t)64 << 10) /* most bytes of orders read at once */
 
-#define STAT_BYTES 2048 /* longest /proc/self/stat */
+#define STAT_BYTES 2048 /* largest size of /proc/self/stat */
 
 enum { IN, OUT, ERR, STANDARD_COUNT };
 
@@ -112,8 +113,8 @@ static int set_aside(int fd) {
 
 /*
  * Replaces process name and command line by the guardian's name: `pkill -9 -f 'stoker run'` must
- * hit the maker only, whose end then ends all. Fields 48 and 49 of /proc/self/stat say where in
- * memory the command line lies; other processes see what is written there.
+ * hit only the maker, whose end then ends everything. Fields 48 and 49 of /proc/self/stat say where
+ * in memory the command line lies; other processes see what is written there.
  */
 static void take_name(void) {
     prctl(PR_SET_NAME, STK_GUARDIAN_NAME, 0, 0, 0);
@@ -145,7 +146,7 @@ static void begin(guard_state *g, int socket, const stk_guardian_config *config,
     g->standard[ERR] = set_aside(config->err);
     close_others(g);
     for (int fd = 0; fd < STANDARD_COUNT; fd++) {
-        /* Opens get the lowest free number. These stay open over exec. */
+        /* open() returns the lowest free number. The standard descriptors stay open over exec. */
         (void)open("/dev/null", O_RDWR);
     }
     take_name(); /* before setsid: see tree_kill.h */
@@ -178,7 +179,7 @@ static _Noreturn void become(const guard_state *g, char **argv, char **envp, int
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (error == 0 && getppid() == guardian) {
-        environ = envp; /* where execvp looks for PATH */
+        environ = envp; /* execvp() searches the PATH of `environ` */
         execvp(argv[0], argv);
         error = errno;
     }
@@ -215,7 +216,7 @@ static void launch(guard_state *g, char **argv, char **envp) {
     g->start = ends[0];
 }
 
-/* Checks whether a starting command has closed its pipe: by exec, or with an errno. */
+/* Checks whether a starting command has closed its pipe: by exec, or after writing an errno. */
 static void started(guard_state *g) {
     int error = 0;
     ssize_t got = g->start >= 0 ? read(g->start, &error, sizeof error) : -1;
@@ -227,7 +228,7 @@ static void started(guard_state *g) {
     pid_t pid = g->command;
     if (got == sizeof error) {
         g->command = 0;
-        kill(pid, SIGKILL); /* it is about to end; it must have ended before the answer */
+        kill(pid, SIGKILL); /* the process is about to end; it must have ended before the answer */
         waitpid(pid, NULL, 0);
     }
     answer(g, STK_GUARD_LAUNCHED, pid, error);
@@ -235,7 +236,7 @@ static void started(guard_state *g) {
 
 /*
  * Waits for all ended children, inherited ones too. A command that could not start closes its pipe
- * before it ends, so the pipe is read first.
+ * before it ends, so started() reads the pipe first.
  */
 static void reap(guard_state *g) {
     struct signalfd_siginfo unused;
@@ -320,7 +321,7 @@ static void run_orders(guard_state *g) {
     }
 }
 
-/* Reads orders. Those sent before the maker ended are carried out before its end is noticed. */
+/* Reads orders. Orders sent before the maker ended are carried out before its end is noticed. */
 static void receive(guard_state *g) {
     for (;;) {
         if (!stk_bytes_reserve(&g->inbox, g->inbox.size + READ_BYTES)) {

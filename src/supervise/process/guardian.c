@@ -1,9 +1,9 @@
 /*
  * guardian.c - the maker's side of the guardian.
  *
- * Only starting a command needs the guardian. The maker reads and signals the tree below it
- * directly, so a guardian that was stopped or hangs blocks nothing. When the guardian was killed,
- * its processes become children of this process; tree_kill.h says how they are told from its own.
+ * Only starting a command needs the guardian. The maker reads and signals the process tree below it
+ * directly, so a stopped or hanging guardian blocks nothing. If the guardian is killed, its
+ * processes become children of this process; tree_kill.h says how to tell them from other children.
  */
 #include "supervise/process/guardian.h"
 
@@ -52,7 +52,7 @@ struct stk_guardian {
     stk_guard_answer launched; /* last LAUNCHED answer */
     size_t got;                /* bytes of `incoming` received */
     int64_t woken_ns;          /* last check whether the guardian was stopped */
-    int64_t until_ns;          /* the guardian then ends all and itself; 0: never */
+    int64_t until_ns;          /* when the guardian ends all processes and itself; 0: never */
 };
 
 static stk_kill_target target_of(const stk_guardian *g) {
@@ -328,7 +328,7 @@ stk_guardian_report stk_guardian_poll(stk_guardian *g, stk_command_exit *ended) 
     if (g->until_ns > 0 && stk_clock_ns() >= g->until_ns) {
         await_guardian_end(g);
     }
-    bool alive = is_alive(g); /* checked first: no answer comes after its end */
+    bool alive = is_alive(g); /* checked first: an ended guardian sends no further answer */
     while (!g->ended && receive(g)) {
     }
     if (g->ended) {
@@ -345,7 +345,7 @@ stk_guardian_report stk_guardian_poll(stk_guardian *g, stk_command_exit *ended) 
 void stk_guardian_signal(stk_guardian *g, int number, stk_guardian_target whom) {
     (void)is_alive(g);
     stk_kill_target target = target_of(g);
-    pid_t first = g->command > 0 ? g->command : -1; /* -1: it has ended */
+    pid_t first = g->command > 0 ? g->command : -1; /* -1: the first process has ended */
     stk_tree_signal(&target, whom == STK_GUARDIAN_FIRST ? first : 0,
                     whom == STK_GUARDIAN_OTHERS ? first : 0, number);
 }

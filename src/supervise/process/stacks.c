@@ -21,15 +21,15 @@
 #include "base/threads/proc_tree.h"
 #include "report/text/text.h"
 
-#define PROCESSES 200      /* most processes described */
-#define THREADS 64         /* most threads per process */
-#define FILES 20           /* most open files per process */
-#define COMMAND_BYTES 400  /* of a command line */
+#define PROCESSES 200      /* limit of processes described */
+#define THREADS 64         /* limit of threads per process */
+#define FILES 20           /* limit of open files per process */
+#define COMMAND_BYTES 400  /* limit of a command line */
 #define TEXT_BYTES 1048576 /* length of the text after which no further process is added */
 
 typedef struct stacks_text {
     stk_str *text;
-    /* What we have no permission to read: */
+    /* What could not be read for lack of permission: */
     bool no_stacks;  /* kernel stacks */
     bool no_calls;   /* system calls */
     bool no_files;   /* open files */
@@ -103,7 +103,7 @@ static long next_number(DIR *folder) {
     return -1;
 }
 
-/* Says how many things were left out. */
+/* Appends how many things were left out. */
 static void append_rest(stk_str *text, size_t rest, const char *things) {
     if (rest > 0) {
         stk_str_appendf(text, "  and %zu more %s\n", rest, things);

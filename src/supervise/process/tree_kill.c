@@ -13,16 +13,17 @@
 #include "base/clock.h"
 #include "base/threads/proc_tree.h"
 
-/* A reading can miss a process that changes its parent at that moment; two in a row hardly do. */
+/* A reading can miss a process whose parent changes at that moment; two readings in a row hardly
+ * do. */
 #define CALM_READINGS 2
 
 /* Rounds of stopping; after that all known processes are killed even if new ones still appear. */
 #define STOP_ROUNDS 50
 
-/* Rounds of reading the root's children alone, each a fraction of a whole reading. */
+/* Rounds of reading only the root's children, which takes a fraction of a whole reading. */
 #define CATCHES 50
 
-#define CHILDREN_BYTES 4096 /* of the list of children that are read */
+#define CHILDREN_BYTES 4096 /* bytes of the list of children that are read */
 
 /* Pause between two rounds of killing. */
 #define FIRST_PAUSE_US 500
@@ -103,7 +104,7 @@ static bool stop_new(const stk_proc_tree *before, const stk_proc_tree *now) {
     return any;
 }
 
-/* Stops all, so that none forks while others are killed. Fills `tree` with them. */
+/* Stops all processes, so that none forks while others are killed. Fills `tree` with them. */
 static void stop_all(const stk_kill_target *target, stk_proc_tree *tree, int64_t start_ns,
                      double within_s) {
     stk_proc_tree before = {0};
@@ -165,7 +166,8 @@ static bool catch_children(const stk_kill_target *target, int number) {
     }
 }
 
-/* Kills children until there is none. Returns the rounds that found one; CATCHES: still some. */
+/* Kills the root's children until there is none. Returns the rounds that found one; CATCHES: some
+ * are left. */
 static int catch_all(const stk_kill_target *target) {
     int found = 0;
     while (found < CATCHES && catch_children(target, SIGKILL)) {
@@ -174,8 +176,8 @@ static int catch_all(const stk_kill_target *target) {
     return found;
 }
 
-/* Whether there is a process that whole readings miss. A single look may miss it too, or find one
- * that is just ending; so most looks must find one. */
+/* Whether a process exists that whole readings miss. A single look may miss it too, or find a
+ * process that is just ending; so most looks must find one. */
 static bool has_runner(const stk_kill_target *target) {
     int found = 0;
     for (int i = 0; i < CATCHES; i++) {
@@ -184,8 +186,8 @@ static bool has_runner(const stk_kill_target *target) {
     return found > CATCHES / 2;
 }
 
-/* 0 or 1 (any number), without memory for a list. Orphans become children of the root, so without
- * children of the root there are no processes. */
+/* Returns 0 or 1 (any number); needs no memory for a list. Orphans become children of the root, so
+ * a root without children has no processes below it. */
 static size_t count_unlisted(const stk_kill_target *target) {
     char text[CHILDREN_BYTES];
     return read_children(target, text) && !has_runner(target) ? 0 : 1;

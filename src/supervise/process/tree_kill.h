@@ -31,8 +31,8 @@ typedef struct stk_kill_target {
     uint64_t since; /* with strays: start time of the guardian */
 } stk_kill_target;
 
-/* Number of live processes. 1 where it is unknown, so that nobody concludes that there are none;
- * also 1 for any number where there is no memory for a list. */
+/* Number of live processes. If it is unknown, 1, so that nobody concludes that there are none;
+ * without memory for a list, 1 for any number. */
 size_t stk_tree_alive(const stk_kill_target *target);
 
 /* Sends a signal to each process, or to process `only` (0: each), but never to `except` (0: none).

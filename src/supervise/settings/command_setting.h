@@ -57,23 +57,23 @@ int64_t stk_setting_value(const stk_command_setting *setting, const stk_command 
 int64_t stk_setting_value_within(const stk_command_setting *setting, const stk_command *command,
                                  double within_s);
 
-/* Whether the command can be given another value; STK_ERR_USAGE says why not. */
+/* Whether the value can be changed; STK_ERR_USAGE says why not. */
 STK_CHECKED stk_status stk_setting_check(const stk_command_setting *setting,
                                          const stk_command *command, stk_error *err);
 
-/* Gives the command, or its file, another value. Before its first change the file is copied into
- * run_dir. */
+/* Sets the value for the command, or in its file. Copies the file into run_dir before its first
+ * change. */
 STK_CHECKED stk_status stk_setting_set(stk_command_setting *setting, stk_command *command,
                                        int64_t value, const char *run_dir, stk_error *err);
 STK_CHECKED stk_status stk_setting_set_within(stk_command_setting *setting, stk_command *command,
                                               int64_t value, const char *run_dir, double within_s,
                                               stk_error *err);
 
-/* Undoes all changes to a variable or argument. A file is put back by stk_setting_restore(). */
+/* Undoes all changes to a variable or argument. stk_setting_restore() restores a file. */
 STK_CHECKED stk_status stk_setting_unset(stk_command_setting *setting, stk_command *command,
                                          stk_error *err);
 
-/* Puts the original file back if it is still as we wrote it. *mine: nobody else has changed it. */
+/* Restores the original file if it is still as we wrote it. *mine: nobody else has changed it. */
 STK_CHECKED stk_status stk_setting_restore(stk_command_setting *setting, bool *mine,
                                            stk_error *err);
 STK_CHECKED stk_status stk_setting_restore_within(stk_command_setting *setting, bool *mine,

@@ -27,7 +27,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Moves behind blanks, and behind `sign` if it comes next. */
+/* Skips blanks, and `sign` if it comes next. */
 static void skip(const char *text, size_t *at, char sign) {
     while (is_blank(text[*at])) {
         (*at)++;
@@ -38,15 +38,15 @@ static void skip(const char *text, size_t *at, char sign) {
     }
 }
 
-/* Moves behind a number, true, false or null: within an object a sign or a blank always follows.
- * The text has no terminator. */
+/* Skips a number, true, false or null: within an object a sign or a blank always follows. The text
+ * has no terminator. */
 static void skip_word(const char *text, size_t *at) {
     while (!is_blank(text[*at]) && strchr(",]}", text[*at]) == NULL) {
         (*at)++;
     }
 }
 
-/* From an opening quote to behind the closing one. */
+/* Skips from an opening quote to behind the closing one. */
 static void skip_string(const char *text, size_t *at) {
     for ((*at)++; text[*at] != '"'; (*at)++) {
         *at += text[*at] == '\\' ? 1 : 0;
@@ -54,7 +54,7 @@ static void skip_string(const char *text, size_t *at) {
     (*at)++;
 }
 
-/* Lists what is below `value`, which begins at *at, and moves *at behind it. */
+/* Lists the keys below `value`, which begins at *at, and moves *at behind it. */
 static stk_status walk_json(stk_config_keys *keys, const stk_json *value, size_t *at, size_t index,
                             stk_error *err) {
     const char *text = keys->text;
@@ -173,7 +173,7 @@ static stk_status refuse_event(yaml_scan *s, const yaml_event_t *event, const ch
     return refuse(s, byte_of(s, event->start_mark.index), why, err);
 }
 
-/* libyaml's own complaint. Of bytes that are no text it knows the offset, of all else a mark. */
+/* Reports libyaml's own error. For invalid bytes libyaml gives an offset, otherwise a mark. */
 static stk_status refuse_text(yaml_scan *s, stk_error *err) {
     const yaml_parser_t *parser = &s->parser;
     char why[200];

@@ -15,9 +15,9 @@
 #define STK_CONFIG_DEPTH 64
 
 /*
- * Lists the keys of a text. `file` ends in .json, .yaml or .yml; it and `text` are borrowed as long
- * as the list is used. STK_ERR_USAGE: another ending, or the text is not valid. Free the list after
- * an error too.
+ * Lists the keys of a text. `file` ends in .json, .yaml or .yml; `file` and `text` are borrowed
+ * until the list is freed. STK_ERR_USAGE: another ending, or the text is not valid. Free the list
+ * after an error too.
  */
 STK_CHECKED stk_status stk_config_scan(stk_config_keys *keys, const char *file, const char *text,
                                        size_t size, stk_error *err);
