@@ -26,14 +26,12 @@
 #include "base/mem.h"
 #include "weights/checkpoint.h"
 
-#define SLOW_WRITE 200e6 /* bytes per second of a slow disk: assumed until a write was measured */
-#define START_SHARE                                                                                \
-    0.1                  /* share of the remaining time that saving may take before the first step \
-                          */
+#define SLOW_WRITE 200e6 /* bytes per second: assumed until a write was measured */
+#define START_SHARE 0.1  /* share of the remaining time for saving before the first step */
 #define ONCE_SHARE 0.05  /* share of the budget: limits an estimate from one measurement */
-#define LOOK_NS 20000000 /* between two looks whether a write has ended */
-#define STOP_S 5.0       /* for which a write is waited for after a request to stop */
-#define COPY_SHARE 8     /* a copy may take one part in so many of the machine's memory */
+#define LOOK_NS 20000000 /* interval of checks whether a write has ended */
+#define STOP_S 5.0       /* longest wait for a write after a request to stop */
+#define COPY_SHARE 8     /* a copy may take this part (one in so many) of the machine's memory */
 
 stk_status stk_state_saver_open(stk_state_saver *saver, const stk_run_folder *folder,
                                 const stk_dataset *dataset, const stk_options *options,
@@ -74,7 +72,7 @@ void stk_state_saver_close(stk_state_saver *saver) {
 
 void stk_state_saver_protect_best(stk_state_saver *saver, const char *best_path) {
     if (!stk_path_is_file(best_path) || stk_path_is_file(saver->best_copy)) {
-        return; /* nothing to keep, or it is kept already */
+        return; /* nothing to keep, or already kept */
     }
     if (stk_file_alias(saver->table->path, saver->table->kept, NULL) != STK_OK) {
         (void)stk_disk_remove(
@@ -114,13 +112,13 @@ static uint64_t state_bytes(const stk_job_network *network) {
     return network->opened.backend->state_bytes(network->graph, &network->state_config);
 }
 
-/* Seconds that a write takes: measured, or by its bytes before the first one. */
+/* Seconds of a write: measured, or estimated by its bytes. */
 static double write_seconds(const stk_state_saver *saver) {
     return saver->write_s.count > 0 ? stk_typical_value(&saver->write_s)
                                     : (double)state_bytes(saver->network) / SLOW_WRITE;
 }
 
-/* When time is short it is kept for predictions, and before the first step for steps. */
+/* Short time is kept for predictions, and before the first step for steps. */
 static bool has_time(stk_state_saver *saver, const stk_train_position *position) {
     double seconds = write_seconds(saver);
     double all_s = stk_state_saver_wait_s(saver) + STK_MARGIN_SAFETY * seconds;
@@ -129,7 +127,8 @@ static bool has_time(stk_state_saver *saver, const stk_train_position *position)
             seconds <= START_SHARE * stk_run_clock_before_writing(saver->clock));
 }
 
-/* Seconds until the running write ends, if it takes `times` as long as usual, or as its age. */
+/* Seconds until the running write ends, if it takes `times` as long as usual or as it has taken so
+ * far. */
 static double rest_seconds(const stk_state_saver *saver, double times) {
     if (!stk_write_behind_is_pending(&saver->writer) || stk_write_behind_is_done(&saver->writer)) {
         return 0;

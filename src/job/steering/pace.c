@@ -16,14 +16,18 @@
 #include "base/str.h"
 #include "budget/inference.h"
 
-#define MEASURED_STEPS 5 /* steps before a plan rests on their times */
-#define FIRST_SHARE 0.5  /* share of the budget: limits validation plus reserve before that */
-#define OTHER_SHARE                                                                               \
-    0.25                 /* relative change that makes a plan worth emitting, or taking mid-epoch \
-                          */
-#define SPARE_SHARE 0.1  /* share of a fold's time: a plan that leaves it unused will hold */
-#define GO_ON_SHARE 0.05 /* share of a fold's time that training goes on for after its plan */
-#define EARLY_SHARE 0.15 /* share of a fold's time that may stay unused without a decision */
+#define MEASURED_STEPS 5 /* steps that must be timed before a plan rests on them */
+
+/* Until then validation and reserve together take at most this share of the budget. */
+#define FIRST_SHARE 0.5
+
+/* Relative change from which on a plan is emitted, or taken within an epoch. */
+#define OTHER_SHARE 0.25
+
+/* Shares of a fold's time. */
+#define SPARE_SHARE 0.1  /* unused time from which on a plan will hold */
+#define GO_ON_SHARE 0.05 /* unused time from which on training continues after its plan */
+#define EARLY_SHARE 0.15 /* most that may stay unused without a decision event */
 
 void stk_fold_pace_begin(stk_fold_pace *pace) {
     pace->start_s = stk_run_clock_elapsed(pace->clock);
@@ -51,7 +55,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_sta
     return stk_inference_estimate(&facts);
 }
 
-/* Whether enough steps were timed, or an earlier epoch was. */
+/* Whether enough steps were timed, or a whole epoch was. */
 static bool is_measured(const stk_train_standing *standing) {
     return standing->steps_timed > MEASURED_STEPS ||
            (standing->step == 0 && !isnan(standing->step_s));
@@ -70,7 +74,8 @@ static void doubt(stk_budget_facts *facts) {
     }
 }
 
-/* The facts for the budget, after choose_views(). The share is that of the folds planned now. */
+/* The facts for the budget; call choose_views() first. The share is that of the folds planned now.
+ */
 static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_standing *standing) {
     stk_inference inference = inference_of(pace, standing);
     stk_budget_facts facts = {.elapsed_s = stk_run_clock_elapsed(pace->clock),
@@ -108,9 +113,9 @@ static void emit_plan(const stk_fold_pace *pace, const stk_train_standing *stand
 }
 
 /*
- * Whether a plan is worth an event: it differs much from the last one emitted, or cuts what was
- * asked for, or restores all of it. The latter only with time to spare or in the last epoch, since
- * noise in the timing would otherwise emit both in turn.
+ * Whether a plan is worth an event: it differs much from the last one emitted, it cuts what was
+ * asked for, or it restores all of it. A restored plan counts only with time to spare or in the
+ * last epoch, because noise in the timing would otherwise emit both in turn.
  */
 static bool is_news(const stk_fold_pace *pace, const stk_train_standing *standing) {
     const stk_budget_plan *plan = &pace->time->plan;
@@ -195,7 +200,7 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing
     stk_inference inference = inference_of(pace, standing);
     int views = inference.views;
     int wanted = pace->recipe->views;
-    if (!isnan(inference.view_s)) { /* else the measurements of earlier folds stay */
+    if (!isnan(inference.view_s)) { /* otherwise the measurements of earlier folds stay */
         pace->time->predict_s = inference.predict_s;
         pace->clock->predict_s = isnan(pace->clock->budget_s) ? 0 : inference.predict_s / views;
         pace->time->views = views;
@@ -203,7 +208,7 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing
     bool fewer = views < pace->views_emitted;
     bool all = views > pace->views_emitted && views == wanted;
     if (isnan(standing->val_s) || standing->step > 0 || (!fewer && !all)) {
-        return; /* only validations decide: estimates from steps vary too much */
+        return; /* estimates from steps vary too much: wait for a validation */
     }
     pace->views_emitted = views;
     char what[64];
@@ -223,14 +228,14 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing
 /* ---- the plan ---- */
 
 /*
- * The plan once more, after the number of folds was reconsidered: fewer folds leave more time for
- * this one. The first steps alone are too noisy to give folds up, unless each fold would get one
- * epoch at most.
+ * Plans once more after the number of folds was reconsidered: fewer folds leave more time for this
+ * one. The first steps alone are too noisy to give folds up, unless each fold would get at most one
+ * epoch.
  */
 static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_standing *standing,
                                   const stk_budget_plan *plan) {
     int folds = pace->time->folds;
-    if (!isnan(plan->epoch_s)) { /* else earlier measurements stay */
+    if (!isnan(plan->epoch_s)) { /* otherwise earlier measurements stay */
         pace->time->epoch_s = plan->epoch_s;
     } else if (standing->step > 0) { /* one step took most of the time */
         double fold_s = stk_run_clock_elapsed(pace->clock) - pace->start_s;
@@ -248,7 +253,7 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_sta
     return stk_budget_make(&facts);
 }
 
-/* Whether the plan that is held must be replaced by this one. */
+/* Whether the new plan must replace the current one. */
 static bool must_change(const stk_fold_pace *pace, const stk_train_standing *standing,
                         const stk_budget_plan *plan) {
     int64_t epoch_rest = standing->steps_per_epoch - standing->step;
@@ -258,7 +263,7 @@ static bool must_change(const stk_fold_pace *pace, const stk_train_standing *sta
     return standing->step == 0 || held < epoch_rest || plan->steps_left < epoch_rest || other;
 }
 
-/* A request to stop ends the fold with the plan that is held. Without one the fold ends at this
+/* Ends the fold with the current plan after a request to stop. Without a plan the fold ends at this
  * step: an epoch that an earlier process trained may still be validated and saved. */
 static stk_train_orders end(stk_fold_pace *pace, const stk_train_standing *standing) {
     bool planned = pace->time->total_steps >= 0;
@@ -281,8 +286,8 @@ static stk_train_orders held_plan(const stk_fold_pace *pace) {
 }
 
 /*
- * All planned steps are done. A plan that rested on wrong times leaves time for more steps: of the
- * next epoch, or of the one that was cut.
+ * Called when all planned steps are done. If the plan rested on wrong times, time is left for more
+ * steps: of the next epoch, or of the epoch that was cut.
  */
 static void plan_more(stk_fold_pace *pace, const stk_train_standing *standing,
                       const stk_budget_facts *facts) {

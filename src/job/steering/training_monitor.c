@@ -21,18 +21,18 @@
 
 #define LOOK_GAP_S 1.0   /* seconds between two snapshots */
 #define STRETCH_S 60.0   /* seconds of steady work that a verdict is about */
-#define JUDGE_GAP_S 10.0 /* seconds between two verdicts: a change has to last so long */
+#define JUDGE_GAP_S 10.0 /* seconds between two verdicts: a change must last this long */
 #define SNAPSHOTS 64     /* enough for STRETCH_S at one a second */
 
-#define TUNE_S 4.0    /* seconds that --tune observes one setting for, at least */
-#define TUNE_STEPS 10 /* and steps */
+#define TUNE_S 4.0    /* least seconds for which --tune observes one setting */
+#define TUNE_STEPS 10 /* least steps for which --tune observes one setting */
 
 /* Passes of a CPU step over the weights per pass of its optimiser (13 / 5, see fixed_s()). */
 #define WEIGHT_PASSES 2.6
 
-#define QUICK_STEPS 5 /* steps that a quick verdict needs */
-#define QUICK_S 2.0   /* and seconds */
-#define WARM_STEPS 2  /* the first steps warm everything up and are not counted */
+#define QUICK_STEPS 5 /* least steps for a quick verdict */
+#define QUICK_S 2.0   /* least seconds for a quick verdict */
+#define WARM_STEPS 2  /* the first steps are slow and not counted */
 
 /* Figures of samples that are summed. */
 enum {
@@ -68,27 +68,27 @@ typedef struct counter_snapshot {
 struct stk_training_monitor {
     stk_training_monitor_config config;
     stk_machine_sampler *sampler; /* samples the machine; NULL: it cannot be sampled */
-    /* Of the running fold. */
+    /* The running fold: */
     int64_t fold_ns;                  /* monotonic clock: when it began; 0: no fold is trained */
     counter_snapshot now;             /* running counters */
-    counter_snapshot ring[SNAPSHOTS]; /* the last snapshots */
-    size_t snapshots;                 /* taken in this fold; the ring has the last ones */
+    counter_snapshot ring[SNAPSHOTS]; /* the last SNAPSHOTS snapshots */
+    size_t snapshots;                 /* snapshots taken in this fold */
     double looked_s;                  /* seconds into the fold: the last snapshot */
     double verdict_s;                 /* seconds into the fold: the last verdict considered */
     bool steady_emitted;              /* a verdict on steady work was emitted in this fold */
-    /* Of the run. */
+    /* The run: */
     bool quick_emitted;            /* a quick verdict was emitted */
-    bool notes_emitted;            /* what the machine does not show was emitted */
-    char throttled[64];            /* what last held the GPU's clock down */
-    int64_t largest_batch;         /* that memory has room for; -1: not computed yet */
+    bool notes_emitted;            /* the missing figures of the machine were emitted */
+    char throttled[64];            /* last reason for which the GPU was throttled */
+    int64_t largest_batch;         /* largest batch that fits in memory; -1: not computed yet */
     stk_verdict_kind last_emitted; /* the last verdict emitted on steady work */
     stk_verdict_kind last_seen;    /* the last verdict considered */
     stk_verdict verdict;           /* the last verdict emitted */
-    /* Of --tune. */
+    /* State of --tune: */
     stk_tune tune;
-    counter_snapshot tuned; /* where the stretch began that --tune judges next */
-    int cached;             /* 1: --tune has turned a cache on */
-    int workers;            /* decode workers that --tune kept; 0: it changed none */
+    counter_snapshot tuned; /* start of the interval that --tune judges next */
+    int cached;             /* 1: --tune turned a cache on */
+    int workers;            /* decode workers that --tune kept; 0: unchanged */
 };
 
 stk_status stk_training_monitor_open(stk_training_monitor **opened,
@@ -146,7 +146,7 @@ static void count_sample(stk_training_monitor *monitor, const stk_event_sample *
     }
 }
 
-/* Emits all samples since the last call; `training` has what training did meanwhile. */
+/* Emits all samples since the last call; `training` has the figures of training for that time. */
 static void emit_samples(stk_training_monitor *monitor, const stk_event_sample *training) {
     stk_event_sample sample;
     while (stk_machine_sampler_take(monitor->sampler, &sample)) {
@@ -203,9 +203,9 @@ static double trained_between(const stk_training_monitor *monitor, const counter
 }
 
 /*
- * Seconds of a step that do not grow with the batch, at least. On a CPU the optimiser passes over
- * the weights about five times, forward and backward about eight times (packing included), whatever
- * the batch is. On a GPU it is the time in which kernels ran but multiprocessors were idle; larger
+ * Least seconds of a step that do not grow with the batch. On a CPU the optimiser passes over the
+ * weights about five times, forward and backward about eight times (packing included), whatever the
+ * batch is. On a GPU it is the time in which kernels ran but multiprocessors were idle; larger
  * batches fill it.
  */
 static double fixed_s(const stk_evidence *e) {
@@ -275,7 +275,7 @@ static stk_evidence evidence_between(const stk_training_monitor *monitor, const 
     return e;
 }
 
-/* The counter_snapshot that is about so long ago, or the first one. */
+/* The snapshot from about `seconds` ago, or the first one. */
 static const counter_snapshot *snapshot_before(const stk_training_monitor *monitor, double at_s) {
     size_t first = monitor->snapshots > SNAPSHOTS ? monitor->snapshots - SNAPSHOTS : 0;
     size_t i = first;
@@ -341,7 +341,7 @@ static void apply(stk_training_monitor *monitor, const stk_tune_advice *advice,
     }
 }
 
-/* What --tune may try next. A number that the loader tunes by itself is left to the loader. */
+/* The interval for --tune. Settings that the loader tunes by itself are left to the loader. */
 static stk_tune_interval stretch_of(const stk_training_monitor *monitor,
                                     const stk_evidence *evidence) {
     const stk_loader_sizing *plan = &monitor->config.recipe->loader;
