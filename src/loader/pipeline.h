@@ -3,13 +3,13 @@
  *
  * A row of a batch becomes a task (stk_workers_issue), the read-ahead reads its bytes, a worker
  * decodes them into the batch's slot (workers.c), the last row completes the batch, the consumer
- * takes it (loader.c) and gives the slot back. One lock guards every field marked `lock`; nobody
- * holds it while reading or decoding.
+ * takes it (loader.c) and releases the slot. One lock guards every field marked `lock`; nobody
+ * holds it while reading or decoding. Requests are made under the lock, though: stk_workers_issue()
+ * submits reads with the lock held, and submitting a read of S3 computes the request's signature.
  *
  * Three indices: an *entry* is a sample in the loader's list (config.indices, or the first
- * config.count samples), a *position* is where it stands in an epoch, a *row* is where it stands in
- * its batch. position = batch of the epoch * config.batch + row; the sampler turns positions into
- * entries.
+ * config.count samples), a *position* is its index in an epoch, a *row* is its index in its batch.
+ * position = batch of the epoch * config.batch + row; the sampler turns positions into entries.
  */
 #ifndef STK_LOADER_PIPELINE_H
 #define STK_LOADER_PIPELINE_H
@@ -162,8 +162,7 @@ void stk_workers_drop(stk_loader *l, loader_task *t);
 /* Starts threads until `wanted` run, or makes do with those that the system gives; lock. */
 STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
 
-/* Makes tasks of as many rows as slots, window and memory allow, and submits their reads; lock.
- */
+/* Makes tasks of as many rows as slots, window and memory allow, and submits their reads; lock. */
 void stk_workers_issue(void *loader);
 
 /* The task that a read belongs to; NULL for NULL. Not for a worker's `extra`. */
