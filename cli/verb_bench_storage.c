@@ -176,7 +176,8 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_bench_storage = {
     .name = "bench storage",
-    .summary = "Measures how fast a place gives pictures, with few and with many reads in flight.",
+    .summary =
+        "Measures how fast a location delivers pictures, with few and with many reads in flight.",
     .usage = "--data PATH|URL [--rate N] [--in-flight N,N...] [options]",
     .options = stk_options_for_bench_storage,
     .run = run,

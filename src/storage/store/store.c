@@ -74,8 +74,8 @@ static const stk_option options[] = {
      .min = 0,
      .max = 86400 * 7,
      .metavar = "T",
-     .help = "how long training, prediction and staging wait for a place that answers nobody any "
-             "more, before the run ends; 0: no longer than for a few reads"},
+     .help = "how long training, prediction and staging wait for a location that answers nothing "
+             "at all, before the run ends; 0: no longer than for a few reads"},
 };
 
 const stk_option_table stk_storage_option_table =
