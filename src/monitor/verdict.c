@@ -32,7 +32,7 @@
     0.50 /* of all time: with more validation, faster training helps the run little */
 #define BATCHES_WARN 100.0 /* a minute */
 #define CPU_BUSY 85.0      /* percent */
-#define FOREIGN_COMPUTES                                                                      \
+#define FOREIGN_COMPUTES \
     0.25                  /* share of time computing from which on a command depends on cores \ */
 #define OTHERS_NOISY 25.0 /* percentage points of the cores that others use */
 
