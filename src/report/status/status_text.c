@@ -197,8 +197,11 @@ static void put_best(const stk_summary *summary, stk_str *out) {
             stk_report_append_line(out, summary->metric);
             stk_str_appendf(out, " %.4g", summary->best_metric);
         }
-        stk_str_appendf(out, ", %d epoch%s done\n", summary->epochs_done,
-                        summary->epochs_done == 1 ? "" : "s");
+        if (summary->epochs_done >= 0) {
+            stk_str_appendf(out, ", %d epoch%s done", summary->epochs_done,
+                            summary->epochs_done == 1 ? "" : "s");
+        }
+        stk_str_append(out, "\n");
     }
 }
 
