@@ -19,22 +19,24 @@
 #define LEAST_STEPS 3          /* fewest steps to judge by; seconds where steps are unknown */
 #define INPUT_WAIT 0.05        /* share of training time from which on the input limits */
 #define DECODE_AMPLE 10.0      /* workers this many times as fast as training are not waited for */
-#define COPY_WAIT 0.05         /* the same for copies to the device */
+#define COPY_WAIT 0.05         /* share of training time from which on copies limit */
 #define THROTTLED_SHARE 0.3333 /* of the samples */
 #define CLOCK_LOW 0.90         /* of the highest clock */
 #define LAUNCH_OTHER 0.20      /* share of training time in launching and the like */
 #define FIXED_LARGE 0.30       /* share of a step that does not grow with the batch */
 #define SM_LOW 40.0            /* percent */
 #define UTIL_WARN 70.0         /* percent */
-#define ASIDE_SHARE \
-    0.20 /* of all time: with more validation, mean utilisation says little of training */
-#define ASIDE_MOST \
-    0.50 /* of all time: with more validation, faster training helps the run little */
-#define BATCHES_WARN 100.0 /* a minute */
-#define CPU_BUSY 85.0      /* percent */
-#define FOREIGN_COMPUTES \
-    0.25                  /* share of time computing from which on a command depends on cores \ */
-#define OTHERS_NOISY 25.0 /* percentage points of the cores that others use */
+#define BATCHES_WARN 100.0     /* a minute */
+#define CPU_BUSY 85.0          /* percent */
+#define OTHERS_NOISY 25.0      /* percentage points of the cores that others use */
+
+/* Shares of all time that validations take. Above the first, mean utilisation says little of
+ * training; above the second, faster training helps the run little. */
+#define ASIDE_SHARE 0.20
+#define ASIDE_MOST 0.50
+
+/* Share of time computing from which on a supervised command depends on cores. */
+#define FOREIGN_COMPUTES 0.25
 
 /* The evidence and the figures derived from it. */
 typedef struct verdict_findings {
