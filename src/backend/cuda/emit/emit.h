@@ -70,7 +70,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
 void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *norm,
                             cuda_ref sums);
 
-/* coefs from the running statistics. */
+/* Computes coefs from the running statistics. */
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm);
 
 /* What is added to a norm's output: a value (norm NULL), or the norm of one. */
@@ -137,12 +137,12 @@ typedef struct cuda_layer_back {
     cuda_tail tail;
     cuda_ref mask;            /* as in stk_cuda_norm_backward() */
     cuda_ref added_dx;        /* slope * g is written to it; may lie on g; nothing: not wanted */
-    cuda_ref input;           /* T (rows, channels): what the convolution read, or: */
-    const cuda_norm *in_norm; /* that is in_act(scale * input + shift); NULL: it is the input */
+    cuda_ref input;           /* T (rows, channels): what the convolution read; see in_norm */
+    const cuda_norm *in_norm; /* it read in_act(scale * input + shift); NULL: `input` itself */
     stk_op in_act;
     cuda_ref weight;      /* T (plane.channels, channels) */
     cuda_ref weight_grad; /* T, the same, written */
-    cuda_ref dx;          /* T (rows, channels), written, or added to what is there: */
+    cuda_ref dx;          /* T (rows, channels), written; with `accumulate` added to its contents */
     bool accumulate;
     cuda_ref partial; /* stk_cuda_layer_back_scratch() bytes */
 } cuda_layer_back;
@@ -153,7 +153,7 @@ typedef struct cuda_layer_back {
  */
 size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back *layer);
 
-/* Where that is not 0. Appends two launches. */
+/* Appends two launches. Call it only if stk_cuda_layer_back_scratch() is not 0. */
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
 
 /* ---- forward where branches join: kernels/join.cu ---- */
@@ -179,10 +179,10 @@ typedef struct cuda_join {
 /* Bytes for partial sums; 0: the kernel cannot compute this, because of type or channels. */
 size_t stk_cuda_join_scratch(const cuda_program *p, const cuda_join *join);
 
-/* Where that is not 0: y, mask, z, and partial sums. */
+/* Computes y, mask, z and partial sums. Call it only if stk_cuda_join_scratch() is not 0. */
 void stk_cuda_join(cuda_program *p, const cuda_join *join);
 
-/* From partial sums to coefs and running statistics of `next`. */
+/* Computes coefs and running statistics of `next` from the partial sums. */
 void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join);
 
 /* ---- backward where branches join: kernels/join_back.cu ---- */
@@ -214,10 +214,10 @@ typedef struct cuda_join_back {
  */
 size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *join);
 
-/* Where that is not 0: dz, and partial sums. */
+/* Computes dz and partial sums. Call it only if stk_cuda_join_back_scratch() is not 0. */
 void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join);
 
-/* From partial sums to the gradients of the norms' weights and biases, and their `back`. */
+/* Computes the gradients of the norms' weights and biases, and their `back`, from partial sums. */
 void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join);
 
 /* ---- depthwise: kernels/depthwise.cu, depthwise_back.cu ---- */
@@ -229,8 +229,8 @@ typedef struct cuda_depthwise {
     int kernel, stride, pad; /* pad: above and left */
     cuda_ref weight;         /* float32 (C, 1, kernel, kernel) */
     cuda_ref weight_grad;    /* float32, the same, written */
-    cuda_ref x;              /* what the convolution reads, or: */
-    /* the input is act(scale * x + shift), with scale and shift of this norm; NULL: it is x */
+    cuda_ref x;              /* what the convolution reads; see in_norm */
+    /* The convolution reads act(scale * x + shift), with scale and shift of this norm; NULL: x. */
     const cuda_norm *in_norm;
     stk_op in_act;
 } cuda_depthwise;
@@ -239,7 +239,7 @@ typedef struct cuda_depthwise {
 void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
                         const cuda_norm *norm);
 
-/* weight_grad from dy and the input. */
+/* Computes weight_grad from dy and the input. */
 void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy);
 
 /*
@@ -271,7 +271,7 @@ typedef struct cuda_squeeze {
     cuda_ref gate;               /* float32 (N, C), to backward */
 } cuda_squeeze;
 
-/* squeezed, hidden, gate and p (T). In inference the same. */
+/* Computes squeezed, hidden, gate and p (T), in training and in inference. */
 void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out);
 
 /*
@@ -411,7 +411,7 @@ void stk_cuda_gather(cuda_program *p, const cuda_optimiser *o);
  * grad_norm (NaN unless clipping asked for it), skipped and scale of CUDA_FIXED_RESULT.
  */
 void stk_cuda_optimise(cuda_program *p, const cuda_optimiser *o);
-/* The copy of the weights from CUDA_FIXED_VALUES. */
+/* Makes the copy of the weights from CUDA_FIXED_VALUES. */
 void stk_cuda_copy_weights(cuda_program *p, size_t elements);
 /*
  * For inference: weights times the norm's scale, from running statistics, into T `folded` (filters,
