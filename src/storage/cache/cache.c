@@ -58,7 +58,7 @@ static void take_back(stk_cache *cache, const stk_cache_entry *read, bool damage
     if (damaged) {
         cache->counters.damaged++;
         stk_cache_entry *entry = stk_cache_table_find(&cache->table, read->key);
-        /* The table may have got another copy meanwhile; that one stays. */
+        /* Another copy, which came meanwhile, stays in the table. */
         if (entry != NULL && entry->pack == read->pack && entry->at == read->at) {
             stk_cache_table_forget(&cache->table, entry);
         }

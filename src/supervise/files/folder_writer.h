@@ -4,7 +4,7 @@
  * The folder may lie on a disk that hangs, but commands must be stopped and started in time. So the
  * supervising thread puts its writes into a queue and goes on; a background thread does them.
  * Writes that find no room in the queue are lost and counted. No call waits for the disk without a
- * time-out; a thread that does not come back is abandoned. Threads: one owner.
+ * time-out; a thread whose call does not return is abandoned. Threads: one owner.
  */
 #ifndef STK_SUPERVISE_FILES_FOLDER_WRITER_H
 #define STK_SUPERVISE_FILES_FOLDER_WRITER_H

@@ -3,7 +3,7 @@
  *
  * The owner never waits for a thread without a time-out. A thread waits only where its wake-up
  * reaches it. If the system blocks it nevertheless (a terminal that takes part of a write), close
- * abandons it, and it frees the rest when it comes back. The log has a thread of its own.
+ * abandons it, and it frees the rest when its call returns. The log has a thread of its own.
  */
 #include "supervise/output/output.h"
 

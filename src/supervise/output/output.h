@@ -1,5 +1,5 @@
 /*
- * output.h - passes the output of commands on, logs it with times, and hands out its lines.
+ * output.h - passes the output of commands on, logs it with times, and reports its lines.
  *
  * Commands write to two pipes. One thread per pipe reads, logs the bytes (transcript.h), reports
  * whole lines to a callback, and writes the same bytes to where Stoker's own output goes. If nobody

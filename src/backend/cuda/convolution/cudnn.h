@@ -39,7 +39,7 @@ typedef struct cuda_dnn_functions {
     const char *(*error_string)(int status);
 } cuda_dnn_functions;
 
-enum { /* cudnnStatus_t: those that are told apart */
+enum { /* cudnnStatus_t: values that the code distinguishes */
        DNN_NO_HOST_MEMORY = 4003,
        DNN_NO_DEVICE_MEMORY = 4004
 };
