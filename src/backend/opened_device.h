@@ -41,9 +41,9 @@ const char *stk_opened_device_describe(const stk_opened_device *opened, char *te
     "fp32-strict"
 
 /* Help of an option whose value is stk_device_config.memory_bytes. */
-#define STK_ASSUME_MEMORY_HELP                                                                     \
-    "plan as if the GPU had so much memory (24G), and take no more of it; on a CPU only the plan " \
-    "goes by it; 0: all there is"
+#define STK_ASSUME_MEMORY_HELP                                                                   \
+    "plan as if the GPU had this much memory (24G), and use no more of it; on a CPU it affects " \
+    "only the plan; 0: all memory"
 
 /* The name of a precision: "fp16". */
 const char *stk_precision_name(stk_precision precision);

@@ -19,9 +19,9 @@ static const stk_option view_options[] = {
      .min = 1,
      .max = STK_TRANSFORM_VIEWS,
      .metavar = "N",
-     .help = "test-time augmentation: views of each picture that predictions are averaged over; 2 "
-             "adds its mirror image, more add parts a little smaller and theirs; takes N times as "
-             "long, and gets by with fewer where a budget is short"},
+     .help = "test-time augmentation: views of each picture whose predictions are averaged; 2 adds "
+             "its mirror image, more add slightly smaller parts and their mirror images; takes N "
+             "times as long; fewer are used when a budget is short"},
 };
 
 const stk_option_table stk_view_option_table =

@@ -25,8 +25,8 @@ static const stk_option options[] = {
      .min = 0,
      .max = 1e9,
      .metavar = "N",
-     .help = "measure whole epochs with a consumer that takes so many images/s; 0 is one without a "
-             "limit, whose whole epochs are measured when --epochs is given"},
+     .help = "measure whole epochs with a consumer that takes this many images/s; 0: a consumer "
+             "without a limit, for which whole epochs are measured only with --epochs"},
     {.name = "sheet",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_probe_options, sheet),
@@ -65,7 +65,7 @@ static const stk_option storage_options[] = {
      .min = 0.001,
      .max = 1e9,
      .metavar = "N",
-     .help = "images/s that are wanted: how many reads in flight are enough for them is told"},
+     .help = "wanted images/s: the output says how many reads in flight are enough"},
     {.name = "seconds",
      .type = STK_OPTION_DOUBLE,
      .offset = offsetof(stk_storage_probe_options, seconds),
@@ -100,7 +100,7 @@ static const stk_option step_options[] = {
      .offset = STEP(batch),
      .fallback = "16",
      .metavar = "N,N...",
-     .help = "images per step; of a list each is measured"},
+     .help = "images per step; each value of a list is measured"},
     {.name = "img-size",
      .aliases = "image_size",
      .type = STK_OPTION_INT,
@@ -181,7 +181,7 @@ static const stk_option step_options[] = {
      .type = STK_OPTION_TEXT,
      .offset = STEP(compare),
      .metavar = "torch",
-     .help = "measure PyTorch beside it, eagerly and compiled, where python3 has torch and timm"},
+     .help = "measure PyTorch as well, eagerly and compiled, where python3 has torch and timm"},
 };
 
 const stk_option_table stk_step_probe_option_table =

@@ -42,7 +42,7 @@ static const stk_option stop_options[] = {
      .min = 0,
      .max = 1e6,
      .metavar = "T",
-     .help = "how long to wait for its end at most; 0 only asks for it"},
+     .help = "longest wait for the end of the run; 0: only ask it to end"},
 };
 
 const stk_option_table stk_stop_option_table =
@@ -53,7 +53,7 @@ static const stk_option top_options[] = {
      .type = STK_OPTION_BOOL,
      .offset = offsetof(stk_top_options, once),
      .fallback = "false",
-     .help = "show one picture and end, as where the output is no terminal"},
+     .help = "show one picture and end, as when the output is no terminal"},
 };
 
 const stk_option_table stk_top_option_table =

@@ -14,7 +14,7 @@ static const stk_option options[] = {
      .offset = FIELD(predict),
      .metavar = "COMMAND",
      .help = "shell line that predicts; runs however training ended, and its exit code is that of "
-             "the run; the script need not exist before"},
+             "the run; the script may be written while training runs"},
     {.name = "expect",
      .type = STK_OPTION_TEXT,
      .offset = FIELD(expect),

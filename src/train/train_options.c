@@ -122,7 +122,7 @@ static const stk_option options[] = {
      .min = 0,
      .max = 100,
      .metavar = "X",
-     .help = "what is not the classifier learns with so many times --lr"},
+     .help = "factor on --lr for all layers but the classifier"},
     {.name = "freeze-epochs",
      .aliases = "freeze_backbone_epochs",
      .type = STK_OPTION_INT,
@@ -149,8 +149,8 @@ static const stk_option options[] = {
      .min = 0,
      .max = 0.999999,
      .metavar = "X",
-     .help = "decay of a moving average of the weights, which is then what is validated, saved and "
-             "predicted with; 0 is off"},
+     .help = "decay of a moving average of the weights, which validation, checkpoints and "
+             "predictions then use; 0 is off"},
     {.name = "label-smoothing",
      .type = STK_OPTION_DOUBLE,
      .offset = FIELD(label_smoothing),

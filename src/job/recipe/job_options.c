@@ -97,7 +97,8 @@ static const stk_option job_options[] = {
      .type = STK_OPTION_BOOL,
      .offset = FIELD(deterministic),
      .fallback = "false",
-     .help = "the same bits in every run on the same GPU, somewhat slower; a CPU's always are"},
+     .help =
+         "the same bits in every run on the same GPU, somewhat slower; on a CPU they always are"},
     {.name = "compile",
      .aliases = "compile_model",
      .type = STK_OPTION_BOOL,
@@ -129,7 +130,7 @@ static const stk_option job_options[] = {
      .type = STK_OPTION_TEXT,
      .offset = FIELD(resume),
      .metavar = "RUN",
-     .help = "go on with the training of this run folder, in it and with its options"},
+     .help = "continue the training of this run folder, in that folder and with its options"},
     {.name = "save-every",
      .may_change = true,
      .type = STK_OPTION_DURATION,
@@ -138,8 +139,8 @@ static const stk_option job_options[] = {
      .min = 0,
      .max = 1e9,
      .metavar = "T",
-     .help =
-         "how often what --resume goes on from is saved within an epoch; after one it always is"},
+     .help = "how often the state for --resume is saved within an epoch; it is always saved after "
+             "an epoch"},
     {.name = "tune",
      .type = STK_OPTION_BOOL,
      .offset = FIELD(tune),
@@ -206,7 +207,8 @@ static const stk_option predict_options[] = {
      .type = STK_OPTION_BOOL,
      .offset = offsetof(stk_predict_options, deterministic),
      .fallback = "false",
-     .help = "the same bits in every run on the same GPU, somewhat slower; a CPU's always are"},
+     .help =
+         "the same bits in every run on the same GPU, somewhat slower; on a CPU they always are"},
 };
 
 const stk_option_table stk_predict_option_table =
@@ -232,9 +234,8 @@ static const stk_option detach_options[] = {
      .type = STK_OPTION_BOOL,
      .offset = offsetof(stk_detach_options, detach),
      .fallback = "false",
-     .help =
-         "come back as soon as training has begun and let it go on by itself; what it says goes "
-         "to log.txt in the run folder"},
+     .help = "return as soon as training has begun; it continues in the background, and its output "
+             "goes to log.txt in the run folder"},
 };
 
 const stk_option_table stk_detach_option_table =

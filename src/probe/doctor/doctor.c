@@ -21,7 +21,8 @@ static const stk_option options[] = {
      .min = 0.1,
      .max = 86400,
      .metavar = "N",
-     .help = "that all measurements together take, about; with less the figures are rougher"},
+     .help =
+         "approximate length of all measurements together; with less time the figures are rougher"},
     {.name = "plot",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_doctor_options, plot),

@@ -63,9 +63,8 @@ static const stk_option options[] = {
      .min = 0.1,
      .max = 86400,
      .metavar = "T",
-     .help =
-         "how long an attempt to read may be without a sign of life; then it is made again, and "
-         "after that the picture counts as bad"},
+     .help = "how long an attempt to read may give no sign of life; then it is repeated, and after "
+             "that the picture counts as bad"},
     {.name = "outage",
      .may_change = true,
      .type = STK_OPTION_DURATION,
