@@ -1,6 +1,6 @@
 /*
- * dataset.h - which samples exist: class folders, a Kaggle folder or a staged copy of one, and how
- * they are divided.
+ * dataset.h - which samples exist, and how they are divided: class folders, a Kaggle folder,
+ * WebDataset tars, or a staged copy.
  *
  * stk_dataset_open() looks at a folder, decides which layout it has, checks it and lists it. Lists
  * are sorted, so the same folder gives the same data set. A data set is read-only after opening and
@@ -89,7 +89,8 @@ typedef struct stk_dataset {
     const char *root;           /* the location's name, for people */
     const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
     int class_count;
-    /* Sorted by path (folders) or id (Kaggle); staged: in the original's order. */
+    /* Sorted by path (folders), key (WebDataset) or id (Kaggle); staged: in the original's order.
+     */
     stk_sample_list train;
     stk_sample_list val;  /* a given validation set, in the same order; empty without one */
     stk_sample_list test; /* in the order of the submission's rows */

@@ -4,7 +4,7 @@
  * stk_resampler_begin() takes the part and the size and computes which rows and columns are needed.
  * The decoder writes rows, from top to bottom, to stk_resampler_room(). stk_resampler_take() then
  * makes the output rows whose input is complete, while that input is still in the processor's
- * cache. No picture is ever held as a whole. A resampler serves many pictures, one after another,
+ * cache. It never needs the whole picture. A resampler serves many pictures, one after another,
  * and keeps its memory. Threads: one at a time.
  */
 #ifndef STK_IMAGE_RESAMPLE_H

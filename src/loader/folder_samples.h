@@ -1,4 +1,7 @@
-/* folder_samples.h - the options of a loader on a folder (stoker/loader.h), and its samples. */
+/*
+ * folder_samples.h - for stk_loader_open() (stoker/loader.h): the option table of a loader on a
+ * folder, and the list of samples that the options choose. Threads: one at a time.
+ */
 #ifndef STK_LOADER_FOLDER_SAMPLES_H
 #define STK_LOADER_FOLDER_SAMPLES_H
 

@@ -61,8 +61,8 @@ size_t stk_loader_bad_limit(const stk_loader_options *options, size_t count);
 /*
  * Where batch memory comes from, for example pinned memory. All zero: the heap. `take` is called
  * when a slot is first used, from any thread of the loader and with its lock held, so it must not
- * call the loader; `give` is called by stk_loader_close. When `take` returns NULL after two blocks,
- * the loader has fewer slots.
+ * call the loader; `give` is called by stk_loader_close. When `take` returns NULL from the third
+ * block on, the loader goes on with the slots it has; earlier it fails.
  */
 typedef struct stk_loader_memory {
     void *user;
@@ -75,7 +75,7 @@ typedef struct stk_loader_memory {
  * bytes, never 0. Both arrays have one per sample of the config; 0: not known.
  */
 typedef struct stk_fingerprints {
-    const uint64_t *before; /* pictures must have these; NULL: any */
+    const uint64_t *before; /* pictures must have these; NULL: any. Counts only with `now` */
     _Atomic uint64_t *now;  /* receives those that were seen; NULL: not wanted */
 } stk_fingerprints;
 

@@ -7,8 +7,7 @@
  * the last work of a run takes on this machine (budget/margin.h), so that enough time is left for
  * it.
  *
- * Threads: the owner's, except that functions marked "callback" may be called by whoever holds the
- * pointer on that same thread.
+ * Threads: one. Devices and disks call the functions marked "callback" on that thread, too.
  */
 #ifndef STK_RUN_RUN_CLOCK_H
 #define STK_RUN_RUN_CLOCK_H

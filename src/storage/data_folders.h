@@ -37,7 +37,7 @@ STK_CHECKED stk_status stk_data_list(stk_store *store, const char *folder,
                                      stk_skipped_folders *skipped, stk_dir_list *list, bool *own,
                                      stk_error *err);
 
-/* Whether a folder is one of Stoker's, where it may be a long way to list it. */
+/* Whether Stoker wrote the folder, without listing it where that is expensive. */
 STK_CHECKED stk_status stk_data_is_own(stk_store *store, const char *folder, bool *own,
                                        stk_error *err);
 

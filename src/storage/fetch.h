@@ -25,7 +25,7 @@ typedef enum stk_fetch_kind {
 typedef enum stk_fetch_verdict {
     STK_FETCH_OK,
     STK_FETCH_AGAIN,     /* the location is busy or does not answer: it may work later */
-    STK_FETCH_NO_MEMORY, /* this process has no memory for it now: it may work later */
+    STK_FETCH_NO_MEMORY, /* responses in flight take all memory that they may: it may work later */
     STK_FETCH_DAMAGED,   /* the wrong number of bytes or a wrong checksum: it may work at once */
     STK_FETCH_NEVER,     /* this object is missing or refused */
     STK_FETCH_LOST,      /* nothing can be had from this location: credentials, no such bucket */
@@ -61,7 +61,7 @@ typedef struct stk_fetch {
     stk_bytes bytes;         /* out; a block may be there already */
     stk_fetch_result result; /* out; the beginner clears wait_s */
     atomic_llong started_ns; /* when it really began, after waiting for its turn; 0: not yet */
-    atomic_llong heard_ns;   /* when some of a long answer last came; a source may leave it */
+    atomic_llong heard_ns;   /* when bytes last arrived; a source need not set it */
     void *serving; /* what works on it in the source; NULL: it has ended and cannot be cancelled */
     /* Called exactly once: attempt_done() of reading/in_flight.c. The fetch is not touched after.
      */

@@ -35,9 +35,8 @@ typedef struct stk_storage_source {
     bool (*begin)(void *location, stk_fetch *fetch);
 
     /*
-     * Has the attempt end soon: done is called, perhaps before this returns. An attempt may have
-     * ended meanwhile: then `serving` is NULL, which the source's own lock guards, and
-     * nothing happens.
+     * Ends the attempt soon through done, perhaps before this returns. Does nothing if the attempt
+     * has ended: `serving`, which the source's own lock guards, is NULL then.
      */
     void (*cancel)(void *location, stk_fetch *fetch);
 

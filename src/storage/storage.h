@@ -79,8 +79,8 @@ uint64_t stk_storage_memory_room(void);
 uint64_t stk_store_cache_memory(const stk_store *store);
 
 /*
- * Begins to use the cache that options.cache_later has made, or ends it: what it holds stays. False
- * when there is none.
+ * Switches the cache that options.cache_later has made on or off; its contents stay. False when
+ * there is none.
  */
 bool stk_store_use_cache(stk_store *store, bool use);
 
@@ -90,7 +90,7 @@ bool stk_store_cache_waits(const stk_store *store);
 /* The location as it was given, without slashes at its end. */
 const char *stk_store_root(const stk_store *store);
 
-/* True where the cache holds what readers make of the bytes and hand to stk_store_keep. */
+/* True with --cache decoded: the cache holds what the loader hands to stk_store_keep(). */
 bool stk_store_keeps_made(const stk_store *store);
 
 /*
@@ -162,8 +162,7 @@ typedef struct stk_store_counters {
 void stk_store_stats(const stk_store *store, stk_store_counters *counters);
 
 /*
- * Most bytes that the answers to reads in flight may take together, where a server decides how many
- * come; one alone may take what its object has.
+ * Limits the memory of all responses in flight together; a single read may exceed the limit.
  */
 void stk_store_bound(stk_store *store, uint64_t bytes);
 

@@ -44,7 +44,8 @@ typedef struct stk_trainer {
     int64_t saved_ns;    /* monotonic clock: when the state was last saved */
     int64_t saved_steps; /* steps_done then; -1: never */
     int64_t went_on_at;  /* steps_done when training last went on after its plan; -1: never */
-    /* The running epoch. */
+    /* The running epoch. It is entered when it begins, and again when training goes on in it after
+     * a validation. */
     bool within_epoch;     /* it was begun before, for example by another process */
     bool epoch_again;      /* training went on in the middle of it, after a validation */
     double epoch_before_s; /* seconds that it had taken before training went on */

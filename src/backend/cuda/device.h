@@ -1,5 +1,6 @@
 /*
- * device.h - the CUDA backend's table, one GPU, and the parameters on it.
+ * device.h - one GPU: stk_device, and the backend's table (defined in exec.c). state.h has the
+ * functions on a state.
  *
  * A device owns its context, its streams, compiled kernels, execution plans and the store of
  * results on disk. A state holds the parameters of one network on a device. Both belong to one

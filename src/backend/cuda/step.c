@@ -185,7 +185,8 @@ static stk_status take_output(const stk_exec *exec, size_t ahead_index, stk_step
     return check(exec, result, "a training step", err);
 }
 
-/* Moves the last step's result in front of those that wait to be collected; all have ended. */
+/* The caller got the last step's result directly: shifts the uncollected ones by one place. All
+ * steps have ended. */
 static void hand_out_last(stk_exec *exec) {
     cuda_result *results = exec->queue->results;
     for (uint64_t i = exec->started - 1; i > exec->collected; i--) {

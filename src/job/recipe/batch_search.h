@@ -34,7 +34,7 @@ typedef struct stk_batch_search {
     double took_s;           /* seconds of measuring */
     double last_s;           /* seconds of measuring the last batch */
     double others_s;         /* seconds of measuring all batches but the first */
-    double allowed_s;        /* seconds allowed for others_s, and for the steps of the first */
+    double allowed_s;        /* limit for others_s; the first batch's steps get as much again */
 } stk_batch_search;
 
 /*

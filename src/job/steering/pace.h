@@ -1,5 +1,5 @@
 /*
- * pace.h - how far the running fold goes.
+ * pace.h - how far the running fold goes: it makes and renews the plan that time_plan.h holds.
  *
  * The plan is made from measured times, again and again while the fold is trained. Each change in
  * the number of folds, epochs or views is emitted as one decision. Threads: the job's.

@@ -1,7 +1,7 @@
 /*
  * job.h - one run of training, as the parts that it consists of.
  *
- * Each part has one header and one file that writes it; the table in README.md lists them.
+ * Each part has one header; the table in README.md says which files write it.
  * Functions that need a few parts take these parts. Only the files that put the parts together
  * (job.c, prepare.c, the files of running_fold.h, fold_predict.c, deliver.c and the verbs) take a
  * whole stk_job. A job stays at its address while it is open: parts point to each other. Threads:

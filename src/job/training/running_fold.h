@@ -62,7 +62,7 @@ void stk_fold_add_work(const stk_running_fold *fold);
  */
 STK_CHECKED stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err);
 
-/* Adds the result of the fold. After an error it counts, but the fold is not done. */
+/* Adds the figures of the fold. After an error folds_done stays. */
 void stk_fold_add_result(stk_running_fold *fold, bool failed);
 
 #endif

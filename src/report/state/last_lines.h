@@ -4,7 +4,8 @@
  * An event that matters may lie far back (a verdict of an hour ago), and the file may be long. So
  * its end is searched from the last line towards the first for those lines that a view still shows
  * when it has taken the whole file. Feeding these lines to a view (run_view.h) in the order of the
- * file gives the same view, except for checkpoints, bad images and STK_VIEW_ATTEMPTS. Only lines
+ * file gives the same view, except that checkpoints and bad images are missing and that attempts
+ * beyond STK_VIEW_ATTEMPTS may differ. Only lines
  * that can matter are parsed, which makes the search cheap. Threads: one at a time.
  */
 #ifndef STK_REPORT_STATE_LAST_LINES_H

@@ -51,8 +51,8 @@ typedef struct stk_run_view {
     const stk_event_attempt *attempt;
     const stk_summary *summary; /* of the process that ended last; its attempts are in `attempts` */
 
-    bool is_current[STK_EVENT_KINDS]; /* emitted since the last start event. A step counts as of an
-                                         earlier process, too, once another attempt starts */
+    bool is_current[STK_EVENT_KINDS]; /* emitted since the last start event. A step also
+                                         stops being current when another attempt starts */
     bool in_epoch;                    /* a step was emitted since an epoch or an attempt ended */
     int64_t bad_images;               /* events of this kind, of all processes */
 

@@ -1,5 +1,6 @@
 /*
- * cache.h - a read-through cache of encoded bytes: from a key to the bytes of one object.
+ * cache.h - a cache that the reader and the loader fill: from a key to an object's bytes, or to a
+ * decoded picture (--cache decoded).
  *
  * On disk the cache is a folder that outlives the run and that several processes fill at the same
  * time. It holds large packs, which only grow, with an index beside each (pack.h has the layout).

@@ -1,7 +1,8 @@
 /*
  * kind.h - inside the cache: what the kinds of cache share, and the functions in which they differ.
  *
- * A kind has its own struct, which begins with a stk_cache, and one table of functions.
+ * There are two kinds: in memory (ram.c) and in a folder (disk.c). A kind has its own struct, which
+ * begins with a stk_cache, and one table of functions.
  */
 #ifndef STK_STORAGE_CACHE_KIND_H
 #define STK_STORAGE_CACHE_KIND_H
@@ -42,7 +43,7 @@ extern const stk_cache_kind stk_cache_in_memory;
 void stk_cache_begin(stk_cache *cache, const stk_cache_kind *kind, uint64_t most_bytes);
 
 /*
- * Add and remove a user of the cache. The last one frees it: a read or write that hangs with its
+ * Takes and drops a reference; the last drop frees the cache. A read or write that hangs with its
  * disk may end long after the cache was closed.
  */
 void stk_cache_hold(stk_cache *cache);

@@ -17,7 +17,7 @@
 
 #define NS_PER_S 1000000000
 
-/* How old what the probe would read may become. */
+/* The probe's object is replaced at most once in this time. */
 #define KNOWN_NS 1000000000
 
 /* A cache whose disk gave no answer so often in a row is not asked any more. */

@@ -7,14 +7,14 @@
 
 #define NS_PER_S 1e9
 
-/* People are told when nothing has come for so long, or for a part of what is waited. */
+/* A warning is due after ten seconds or a tenth of --outage, whichever is less. */
 #define TELL_NS ((int64_t)10 * 1000000000)
 #define TELL_SHARE 10
 
 /* An outage is dated back at most so far; this process may have been stopped. */
 #define MOST_BEFORE_NS ((int64_t)60 * 1000000000)
 
-/* Who looks at an outage after so long was stopped meanwhile. */
+/* A gap this long between two looks means that this process was stopped. */
 #define STOPPED_NS ((int64_t)2 * 1000000000)
 
 /* How much one read moves the share of those that fail, and the share that is too much. */

@@ -46,8 +46,7 @@ void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);
 bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
                        const char *why);
 
-/* Whether the location answers, but fails so often that an object that was unlucky is no bad one.
- */
+/* Whether over a quarter of the first attempts failed lately, though the location answers. */
 bool stk_outage_is_ill(stk_outage *o);
 
 /*

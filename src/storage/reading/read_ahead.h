@@ -46,7 +46,7 @@ typedef struct stk_read_ahead_config {
     /*
      * A read has ended, well or not; one that failed has no bytes. The caller calls
      * stk_read_ahead_make_ready or stk_read_ahead_release, unless the read is alone. The loader's
-     * stk_workers_read_done(), staging's take_read().
+     * stk_workers_read_arrived(), staging's take_read().
      */
     void (*arrived)(void *user, stk_ahead_read *item);
     /* There may be room for more reads: hand them over. The loader's stk_workers_issue(), staging's

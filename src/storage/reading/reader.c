@@ -133,8 +133,8 @@ static void note_read(const stk_reader *r, const stk_active_read *active, findin
 }
 
 /*
- * Asks the location for what it had before, once in a time-out at most; where outages are waited
- * out once in a second, since only its answers tell a bad object from one.
+ * Rereads an object that is known to exist, to tell a bad object from an outage: once per time-out
+ * at most, and once a second where outages are waited out.
  */
 static void probe(stk_reader *r, int64_t now) {
     int64_t pause_ns = r->policy.timeout_ns;

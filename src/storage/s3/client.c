@@ -2,9 +2,8 @@
  * client.c - signed requests to one bucket.
  *
  * Three things can be wrong for all requests at once, and a response can tell the right value: the
- * region, the clock, and credentials that have expired. The client corrects each of them at most
- * once for one state: when a request that was made after the correction fails in the same way, the
- * location is lost.
+ * region, the clock, and credentials that have expired. The client corrects each of them once:
+ * if a request that was signed afterwards fails in the same way, the location is lost.
  */
 #ifdef STK_HAVE_S3
 

@@ -1,5 +1,5 @@
 /*
- * shards.h - tar shards: which member of which tar an object is.
+ * shards.h - opens the tar shards of a location. tar/members.h has the look-ups.
  *
  * A location with tar files is shown as the tree of their members. A member is read as a range of
  * its tar, in any order. The positions come from the index that `stoker stage` wrote, or else from

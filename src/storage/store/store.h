@@ -1,5 +1,5 @@
 /*
- * store.h - inside storage: the parts of opening a store.
+ * store.h - inside storage: opening the cache of a store, and a store on a test's own source.
  *
  * stk_store_open() (storage.h) chooses the source, opens the cache and looks for shards. The parts
  * that other files or tests call are here. Threads: one, as for opening.

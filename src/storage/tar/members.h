@@ -1,5 +1,6 @@
 /*
- * members.h - the members of all tar shards of a location: from a path to the bytes in a tar.
+ * members.h - look-ups in the tar shards of an opened location: from a path to the bytes in a tar.
+ * shards/find_members.h finds the members, shard_index.h stores them, shards/shards.h opens all.
  *
  * A stk_shards is built once, when a store is opened (shards/shards.h), and never changes
  * afterwards. Threads: any.

@@ -1,5 +1,6 @@
 /*
- * shard_index.h - where the members of tar shards are, in memory and as a file.
+ * shard_index.h - the file that stores where the members of tar shards are, and its contents in
+ * memory. members.h has the look-ups.
  *
  * `stoker stage` writes such a file beside its shards (STK_SHARD_INDEX_NAME). For tars of other
  * origin, Stoker stores what it read from their headers in such a file. The file has a

@@ -8,8 +8,8 @@
  * all processes below it and then itself. If the guardian is killed, its processes become children
  * of the maker, which ends them.
  *
- * Threads: one at a time. Other threads may run during stk_guardian_start(): the forked process
- * uses nothing that they may have locked, except memory, which the C library keeps usable.
+ * Threads: one at a time. Other threads may run during stk_guardian_start(): after the fork the
+ * guardian takes no lock but malloc's, which the C library keeps usable.
  */
 #ifndef STK_SUPERVISE_PROCESS_GUARDIAN_H
 #define STK_SUPERVISE_PROCESS_GUARDIAN_H

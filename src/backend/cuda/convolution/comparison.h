@@ -4,7 +4,7 @@
  * A library may offer a plan that runs, is fast and computes something else: engines of cuDNN have
  * done that where the padding behind differs from that in front. So results of candidates are
  * compared before one is taken, by fingerprints: a few sums over the whole result, with random
- * signs. A wrong result moves such a sum by about the length of its error.
+ * signs. An error e moves such a sum by about |e|.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H
 #define STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H

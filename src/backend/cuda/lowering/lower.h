@@ -1,5 +1,6 @@
 /*
- * lower.h - inside the CUDA backend: from the pieces of a network to a program.
+ * lower.h - inside the CUDA backend: stk_cuda_lower(), from the pieces of a network to a program.
+ * (lowering.h is what its files share.)
  *
  * Lowering decides from the graph alone what is stored:
  *

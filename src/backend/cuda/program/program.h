@@ -131,9 +131,9 @@ typedef struct cuda_conv_op {
     cuda_conv_shape shape;
     cuda_ref x, w, y; /* for DATA: x is dx and y is dy; for WEIGHT: w is dw and y is dy */
     cuda_ref bias, added;
-    cuda_ref stats; /* with shape.stats: receives the sums. May be set without it */
+    cuda_ref stats; /* receives the sums; ignored without shape.stats */
     /* With shape.in_norm: the tensor that is read instead of x, and its scale and shift, of type
-     * `type` (2, channels). May be set without it. */
+     * `type` (2, channels). Ignored without shape.in_norm. */
     cuda_ref raw, in_norm;
     /* Which of the program's decisions made the shape a fused one, counted from 1; 0: none. Where
      * no library has a plan for the shape, this decision is taken back. */

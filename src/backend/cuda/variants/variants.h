@@ -94,8 +94,8 @@ typedef struct cuda_layer {
     cuda_conv_op weight, data; /* of the plain variant */
     bool weight_later;         /* plain: the weight gradient is appended by others, since its input
                                   must be computed again first */
-    /* Set where the data gradient may be fused with what is in front of it: plain then means part 0
-     * of CUDA_FUSE_JOIN_BACK, of which `joins` is the variant that runs. */
+    /* If set, the plain variant runs part 0 of CUDA_FUSE_JOIN_BACK, in its variant `joins`, instead
+     * of `data`. */
     const cuda_join_back_site *join;
     int joins;
 } cuda_layer;
