@@ -10,7 +10,8 @@
 set -eu
 
 # variables FOLDER ROOT: what the objects below FOLDER, which mirrors ROOT, can change, as FILE NAME. A
-# build folder may still hold objects whose source has gone. A variable of a function ends in .NUMBER.
+# build folder may still hold objects whose source has gone. A variable of a function ends in .NUMBER; a
+# name that begins with a dot is the compiler's.
 variables() {
     (cd "$1" && find . -name '*.c.o' -print0 | xargs -0 nm -A -f sysv) | awk -F '|' -v root="$2" '
         $4 ~ /OBJECT|TLS/ && $7 ~ /^\.t?(data|bss)|COM/ && $7 !~ /\.rel\.ro/ {
@@ -19,7 +20,7 @@ variables() {
             sub(/\.o:.*/, "", file)
             sub(/.*\.o:/, "", name)
             sub(/(\.[0-9]+)? *$/, "", name)
-            if (name !~ /^__/) print root "/" file, name
+            if (name !~ /^(__|\.)/) print root "/" file, name
         }' | while read -r file name; do
         [ ! -e "$file" ] || echo "$file $name"
     done

@@ -32,6 +32,7 @@ ERR=$LIB_FOLDER/err
 CODE=0
 # Nothing of the user's is read or written: no cache, no credentials.
 export HOME=$LIB_FOLDER/home XDG_CACHE_HOME=$LIB_FOLDER/cache AWS_EC2_METADATA_DISABLED=true
+export TORCHINDUCTOR_CACHE_DIR=$LIB_FOLDER/inductor # PyTorch would leave a folder in TMPDIR
 for variable in $(compgen -e AWS_ | grep -v '^AWS_EC2_METADATA_DISABLED$'); do
     unset "$variable"
 done

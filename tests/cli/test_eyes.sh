@@ -27,7 +27,7 @@ it "storage that is slow"
 if [ -e "$SLOW" ] && ! is_sanitized; then
     rm -rf r
     run_any env SLOW_FILES_ROOT="$WORK/k" SLOW_FILES_OPEN_MS=300 LD_PRELOAD="$SLOW" "$STOKER" train \
-        --data k --out r --img-size 32 --batch 8 --budget 12
+        --data k --out r --img-size 32 --batch 8 --budget 12 --workers 2 --prefetch 2
     expect_verdict storage-bound '^input-bound: training waits [0-9]+ % \(storage\).*Remedies: '
     expect "keeping what was read is a remedy" grep -q -- '--cache' last_verdict
 else

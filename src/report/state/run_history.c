@@ -270,8 +270,9 @@ bool stk_run_history_take_rows(stk_run_history *history, const stk_event_epoch *
 static void add_times(stk_times *sum, const stk_times *times) {
     for (size_t i = 0; i < stk_times_fields.count; i++) { /* all of them are doubles */
         size_t offset = stk_times_fields.rows[i].offset;
-        double seconds = *(const double *)((const char *)times + offset);
-        *(double *)((char *)sum + offset) += isfinite(seconds) ? seconds : 0;
+        const double *seconds = (const void *)((const char *)times + offset);
+        double *total = (void *)((char *)sum + offset);
+        *total += isfinite(*seconds) ? *seconds : 0;
     }
 }
 

@@ -21,7 +21,8 @@ const stk_results_column stk_results_columns[STK_RESULTS_COLUMNS] = {
 };
 
 double stk_results_value(const stk_results_column *column, const stk_event_epoch *row) {
-    return *(const double *)((const char *)row + column->offset);
+    const double *value = (const void *)((const char *)row + column->offset);
+    return *value;
 }
 
 static void put_row(stk_str *out, const stk_event_epoch *row) {
@@ -65,8 +66,8 @@ static bool read_row(const stk_csv *csv, size_t at, stk_event_epoch *row) {
     }
     *row = (stk_event_epoch){.fold = (int)fold, .epoch = (int)epoch};
     for (size_t i = 0; i < STK_RESULTS_COLUMNS; i++) {
-        *(double *)((char *)row + stk_results_columns[i].offset) =
-            cell(csv, at, stk_results_columns[i].name);
+        double *value = (void *)((char *)row + stk_results_columns[i].offset);
+        *value = cell(csv, at, stk_results_columns[i].name);
     }
     return true;
 }
