@@ -4,8 +4,8 @@
 #     tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]
 #
 # unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. A filter, a regular
-# expression, picks by name; with a `!` before it, all others. One more than there are cores run at a time,
-# since some wait at times. Scripts with a line `# Mostly waits.` begin first and take nobody's place.
+# expression, picks by name; with a `!` before it, all others. Two more than there are cores run at a time,
+# since many wait at times, for disks above all. Scripts with a line `# Mostly waits.` begin first and take nobody's place.
 #
 # soak: every tests/soak/test_*.sh; the scripts of tests/cli that have bounds of time or cases for soak, in
 # full (STK_TEST_FULL=1, `is_full` of lib.sh); the tests of CUDA and of models in full; and long fuzzing. Scripts run alone.
@@ -50,7 +50,7 @@ passed=0
 failed=0
 skipped=0
 names=() # of all that were started, in the order in which they are counted
-slots=$(($(nproc) + 1))
+slots=$(($(nproc) + 2))
 [ "$slots" -le 5 ] || slots=5
 # Those that take longest begin first, so that none is left running by itself.
 long='^(test_(cuda_(operations|networks|conv|norm|backend|depthwise|fuse_(join_back|norm_conv|layer_back|stats))|'
