@@ -31,6 +31,7 @@
 #define ONCE_SHARE 0.05  /* share of the budget: limits an estimate from one measurement */
 #define LOOK_NS 20000000 /* interval of checks whether a write has ended */
 #define STOP_S 5.0       /* longest wait for a write after a request to stop */
+#define SLOW_S 3.0       /* a write that took longer when the time was over: the disk hangs */
 #define COPY_SHARE 8     /* a copy may take this part (one in so many) of the machine's memory */
 
 stk_status stk_state_saver_open(stk_state_saver *saver, const stk_run_folder *folder,
@@ -170,14 +171,16 @@ double stk_state_saver_pause_s(const stk_state_saver *saver) {
            usual(saver, &saver->wait_s);
 }
 
-static void warn_unsaved(stk_state_saver *saver, const stk_error *why) {
+/* `out_of_time`: the run's time was over so soon that the disk cannot be blamed. */
+static void warn_unsaved(stk_state_saver *saver, const stk_error *why, bool out_of_time) {
     if (!saver->loss_warned) {
         saver->loss_warned = true;
         stk_events_warning(saver->events, "a resume would go on from an earlier epoch: %s",
-                           why->message);
+                           out_of_time ? "the time was over before the last state was written"
+                                       : why->message);
     }
     /* After a second request to stop nobody waits for the last state: that is no failure. */
-    if (stk_stop_asked(saver->clock->stop) != STK_STOP_NOW) {
+    if (!out_of_time && stk_stop_asked(saver->clock->stop) != STK_STOP_NOW) {
         (void)STK_FAIL(saver->late_error, why->status, "%s", why->message);
     }
 }
@@ -208,11 +211,13 @@ void stk_state_saver_wait(stk_state_saver *saver) {
         return;
     }
     int64_t start = stk_clock_ns();
-    stk_status status = wait_for_state(saver) ? stk_write_behind_finish(&saver->writer, &why)
-                                              : stk_write_behind_give_up(&saver->writer, &why);
+    bool in_time = wait_for_state(saver);
+    bool out_of_time = !in_time && stk_write_behind_age(&saver->writer) < SLOW_S;
+    stk_status status = in_time ? stk_write_behind_finish(&saver->writer, &why)
+                                : stk_write_behind_give_up(&saver->writer, &why);
     stk_typical_note(&saver->wait_s, stk_clock_since_s(start));
     if (status != STK_OK) {
-        warn_unsaved(saver, &why);
+        warn_unsaved(saver, &why, out_of_time);
         return;
     }
     stk_typical_note(&saver->write_s, stk_write_behind_seconds(&saver->writer));
@@ -298,7 +303,7 @@ void stk_state_saver_save(stk_state_saver *saver, const stk_run_totals *totals,
     int64_t start = stk_clock_ns();
     saver->writing = *position;
     if (copy_state(saver, &why) != STK_OK) {
-        warn_unsaved(saver, &why);
+        warn_unsaved(saver, &why, false);
     }
     stk_typical_note(&saver->copy_s, stk_clock_since_s(start));
     stk_state_saver_poll(saver);
