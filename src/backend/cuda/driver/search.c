@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/mem.h"
@@ -257,28 +256,20 @@ static looking *new_looking(bool given) {
  * found go to `folders`, unless that is NULL. Without a thread the look has no time-out.
  */
 static bool look_in_time(void (*look)(void *state), cuda_folders *folders) {
-    stk_timed_call *call = NULL;
+    double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), SEARCH_LEAST_S));
     looking *l = new_looking(folders != NULL && folders->given);
     if (l == NULL) {
         return true; /* there will be no memory for anything else either */
     }
-    bool apart = stk_timed_call_open(&call, "looks for NVIDIA's libraries", NULL) == STK_OK;
-    bool answered = true;
-    if (apart) {
-        double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), SEARCH_LEAST_S));
-        stk_timed_call_begin(call, look, l, drop_looking);
-        answered = stk_timed_call_wait(call, stk_clock_ns() + (int64_t)(limit_s * 1e9));
-    } else {
-        look(l);
+    if (!stk_timed_call_within(look, l, drop_looking, limit_s)) {
+        return false;
     }
-    if (answered && folders != NULL) {
+    if (folders != NULL) {
         *folders = l->found;
         l->found = (cuda_folders){0};
     }
-    if (!stk_timed_call_close(call)) { /* the call ended, perhaps just now */
-        drop_looking(l);
-    }
-    return answered;
+    drop_looking(l);
+    return true;
 }
 
 /*
