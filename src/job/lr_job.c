@@ -28,12 +28,7 @@ static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *
     }
     stk_loader_config data =
         stk_job_loader_config(job, true, job->dataset->train.items, split.train, split.train_count);
-    stk_lr_test test = {.network = &job->network,
-                        .recipe = &job->recipe,
-                        .options = job->options,
-                        .clock = &job->clock,
-                        .events = &job->events,
-                        .folder = &job->out.folder};
+    stk_lr_test test = stk_job_lr_test(job);
     data.stop_after_bad = stk_loader_bad_limit(job->loader_options, data.count);
     status = stk_network_first_weights(&job->network, &job->recipe, job->progress.fold, &job->clock,
                                        err);

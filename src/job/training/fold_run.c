@@ -166,12 +166,7 @@ static stk_status find_lr(const stk_running_fold *fold, stk_error *err) {
                                     .watch = stk_loss_watch_new(job->network.graph->classes)};
         stk_fold_save_position(fold, &start);
     }
-    stk_lr_test test = {.network = &job->network,
-                        .recipe = &job->recipe,
-                        .options = job->options,
-                        .clock = &job->clock,
-                        .events = &job->events,
-                        .folder = &job->out.folder};
+    stk_lr_test test = stk_job_lr_test(job);
     double lr = STK_AUTO_DOUBLE;
     stk_status status = stk_lr_test_find(&test, &data, &lr, err);
     if (status != STK_OK || stk_is_auto_double(lr)) {

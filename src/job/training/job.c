@@ -182,3 +182,12 @@ void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
                              .budget_s = job->resume.used_s + job->clock.budget_s};
     stk_events_start(&job->events, &event);
 }
+
+stk_lr_test stk_job_lr_test(stk_job *job) {
+    return (stk_lr_test){.network = &job->network,
+                         .recipe = &job->recipe,
+                         .options = job->options,
+                         .clock = &job->clock,
+                         .events = &job->events,
+                         .folder = &job->out.folder};
+}

@@ -23,6 +23,7 @@
 #include "job/steering/progress.h"
 #include "job/steering/time_plan.h"
 #include "job/steering/training_monitor.h"
+#include "job/training/lr_test.h"
 #include "job/training/outputs.h"
 #include "run/run_clock.h"
 
@@ -72,5 +73,8 @@ STK_CHECKED stk_status stk_job_write_args(const stk_run_folder *folder, stk_opti
 
 /* Emits the first event of a run; a fold has so many images to train and to validate with. */
 void stk_job_emit_start(stk_job *job, size_t train, size_t val);
+
+/* What the learning-rate test of this job works with; it borrows the job's parts. */
+stk_lr_test stk_job_lr_test(stk_job *job);
 
 #endif
