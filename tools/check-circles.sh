@@ -7,6 +7,8 @@
 # to date. Prints each circle as `file:1: sentence`, then its calls, and then fails. `--self-test` tries
 # it on small programs with and without a circle.
 set -eu
+# shellcheck source=tools/self-test.sh
+. "$(dirname "$0")/self-test.sh"
 
 # check_objects ROOT: all objects below that folder, which mirrors src. A build folder may still hold
 # objects whose source has gone.
@@ -87,44 +89,23 @@ check_objects() {
     fi
 }
 
-# expect_objects SENTENCE|'': compiles src/*.c of the current folder and checks the objects.
-expect_objects() {
-    local file found
-    mkdir -p objects
-    for file in src/*.c; do
-        "${CC:-cc}" -c "$file" -o "objects/$(basename "$file").o"
-    done
-    found=$(check_objects objects || true)
-    if [ -z "$1" ] && [ -n "$found" ]; then
-        echo "self-test: a good program was refused: $found"
-        return 1
-    elif [ -n "$1" ] && ! grep -Fq -- "$1" <<<"$found"; then
-        echo "self-test: expected '$1', got '$found'"
-        return 1
-    fi
-}
-
 self_test() {
-    local folder bad=0
-    folder=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
-    trap "rm -rf '$folder'" EXIT
-    cd "$folder"
+    enter_scratch
     mkdir src
     echo 'int b(void); int c(void); int a(void) { return b() + c(); }' >src/a.c
     echo 'int c(void); static int own(void) { return c(); } int b(void) { return own(); }' >src/b.c
     echo 'int c(void) { return 1; } int table = 3;' >src/c.c
     echo 'int a(void); int d(void) { return a(); }' >src/d.c
-    expect_objects '' || bad=1
+    expect_objects '' check_objects objects
     echo 'int a(void); int c(void) { return a(); } int table = 3;' >src/c.c
-    expect_objects 'src/a.c:1: these files need each other: a.c b.c c.c' || bad=1
-    expect_objects '    c.c needs a.c: a' || bad=1
+    expect_objects 'src/a.c:1: these files need each other: a.c b.c c.c' check_objects objects
+    expect_objects '    c.c needs a.c: a' check_objects objects
     echo 'extern int table; int b(void) { return table; }' >src/b.c
     echo 'int b(void); int c(void) { return b(); } int table = 3;' >src/c.c
-    expect_objects '    b.c needs c.c: table' || bad=1
+    expect_objects '    b.c needs c.c: table' check_objects objects
     rm src/b.c
-    expect_objects '' || bad=1
-    return $bad
+    expect_objects '' check_objects objects
+    return "$self_test_bad"
 }
 
 case ${1:-} in

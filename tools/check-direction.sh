@@ -10,6 +10,8 @@
 # Prints each violation as `file:line: sentence` and then fails. `--self-test` tries it on small trees
 # with and without faults; `--root DIR` checks another tree.
 set -eu
+# shellcheck source=tools/self-test.sh
+. "$(dirname "$0")/self-test.sh"
 
 rooms='base base/threads base/files base/text base/numbers'
 rooms="$rooms options events storage/http storage storage/s3 storage/cache storage/tar storage/reading"
@@ -98,39 +100,9 @@ check_tree() {
     fi
 }
 
-# expect_tree SENTENCE|'' : the tree in the current folder has this violation, or none.
-expect_tree() {
-    local found
-    found=$(check_tree || true)
-    if [ -z "$1" ] && [ -n "$found" ]; then
-        echo "self-test: a good tree was refused: $found"
-        return 1
-    elif [ -n "$1" ] && ! grep -Fq -- "$1" <<<"$found"; then
-        echo "self-test: expected '$1', got '$found'"
-        return 1
-    fi
-}
-
-# with_fault FILE TEXT SENTENCE: puts the text into the file, expects the sentence, and mends it.
-with_fault() {
-    mkdir -p "$(dirname "$1")"
-    [ -e "$1" ] && cp "$1" saved
-    printf '%s\n' "$2" >>"$1"
-    expect_tree "$3" || bad=1
-    rm "$1"
-    if [ -e saved ]; then
-        mv saved "$1"
-    else
-        rmdir -p --ignore-fail-on-non-empty "$(dirname "$1")"
-    fi
-}
-
 self_test() {
-    local folder bad=0 room
-    folder=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
-    trap "rm -rf '$folder'" EXIT
-    cd "$folder"
+    local room
+    enter_scratch
     mkdir -p include/stoker src/{base,image,backend/cpu,models,job} cli
     for room in base image backend backend/cpu models job; do
         echo "# $room" >"src/$room/README.md"
@@ -143,7 +115,7 @@ self_test() {
     mkdir src/models/parts
     touch src/models/parts/mem.c
     printf '#include "job/job.h"\n#include "verbs.h"\n' >cli/main.c
-    expect_tree '' || bad=1
+    expect '' check_tree
     with_fault src/base/mem.c '#include "image/jpeg.h"' 'src/base/mem.c:2: base may not include image/jpeg.h'
     with_fault src/image/jpeg.c '  #  include <job/job.h>' 'src/image/jpeg.c:4: image may not include'
     with_fault src/backend/cpu/conv.c '#include "models/resnet.h"' 'backend/cpu may not include models/resnet.h'
@@ -157,19 +129,10 @@ self_test() {
     with_fault src/backend/cpu/parts/conv.h '' 'the name is taken by'
     with_fault src/attic/README.md 'old' 'attic is no room'
     mv src/base/README.md saved-readme
-    expect_tree 'src/base/README.md:1: every room has a README.md' || bad=1
+    expect 'src/base/README.md:1: every room has a README.md' check_tree
     mv saved-readme src/base/README.md
-    expect_tree '' || bad=1
-    return $bad
+    expect '' check_tree
+    return "$self_test_bad"
 }
 
-root=$(dirname "$0")/..
-case ${1:-} in
---self-test) self_test ;;
---root) cd "$2" && check_tree ;;
-'') cd "$root" && check_tree ;;
-*)
-    echo "usage: tools/check-direction.sh [--self-test | --root DIR]" >&2
-    exit 2
-    ;;
-esac
+check_or_self_test "$@"

@@ -12,6 +12,8 @@
 # with and without faults; `--root DIR` checks another tree.
 # shellcheck disable=SC2016,SC2086,SC2116  # backticks and dollars of others; lists are words
 set -eu
+# shellcheck source=tools/self-test.sh
+. "$(dirname "$0")/self-test.sh"
 
 # compare_lists FILE LINE WHAT EXPECTED ACTUAL: two lists of words, the same words in the same order.
 compare_lists() {
@@ -153,33 +155,16 @@ check_tree() {
     fi
 }
 
-# expect_tree SENTENCE|'' : the tree in the current folder has this violation, or none.
-expect_tree() {
-    local found
-    found=$(check_tree || true)
-    if [ -z "$1" ] && [ -n "$found" ]; then
-        echo "self-test: a good tree was refused: $found"
-        return 1
-    elif [ -n "$1" ] && ! grep -Fq -- "$1" <<<"$found"; then
-        echo "self-test: expected '$1', got '$found'"
-        return 1
-    fi
-}
-
-# with_fault FILE SED SENTENCE: changes the file, expects the sentence, and mends it.
-with_fault() {
+# with_change FILE SED SENTENCE: changes the file, expects the sentence, and mends it.
+with_change() {
     cp "$1" saved
     sed -i "$2" "$1"
-    expect_tree "$3" || bad=1
+    expect "$3" check_tree
     mv saved "$1"
 }
 
 self_test() {
-    local folder bad=0
-    folder=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
-    trap "rm -rf '$folder'" EXIT
-    cd "$folder"
+    enter_scratch
     mkdir -p src/base/files src/image cli tools docs .ci
     touch src/base/mem.c src/base/mem.h src/base/files/lock.c src/image/part_a.c docs/image.md
     printf "rooms='base'\nrooms=\"\$rooms base/files image cli\"\n" >tools/check-direction.sh
@@ -195,28 +180,19 @@ self_test() {
     }
     printf 'stage tests-self-test a\nstage tests b\nstage lint c\n' >.ci/run
     printf 'const x *const cli_verbs[] = {&cli_train, NULL};\n    stk_thread_config config = {.what = "reads"};\n' >cli/main.c
-    expect_tree '' || bad=1
-    with_fault ARCHITECTURE.md '/base.files/d' 'ARCHITECTURE.md:1: the table lacks the room base/files'
-    with_fault ARCHITECTURE.md 's|src/image|src/attic|' 'the table has the room attic, which there is not'
-    with_fault ARCHITECTURE.md '3{h;d};4{G}' 'the table has another order'
-    with_fault ARCHITECTURE.md 's/reads/writes/' 'cli/main.c:2: the table of threads in ARCHITECTURE.md lacks "reads"'
-    with_fault src/base/README.md 's/mem/mam/' 'src/base/mem.c:1: no README.md of its room names it'
-    with_fault src/base/README.md 's/mem/mam/' 'src/base/README.md:1: there is no mam.c'
-    with_fault src/image/README.md 's/part_\*/pert_*/' 'src/image/part_a.c:1: no README.md'
-    with_fault src/image/README.md 's/image.md/nothing.md/' 'src/image/README.md:1: the link to ../../docs/nothing.md leads nowhere'
-    with_fault cli/main.c 's/&cli_train/&cli_train, \&cli_fly/' 'neither README.md nor docs/ names the verb fly'
-    with_fault .ci/run 's/lint/tidy/' 'CONTRIBUTING.md:1: the table lacks the stage tidy'
-    expect_tree '' || bad=1
-    return $bad
+    expect '' check_tree
+    with_change ARCHITECTURE.md '/base.files/d' 'ARCHITECTURE.md:1: the table lacks the room base/files'
+    with_change ARCHITECTURE.md 's|src/image|src/attic|' 'the table has the room attic, which there is not'
+    with_change ARCHITECTURE.md '3{h;d};4{G}' 'the table has another order'
+    with_change ARCHITECTURE.md 's/reads/writes/' 'cli/main.c:2: the table of threads in ARCHITECTURE.md lacks "reads"'
+    with_change src/base/README.md 's/mem/mam/' 'src/base/mem.c:1: no README.md of its room names it'
+    with_change src/base/README.md 's/mem/mam/' 'src/base/README.md:1: there is no mam.c'
+    with_change src/image/README.md 's/part_\*/pert_*/' 'src/image/part_a.c:1: no README.md'
+    with_change src/image/README.md 's/image.md/nothing.md/' 'src/image/README.md:1: the link to ../../docs/nothing.md leads nowhere'
+    with_change cli/main.c 's/&cli_train/&cli_train, \&cli_fly/' 'neither README.md nor docs/ names the verb fly'
+    with_change .ci/run 's/lint/tidy/' 'CONTRIBUTING.md:1: the table lacks the stage tidy'
+    expect '' check_tree
+    return "$self_test_bad"
 }
 
-root=$(dirname "$0")/..
-case ${1:-} in
---self-test) self_test ;;
---root) cd "$2" && check_tree ;;
-'') cd "$root" && check_tree ;;
-*)
-    echo "usage: tools/check-docs.sh [--self-test | --root DIR]" >&2
-    exit 2
-    ;;
-esac
+check_or_self_test "$@"

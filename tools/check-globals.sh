@@ -8,6 +8,8 @@
 # `--self-test` tries it on small programs with and without faults.
 # shellcheck disable=SC2016  # backticks and dollars of others
 set -eu
+# shellcheck source=tools/self-test.sh
+. "$(dirname "$0")/self-test.sh"
 
 # variables FOLDER ROOT: what the objects below FOLDER, which mirrors ROOT, can change, as FILE NAME. A
 # build folder may still hold objects whose source has gone. A variable of a function ends in .NUMBER; a
@@ -63,45 +65,24 @@ check_tree() {
     fi
 }
 
-# expect_objects SENTENCE|'': compiles src/*.c of the current folder and checks the objects.
-expect_objects() {
-    local file found
-    mkdir -p objects
-    for file in src/*.c; do
-        "${CC:-cc}" -fPIC -O1 -c "$file" -o "objects/$(basename "$file").o"
-    done
-    found=$(check_tree objects src || true)
-    if [ -z "$1" ] && [ -n "$found" ]; then
-        echo "self-test: a good program was refused: $found"
-        return 1
-    elif [ -n "$1" ] && ! grep -Fq -- "$1" <<<"$found"; then
-        echo "self-test: expected '$1', got '$found'"
-        return 1
-    fi
-}
-
 self_test() {
-    local folder bad=0
-    folder=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
-    trap "rm -rf '$folder'" EXIT
-    cd "$folder"
+    enter_scratch
     mkdir src
     printf '## Other\n\n| `src/z.c` | `no` | |\n\n## Global state\n\n| where | variables | what |\n| --- | --- | --- |\n' >ARCHITECTURE.md
     printf '| `src/a.c` | `count`, `seen` | counts |\n| `src/b.c` | `mine` | |\n\n## More\n\n| `src/c.c` | `no` | |\n' >>ARCHITECTURE.md
     echo 'static int count; int a(void) { static int seen = 1; return count++ + seen++; }' >src/a.c
     echo '_Thread_local int mine; static const char *const names[] = {"a", "b"};
           const char *b(int i) { return names[i]; } const int fixed = 3;' >src/b.c
-    expect_objects '' || bad=1
+    expect_objects '' check_tree objects src
     echo 'int c(void) { static int more; return more++; }' >src/c.c
-    expect_objects 'src/c.c:1: the table of global state in ARCHITECTURE.md lacks the variable more' || bad=1
+    expect_objects 'src/c.c:1: the table of global state in ARCHITECTURE.md lacks the variable more' check_tree objects src
     echo 'static const char *names[] = {"a"}; const char **c(void) { return names; }' >src/c.c
-    expect_objects 'src/c.c:1: the table of global state in ARCHITECTURE.md lacks the variable names' || bad=1
+    expect_objects 'src/c.c:1: the table of global state in ARCHITECTURE.md lacks the variable names' check_tree objects src
     rm src/c.c
-    expect_objects '' || bad=1
+    expect_objects '' check_tree objects src
     echo 'static int count; int a(void) { return count++; }' >src/a.c
-    expect_objects 'ARCHITECTURE.md:9: src/a.c has no variable seen that can change' || bad=1
-    return $bad
+    expect_objects 'ARCHITECTURE.md:9: src/a.c has no variable seen that can change' check_tree objects src
+    return "$self_test_bad"
 }
 
 case ${1:-} in

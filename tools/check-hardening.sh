@@ -4,8 +4,10 @@
 # after it (full RELRO), no executable stack, checked functions of the C library, stack protector. The
 # objects of the library: marked for CET (x86_64) or BTI (arm64); whether a whole program is marked depends
 # on the system's own start-up code too.
-# With --self-test: it says no to a program that is built without.
+# With --self-test: it names each fault of a program that is built without.
 set -eu
+# shellcheck source=tools/self-test.sh
+. "$(dirname "$0")/self-test.sh"
 
 cd "$(dirname "$0")/.."
 bad=0
@@ -39,20 +41,21 @@ check_marked() {
     readelf -nW "$1" | grep -q "$mark" || complain "$1 is not marked for $mark"
 }
 
+check_program() {
+    check_linked "$1"
+    check_marked "$1"
+}
+
 if [ "${1:-}" = --self-test ]; then
-    folder=$(mktemp -d "${TMPDIR:-/tmp}/stoker-hardening-XXXXXX")
-    trap 'rm -rf "$folder"' EXIT
-    echo 'int main(void) { return 0; }' >"$folder/plain.c"
+    enter_scratch
+    echo 'int main(void) { return 0; }' >plain.c
     cc -no-pie -Wl,-z,lazy -Wl,-z,norelro -Wl,-z,execstack -fno-stack-protector -fcf-protection=none \
-        -o "$folder/plain" "$folder/plain.c"
-    said=$(check_linked "$folder/plain" && check_marked "$folder/plain")
-    count=$(grep -c . <<<"$said" || true)
-    printf '%s\n' "$said" | sed "s|$folder/||; s/^/as it should: /"
-    [ "$count" = 7 ] || {
-        echo "check-hardening: found $count of 7 faults"
-        exit 1
-    }
-    exit 0
+        -o plain plain.c
+    for fault in 'is not position-independent' 'has no RELRO' 'binds symbols late' 'has an executable stack' \
+        'has no stack protector' 'does not use checked functions' 'is not marked for'; do
+        expect "check-hardening: plain $fault" check_program plain
+    done
+    exit "$self_test_bad"
 fi
 
 build=${1:-build}

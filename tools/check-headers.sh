@@ -5,6 +5,8 @@
 # Every compiler that is there is tried; CC and CXX, when set, name the only ones, divided by blanks.
 # `--self-test` tries the check on headers with faults.
 set -eu
+# shellcheck source=tools/self-test.sh
+. "$(dirname "$0")/self-test.sh"
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 warnings=(-Wall -Wextra -pedantic -Werror)
@@ -71,30 +73,22 @@ check_all() {
 
 # refuses TEXT SENTENCE: a header with the text must be refused for the reason.
 refuses() {
-    printf '%s\n' "$1" >"$folder/stoker/one.h"
-    local found
-    found=$(check_all "$folder" 2>&1 || true)
-    if ! grep -Fq "$2" <<<"$found"; then
-        echo "self-test: expected '$2', got '$found'"
-        return 1
-    fi
+    printf '%s\n' "$1" >stoker/one.h
+    expect "$2" check_all .
 }
 
 self_test() {
-    local bad=0
-    folder=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
-    trap "rm -rf '$folder'" EXIT
-    mkdir "$folder/stoker"
-    refuses 'static inline size_t one_size(void) { return 1; }' 'does not compile alone as c11' || bad=1
-    refuses 'struct one { int a; };' 'does not compile alone as c11' || bad=1
+    enter_scratch
+    mkdir stoker
+    refuses 'static inline size_t one_size(void) { return 1; }' 'does not compile alone as c11'
+    refuses 'struct one { int a; };' 'does not compile alone as c11'
     if [ -n "${CXX:-$(compilers g++ clang++)}" ]; then
         refuses $'#ifndef ONE\n#define ONE\nstatic inline char *one(void *p) { return p; }\n#endif' \
-            'does not compile alone as c++17' || bad=1
+            'does not compile alone as c++17'
     fi
-    printf '#ifndef ONE\n#define ONE\nint one(void);\n#endif\n' >"$folder/stoker/one.h"
-    check_all "$folder" || bad=1
-    return $bad
+    printf '#ifndef ONE\n#define ONE\nint one(void);\n#endif\n' >stoker/one.h
+    check_all . || self_test_bad=1
+    return "$self_test_bad"
 }
 
 case ${1:-} in

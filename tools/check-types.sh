@@ -9,6 +9,8 @@
 # Prints each violation as `file:line: sentence` and then fails. `--self-test` tries it on small trees
 # with and without faults; `--root DIR` checks another tree.
 set -eu
+# shellcheck source=tools/self-test.sh
+. "$(dirname "$0")/self-test.sh"
 
 per_backend='stk_device stk_exec stk_state'
 
@@ -85,32 +87,8 @@ check_tree() {
     fi
 }
 
-# expect_tree SENTENCE|'' : the tree in the current folder has this violation, or none.
-expect_tree() {
-    local found
-    found=$(check_tree || true)
-    if [ -z "$1" ] && [ -n "$found" ]; then
-        echo "self-test: a good tree was refused: $found"
-        return 1
-    elif [ -n "$1" ] && ! grep -Fq -- "$1" <<<"$found"; then
-        echo "self-test: expected '$1', got '$found'"
-        return 1
-    fi
-}
-
-# with_fault FILE TEXT SENTENCE: puts the text into a new file, expects the sentence, and removes it.
-with_fault() {
-    printf '%s\n' "$2" >"$1"
-    expect_tree "$3" || bad=1
-    rm "$1"
-}
-
 self_test() {
-    local folder bad=0
-    folder=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
-    trap "rm -rf '$folder'" EXIT
-    cd "$folder"
+    enter_scratch
     mkdir -p include/stoker src/{base,engine,backend/cpu,backend/cuda} cli
     printf 'typedef struct stk_job stk_job;\ntypedef enum stk_kind {\n    A\n} stk_kind;\n' >include/stoker/a.h
     printf 'typedef struct stk_job stk_job;\ntypedef void (*stk_call)(void *user,\n    int n);\n' >src/base/a.h
@@ -118,7 +96,7 @@ self_test() {
     printf 'typedef struct pair {\n    int a;\n} pair;\nstatic struct pair *make(void);\n' >src/base/b.c
     printf 'typedef int sum(const pair *p);\n/* struct pair { in a\n   struct pair { comment */\n' >src/base/c.c
     printf 'struct stk_device {\n    int a;\n};\n' | tee src/backend/cpu/a.c >src/backend/cuda/a.c
-    expect_tree '' || bad=1
+    expect '' check_tree
     with_fault cli/d.c 'struct pair { int b; };' 'src/base/b.c:1: pair is defined in cli/d.c:1, too'
     with_fault src/base/d.c 'typedef union pair { int b; } pair;' 'src/base/d.c:1: pair is defined in src/base/b.c:1'
     with_fault src/base/d.c $'typedef struct {\n    int b;\n} pair;' 'src/base/d.c:1: pair is defined'
@@ -127,17 +105,8 @@ self_test() {
     with_fault src/base/d.c $'typedef int sum(const pair *a,\n    int b);' 'src/base/d.c:1: sum is defined'
     with_fault src/base/d.c $'\nenum stk_kind { B };' 'src/base/d.c:2: stk_kind is defined in include/stoker/a.h:2'
     with_fault src/backend/cpu/d.c 'struct stk_device { int b; };' 'stk_device is defined in src/backend/cpu/a.c:1'
-    expect_tree '' || bad=1
-    return $bad
+    expect '' check_tree
+    return "$self_test_bad"
 }
 
-root=$(dirname "$0")/..
-case ${1:-} in
---self-test) self_test ;;
---root) cd "$2" && check_tree ;;
-'') cd "$root" && check_tree ;;
-*)
-    echo "usage: tools/check-types.sh [--self-test | --root DIR]" >&2
-    exit 2
-    ;;
-esac
+check_or_self_test "$@"
