@@ -6,7 +6,7 @@
 
 #define PARTS 9
 
-/* The sum of all parts. */
+/* Points to each part of the times; total_s is their sum and no part. */
 static void list_parts(stk_times *times, double *parts[PARTS]) {
     double *all[PARTS] = {&times->read_s,     &times->decode_s,     &times->queue_s,
                           &times->copy_s,     &times->compute_s,    &times->update_s,
@@ -69,9 +69,9 @@ stk_times stk_times_add(const stk_times *a, const stk_times *b) {
     list_parts(&sum, to);
     list_parts(&more, from);
     for (int i = 0; i < PARTS; i++) {
-        *to[i] += *from[i];
+        *to[i] += isfinite(*from[i]) ? *from[i] : 0;
     }
-    sum.total_s += more.total_s;
+    sum.total_s += isfinite(more.total_s) ? more.total_s : 0;
     return sum;
 }
 

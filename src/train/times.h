@@ -36,7 +36,7 @@ double stk_spent_idle_wait(const stk_spent *spent);
 /* Divides a stretch of total_s seconds; no part is negative, and the parts sum to total_s. */
 stk_times stk_times_divide(const stk_spent *spent, double total_s);
 
-/* The sum of two stretches. */
+/* The sum of two stretches. A part of b that is not known (NaN, from a file) adds nothing. */
 stk_times stk_times_add(const stk_times *a, const stk_times *b);
 
 /*

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "report/text/event_json.h"
+#include "train/times.h"
 
 #define MOST_FOLDS 10000 /* a higher number is not ours */
 
@@ -267,22 +268,14 @@ bool stk_run_history_take_rows(stk_run_history *history, const stk_event_epoch *
     return true;
 }
 
-static void add_times(stk_times *sum, const stk_times *times) {
-    for (size_t i = 0; i < stk_times_fields.count; i++) { /* all of them are doubles */
-        size_t offset = stk_times_fields.rows[i].offset;
-        const double *seconds = (const void *)((const char *)times + offset);
-        double *total = (void *)((char *)sum + offset);
-        *total += isfinite(*seconds) ? *seconds : 0;
-    }
-}
-
 stk_times stk_run_history_times(const stk_run_history *history) {
     stk_times sum = {0};
     for (size_t i = 0; i < history->row_count; i++) {
-        add_times(&sum, &history->rows[i].times);
+        sum = stk_times_add(&sum, &history->rows[i].times);
     }
     if (history->view.in_epoch) {
-        add_times(&sum, &history->view.step->times); /* of the epoch that is being trained */
+        /* The epoch that is being trained. */
+        sum = stk_times_add(&sum, &history->view.step->times);
     }
     return sum;
 }
