@@ -1,6 +1,8 @@
 /* public_struct.c - the size that a caller says against the size that the library knows. */
 #include "base/public_struct.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 stk_status stk_public_check(const char *name, size_t size, size_t own, stk_error *err) {
@@ -22,6 +24,20 @@ stk_status stk_public_check_run(const stk_run *run, stk_error *err) {
     stk_status status = STK_PUBLIC_CHECK(stk_run, run, err);
     if (status == STK_OK && run != NULL) {
         status = STK_PUBLIC_CHECK(stk_observer, run->observer, err);
+    }
+    return status;
+}
+
+stk_status stk_public_begin(const char *name, void *result, size_t own, const stk_run *run,
+                            stk_error *err) {
+    size_t *size = result; /* the first field */
+    stk_status status = stk_public_check_run(run, err);
+    if (status == STK_OK && size != NULL) {
+        status = stk_public_check(name, *size, own, err);
+    }
+    if (status == STK_OK && size != NULL) {
+        memset(result, 0, own);
+        *size = own;
     }
     return status;
 }

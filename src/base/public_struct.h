@@ -20,4 +20,13 @@ STK_CHECKED stk_status stk_public_check(const char *name, size_t size, size_t ow
 /* The same for a run, which may be NULL, and its observer. */
 STK_CHECKED stk_status stk_public_check_run(const stk_run *run, stk_error *err);
 
+/*
+ * How a public call begins that gets a run and fills a struct: checks both, and sets the struct to
+ * zeros but for its size. Run and struct may be NULL.
+ */
+#define STK_PUBLIC_BEGIN(type, pointer, run, err) \
+    stk_public_begin(#type, pointer, sizeof(type), run, err)
+STK_CHECKED stk_status stk_public_begin(const char *name, void *result, size_t own,
+                                        const stk_run *run, stk_error *err);
+
 #endif

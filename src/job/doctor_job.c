@@ -2,7 +2,6 @@
  * doctor_job.c - `stoker doctor`: prepares a training and hands it to the probes, which measure
  * each of its stages. Writes nothing except the plot, if one was asked for.
  */
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -74,24 +73,17 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
 
 stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *diagnosis,
                       stk_error *err) {
-    stk_status status = stk_public_check_run(run, err);
-    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_diagnosis, diagnosis, err) : status;
+    stk_status status = STK_PUBLIC_BEGIN(stk_diagnosis, diagnosis, run, err);
     if (status != STK_OK) {
         return status;
     }
     stk_job job = {.verb = "doctor", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
-    memset(diagnosis, 0, sizeof *diagnosis);
-    diagnosis->size = sizeof *diagnosis;
-    stk_job_open(&job, options, run);
+    status = stk_job_open_first(&job, options, run, err);
     job.clock.budget_s = NAN;      /* --budget and --deadline are the training's */
     job.clock.halt_on_stop = true; /* half a measurement is useless */
     job.storage.deadline_ns = 0;
     job.storage.outage_s = stk_storage_to_measure(options).outage_s;
-    if (job.job_options->resume != NULL) {
-        status = STK_FAIL(err, STK_ERR_USAGE,
-                          "--resume is for train; doctor looks at a training that begins");
-    }
     if (status == STK_OK) {
         status = run_doctor(&job, run != NULL ? run->observer : NULL, diagnosis, err);
     }

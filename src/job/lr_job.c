@@ -96,24 +96,18 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
 
 stk_status stk_find_lr(stk_options *options, const stk_run *run, stk_found_lr *found,
                        stk_error *err) {
-    stk_status status = stk_public_check_run(run, err);
-    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_found_lr, found, err) : status;
+    stk_status status = STK_PUBLIC_BEGIN(stk_found_lr, found, run, err);
     if (status != STK_OK) {
         return status;
     }
     stk_job job = {.verb = "lr", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
-    memset(found, 0, sizeof *found);
-    found->size = sizeof *found;
     found->lr = NAN;
-    stk_job_open(&job, options, run);
+    status = stk_job_open_first(&job, options, run, err);
     job.clock.budget_s = NAN; /* --budget is the training's; --deadline holds for the test, too */
     const stk_observer *observer = run != NULL ? run->observer : NULL;
-    status = stk_job_take_deadline(&job, observer, err);
-    if (status == STK_OK && job.job_options->resume != NULL) {
-        status = STK_FAIL(err, STK_ERR_USAGE,
-                          "--resume is for train; a learning rate is found for a training that "
-                          "begins");
+    if (status == STK_OK) {
+        status = stk_job_take_deadline(&job, observer, err);
     }
     if (status == STK_OK) {
         status = run_test(&job, observer, found, err);

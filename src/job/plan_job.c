@@ -6,7 +6,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -303,19 +302,15 @@ static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
 }
 
 stk_status stk_plan_run(stk_options *options, const stk_run *run, stk_estimate *e, stk_error *err) {
-    stk_status status = stk_public_check_run(run, err);
-    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_estimate, e, err) : status;
+    stk_status status = STK_PUBLIC_BEGIN(stk_estimate, e, run, err);
     if (status != STK_OK) {
         return status;
     }
     stk_job job = {.verb = "plan", .out = {.folder = {.lock_fd = -1}}};
     stk_locale locale = stk_locale_enter();
-    memset(e, 0, sizeof *e);
-    e->size = sizeof *e;
-    stk_job_open(&job, options, run);
-    status = take_budget(&job, e, err);
-    if (status == STK_OK && job.job_options->resume != NULL) {
-        status = STK_FAIL(err, STK_ERR_USAGE, "--resume is for train; plan is for one that begins");
+    status = stk_job_open_first(&job, options, run, err);
+    if (status == STK_OK) {
+        status = take_budget(&job, e, err);
     }
     if (status == STK_OK) {
         status = run_plan(&job, run != NULL ? run->observer : NULL, e, err);

@@ -526,12 +526,10 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     stk_outcome own = {.size = sizeof own};
     predict_job job;
     outcome = outcome != NULL ? outcome : &own;
-    stk_status sound = stk_public_check_run(run, err);
-    sound = sound == STK_OK ? STK_PUBLIC_CHECK(stk_outcome, outcome, err) : sound;
+    stk_status sound = STK_PUBLIC_BEGIN(stk_outcome, outcome, run, err);
     if (sound != STK_OK) {
         return sound;
     }
-    *outcome = (stk_outcome){.size = sizeof *outcome};
     open_job(&job, options, run);
     stk_locale locale = stk_locale_enter();
     stk_disk *disk = stk_run_clock_enter_disk(&job.clock);

@@ -10,8 +10,7 @@ stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, 
     stk_events events = {0};
     stk_staged unused = {.size = sizeof unused};
     staged = staged != NULL ? staged : &unused;
-    stk_status status = stk_public_check_run(run, err);
-    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_staged, staged, err) : status;
+    stk_status status = STK_PUBLIC_BEGIN(stk_staged, staged, run, err);
     if (status != STK_OK) {
         return status;
     }

@@ -341,8 +341,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
                      stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
-    stk_status status = stk_public_check_run(run, err);
-    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_outcome, outcome, err) : status;
+    stk_status status = STK_PUBLIC_BEGIN(stk_outcome, outcome, run, err);
     if (status != STK_OK) {
         return status;
     }

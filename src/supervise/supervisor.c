@@ -399,14 +399,12 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
                          stk_supervised *outcome, stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own;
-    stk_status status = stk_public_check_run(run_with, err);
-    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_passing, passing, err) : status;
-    status = status == STK_OK ? STK_PUBLIC_CHECK(stk_supervised, outcome, err) : status;
+    stk_status status = STK_PUBLIC_CHECK(stk_passing, passing, err);
+    status = status == STK_OK ? STK_PUBLIC_BEGIN(stk_supervised, outcome, run_with, err) : status;
     if (status != STK_OK) {
         return status;
     }
-    *outcome =
-        (stk_supervised){.size = sizeof *outcome, .exit_code = stk_status_exit_code(STK_ERR_USAGE)};
+    outcome->exit_code = stk_status_exit_code(STK_ERR_USAGE);
     if (count == 0) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "no command was given; write it behind two dashes: stoker run --budget 30m "

@@ -190,6 +190,15 @@ static void structs_of_callers_carry_their_size(void) {
     run.size += 8;
     CHECK_INT(stk_public_check_run(&run, &err), STK_ERR_USAGE);
     CHECK_CONTAINS(err.message, "headers of this library");
+    stk_error_clear(&err);
+    stk_outcome outcome = {.models = 3};
+    CHECK_INT(STK_PUBLIC_BEGIN(stk_outcome, &outcome, NULL, &err), STK_ERR_USAGE);
+    CHECK_INT(outcome.models, 3);
+    outcome.size = sizeof outcome;
+    CHECK_INT(STK_PUBLIC_BEGIN(stk_outcome, &outcome, NULL, NULL), STK_OK);
+    CHECK_INT(outcome.models, 0);
+    CHECK(outcome.size == sizeof outcome);
+    CHECK_INT(STK_PUBLIC_BEGIN(stk_outcome, (void *)NULL, NULL, NULL), STK_OK);
 }
 
 static const check_test tests[] = {

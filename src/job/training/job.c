@@ -61,6 +61,16 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->storage.events = &job->events;
 }
 
+stk_status stk_job_open_first(stk_job *job, stk_options *options, const stk_run *run,
+                              stk_error *err) {
+    stk_job_open(job, options, run);
+    if (job->job_options->resume != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--resume is for train; %s looks at a training that begins", job->verb);
+    }
+    return STK_OK;
+}
+
 void stk_job_close(stk_job *job) {
     stk_run_outputs *out = &job->out;
     stk_training_monitor_close(job->monitor);

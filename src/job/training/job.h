@@ -58,6 +58,11 @@ typedef struct stk_job {
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
 void stk_job_close(stk_job *job);
 
+/* As stk_job_open(), for a verb that looks at a training which begins, so that --resume is refused.
+ * The job has to be closed even then. */
+STK_CHECKED stk_status stk_job_open_first(stk_job *job, stk_options *options, const stk_run *run,
+                                          stk_error *err);
+
 /* Turns --deadline into a budget; `observer` receives that decision. */
 STK_CHECKED stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer,
                                              stk_error *err);
