@@ -56,14 +56,18 @@ static void check_round_trip(int width, int height) {
     stk_image image = noise(width, height, (uint64_t)width);
     stk_image again = {0};
     blob png = {0};
-    REQUIRE_OK(stk_image_encode_png(&image, &png.bytes, &png.size, &err), &err);
-    REQUIRE_OK(stk_image_decode(png.bytes, png.size, &again, &err), &err);
-    CHECK_INT(again.width, width);
-    CHECK_INT(again.height, height);
-    CHECK(memcmp(image.pixels, again.pixels, (size_t)width * (size_t)height * 3) == 0);
-    free_blob(&png);
+    for (int drawing = 0; drawing < 2; drawing++) {
+        REQUIRE_OK((drawing ? stk_image_encode_drawing : stk_image_encode_png)(&image, &png.bytes,
+                                                                               &png.size, &err),
+                   &err);
+        REQUIRE_OK(stk_image_decode(png.bytes, png.size, &again, &err), &err);
+        CHECK_INT(again.width, width);
+        CHECK_INT(again.height, height);
+        CHECK(memcmp(image.pixels, again.pixels, (size_t)width * (size_t)height * 3) == 0);
+        free_blob(&png);
+        stk_image_free(&again);
+    }
     stk_image_free(&image);
-    stk_image_free(&again);
 }
 
 static void png_keeps_every_pixel(void) {

@@ -15,6 +15,7 @@
 #include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "image/image.h"
 #include "report/text/text.h"
 
 typedef struct cairo_canvas {
@@ -22,7 +23,7 @@ typedef struct cairo_canvas {
     stk_canvas_format format;
     cairo_surface_t *surface; /* owned */
     cairo_t *cairo;           /* owned */
-    stk_str bytes;            /* the file, as cairo hands it out */
+    stk_str bytes;            /* the SVG file, as cairo hands it out */
     bool failed;              /* a text found no memory */
     bool wordless;            /* there are no fonts to be had */
 } cairo_canvas;
@@ -120,12 +121,41 @@ static cairo_status_t collect(void *user, const unsigned char *data, unsigned in
     return stk_str_ok(bytes) ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_NO_MEMORY;
 }
 
+/* The pixels as PNG. Cairo's own call takes seven times as long, and plots are drawn often. */
+static stk_status encode(cairo_canvas *canvas, stk_str *out, stk_error *err) {
+    stk_image image;
+    stk_status status = stk_image_new(&image, canvas->base.width_px, canvas->base.height_px, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    cairo_surface_flush(canvas->surface);
+    const unsigned char *rows = cairo_image_surface_get_data(canvas->surface);
+    size_t stride = (size_t)cairo_image_surface_get_stride(canvas->surface);
+    uint8_t *to = image.pixels;
+    for (int y = 0; y < image.height; y++) {
+        const uint32_t *row = (const void *)(rows + (size_t)y * stride);
+        for (int x = 0; x < image.width; x++) {
+            *to++ = (uint8_t)(row[x] >> 16);
+            *to++ = (uint8_t)(row[x] >> 8);
+            *to++ = (uint8_t)row[x];
+        }
+    }
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    status = stk_image_encode_drawing(&image, &bytes, &size, err);
+    if (status == STK_OK) {
+        stk_str_append_bytes(out, bytes, size);
+        status = stk_str_ok(out) ? STK_OK : STK_FAIL_MEMORY(err, "a picture");
+    }
+    stk_mem_free(bytes);
+    stk_image_free(&image);
+    return status;
+}
+
 static stk_status paint_finish(stk_canvas *canvas, stk_str *out, stk_error *err) {
     cairo_canvas *c = of(canvas);
     cairo_status_t status = cairo_status(c->cairo);
-    if (status == CAIRO_STATUS_SUCCESS && c->format == STK_CANVAS_PNG) {
-        status = cairo_surface_write_to_png_stream(c->surface, collect, &c->bytes);
-    } else if (status == CAIRO_STATUS_SUCCESS) {
+    if (status == CAIRO_STATUS_SUCCESS && c->format == STK_CANVAS_SVG) {
         cairo_surface_finish(c->surface);
         status = cairo_surface_status(c->surface);
     }
@@ -135,6 +165,9 @@ static stk_status paint_finish(stk_canvas *canvas, stk_str *out, stk_error *err)
     if (status != CAIRO_STATUS_SUCCESS) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "cannot draw a picture: cairo says: %s",
                         cairo_status_to_string(status));
+    }
+    if (c->format == STK_CANVAS_PNG) {
+        return encode(c, out, err);
     }
     stk_str_append_bytes(out, stk_str_text(&c->bytes), c->bytes.length);
     return stk_str_ok(out) ? STK_OK : STK_FAIL_MEMORY(err, "a picture");
