@@ -82,6 +82,21 @@ static void limit_by_path(const char *mount, const char *hierarchy, const char *
     }
 }
 
+/* Whether groups with these controllers, none of which has a name in version 2, can limit cores or
+ * memory. */
+static bool can_limit(const char *controllers) {
+    for (const char *name = controllers; name != NULL; name = strchr(name, ',')) {
+        name += *name == ',';
+        size_t length = strcspn(name, ",");
+        if ((length == 0 && name == controllers) ||
+            (length == 3 && strncmp(name, "cpu", length) == 0) ||
+            (length == 6 && strncmp(name, "memory", length) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 stk_machine_limits stk_machine_group_limits(const char *membership, const char *mount) {
     stk_machine_limits limits = {.cores = INFINITY, .bytes = INFINITY};
     char line[PATH_MAX_BYTES];
@@ -100,6 +115,9 @@ stk_machine_limits stk_machine_group_limits(const char *membership, const char *
         }
         *path++ = '\0';
         controllers++;
+        if (!can_limit(controllers)) {
+            continue;
+        }
         limit_by_path(mount, controllers, path, &limits);
         if (controllers[0] == '\0') { /* where both versions are in use */
             limit_by_path(mount, "unified", path, &limits);

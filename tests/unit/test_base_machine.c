@@ -66,6 +66,11 @@ static void version_one(void) {
         limits_of("5:memory:/outside/inside\n4:cpu,cpuacct:/job\n1:name=systemd:/x\n0::/\n");
     CHECK_NEAR(limits.cores, 0.5, 1e-9);
     CHECK_NEAR(limits.bytes, 2000000, 0);
+    put("cpu/job/cpu.cfs_quota_us", "25000\n");
+    put("cpu/job/cpu.cfs_period_us", "100000\n");
+    CHECK_NEAR(limits_of("4:cpuacct,cpu:/job\n").cores, 0.25, 1e-9);
+    CHECK(isinf(limits_of("4:cpuset,cpuacct:/job\n").cores));
+    put("cpu/job/cpu.cfs_quota_us", "-1\n");
     put("cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
     CHECK(isinf(limits_of("4:cpu,cpuacct:/job\n").cores));
 }
