@@ -3,26 +3,19 @@
     moto_store.py FOLDER
 
 The files of FOLDER become objects of the bucket `pics`, below `set/` and below `big/`, where thousands of small ones
-lie beside them in `notes/`. It prints what a client needs, one `NAME=VALUE` a line, then `ready`; from then on every request must be
-signed. TLS_URL is the same store over TLS, with a certificate that only who trusts `ca.pem` takes. It obeys lines of
-its input (`delete KEY`), each answered with `done`, and ends when its input does.
+lie beside them in `notes/`. It prints what a client needs, one `NAME=VALUE` a line, then `ready`; from then on every
+request must be signed. TLS_URL is the same store over TLS (tls_relay.py), with a certificate that only who trusts
+`ca.pem` takes. It obeys lines of its input (`delete KEY`), each answered with `done`, and ends when its input does.
 """
-import datetime
-import ipaddress
 import json
 import os
-import socket
-import ssl
 import sys
-import threading
 import urllib.request
 
 os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "1000000"  # before moto is loaded: setting up is free
 
 import boto3  # noqa: E402
-from cryptography import x509  # noqa: E402
-from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
-from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
+import tls_relay  # noqa: E402
 from moto.backends import get_backend  # noqa: E402
 from moto.server import ThreadedMotoServer  # noqa: E402
 
@@ -87,68 +80,6 @@ def make_role(iam, sts):
     return sts.assume_role(RoleArn=role["Arn"], RoleSessionName="test")["Credentials"]
 
 
-def make_certificate():
-    """Writes ca.pem and key.pem: a certificate for 127.0.0.1 that vouches for itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "store of a test")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    form = serialization.PrivateFormat.PKCS8
-    with open("ca.pem", "wb") as file:
-        file.write(certificate.public_bytes(serialization.Encoding.PEM))
-    with open("key.pem", "wb") as file:
-        file.write(key.private_bytes(serialization.Encoding.PEM, form, plain))
-
-
-def copy(source, sink):
-    try:
-        while piece := source.recv(65536):
-            sink.sendall(piece)
-        sink.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass  # whoever has gone need not be told
-
-
-def serve_tls(port):
-    """Takes connections over TLS and passes them on to a port; returns the port it listens on."""
-    make_certificate()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain("ca.pem", "key.pem")
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve_one(client):
-        try:
-            with context.wrap_socket(client, server_side=True) as outer:
-                with socket.create_connection(("127.0.0.1", port)) as inner:
-                    back = threading.Thread(target=copy, args=(inner, outer), daemon=True)
-                    back.start()
-                    copy(outer, inner)
-                    back.join()
-        except OSError:
-            pass  # the certificate was refused, as a test wants it
-
-    def serve_all():
-        while True:
-            client, _ = listener.accept()
-            threading.Thread(target=serve_one, args=(client,), daemon=True).start()
-
-    threading.Thread(target=serve_all, daemon=True).start()
-    return listener.getsockname()[1]
-
-
 def main():
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
@@ -169,7 +100,7 @@ def main():
     lock = urllib.request.Request(url + "/moto-api/reset-auth", data=b"0")
     lock.add_header("Content-Type", "text/plain")
     urllib.request.urlopen(lock).read()
-    tell(TLS_URL=f"https://127.0.0.1:{serve_tls(port)}")
+    tell(TLS_URL=f"https://127.0.0.1:{tls_relay.serve(port)}")
     tell(URL=url, KEY=key, SECRET=secret, BLIND_KEY=blind_key, BLIND_SECRET=blind_secret)
     tell(ROLE_KEY=role["AccessKeyId"], ROLE_SECRET=role["SecretAccessKey"])
     tell(ROLE_TOKEN=role["SessionToken"])
