@@ -28,7 +28,7 @@ can_fake() {
 
 # models_in RUN: how many models the last submission of a run was made from.
 models_in() {
-    grep '"event": "submission"' "$1/events.jsonl" | tail -n 1 | sed 's/.*"models": \([0-9]*\).*/\1/'
+    awk '/"event": "submission"/ { sub(/.*"models": /, ""); last = $0 + 0 } END { print last }' "$1/events.jsonl"
 }
 
 # Says what is untrue in the summary of a run, by its other files; nothing when all is right.
@@ -81,8 +81,8 @@ expect_delivered() {
         fail "$1 has no summary.json"
         return
     fi
-    trouble=$(summary_trouble "$1" | head -n 1)
-    [ -z "$trouble" ] || fail "$1/summary.json: $trouble"
+    trouble=$(summary_trouble "$1")
+    [ -z "$trouble" ] || fail "$1/summary.json: ${trouble%%$'\n'*}"
 }
 
 # launch NAME WORDS...: `env WORDS` in the background, several of them at once; `landed NAME` waits for
