@@ -224,16 +224,20 @@ static void tune(stk_loader *l) {
         return;
     }
     stk_loader_counters c = stk_loader_counters_of(l);
-    stk_tuner_sample sample = {
-        .seconds = (double)(now - l->sampled_ns) * 1e-9,
-        .wait_s = (double)(c.wait_ns - l->sampled.wait_ns) * 1e-9,
-        .slot_wait_s = (double)(c.slot_wait_ns - l->sampled.slot_wait_ns) * 1e-9,
-        .read_wait_s = (double)(c.read_wait_ns - l->sampled.read_wait_ns) * 1e-9,
-        .workers = c.workers,
-        .slots = c.slots};
+    uint64_t full_ns = atomic_load(&l->full_wait_ns);
+    double idle_s = (double)(c.read_wait_ns - l->sampled.read_wait_ns) * 1e-9 +
+                    (double)(c.slot_wait_ns - l->sampled.slot_wait_ns) * 1e-9;
+    double full_s = (double)(full_ns - l->sampled_full_ns) * 1e-9;
+    stk_tuner_sample sample = {.seconds = (double)(now - l->sampled_ns) * 1e-9,
+                               .wait_s = (double)(c.wait_ns - l->sampled.wait_ns) * 1e-9,
+                               .slot_wait_s = full_s,
+                               .read_wait_s = idle_s > full_s ? idle_s - full_s : 0,
+                               .workers = c.workers,
+                               .slots = c.slots};
     stk_tuner_advice advice = stk_tuner_judge(&l->tuner, &sample);
     l->sampled_ns = now;
     l->sampled = c;
+    l->sampled_full_ns = full_ns;
     if (advice.workers != c.workers || advice.slots != c.slots) {
         set_size(l, advice.workers, advice.slots);
     }

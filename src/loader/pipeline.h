@@ -125,9 +125,10 @@ struct stk_loader {
     size_t bad_count, bad_capacity, bad_told; /* lock */
     uint8_t *is_bad; /* owned: (count), 1 once an entry is in `bad`; lock */
 
-    stk_tuner tuner; /* consumer only, as are the next two */
+    stk_tuner tuner; /* consumer only, as are the next three */
     int64_t sampled_ns;
     stk_loader_counters sampled;
+    uint64_t sampled_full_ns; /* full_wait_ns */
 
     /* Counters: written by their owners, read by anybody. */
     atomic_int wanted;     /* workers with an index below this work, the others are parked */
@@ -136,6 +137,8 @@ struct stk_loader {
     atomic_ullong good_ns;    /* CPU time of the pictures in `images` */
     atomic_ullong late_total; /* pictures that exceeded their limit */
     atomic_ullong read_wait_ns, slot_wait_ns, wait_ns, hand_over_ns;
+    atomic_ullong full_wait_ns; /* waits of workers that began when no slot was free: with more
+                                   slots there would have been something to read; for the tuner */
     atomic_ullong batches_ready;
 };
 

@@ -177,6 +177,7 @@ static stk_status read_substitute(decode_worker *w, const char *path, stk_error 
     stk_loader *l = w->loader;
     stk_read *read = &w->extra.read;
     stk_status status = STK_OK;
+    int64_t start = stk_clock_ns();
     pthread_mutex_lock(&l->lock);
     read->path = path;
     if (l->quit || l->paused || l->failure.status != STK_OK) {
@@ -185,6 +186,7 @@ static stk_status read_substitute(decode_worker *w, const char *path, stk_error 
         status = STK_FAIL_MEMORY(err, path);
     }
     pthread_mutex_unlock(&l->lock);
+    atomic_fetch_add(&l->read_wait_ns, (uint64_t)(stk_clock_ns() - start));
     if (status == STK_OK && (read->lost || read->error.status == STK_ERR_STOPPED)) {
         status = STK_FAIL(err, read->error.status, "%s", read->error.message);
     }
@@ -249,18 +251,23 @@ static loader_task *take_ready(stk_loader *l) {
     return stk_workers_task(ahead);
 }
 
-/* Waits until there may be a task, and counts the wait as one for bytes or for a slot. */
+/*
+ * Waits until there may be a task. While reads are in flight the wait is one for bytes, before that
+ * one for a slot: a worker that waits since the ring was full also waits for the reads that are
+ * issued once a slot is free.
+ */
 static void wait_for_task(stk_loader *l) {
-    bool reading = atomic_load(&l->ahead.in_flight) > 0;
     bool ended = stk_loader_is_past_end(l, l->issue_batch);
+    bool is_full = !ended && atomic_load(&l->ahead.in_flight) == 0;
     int64_t start = stk_clock_ns();
+    int64_t flight_ns = stk_read_ahead_flight_ns(&l->ahead);
     stk_read_ahead_wait(&l->ahead);
-    uint64_t waited = (uint64_t)(stk_clock_ns() - start);
-    if (reading) {
-        atomic_fetch_add(&l->read_wait_ns, waited);
-    } else if (!ended) {
-        atomic_fetch_add(&l->slot_wait_ns, waited);
-    }
+    int64_t waited = stk_clock_ns() - start;
+    int64_t reading = stk_read_ahead_flight_ns(&l->ahead) - flight_ns;
+    reading = reading < waited ? reading : waited;
+    atomic_fetch_add(&l->read_wait_ns, (uint64_t)reading);
+    atomic_fetch_add(&l->slot_wait_ns, ended ? 0 : (uint64_t)(waited - reading));
+    atomic_fetch_add(&l->full_wait_ns, is_full ? (uint64_t)waited : 0);
 }
 
 static void finish_task(stk_loader *l, loader_task *t, batch_slot *s, stk_status status,

@@ -55,8 +55,12 @@ stk_times stk_times_divide(const stk_spent *spent, double total_s) {
     double wait_s = take(&left_s, stk_spent_idle_wait(spent));
     times.queue_s = wait_s * share_of(spent->hand_over_s, spent->wait_s - spent->hand_over_s, 1);
     double missing_s = wait_s - times.queue_s; /* until the batch was complete */
-    times.read_s = missing_s * share_of(spent->read_s, spent->decode_s, 0);
-    times.decode_s = missing_s - times.read_s;
+    if (spent->read_s + spent->decode_s > 0) {
+        times.read_s = missing_s * share_of(spent->read_s, spent->decode_s, 0);
+        times.decode_s = missing_s - times.read_s;
+    } else { /* workers neither read nor decoded meanwhile: they handed over */
+        times.queue_s = wait_s;
+    }
     times.copy_s = take(&left_s, spent->copy_wait_s);
     times.other_s = left_s;
     return times;

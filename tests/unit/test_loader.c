@@ -1,6 +1,7 @@
 /* test_loader.c - batches are the same however many threads make them, and every way to end. */
 #include "check.h"
 #include "loader_runs.h"
+#include "scripted_place.h"
 
 #include <limits.h>
 
@@ -509,6 +510,70 @@ static void counters_add_up(void) {
     stk_loader_close(loader);
 }
 
+#define ANSWER_MS 300
+#define WAITED_NS (ANSWER_MS / 3 * SCRIPTED_MS) /* what is surely seen of it */
+
+/* A loader of single pictures on a place that takes ANSWER_MS for each; the first may be bad. */
+static stk_loader *start_slow(stk_store **store, stk_sample samples[PICTURES], int workers,
+                              bool first_is_bad) {
+    static char paths[PICTURES][32];
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    stk_storage_options options = {.cache = "off", .read_timeout_s = 60};
+    scripted_place *place = scripted_new();
+    copy_samples(samples);
+    place->folder = shared_pictures()->root;
+    must(stk_store_open_on(store, &scripted_source, place, &options, &err), &err);
+    for (int i = 0; i < PICTURES; i++) {
+        bool bad = first_is_bad && i == 0;
+        snprintf(paths[i], sizeof paths[i], bad ? "%s?n" : "%s?o%d", samples[i].path, ANSWER_MS);
+        samples[i].path = paths[i];
+    }
+    stk_loader_config config = config_of(samples, 1);
+    config.store = *store;
+    config.order.shuffle = false;
+    config.sizing = (stk_loader_sizing){.workers = workers, .slots = 2};
+    must(stk_loader_start(&loader, &config, &err), &err);
+    return loader;
+}
+
+/* A worker that had no slot, and then has one whose bytes are being read, waits for bytes. */
+static void a_wait_for_a_slot_becomes_one_for_bytes(void) {
+    stk_sample samples[PICTURES];
+    stk_error err = {0};
+    stk_store *store = NULL;
+    const stk_batch *batch[3] = {NULL};
+    stk_loader *loader = start_slow(&store, samples, 4, false);
+    stk_loader_counters before, after;
+    REQUIRE_OK(stk_loader_next(loader, &batch[0], &err), &err);
+    do { /* until both slots are full */
+        usleep(20000);
+        before = stk_loader_counters_of(loader);
+    } while (before.batches_ready < 1 || before.reads_in_flight > 0);
+    stk_loader_release(loader, batch[0]);
+    REQUIRE_OK(stk_loader_next(loader, &batch[1], &err), &err);
+    REQUIRE_OK(stk_loader_next(loader, &batch[2], &err), &err);
+    after = stk_loader_counters_of(loader);
+    CHECK(after.read_wait_ns - before.read_wait_ns >= WAITED_NS);
+    CHECK(after.slot_wait_ns > before.slot_wait_ns);
+    stk_loader_close(loader);
+    stk_store_close(store);
+}
+
+static void reading_in_the_place_of_a_bad_picture_is_waiting_for_bytes(void) {
+    stk_sample samples[PICTURES];
+    stk_error err = {0};
+    stk_store *store = NULL;
+    const stk_batch *batch = NULL;
+    stk_loader *loader = start_slow(&store, samples, 1, true);
+    REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+    stk_loader_counters counters = stk_loader_counters_of(loader);
+    CHECK_INT(counters.bad, 1);
+    CHECK(counters.read_wait_ns >= WAITED_NS);
+    stk_loader_close(loader);
+    stk_store_close(store);
+}
+
 /* ---- tuning ---- */
 
 /* A consumer that takes its time needs fewer workers; the batches stay the same. */
@@ -825,6 +890,8 @@ static const check_test tests[] = {
     TEST(released_in_any_order),
     TEST(held_batches_stay),
     TEST(counters_add_up),
+    TEST(a_wait_for_a_slot_becomes_one_for_bytes),
+    TEST(reading_in_the_place_of_a_bad_picture_is_waiting_for_bytes),
     TEST(workers_follow_the_consumer),
     TEST(workers_that_were_asked_for_stay),
     TEST(resized_at_any_moment),

@@ -59,7 +59,7 @@ static void waiting_has_a_reason(void) {
         double read, decode, queue;
     } cases[] = {
         {0, 5, 0, 4, 0, 0},    {0, 0, 7, 0, 4, 0}, {0, 3, 1, 3, 1, 0},
-        {4, 9, 9, 0, 0, 4},    {2, 1, 1, 1, 1, 2}, {0, 0, 0, 0, 4, 0}, /* a long picture */
+        {4, 9, 9, 0, 0, 4},    {2, 1, 1, 1, 1, 2}, {0, 0, 0, 0, 0, 4}, /* neither */
         {1, 1e-9, 0, 3, 0, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -19,9 +19,19 @@
 #define KEEP_MEANS 2
 #define KEEP_BYTES ((size_t)64 << 10)
 
+static void begin_flight(stk_read_ahead *a, const stk_ahead_read *item) {
+    if (atomic_fetch_add(&a->in_flight, 1) == 0) {
+        a->took_off_ns = stk_clock_ns();
+    }
+    a->coming_bytes += item->expected;
+    a->unsized += item->is_unsized;
+}
+
 /* An item that was in flight is not any more. */
-static void end_flight(stk_read_ahead *a, stk_ahead_read *item) {
-    atomic_fetch_sub(&a->in_flight, 1);
+static void end_flight(stk_read_ahead *a, const stk_ahead_read *item) {
+    if (atomic_fetch_sub(&a->in_flight, 1) == 1) {
+        a->flight_ns += stk_clock_ns() - a->took_off_ns;
+    }
     a->coming_bytes -= item->expected;
     a->unsized -= item->is_unsized;
 }
@@ -92,9 +102,7 @@ bool stk_read_ahead_submit(stk_read_ahead *a, stk_ahead_read *item) {
     item->expected = (size > 0 ? (double)size : a->mean_bytes) + a->config.request_bytes;
     item->order = a->issued++;
     a->under_way++;
-    a->unsized += item->is_unsized;
-    a->coming_bytes += item->expected;
-    atomic_fetch_add(&a->in_flight, 1);
+    begin_flight(a, item);
     bool begun = stk_reader_submit(a->reader, &item->read);
     if (!begun) {
         end_flight(a, item);
@@ -141,6 +149,11 @@ void stk_read_ahead_wait(stk_read_ahead *a) {
         a->config.issue(a->config.user);
         stk_reader_hurry(a->reader);
     }
+}
+
+int64_t stk_read_ahead_flight_ns(const stk_read_ahead *a) {
+    bool flying = atomic_load(&a->in_flight) > 0;
+    return a->flight_ns + (flying ? stk_clock_ns() - a->took_off_ns : 0);
 }
 
 void stk_read_ahead_hold(stk_read_ahead *a, stk_ahead_read *item, size_t bytes) {

@@ -67,6 +67,8 @@ typedef struct stk_read_ahead {
     size_t held_bytes;     /* sum of `held` */
     double coming_bytes;   /* sum of `expected` */
     double mean_bytes;     /* running mean of the sizes of objects; 0: none is known */
+    int64_t flight_ns;     /* how long at least one read was in flight, up to the last landing */
+    int64_t took_off_ns;   /* monotonic clock: since when reads are in flight, if any is */
     /* Written with the lock, read without it for statistics. */
     atomic_ullong in_flight;
     atomic_ullong ready_count;
@@ -105,6 +107,11 @@ stk_ahead_read *stk_read_ahead_take(stk_read_ahead *ahead);
  * milliseconds, the window doubles, more reads are issued, and storage gets one more thread.
  */
 void stk_read_ahead_wait(stk_read_ahead *ahead);
+
+/* Nanoseconds so far in which at least one read was in flight: the difference of two moments is how
+ * long between them a thread without bytes waited for storage, not for a caller that asked for
+ * nothing. */
+int64_t stk_read_ahead_flight_ns(const stk_read_ahead *ahead);
 
 /* From now on so many bytes of the item count as used memory. */
 void stk_read_ahead_hold(stk_read_ahead *ahead, stk_ahead_read *item, size_t bytes);
