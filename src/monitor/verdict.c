@@ -18,7 +18,6 @@
 /* Thresholds, explained to users in docs/verdicts.md. Shares are 0 to 1, percentages 0 to 100. */
 #define LEAST_STEPS 3          /* fewest steps to judge by; seconds where steps are unknown */
 #define INPUT_WAIT 0.05        /* share of training time from which on the input limits */
-#define DECODE_AMPLE 10.0      /* workers this many times as fast as training are not waited for */
 #define COPY_WAIT 0.05         /* share of training time from which on copies limit */
 #define THROTTLED_SHARE 0.3333 /* of the samples */
 #define CLOCK_LOW 0.90         /* of the highest clock */
@@ -83,15 +82,8 @@ static bool is_rate(double value) {
 
 /* ---- The evidence ---- */
 
-/* Workers of many cores wait for bytes before an epoch begins, where no batch is missed yet. So
- * shares of the wait count only for workers that could be the limit. */
 static bool reads_more_than_it_decodes(const stk_evidence *e, const stk_shares *s) {
     double both = s->read + s->decode;
-    const stk_rates *r = &e->rates;
-    double all_workers = r->decode * (r->workers < r->cores ? r->workers : r->cores);
-    if (s->read > 0 && all_workers > DECODE_AMPLE * e->images_per_second) {
-        return true;
-    }
     return both > 0 ? s->read > s->decode : e->storage_share > 0.5;
 }
 

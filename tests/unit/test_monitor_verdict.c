@@ -195,12 +195,6 @@ static void storage_or_decoding_by_the_larger_part(void) {
     CHECK_INT(judge(e), STK_VERDICT_STORAGE);
     e.times = minute_of(9.9, 10, 0, 0, 0);
     CHECK_INT(judge(e), STK_VERDICT_DECODE);
-    double decode = e.rates.decode;
-    e.rates.decode = 11 * e.images_per_second / e.rates.workers; /* what workers did is no limit */
-    CHECK_INT(judge(e), STK_VERDICT_STORAGE);
-    e.times = minute_of(0, 10, 0, 0, 0); /* but nothing was read */
-    CHECK_INT(judge(e), STK_VERDICT_DECODE);
-    e.rates.decode = decode;
     e.times = minute_of(0, 0, 10, 0, 0); /* then the loader's workers know */
     e.storage_share = 0.6;
     CHECK_INT(judge(e), STK_VERDICT_STORAGE);
