@@ -173,14 +173,18 @@ it "a disk that does not come to storing costs neither the budget nor the model"
 fake=$(dirname "$STOKER")/tests/bad_disk.so
 if [ -e "$fake" ] && ! is_sanitized; then
     rm -rf r
+    # Hardly anything but one class to train on, and all three to validate with: any model beats class priors,
+    # however few steps there is time for.
+    cp -r k lopsided
+    awk -F , -v OFS=, 'NR > 1 && ++seen[$2] > 5 { $2 = "triangle_dots" } 1' k/train.csv >lopsided/train.csv
     run_any env LD_PRELOAD="$fake" BAD_DISK_PATHS=r/ BAD_DISK_AT=1 BAD_DISK_DOES=lame \
-        "$STOKER" "${train[@]}" --out r --budget 8
+        "$STOKER" train --data lopsided --img-size 16 --val-per-class 4 --out r --budget 8
     expect_exit 0
     expect_out 'warning: the disk is slow: [0-9]+ times a file was put in place before it was stored'
     expect_summary r/summary.json status 'complete|partial'
     expect_summary r/summary.json stop_reason budget
     expect_took 8 "$(json r/summary.json used_s)"
-    expect "it used its time" awk -v a="$(json r/summary.json used_s)" 'BEGIN { exit !(a > 4) }'
+    ! is_full || expect "it used its time" awk -v a="$(json r/summary.json used_s)" 'BEGIN { exit !(a > 4) }'
     expect_submission r/submission.csv k/sample_submission.csv "$labels"
     expect_weights r/weights/best.safetensors
     cp r/submission.csv before
