@@ -77,7 +77,7 @@ landed folds
 expect_exit 137
 expect_sound folds many.wanted "$few"
 expect_no_file folds/summary.json
-run predict --run folds --budget 60s
+run predict --run folds --budget 600s
 expect_exit 0
 expect_out 'folds has the models of 3 of 5 folds'
 expect_out 'from 3 of 5 models'

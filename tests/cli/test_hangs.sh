@@ -15,7 +15,7 @@ export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 RUN_TIMEOUT=240
 GONE='its disk gave no answer within [0-9.]+ s; look whether it is mounted and alive'
 
-"$STOKER" sample k --layout kaggle --classes 3 --per-class 20 --quiet || exit 1
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 8 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 mkdir m
 train=(train --data k --img-size 16)

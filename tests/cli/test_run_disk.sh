@@ -68,7 +68,7 @@ expect_err 'the run folder run is not complete: its disk has not answered for '
 expect_err 'output has gaps: cannot write run/output.log: its disk does not answer'
 
 it "starts nothing where the disk does not answer from the beginning"
-on_disk run/ 2 dead --budget 4s -- sh -c 'echo started'
+on_disk run/ 2 dead --budget 12s -- sh -c 'echo started'
 expect_exit 5
 expect_no_out started
 expect_err 'the disk of the run folder run has not answered for .*: nothing was started'
@@ -76,11 +76,11 @@ expect_err 'the disk of the run folder run has not answered for .*: nothing was 
 it "does not wait for the disk of a file that was expected"
 mkdir expected
 printf 'id,label\n1,b\n' >expected/submission.csv
-on_disk expected/ 1 dead --budget 4s --expect expected/submission.csv -- sh -c 'echo started'
+on_disk expected/ 1 dead --budget 12s --expect expected/submission.csv -- sh -c 'echo started'
 expect_exit 5
 expect_no_out started
 expect_err 'the disk of --expect expected/submission.csv has not answered for .*: nothing was started'
-on_disk expected/ 3 dead --budget 4s --expect expected/submission.csv -- sh -c 'echo started'
+on_disk expected/ 3 dead --budget 12s --expect expected/submission.csv -- sh -c 'echo started'
 expect_exit 3
 expect_err 'expected/submission.csv was expected, and its disk has not answered for '
 expect_file run/summary.json '^  "exit_code": 3,$'

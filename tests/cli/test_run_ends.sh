@@ -97,7 +97,7 @@ expect_not "the training lives on" pgrep -f "$TRAIN --away away2"
 
 it "ends the command after its budget also when it is stopped itself"
 rm -rf run
-start run --out run --budget 3s -- sh -c 'echo $$ >command; exec sleep 300'
+start run --out run --budget 10s -- sh -c 'echo $$ >command; exec sleep 300'
 expect "the command runs" wait_for 20 test -s command
 kill -STOP "$PID"
 # shellcheck disable=SC2317  # for wait_for
