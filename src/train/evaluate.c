@@ -148,7 +148,7 @@ static int64_t next_limit_ns(const evaluation_pass *r) {
 }
 
 /* The samples that were put off become the next pass; *more: there are some. */
-static stk_status go_back(evaluation_pass *r, bool *more, stk_error *err) {
+static stk_status begin_next_pass(evaluation_pass *r, bool *more, stk_error *err) {
     const size_t *all = r->evaluation->data.indices;
     size_t count = stk_loader_late_count(r->loader);
     *more = count > 0;
@@ -205,7 +205,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
         }
         more = false;
         if (status == STK_OK && r.whole) {
-            status = go_back(&r, &more, err);
+            status = begin_next_pass(&r, &more, err);
             *done = status == STK_OK && !more;
         }
     }

@@ -522,7 +522,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
  * repeat. When going back is not possible, or was done often enough, result->diverged stays and
  * ends the fold.
  */
-static stk_status go_back(stk_trainer *t, stk_error *err) {
+static stk_status retry_from_last_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_hooks *hooks = &t->config->hooks;
     stk_train_position position;
     bool there = false;
@@ -573,7 +573,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         do {
             status = run_epoch(&t, err);
             if (status == STK_OK && result->diverged) {
-                status = go_back(&t, err);
+                status = retry_from_last_epoch(&t, err);
             }
         } while (status == STK_OK && stk_trainer_goes_on(&t));
     }
