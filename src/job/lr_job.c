@@ -30,8 +30,8 @@ static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *
         stk_job_loader_config(job, true, job->dataset->train.items, split.train, split.train_count);
     stk_lr_test test = stk_job_lr_test(job);
     data.stop_after_bad = stk_loader_bad_limit(job->loader_options, data.count);
-    status = stk_network_first_weights(&job->network, &job->recipe, job->progress.fold, &job->clock,
-                                       err);
+    status =
+        stk_network_first_weights(&job->network, &job->recipe, job->tally.fold, &job->clock, err);
     if (status == STK_OK) {
         status = stk_lr_test_run(&test, &data, steps_of(job), INFINITY, curve, err);
     }

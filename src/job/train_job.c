@@ -199,34 +199,34 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
 static stk_status take_earlier_folds(stk_job *job, stk_error *err) {
     const stk_saved_state *before = &job->resume.state;
     stk_status status = STK_OK;
-    job->progress.folds_done = before->folds_done;
-    job->progress.cut = before->cut;
-    job->progress.epochs_done = before->epochs_before;
-    job->progress.best_acc1 = before->best_acc1;
-    job->progress.best_metric = before->best_metric;
-    for (job->progress.fold = 0; job->progress.fold < before->fold && status == STK_OK;
-         job->progress.fold++) {
+    job->tally.folds_done = before->folds_done;
+    job->tally.cut = before->cut;
+    job->tally.epochs_done = before->epochs_before;
+    job->tally.best_acc1 = before->best_acc1;
+    job->tally.best_metric = before->best_metric;
+    for (job->tally.fold = 0; job->tally.fold < before->fold && status == STK_OK;
+         job->tally.fold++) {
         bool whole = false;
         status = stk_job_repeat_predictions(job, &whole, err);
-        job->progress.cut = job->progress.cut || !whole;
+        job->tally.cut = job->tally.cut || !whole;
     }
     return status;
 }
 
 static stk_status run_folds(stk_job *job, stk_error *err) {
     stk_status status = job->resume.on ? take_earlier_folds(job, err) : STK_OK;
-    for (; job->progress.fold < job->recipe.folds && status == STK_OK; job->progress.fold++) {
-        if (job->progress.weights_lost || job->progress.out_of_memory) {
+    for (; job->tally.fold < job->recipe.folds && status == STK_OK; job->tally.fold++) {
+        if (job->tally.weights_lost || job->tally.out_of_memory) {
             break;
         }
-        if (job->progress.fold > 0) {
+        if (job->tally.fold > 0) {
             stk_time_plan_folds(&job->time, &job->recipe, &job->clock, &job->events,
-                                job->progress.fold, -1);
+                                job->tally.fold, -1);
         }
-        if (job->progress.fold >= job->time.folds || stk_run_clock_stopping(&job->clock) ||
+        if (job->tally.fold >= job->time.folds || stk_run_clock_stopping(&job->clock) ||
             stk_run_clock_must_write(&job->clock)) {
-            job->progress.cut = true;
-            job->progress.stop_reason = NULL; /* what ended the fold before did not end the run */
+            job->tally.cut = true;
+            job->tally.stop_reason = NULL; /* what ended the fold before did not end the run */
             break;
         }
         status = stk_job_run_fold(job, err);
@@ -329,7 +329,7 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
         warn_lacking(job);
     }
     status = status == STK_OK ? stk_job_check_delivered(job, err) : status;
-    stk_state_saver_explain(&job->saver, job->progress.folds_done, job->out.folder.path, err);
+    stk_state_saver_explain(&job->saver, job->tally.folds_done, job->out.folder.path, err);
     status = status == STK_OK ? check_summary(job, err) : status;
     if (job->out.metrics != NULL) {
         stk_metrics_file_finish(job->out.metrics, stk_status_exit_code(status));

@@ -59,7 +59,7 @@ static void every_ending_is_told_truthfully(void) {
         stk_stop stop = {0};
         stk_job job = {.options = options,
                        .recipe = {.folds = e->folds},
-                       .progress = {.folds_done = e->folds_done, .cut = e->cut},
+                       .tally = {.folds_done = e->folds_done, .cut = e->cut},
                        .out = {.unpredicted = e->unpredicted,
                                .models = e->models > 0 ? e->models : 0,
                                .submitted = e->models >= 0},
@@ -67,7 +67,7 @@ static void every_ending_is_told_truthfully(void) {
         job.clock = (stk_run_clock){
             .start_ns = stk_clock_ns() - INT64_C(40000000000), .budget_s = 50, .stop = &stop};
         job.out.ensemble.rows = e->models >= 0 ? 10 : 0;
-        job.progress.stop_reason = e->fold_said;
+        job.tally.stop_reason = e->fold_said;
         if (e->asked_to_stop) {
             stk_stop_request(&stop, STK_STOP_SOON, 10);
         }
@@ -112,7 +112,7 @@ static void votes_of_a_resumed_run(void) {
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
     stk_job job = {.options = options,
                    .recipe = {.folds = 2},
-                   .progress = {.folds_done = 2, .cut = true},
+                   .tally = {.folds_done = 2, .cut = true},
                    .out = {.submitted = true}};
     job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
     job.out.ensemble.rows = 10;

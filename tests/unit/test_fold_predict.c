@@ -39,7 +39,7 @@ static void predict(const char *compile, bool ema, bool weights_lost) {
     job.recipe.infer_batch = 3;
     job.recipe.views = job.time.views = 1;
     job.recipe.train.ema = ema ? 0.9 : 0;
-    job.progress.weights_lost = weights_lost;
+    job.tally.weights_lost = weights_lost;
     job.network.opened = (stk_opened_device){.backend = &backend, .name = "cpu"};
     REQUIRE_OK(
         backend.device_open(&job.network.opened.device, &(stk_device_config){.threads = 1}, &err),

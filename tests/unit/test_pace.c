@@ -98,7 +98,7 @@ static void begin_pace(simulation *s, stk_fold_pace *pace) {
                             .clock = &s->job.clock,
                             .events = &s->job.events,
                             .time = &s->job.time,
-                            .progress = &s->job.progress,
+                            .tally = &s->job.tally,
                             .saver = &s->job.saver,
                             .test_images = s->job.out.ensemble.rows};
     s->job.saver.clock = &s->job.clock;
@@ -513,13 +513,13 @@ static void views_that_waver_are_told_once_an_epoch(void) {
 
 static int simulate_folds(simulation *s) {
     int done = 0;
-    for (; s->job.progress.fold < s->job.recipe.folds; s->job.progress.fold++) {
+    for (; s->job.tally.fold < s->job.recipe.folds; s->job.tally.fold++) {
         set_clock(s);
-        if (s->job.progress.fold > 0) {
+        if (s->job.tally.fold > 0) {
             stk_time_plan_folds(&s->job.time, &s->job.recipe, &s->job.clock, &s->job.events,
-                                s->job.progress.fold, -1);
+                                s->job.tally.fold, -1);
         }
-        if (s->job.progress.fold >= s->job.time.folds) {
+        if (s->job.tally.fold >= s->job.time.folds) {
             break;
         }
         simulate_fold(s);
@@ -554,7 +554,7 @@ static void a_fold_without_a_step_knows_what_was_measured_before(void) {
     static simulation s;
     stk_fold_pace pace;
     open_simulation(&s, 170, 10, 5, 100);
-    s.job.progress.fold = 1;
+    s.job.tally.fold = 1;
     s.job.time.folds = 3;
     s.job.time.epoch_s = 20;
     s.now = 50;
@@ -565,8 +565,8 @@ static void a_fold_without_a_step_knows_what_was_measured_before(void) {
     CHECK_NEAR(s.job.time.epoch_s, 20, 0);
     CHECK_INT(s.job.time.folds, 2); /* its time is this one's */
     CHECK(s.job.time.plan.steps_left > 0);
-    stk_time_plan_folds(&s.job.time, &s.job.recipe, &s.job.clock, &s.job.events,
-                        s.job.progress.fold, -1);
+    stk_time_plan_folds(&s.job.time, &s.job.recipe, &s.job.clock, &s.job.events, s.job.tally.fold,
+                        -1);
     CHECK_INT(times_told(&s, "5 of 5 folds"), 0);
 }
 
@@ -574,7 +574,7 @@ static void a_fold_without_a_step_keeps_time_for_prediction(void) {
     static simulation s;
     stk_fold_pace pace;
     open_simulation(&s, 100, 10, 2, 100);
-    s.job.progress.fold = 1;
+    s.job.tally.fold = 1;
     s.job.time.predict_s = 30;
     begin_pace(&s, &pace);
     (void)ask(&s, &pace, &unmeasured);
@@ -625,7 +625,7 @@ static void behind_a_request_to_stop_nothing_is_planned(void) {
         s.job.time.folds = 5;
         s.job.time.epoch_s = 54;
         stk_time_plan_folds(&s.job.time, &s.job.recipe, &s.job.clock, &s.job.events,
-                            s.job.progress.fold, -1);
+                            s.job.tally.fold, -1);
         CHECK_INT(times_told(&s, " of 5 folds: "), !stop);
     }
 }

@@ -81,7 +81,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
     stk_budget_facts facts = {.elapsed_s = stk_run_clock_elapsed(pace->clock),
                               .budget_s = pace->clock->budget_s,
                               .fold_start_s = pace->start_s,
-                              .share = 1.0 / (pace->time->folds - pace->progress->fold),
+                              .share = 1.0 / (pace->time->folds - pace->tally->fold),
                               .epochs_wanted = pace->recipe->epochs_wanted,
                               .epoch = standing->epoch,
                               .step = standing->step,
@@ -102,7 +102,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
 
 static void emit_plan(const stk_fold_pace *pace, const stk_train_standing *standing) {
     const stk_budget_plan *plan = &pace->time->plan;
-    stk_event_plan event = {.fold = pace->progress->fold,
+    stk_event_plan event = {.fold = pace->tally->fold,
                             .epochs = plan->epochs,
                             .steps_per_epoch = standing->steps_per_epoch,
                             .seconds_per_epoch = plan->epoch_s,
@@ -244,7 +244,7 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_sta
     if (isnan(standing->val_s) && plan->epochs > standing->epoch) {
         return *plan;
     }
-    stk_time_plan_folds(pace->time, pace->recipe, pace->clock, pace->events, pace->progress->fold,
+    stk_time_plan_folds(pace->time, pace->recipe, pace->clock, pace->events, pace->tally->fold,
                         standing->epoch - 1);
     if (pace->time->folds == folds) {
         return *plan;
@@ -282,7 +282,7 @@ static stk_train_orders end(stk_fold_pace *pace, const stk_train_standing *stand
 static stk_train_orders held_plan(const stk_fold_pace *pace) {
     return (stk_train_orders){.epochs = pace->time->plan.epochs,
                               .total_steps = pace->time->total_steps,
-                              .stop = pace->progress->weights_lost};
+                              .stop = pace->tally->weights_lost};
 }
 
 /*
@@ -294,7 +294,7 @@ static void plan_more(stk_fold_pace *pace, const stk_train_standing *standing,
     stk_budget_plan plan = stk_budget_make(facts);
     double all_s = plan.fold_s + facts->elapsed_s - facts->fold_start_s;
     char what[96];
-    if (isnan(facts->budget_s) || pace->progress->weights_lost ||
+    if (isnan(facts->budget_s) || pace->tally->weights_lost ||
         standing->epoch > stk_budget_most_epochs(facts->epochs_wanted)) {
         return;
     }

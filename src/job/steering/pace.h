@@ -9,7 +9,7 @@
 
 #include "budget/inference.h"
 #include "job/saved/state_saver.h"
-#include "job/steering/progress.h"
+#include "job/steering/fold_tally.h"
 #include "job/steering/time_plan.h"
 
 typedef struct stk_fold_pace {
@@ -18,7 +18,7 @@ typedef struct stk_fold_pace {
     stk_run_clock *clock;
     const stk_events *events;
     stk_time_plan *time; /* written: the plan that is held */
-    const stk_run_progress *progress;
+    const stk_fold_tally *tally;
     const stk_state_saver *saver; /* what saving takes */
     size_t test_images;           /* to predict after training; 0: none */
     size_t val_images;            /* of one validation of this fold */

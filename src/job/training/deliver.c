@@ -91,7 +91,7 @@ void stk_job_write_validation(stk_job *job, bool last) {
             stk_events_warning(&job->events,
                                "there was no time to write validation.csv with the best epoch of "
                                "fold %d",
-                               job->progress.fold);
+                               job->tally.fold);
         }
         return;
     }
@@ -112,8 +112,8 @@ static double reserve_of(stk_job *job) {
 
 void stk_job_emit_untrained(stk_job *job) {
     char why[200];
-    if (job->progress.folds_done > 0 || job->progress.folds_below_prior > 0 ||
-        job->progress.epochs_done > 0 || isnan(job->clock.budget_s) ||
+    if (job->tally.folds_done > 0 || job->tally.folds_below_prior > 0 ||
+        job->tally.epochs_done > 0 || isnan(job->clock.budget_s) ||
         stk_run_clock_stopping(&job->clock)) {
         return;
     }
@@ -121,17 +121,17 @@ void stk_job_emit_untrained(stk_job *job) {
              "of the budget of %s, %s are kept for prediction and the last files, and the rest was "
              "too short for %s",
              stk_format_span(job->clock.budget_s).text, stk_format_span(reserve_of(job)).text,
-             job->progress.images > 0 ? "an epoch and its validation" : "one step");
+             job->tally.images > 0 ? "an epoch and its validation" : "one step");
     stk_events_decision(&job->events, "no model was trained", why);
 }
 
 /* What the run came to: "failed", "prior", "partial" or "complete". */
 static const char *status_of(const stk_job *job, stk_status status) {
     const stk_run_outputs *out = &job->out;
-    const stk_run_progress *progress = &job->progress;
-    bool trained = progress->folds_done > 0 || out->models > 0; /* weights may be in memory only */
+    const stk_fold_tally *tally = &job->tally;
+    bool trained = tally->folds_done > 0 || out->models > 0; /* weights may be in memory only */
     bool delivered = trained || out->submitted;
-    bool whole = trained && !progress->cut && progress->folds_done == job->recipe.folds;
+    bool whole = trained && !tally->cut && tally->folds_done == job->recipe.folds;
     /* A submission of earlier processes has their models, unless no test picture could be read. */
     bool earlier = out->submitted && job->resume.state.folds_done > 0 && !out->unread;
     bool predicted = out->models > 0 || earlier;
@@ -143,7 +143,7 @@ static const char *status_of(const stk_job *job, stk_status status) {
 
 /* What ended the run; the exit code says the same. */
 static const char *stop_reason_of(const stk_job *job, stk_status status) {
-    const char *of_fold = job->progress.stop_reason;
+    const char *of_fold = job->tally.stop_reason;
     if (status != STK_OK || job->out.late_error.status != STK_OK) {
         return "error";
     }
@@ -158,24 +158,22 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     bool has_oof = job->out.oof.probs != NULL;
     s->status = status_of(job, status);
     s->stop_reason = stop_reason_of(job, status);
-    s->epochs_done = job->progress.epochs_done;
-    s->best_acc1 = job->progress.best_acc1;
-    s->best_metric = job->progress.best_metric;
+    s->epochs_done = job->tally.epochs_done;
+    s->best_acc1 = job->tally.best_acc1;
+    s->best_metric = job->tally.best_metric;
     s->oof_acc1 = has_oof ? job->out.oof.acc1 : NAN;
     s->oof_metric = has_oof ? job->out.oof.metric : NAN;
     s->verdict = stk_training_monitor_verdict(job->monitor);
-    s->folds_done = job->progress.folds_done;
+    s->folds_done = job->tally.folds_done;
     s->folds_planned = job->recipe.folds;
-    s->images_per_second =
-        job->progress.train_s > 0 ? job->progress.images / job->progress.train_s : NAN;
-    s->wait_fraction =
-        job->progress.train_s > 0 ? job->progress.wait_s / job->progress.train_s : NAN;
+    s->images_per_second = job->tally.train_s > 0 ? job->tally.images / job->tally.train_s : NAN;
+    s->wait_fraction = job->tally.train_s > 0 ? job->tally.wait_s / job->tally.train_s : NAN;
     s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
     s->reserve_s = reserve_of(job);
     s->batch = (int)job->recipe.batch;
-    s->workers = job->progress.workers > 0 ? job->progress.workers : job->recipe.loader.workers;
-    s->prefetch = job->progress.slots > 0 && job->recipe.loader.tune_slots
-                      ? (job->progress.slots + s->workers - 1) / s->workers
+    s->workers = job->tally.workers > 0 ? job->tally.workers : job->recipe.loader.workers;
+    s->prefetch = job->tally.slots > 0 && job->recipe.loader.tune_slots
+                      ? (job->tally.slots + s->workers - 1) / s->workers
                       : job->recipe.loader.prefetch;
     s->device = job->network.opened.name;
     s->precision = stk_precision_name(job->network.opened.precision);
@@ -215,7 +213,7 @@ stk_status stk_job_check_delivered(const stk_job *job, stk_error *err) {
     if (job->out.late_error.status != STK_OK) {
         return STK_FAIL(err, job->out.late_error.status, "%s", job->out.late_error.message);
     }
-    if (job->progress.folds_done > 0 || job->out.submitted) {
+    if (job->tally.folds_done > 0 || job->out.submitted) {
         return STK_OK;
     }
     if (strcmp(job->out.summary.stop_reason, "signal") == 0) {
@@ -227,7 +225,7 @@ stk_status stk_job_check_delivered(const stk_job *job, stk_error *err) {
                         "training diverged in the first epoch; use a lower --lr than %.3g",
                         job->recipe.lr);
     }
-    if (job->progress.folds_below_prior > 0) {
+    if (job->tally.folds_below_prior > 0) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "no fold's model beats class priors; train longer, or with another --lr "
                         "than %.3g",

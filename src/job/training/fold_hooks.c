@@ -122,7 +122,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     } else if (is_device_error(&why)) {
         return STK_FAIL(err, why.status, "%s", why.message);
     } else if (best) {
-        job->progress.weights_lost = true;
+        job->tally.weights_lost = true;
         stk_events_warning(&job->events, "training ends: %s", why.message);
     }
     if (best && fold->split.val_count > 0) {
@@ -131,7 +131,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     }
     /* Nothing in a run reads the last weights: they are left out first when time is short. */
     bool in_time = !stk_run_clock_must_halt(&job->clock, save_seconds(job));
-    if (in_time && !job->progress.weights_lost && save_last(fold, epoch, best, &why) != STK_OK) {
+    if (in_time && !job->tally.weights_lost && save_last(fold, epoch, best, &why) != STK_OK) {
         if (is_device_error(&why)) {
             return STK_FAIL(err, why.status, "%s", why.message);
         }
@@ -145,12 +145,12 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
 
 void stk_fold_save_position(const stk_running_fold *fold, const stk_train_position *position) {
     stk_job *job = fold->job;
-    stk_run_totals totals = {.fold = job->progress.fold,
-                             .folds_done = job->progress.folds_done,
-                             .epochs_before = job->progress.epochs_done,
-                             .best_acc1 = job->progress.best_acc1,
-                             .best_metric = job->progress.best_metric,
-                             .cut = job->progress.cut,
+    stk_run_totals totals = {.fold = job->tally.fold,
+                             .folds_done = job->tally.folds_done,
+                             .epochs_before = job->tally.epochs_done,
+                             .best_acc1 = job->tally.best_acc1,
+                             .best_metric = job->tally.best_metric,
+                             .cut = job->tally.cut,
                              .used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock),
                              .seed = (int64_t)job->recipe.seed};
     stk_state_saver_save(&job->saver, &totals, position);
@@ -158,7 +158,7 @@ void stk_fold_save_position(const stk_running_fold *fold, const stk_train_positi
 
 static void save_state(void *user, const stk_train_position *position) {
     const stk_running_fold *fold = user;
-    if (!fold->job->progress.weights_lost) { /* it would refer to best weights that are not saved */
+    if (!fold->job->tally.weights_lost) { /* it would refer to best weights that are not saved */
         stk_fold_save_position(fold, position);
     }
 }
@@ -172,7 +172,7 @@ static double reached(const stk_train_position *at) {
 stk_status stk_fold_load_saved(const stk_running_fold *fold, bool between_epochs,
                                stk_train_position *position, bool *found, stk_error *err) {
     stk_job *job = fold->job;
-    stk_state_wanted wanted = {.fold = job->progress.fold,
+    stk_state_wanted wanted = {.fold = job->tally.fold,
                                .best_path = fold->best_path,
                                .between_epochs = between_epochs,
                                .batch = job->recipe.batch,

@@ -50,7 +50,7 @@ static stk_status predict_samples(stk_job *job, const char *split, const stk_sam
                                  .wants_view = wants_view,
                                  .user = job};
     /* best.safetensors, which was loaded as the weights, has the averaged ones already. */
-    prediction.compile.ema = prediction.compile.ema && job->progress.weights_lost;
+    prediction.compile.ema = prediction.compile.ema && job->tally.weights_lost;
     *probs = stk_mem_new(count, (size_t)job->network.graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
     if (*probs == NULL || *have == NULL) {
@@ -114,7 +114,7 @@ stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err) {
         warn_unpredicted(job, rows, predicted.views);
     }
     if (rows > 0) { /* otherwise the file has everything already */
-        bool last = !job->progress.cut && job->progress.folds_done == job->recipe.folds;
+        bool last = !job->tally.cut && job->tally.folds_done == job->recipe.folds;
         status = stk_job_submit(job, done && last ? "complete" : "partial", err);
     }
     *whole = done && rows > 0 && !job->out.unpredicted; /* the file may come too late as well */
@@ -133,7 +133,7 @@ static stk_status write_oof(stk_job *job, stk_error *err) {
     stk_mem_free(path);
     if (status == STK_ERR_STOPPED) {
         stk_events_warning(&job->events, "there was no time to write oof.csv with fold %d of %d",
-                           job->progress.fold + 1, job->recipe.folds);
+                           job->tally.fold + 1, job->recipe.folds);
         return STK_OK;
     }
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
@@ -157,7 +157,7 @@ static void emit_oof(const stk_job *job, size_t rows) {
     snprintf(what, sizeof what, "out-of-fold accuracy %.1f %%%s", oof->acc1, other);
     snprintf(why, sizeof why, "%s of %s training images, %d of %d folds",
              stk_format_count(a, sizeof a, rows),
-             stk_format_count(b, sizeof b, job->dataset->train.count), job->progress.folds_done,
+             stk_format_count(b, sizeof b, job->dataset->train.count), job->tally.folds_done,
              job->recipe.folds);
     stk_events_decision(&job->events, what, why);
 }
@@ -179,11 +179,10 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
         stk_events_warning(&job->events,
                            "there was no time for the out-of-fold predictions of fold %d of %d: "
                            "writing oof.csv takes about %s",
-                           job->progress.fold + 1, job->recipe.folds,
-                           stk_format_span(write_s).text);
+                           job->tally.fold + 1, job->recipe.folds, stk_format_span(write_s).text);
     }
     if (status == STK_OK && in_time) {
-        stk_oof_add(&job->out.oof, job->progress.fold, split->val, split->val_count, probs, have);
+        stk_oof_add(&job->out.oof, job->tally.fold, split->val, split->val_count, probs, have);
         job->clock.extra_file_s = OOF_SAVE_PART * write_s;
         status = write_oof(job, err);
         status =
@@ -207,10 +206,10 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     bool *have[2] = {NULL};
     stk_predicted predicted[2] = {{.done = true}, {.done = true}};
     stk_status status =
-        stk_fold_split(job->dataset, &job->recipe, job->progress.fold, &split, &val_samples, err);
+        stk_fold_split(job->dataset, &job->recipe, job->tally.fold, &split, &val_samples, err);
     if (status == STK_OK) {
         best_path =
-            stk_fold_file(&job->out.folder, &job->recipe, job->progress.fold, "best.safetensors");
+            stk_fold_file(&job->out.folder, &job->recipe, job->tally.fold, "best.safetensors");
         status = best_path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
     bool there = status == STK_OK && stk_path_is_file(best_path);
@@ -229,7 +228,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
         status = predict_samples(job, "val", val_samples, split.val, split.val_count, &probs[1],
                                  &have[1], &predicted[1], err);
         if (status == STK_OK) {
-            stk_oof_add(&job->out.oof, job->progress.fold, split.val, split.val_count, probs[1],
+            stk_oof_add(&job->out.oof, job->tally.fold, split.val, split.val_count, probs[1],
                         have[1]);
             status = stk_oof_score(&job->out.oof, metric_of(job), &rows, err);
         }

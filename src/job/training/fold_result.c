@@ -20,8 +20,7 @@ static bool ended_by_budget(const stk_running_fold *fold) {
 }
 
 static bool had_trouble(const stk_running_fold *fold) {
-    return fold->result.diverged || fold->job->progress.weights_lost ||
-           fold->job->progress.out_of_memory;
+    return fold->result.diverged || fold->job->tally.weights_lost || fold->job->tally.out_of_memory;
 }
 
 /* Emits that a fold is left out of the ensemble, or its model out of the submission. */
@@ -31,7 +30,7 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
     char what[64] = "class priors instead of the model";
     char why[200];
     if (job->recipe.folds > 1) {
-        snprintf(what, sizeof what, "fold %d of %d is not in the ensemble", job->progress.fold + 1,
+        snprintf(what, sizeof what, "fold %d of %d is not in the ensemble", job->tally.fold + 1,
                  job->recipe.folds);
     }
     snprintf(why, sizeof why,
@@ -58,11 +57,11 @@ void stk_fold_add_work(const stk_running_fold *fold) {
     stk_job *job = fold->job;
     const stk_train_result *r = &fold->result;
     stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, r->closing_s);
-    job->progress.images += r->images;
-    job->progress.workers = r->workers > 0 ? r->workers : job->progress.workers;
-    job->progress.slots = r->slots > 0 ? r->slots : job->progress.slots;
-    job->progress.train_s += r->train_s;
-    job->progress.wait_s += r->wait_s;
+    job->tally.images += r->images;
+    job->tally.workers = r->workers > 0 ? r->workers : job->tally.workers;
+    job->tally.slots = r->slots > 0 ? r->slots : job->tally.slots;
+    job->tally.train_s += r->train_s;
+    job->tally.wait_s += r->wait_s;
 }
 
 stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
@@ -82,7 +81,7 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, best->val_loss, best->val_acc1)) {
         emit_below_prior(fold, &prior);
         fold->below_prior = true;
-        job->progress.folds_below_prior++;
+        job->tally.folds_below_prior++;
         stk_state_saver_wait(&job->saver);
         (void)stk_disk_rename(fold->best_path, fold->below_prior_path);
     }
@@ -91,29 +90,29 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
 
 void stk_fold_add_result(stk_running_fold *fold, bool failed) {
     stk_job *job = fold->job;
-    stk_run_progress *progress = &job->progress;
+    stk_fold_tally *tally = &job->tally;
     const stk_train_result *r = &fold->result;
-    progress->epochs_done += r->epochs_done;
+    tally->epochs_done += r->epochs_done;
     if (r->has_best && !fold->below_prior) {
         /* With folds it is the mean of their best epochs. */
-        double n = progress->folds_done;
-        progress->best_acc1 =
-            n > 0 ? (progress->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
-        progress->best_metric =
-            n > 0 ? (progress->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
-        bool saved = !progress->weights_lost || stk_path_is_file(fold->best_path);
-        progress->folds_done += failed || !saved ? 0 : 1;
+        double n = tally->folds_done;
+        tally->best_acc1 =
+            n > 0 ? (tally->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
+        tally->best_metric =
+            n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+        bool saved = !tally->weights_lost || stk_path_is_file(fold->best_path);
+        tally->folds_done += failed || !saved ? 0 : 1;
     }
     bool stopped = stk_run_clock_stopping(&job->clock);
     bool trouble = had_trouble(fold);
-    progress->trouble = progress->trouble || trouble;
-    progress->stop_reason = stopped                  ? "signal"
-                            : progress->trouble      ? "error"
-                            : r->ran_out_of_patience ? "patience"
-                            : ended_by_budget(fold)  ? "budget"
-                                                     : "epochs";
+    tally->trouble = tally->trouble || trouble;
+    tally->stop_reason = stopped                  ? "signal"
+                         : tally->trouble         ? "error"
+                         : r->ran_out_of_patience ? "patience"
+                         : ended_by_budget(fold)  ? "budget"
+                                                  : "epochs";
     bool short_of_plan = job->time.plan.cut && !r->ran_out_of_patience;
-    progress->cut = progress->cut || stopped || r->halted || trouble || short_of_plan;
+    tally->cut = tally->cut || stopped || r->halted || trouble || short_of_plan;
     if (r->diverged) {
         stk_events_warning(&job->events, "training stopped: %s; a lower --lr than %.3g would help",
                            r->trouble, job->recipe.lr * r->lr_scale);

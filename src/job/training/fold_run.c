@@ -24,8 +24,8 @@
 static stk_status first_weights(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     if (!job->resume.on || job->resume.taken_up) {
-        return stk_network_first_weights(&job->network, &job->recipe, job->progress.fold,
-                                         &job->clock, err);
+        return stk_network_first_weights(&job->network, &job->recipe, job->tally.fold, &job->clock,
+                                         err);
     }
     bool there = false;
     if (!stk_path_is_file(fold->best_path)) {
@@ -76,8 +76,8 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .train = training_data(fold),
         .val = stk_job_loader_config(job, false, fold->val_samples, fold->split.val,
                                      fold->split.val_count),
-        .seed = job->recipe.seed + (uint64_t)job->progress.fold,
-        .fold = job->progress.fold,
+        .seed = job->recipe.seed + (uint64_t)job->tally.fold,
+        .fold = job->tally.fold,
         .events = &job->events,
         .sample_results = &job->out.val.now,
         .hooks = stk_fold_hooks(fold),
@@ -102,14 +102,14 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
         return STK_OK;
     }
     stk_status status = STK_OK;
-    if (!job->progress.weights_lost) {
+    if (!job->tally.weights_lost) {
         status = stk_checkpoint_load(fold->best_path, job->network.opened.backend,
                                      job->network.state, job->network.graph, err);
     }
     if (status == STK_OK && test) {
         bool whole = false;
         status = stk_job_predict_test(job, &whole, err);
-        job->progress.cut = job->progress.cut || !whole;
+        job->tally.cut = job->tally.cut || !whole;
     }
     oof = oof && !stk_run_clock_must_write(&job->clock);
     return status == STK_OK && oof ? stk_job_predict_oof(job, &fold->split, fold->val_samples, err)
@@ -120,19 +120,19 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
 static void warn_not_cached(stk_job *job) {
     const stk_opened_device *opened = &job->network.opened;
     stk_device_counts counts = {0};
-    if (job->progress.cache_warned || opened->backend->counts == NULL) {
+    if (job->tally.cache_warned || opened->backend->counts == NULL) {
         return;
     }
     opened->backend->counts(opened->device, &counts);
     if (counts.unkept != NULL) {
         stk_events_warning(&job->events, "the next start compiles and times all of it again: %s",
                            counts.unkept);
-        job->progress.cache_warned = true;
+        job->tally.cache_warned = true;
     }
 }
 
 static char *path_of(const stk_job *job, const char *name) {
-    return stk_fold_file(&job->out.folder, &job->recipe, job->progress.fold, name);
+    return stk_fold_file(&job->out.folder, &job->recipe, job->tally.fold, name);
 }
 
 static stk_status make_paths(stk_running_fold *fold, stk_error *err) {
@@ -181,11 +181,11 @@ static stk_status find_lr(const stk_running_fold *fold, stk_error *err) {
 static stk_status begin_validation(const stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_error why = {0};
-    stk_status status = stk_val_table_begin(&job->out.val, job->progress.fold, fold->val_samples,
+    stk_status status = stk_val_table_begin(&job->out.val, job->tally.fold, fold->val_samples,
                                             fold->split.val_count, err);
     if (status == STK_OK && stk_val_table_take_earlier(&job->out.val, &why) != STK_OK) {
         stk_events_warning(&job->events, "validation.csv begins anew with fold %d: %s",
-                           job->progress.fold, why.message);
+                           job->tally.fold, why.message);
     }
     return status;
 }
@@ -253,9 +253,9 @@ static stk_status restart_smaller(stk_running_fold *fold, const char *what, cons
 static void end_without_memory(stk_job *job, const stk_error *why, const char *what) {
     char cause[512]; /* leaves room for the remedy */
     stk_error_cause(why, cause, sizeof cause);
-    job->progress.out_of_memory = true;
-    job->progress.cut = true;
-    job->progress.stop_reason = "error";
+    job->tally.out_of_memory = true;
+    job->tally.cut = true;
+    job->tally.stop_reason = "error";
     (void)STK_FAIL(&job->out.late_error, STK_ERR_MEMORY,
                    "%s; %s: end what else uses the memory, or use a smaller --img-size or --model",
                    cause, what);
@@ -319,11 +319,11 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
                                       .clock = &job->clock,
                                       .events = &job->events,
                                       .time = &job->time,
-                                      .progress = &job->progress,
+                                      .tally = &job->tally,
                                       .saver = &job->saver,
                                       .test_images = job->out.ensemble.rows}};
     stk_fold_pace_begin(&fold.pace);
-    stk_status status = stk_fold_split(job->dataset, &job->recipe, job->progress.fold, &fold.split,
+    stk_status status = stk_fold_split(job->dataset, &job->recipe, job->tally.fold, &fold.split,
                                        &fold.val_samples, err);
     fold.pace.val_images = fold.split.val_count;
     if (status == STK_OK) {
@@ -342,8 +342,8 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
         warn_not_cached(job);
     }
     if (status == STK_OK && (!ready || stk_is_auto_double(job->recipe.lr))) {
-        job->progress.cut = true; /* stopped meanwhile: a resume begins this fold again */
-        job->progress.stop_reason = job->progress.out_of_memory ? job->progress.stop_reason : NULL;
+        job->tally.cut = true; /* stopped meanwhile: a resume begins this fold again */
+        job->tally.stop_reason = job->tally.out_of_memory ? job->tally.stop_reason : NULL;
         close_fold(&fold);
         return STK_OK;
     }

@@ -7,7 +7,7 @@
 #include "job/training/job.h"
 
 /*
- * Trains fold job->progress.fold and predicts with its best weights. When memory runs out, training
+ * Trains fold job->tally.fold and predicts with its best weights. When memory runs out, training
  * goes back to the last saved state with a smaller batch. An error that leaves something to deliver
  * is stored in job->out.late_error and is no failure of this call.
  */

@@ -49,8 +49,8 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->recipe = stk_recipe_begin(options);
     job->network.plain = !job->job_options->compile;
     connect_parts(job);
-    job->progress.best_acc1 = NAN;
-    job->progress.best_metric = NAN;
+    job->tally.best_acc1 = NAN;
+    job->tally.best_metric = NAN;
     if (run != NULL) {
         job->clock.stop = run->stop;
         job->storage.stop = run->stop;
@@ -135,7 +135,7 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
                                .slow_after_ns = train ? picture_limit_ns(job->clock.budget_s) : 0,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
                                                  : STK_SAMPLING_NATURAL,
-                               .seed = job->recipe.seed + (uint64_t)job->progress.fold};
+                               .seed = job->recipe.seed + (uint64_t)job->tally.fold};
 }
 
 /* Stores the data set's path as an absolute one: it works from any folder. */

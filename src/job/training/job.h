@@ -20,7 +20,7 @@
 #include "job/recipe/recipe.h"
 #include "job/saved/resume.h"
 #include "job/saved/state_saver.h"
-#include "job/steering/progress.h"
+#include "job/steering/fold_tally.h"
 #include "job/steering/time_plan.h"
 #include "job/steering/training_monitor.h"
 #include "job/training/lr_test.h"
@@ -47,7 +47,7 @@ typedef struct stk_job {
     stk_job_network network;
     stk_batch_search batch_search;
     stk_time_plan time;
-    stk_run_progress progress;
+    stk_fold_tally tally;
     stk_run_outputs out;
     stk_state_saver saver;
     stk_resume resume;             /* the earlier run, where one is resumed */

@@ -2,7 +2,7 @@
  * running_fold.h - the fold that runs, for the three files that run it: fold_run.c has its steps in
  * their order, fold_hooks.c what training calls meanwhile, fold_result.c what the fold came to.
  *
- * These three files, and no others, write job->progress while the fold runs.
+ * These three files, and no others, write job->tally while the fold runs.
  */
 #ifndef STK_JOB_TRAINING_RUNNING_FOLD_H
 #define STK_JOB_TRAINING_RUNNING_FOLD_H

@@ -1,15 +1,15 @@
 /*
- * progress.h - how far a run has come: its folds, how they ended, and what they add up to.
+ * fold_tally.h - the folds of a run so far: which one runs, how they ended, what they add up to.
  *
  * The running fold (running_fold.h) writes it, and train_job.c between folds. All other files read
  * it.
  */
-#ifndef STK_JOB_STEERING_PROGRESS_H
-#define STK_JOB_STEERING_PROGRESS_H
+#ifndef STK_JOB_STEERING_FOLD_TALLY_H
+#define STK_JOB_STEERING_FOLD_TALLY_H
 
 #include <stdbool.h>
 
-typedef struct stk_run_progress {
+typedef struct stk_fold_tally {
     int fold;              /* the running fold, from 0 */
     int folds_done;        /* folds whose weights are saved and belong to the ensemble */
     int folds_below_prior; /* folds that were cut short and do not beat class priors */
@@ -30,6 +30,6 @@ typedef struct stk_run_progress {
     double wait_s;  /* seconds of waiting for batches */
     int workers;    /* decode workers that the last loader ended with; 0: no loader ran */
     int slots;      /* slots that it ended with; 0: no loader ran */
-} stk_run_progress;
+} stk_fold_tally;
 
 #endif
