@@ -9,7 +9,7 @@
 #include "base/text/json.h"
 #include "report/page/compare.h"
 #include "report/report_options.h"
-#include "report/page/runs.h"
+#include "report/page/report_runs.h"
 
 static stk_status print_json(const stk_report_runs *report, stk_error *err) {
     stk_str text = {0};

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/text/json.h"
 #include "report/page/compare.h"
-#include "report/page/runs.h"
+#include "report/page/report_runs.h"
 #include "report/state/run_read.h"
 #include "report/status/run_status.h"
 #include "report/runfiles.h"

@@ -8,7 +8,7 @@
 #include "events/events.h"
 #include "report/page/compare.h"
 #include "report/state/replay.h"
-#include "report/page/runs.h"
+#include "report/page/report_runs.h"
 #include "report/state/run_read.h"
 #include "report/runfiles.h"
 #include "told_run.h"

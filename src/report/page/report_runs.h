@@ -1,11 +1,11 @@
 /*
- * runs.h - `stoker report`: reads run folders back and writes one page.
+ * report_runs.h - `stoker report`: reads run folders back and writes one page.
  *
  * One folder gives its report.html again; several give a comparison (compare.h). The caller prints
  * what `runs` holds: the damage of each and its summary. Threads: one at a time.
  */
-#ifndef STK_REPORT_PAGE_RUNS_H
-#define STK_REPORT_PAGE_RUNS_H
+#ifndef STK_REPORT_PAGE_REPORT_RUNS_H
+#define STK_REPORT_PAGE_REPORT_RUNS_H
 
 #include <stoker/stop.h>
 

@@ -1,5 +1,5 @@
-/* runs.c - from run folders to pages. */
-#include "report/page/runs.h"
+/* report_runs.c - `stoker report`: from run folders to a page. */
+#include "report/page/report_runs.h"
 
 #include <string.h>
 
