@@ -7,7 +7,7 @@
  */
 #include "backend/cuda/convolution/blaslt.h"
 
-#include "backend/cuda/driver/symbols.h"
+#include "backend/cuda/driver/api.h"
 #include "base/error.h"
 #include "base/mem.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/cuda/convolution/cudnn_graph.h"
-#include "backend/cuda/driver/symbols.h"
+#include "backend/cuda/driver/api.h"
 #include "base/error.h"
 #include "base/mem.h"
 

@@ -172,6 +172,16 @@ STK_CHECKED stk_status stk_cuda_driver_open(cuda_libraries *libraries, stk_error
 STK_CHECKED stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major,
                                              bool only_look, stk_error *err);
 
+/* A function to find in an open library. */
+typedef struct cuda_symbol {
+    const char *name;
+    void *place; /* address of the function pointer to fill */
+} cuda_symbol;
+
+/* Fills all pointers. `what` names the library in the error where a function is missing. */
+STK_CHECKED stk_status stk_cuda_symbols(void *library, const char *what, const cuda_symbol *symbols,
+                                        size_t count, stk_error *err);
+
 /* Whether a result means that the device, or what it held, is gone: nothing works any more. */
 bool stk_cuda_is_lost(int result);
 

@@ -99,40 +99,22 @@ static void open_beside(search *s, int which, const char *names) {
     stk_mem_free(pattern);
 }
 
-/* Finds a function; without it the library is of an unknown version. */
-static void *symbol_of(const search *s, int which, const char *name, stk_error *err) {
-    void *symbol = dlsym(s->libraries->handles[which], name);
-    if (symbol == NULL) {
-        (void)STK_FAIL(err, STK_ERR_DEVICE, "%s has no %s: its version is not supported; update it",
-                       s->libraries->found[which], name);
-    }
-    return symbol;
-}
-
-/* ISO C has no way from an object's address to a function's; POSIX has. */
-#define X(name, symbol, parameters)                       \
-    if (status == STK_OK) {                               \
-        void *found = symbol_of(s, WHICH, symbol, err);   \
-        memcpy(&table->name, &found, sizeof found);       \
-        status = found != NULL ? STK_OK : STK_ERR_DEVICE; \
-    }
+#define X(name, symbol, parameters) {symbol, &table->name},
 
 static stk_status fill_driver(search *s, stk_error *err) {
     cuda_driver *table = &s->libraries->driver;
-    stk_status status = STK_OK;
-#define WHICH CUDA_LIBRARY_DRIVER
-    CUDA_DRIVER_FUNCTIONS(X)
-#undef WHICH
-    return status;
+    const cuda_symbol wanted[] = {CUDA_DRIVER_FUNCTIONS(X)};
+    return stk_cuda_symbols(s->libraries->handles[CUDA_LIBRARY_DRIVER],
+                            s->libraries->found[CUDA_LIBRARY_DRIVER], wanted,
+                            sizeof wanted / sizeof *wanted, err);
 }
 
 static stk_status fill_nvrtc(search *s, stk_error *err) {
     cuda_nvrtc *table = &s->libraries->nvrtc;
-    stk_status status = STK_OK;
-#define WHICH CUDA_LIBRARY_NVRTC
-    CUDA_NVRTC_FUNCTIONS(X)
-#undef WHICH
-    return status;
+    const cuda_symbol wanted[] = {CUDA_NVRTC_FUNCTIONS(X)};
+    return stk_cuda_symbols(s->libraries->handles[CUDA_LIBRARY_NVRTC],
+                            s->libraries->found[CUDA_LIBRARY_NVRTC], wanted,
+                            sizeof wanted / sizeof *wanted, err);
 }
 #undef X
 
@@ -272,6 +254,21 @@ void stk_cuda_libraries_close(cuda_libraries *libraries) {
         }
     }
     *libraries = (cuda_libraries){0};
+}
+
+stk_status stk_cuda_symbols(void *library, const char *what, const cuda_symbol *symbols,
+                            size_t count, stk_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        void *found = dlsym(library, symbols[i].name);
+        if (found == NULL) {
+            return STK_FAIL(err, STK_ERR_DEVICE,
+                            "%s has no %s: its version is not supported; update it", what,
+                            symbols[i].name);
+        }
+        /* ISO C has no way from an object's address to a function's; POSIX has. */
+        memcpy(symbols[i].place, &found, sizeof found);
+    }
+    return STK_OK;
 }
 
 bool stk_cuda_is_lost(int result) {
