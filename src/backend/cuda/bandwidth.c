@@ -2,7 +2,7 @@
  * bandwidth.c - how fast memory is copied: on the device, which bounds a step, and from the host to
  * the device.
  */
-#include "backend/cuda/profile.h"
+#include "backend/cuda/exec.h"
 
 #include <math.h>
 

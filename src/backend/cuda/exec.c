@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "backend/cuda/lowering/lower.h"
-#include "backend/cuda/profile.h"
 #include "backend/cuda/state.h"
 #include "backend/cuda/step.h"
 #include "backend/cuda/tuning/autotune.h"

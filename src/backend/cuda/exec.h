@@ -82,4 +82,13 @@ struct stk_exec {
     struct stk_exec *home;
 };
 
+/*
+ * Functions of engine/backend.h that measure the device for people: where the time of a step goes
+ * (profile.c), and bytes per second of copies on the device and to it (bandwidth.c).
+ */
+stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
+                            stk_error *err);
+double stk_cuda_bandwidth(stk_device *device);
+double stk_cuda_copy_bandwidth(stk_device *device, size_t bytes);
+
 #endif

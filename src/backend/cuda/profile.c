@@ -4,7 +4,7 @@
  * Every operation runs between two events, in the order of the step, so that caches are as in the
  * step. The times include some microseconds for each launch, which a replayed graph does not take.
  */
-#include "backend/cuda/profile.h"
+#include "backend/cuda/exec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * fold_tally.h - the folds of a run so far: which one runs, how they ended, what they add up to.
  *
- * The running fold (running_fold.h) writes it, and train_job.c between folds. All other files read
- * it.
+ * The running fold (training/fold_run.h) writes it, and train_job.c between folds. All other files
+ * read it.
  */
 #ifndef STK_JOB_STEERING_FOLD_TALLY_H
 #define STK_JOB_STEERING_FOLD_TALLY_H

@@ -10,7 +10,7 @@
 #include "base/files/file.h"
 #include "job/training/deliver.h"
 #include "job/training/folds.h"
-#include "job/training/running_fold.h"
+#include "job/training/fold_run.h"
 #include "weights/checkpoint.h"
 
 /* Share of the time left before the first validation that an estimate for predicting may take: a

@@ -8,7 +8,7 @@
 #include "base/files/file.h"
 #include "base/str.h"
 #include "job/training/prior.h"
-#include "job/training/running_fold.h"
+#include "job/training/fold_run.h"
 
 /* Whether the budget decided how much was trained. */
 static bool ended_by_budget(const stk_running_fold *fold) {

@@ -17,7 +17,6 @@
 #include "job/training/fold_predict.h"
 #include "job/training/folds.h"
 #include "job/training/lr_test.h"
-#include "job/training/running_fold.h"
 #include "weights/checkpoint.h"
 
 /* Sets the weights to begin with, or loads the state of an earlier process. */

@@ -1,9 +1,16 @@
 /*
  * fold_run.h - one fold of a run: split, training with checkpoints, prediction.
+ *
+ * train_job.c calls stk_job_run_fold(). All else here is for the three files that run the fold:
+ * fold_run.c has its steps in their order, fold_hooks.c what training calls meanwhile,
+ * fold_result.c what the fold came to. These three files, and no others, write job->tally while
+ * the fold runs.
  */
 #ifndef STK_JOB_TRAINING_FOLD_RUN_H
 #define STK_JOB_TRAINING_FOLD_RUN_H
 
+#include "budget/inference.h"
+#include "job/steering/pace.h"
 #include "job/training/job.h"
 
 /*
@@ -12,5 +19,59 @@
  * is stored in job->out.late_error and is no failure of this call.
  */
 STK_CHECKED stk_status stk_job_run_fold(stk_job *job, stk_error *err);
+
+typedef struct stk_running_fold {
+    stk_job *job;
+    stk_split split;               /* owned */
+    const stk_sample *val_samples; /* split.val has indices of these */
+    char *best_path;               /* owned: best.safetensors */
+    char *last_path;               /* owned: last.safetensors */
+    char *below_prior_path;        /* owned: for best weights that do not beat class priors */
+    bool below_prior;              /* the best weights do not, and were moved there */
+    double left_s;                 /* seconds before writing, when the last step was planned */
+    stk_fold_pace pace;            /* how far the fold goes */
+    stk_inference_watch watch;     /* times of the running validation */
+    bool resumed;                  /* an earlier process began the fold */
+    bool begun;                    /* it was begun before, by this process or an earlier one */
+    stk_train_position position;   /* where training continues, if `begun` */
+    stk_train_result result;
+} stk_running_fold;
+
+/* ---- fold_hooks.c ---- */
+
+/* What training calls: the pace, checkpoints, saved states. */
+stk_train_hooks stk_fold_hooks(stk_running_fold *fold);
+
+/* Saves the state of the run with this position of the fold. */
+void stk_fold_save_position(const stk_running_fold *fold, const stk_train_position *position);
+
+/* Loads the latest saved state of this fold, or the latest between two epochs, for the batch of the
+ * recipe. *found is false where there is none. */
+STK_CHECKED stk_status stk_fold_load_saved(const stk_running_fold *fold, bool between_epochs,
+                                           stk_train_position *position, bool *found,
+                                           stk_error *err);
+
+/* The same; the learning-rate schedule of an earlier process's state is fitted to the present plan.
+ */
+STK_CHECKED stk_status stk_fold_load(const stk_running_fold *fold, bool between_epochs,
+                                     stk_train_position *position, bool *found, stk_error *err);
+
+/* ---- fold_result.c ---- */
+
+/* Emits that the end of the budget halted a step: nothing else would say so. */
+void stk_fold_emit_halted(const stk_running_fold *fold);
+
+/* Adds up the work of a training, successful or not. */
+void stk_fold_add_work(const stk_running_fold *fold);
+
+/*
+ * Leaves a fold out of the ensemble that was cut short and does not beat class priors: it would
+ * make the predictions worse. Its weights go to below_prior.safetensors, where predict does not
+ * look. Without folds and without a test set the weights stay: nothing else could be delivered.
+ */
+STK_CHECKED stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err);
+
+/* Adds the figures of the fold. After an error folds_done stays. */
+void stk_fold_add_result(stk_running_fold *fold, bool failed);
 
 #endif

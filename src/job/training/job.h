@@ -3,7 +3,7 @@
  *
  * Each part has one header; the table in README.md says which files write it.
  * Functions that need a few parts take these parts. Only the files that put the parts together
- * (job.c, prepare.c, the files of running_fold.h, fold_predict.c, deliver.c and the verbs) take a
+ * (job.c, prepare.c, the files of fold_run.h, fold_predict.c, deliver.c and the verbs) take a
  * whole stk_job. A job stays at its address while it is open: parts point to each other. Threads:
  * the caller's, all of it.
  */

@@ -2,7 +2,8 @@
  * store_state.h - inside storage: the struct of an opened store, for the files that read from it.
  *
  * store/store.c fills it in while it opens the store. Afterwards only the fields with a lock and
- * the atomic ones change. The functions here know things without asking the location.
+ * the atomic ones change. The functions here know things without asking the location. The struct is
+ * in this folder because reading/ and shards/ use it, and both come before store/.
  */
 #ifndef STK_STORAGE_READING_STORE_STATE_H
 #define STK_STORAGE_READING_STORE_STATE_H
