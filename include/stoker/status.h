@@ -28,8 +28,8 @@ typedef enum stk_status {
     STK_ERR_INTERNAL, /* a fault of Stoker itself: exit code 1 */
     STK_ERR_USAGE,    /* a wrong option, value or configuration: exit code 2 */
     STK_ERR_DATA,     /* the data set or a file of it: exit code 3 */
-    STK_ERR_DEVICE,   /* the device or its libraries: exit code 4 */
-    STK_ERR_MEMORY,   /* no memory left, on the host or on the device: exit code 4 */
+    STK_ERR_DEVICE,   /* the device or its libraries, but not its memory: exit code 4 */
+    STK_ERR_MEMORY,   /* too little memory, on the host or on the device: exit code 4 */
     STK_ERR_STORAGE,  /* reading or writing files: exit code 5 */
     STK_ERR_STOPPED   /* asked to stop before anything could be delivered: exit code 130 */
 } stk_status;

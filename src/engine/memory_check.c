@@ -83,7 +83,7 @@ stk_status stk_memory_check(const stk_memory_ask *ask, stk_error *err) {
     char have[32];
     char largest[64];
     snprintf(largest, sizeof largest, "the largest that fits is %zu", fits);
-    return STK_FAIL(err, STK_ERR_DEVICE,
+    return STK_FAIL(err, STK_ERR_MEMORY,
                     "batch %zu of %s at %d px needs %s of %s memory and %s %s; %s: use %s "
                     "--img-size",
                     ask->compile->batch, ask->model, ask->graph->img_size,

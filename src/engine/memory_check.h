@@ -26,9 +26,8 @@ STK_CHECKED stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch,
                                         stk_error *err);
 
 /*
- * Fails with STK_ERR_DEVICE where memory is short; the message has the largest batch that would
- * fit. STK_ERR_MEMORY, by contrast, is memory that ran out while something was allocated; a job
- * then tries a smaller batch. Allocates nothing and takes milliseconds.
+ * Fails with STK_ERR_MEMORY where memory is short; the message has the largest batch that would
+ * fit. Allocates nothing and takes milliseconds.
  */
 STK_CHECKED stk_status stk_memory_check(const stk_memory_ask *ask, stk_error *err);
 

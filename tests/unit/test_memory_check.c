@@ -63,7 +63,7 @@ static void what_fits_passes_and_what_does_not_is_told(void) {
     n.backend.memory = fixed_memory;
     n.backend.name = "cuda";
     free_bytes = (uint64_t)138 << 30;
-    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_DEVICE);
+    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_MEMORY);
     CHECK_CONTAINS(n.err.message, "batch 100000 of resnet50 at 224 px needs ");
     CHECK_CONTAINS(n.err.message, "of the GPU's memory and 138.0 GiB are free");
     size_t largest = number_behind(n.err.message, "the largest that fits is ");
@@ -77,7 +77,7 @@ static void what_fits_passes_and_what_does_not_is_told(void) {
     n.train.batch = largest + 1;
     REQUIRE_OK(stk_memory_total(&n.ask, largest + 1, &bytes, &n.err), &n.err);
     CHECK(bytes > free_bytes);
-    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_DEVICE);
+    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_MEMORY);
     CHECK_INT(number_behind(n.err.message, "the largest that fits is "), largest);
     close_network(&n);
 }
@@ -110,7 +110,7 @@ static void numbers_do_not_overflow(void) {
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         n.train.batch = batches[i];
         n.err = (stk_error){0};
-        CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_DEVICE);
+        CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_MEMORY);
         CHECK_CONTAINS(n.err.message, "of this machine's memory and ");
         CHECK(number_behind(n.err.message, "the largest that fits is ") > 1);
     }
@@ -123,7 +123,7 @@ static void not_even_one(void) {
     open_network(&n, "resnet18", 64, 2);
     n.backend.memory = fixed_memory;
     free_bytes = 1 << 20;
-    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_DEVICE);
+    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_MEMORY);
     CHECK_CONTAINS(n.err.message, "not even one picture fits");
     CHECK_CONTAINS(n.err.message, "1 MiB can be used");
     close_network(&n);

@@ -38,14 +38,14 @@ typedef struct stk_batch_search {
 } stk_batch_search;
 
 /*
- * Chooses by memory and data set. STK_ERR_DEVICE: not even a batch of 1 fits. With `resuming` the
+ * Chooses by memory and data set. STK_ERR_MEMORY: not even a batch of 1 fits. With `resuming` the
  * batch that was asked for stays chosen even if memory is short: the learning rate depends on it,
  * and the caller takes the batch of the saved state.
  */
 STK_CHECKED stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *options,
                                              size_t train_count, bool resuming, stk_error *err);
 
-/* Whether a recipe with this batch and infer_batch fits into the memory; STK_ERR_DEVICE: not. */
+/* Whether a recipe with this batch and infer_batch fits into the memory; STK_ERR_MEMORY: not. */
 STK_CHECKED stk_status stk_batch_search_check(stk_batch_search *search, const stk_recipe *recipe,
                                               stk_error *err);
 

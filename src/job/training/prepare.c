@@ -56,18 +56,18 @@ static stk_status complete_recipe(stk_job *job, stk_error *err) {
 static stk_status resume_batch(stk_job *job, stk_error *err) {
     const stk_train_position *before = &job->resume.state.position;
     bool known = before->batch > 0;
-    stk_status status = STK_ERR_DEVICE;
+    stk_status status = STK_ERR_MEMORY;
     if (known) {
         job->recipe = stk_recipe_with_batch(&job->recipe, (size_t)before->batch, before->accumulate,
                                             job->loader_options);
     }
-    while (status == STK_ERR_DEVICE) {
+    while (status == STK_ERR_MEMORY) {
         stk_error why = {0};
         char what[128]; /* stk_recipe_emit_resumed_batch() emits the result */
         status = stk_batch_search_check(&job->batch_search, &job->recipe, &why);
         stk_recipe smaller =
             stk_recipe_shrink(&job->recipe, job->loader_options, false, what, sizeof what);
-        if (status == STK_ERR_DEVICE && known && what[0] != '\0') {
+        if (status == STK_ERR_MEMORY && known && what[0] != '\0') {
             job->recipe = smaller;
         } else if (status != STK_OK) {
             return STK_FAIL(err, status, "%s", why.message);
