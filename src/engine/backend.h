@@ -168,7 +168,8 @@ typedef struct stk_profile_line {
 } stk_profile_line;
 
 typedef struct stk_backend {
-    const char *name; /* "cpu" */
+    const char *name;  /* "cpu" */
+    size_t most_batch; /* pictures that compile() takes at most; 0: as many as fit into memory */
 
     stk_status (*device_open)(stk_device **device, const stk_device_config *config, stk_error *err);
     void (*device_close)(stk_device *device);

@@ -78,34 +78,44 @@ static void hear(void *user, const stk_event_decision *event) {
     }
 }
 
+/* A job on the slow device, with a network, that has this --batch. */
+static void open_job(stk_job *job, stk_backend *backend, stk_options **options, const char *batch,
+                     int64_t start) {
+    stk_error err = {0};
+    *backend = stk_cpu_backend;
+    backend->name = "slow";
+    backend->compile = slow_compile;
+    backend->step = slow_step;
+    backend->collect = nothing_to_collect;
+    *job = (stk_job){.verb = "train", .out = {.folder = {.lock_fd = -1}}};
+    REQUIRE_OK(stk_options_for_train(options, &err), &err);
+    REQUIRE_OK(stk_options_set(*options, "batch", batch, &err), &err);
+    stk_job_open(job, *options, &(stk_run){.stop = &stop, .start_ns = start});
+    REQUIRE_OK(stk_model_find("convnet_s", &job->recipe.model, &err), &err);
+    job->recipe.img_size = SIZE;
+    job->network.opened = (stk_opened_device){.backend = backend, .name = "slow:0"};
+    REQUIRE_OK(
+        backend->device_open(&job->network.opened.device, &(stk_device_config){.threads = 1}, &err),
+        &err);
+    stk_model_config network = {.img_size = SIZE, .classes = 2};
+    REQUIRE_OK(stk_model_build(job->recipe.model, &network, &job->network.graph, &err), &err);
+    job->network.state_config = (stk_state_config){.train = true};
+}
+
 /* With so many seconds left, and so many images to train on. */
 static void measure(double left_s, device_times device, size_t images) {
     static const stk_observer observer = {.decision = hear};
     stk_error err = {0};
-    stk_backend backend = stk_cpu_backend;
+    stk_backend backend;
     stk_options *options = NULL;
-    stk_job job = {.verb = "train", .out = {.folder = {.lock_fd = -1}}};
-    backend.name = "slow";
-    backend.compile = slow_compile;
-    backend.step = slow_step;
-    backend.collect = nothing_to_collect;
+    stk_job job;
     times = device;
     stop = (stk_stop){0};
     seen.told[0] = '\0';
-    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
     int64_t start = clocks_hold();
-    stk_job_open(&job, options, &(stk_run){.stop = &stop, .start_ns = start});
+    open_job(&job, &backend, &options, "auto", start);
     stk_events_add(&job.events, &observer);
     job.clock.budget_s = left_s;
-    REQUIRE_OK(stk_model_find("convnet_s", &job.recipe.model, &err), &err);
-    job.recipe.img_size = SIZE;
-    job.network.opened = (stk_opened_device){.backend = &backend, .name = "slow:0"};
-    REQUIRE_OK(
-        backend.device_open(&job.network.opened.device, &(stk_device_config){.threads = 1}, &err),
-        &err);
-    stk_model_config network = {.img_size = SIZE, .classes = 2};
-    REQUIRE_OK(stk_model_build(job.recipe.model, &network, &job.network.graph, &err), &err);
-    job.network.state_config = (stk_state_config){.train = true};
     REQUIRE_OK(stk_batch_search_plan(&job.batch_search, job.options, images, false, &err), &err);
     REQUIRE_OK(stk_recipe_complete(&job.recipe, options, &job.batch_search.facts,
                                    &job.batch_search.chosen, job.batch_search.infer_batch,
@@ -168,7 +178,35 @@ static void a_request_to_stop_ends_it(void) {
     CHECK_CONTAINS(seen.told, "not measured: it was interrupted; ");
 }
 
+/* A device that computes 100 pictures at a time, and a --batch that is refused or not. */
+static void a_batch_that_the_device_cannot_compute_is_refused(void) {
+    static const struct {
+        const char *batch;
+        size_t images;
+        size_t chosen; /* 0: refused */
+    } cases[] = {{"100", IMAGES, 100}, {"101", 50, 50}, {"101", 101, 0}, {"101", IMAGES, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_error err = {0};
+        stk_backend backend;
+        stk_options *options = NULL;
+        stk_job job;
+        open_job(&job, &backend, &options, cases[i].batch, 0);
+        backend.most_batch = 100;
+        stk_status status =
+            stk_batch_search_plan(&job.batch_search, options, cases[i].images, false, &err);
+        CHECK_INT(status, cases[i].chosen > 0 ? STK_OK : STK_ERR_USAGE);
+        if (cases[i].chosen > 0) {
+            CHECK_INT(job.batch_search.chosen.batch, cases[i].chosen);
+        } else {
+            CHECK_CONTAINS(err.message, "--batch 101 is too large: slow:0 computes at most 100 ");
+        }
+        stk_job_close(&job);
+        stk_options_free(options);
+    }
+}
+
 static const check_test tests[] = {
+    TEST(a_batch_that_the_device_cannot_compute_is_refused),
     TEST(a_fast_device_is_measured_until_it_is_known),
     TEST(slow_steps_take_no_more_than_their_share),
     TEST(a_larger_batch_that_is_too_slow_is_left),

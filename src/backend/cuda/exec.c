@@ -413,8 +413,9 @@ static stk_status check_config(stk_exec *exec, stk_error *err) {
     if (exec->config.batch > MOST_SAMPLES) {
         return STK_FAIL(
             err, STK_ERR_USAGE,
-            "a GPU computes up to %zu samples at a time, not %zu: use a smaller --batch",
-            MOST_SAMPLES, exec->config.batch);
+            "a batch of %zu is too large: a GPU computes at most %zu pictures at a time; "
+            "use a smaller --batch",
+            exec->config.batch, MOST_SAMPLES);
     }
     if ((train && state->blocks[STK_TENSOR_GRADIENT] == 0) ||
         (!train && exec->config.ema && state->blocks[STK_TENSOR_EMA] == 0)) {
@@ -531,6 +532,7 @@ static stk_status cuda_infer(stk_exec *exec, const uint8_t *images, size_t count
 
 const stk_backend stk_cuda_backend = {
     .name = "cuda",
+    .most_batch = MOST_SAMPLES,
     .device_open = stk_cuda_device_open,
     .device_close = stk_cuda_device_close,
     .describe = stk_cuda_device_describe,

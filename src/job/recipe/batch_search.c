@@ -47,11 +47,19 @@ static stk_memory_ask ask_of(const stk_batch_search *search, size_t batch,
         .picture_bytes = on_cpu(search) ? (uint64_t)loader.slots * loader.slot_bytes / batch : 0};
 }
 
+/* Pictures that the device computes at a time, whatever its memory. */
+static size_t most_batch(const stk_batch_search *search) {
+    size_t most = search->network->opened.backend->most_batch;
+    return most > 0 ? most : SIZE_MAX;
+}
+
+/* Bytes for such a batch; UINT64_MAX: the device cannot compute so many. */
 static uint64_t need(void *user, size_t batch) {
     stk_compile_config how[2];
     stk_memory_ask ask = ask_of(user, batch, how);
     uint64_t bytes = 0;
-    return stk_memory_total(&ask, batch, &bytes, NULL) == STK_OK ? bytes : UINT64_MAX;
+    bool known = batch <= most_batch(user) && stk_memory_total(&ask, batch, &bytes, NULL) == STK_OK;
+    return known ? bytes : UINT64_MAX;
 }
 
 /* Fails with a sentence where a batch does not fit. */
@@ -226,6 +234,13 @@ stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *op
     search->facts.need = need;
     search->facts.user = search;
     search->infer_batch = search->recipe->infer_batch;
+    if (search->facts.given > most_batch(search) && train_count > most_batch(search)) {
+        return STK_FAIL(
+            err, STK_ERR_USAGE,
+            "--batch %zu is too large: %s computes at most %zu pictures at a time; use a "
+            "smaller --batch with --accumulate",
+            search->facts.given, opened->name, most_batch(search));
+    }
     *c = plan_both(search);
     if (resuming && c->limit == STK_BATCH_BY_MEMORY) {
         c->batch = c->wanted;
