@@ -134,9 +134,9 @@ def train_torch(options, folder, seed):
     train, val = torch_data(options, folder, preprocessing)
     model = model.to(device)
     decayed = [p for p in model.parameters() if p.ndim > 1]
-    spared = [p for p in model.parameters() if p.ndim <= 1]
+    undecayed = [p for p in model.parameters() if p.ndim <= 1]
     optimizer = torch.optim.SGD(
-        [{"params": decayed, "weight_decay": 5e-4}, {"params": spared, "weight_decay": 0}],
+        [{"params": decayed, "weight_decay": 5e-4}, {"params": undecayed, "weight_decay": 0}],
         lr=options.lr, momentum=0.9, nesterov=True)
     criterion = torch.nn.CrossEntropyLoss()
     total = len(train) * options.epochs

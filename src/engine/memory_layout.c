@@ -12,21 +12,21 @@
 #include "base/mem.h"
 #include "engine/arena.h"
 
-typedef struct planner {
+typedef struct layout_work {
     const stk_graph *graph;
     const stk_pieces *pieces;
     stk_memory_layout *layout;
     stk_arena_item
         *buffers; /* values, then gradients, then saved memory; absent ones have 0 bytes */
     size_t count;
-} planner;
+} layout_work;
 
 static size_t rounded(size_t bytes) {
     return (bytes + STK_MEMORY_LAYOUT_ALIGN - 1) / STK_MEMORY_LAYOUT_ALIGN *
            STK_MEMORY_LAYOUT_ALIGN;
 }
 
-static int backward_time(const planner *p, int piece) {
+static int backward_time(const layout_work *p, int piece) {
     return 2 * p->pieces->count - 1 - piece;
 }
 
@@ -34,7 +34,7 @@ static int backward_time(const planner *p, int piece) {
  * A piece may write over its input when nobody else reads that, neither another piece nor the
  * backward of the piece that made it (`maker`).
  */
-static bool runs_in_place(const planner *p, const stk_piece *piece, const stk_piece *maker) {
+static bool runs_in_place(const layout_work *p, const stk_piece *piece, const stk_piece *maker) {
     if (!piece->in_place || p->graph->values[piece->inputs[0]].uses != 1 || maker == NULL) {
         return false;
     }
@@ -45,7 +45,7 @@ static bool runs_in_place(const planner *p, const stk_piece *piece, const stk_pi
  * Which values share memory. A chain without a backward does not need its convolution's output
  * after the norm, so the chain's output is written over it.
  */
-static void find_aliases(planner *p, const stk_piece **makers) {
+static void find_aliases(layout_work *p, const stk_piece **makers) {
     for (int v = 0; v < p->graph->value_count; v++) {
         p->layout->alias[v] = v;
     }
@@ -65,19 +65,19 @@ static void extend(stk_arena_item *b, int time) {
     b->death = time > b->death ? time : b->death;
 }
 
-static bool is_skipped(const planner *p, int piece) {
+static bool is_skipped(const layout_work *p, int piece) {
     int node = p->pieces->items[piece].node;
     return !p->pieces->config.train && node != STK_NO_NODE &&
            p->graph->nodes[node].op == STK_OP_LOSS;
 }
 
-static size_t value_bytes(const planner *p, int value) {
+static size_t value_bytes(const layout_work *p, int value) {
     return rounded(stk_shape_count(p->graph->values[value].shape) * sizeof(float) *
                    p->layout->batch);
 }
 
 /* The life of every activation: from its making to its last reader, forward or backward. */
-static void plan_values(planner *p) {
+static void find_value_lives(layout_work *p) {
     for (int i = 0; i < p->pieces->count; i++) {
         const stk_piece *piece = &p->pieces->items[i];
         if (is_skipped(p, i)) {
@@ -111,7 +111,7 @@ static void plan_values(planner *p) {
  * The life of every gradient: from the backward of its last reader to that of its maker. The
  * gradient of a chain's inner value shares the memory of its output's gradient.
  */
-static void plan_grads(planner *p) {
+static void find_gradient_lives(layout_work *p) {
     stk_arena_item *grads = p->buffers + p->graph->value_count;
     for (int i = 0; i < p->pieces->count; i++) {
         int value = p->pieces->items[i].output;
@@ -125,7 +125,7 @@ static void plan_grads(planner *p) {
     }
 }
 
-static void plan_saved(planner *p, stk_piece_needs_fn *needs, void *context) {
+static void find_saved_lives(layout_work *p, stk_piece_needs_fn *needs, void *context) {
     stk_arena_item *saved = p->buffers + 2 * p->graph->value_count;
     for (int i = 0; i < p->pieces->count; i++) {
         if (is_skipped(p, i)) {
@@ -144,7 +144,7 @@ static void plan_saved(planner *p, stk_piece_needs_fn *needs, void *context) {
     }
 }
 
-static stk_status place(planner *p, stk_error *err) {
+static stk_status place(layout_work *p, stk_error *err) {
     size_t end;
     stk_status status = stk_arena_place(p->buffers, p->count, STK_MEMORY_LAYOUT_ALIGN, &end, err);
     size_t values = (size_t)p->graph->value_count;
@@ -162,7 +162,7 @@ static stk_status place(planner *p, stk_error *err) {
 }
 
 /* Values that share the memory of others take over their offsets, gradients likewise. */
-static void follow_aliases(planner *p) {
+static void follow_aliases(layout_work *p) {
     const stk_pieces *pieces = p->pieces;
     for (int i = 0; i < pieces->count; i++) {
         const stk_piece *piece = &pieces->items[i];
@@ -180,7 +180,7 @@ static void follow_aliases(planner *p) {
     }
 }
 
-static stk_status new_planner(planner *p, stk_error *err) {
+static stk_status begin_layout(layout_work *p, stk_error *err) {
     size_t values = (size_t)p->graph->value_count;
     size_t pieces = (size_t)p->pieces->count;
     p->count = 2 * values + pieces;
@@ -211,12 +211,12 @@ stk_status stk_memory_layout_make(stk_memory_layout *layout, const stk_pieces *p
                                   stk_piece_needs_fn *needs, void *context, stk_error *err) {
     memset(layout, 0, sizeof *layout);
     layout->batch = batch;
-    planner p = {.graph = pieces->graph, .pieces = pieces, .layout = layout};
-    stk_status status = new_planner(&p, err);
+    layout_work p = {.graph = pieces->graph, .pieces = pieces, .layout = layout};
+    stk_status status = begin_layout(&p, err);
     if (status == STK_OK) {
-        plan_values(&p);
-        plan_grads(&p);
-        plan_saved(&p, needs, context);
+        find_value_lives(&p);
+        find_gradient_lives(&p);
+        find_saved_lives(&p, needs, context);
         status = place(&p, err);
     }
     if (status == STK_OK) {

@@ -193,7 +193,7 @@ static stk_status run_windows(step_probe *p, stk_step_figures *f, stk_error *err
     return STK_OK;
 }
 
-/* The plan is asked for beside the allocation: both are told, and they are the same. */
+/* Asks for the memory need and compares it with what was allocated; both are reported. */
 static stk_status note_memory(step_probe *p, stk_step_figures *f, stk_error *err) {
     const stk_opened_device *o = &p->opened;
     stk_memory_need_config recipe = recipe_of(p);
@@ -206,8 +206,8 @@ static stk_status note_memory(step_probe *p, stk_step_figures *f, stk_error *err
     f->bytes = f->arena_bytes + (int64_t)o->backend->state_bytes(p->graph, &recipe.state);
     if (status == STK_OK && need.bytes != (uint64_t)f->bytes) {
         status = STK_FAIL(err, STK_ERR_INTERNAL,
-                          "the plan of batch %zu says %llu bytes, %lld were allocated", p->batch,
-                          (unsigned long long)need.bytes, (long long)f->bytes);
+                          "the memory need of batch %zu is %llu bytes, but %lld were allocated",
+                          p->batch, (unsigned long long)need.bytes, (long long)f->bytes);
     }
     return status;
 }

@@ -52,9 +52,9 @@ def make_trainer(torch, timm, settings, device, mode):
     cast = cast_for(torch, device, settings["precision"])
     scaler = torch.amp.GradScaler(device.type, enabled=settings["precision"] == "fp16")
     decayed = [p for p in model.parameters() if p.ndim > 1]
-    spared = [p for p in model.parameters() if p.ndim <= 1]
+    undecayed = [p for p in model.parameters() if p.ndim <= 1]
     optimizer = torch.optim.SGD(
-        [{"params": decayed, "weight_decay": 5e-4}, {"params": spared, "weight_decay": 0}],
+        [{"params": decayed, "weight_decay": 5e-4}, {"params": undecayed, "weight_decay": 0}],
         lr=1e-3, momentum=0.9, nesterov=True, fused=device.type == "cuda" or None)
     criterion = torch.nn.CrossEntropyLoss()
 

@@ -186,8 +186,8 @@ def summary(name, tensor):
 
 def losses(model, x, y, lr):
     decayed = [p for p in model.parameters() if p.dim() > 1]
-    spared = [p for p in model.parameters() if p.dim() <= 1]
-    optimizer = torch.optim.SGD([{"params": decayed, "weight_decay": DECAY}, {"params": spared}],
+    undecayed = [p for p in model.parameters() if p.dim() <= 1]
+    optimizer = torch.optim.SGD([{"params": decayed, "weight_decay": DECAY}, {"params": undecayed}],
                                 lr=lr, momentum=MOMENTUM, nesterov=True)
     found = []
     for step in range(STEPS):

@@ -63,9 +63,9 @@ static inline int build_residual(stk_graph *g) {
     int y = stk_graph_relu(g, stk_graph_add(g, a, b));
     y = stk_graph_add(g, y, x);
     int pooled = stk_graph_max_pool(g, y, 3, 1, 1);
-    int normed = stk_graph_batch_norm(g, y, "bn3", STK_INIT_ONE);
+    int normalised = stk_graph_batch_norm(g, y, "bn3", STK_INIT_ONE);
     int rectified = stk_graph_relu(g, y);
-    y = stk_graph_add(g, stk_graph_add(g, pooled, normed), rectified);
+    y = stk_graph_add(g, stk_graph_add(g, pooled, normalised), rectified);
     int mean = stk_graph_avg_pool(g, y);
     int other = stk_graph_linear(g, y, "fc2", CLASSES);
     return stk_graph_add(g, stk_graph_linear(g, mean, "fc", CLASSES), other);

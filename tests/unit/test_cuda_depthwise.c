@@ -122,12 +122,12 @@ static void convolve(dw_data *d) {
         size_t c = i % (size_t)k->channels;
         const float *coefs = d->coefs + c;
         size_t step = (size_t)k->channels;
-        double normed = ((double)d->x[i] - (double)coefs[0]) * (double)coefs[step];
+        double normalised = ((double)d->x[i] - (double)coefs[0]) * (double)coefs[step];
         double z = (double)coefs[2 * step] * (double)d->x[i] + (double)coefs[3 * step];
         double grad = k->act != STK_OP_COUNT ? dx[i] * slope_of(k->act, z) : dx[i];
         d->dx[i] = (float)grad;
         sums[c] += grad;
-        sums[step + c] += grad * normed;
+        sums[step + c] += grad * normalised;
     }
     for (size_t c = 0; c < (size_t)k->channels; c++) {
         d->dn_sum[c] = (float)sums[c];
@@ -325,7 +325,7 @@ static void check_forward(play_device *device, const dw_data *d, int processors)
 /* The gradient of the filters by itself, and both in one pass. */
 static void check_backward(play_device *device, const dw_data *d, int processors) {
     size_t channels = (size_t)d->k->channels, weights = d->taps * channels;
-    bool normed = d->k->act != STK_OP_COUNT;
+    bool normalised = d->k->act != STK_OP_COUNT;
     dw_play play = {.count = 0};
     stk_cuda_program_begin(&play.p, d->type, false, processors);
     float *dx = floats(d->in_count), *dw = floats(weights), *dw_both = floats(weights);
@@ -334,7 +334,7 @@ static void check_backward(play_device *device, const dw_data *d, int processors
     cuda_ref dy = give(&play, PLAY_T, d->out_count, d->dy);
     dw_norm norm = norm_in_front(&play, d, coefs);
 
-    conv.in_norm = normed ? &norm.norm : NULL;
+    conv.in_norm = normalised ? &norm.norm : NULL;
     conv.weight_grad = want(&play, PLAY_FLOAT, weights, dw, false);
     stk_cuda_depthwise_weight(&play.p, &conv, dy);
     conv.weight_grad = want(&play, PLAY_FLOAT, weights, dw_both, false);
@@ -343,7 +343,7 @@ static void check_backward(play_device *device, const dw_data *d, int processors
         play_check_norm("dx", dx, d->dx, d->in_count, share_of(d->type));
         play_check_norm("dw", dw, d->dw, weights, 5e-6);
         play_check_norm("dw of both", dw_both, d->dw, weights, 5e-6);
-        if (normed) {
+        if (normalised) {
             check_norm_grads(d, &norm);
         }
     }

@@ -12,7 +12,7 @@ typedef struct join_case {
     int batch, pixels;
     int filters, channels;
     int multiprocessors;
-    bool normed; /* what is added has a norm of its own */
+    bool normalised; /* what is added has a norm of its own */
 } join_case;
 
 typedef struct numbers {
@@ -68,7 +68,7 @@ static void check_y(const numbers *m) {
     for (size_t i = 0; i < m->rows * m->k; i++) {
         size_t c = i % m->k;
         double other =
-            m->c.normed ? norm_of(m->added_coefs, m->k, c, m->added[i]) : (double)m->added[i];
+            m->c.normalised ? norm_of(m->added_coefs, m->k, c, m->added[i]) : (double)m->added[i];
         double sum = norm_of(m->coefs, m->k, c, m->x[i]) + other;
         double want = sum > 0 ? sum : 0;
         bool passes = m->mask[i / 8] >> (i % 8) & 1;
@@ -155,7 +155,7 @@ static bool run_numbers(play_device *play, numbers *m) {
                       .narrow = true,
                       .epsilon = EPSILON};
     cuda_added added = {.x = stk_cuda_buffer(&p, rk * half),
-                        .norm = m->c.normed ? &other : NULL,
+                        .norm = m->c.normalised ? &other : NULL,
                         .dx = cuda_nothing()};
     cuda_join join = {.plane = {m->c.batch, m->c.pixels, m->c.channels},
                       .x = stk_cuda_buffer(&p, rk * half),

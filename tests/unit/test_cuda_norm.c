@@ -180,7 +180,7 @@ static void expect_statistics(const played *k, numbers *n) {
     }
 }
 
-static double normed(const numbers *n, size_t i, size_t c) {
+static double normalised(const numbers *n, size_t i, size_t c) {
     return (n->x[i] - n->mean[c]) * n->invstd[c];
 }
 
@@ -193,9 +193,9 @@ static void expect_forward(played *k) {
         const numbers *n = &k->norm;
         const numbers *o = &k->other;
         double factor = k->factor[row / (size_t)k->c.plane.pixels];
-        double v = factor * (n->weight[c] * normed(n, i, c) + n->bias[c]);
+        double v = factor * (n->weight[c] * normalised(n, i, c) + n->bias[c]);
         v += k->c.added == 1   ? o->x[i]
-             : k->c.added == 2 ? o->weight[c] * normed(o, i, c) + o->bias[c]
+             : k->c.added == 2 ? o->weight[c] * normalised(o, i, c) + o->bias[c]
                                : 0;
         k->before[i] = v;
         k->want_y[i] = act_of(k->c.act, v);
@@ -211,11 +211,11 @@ static void expect_norm_back(const played *k, numbers *n) {
     for (size_t i = 0; i < k->count; i++) {
         size_t c = i % k->channels;
         n->want_bias[c] += n->want_dx[i];
-        n->want_weight[c] += n->want_dx[i] * normed(n, i, c);
+        n->want_weight[c] += n->want_dx[i] * normalised(n, i, c);
     }
     for (size_t i = 0; i < k->count; i++) {
         size_t c = i % k->channels;
-        double rest = n->want_bias[c] / rows + normed(n, i, c) * n->want_weight[c] / rows;
+        double rest = n->want_bias[c] / rows + normalised(n, i, c) * n->want_weight[c] / rows;
         n->want_dx[i] = n->weight[c] * n->invstd[c] * (n->want_dx[i] - rest);
     }
 }

@@ -117,7 +117,7 @@ static void make_fresh(pair *m, bool frozen, uint64_t seed) {
 }
 
 /* What the host writes into the constants for an update. */
-static void set_knobs(pair *m, const stk_update *u, bool keep, bool frozen) {
+static void write_constants(pair *m, const stk_update *u, bool keep, bool frozen) {
     m->constants = (cuda_step_constants){.keep_gradients = keep,
                                          .nesterov = u->nesterov,
                                          .lr = {u->lr, u->head_lr},
@@ -228,7 +228,7 @@ static void check_updates(play_device *play, cuda_type type, stk_update u, bool 
     for (int step = 0; step < 3; step++, u.step++, u.head_step++) {
         float scale = m.scaler.scale;
         make_fresh(&m, frozen, (uint64_t)step + 50);
-        set_knobs(&m, &u, keep, frozen);
+        write_constants(&m, &u, keep, frozen);
         double norm = run_cpu(&m, &u, keep, frozen);
         run_gpu(play, &m);
         compare(&m, frozen);
@@ -287,7 +287,7 @@ static void overflow(void) {
         make_fresh(&m, false, 9);
         /* The last of a convolution's, and one of a norm's: of both types. */
         spoil(&m, round < 2 ? 0 : 1, round < 2 ? m.graph->params[0].count - 1 : 3);
-        set_knobs(&m, &u, false, false);
+        write_constants(&m, &u, false, false);
         run_gpu(&play, &m);
         CHECK_INT(m.result.skipped, 1);
         CHECK_NEAR(m.result.scale, 256, 0);
@@ -310,7 +310,7 @@ static void overflow(void) {
         (void)run_cpu(&m, &u, false, false);
         u.step++;
         u.head_step++;
-        set_knobs(&m, &u, false, false);
+        write_constants(&m, &u, false, false);
         run_gpu(&play, &m);
         CHECK_INT(m.result.skipped, 0);
         compare(&m, false);
@@ -341,7 +341,7 @@ static void updates_left_out_do_not_count(void) {
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
         bool frozen = rounds[i].frozen;
         make_fresh(&m, frozen, 70 + i);
-        set_knobs(&m, &counted, false, frozen);
+        write_constants(&m, &counted, false, frozen);
         if (rounds[i].spoilt) {
             spoil(&m, m.graph->param_count - 1, 2);
             left_out[0] += !frozen;
@@ -375,7 +375,7 @@ static void overflow_without_scale(void) {
     open_pair(&m, CUDA_TYPE_BF16, STK_SGD, false);
     make_fresh(&m, false, 9);
     spoil(&m, 0, 5);
-    set_knobs(&m, &sgd, false, false);
+    write_constants(&m, &sgd, false, false);
     run_gpu(&play, &m);
     CHECK_INT(m.result.skipped, 0);
     CHECK_NEAR(m.scaler.scale, 1, 0);
@@ -393,7 +393,7 @@ static float next_scale(play_device *play, float scale, int good, bool bad, int 
     m.scaler = (cuda_scaler){
         .scale = scale, .inverse = 1 / scale, .dynamic = 1, .good = good, .overflow = bad};
     memset(m.packed, 0, m.layout.fresh_bytes);
-    set_knobs(&m, &sgd, false, false);
+    write_constants(&m, &sgd, false, false);
     run_gpu(play, &m);
     CHECK_INT(m.result.skipped, bad);
     CHECK_NEAR(m.result.scale, scale, 0);

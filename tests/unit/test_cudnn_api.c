@@ -314,7 +314,7 @@ static void what_follows_can_be_fused(void) {
 }
 
 /* Of ResNet-50, behind its stem; and the 1 x 1 convolutions of EfficientNet-B4. */
-static const probe normed[] = {
+static const probe normalised[] = {
     {"1", 256, 56, 64, 64, 1, 1, 0, 56},       {"2", 256, 56, 64, 64, 3, 1, 1, 56},
     {"3", 256, 56, 64, 256, 1, 1, 0, 56},      {"4", 256, 56, 256, 64, 1, 1, 0, 56},
     {"5", 256, 56, 256, 128, 1, 1, 0, 56},     {"6", 256, 56, 128, 128, 3, 2, 1, 28},
@@ -335,11 +335,11 @@ static void statistics_can_be_fused_in_float16(void) {
     if (dnn == NULL) {
         return;
     }
-    for (size_t i = 0; i < sizeof normed / sizeof normed[0]; i++) {
-        cuda_conv_shape shape = shape_of(&normed[i], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+    for (size_t i = 0; i < sizeof normalised / sizeof normalised[0]; i++) {
+        cuda_conv_shape shape = shape_of(&normalised[i], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
         shape.stats = true;
         if (plans_of(dnn, &shape, false) == 0) {
-            CHECK_FAIL("%s has no plan", normed[i].what);
+            CHECK_FAIL("%s has no plan", normalised[i].what);
         }
     }
     stk_cuda_dnn_close(dnn);
@@ -351,17 +351,17 @@ static void norms_in_front_can_be_fused_in_float16(void) {
     if (dnn == NULL) {
         return;
     }
-    for (size_t i = 0; i < sizeof normed / sizeof normed[0]; i++) {
-        cuda_conv_shape shape = shape_of(&normed[i], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+    for (size_t i = 0; i < sizeof normalised / sizeof normalised[0]; i++) {
+        cuda_conv_shape shape = shape_of(&normalised[i], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
         shape.stats = true;
         shape.in_norm = true;
         if (plans_of(dnn, &shape, false) == 0) {
-            CHECK_FAIL("%s has no plan", normed[i].what);
+            CHECK_FAIL("%s has no plan", normalised[i].what);
         }
         shape.kind = CUDA_CONV_WEIGHT;
         shape.stats = false;
         if (plans_of(dnn, &shape, false) == 0) {
-            CHECK_FAIL("%s has no plan for its gradient", normed[i].what);
+            CHECK_FAIL("%s has no plan for its gradient", normalised[i].what);
         }
     }
     stk_cuda_dnn_close(dnn);

@@ -131,8 +131,8 @@ static void weights_come_back(void) {
     for (size_t k = 0; k < 2; k++) {
         fold f;
         fold other;
-        open_fold(&f, normed_graph(), 1, false);
-        open_fold(&other, normed_graph(), 1, false);
+        open_fold(&f, norm_graph(), 1, false);
+        open_fold(&other, norm_graph(), 1, false);
         f.options.optimizer = other.options.optimizer = optimizers[k];
         f.options.ema = other.options.ema = 0.9;
         stk_lr_find_config config = config_of(&f);

@@ -12,13 +12,13 @@
 
 static stk_error error;
 
-typedef struct eye {
+typedef struct brightness_net {
     stk_graph *graph;
     stk_device *device;
     stk_state *state;
     stk_exec *exec;
     uint8_t images[2 * PIXELS]; /* one black, one white */
-} eye;
+} brightness_net;
 
 static const stk_backend *const cpu = &stk_cpu_backend;
 
@@ -29,7 +29,7 @@ static void must_do(stk_status status) {
     }
 }
 
-static void open_eye(eye *e) {
+static void open_brightness_net(brightness_net *e) {
     static const float weight[CLASSES * 3] = {0, 0, 0, STEEP / 3, STEEP / 3, STEEP / 3, 0, 0, 0};
     static const float bias[CLASSES] = {0, -STEEP / 2, 0};
     must_do(stk_graph_new(&e->graph, SIDE, CLASSES, &error));
@@ -50,7 +50,7 @@ static void open_eye(eye *e) {
     memset(e->images + PIXELS, 255, PIXELS);
 }
 
-static void close_eye(eye *e) {
+static void close_brightness_net(brightness_net *e) {
     cpu->exec_free(e->exec);
     cpu->state_free(e->state);
     cpu->device_close(e->device);
@@ -73,7 +73,7 @@ static double expected_loss(double brightness, int label, double share, double s
     return loss;
 }
 
-static stk_step_output see(eye *e, stk_mix mix, float smoothing) {
+static stk_step_output see(brightness_net *e, stk_mix mix, float smoothing) {
     static const int labels[2] = {0, 1};
     stk_step_input input = {.images = e->images,
                             .labels = labels,
@@ -88,8 +88,8 @@ static stk_step_output see(eye *e, stk_mix mix, float smoothing) {
 static void mixup(void) {
     static const float keeps[] = {1, 0.9f, 0.5f, 0.2f, 0};
     static const float smoothings[] = {0, 0.1f};
-    eye e;
-    open_eye(&e);
+    brightness_net e;
+    open_brightness_net(&e);
     for (size_t k = 0; k < 5; k++) {
         for (size_t s = 0; s < 2; s++) {
             double keep = keeps[k];
@@ -99,25 +99,25 @@ static void mixup(void) {
             CHECK_NEAR(see(&e, mix, smoothings[s]).loss_sum, loss, 1e-5);
         }
     }
-    close_eye(&e);
+    close_brightness_net(&e);
 }
 
 static void cutmix(void) {
-    eye e;
-    open_eye(&e);
+    brightness_net e;
+    open_brightness_net(&e);
     /* 6 of 16 pixels come from the other picture. */
     stk_mix mix = {.kind = STK_MIX_CUTMIX, .keep = 0.625f, .left = 1, .right = 4, .bottom = 2};
     double loss = expected_loss(0.375, 0, 0.625, 0.2) + expected_loss(0.625, 1, 0.625, 0.2);
     CHECK_NEAR(see(&e, mix, 0.2f).loss_sum, loss, 1e-5);
-    close_eye(&e);
+    close_brightness_net(&e);
 }
 
 /* A network that sees the larger part of every mixed picture is right every time, also where that
  * part is the other picture's: otherwise half of all mixed batches would count as wrong. */
 static void the_larger_part_counts(void) {
     static const float keeps[] = {1, 0.8f, 0.3f, 0};
-    eye e;
-    open_eye(&e);
+    brightness_net e;
+    open_brightness_net(&e);
     for (size_t k = 0; k < 4; k++) {
         CHECK_INT(see(&e, (stk_mix){.kind = STK_MIX_MIXUP, .keep = keeps[k]}, 0).correct, 2);
     }
@@ -125,7 +125,7 @@ static void the_larger_part_counts(void) {
     memset(e.images, 255, PIXELS); /* a white one that is said to be black */
     CHECK_INT(see(&e, (stk_mix){0}, 0).correct, 1);
     CHECK_INT(see(&e, (stk_mix){.kind = STK_MIX_MIXUP, .keep = 0.3f}, 0).correct, 1);
-    close_eye(&e);
+    close_brightness_net(&e);
 }
 
 static const check_test tests[] = {TEST(mixup), TEST(cutmix), TEST(the_larger_part_counts)};

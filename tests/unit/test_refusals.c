@@ -303,7 +303,7 @@ static bool start_guardian(stk_error *err) {
     return good;
 }
 
-static void eyes_and_guards_say_what_they_lack(void) {
+static void threads_and_guardian_say_what_they_lack(void) {
     CHECK_INT(try_each(STK_START_THREAD, look_around), 1);
     CHECK_INT(try_each(STK_START_THREAD, pass_output_on), 2);
     CHECK_INT(try_each(STK_START_DESCRIPTOR, pass_output_on), 4);
@@ -383,7 +383,7 @@ static const check_test tests[] = {
     TEST(reading_needs_its_first_threads),
     TEST(requests_need_a_thread_and_two_descriptors),
     TEST(one_worker_is_enough),
-    TEST(eyes_and_guards_say_what_they_lack),
+    TEST(threads_and_guardian_say_what_they_lack),
     TEST(figures_are_written_without_a_thread),
     TEST(a_run_survives_each_refusal),
 };

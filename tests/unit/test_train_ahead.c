@@ -85,7 +85,7 @@ static void make_late(fold *f, int lag) {
 
 /* Four steps an epoch, three epochs, with all that a step depends on. */
 static void set_up(fold *f, int slots) {
-    open_fold(f, normed_graph(), 2, false);
+    open_fold(f, norm_graph(), 2, false);
     f->options.optimizer = STK_ADAMW;
     f->options.ema = 0.9;
     f->options.mixup = 0.4;

@@ -4,7 +4,7 @@
 
 static void learns(void) {
     fold f;
-    open_fold(&f, normed_graph(), 2, false);
+    open_fold(&f, norm_graph(), 2, false);
     f.config.lr = 0.05;
     f.total = 16;
     CHECK_INT(run_fold(&f), STK_OK);
@@ -17,7 +17,7 @@ static void learns(void) {
 
 static void adamw_learns(void) {
     fold f;
-    open_fold(&f, normed_graph(), 2, false);
+    open_fold(&f, norm_graph(), 2, false);
     f.options.optimizer = STK_ADAMW;
     f.options.weight_decay = 0.05;
     f.config.lr = 0.01;
@@ -78,8 +78,8 @@ static void backbone_is_frozen_at_first(void) {
     for (int epochs = 0; epochs < 2; epochs++) {
         fold f;
         fold before;
-        open_fold(&before, normed_graph(), 1, false);
-        open_fold(&f, normed_graph(), 1, false);
+        open_fold(&before, norm_graph(), 1, false);
+        open_fold(&f, norm_graph(), 1, false);
         f.options.freeze_epochs = 1;
         f.options.ema = 0.9;
         f.total = epochs == 0 ? 2 : 4;
@@ -110,7 +110,7 @@ static void averages_are_validated(void) {
     uint64_t hashes[2];
     for (int k = 0; k < 2; k++) {
         fold f;
-        open_fold(&f, normed_graph(), 1, false);
+        open_fold(&f, norm_graph(), 1, false);
         f.options.ema = k == 0 ? 0 : 0.999;
         f.total = 2;
         CHECK_INT(run_fold(&f), STK_OK);
@@ -155,7 +155,7 @@ static void same_weights_for_any_crew(void) {
     uint64_t first = 0;
     for (size_t i = 0; i < sizeof crews / sizeof *crews; i++) {
         fold f;
-        open_fold(&f, normed_graph(), crews[i].threads, false);
+        open_fold(&f, norm_graph(), crews[i].threads, false);
         f.config.train.sizing.workers = f.config.val.sizing.workers = crews[i].workers;
         f.config.train.sizing.slots = f.config.val.sizing.slots = crews[i].slots;
         f.config.train.transform.augment.flip = true;

@@ -124,7 +124,7 @@ static void check_same(const fold *a, const fold *b) {
 /* From the beginning or from what was saved last, until so many steps are done. */
 static void run_part(keeper *k, bool all, bool from_saved, int64_t stop_at) {
     stk_train_position position;
-    open_keeper(k, normed_graph(), false);
+    open_keeper(k, norm_graph(), false);
     if (all) {
         use_all(k);
     }
@@ -423,7 +423,7 @@ static void state_files_are_exact(void) {
     CHECK(back.position.has_best);
     stk_saved_state_free(&back);
 
-    stk_graph *other = normed_graph();
+    stk_graph *other = norm_graph();
     stk_state *state = NULL;
     must(
         k.f.backend->state_new(&state, k.f.device, other, &(stk_state_config){.train = true}, &err),

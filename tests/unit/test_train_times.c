@@ -25,7 +25,7 @@ static void save_slowly(void *user, const stk_train_position *position) {
 static void all_adds_up(void) {
     fold f;
     int64_t start = stk_clock_ns();
-    open_fold(&f, normed_graph(), 1, false);
+    open_fold(&f, norm_graph(), 1, false);
     f.config.hooks.save_state = save_slowly;
     f.config.hooks.save_every_s = 1e9;
     f.total = 6; /* three epochs */

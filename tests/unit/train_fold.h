@@ -245,7 +245,7 @@ static inline stk_graph *plain_graph(void) {
     return graph;
 }
 
-static inline stk_graph *normed_graph(void) {
+static inline stk_graph *norm_graph(void) {
     stk_error err = {0};
     stk_graph *graph = NULL;
     const stk_model *model = NULL;

@@ -286,12 +286,12 @@ static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
     int count = s->filters * (weight ? s->kernel * s->kernel * BLOCK_CHANNELS : 2);
     unsigned blocks =
         s->channels == BLOCK_CHANNELS ? blocks_grid(p, s) : grid_of_rows(p, s).grid[0];
-    enum { SUM_COLUMNS = 16, SUM_HANDS = 16, SUM_THREADS = SUM_COLUMNS * SUM_HANDS };
+    enum { SUM_COLUMNS = 16, SUM_REDUCERS = 16, SUM_THREADS = SUM_COLUMNS * SUM_REDUCERS };
     cuda_launch *launch = stk_cuda_launch(p, "conv_blocks", "blocks_sum",
                                           (unsigned)cuda_ceil((size_t)count, SUM_COLUMNS), 1,
                                           SUM_THREADS, SUM_THREADS * (unsigned)sizeof(float));
     stk_cuda_define(launch, "WEIGHT", weight);
-    stk_cuda_define(launch, "HANDS", SUM_HANDS);
+    stk_cuda_define(launch, "REDUCERS", SUM_REDUCERS);
     add_place(launch, PLACE_SUMS);
     add_place(launch, weight ? PLACE_W : PLACE_STATS);
     stk_cuda_arg_int(launch, (int32_t)blocks);

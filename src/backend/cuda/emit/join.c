@@ -12,8 +12,8 @@
 #define MOST_WEIGHTS 64 /* registers of a thread that hold weights */
 #define TILE_ROWS 16    /* at least */
 #define STAGES 4
-#define SETTLE_WIDTH 32 /* filters of a block */
-#define SETTLE_HANDS 8  /* threads for each */
+#define FINALISE_WIDTH 32   /* filters of a block */
+#define FINALISE_REDUCERS 8 /* threads for each */
 
 typedef struct join_grid {
     int threads; /* of a block; 0: the shape cannot be computed */
@@ -89,11 +89,12 @@ void stk_cuda_join(cuda_program *p, const cuda_join *join) {
 void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
     const cuda_norm *next = join->next;
     cuda_launch *launch = stk_cuda_launch(
-        p, FILE_NAME, "join_finalise", (unsigned)cuda_ceil((size_t)join->filters, SETTLE_WIDTH), 1,
-        SETTLE_WIDTH * SETTLE_HANDS, SETTLE_HANDS * 2 * SETTLE_WIDTH * (unsigned)sizeof(double));
+        p, FILE_NAME, "join_finalise", (unsigned)cuda_ceil((size_t)join->filters, FINALISE_WIDTH),
+        1, FINALISE_WIDTH * FINALISE_REDUCERS,
+        FINALISE_REDUCERS * 2 * FINALISE_WIDTH * (unsigned)sizeof(double));
     stk_cuda_define(launch, "N", join->filters);
-    stk_cuda_define(launch, "WIDTH", SETTLE_WIDTH);
-    stk_cuda_define(launch, "HANDS", SETTLE_HANDS);
+    stk_cuda_define(launch, "WIDTH", FINALISE_WIDTH);
+    stk_cuda_define(launch, "REDUCERS", FINALISE_REDUCERS);
     stk_cuda_arg(launch, join->partial);
     stk_cuda_arg(launch, next->weight);
     stk_cuda_arg(launch, next->bias);

@@ -13,9 +13,9 @@
 #define MOST_FILTERS 256 /* whose weights fit into registers */
 #define TILE_ROWS 32
 #define MOST_STAGES 5
-#define SETTLE_THREADS 256
-#define SETTLE_QUADS 8 /* of a block, four channels each */
-#define SETTLE_HANDS (SETTLE_THREADS / SETTLE_QUADS)
+#define FINALISE_THREADS 256
+#define FINALISE_QUADS 8 /* of a block, four channels each */
+#define FINALISE_REDUCERS (FINALISE_THREADS / FINALISE_QUADS)
 
 typedef struct join_back_grid {
     int columns; /* of a block, and its threads */
@@ -111,13 +111,13 @@ static void tell_norm(cuda_launch *launch, const cuda_norm *norm) {
 
 void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
     join_back_grid s = shape_of(p, join);
-    size_t room = SETTLE_HANDS * sums_of(join) * 4 * SETTLE_QUADS * sizeof(double);
+    size_t room = FINALISE_REDUCERS * sums_of(join) * 4 * FINALISE_QUADS * sizeof(double);
     cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back_finalise",
-                                          (unsigned)join->plane.channels / (4 * SETTLE_QUADS), 1,
-                                          SETTLE_THREADS, (unsigned)room);
+                                          (unsigned)join->plane.channels / (4 * FINALISE_QUADS), 1,
+                                          FINALISE_THREADS, (unsigned)room);
     stk_cuda_define(launch, "K", join->plane.channels);
-    stk_cuda_define(launch, "QUADS", SETTLE_QUADS);
-    stk_cuda_define(launch, "HANDS", SETTLE_HANDS);
+    stk_cuda_define(launch, "QUADS", FINALISE_QUADS);
+    stk_cuda_define(launch, "REDUCERS", FINALISE_REDUCERS);
     stk_cuda_define(launch, "OTHER", has_other(join));
     stk_cuda_arg(launch, join->partial);
     tell_norm(launch, join->norm);

@@ -160,7 +160,7 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
                              SUM_THREADS * PIECE);
     stk_cuda_define(launch, "COUNT", (long)count);
     stk_cuda_define(launch, "QUADS", SUM_QUADS);
-    stk_cuda_define(launch, "HANDS", SUM_THREADS / SUM_QUADS);
+    stk_cuda_define(launch, "REDUCERS", SUM_THREADS / SUM_QUADS);
     stk_cuda_arg(launch, layer->partial);
     stk_cuda_arg(launch, layer->weight_grad);
     stk_cuda_arg_int(launch, (int)s.grid);

@@ -9,7 +9,7 @@
  * the order of blocks.
  *
  * Defines: FILTERS, a multiple of 16, up to 64; TAPS, 1 to 4; STATS: 0 or 1. Of the second kernel:
- * WEIGHT, 1 when the sums are gradients of T, 0 when they are float32 statistics; HANDS.
+ * WEIGHT, 1 when the sums are gradients of T, 0 when they are float32 statistics; REDUCERS.
  */
 #ifdef TAPS
 
@@ -295,20 +295,20 @@ typedef float summed;
 #endif
 
 /*
- * Adds up what blocks have left, (blocks, count), by columns: HANDS threads share one, each has every
- * HANDS-th row of it.
+ * Adds up the sums that blocks left, (blocks, count), by columns. REDUCERS threads share a column;
+ * each adds up every REDUCERS-th row of it.
  */
 #define AHEAD 8
 KERNEL blocks_sum(const float *partial, summed *to, int blocks, int count) {
-    SHARED(float, room); /* (HANDS, columns) */
-    int columns = blockDim.x / HANDS;
-    int hand = threadIdx.x / columns;
+    SHARED(float, room); /* (REDUCERS, columns) */
+    int columns = blockDim.x / REDUCERS;
+    int reducer = threadIdx.x / columns;
     int i = blockIdx.x * columns + threadIdx.x % columns;
     float sum = 0;
-    for (int k = hand; k < blocks && i < count; k += AHEAD * HANDS) {
+    for (int k = reducer; k < blocks && i < count; k += AHEAD * REDUCERS) {
         float some_sums[AHEAD];
         UNROLL for (int j = 0; j < AHEAD; j++) {
-            int row = k + j * HANDS;
+            int row = k + j * REDUCERS;
             some_sums[j] = row < blocks ? partial[(u64)row * count + i] : 0;
         }
         UNROLL for (int j = 0; j < AHEAD; j++) {
@@ -317,8 +317,8 @@ KERNEL blocks_sum(const float *partial, summed *to, int blocks, int count) {
     }
     room[threadIdx.x] = sum;
     __syncthreads();
-    if (hand == 0 && i < count) {
-        UNROLL for (int k = 1; k < HANDS; k++) {
+    if (reducer == 0 && i < count) {
+        UNROLL for (int k = 1; k < REDUCERS; k++) {
             sum += room[k * columns + threadIdx.x];
         }
 #if WEIGHT

@@ -238,35 +238,35 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #endif
 
 #ifdef K_join_finalise
-/* Adds up the sums of all blocks, in float64; a block has WIDTH filters, HANDS threads for each. */
+/* Adds up the sums of all blocks in float64. A block has WIDTH filters, REDUCERS threads for each. */
 #define AHEAD 4
 KERNEL join_finalise(const float *partial /* (blocks, 2, N) */, const float *weight,
                    const float *bias, float *running_mean, float *running_var,
                    float *coefs /* (4, N) */, int narrow, int blocks, u32 rows, float epsilon) {
-    SHARED(double, room); /* (HANDS, 2, WIDTH) */
+    SHARED(double, room); /* (REDUCERS, 2, WIDTH) */
     int own = (int)threadIdx.x % WIDTH;
-    int hand = (int)threadIdx.x / WIDTH;
+    int reducer = (int)threadIdx.x / WIDTH;
     int c = (int)blockIdx.x * WIDTH + own;
     for (int which = 0; which < 2; which++) {
         const float *from = partial + which * N + (c < N ? c : 0);
         double sum = 0;
-        for (int k = hand; k < blocks; k += AHEAD * HANDS) {
+        for (int k = reducer; k < blocks; k += AHEAD * REDUCERS) {
             float taken[AHEAD];
             UNROLL
             for (int i = 0; i < AHEAD; i++) {
-                taken[i] = from[(u64)(k + i * HANDS < blocks ? k + i * HANDS : k) * (2 * N)];
+                taken[i] = from[(u64)(k + i * REDUCERS < blocks ? k + i * REDUCERS : k) * (2 * N)];
             }
             UNROLL
             for (int i = 0; i < AHEAD; i++) {
-                sum += k + i * HANDS < blocks ? (double)taken[i] : 0;
+                sum += k + i * REDUCERS < blocks ? (double)taken[i] : 0;
             }
         }
-        room[(hand * 2 + which) * WIDTH + own] = sum;
+        room[(reducer * 2 + which) * WIDTH + own] = sum;
     }
     __syncthreads();
-    if (hand == 0 && c < N) {
+    if (reducer == 0 && c < N) {
         double sum = 0, squares = 0;
-        for (int k = 0; k < HANDS; k++) {
+        for (int k = 0; k < REDUCERS; k++) {
             sum += room[k * 2 * WIDTH + own];
             squares += room[(k * 2 + 1) * WIDTH + own];
         }

@@ -253,23 +253,23 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #include "block_sums.cuh"
 
 /*
- * Adds up the sums of all blocks, in float64, and finalises QUADS times four channels; HANDS threads
- * share a quad.
+ * Adds up the sums of all blocks in float64 and finalises QUADS times four channels. REDUCERS
+ * threads share a quad.
  */
 KERNEL join_back_finalise(const float *partial /* (blocks, SUMS, K) */, const float *weight,
                         const float *coefs /* (4, K) */, float *weight_grad, float *bias_grad,
                         float *back /* (3, K) */, const float *other_weight,
                         const float *other_coefs, float *other_weight_grad, float *other_bias_grad,
                         float *other_back, int blocks, u32 rows) {
-    SHARED(double, room); /* (HANDS, SUMS, 4 * QUADS) */
+    SHARED(double, room); /* (REDUCERS, SUMS, 4 * QUADS) */
     int quad = (int)threadIdx.x % QUADS;
-    int hand = (int)threadIdx.x / QUADS;
+    int reducer = (int)threadIdx.x / QUADS;
     int first = (int)blockIdx.x * (4 * QUADS);
     UNROLL
     for (int which = 0; which < SUMS; which++) {
         const float4 *from = (const float4 *)(partial + which * K + first) + quad;
-        four sum = add_share(from, hand, blocks, 1);
-        double *to = room + (hand * SUMS + which) * (4 * QUADS) + 4 * quad;
+        four sum = add_share(from, reducer, blocks, 1);
+        double *to = room + (reducer * SUMS + which) * (4 * QUADS) + 4 * quad;
         to[0] = sum.x, to[1] = sum.y, to[2] = sum.z, to[3] = sum.w;
     }
     __syncthreads();
@@ -279,7 +279,7 @@ KERNEL join_back_finalise(const float *partial /* (blocks, SUMS, K) */, const fl
         UNROLL
         for (int which = 0; which < SUMS; which++) {
             sums[which] = 0;
-            for (int k = 0; k < HANDS; k++) {
+            for (int k = 0; k < REDUCERS; k++) {
                 sums[which] += room[(k * SUMS + which) * (4 * QUADS) + own];
             }
         }

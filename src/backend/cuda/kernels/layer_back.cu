@@ -406,19 +406,19 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #define IN_DOUBLE 0
 #include "block_sums.cuh"
 
-/* COUNT floats of each of `blocks`, in their order; HANDS threads share a quad, QUADS of a block. */
+/* COUNT floats of each of `blocks`, in their order; REDUCERS threads share a quad, QUADS of a block. */
 KERNEL layer_back_sum(const float *partial /* (blocks, COUNT) */, T *dw, int blocks) {
     SHARED(four, room);
     int quad = (int)threadIdx.x % QUADS;
-    int hand = (int)threadIdx.x / QUADS;
+    int reducer = (int)threadIdx.x / QUADS;
     int at = (int)blockIdx.x * QUADS + quad;
     int inside = at < COUNT / 4;
     const float4 *from = (const float4 *)partial + at;
-    four sum = add_share(from, hand, blocks, inside);
+    four sum = add_share(from, reducer, blocks, inside);
     room[threadIdx.x] = sum;
     __syncthreads();
-    if (hand == 0 && inside) {
-        for (int k = 1; k < HANDS; k++) {
+    if (reducer == 0 && inside) {
+        for (int k = 1; k < REDUCERS; k++) {
             four more = room[k * QUADS + quad];
             sum.x += more.x;
             sum.y += more.y;

@@ -135,7 +135,7 @@ DEVICE lanes after_act(lanes x) {
 
 #define COLUMNS (SUMS * LANES * TILE) /* sums of a tile, as [which][lane][group] */
 #define QUADS (COLUMNS / 4)
-#define HANDS (THREADS / QUADS) /* threads that share the blocks' sums of one quad; at least 1 */
+#define REDUCERS (THREADS / QUADS) /* threads that share the blocks' sums of one quad; at least 1 */
 #define FOLDS (HIGH / LANES)    /* threads that share one sum of a block; at least 1 */
 #define AHEAD 8
 #define BLOCK_QUADS QUADS
@@ -143,7 +143,7 @@ DEVICE lanes after_act(lanes x) {
 #include "block_sums.cuh"
 
 /*
- * Shared memory: float (THREADS, LANES), used again as double (HANDS, COLUMNS); then double
+ * Shared memory: float (THREADS, LANES), used again as double (REDUCERS, COLUMNS); then double
  * (COLUMNS), the totals; then one u32.
  */
 DEVICE double *totals_in(float *room) {
@@ -183,18 +183,18 @@ DEVICE void add_blocks(float *room, const float *sums) {
     double *apart = (double *)room;
     double *totals = totals_in(room);
     int t = threadIdx.x;
-    int hand = t / QUADS;
+    int reducer = t / QUADS;
     int quad = t % QUADS;
     int blocks = gridDim.x;
-    if (hand < HANDS) {
-        four sum = add_share((const float4 *)sums + quad, hand, blocks, 1);
-        double *to = apart + hand * COLUMNS + 4 * quad;
+    if (reducer < REDUCERS) {
+        four sum = add_share((const float4 *)sums + quad, reducer, blocks, 1);
+        double *to = apart + reducer * COLUMNS + 4 * quad;
         to[0] = sum.x, to[1] = sum.y, to[2] = sum.z, to[3] = sum.w;
     }
     __syncthreads();
     for (int c = t; c < COLUMNS; c += THREADS) {
         double sum = 0;
-        for (int k = 0; k < HANDS; k++) {
+        for (int k = 0; k < REDUCERS; k++) {
             sum += apart[k * COLUMNS + c];
         }
         totals[c] = sum;

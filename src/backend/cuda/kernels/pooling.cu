@@ -186,7 +186,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #ifdef K_pool_norm_reduce
 #define THREADS 256
 #define COLUMNS (TILE * WIDE) /* channels of a block */
-#define HANDS (THREADS / COLUMNS)
+#define REDUCERS (THREADS / COLUMNS)
 #define AHEAD 16
 
 /* As norm_reduce of norm_back.cu; only winners have a gradient, and it is enough to look at these. */
@@ -235,28 +235,28 @@ KERNEL __launch_bounds__(THREADS, 4)
         }
     }
     if (last_block(counters + blockIdx.y, gridDim.x, (u32 *)room)) {
-        /* HANDS threads share a channel. */
+        /* REDUCERS threads share a channel. */
         double *totals = (double *)room;
-        u32 column = threadIdx.x % COLUMNS, hand = threadIdx.x / COLUMNS;
+        u32 column = threadIdx.x % COLUMNS, reducer = threadIdx.x / COLUMNS;
         u32 channel = blockIdx.y * COLUMNS + column;
         double both[2] = {0, 0};
-        for (u32 first = hand; first < gridDim.x && channel < C; first += AHEAD * HANDS) {
+        for (u32 first = reducer; first < gridDim.x && channel < C; first += AHEAD * REDUCERS) {
             float some_sums[AHEAD][2];
             UNROLL for (int k = 0; k < AHEAD; k++) {
-                u32 block = first + k * HANDS;
+                u32 block = first + k * REDUCERS;
                 const float *from = partial + (u64)(block < gridDim.x ? block : first) * 2 * C;
                 some_sums[k][0] = from[channel], some_sums[k][1] = from[C + channel];
             }
             UNROLL for (int k = 0; k < AHEAD; k++) {
-                int there = first + k * HANDS < gridDim.x;
+                int there = first + k * REDUCERS < gridDim.x;
                 both[0] += there ? some_sums[k][0] : 0, both[1] += there ? some_sums[k][1] : 0;
             }
         }
         __syncthreads();
         totals[2 * threadIdx.x] = both[0], totals[2 * threadIdx.x + 1] = both[1];
         __syncthreads();
-        if (hand == 0 && channel < C) {
-            for (u32 k = 1; k < HANDS; k++) {
+        if (reducer == 0 && channel < C) {
+            for (u32 k = 1; k < REDUCERS; k++) {
                 both[0] += totals[2 * (k * COLUMNS + column)];
                 both[1] += totals[2 * (k * COLUMNS + column) + 1];
             }

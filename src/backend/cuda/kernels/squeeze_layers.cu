@@ -212,15 +212,15 @@ KERNEL __launch_bounds__(THREADS, 2)
 
 #ifdef K_squeeze_back_hidden
 
-#define HANDS 512 /* threads */
+#define BACK_THREADS 512
 #define SAMPLES 2
 #define VECTORS (C / WIDE_C)
 #define PIECE SHARES(VECTORS, PARTS) /* vectors of a block, of each sample */
 #define ITEMS (SAMPLES * BACK_SUMS * PIECE)
 #define GROUPS (REDUCED / WIDE_R)
-#define ACROSS UP_TO(GROUPS, HANDS) /* threads across hidden channels */
-#define DEEP (HANDS / ACROSS)       /* and across channels */
-#define BRINGS 8                    /* loads at a time */
+#define ACROSS UP_TO(GROUPS, BACK_THREADS) /* threads across hidden channels */
+#define DEEP (BACK_THREADS / ACROSS)       /* and across channels */
+#define BRINGS 8                           /* loads at a time */
 
 /*
  * Adds up the chunks of this block's samples and channels: four of the sums go to `totals`, the
@@ -229,12 +229,12 @@ KERNEL __launch_bounds__(THREADS, 2)
 DEVICE void add_chunks(float *grads, const float *partial, const float *gates, float *dgate,
                        float *totals, int n0, int first, int batch, int chunks) {
     int vectors = UP_TO(VECTORS - first, PIECE);
-    for (int i0 = threadIdx.x; i0 < ITEMS; i0 += FLIGHT * HANDS) {
+    for (int i0 = threadIdx.x; i0 < ITEMS; i0 += FLIGHT * BACK_THREADS) {
         const float *from[FLIGHT];
         few sums[FLIGHT] = {{{0, 0, 0, 0}}};
         few gate[FLIGHT];
         UNROLL for (int u = 0; u < FLIGHT; u++) {
-            int i = or_first(i0 + u * HANDS, ITEMS);
+            int i = or_first(i0 + u * BACK_THREADS, ITEMS);
             int s = i / (BACK_SUMS * PIECE), k = i / PIECE % BACK_SUMS;
             int n = n0 + s < batch ? n0 + s : n0;
             int c = (first + or_first(i % PIECE, vectors)) * WIDE_C;
@@ -250,7 +250,7 @@ DEVICE void add_chunks(float *grads, const float *partial, const float *gates, f
             }
         }
         UNROLL for (int u = 0; u < FLIGHT; u++) {
-            int i = i0 + u * HANDS;
+            int i = i0 + u * BACK_THREADS;
             int s = i / (BACK_SUMS * PIECE), k = i / PIECE % BACK_SUMS;
             int at = i % PIECE;
             int there = i < ITEMS && n0 + s < batch && at < vectors;
@@ -277,7 +277,7 @@ DEVICE void add_chunks(float *grads, const float *partial, const float *gates, f
  * channels of SAMPLES samples. Neighbours have neighbouring vectors of hidden channels and, when
  * these end, the next channel: w2 is read as it lies, whatever the number of hidden channels.
  */
-KERNEL __launch_bounds__(HANDS, 1)
+KERNEL __launch_bounds__(BACK_THREADS, 1)
     squeeze_back_hidden(const float *partial, const float *gates, const float *w2, float *dgate,
                         float *totals, float *dhidden, int batch, int chunks) {
     SHARED(float, room);
@@ -315,7 +315,7 @@ KERNEL __launch_bounds__(HANDS, 1)
             }
         }
         __syncthreads();
-        for (int i = threadIdx.x; i < SAMPLES * ACROSS * WIDE_R; i += HANDS) {
+        for (int i = threadIdx.x; i < SAMPLES * ACROSS * WIDE_R; i += BACK_THREADS) {
             int n = n0 + i / (ACROSS * WIDE_R), r = g0 * WIDE_R + i % (ACROSS * WIDE_R);
             float sum = 0;
             _Pragma("unroll 16") for (int k = 0; k < DEEP; k++) {
@@ -332,15 +332,15 @@ KERNEL __launch_bounds__(HANDS, 1)
 #ifdef K_squeeze_back_weights
 
 #define WAYS 32 /* threads of a channel */
-#define HANDS (WAYS * CH)
+#define BACK_THREADS (WAYS * CH)
 #define FOURS ((REDUCED + 3) / 4) /* of hidden channels */
 #define ROW (4 * FOURS)
-#define ACROSS UP_TO(FOURS, 2 * WAYS) /* of which so many are computed at a time */
-#define HELD SHARES(FOURS, ACROSS)    /* and a thread has so many */
+#define ACROSS UP_TO(FOURS, 2 * WAYS) /* fours that are computed at a time */
+#define HELD SHARES(FOURS, ACROSS)    /* fours of a thread */
 #define TASKS (CH / 2 * ACROSS)
-#define SLICES (HANDS / TASKS)     /* threads that share the samples of one task */
-#define TURNS SHARES(PART, WAYS)   /* samples of a thread, of those in shared memory */
-#define BRINGS 4                   /* loads at a time, of each tensor */
+#define SLICES (BACK_THREADS / TASKS) /* threads that share the samples of one task */
+#define TURNS SHARES(PART, WAYS)      /* samples in shared memory that one thread takes */
+#define BRINGS 4                      /* loads of each tensor at a time */
 
 typedef struct stage {
     float *inner;    /* (PART, ROW): hidden behind its activation */
@@ -354,17 +354,17 @@ typedef struct stage {
 DEVICE void load_rows(const stage *s, const float *hidden, const float *dhidden, int n0, int count,
                       int batch) {
     int there = count * (REDUCED / WIDE_R);
-    for (int i0 = threadIdx.x; i0 < there; i0 += BRINGS * HANDS) {
+    for (int i0 = threadIdx.x; i0 < there; i0 += BRINGS * BACK_THREADS) {
         few x[BRINGS], d[PARTS][BRINGS];
         UNROLL for (int u = 0; u < BRINGS; u++) {
-            u64 at = (u64)n0 * REDUCED + or_first(i0 + u * HANDS, there) * WIDE_R;
+            u64 at = (u64)n0 * REDUCED + or_first(i0 + u * BACK_THREADS, there) * WIDE_R;
             x[u] = few_at(hidden + at, WIDE_R);
             UNROLL for (int k = 0; k < PARTS; k++) {
                 d[k][u] = few_at(dhidden + (u64)k * batch * REDUCED + at, WIDE_R);
             }
         }
         UNROLL for (int u = 0; u < BRINGS; u++) {
-            int i = i0 + u * HANDS;
+            int i = i0 + u * BACK_THREADS;
             if (i < there) {
                 UNROLL for (int m = 0; m < WIDE_R; m++) {
                     UNROLL for (int k = 1; k < PARTS; k++) {
@@ -467,7 +467,7 @@ DEVICE void put_products(float *room, taken *sums, T *dw1, T *dw2, int c0) {
         }
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < CH * REDUCED; i += HANDS) {
+    for (int i = threadIdx.x; i < CH * REDUCED; i += BACK_THREADS) {
         int one = i % CH * ROW + i / CH, two = i / REDUCED * ROW + i % REDUCED;
         float a = 0, b = 0;
         _Pragma("unroll 8") for (int k = 0; k < SLICES; k++) {
@@ -490,14 +490,14 @@ DEVICE void finish_channel(double *room, const double mine[3], int c0, int batch
     int c = c0 + threadIdx.x;
     __syncthreads();
     UNROLL for (int k = 0; k < 3; k++) {
-        room[k * HANDS + threadIdx.x] = mine[k];
+        room[k * BACK_THREADS + threadIdx.x] = mine[k];
     }
     __syncthreads();
     if (threadIdx.x < CH && c < C) {
         double sums[3] = {0, 0, 0};
         UNROLL for (int k = 0; k < 3; k++) {
             UNROLL for (int i = 0; i < WAYS; i++) {
-                sums[k] += room[k * HANDS + i * CH + threadIdx.x];
+                sums[k] += room[k * BACK_THREADS + i * CH + threadIdx.x];
             }
         }
         db2[c] = (float)sums[2];
@@ -508,7 +508,7 @@ DEVICE void finish_channel(double *room, const double mine[3], int c0, int batch
 
 /* The gradient of b1 from the samples in shared memory; one block has it. */
 DEVICE void add_bias(const stage *s, float *db1, int n0, int count) {
-    for (int r = threadIdx.x; r < REDUCED && blockIdx.x == 0; r += HANDS) {
+    for (int r = threadIdx.x; r < REDUCED && blockIdx.x == 0; r += BACK_THREADS) {
         float sum = n0 == 0 ? 0 : db1[r];
         _Pragma("unroll 16") for (int n = 0; n < count; n++) {
             sum += s->dhidden[n * ROW + r];
@@ -522,7 +522,7 @@ DEVICE void add_bias(const stage *s, float *db1, int n0, int count) {
  * memory. A thread has one channel and every 32nd sample of dsqueezed and the norm's sums; of the
  * gradients of weights, two channels and four hidden channels of some of the samples.
  */
-KERNEL __launch_bounds__(HANDS, 1)
+KERNEL __launch_bounds__(BACK_THREADS, 1)
     squeeze_back_weights(const float *totals, const float *gates, const float *squeezed,
                          const float *hidden, const float *dgate, const float *dhidden,
                          const float *w1, T *dw1, float *db1, T *dw2, float *db2, float *dsqueezed,
@@ -541,11 +541,11 @@ KERNEL __launch_bounds__(HANDS, 1)
         sums.first[h][0] = sums.first[h][1] = sums.second[h][0] = sums.second[h][1] = zero;
     }
     double mine[3] = {0, 0, 0}; /* of dn, of dn * (x - mean), of dgate */
-    for (int i = threadIdx.x; i < ROW * CH; i += HANDS) {
+    for (int i = threadIdx.x; i < ROW * CH; i += BACK_THREADS) {
         s.filters[i] = i / CH < REDUCED ? w1[(u64)(i / CH) * C + from] : 0;
     }
 #if REDUCED % 4 != 0
-    for (int i = threadIdx.x; i < 2 * PART * ROW; i += HANDS) {
+    for (int i = threadIdx.x; i < 2 * PART * ROW; i += BACK_THREADS) {
         room[i] = 0; /* what is behind a row stays so */
     }
 #endif

@@ -1,5 +1,5 @@
 /*
- * test_cuda_plan.c - that a memory plan is the same whatever the device has found out to be faster:
+ * test_cuda_layout.c - the memory layout is the same whichever variants the device found faster:
  * networks are lowered without a device, and their fusions are decided by dice.
  */
 #include "check.h"
@@ -78,7 +78,7 @@ static bool decide_all(lowered *l, stk_rng *dice) {
     return some;
 }
 
-static void check_plan(const lowered *l, const scene *s, size_t arena_bytes, int counters) {
+static void check_layout(const lowered *l, const scene *s, size_t arena_bytes, int counters) {
     if (l->program.arena_bytes != arena_bytes || l->program.counters != counters) {
         CHECK_FAIL("%s, batch %d, type %d, major %d: %zu bytes and %d counters, not %zu and %d",
                    s->model, s->batch, (int)s->type, s->major, l->program.arena_bytes,
@@ -97,7 +97,7 @@ static int throw_dice(const scene *s, uint64_t seed) {
     bool more = true;
     for (int round = 0; round < ROUNDS && more && good; round++) {
         good = lower(&l, s, l.results, &err);
-        check_plan(&l, s, arena_bytes, counters);
+        check_layout(&l, s, arena_bytes, counters);
         more = decide_all(&l, &dice);
     }
     if (!good) {
