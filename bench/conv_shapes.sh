@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How fast the convolutions of the usual networks are on this machine's cores, shape by shape:
-# bench/conv_shapes.sh BUILD_DIR. Prints one JSON object a line; conv_shapes.c says what is in it.
+# Measures how fast convolutions of common networks are on the CPU, shape by shape:
+# bench/conv_shapes.sh BUILD_DIR. Prints one JSON object per line; conv_shapes.c lists its keys.
 set -eu
 
 build=$(cd "$1" && pwd)

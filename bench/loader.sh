@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# How fast pictures become batches: bench/loader.sh BUILD_DIR. Real photographs where there are any
-# (../shared/data/photos, or STOKER_DATA/photos), drawn ones otherwise. Prints a JSON object a line:
-# usual crops with as many workers as Stoker chooses, the same with one, and with augmentation.
-# bench/loader_vs_torch.py measures PyTorch's DataLoader beside it.
+# Measures how fast pictures become batches: bench/loader.sh BUILD_DIR
+#
+# Uses the photographs in STOKER_DATA/photos (default: ../shared/data/photos), or drawn pictures if there are
+# none. Prints three lines, each a JSON object: with as many workers as Stoker chooses, with one worker,
+# and with augmentation. bench/loader_vs_torch.py compares with PyTorch's DataLoader.
 set -eu
 
 build=$(cd "${1:-build}" && pwd)

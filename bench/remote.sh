@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# How fast data comes that is far away: bench/remote.sh BUILD_DIR [options of remote_vs_torch.py].
-# JPEGs made from real photographs where there are any (../shared/data/photos, or
-# STOKER_DATA/photos), drawn ones otherwise, behind the tests' object server with 30 ms before every
-# answer. Prints one JSON object, and a table for people on standard error. PYTHON names the
-# interpreter; where it has torch, torchvision and Pillow, PyTorch's DataLoader is measured too.
+# Measures how fast data arrives from far away: bench/remote.sh BUILD_DIR [OPTION of remote_vs_torch.py...]
+#
+# The tests' object server serves the pictures and waits 30 ms before every answer. The pictures are JPEGs
+# made from the photographs in STOKER_DATA/photos (default: ../shared/data/photos), or drawn ones if there
+# are none. Prints one JSON object on standard output and a table on standard error. PYTHON names the
+# interpreter; if it has torch, torchvision and Pillow, PyTorch's DataLoader is measured, too.
 set -eu
 
 build=$(cd "${1:-build}" && pwd)

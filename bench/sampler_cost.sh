@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What looking at the machine once a second costs: bench/sampler_cost.sh BUILD_DIR [SECONDS [PID]]. Looks at
-# the first GPU too, where nvidia-smi shows one, and at the tree of a process. sampler_cost.c says what is
-# printed.
+# Measures what it costs to sample the machine once a second:
+# bench/sampler_cost.sh BUILD_DIR [SECONDS [PID]]. Samples the first GPU, too, if nvidia-smi shows one, and
+# the processes below PID. sampler_cost.c describes the output.
 set -eu
 
 build=$(cd "$1" && pwd)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# How fast a training run is on this machine's cores: bench/train_cpu.sh BUILD_DIR. Trains on the
-# sample set and on the same pictures with a network of real size, and prints one JSON object a
-# line. Other work on the machine shows in the figures: compare within one run.
+# Measures how fast training is on the CPU: bench/train_cpu.sh BUILD_DIR
+#
+# Trains a small and a larger network on sample pictures and prints one JSON object per training. Other
+# work on the machine changes the figures, so compare only figures of one run of this script.
 set -eu
 
 stoker=$(cd "$1" && pwd)/stoker
@@ -12,7 +13,7 @@ value() {
     sed -n 's/^ *"'"$1"'": \([^,]*\),*$/\1/p' "$2"
 }
 
-# bench NAME OPTION...: one run; the figures of its summary.
+# bench NAME OPTION...: trains once and prints figures of the summary.
 bench() {
     local name=$1 summary=$work/$1/summary.json
     shift

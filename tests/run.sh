@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Runs the tests and adds up.
+# Runs tests and prints the total.
 #
-#     tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]
+#     tests/run.sh BUILD_DIR [unit|cli|all|soak] [FILTER]
 #
-# unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. A filter, a regular
-# expression, picks by name; with a `!` before it, all others. Two more than there are cores run at a time,
-# since many wait at times, for disks above all. Scripts with a line `# Mostly waits.` begin first and take nobody's place.
+# A test is a program or a script. unit: every program BUILD_DIR/tests/test_*. cli: every script
+# tests/cli/test_*.sh. all: both. soak: every tests/soak/test_*.sh; the scripts of tests/cli that bound
+# real time or have cases for soak, in full (STK_TEST_FULL=1, `is_full` of lib.sh); the programs for CUDA
+# and for models, in full; and the fuzz targets with two million mutations.
 #
-# soak: every tests/soak/test_*.sh; the scripts of tests/cli that have bounds of time or cases for soak, in
-# full (STK_TEST_FULL=1, `is_full` of lib.sh); the tests of CUDA and of models in full; and long fuzzing. Scripts run alone.
+# FILTER is a regular expression that names must match; with a `!` before it, names must not match.
 #
-# Each prints `N passed, N failed, N skipped` at its end. One that crashes, prints no such line, takes over
-# TEST_TIMEOUT seconds (1200), or leaves a file in TMPDIR or a process behind is one failure. The last line is
-# the total; the exit code is 1 when anything failed.
+# Tests run at the same time, two more than there are cores, because many wait for disks. A script with
+# a line `# Mostly waits.` starts first and is not counted. In soak, scripts run one at a time.
+#
+# A test prints `N passed, N failed, N skipped` at its end. A test that crashes, prints no such line,
+# takes more than TEST_TIMEOUT seconds (1200), or leaves a file in TMPDIR or a process is one failure.
+# The last line is the total. The exit code is 1 when anything failed.
 set -u
 
 if [ $# -lt 1 ] || [ ! -d "$1" ]; then
@@ -27,7 +30,7 @@ cd "$(dirname "$0")/.." || exit 2
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-tests-XXXXXX") || exit 2
 
-# What still runs ends too.
+# Ends the tests that still run.
 end() {
     local running
     running=$(jobs -pr)
@@ -37,27 +40,28 @@ end() {
 }
 trap end EXIT
 trap 'exit 130' INT TERM
-# What the library keeps between runs is not the user's.
+# Tests have a cache folder of their own, so that they do not touch the user's.
 export STOKER=$build/stoker LC_ALL=C.UTF-8 XDG_CACHE_HOME=$scratch/cache
-# A GPU of the machine would be taken where no device is given. Tests of CUDA take the emulated one, or
-# the real one where they are asked to.
+# Without --device Stoker takes a GPU that it finds, so hide it. Tests of CUDA use the emulated GPU, with
+# STK_TEST_GPU=real the real one.
 [ "${STK_TEST_GPU:-}" = real ] || export CUDA_VISIBLE_DEVICES='' STK_TEST_GPU=emulated
-# Cairo keeps fonts for the life of the process, and fontconfig refers to parts of them by offsets,
-# which a leak checker cannot follow.
+# Cairo keeps fonts until the process ends. fontconfig refers to them by offsets, which a leak checker
+# cannot follow.
 echo 'leak:libfontconfig' >"$scratch/leaks"
 export LSAN_OPTIONS=suppressions=$scratch/leaks:print_suppressions=0
 passed=0
 failed=0
 skipped=0
-names=() # of all that were started, in the order in which they are counted
+names=() # of all tests that were started
 slots=$(($(nproc) + 2))
 [ "$slots" -le 5 ] || slots=5
-# Those that take longest begin first, so that none is left running by itself.
+# The tests that take longest. They start first, so that none runs alone at the end.
 long='^(test_(cuda_(operations|networks|conv|norm|backend|depthwise|fuse_(join_back|norm_conv|layer_back|stats))|'
 long+='cudnn_api|models_golden|storage_reader|image_part|image_halt|job_resume)|'
 long+='cli_(cuda|resume|bad_disk|s3|batch|report_browser))$'
 
-# processes_of NAME: those that have its TMPDIR, or work in it; what is ending anyway is none.
+# processes_of NAME: prints the processes of a test: those whose TMPDIR is the test's, or which work in
+# it. Processes that have ended but were not waited for do not count.
 processes_of() {
     local pid
     for pid in $({
@@ -68,8 +72,8 @@ processes_of() {
     done
 }
 
-# left_over NAME: says what it has left behind, nothing where that is nothing. Processes that it has ended
-# have a moment to be gone; others are ended here.
+# left_over NAME: prints which processes and files a test left; nothing if it left none. Processes get ten
+# seconds to end and are then killed.
 left_over() {
     local pid files pids
     for _ in {1..50}; do
@@ -85,8 +89,8 @@ left_over() {
     [ -z "$files" ] || echo "left files in TMPDIR: $files"
 }
 
-# run_one NAME COMMAND...: output, exit code and seconds, those that passed and those of CPU time, go
-# to files named NAME in the scratch folder.
+# run_one NAME COMMAND...: runs a test. Its output, its exit code, its seconds and its seconds of CPU time
+# go to files NAME.* in the scratch folder.
 run_one() {
     local name=$1 code=0 child='' TIMEFORMAT='%R %U %S'
     shift
@@ -106,8 +110,8 @@ run_one() {
     rm -rf "$scratch/$name.tmp"
 }
 
-# count_one NAME: adds one program's results and shows its output when something is wrong; otherwise
-# what it says of what it skipped, and tables, whose lines begin with a bar and a blank.
+# count_one NAME: adds the results of a test to the total and prints its line. If the test failed, its
+# output follows; otherwise its lines about skipped cases and its tables (lines that begin with a bar).
 count_one() {
     local name=$1 code seconds cpu line trouble='' p=0 f=0 s=0
     local pattern='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
@@ -141,9 +145,9 @@ count_one() {
     fi
 }
 
-# begin SLOTS NAME COMMAND...: runs it in the background as soon as fewer than that many run, those that
-# mostly wait left out.
-idle=() # these
+# begin SLOTS NAME COMMAND...: waits until fewer than SLOTS tests run, then runs a test in the background.
+# Tests that mostly wait do not count.
+idle=() # process ids of the tests that mostly wait
 begin() {
     while [ "$(jobs -pr | grep -vxc -F "$(printf '%s\n' none "${idle[@]}")")" -ge "$1" ]; do
         wait -n
@@ -151,7 +155,7 @@ begin() {
     run_one "${@:2}" &
 }
 
-# Those of the names on standard input that the filter takes, the long ones first.
+# in_order: prints the names from standard input that pass the filter, the long tests first.
 in_order() {
     local take=-E
     [[ $filter != !* ]] || take=-vE
@@ -159,18 +163,18 @@ in_order() {
         END { printf "%s", rest }'
 }
 
-# begin_programs PATTERN ARGUMENTS...: the programs of the build folder with such names, each with these arguments.
+# begin_programs PATTERN ARGUMENTS...: starts the programs whose names match, each with the arguments.
 begin_programs() {
     local name pattern=$1 line_buffered=()
     shift
-    # A program that crashes must not take along what it had printed.
+    # With a buffer, a program that crashes would lose what it printed.
     command -v stdbuf >/dev/null 2>&1 && line_buffered=(stdbuf -oL)
-    # The sanitizers do not like a library preloaded before their own.
+    # stdbuf preloads a library, and sanitizers refuse to start if theirs is not the first.
     if nm "$build/libstoker.a" 2>/dev/null | grep -q -m 1 -E '__(asan|tsan)_init'; then
         line_buffered=()
     fi
     for name in $(printf '%s\n' "$build"/tests/test_* | sed 's|.*/||' | grep "$pattern" | in_order); do
-        # A program whose source is gone is left over from an earlier state of the tree.
+        # A program without a source is left over from an earlier state of the tree.
         if [ -f "tests/unit/$name.c" ] || [ -f "tests/fuzz/${name#test_}.c" ]; then
             begin "$slots" "$name" "${line_buffered[@]}" "$build/tests/$name" "$@"
             names+=("$name")
@@ -178,8 +182,9 @@ begin_programs() {
     done
 }
 
-# find_scripts SCRIPT...: their names are cli_X or soak_X. Those that mostly wait begin, unless scripts run alone.
-scripts=()
+# find_scripts SCRIPT...: notes the scripts that pass the filter under their names, cli_X or soak_X. Scripts
+# that mostly wait start at once, unless scripts run one at a time.
+scripts=() # names and paths of the scripts that have not started, in turn
 find_scripts() {
     local script name
     for name in $(printf '%s\n' "$@" | sed 's|^tests/\(.*\)/test_\(.*\)\.sh$|\1_\2|' | in_order); do
@@ -199,14 +204,14 @@ find_scripts() {
     done
 }
 
-# end_all: runs the other scripts, and counts in the order of the names.
+# end_all: runs the remaining scripts, waits for all tests and counts them in the order of their names.
 end_all() {
     local name i
     for ((i = 0; i < ${#scripts[@]}; i += 2)); do
         begin "$slots" "${scripts[i]}" bash "${scripts[i + 1]}"
     done
     wait
-    idle=() # their numbers may soon be those of others
+    idle=() # other processes may soon have these ids
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
         count_one "$name"
     done

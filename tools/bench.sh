@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every benchmark of bench/: tools/bench.sh BUILD_DIR. A benchmark is an executable bench/*.sh,
-# called with the build folder; it prints JSON.
+# Runs every benchmark: tools/bench.sh BUILD_DIR. A benchmark is an executable script bench/*.sh. It is
+# called with the build folder and prints JSON.
 set -eu
 
 cd "$(dirname "$0")/.."

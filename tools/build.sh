@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures and builds: tools/build.sh BUILD_DIR [CMake options] [-- targets]. Quiet unless something
-# fails. Without targets everything is built.
+# Configures and builds: tools/build.sh BUILD_DIR [CMAKE_OPTION...] [-- TARGET...]. Builds everything if no
+# target is given. Prints little unless something fails.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -29,13 +29,13 @@ fi
 if [ -t 1 ]; then
     ninja -C "$build" "$@"
 else
-    # Without a terminal Ninja prints a line per file; only its complaints matter in a log.
+    # Without a terminal Ninja prints a line per file. Show its output only if the build fails.
     if ! ninja -C "$build" "$@" >"$build/build.log" 2>&1; then
         cat "$build/build.log"
         exit 1
     fi
 fi
-# Editors and language servers look for it in the root.
+# Editors and language servers look for compile_commands.json in the root.
 if [ "$build" = build ]; then
     ln -sf build/compile_commands.json compile_commands.json
 fi

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Checks that no two files of the library need each other, directly or through others: a file is
-# understood after those that it calls. tools/check-direction.sh holds that between rooms, by includes;
-# here it holds between files, by the symbols that their object files define and use.
+# Checks that no two files of the library need each other, directly or through others, so that a reader
+# can understand a file after the files that it calls. tools/check-direction.sh checks rooms, by their
+# includes. This script checks files, by the symbols that their objects define and use.
 #
 # `tools/check-circles.sh BUILD` reads the objects of the library in the build folder, which must be up
-# to date. Prints each circle as `file:1: sentence`, then its calls, and then fails. `--self-test` tries
-# it on small programs with and without a circle.
+# to date. It prints each circle as `file:1: sentence` with the calls that make it, and fails if there is
+# one. `--self-test` tries the check on small programs with and without a circle.
 set -eu
 # shellcheck source=tools/self-test.sh
 . "$(dirname "$0")/self-test.sh"
 
-# check_objects ROOT: all objects below that folder, which mirrors src. A build folder may still hold
-# objects whose source has gone.
+# check_objects ROOT: checks all objects below that folder, which mirrors src. Objects without a source are
+# left over from an earlier state of the tree and do not count.
 check_objects() {
     local found object objects
     objects=$(cd "$1" && find . -name '*.o' | LC_ALL=C sort)
@@ -28,7 +28,7 @@ check_objects() {
             if ($3 == "U") { users++; user[users] = number[file]; used[users] = $2 }
             else if ($3 ~ /^[TDRBCV]$/) home[$2] = number[file]
         }
-        # Whether b can be reached from a through files that are left.
+        # Sets reached[b] for every file b that a needs, directly or through files that are left.
         function mark_from(a,    stack, top, at, i) {
             split("", reached)
             stack[top = 1] = a

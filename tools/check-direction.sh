@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the direction of dependencies, which is law (ARCHITECTURE.md has the table of rooms):
+# Checks the direction of dependencies (ARCHITECTURE.md has the table of rooms):
 #
 #   - a file in src/ROOM (or cli) includes headers of its own room and of rooms above it in the list,
 #     except that `job` and `supervise` include nothing of each other,
@@ -7,8 +7,8 @@
 #   - names of .c, .h and .cu files are unique within a room,
 #   - every folder under src is a known room and has a README.md.
 #
-# Prints each violation as `file:line: sentence` and then fails. `--self-test` tries it on small trees
-# with and without faults; `--root DIR` checks another tree.
+# Prints each violation as `file:line: sentence` and fails if there is one. `--self-test` tries the check
+# on small trees with and without faults; `--root DIR` checks another tree.
 set -eu
 # shellcheck source=tools/self-test.sh
 . "$(dirname "$0")/self-test.sh"
@@ -24,10 +24,10 @@ rooms="$rooms run probe probe/doctor"
 rooms="$rooms supervise/files supervise/process supervise/settings supervise/output supervise/decide supervise"
 rooms="$rooms job/recipe job/saved job/steering job/training job cli"
 
-# Rooms that do not know each other, whatever their order.
+# Rooms that may not include each other, whatever their order.
 strangers=' job/supervise supervise/job '
 
-# Includes of every file, judged by awk: one pass over the tree.
+# check_includes: checks the includes of every file, in one pass over the tree.
 check_includes() {
     local files
     files=$(find include/stoker src cli -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \

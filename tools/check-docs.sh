@@ -3,19 +3,19 @@
 #
 #   - the table of rooms in ARCHITECTURE.md has the rooms of tools/check-direction.sh in their order,
 #   - the README.md of a room, or of a folder in it, names every .c, .h and .cu file,
-#   - source files, scripts and documents that stand in backticks exist, and relative links lead somewhere,
+#   - source files, scripts and documents named in backticks exist, and so do the targets of relative links,
 #   - README.md or docs/ names every verb of the command,
 #   - ARCHITECTURE.md names every kind of thread (`what` of a stk_thread_config),
 #   - the table of stages in CONTRIBUTING.md has the stages of .ci/run in their order.
 #
-# Prints each violation as `file:line: sentence` and then fails. `--self-test` tries it on small trees
-# with and without faults; `--root DIR` checks another tree.
+# Prints each violation as `file:line: sentence` and fails if there is one. `--self-test` tries the check
+# on small trees with and without faults; `--root DIR` checks another tree.
 # shellcheck disable=SC2016,SC2086,SC2116  # backticks and dollars of others; lists are words
 set -eu
 # shellcheck source=tools/self-test.sh
 . "$(dirname "$0")/self-test.sh"
 
-# compare_lists FILE LINE WHAT EXPECTED ACTUAL: two lists of words, the same words in the same order.
+# compare_lists FILE LINE WHAT EXPECTED ACTUAL: two lists must have the same words in the same order.
 compare_lists() {
     local word
     for word in $4; do
@@ -42,7 +42,7 @@ check_rooms() {
     compare_lists ARCHITECTURE.md "${line:-1}" room "$(echo $rooms)" "$(echo $rows)"
 }
 
-# in_backticks FILE: the words in backticks that look like names of files, as LINE NAME.
+# in_backticks FILE: prints the words in backticks that look like names of files, as LINE NAME.
 in_backticks() {
     awk '/^    / || /^```/ { next }
         { rest = $0
@@ -53,8 +53,8 @@ in_backticks() {
           } }' "$1"
 }
 
-# Files that no README on their way to src/ROOM names, as it is or in a pattern such as part_*.c. A name
-# stands for the .c and the .h file.
+# check_files: every file must be named by the README of its folder or of a folder above it, by its own name
+# or by a pattern such as part_*.c. A name stands for both the .c and the .h file.
 check_files() {
     local folder readme file stem names pattern found
     while read -r folder; do
@@ -87,9 +87,10 @@ documents() {
     find . -name '*.md' -not -path './build*' -not -path './.git/*' | sed 's|^\./||' | LC_ALL=C sort
 }
 
-# What stands in backticks, or behind a link, has to be there. A name without a folder may be anywhere
-# in the tree, one with a folder may leave out its beginning. Names with capitals in their last part are
-# placeholders, as test_NAME.c; headers that the code includes with <> are the system's.
+# check_names: files named in backticks, and targets of links, must exist. A name without a folder may lie
+# anywhere in the tree; a name with a folder may leave out the beginning of its path. A name with
+# capitals in its last part is a placeholder, such as test_NAME.c. Headers that the code includes with <>
+# belong to the system.
 check_names() {
     local document line word all system base
     all=$(find . \( -name .git -o -name 'build*' \) -prune -o -type f -print | sed 's|^\.||')
@@ -100,8 +101,8 @@ check_names() {
             case $base in
             *'*'* | *'['* | *'{'* | *'~'*) continue ;;
             README.md | ARCHITECTURE.md | CONTRIBUTING.md | SECURITY.md) continue ;;
-            *[A-Z]* | .* | _*) continue ;; # placeholders, and ends of names
-            *.py | *.sh | *.md) [[ $word == */* ]] || continue ;; # others are the user's
+            *[A-Z]* | .* | _*) continue ;; # placeholders, and endings such as .c
+            *.py | *.sh | *.md) [[ $word == */* ]] || continue ;; # without a folder: a file of the user
             esac
             [[ $word == /* || $system == *" $word "* || $system == *"/$word "* ]] && continue
             [ -e "$word" ] || [ -e "$(dirname "$document")/$word" ] ||
@@ -155,7 +156,7 @@ check_tree() {
     fi
 }
 
-# with_change FILE SED SENTENCE: changes the file, expects the sentence, and mends it.
+# with_change FILE SED SENTENCE: changes the file, expects the sentence, and restores the file.
 with_change() {
     cp "$1" saved
     sed -i "$2" "$1"

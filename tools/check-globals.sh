@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Checks the table of global state in ARCHITECTURE.md against the variables that the object files of
-# library and command can change: those in .data, .bss, .tdata and .tbss. The table names the file and,
-# behind it, each variable.
+# Checks the table of global state in ARCHITECTURE.md against the object files of library and command. A
+# row of the table names a file and its variables. The variables of an object file that can change are
+# those in .data, .bss, .tdata and .tbss.
 #
 # `tools/check-globals.sh BUILD` reads the objects in the build folder, which must be up to date and
-# built by gcc without a sanitizer. Prints each violation as `file:line: sentence` and then fails.
-# `--self-test` tries it on small programs with and without faults.
+# built by gcc without a sanitizer. It prints each violation as `file:line: sentence` and fails if there
+# is one. `--self-test` tries the check on small programs with and without faults.
 # shellcheck disable=SC2016  # backticks and dollars of others
 set -eu
 # shellcheck source=tools/self-test.sh
 . "$(dirname "$0")/self-test.sh"
 
-# variables FOLDER ROOT: what the objects below FOLDER, which mirrors ROOT, can change, as FILE NAME. A
-# build folder may still hold objects whose source has gone. A variable of a function ends in .NUMBER; a
-# name that begins with a dot is the compiler's.
+# variables FOLDER ROOT: prints the variables of the objects below FOLDER that can change, as FILE NAME.
+# FOLDER mirrors ROOT, the folder of the sources; objects without a source are left over from an earlier
+# state of the tree and do not count. The compiler appends .NUMBER to a static variable of a function,
+# and the names of its own variables begin with a dot.
 variables() {
     (cd "$1" && find . -name '*.c.o' -print0 | xargs -0 nm -A -f sysv) | awk -F '|' -v root="$2" '
         $4 ~ /OBJECT|TLS/ && $7 ~ /^\.t?(data|bss)|COM/ && $7 !~ /\.rel\.ro/ {
@@ -28,7 +29,7 @@ variables() {
     done
 }
 
-# rows: the rows of the table, as LINE FILE NAME...
+# rows: prints the rows of the table, as LINE FILE NAME...
 rows() {
     awk -F '|' '/^## / { on = /^## Global state/ } on && /^\| `/ {
         gsub(/[`,]/, "", $2)
@@ -39,7 +40,8 @@ rows() {
     }' ARCHITECTURE.md
 }
 
-# check_tree OBJECTS...: pairs of a folder of objects and the folder of their sources.
+# check_tree OBJECTS SOURCES...: compares the table with the objects. The arguments are pairs: a folder of
+# objects and the folder of their sources.
 check_tree() {
     local found table actual line file names name
     table=$(rows)

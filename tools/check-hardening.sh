@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Checks that what was built is hardened: tools/check-hardening.sh BUILD_DIR
-# The command and the shared library: loaded at any address, symbols bound at the start and read-only
-# after it (full RELRO), no executable stack, checked functions of the C library, stack protector. The
-# objects of the library: marked for CET (x86_64) or BTI (arm64); whether a whole program is marked depends
-# on the system's own start-up code too.
-# With --self-test: it names each fault of a program that is built without.
+# Checks that the built files are hardened: tools/check-hardening.sh BUILD_DIR
+#
+# The command and the shared library must be position-independent, bind symbols at the start and make
+# them read-only (full RELRO), have no executable stack, use the checked functions of the C library, and
+# have a stack protector. The objects of the library must be marked for CET (x86_64) or BTI (arm64). The
+# linked files are not checked for these marks, because they depend on the system's start-up code too.
+#
+# `--self-test` builds a program without any of this and expects a complaint about each.
 set -eu
 # shellcheck source=tools/self-test.sh
 . "$(dirname "$0")/self-test.sh"
@@ -16,7 +18,7 @@ complain() {
     bad=1
 }
 
-# check_linked FILE: one that is loaded.
+# check_linked FILE: checks a program or a shared library.
 check_linked() {
     local headers dynamic symbols
     headers=$(readelf -hlW "$1")
@@ -30,7 +32,7 @@ check_linked() {
     grep -Eq '__[a-z]+_chk@' <<<"$symbols" || complain "$1 does not use checked functions"
 }
 
-# check_marked OBJECT: its jumps are marked, where the compiler can do that.
+# check_marked OBJECT: checks that targets of jumps are marked, on processors that support it.
 check_marked() {
     local mark
     case $(uname -m) in
@@ -66,7 +68,7 @@ for file in "$build/stoker" "$build/libstoker.so"; do
     fi
     check_linked "$file"
 done
-# The markings of all objects at once: the linker drops one that an object lacks.
+# Link all objects into one: the linker keeps a mark only if every object has it.
 ld -r -o "$build/hardening.o" --whole-archive "$build/libstoker.a"
 check_marked "$build/hardening.o"
 rm -f "$build/hardening.o"

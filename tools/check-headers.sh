@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks that each installed header compiles on its own, without a warning, as C11 and as C++17, and
-# all of them together: tools/check-headers.sh [INCLUDE_DIR]
+# Checks that each installed header compiles alone, and all of them together, as C11 and as C++17 without
+# warnings: tools/check-headers.sh [INCLUDE_DIR]
 #
-# Every compiler that is there is tried; CC and CXX, when set, name the only ones, divided by blanks.
-# `--self-test` tries the check on headers with faults.
+# Uses every compiler that is installed, or only those in CC and CXX, separated by blanks. `--self-test`
+# tries the check on headers with faults.
 set -eu
 # shellcheck source=tools/self-test.sh
 . "$(dirname "$0")/self-test.sh"
@@ -11,12 +11,12 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 warnings=(-Wall -Wextra -pedantic -Werror)
 
-# try COMPILER LANGUAGE STANDARD: compiles what comes from standard input.
+# try COMPILER LANGUAGE STANDARD: compiles the text on standard input.
 try() {
     "$1" -x "$2" "-std=$3" "${warnings[@]}" -fsyntax-only -I "$include" -
 }
 
-# compilers NAME...: those that are there.
+# compilers NAME...: prints the names of the compilers that are installed.
 compilers() {
     local name
     for name in "$@"; do
@@ -26,7 +26,7 @@ compilers() {
     done
 }
 
-# check LANGUAGE STANDARD COMPILER...: fails when a header does.
+# check LANGUAGE STANDARD COMPILER...: compiles all headers; fails if one does not compile.
 check() {
     local language=$1 standard=$2 compiler header name all='' bad=0
     shift 2
@@ -36,7 +36,7 @@ check() {
     for compiler in "$@"; do
         for header in "$include"/stoker/*.h; do
             name="stoker/${header##*/}"
-            # Twice: the second time the guard must hold.
+            # Included twice, to test the include guard.
             if ! printf '#include <%s>\n#include <%s>\n' "$name" "$name" |
                 try "$compiler" "$language" "$standard"; then
                 echo "check-headers: $name does not compile alone as $standard with $compiler"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what the shared library shows: tools/check-symbols.sh BUILD_DIR
-# Its symbols must be exactly the functions that include/stoker declares with STK_API.
+# Checks that the shared library exports exactly the functions that include/stoker declares with STK_API:
+# tools/check-symbols.sh BUILD_DIR
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ if [ ! -e "$library" ]; then
 fi
 
 shown=$(nm -D --defined-only "$library" | awk '{ print $3 }' | grep -v '^_\(init\|fini\)$' | LC_ALL=C sort)
-# A declaration runs to its semicolon; its name is the last word before the bracket or the end.
+# A declaration ends at its semicolon. Its name is the last word before a bracket, or before the end.
 declared=$(cat include/stoker/*.h | awk '
     /^[ \t]*#/ { next }
     /STK_API/ { inside = 1; text = "" }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Checks that a type name means one thing in the whole tree: no two files under src, cli and include
-# define a struct, an enum, a union or a typedef of the same name. Private types count, too: whoever
-# meets `frame` in a debugger or a search must not have to ask which of three it is.
+# define a struct, an enum, a union or a typedef of the same name. Private types count, too: somebody who
+# finds `frame` in a debugger or in a search must not have to ask which `frame` it is.
 #
-# A name that is only declared (`typedef struct NAME NAME;`) may be declared again. engine/backend.h
-# leaves stk_device, stk_exec and stk_state opaque; every backend defines its own.
+# A name may be declared many times (`typedef struct NAME NAME;`). stk_device, stk_exec and stk_state, which
+# engine/backend.h only declares, may be defined once in every backend.
 #
-# Prints each violation as `file:line: sentence` and then fails. `--self-test` tries it on small trees
-# with and without faults; `--root DIR` checks another tree.
+# Prints each violation as `file:line: sentence` and fails if there is one. `--self-test` tries the check
+# on small trees with and without faults; `--root DIR` checks another tree.
 set -eu
 # shellcheck source=tools/self-test.sh
 . "$(dirname "$0")/self-test.sh"
@@ -21,7 +21,7 @@ check_tree() {
     # shellcheck disable=SC2016  # the dollars are awk's
     found=$(tr '\n' '\0' <<<"$files" | xargs -0 awk -v per_backend="$per_backend" '
         BEGIN { count = split(per_backend, names, " "); for (i = 1; i <= count; i++) opaque[names[i]] = 1 }
-        # The line without comments and texts; a comment may go on in the next line.
+        # The line without comments and string literals. in_comment: a comment goes on in the next line.
         function code_of(line,    at, end) {
             if (in_comment) {
                 if (!(end = index(line, "*/"))) return ""
@@ -47,7 +47,7 @@ check_tree() {
                 print FILENAME ":" line ": " name " is defined in " where[key] \
                       ", too; type names are unique in the tree"
         }
-        # A whole typedef: what it defines, or nothing where it only declares.
+        # Notes the name that a whole typedef defines; none if the typedef only declares.
         function define_typedef(text, line,    words) {
             gsub(/__attribute__ *\(\([^)]*\)\)/, "", text)
             if (text ~ /}/) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Tells which lines and branches of each room the tests reach: tools/coverage.sh [FILTER]
-# Builds in build-coverage, runs the tests (all, or those that match), and prints a table by room. Each
-# file's figures are in build-coverage/coverage.csv, each line's in build-coverage/coverage/index.html. What
-# a killed process had counted is lost, so that the figures are a lower bound.
+# Prints which share of each room's lines and branches the tests reach: tools/coverage.sh [FILTER]
+#
+# Builds in build-coverage and runs all tests, or those that match FILTER. build-coverage/coverage.csv has
+# the figures of each file, build-coverage/coverage/index.html those of each line. A process that is killed
+# loses its counts, so the real coverage is at least as high.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -12,7 +13,7 @@ find "$build" -name '*.gcda' -delete
 code=0
 TEST_TIMEOUT=${TEST_TIMEOUT:-900} tests/run.sh "$build" all "${1:-}" || code=$?
 mkdir -p "$build/coverage"
-# A branch is what a condition can do; calls that may not return are none.
+# Count only branches of conditions, not those that gcov sees at calls that may not return.
 gcovr --root . --gcov-ignore-parse-errors --filter 'src/' --filter 'cli/' --exclude-unreachable-branches \
     --csv "$build/coverage.csv" --html-details "$build/coverage/index.html" "$build" >/dev/null
 {

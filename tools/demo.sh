@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo: tools/demo.sh BUILD_DIR. Makes sample data in demo/data unless it is there, trains on it
-# for at most a minute, and says where everything is and how good the submission turned out.
+# Runs the demo: tools/demo.sh BUILD_DIR. Makes sample data in demo/data unless the folder exists, trains
+# on it within a budget of a minute, prints where the files are and how many predictions are right.
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Formats every C file by .clang-format; with --check only says which are not formatted.
+# Formats every C file by .clang-format. With --check it changes nothing and fails if a file is not
+# formatted.
 set -eu
 
 cd "$(dirname "$0")/.."

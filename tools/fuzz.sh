@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Fuzzes parsers with libFuzzer, guided by coverage and with sanitizers; needs clang.
 #
-#     tools/fuzz.sh [NAME|all] [SECONDS]   each target for so long (FUZZ_SECONDS, else 3600), as many at
-#                                          a time as there are cores (FUZZ_JOBS)
-#     tools/fuzz.sh NAME|all keep          makes tests/fuzz/corpus/NAME anew: the fewest and smallest
-#                                          inputs that reach all that was reached
+#     tools/fuzz.sh [NAME|all] [SECONDS]   fuzzes each target for SECONDS (default: FUZZ_SECONDS, or
+#                                          3600), FUZZ_JOBS targets at a time (default: one per core)
+#     tools/fuzz.sh NAME|all keep          writes tests/fuzz/corpus/NAME anew: the fewest and smallest
+#                                          inputs that together reach the same code
 #
-# A target NAME is tests/fuzz/fuzz_NAME.c. Programs and what they have grown lie in build-fuzz
-# (FUZZ_BUILD), inputs that crash, leak, hang or take too much memory in its folder found. Exit code 1:
-# something was found; build-fuzz/tests/test_fuzz_NAME --try FILE repeats it.
+# The target NAME is tests/fuzz/fuzz_NAME.c. The folder FUZZ_BUILD (build-fuzz) has the programs, the
+# growing corpus, and in found/ the inputs that crash, leak, hang or take too much memory. The exit code is
+# 1 if there is such an input; build-fuzz/tests/test_fuzz_NAME --try FILE repeats it.
 # shellcheck disable=SC2317  # functions by name
 set -eu
 
@@ -18,10 +18,10 @@ wanted=${1:-all}
 seconds=${2:-${FUZZ_SECONDS:-3600}}
 jobs=${FUZZ_JOBS:-$(nproc)}
 
-# An input of a megabyte may take a second; with sanitizers, on a busy machine, this is as long.
+# Without sanitizers no input may take a second. With sanitizers and on a busy machine that becomes 25 s.
 limits=(-timeout=25 -rss_limit_mb=2560 -detect_leaks=1)
 most_bytes=65536
-# What is committed is small: a few kilobytes are enough for every branch of a parser.
+# Larger inputs are not committed: a few kilobytes are enough for every branch of a parser.
 most_kept_bytes=4096
 
 names=()
@@ -49,14 +49,14 @@ echo 'leak:libfontconfig' >"$build/leaks"
 export LSAN_OPTIONS=suppressions=$build/leaks:print_suppressions=0
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
-# grown NAME: the folder of what was reached so far, with the seeds of the target in it.
+# grown NAME: prints the folder of the target's growing corpus, after writing the seeds into it.
 grown() {
     mkdir -p "$build/corpus/$1" "tests/fuzz/corpus/$1"
     "$build/tests/test_fuzz_$1" --seeds "$build/corpus/$1"
     echo "$build/corpus/$1"
 }
 
-# fuzz NAME: false when something was found.
+# fuzz NAME: fuzzes a target and prints a line about it; fails if it found something.
 fuzz() {
     local code=0
     "$build/tests/fuzz_$1" "${limits[@]}" "-max_total_time=$seconds" "-max_len=$most_bytes" \
@@ -72,12 +72,13 @@ fuzz() {
     [ "$code" = 0 ]
 }
 
-# keep NAME: the committed corpus anew.
+# keep NAME: writes the committed corpus of a target anew.
 keep() {
     local fresh=$build/kept/$1
     rm -rf "$fresh"
     mkdir -p "$fresh"
-    # By what is reached alone, not by how often: a tenth of the inputs, and the next hours find the rest.
+    # Inputs are compared by the code that they reach, not by how often they reach it. That keeps a tenth
+    # of them; later fuzzing finds the others again.
     "$build/tests/fuzz_$1" "${limits[@]}" -merge=1 -use_counters=0 "-max_len=$most_kept_bytes" "$fresh" \
         "tests/fuzz/corpus/$1" \
         "$(grown "$1")" >"$build/$1.log" 2>&1 </dev/null || {

@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
 # Tests and measures on the GPU of this machine: tools/gpu-test.sh BUILD_DIR
 #
-# The unit tests of CUDA on the real GPU, the same under compute-sanitizer where that is installed, a
-# short training, what Stoker sees of the GPU beside what nvidia-smi does, and a table of steps, which
-# goes to bench/results/gpu-DATE.json. Without a GPU that can be used it says why and ends well.
+# The parts are:
 #
-# GPU_TEST_DEVICE (cuda:0), GPU_TEST_SECONDS per measurement (5), GPU_TEST_OUT (the file),
-# GPU_TEST_COMPARE=1: PyTorch beside it, GPU_TEST_RACECHECK=1: look for races too,
-# GPU_TEST_PARTS: which parts, of "unit sanitizer train samples verdicts bench" (all of them).
+#     unit       the unit tests of CUDA on the real GPU
+#     sanitizer  the same under compute-sanitizer, where that is installed
+#     train      a short training
+#     samples    the samples of the GPU that Stoker takes, compared with nvidia-smi's
+#     verdicts   trainings with a known limit, and the verdicts on them
+#     bench      the speed of steps, written to bench/results/gpu-DATE.json
+#
+# Without a usable GPU the script says why and ends with exit code 0. Environment variables:
+#
+#     GPU_TEST_PARTS         which parts to run (all)
+#     GPU_TEST_DEVICE        the device (cuda:0)
+#     GPU_TEST_SECONDS       seconds of one measurement (5)
+#     GPU_TEST_OUT           the file that `bench` writes
+#     GPU_TEST_COMPARE=1     `bench` measures PyTorch, too
+#     GPU_TEST_RACECHECK=1   `sanitizer` looks for races, too
 set -u
 
 cd "$(dirname "$0")/.." || exit 2
@@ -29,13 +39,13 @@ wants() {
     [[ $parts == *" $1 "* ]]
 }
 
-# fail WHAT: goes on, and the exit code tells in the end.
+# fail WHAT: notes a failure for the exit code; the script goes on.
 fail() {
     say "FAILED: $*"
     failed=1
 }
 
-# A device that is not there is exit code 4; anything else is for the tests to find.
+# A message about --device means that there is no usable GPU. Any other failure is a failure of the test.
 if ! "$stoker" bench step --model resnet18 --img-size 32 --classes 10 --batch 2 --seconds 0 \
     --device "$device" --quiet 2>"$scratch/why"; then
     if grep -q -- '--device' "$scratch/why"; then
@@ -77,7 +87,7 @@ if wants train; then
     if "$stoker" sample "$scratch/data" --layout kaggle --quiet &&
         "$stoker" train --data "$scratch/data" --device "$device" --epochs 8 --out "$scratch/run" &&
         [ -s "$scratch/run/submission.csv" ]; then
-        # Chance is 17 %: the pictures are easy, and a device that computes something else stays there.
+        # There are six classes. The pictures are easy, so a low accuracy means wrong results.
         best=$(sed -n -E 's/.*"best_acc1": ([0-9.]+).*/\1/p' "$scratch/run/summary.json" | head -n 1)
         awk -v x="${best:-0}" 'BEGIN { exit !(x > 60) }' || fail "accuracy of $best % after 8 epochs"
     else
@@ -85,25 +95,26 @@ if wants train; then
     fi
 fi
 
-# mean_of KEY: of the samples that are in the scratch file; nothing where it is not known.
+# mean_of KEY: prints the mean of a number over the samples in the scratch file; nothing if it is unknown.
 mean_of() {
     sed -n -E "s/.*\"$1\": ([0-9.e+]+).*/\1/p" "$scratch/samples" |
         awk '{ sum += $1; count++ } END { if (count > 0) printf "%.6g", sum / count }'
 }
 
-# near WHAT OURS THEIRS: within 5 %.
+# near WHAT OURS THEIRS: fails unless our number is within 5 % of theirs.
 near() {
     say "$1: $2, by nvidia-smi $3"
     awk -v a="$2" -v b="$3" 'BEGIN { d = a - b; exit !(a != "" && d * d <= 0.05 * 0.05 * b * b) }' ||
         fail "samples: $1 is $2, by nvidia-smi $3"
 }
 
-# A step that repeats, looked at by Stoker and by nvidia-smi (whose last column is GPM's) for ten seconds.
+# compare_samples BUS: samples the GPU during repeated steps for ten seconds, by Stoker and by nvidia-smi,
+# and compares. The last column of nvidia-smi is SM activity.
 compare_samples() {
     local bus=$1 work seen cost
     local step=("$stoker" bench step --model resnet50 --img-size 224 --batch 128 --device "$device" --quiet)
     cmake --build "$build" --target sampler_cost >/dev/null || return 1
-    "${step[@]}" --seconds 0 || return 1 # kernels are compiled
+    "${step[@]}" --seconds 0 || return 1 # compiles the kernels
     "${step[@]}" --seconds 30 &
     work=$!
     sleep 10
@@ -135,7 +146,7 @@ if wants samples; then
     fi
 fi
 
-# expect_verdict NAME OPTION...: what a run with these options is said to be limited by.
+# expect_verdict NAME OPTION...: trains with these options and expects this verdict.
 expect_verdict() {
     local name=$1 said
     shift
@@ -154,7 +165,7 @@ if wants verdicts; then
     expect_verdict fine --model resnet50 --img-size 224 --batch 128 --cache decoded
 fi
 
-# measure MODEL BATCHES [OPTION...]: one object a line into the scratch file.
+# measure MODEL BATCHES [OPTION...]: measures steps; appends JSON objects, one a line, to the scratch file.
 measure() {
     local model=$1 batches=$2
     shift 2

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# Installs the system packages that Stoker needs and that are not there yet.
+# Installs the system packages that Stoker needs and that are missing.
 #
 #     tools/install-deps.sh [build|test|lint|coverage]
 #
-# "test" is "build" and what the tests like to have; "lint" is that and the tools that read the source,
-# "coverage" is "test" and what tells which lines ran.
-# On Debian and Ubuntu what is missing comes from apt, with sudo when not root. Elsewhere, and
-# without the right to install, it is enough that the tools and libraries are there: then this says
-# nothing, and otherwise it lists what to install by hand. Optional libraries (YAML, WebP, cairo,
-# libcurl and expat) that cannot be had are one line; they are tried again after `make clean`.
+# "build" is what building needs. "test" adds what some tests use, "lint" adds to that the tools that check
+# the source, "coverage" adds gcovr to "test".
+#
+# On Debian and Ubuntu the script installs with apt, and with sudo when not root. On other systems, and
+# without the right to install, it says nothing if everything is there, and otherwise lists what to
+# install by hand. If an optional package (YAML, WebP, cairo, libcurl, expat) cannot be installed, the
+# script prints one line and does not try again before `make clean`.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 goal=${1:-build}
 
-# One line per need: package, other packages that do as well (divided by |, or -), how to see that
-# it is there without dpkg (a command, or a header with .h, and behind a comma the libraries of which one
-# has to be there too), and what people call it.
+# One line per package: its name; other packages that serve as well (separated by |, or - for none); how to
+# find it without dpkg: a command, or a header.h, which may be followed by a comma and libraries of which
+# one must link; and its name for people.
 needs_build='gcc clang cc C_compiler
 libc6-dev - stdio.h C_library_headers
 make - make make
@@ -63,7 +64,7 @@ coverage) needs=$needs_build$'\n'$needs_coverage ;;
     ;;
 esac
 
-# The names of all packages above that dpkg has installed, each between blanks; dpkg is asked once.
+# installed_packages: prints the packages above that dpkg has installed, each between blanks. Asks dpkg once.
 installed_packages() {
     local names
     command -v dpkg-query >/dev/null 2>&1 || return 0
@@ -73,7 +74,7 @@ installed_packages() {
         awk '$2 == "installed" { printf " %s ", $1 }' || true
 }
 
-# True when a program links with one of the libraries.
+# links LIBRARY[|LIBRARY...]: true if a program links with one of the libraries.
 links() {
     local library
     for library in ${1//|/ }; do
@@ -83,7 +84,7 @@ links() {
     return 1
 }
 
-# True when the command or header is there, whoever put it there.
+# is_there PROBE: true if the command or the header is there, installed by dpkg or not.
 is_there() {
     local file
     case $1 in
@@ -103,7 +104,7 @@ is_there() {
     esac
 }
 
-# Of the table in $1: the lines whose package is not there in any way.
+# missing_of TABLE: prints PACKAGE NAME of each line of the table whose package is missing.
 missing_of() {
     local package others probe name other
     while read -r package others probe name; do
@@ -162,12 +163,12 @@ install() {
     apt install -y --no-install-recommends "$@"
 }
 
-# Optional packages alone are not worth a password: those who want them can type it.
+# Do not ask for a password if only optional packages are missing.
 if [ -z "$packages" ] && [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
     exit 0
 fi
 say "installing ${packages:+$packages }$optional"
-# A broken entry among the sources must not matter when the packages can be had all the same.
+# If apt cannot read one of its sources, the packages may still come from another.
 apt update || true
 # shellcheck disable=SC2086  # names of packages are words
 if install $packages $optional; then

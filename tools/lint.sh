@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Reads the source with clang-tidy (.clang-tidy says for what) and cppcheck: tools/lint.sh BUILD_DIR
-# Prints what they find and fails when they find anything. `tools/lint.sh BUILD_DIR fast` leaves out
-# clang-tidy, which takes the most time; with `deep` instead it follows nine times as many paths
-# through a function, which takes several times longer: `make soak` does that.
+# Checks the source with cppcheck, clang-tidy (.clang-tidy lists its checks) and, where it is installed,
+# shellcheck: tools/lint.sh BUILD_DIR [fast|deep]. Prints what they find and fails if they find anything.
+# `fast` leaves out clang-tidy, which takes the most time. With `deep`, as in `make soak`, clang-tidy follows
+# nine times as many paths through a function and takes several times longer.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -21,10 +21,10 @@ cppcheck --quiet --error-exitcode=1 --std=c11 --language=c --platform=unix64 \
     -j "$(nproc)" -I include -I src "${rooms[@]}" || bad=1
 
 if [ "${2:-}" != fast ]; then
-    # One process per file; each prints only what it found. Large files first: none is left alone.
+    # One process per file. Large files come first, so that none is checked alone at the end.
     nodes=25000
     [ "${2:-}" != deep ] || nodes=225000
-    # The flags are those of the compiler that built it, which may know more of them.
+    # The compiler of the build may be gcc, which has options that clang-tidy does not know.
     limit=(-Xclang -analyzer-config -Xclang "max-nodes=$nodes" -Wno-unused-command-line-argument)
     find "${rooms[@]}" -name '*.c' -printf '%s %p\0' | sort -z -rn | cut -z -d ' ' -f 2 |
         xargs -0 -P "$(nproc)" -n 1 clang-tidy --quiet -p "$build" "${limit[@]/#/--extra-arg=}" 2>"$build/clang-tidy.log" || bad=1

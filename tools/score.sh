@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# How many labels of a submission agree with the solution: tools/score.sh SUBMISSION SOLUTION
+# Counts how many labels of a submission agree with the solution: tools/score.sh SUBMISSION SOLUTION
 #
-# The solution has the columns id,label. A submission with a column of the label's name is compared
-# by it; otherwise each further column is a class and the largest number is the label. For files
-# without quotes, such as those of `stoker sample`. Prints "93.8 % (300 of 320)".
+# Prints "93.8 % (300 of 320)". The solution has two columns, the id and the label. If the submission has a
+# column with the name of the label column, that column is compared. Otherwise every column after the
+# id is a class, and the class with the largest number is the label. Cells with quotes, which `stoker
+# sample` does not write, are not understood.
 set -eu
 
 if [ $# != 2 ]; then

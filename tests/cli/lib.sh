@@ -7,10 +7,10 @@
 #     expect_err 'frobnicate'
 #     finish
 #
-# STOKER is the built command. A script runs in an empty folder of its own, $WORK, which goes away at
-# the end; $ROOT is the project's root. After `run`, $OUT and $ERR are files with what was printed and
-# $CODE is the exit code. Patterns are extended regular expressions. A case without a failing
-# expectation passes; one that calls `skip` is skipped.
+# $STOKER is the built command and $ROOT the root of the project. A script runs in an empty folder, $WORK,
+# which is removed at the end. After `run`, the files $OUT and $ERR have the command's standard output and
+# standard error, and $CODE is its exit code. Patterns are extended regular expressions. A case fails if an
+# expectation in it fails, and is skipped if it calls `skip`.
 # shellcheck shell=bash
 
 set -u
@@ -30,14 +30,14 @@ WORK=$LIB_FOLDER/work
 OUT=$LIB_FOLDER/out
 ERR=$LIB_FOLDER/err
 CODE=0
-# Nothing of the user's is read or written: no cache, no credentials.
+# Tests neither read nor write the user's files: caches, credentials.
 export HOME=$LIB_FOLDER/home XDG_CACHE_HOME=$LIB_FOLDER/cache AWS_EC2_METADATA_DISABLED=true
 export TORCHINDUCTOR_CACHE_DIR=$LIB_FOLDER/inductor # PyTorch would leave a folder in TMPDIR
 for variable in $(compgen -e AWS_ | grep -v '^AWS_EC2_METADATA_DISABLED$'); do
     unset "$variable"
 done
-# A GPU of the machine would be taken where no device is given: scripts are for the CPU, or for the
-# emulated GPU, which they take themselves.
+# Without --device Stoker takes a GPU that it finds, so hide it. Scripts use the CPU, or after
+# take_emulated_gpu the emulated GPU.
 export CUDA_VISIBLE_DEVICES=''
 mkdir "$HOME" "$WORK" && cd "$WORK" || exit 1
 : >"$OUT"
@@ -55,13 +55,13 @@ lib_close() {
     lib_case='' lib_state=''
 }
 
-# it "name": opens a case and closes the one before.
+# it "name": begins a case and ends the previous one.
 it() {
     lib_close
     lib_case=$1
 }
 
-# fail "sentence": the case has failed; shows what the last command printed.
+# fail "sentence": marks the case as failed and shows what the last command printed.
 fail() {
     echo "  ${BASH_SOURCE[-1]##*/}:${BASH_LINENO[-2]}: $1"
     if [ "$lib_state" != failed ] && [ -n "$lib_command" ]; then
@@ -72,15 +72,15 @@ fail() {
     lib_state=failed
 }
 
-# skip "reason": the case cannot be tried here; the script goes on to its next line.
+# skip "reason": marks the case as skipped; the script goes on.
 skip() {
     [ "$lib_state" = failed ] && return
     lib_state=skipped
     echo "skip $lib_case: $1"
 }
 
-# take_emulated_gpu: the device cuda:0 of all that follows is the emulated one; where there is none the
-# script ends here, the case skipped.
+# take_emulated_gpu: makes cuda:0 the emulated GPU for the rest of the script. If it was not built, the case is
+# skipped and the script ends.
 take_emulated_gpu() {
     local build
     build=$(dirname "$STOKER")
@@ -93,11 +93,11 @@ take_emulated_gpu() {
     fi
     unset CUDA_VISIBLE_DEVICES
     export STOKER_CUDA_LIBS=$build/tests/emulated
-    # A command that a signal ends while the emulated compiler works leaves that one's folder.
+    # The emulated compiler leaves its temporary folder if a signal ends the command in the meantime.
     export TMPDIR=$LIB_FOLDER
 }
 
-# run ARGUMENTS...: runs the command; run_any runs any other program the same way.
+# run ARGUMENTS...: runs $STOKER. run_any PROGRAM ARGUMENTS... runs another program in the same way.
 run() {
     run_any "$STOKER" "$@"
 }
@@ -128,7 +128,7 @@ expect_no_err() {
     ! grep -Eq -- "$1" "$ERR" || fail "standard error has: $1"
 }
 
-# expect_file PATH [pattern]: a file (not empty) that has a line with the pattern.
+# expect_file PATH [PATTERN]: the file exists, is not empty, and has a line that matches.
 expect_file() {
     if [ ! -s "$1" ]; then
         fail "$1 is absent or empty"
@@ -141,12 +141,12 @@ expect_no_file() {
     [ ! -e "$1" ] || fail "$1 exists"
 }
 
-# expect_same A B: two files with the same bytes.
+# expect_same A B: the two files have the same bytes.
 expect_same() {
     cmp -s "$1" "$2" || fail "$1 and $2 differ"
 }
 
-# expect_empty PATH: nothing was printed to $OUT or $ERR, or nothing lies in a folder.
+# expect_empty PATH: the file ($OUT, $ERR) or the folder is empty.
 expect_empty() {
     if [ -d "$1" ]; then
         [ -z "$(ls -A "$1")" ] || fail "$1 is not empty: $(ls -mA "$1")"
@@ -155,24 +155,25 @@ expect_empty() {
     fi
 }
 
-# expect "sentence" COMMAND...: any other condition.
+# expect "sentence" COMMAND...: the command must succeed; the sentence says what that means.
 expect() {
     local sentence=$1
     shift
     "$@" >/dev/null 2>&1 || fail "$sentence"
 }
 
-# expect_not "sentence" COMMAND...: the condition must not hold.
+# expect_not "sentence" COMMAND...: the command must fail; the sentence says what its success means.
 expect_not() {
     local sentence=$1
     shift
     ! "$@" >/dev/null 2>&1 || fail "$sentence"
 }
 
-# ---- what the files of a run must be ----
+# ---- files of a run ----
 
-# One JSON value per line (or, with whole=1, one in the file): strings and numbers become letters,
-# then innermost objects and lists become values until one is left.
+# lib_json FILE WHOLE: prints what is wrong if a line is not one JSON value, or, with WHOLE 1, if the whole
+# file is not one. Strings and other values are replaced by letters; then the innermost objects and lists
+# are replaced by a letter until only one letter is left.
 lib_json() {
     awk -v whole="$2" '
         function bad(text, hex, before) {
@@ -198,12 +199,12 @@ lib_json() {
         END { if (whole && bad(all)) { print "not JSON" } else if (NR == 0) { print "empty" } }' "$1"
 }
 
-# expect_whole_lines FILE: the last byte of a file ends a line.
+# expect_whole_lines FILE: the file ends with a line break.
 expect_whole_lines() {
     [ "$(tail -c 1 "$1" && echo .)" = $'\n.' ] || fail "$1 ends within a line"
 }
 
-# expect_json FILE: the whole file is one JSON value; expect_jsonl FILE: each line is an object.
+# expect_json FILE: the whole file is one JSON value. expect_jsonl FILE: every line is an event.
 expect_json() {
     local trouble
     trouble=$(lib_json "$1" 1 2>&1)
@@ -219,7 +220,7 @@ expect_jsonl() {
         fail "$1 has a line without t and event: $(grep -Ev -m 1 '^\{"t": [0-9.e-]+, "event": "[a-z_]+"' "$1")"
 }
 
-# json FILE KEY: the value of a key of a flat JSON file that has one key a line.
+# json FILE KEY: prints the value of a key. The file has one key per line and nothing nested.
 json() {
     local line pattern='^ *"'$2'": "?(.*[^",]|)"?,?$'
     while IFS= read -r line || [ -n "$line" ]; do
@@ -227,8 +228,8 @@ json() {
     done <"$1"
 }
 
-# expect_times FILE: wherever an event tells where the time went, the parts add up to all of it, up to
-# the rounding of each, and an epoch has seen its validation.
+# expect_times FILE: in every event with `times`, the parts add up to total_s, up to rounding. Every epoch
+# spent time on validation.
 expect_times() {
     # shellcheck disable=SC2016  # awk's
     expect "$1 tells where the time went" awk '
@@ -252,10 +253,10 @@ expect_summary() {
     [[ $value =~ ^($3)$ ]] || fail "$1 says $2 '$value', expected $3"
 }
 
-# Says what is wrong with a submission, nothing when all is right. The sample file (or any file with
-# the wanted ids in order) gives header and ids; labels must be among the words of the third
-# argument unless that is empty, and a label beside probabilities must be the likeliest. Cells with
-# quotes are not understood.
+# submission_trouble FILE SAMPLE [LABELS]: prints what is wrong with a submission; nothing if it is right. Header
+# and ids must be those of SAMPLE, in the same order. A label must be one of the words of LABELS, unless
+# these are empty. If there are probabilities, they must sum to 1, and the label must be the likeliest.
+# Cells with quotes are not understood.
 submission_trouble() {
     awk -F , -v labels="${3:-}" '
         function is_share(text) {
@@ -309,14 +310,14 @@ expect_submission() {
     expect_whole_lines "$1"
 }
 
-# expect_sums FILE: a table of id, label and three classes, whose probabilities sum to 1.
+# expect_sums FILE: the columns are id, label and three classes, and the probabilities of a row sum to 1.
 expect_sums() {
     # shellcheck disable=SC2016  # awk's dollars
     expect "rows of $1 sum to 1" \
         awk -F , 'NR > 1 { s = $3 + $4 + $5; if (s < 0.999999 || s > 1.000001) exit 1 }' "$1"
 }
 
-# expect_weights FILE: a whole safetensors file: length, header, and as many bytes as it promises.
+# expect_weights FILE: a complete safetensors file, with a valid header and all bytes that the header lists.
 expect_weights() {
     local header size end
     if [ ! -s "$1" ]; then
@@ -344,8 +345,8 @@ expect_weights() {
     [ "${end:-0}" -gt 0 ] || fail "$1 holds no tensors"
 }
 
-# expect_sound RUN SAMPLE [labels]: what there is of a run is whole. Files may be missing: a kill
-# comes when it likes; what must exist is the test's own question.
+# expect_sound RUN SAMPLE [LABELS]: every file that exists in the run folder is complete and valid. Files may
+# be missing, because a kill can come at any moment; the test itself checks which files must exist.
 expect_sound() {
     local file
     for file in "$1/submission.csv" "$1/predictions.csv"; do
@@ -364,15 +365,15 @@ expect_sound() {
     fi
 }
 
-# expect_tidy FOLDER: no hidden or half-written file lies anywhere below it.
+# expect_tidy FOLDER: there is no hidden and no temporary file anywhere below it.
 expect_tidy() {
     local left
     left=$(find "$1" -name '.?*' -o -name '*.tmp' -o -name '*.new' | head -n 3 | tr '\n' ' ')
     [ -z "$left" ] || fail "left over in $1: $left"
 }
 
-# double FOLDER N: N times, all that is in the folder is there again, as links in a new folder within:
-# folder K, of 1 to N, holds as much as all before it. So there are many pictures in no time.
+# double FOLDER N: doubles the files of a folder N times, with hard links. The K-th time everything in FOLDER is
+# linked into the new folder FOLDER/K. This makes many pictures quickly.
 double() {
     local n
     for ((n = 1; n <= $2; n++)); do
@@ -381,15 +382,15 @@ double() {
     done
 }
 
-# Whether there is time for all cases, and real time may be judged: only in `make soak`, which runs scripts
-# alone.
+# is_full: whether to run the cases that take long and those that measure real time. True in `make soak`,
+# which runs scripts one at a time.
 is_full() {
     [ -n "${STK_TEST_FULL:-}" ]
 }
 
-# allowed SECONDS: what a wait or a run may take that has this limit. Strict in `make soak`. Elsewhere the machine
-# may be busy, so that the bound only tells something that hangs from something that ends: five times the
-# limit and half a minute. A command with a sanitizer is never judged strictly.
+# allowed SECONDS: prints the limit that applies to a wait or a run. In `make soak` it is the given one. Elsewhere
+# the machine may be busy, so it is five times that and 30 seconds, which is enough to detect a hang. The
+# same holds for a command that was built with a sanitizer.
 allowed() {
     if is_full && ! is_sanitized; then
         echo "$1"
@@ -400,15 +401,14 @@ allowed() {
     fi
 }
 
-# expect_took LIMIT [SECONDS]: the seconds, those in $TOOK unless others are given, are at most what the limit
-# allows.
+# expect_took LIMIT [SECONDS]: the seconds (default: $TOOK) are within the limit that `allowed LIMIT` prints.
 expect_took() {
     local took=${2:-$TOOK} most
     most=$(allowed "$1")
     awk -v a="$took" -v b="$most" 'BEGIN { exit !(a <= b) }' || fail "it took $took s, more than $most s"
 }
 
-# Whether the command was built with a sanitizer: then nothing is fast.
+# is_sanitized: whether the command was built with a sanitizer, which makes it slow.
 is_sanitized() {
     if [ -z "$lib_sanitized" ]; then
         lib_sanitized=no
@@ -417,9 +417,8 @@ is_sanitized() {
     [ "$lib_sanitized" = yes ]
 }
 
-# python_with PATH PACKAGE...: a Python environment with these packages from PyPI in the folder PATH,
-# made once; false, with the reason in $CANNOT, where there can be none. Modules are compiled when
-# they are first used: few of them are.
+# python_with PATH PACKAGE...: makes a Python environment with these packages from PyPI in the folder PATH, unless
+# it exists. Fails with the reason in $CANNOT. Modules are not compiled in advance, because tests use few.
 python_with() {
     local path=$1
     shift
@@ -440,7 +439,7 @@ python_with() {
     [ -z "$CANNOT" ]
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds; false when it does not in the time allowed.
+# wait_for SECONDS COMMAND...: repeats the command until it succeeds; fails after the time that `allowed` prints.
 wait_for() {
     local begun=$SECONDS limit
     limit=$(allowed "$1")
@@ -451,9 +450,10 @@ wait_for() {
     done
 }
 
-# start ARGUMENTS...: runs the command in the background as a terminal would, with $PID; `ended`
-# waits for it and sets $CODE. A process in the background of a script ignores Ctrl-C otherwise. At
-# first it is a copy of this shell, which a signal would end with all that this shell does at its end.
+# start ARGUMENTS...: runs $STOKER in the background and sets $PID. `ended` waits for it and sets $CODE. The command
+# gets a process group of its own (set -m), because a background process of a script ignores Ctrl-C. `start`
+# returns when the new process runs $STOKER: before that it is a copy of this shell, and a signal would
+# make it run this shell's exit trap.
 start() {
     lib_command="${STOKER##*/} $*"
     set -m
@@ -467,7 +467,7 @@ has_begun() {
     [ ! "/proc/$PID/exe" -ef "/proc/$$/exe" ]
 }
 
-# Whether it catches SIGINT already, which is the second of the lowest four signals.
+# listens: whether the process catches SIGINT. In the mask SigCgt that is the second lowest bit.
 listens() {
     grep -Eq '^SigCgt:.*[2367abef]$' "/proc/$PID/status"
 }
@@ -476,9 +476,9 @@ is_gone() {
     ! kill -0 "$PID"
 }
 
-# ended [SECONDS]: a process that takes longer is killed, which shows as exit code 137.
+# ended [SECONDS]: waits for the process and sets $CODE. A process that takes longer is killed; $CODE is then 137.
 ended() {
-    # The shell tells of a killed job on its standard error.
+    # The shell would print a message about a killed process on standard error.
     {
         wait_for "${1:-60}" is_gone || kill -9 "$PID"
         wait "$PID"
@@ -486,9 +486,9 @@ ended() {
     } 2>/dev/null
 }
 
-# serve ARGUMENTS...: an object server at $URL, which `stop` ends, or the end of the script.
+# serve ARGUMENTS...: starts an object server at $URL. `stop` ends it, or the end of the script does.
 serve() {
-    # What an earlier one said is gone before this one's words are waited for.
+    # Empty the file first, so that the address of an earlier server is not taken for this one's.
     : >"$LIB_FOLDER/address"
     "$SERVER" --max-seconds 1800 "$@" >>"$LIB_FOLDER/address" 2>&1 </dev/null &
     SERVER_PID=$!
@@ -506,19 +506,19 @@ stop() {
     return "$code"
 }
 
-# since MOMENT: $TOOK is how many seconds ago that was, by $EPOCHREALTIME.
+# since MOMENT: sets $TOOK to the seconds since MOMENT, an earlier $EPOCHREALTIME.
 since() {
     TOOK=$(awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
 }
 
-# timed ARGUMENTS...: as run, with the seconds in $TOOK.
+# timed ARGUMENTS...: as `run`, and sets $TOOK to the seconds that it took.
 timed() {
     local begun=$EPOCHREALTIME
     run "$@"
     since "$begun"
 }
 
-# finish: the totals; the last line of every script.
+# finish: ends the last case and prints the totals. The last line of every script.
 finish() {
     lib_close
     echo "$lib_passed passed, $lib_failed failed, $lib_skipped skipped"
