@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Checks the source with cppcheck, clang-tidy (.clang-tidy lists its checks) and, where it is installed,
-# shellcheck: tools/lint.sh BUILD_DIR [fast|deep]. Prints what they find and fails if they find anything.
-# `fast` leaves out clang-tidy, which takes the most time. With `deep`, as in `make soak`, clang-tidy follows
-# nine times as many paths through a function and takes several times longer.
+# Checks the source: tools/lint.sh BUILD_DIR [fast|deep]
+#
+# Runs cppcheck, clang-tidy (.clang-tidy lists its checks) and, where it is installed, shellcheck. Prints
+# what they find and fails if they find anything. `fast` leaves out clang-tidy, which takes the most time.
+# With `deep`, as in `make soak`, clang-tidy follows nine times as many paths through a function and takes
+# several times longer.
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,11 +1,10 @@
-# supervised.sh - for scripts about `stoker run`, after lib.sh: the training that is run, what is
-# written of it, and a GPU that is a script.
+# supervised.sh - helpers for tests of `stoker run`: the training that it runs, the files that it writes, and a
+# GPU whose readings are a script. Sourced after lib.sh.
 # shellcheck shell=bash source=tests/cli/lib.sh
 
 export TRAIN="$ROOT/tests/children/train.py" PYTHONDONTWRITEBYTECODE=1
 
-# take_python: the trainings are written in it; where there is none the script ends here, the case
-# skipped.
+# take_python: the trainings are written in Python. Without it, the case is skipped and the script ends.
 take_python() {
     if ! command -v python3 >/dev/null; then
         skip "there is no python3"

@@ -1,5 +1,5 @@
-# A disk that fails a run where it hurts: SIGKILL at the calls that write a checkpoint, no room for
-# one or for the submission. `make soak` tries every call.
+# Trainings whose disk fails: SIGKILL at calls that write a checkpoint, and no room for a checkpoint or for
+# the submission. tests/soak/test_bad_disk.sh tries every call.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/trials.sh

@@ -1,5 +1,5 @@
-# What bad input gets: a sentence that names what, where and what to do, a non-zero exit, and
-# nothing half-written.
+# Bad input: the command prints a sentence that names the fault, its place and the remedy, ends with a
+# non-zero exit code, and leaves no half-written file.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,5 @@
-# test_batch.sh - how many pictures a step has: left to Stoker on an emulated GPU and on a CPU, with
-# memory that is short, with memory that is only assumed. Which batch is the fastest is the emulator's
-# affair.
+# The batch size that Stoker chooses, on an emulated GPU and on a CPU: when memory is short, and with
+# --assume-memory. The tests do not check which batch is fastest: that depends on the emulator.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
-# A time budget covers everything from the start of the process to the written file. The runs that only
-# use their time up are for soak.
+# A time budget covers everything from the start of the process to the written file. Trainings that only use
+# up their time are in tests/soak/test_budgets.sh.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
-# test_cuda.sh - whole runs on an emulated GPU that go wrong: a device that is lost, memory that is
-# not there, gradients that overflow, Ctrl-C; the same bits twice; what is kept for the next start.
+# Whole runs on an emulated GPU: the device is lost, memory is short, gradients overflow, Ctrl-C; two runs
+# give the same bits; kernels and tuning results are stored for the next run.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317,SC2016  # functions for wait_for; patterns
 . "$(dirname "$0")/lib.sh"
 

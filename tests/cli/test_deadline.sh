@@ -1,6 +1,6 @@
-# Whole runs in which time runs short or something else goes wrong, on a simulated slow device: each
-# ends before its deadline in a submission that is right, with a summary that is true. They mostly
-# wait, so that some are under way at once.
+# Whole runs on a simulated slow device in which time runs short or something else goes wrong. Each must
+# end before its deadline with a valid submission and a true summary. The runs mostly wait, so several
+# run at the same time.
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016,SC2317  # scripts in quotes; functions for wait_for
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,4 @@
-# test_docs.sh - the pages that are made from the code are those that it makes now.
+# docs/options.md is the page that the command writes now.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
-# stoker doctor: the form of what it says, errors, data sets of all kinds of places.
-# Checks no speed but that a slow place is slower than all else; tests/soak/test_doctor.sh does.
+# `stoker doctor`: the form of its output, errors, and data sets in all kinds of locations. The only speed
+# that is checked: a slow location is the narrowest part. tests/soak/test_doctor.sh checks the others.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/trials.sh

@@ -1,5 +1,5 @@
-# Names, ids and values from elsewhere reach people's terminals without what a terminal obeys: control
-# characters, as bytes and as UTF-8, and characters that turn the direction of text.
+# Foreign names, ids and values are printed without characters that control a terminal: control characters,
+# as bytes and in UTF-8, and characters that change the direction of text.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,4 @@
-# Folds: given by a column, of groups that stay together, their score, and those that do not count.
+# Folds: taken from a column, made of groups, their score, and folds that do not count in it.
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"

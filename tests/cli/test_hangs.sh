@@ -1,5 +1,5 @@
-# Folders that Stoker itself uses on a mount that does not answer: what can be done without is, and all
-# else ends with a sentence, in time.
+# Folders of Stoker's own on a mount that does not answer. If Stoker can do without the folder, it does;
+# otherwise it ends in time with a sentence.
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"

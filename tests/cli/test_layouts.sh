@@ -1,4 +1,4 @@
-# Data sets as people have them: class folders and competitions, spelled in many ways.
+# Layouts of data sets: class folders and Kaggle tables, with the many names that people give them.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
-# Memory that runs out: the batch is halved, an update keeps its pictures, and the run goes on from the
-# last good state. Requests of the CPU's networks are refused by a preload; what a GPU does is in
-# test_cuda.sh.
+# Memory that runs out during training: the batch is halved, an update still sees as many pictures, and the
+# run goes on from the last saved state. A preloaded library refuses memory to the CPU backend; test_cuda.sh
+# tests the same on a GPU.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016,SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 

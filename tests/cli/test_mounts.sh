@@ -1,4 +1,4 @@
-# Data on a mount that is slow, hangs or dies: a run goes on as long as it can and never hangs itself.
+# Data on a mount that is slow, hangs or dies: the run goes on as long as possible and never hangs.
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"

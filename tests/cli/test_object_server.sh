@@ -1,5 +1,5 @@
-# test_object_server.sh - the test servers themselves: objects, listings, errors and each fault of
-# tests/servers/object_server, and the slow files of slow_files.so.
+# The servers of the tests: objects, listings, errors and every fault of tests/servers/object_server, and the
+# delays of slow_files.so.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 

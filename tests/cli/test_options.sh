@@ -1,4 +1,4 @@
-# Flags, YAML files and their aliases; command lines that people already have from elsewhere.
+# Flags, YAML files and aliases; command lines that were written for other trainers.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

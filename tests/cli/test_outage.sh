@@ -1,5 +1,5 @@
-# test_outage.sh - an object store that is away for a while, or sends more than it should: no picture
-# is bad for that, and nothing waits for ever.
+# An object store that does not answer for a while, or sends more bytes than it should: no picture counts
+# as bad because of it, and nothing waits for ever.
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
-# What is written where the user says: files, links, pipes, devices; and what is never written through.
-# Devices and /dev/stdout are made in the test's own folder: a test that fails must not replace those of
-# the machine.
+# Paths to be written that the user gives: files, links, pipes, devices; and links that Stoker refuses to
+# follow. The devices and /dev/stdout of this test lie in its own folder, so that a failing test does not
+# replace those of the machine.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,4 @@
-# What Stoker itself wrote into a data set never becomes data: runs, and copies that were staged.
+# Run folders and staged copies that lie inside a data set are never taken for data.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012  # ls of our own names
 . "$(dirname "$0")/lib.sh"
 

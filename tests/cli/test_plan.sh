@@ -1,5 +1,5 @@
-# stoker plan: what a training would need, and what a budget would cut; nothing is written.
-# What is checked of seconds is how they add up.
+# `stoker plan`: what a training would need and what a budget would cut. It writes nothing. The tests check
+# that seconds add up, not how many there are.
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016  # awk's dollars
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,4 @@
-# `stoker predict`: the submission again, other pictures, and runs that cannot predict.
+# `stoker predict`: writes the submission again, predicts other pictures, refuses runs without a model.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,5 @@
-# `stoker predict` with a budget: a file before the deadline, from what there was time for.
+# `stoker predict` with a budget: the file is written before the deadline, from the models and views that
+# there was time for.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
-# report.html as a browser shows it: no errors, nothing asked of anybody else, every plot and picture
-# there, at the width of a phone and of a desk.
+# report.html in a browser: no errors, no requests to other hosts, every plot and picture shown, at the
+# width of a phone and of a desktop.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,4 @@
-# --resume: what was stopped or killed goes on, and ends as if nothing had happened.
+# --resume: a run that was stopped or killed goes on and ends as if nothing had happened.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 

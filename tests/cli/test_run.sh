@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `stoker run`: scripted trainings that misbehave, each ended in time with nothing left behind.
+# `stoker run` with scripted trainings that misbehave: each ends in time, and no process is left.
 # Mostly waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"

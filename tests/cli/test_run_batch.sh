@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `stoker run` and the batch size: a GPU that a scripted training draws, and what is made of it.
+# `stoker run` and the batch size: a scripted training and a fake GPU, and the batch that is tried next.
 # Mostly waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"

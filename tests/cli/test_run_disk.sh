@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `stoker run` whose folder lies on a disk that is full or does not answer: what was asked for is there all
-# the same, and what is missing of the folder is said.
+# `stoker run` with a run folder on a disk that is full or does not answer: the expected file is delivered, and
+# a message says what the run folder lacks.
 # Mostly waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"

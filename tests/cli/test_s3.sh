@@ -1,5 +1,5 @@
-# test_s3.sh - data in S3: the object server, with keys of all spellings, credentials and TLS. What another's S3 says to
-# our signatures is in tests/soak/test_s3.sh.
+# Data in S3, served by the object server: keys with all kinds of characters, credentials, TLS.
+# tests/soak/test_s3.sh uses a server of somebody else, which checks our signatures.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2317  # ls of our own names; functions for expect
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/cache_kills.sh
@@ -95,7 +95,8 @@ if command -v python3 >/dev/null && command -v openssl >/dev/null; then
     relay=$!
     exec 8>until
     wait_for 60 grep -q . port || fail "TLS does not start: $(tail -n 1 relay.log)"
-    export AWS_ENDPOINT_URL=https://127.0.0.1:$(<port)
+    AWS_ENDPOINT_URL=https://127.0.0.1:$(<port)
+    export AWS_ENDPOINT_URL
     plan s3://pics/set --cache off --refresh
     expect_exit 5
     expect_err 'certificate is not trusted .*AWS_CA_BUNDLE'

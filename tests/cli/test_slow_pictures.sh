@@ -1,4 +1,4 @@
-# Pictures that take long to decode: they cost neither the time nor what was trained.
+# Pictures that take long to decode: the run still keeps its budget and delivers what it trained.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/trials.sh

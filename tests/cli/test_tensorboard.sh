@@ -1,5 +1,5 @@
-# What a training writes for other programs: event files that the tensorboard package reads back (in a
-# Python environment that is made once in the build folder), and Prometheus text.
+# Files for other programs: event files, which the tensorboard package reads back (in a Python environment
+# that is made once in the build folder), and text for Prometheus.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 

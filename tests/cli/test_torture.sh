@@ -1,5 +1,5 @@
-# A sample of the torture of `make soak`: one certain call of a training, a prediction, a staging and a
-# supervised run fails, and what is left is whole; torture.sh tells what that means.
+# A sample of tests/soak/test_torture.sh: one call of a training, a prediction, a staging and a supervised run
+# fails, and the files that are left are complete. torture.sh says exactly what must hold.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/torture.sh

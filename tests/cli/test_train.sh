@@ -1,4 +1,4 @@
-# The run folder, the screen, and that runs repeat.
+# `stoker train`: the run folder, the screen, and the same files from the same seed.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,4 @@
-# validation.csv: what the best epoch said of each validation picture.
+# validation.csv: the predictions of the best epoch for each validation picture.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016,SC2317  # awk's dollars; functions for wait_for
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
-# What is said of the machine, and why a run is slow, provoked for real: slow storage.
-# What other programs on the same cores would hide is in tests/soak/test_verdicts.sh.
+# The lines about the machine, and the verdict of a run on slow storage. Verdicts that other programs on the
+# same cores would change are in tests/soak/test_verdicts.sh.
 # Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
-# Weights that a run starts from (--pretrained), and what other programs make of those it saves: the
-# safetensors package in a Python environment that is made once in the build folder, and timm where
-# TIMM_PYTHON (otherwise python3) has it.
+# Weights that a run starts from (--pretrained), and other programs that read the weights of a run: the
+# safetensors package, in a Python environment that is made once in the build folder, and timm, if
+# TIMM_PYTHON (or else python3) has it.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

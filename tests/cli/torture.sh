@@ -1,11 +1,11 @@
-# torture.sh - for scripts in which one certain call of the command fails, after lib.sh: the Nth request
-# for memory, the Nth write, the Nth start of a thread, the Nth request to S3. Whatever fails, the command
-# ends by itself with a right exit code and a sentence, frees what it has taken, and leaves whole files:
-# the new ones or the old ones.
+# torture.sh - helpers for tests in which one call of the command fails: the Nth request for memory, the Nth
+# write, the Nth start of a thread, the Nth request to S3. Whichever call fails, the command must end by
+# itself with the right exit code and a sentence, free all its memory, and leave complete files, new or old.
+# Sourced after lib.sh.
 #
-# What is tortured: train, predict, stage, run; far (a training from S3) and near (staging from S3).
-# Kinds: own libraries open write fsync rename read thread pipe, which tests/fakes/torture.c explains, and
-# of the object server s3-reset s3-500 s3-short s3-denied.
+# The commands are train, predict, stage, run, far (a training from S3) and near (a staging from S3). The
+# kinds of calls are own, libraries, open, write, fsync, rename, read, thread and pipe, which
+# tests/fakes/torture.c explains, and s3-reset, s3-500, s3-short and s3-denied, which the object server makes.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034,SC2317  # lib.sh reads variables; functions by name
 
 TORTURE=$(dirname "$STOKER")/tests/torture.so

@@ -1,5 +1,5 @@
-# trials.sh - for scripts with whole runs in which something goes wrong, after lib.sh: what each has
-# to end in, whatever it was, and the preloaded libraries that make it go wrong.
+# trials.sh - helpers for whole runs in which something goes wrong: what must hold at the end of every run,
+# and the preloaded libraries that make it go wrong. Sourced after lib.sh.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # lib.sh reads variables
 
 FAKES=$(dirname "$STOKER")/tests

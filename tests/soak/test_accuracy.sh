@@ -1,5 +1,5 @@
-# The promise of the demo: a minute is enough for 90 % of the sample's test pictures. SOAK_ROUNDS is
-# how many seeds are tried (3), SOAK_BUDGET how long each takes (60s).
+# The promise of the demo: after a minute at least 90 % of the sample's test pictures are right. SOAK_ROUNDS is
+# the number of seeds (3), SOAK_BUDGET the budget of each (60s).
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 RUN_TIMEOUT=300

@@ -1,7 +1,7 @@
-# SIGKILL at every call that writes a checkpoint, and in the middle of each of its writes, and a disk
-# that is full from there on: nothing is half-written, and a resume ends as if nothing had happened.
-# States are saved after epochs and, in a second round, within them. That one, and a full disk, meet
-# every tenth of the many writes of tensors. SOAK_WRITES: of each so many writes one is tried (1).
+# SIGKILL at every call that writes a checkpoint and in the middle of each write, or a disk that is full from
+# that call on: no file is half-written, and a resumed run ends as if nothing had happened. States are
+# saved after epochs, in a second round also within epochs. The second round and the full disk try only
+# every tenth of the writes of tensors. SOAK_WRITES=N tries every Nth write (1).
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

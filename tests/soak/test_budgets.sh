@@ -1,6 +1,6 @@
-# Budgets are never overrun, the time before the reserve goes into training, and the summary tells the
-# truth: a few of some seconds and twenty from 20 s to 3 min, in about half an hour. SOAK_BUDGETS picks
-# some of them, by their seconds. At the end there is a table of all.
+# Runs with a few budgets of some seconds and twenty from 20 s to 3 min: no run is late, the time before the
+# reserve goes into training, and the summary is true. Takes about half an hour. SOAK_BUDGETS names the
+# budgets to try, in seconds. A table at the end lists all runs.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

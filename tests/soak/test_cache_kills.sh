@@ -1,6 +1,6 @@
-# kill -9 at random moments of runs that fill a cache, alone and two at a time, with room and nearly
-# full: what is read through it afterwards is right in every byte, and no run fails. SOAK_ROUNDS
-# kills (50), SOAK_SEED for their moments.
+# kill -9 at random moments of runs that fill a cache, one or two runs at a time, in a cache with room and in
+# one that is nearly full. Afterwards every byte read through the cache is right, and no run fails.
+# SOAK_ROUNDS is the number of kills (50), SOAK_SEED decides their moments.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # cache_kills.sh reads variables
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/cache_kills.sh

@@ -1,10 +1,14 @@
-# Forty budgets of 1 to 30 s, each with what was drawn for it: moments at which it stands still, pictures
-# that take long or are hostile, busy loops beside it, several of these, or none. No run is late, each has a
-# whole submission, and a model that beats class priors is in it. At least 85 % of the time before the
-# reserve is trained, or a line says with figures why not. Beside each run a process sleeps and notes how
-# much later than asked for it wakes up: where that is as long as a run was late, the machine had no time
-# for anybody. SOAK_ROUNDS is how many (40), SOAK_SEED draws others (the day), SOAK_ONLY takes some of
-# them, by their numbers, SOAK_KEEP is a folder for the run folders. At the end there is a table of all.
+# Runs with budgets of 1 to 30 s and random disturbances: the process is stopped for a while, pictures take
+# long to decode or are hostile, busy loops run beside it, several of these, or none. No run is late. Each
+# has a complete submission from a model that beats class priors. Each trains for at least 85 % of the
+# time before the reserve, or prints a line with figures that says why not.
+#
+# Beside each run a process sleeps and notes how late it wakes up. A run that was late by no more than that
+# does not count as late: the machine was too busy.
+#
+# SOAK_ROUNDS is the number of runs (40), SOAK_SEED decides the disturbances (default: the day), SOAK_ONLY
+# lists the numbers of the runs to try, SOAK_KEEP is a folder that keeps the run folders. A table at the end
+# lists all runs.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

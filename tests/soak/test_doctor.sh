@@ -1,6 +1,6 @@
-# stoker doctor tells what changes would bring; here each is applied and measured: within 20 %.
-# Measures time: the machine should have nothing else to do. Where others use it, doctor is asked again; a
-# machine that stays busy skips. SOAK_SECONDS is how long each examination takes (60).
+# `stoker doctor` predicts what changes would bring. Each change is made and measured, and the prediction must
+# be right within 20 %. The machine should do nothing else. If other programs disturb a measurement, it is
+# repeated; if the machine stays busy, the case is skipped. SOAK_SECONDS is the time of one examination (60).
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for expect
 . "$(dirname "$0")/../cli/lib.sh"
 

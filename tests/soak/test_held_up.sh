@@ -1,4 +1,4 @@
-# A training whose disk stands still for a moment goes on afterwards, and uses its time.
+# A training whose disk does not answer for a moment: it goes on afterwards and uses its whole budget.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

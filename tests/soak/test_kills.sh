@@ -1,5 +1,5 @@
-# kill -9 at random moments: every file that is there is whole, and predict works or says clearly
-# that there is nothing to predict with. SOAK_ROUNDS kills (100), SOAK_SEED for their moments.
+# kill -9 at random moments of trainings: every file that exists is complete, and `predict` works or says
+# clearly that there is no model. SOAK_ROUNDS is the number of kills (100), SOAK_SEED decides their moments.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 

@@ -1,6 +1,6 @@
-# Runs that are killed and stopped at random moments and resumed each time: in the end weights,
-# predictions and figures are those of a run that nothing had interrupted. At least SOAK_ROUNDS kill -9
-# (200) come in time, in as many runs as that takes; SOAK_SEED for their moments.
+# Runs that are killed or stopped at random moments and resumed each time: in the end weights, predictions
+# and figures are those of a run that was not interrupted. The test makes runs until SOAK_ROUNDS (200) of
+# its kill -9 came before the end of a run. SOAK_SEED decides their moments.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

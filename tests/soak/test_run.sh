@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_run.sh - `stoker run` over trainings that misbehave in random ways, with budgets from 3 to 20 s and kills at
-# random moments: the deadline is kept, no process is left, all output is kept, the summary is true.
-# SOAK_ROUNDS is how often (40: about eight minutes).
+# `stoker run` with trainings that misbehave in random ways, budgets from 3 to 20 s and kills at random moments:
+# the deadline is kept, no process is left, no output is lost, the summary is true. SOAK_ROUNDS is the number
+# of runs (40, which take about eight minutes).
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 

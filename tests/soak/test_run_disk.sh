@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `stoker run` whose folder's disk is full or does not answer from the Nth call on, N = 1, 2, 3 ... until
-# none is left: nothing was started and the exit code is 5, or what was asked for is there and it is 0.
+# `stoker run` with a run folder on a disk that is full, or does not answer, from the Nth call on, for N = 1,
+# 2, 3 and so on, until a run makes fewer calls. Either Stoker starts nothing and its exit code is 5, or the
+# expected file is delivered and the exit code is 0.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

@@ -1,5 +1,5 @@
-# test_s3.sh - data in an S3 that is not ours and checks signatures: moto's server (PyPI moto), in a Python environment
-# that is made once in the build folder.
+# Data in an S3 server of somebody else, which checks signatures: moto, in a Python environment that is made
+# once in the build folder.
 # shellcheck shell=bash source=tests/cli/lib.sh
 # shellcheck disable=SC2012,SC2153,SC2317  # ls of our own names; what the store tells; functions for expect
 . "$(dirname "$0")/../cli/lib.sh"

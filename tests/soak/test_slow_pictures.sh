@@ -1,5 +1,6 @@
-# Large progressive JPEGs, pictures of 256 million pixels and bombs of markers in every part of a data
-# set, with budgets from 3 to 30 s: none is late, and what was trained is delivered. About four minutes.
+# Large progressive JPEGs, pictures of 256 million pixels and JPEGs with huge numbers of markers, in every set
+# of a data set, with budgets from 3 to 30 s: no run is late, and each delivers what it trained. Takes about
+# four minutes.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

@@ -1,6 +1,6 @@
-# Throughput falls to a fifth at different moments of a run: the whole process is stopped four fifths of
-# the time, so that nothing it could look at tells. It is in time all the same, and what was learnt is
-# delivered. SOAK_BUDGET is how many seconds each has (25).
+# From some moment of a run on, the process is stopped four fifths of the time. Nothing that it can measure
+# shows the reason. It must still end in time and deliver what it trained. SOAK_BUDGET is the budget of
+# each run in seconds (25).
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

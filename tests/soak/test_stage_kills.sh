@@ -1,6 +1,6 @@
-# kill -9 at random moments of a staging: what is there is whole or says that it is not, the same
-# command goes on, and in the end every byte is as without a kill. SOAK_ROUNDS kills (50), SOAK_SEED
-# for their moments.
+# kill -9 at random moments of a staging: the copy is complete or says that it is not, the same command goes
+# on, and in the end every byte is as without a kill. SOAK_ROUNDS is the number of kills (50), SOAK_SEED
+# decides their moments.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # lib.sh reads variables
 . "$(dirname "$0")/../cli/lib.sh"
 

@@ -1,7 +1,7 @@
-# Trainings that stand still for seconds, or share their cores with two busy loops: none is late, each uses
-# at least 85 % of the time before the reserve, less the stalls, and delivers a model, unless a line says that
-# it does not beat class priors: a few steps of a large network do not. SOAK_STALLS picks some of them, by
-# their seconds. At the end there is a table of all.
+# Trainings that are stopped for seconds, or share their cores with two busy loops. None is late. Each trains
+# for at least 85 % of the time before the reserve, not counting the stops. Each delivers a model, or
+# prints a line that the model does not beat class priors, as after a few steps of a large network.
+# SOAK_STALLS names the runs to try, by their seconds. A table at the end lists all runs.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/trials.sh

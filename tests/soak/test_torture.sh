@@ -1,12 +1,11 @@
-# Torture: for a short training, a prediction, a staging and a supervised run, and a training and a staging
-# from S3, the first call of a kind fails, then the second, and so on until there is none left; then the same
-# with all calls after it failing too. Each time the command ends by itself with a right exit code and a
-# sentence, has freed all its memory, and what it leaves is whole: the new files or the old ones. torture.sh
-# tells what the kinds are, and a table at the end how many calls there were.
+# Torture of a short training, a prediction, a staging, a supervised run, a training from S3 and a staging from
+# S3. For each kind of call (torture.sh lists them) the first call fails, then the second, and so on up to
+# the last; then the same with all later calls failing, too. Each time the command must end by itself with
+# the right exit code and a sentence, free all its memory, and leave complete files, new or old. A table at
+# the end shows how many calls there were.
 #
-# Where calls are many, one of STRIDE is struck, and another offset is taken each day (SOAK_OFFSET).
-# SOAK_STRIKES: the most that are struck of each kind (400); 0: all of them.
-# Measures no time.
+# SOAK_STRIKES is the largest number of calls of a kind that are made to fail (400); 0 means all. If there are
+# more, every STRIDE-th call fails, from another first one each day (SOAK_OFFSET). The test measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/torture.sh

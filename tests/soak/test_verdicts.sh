@@ -1,5 +1,6 @@
-# Why a run is slow, where that shows only on a machine that does nothing else: one worker with large
-# pictures, a tiny batch, a big model, other programs; and --tune, which acts on it and on slow storage.
+# Verdicts that need a machine which does nothing else: one worker with large pictures, a tiny batch, a large
+# model, other programs on the cores. Also --tune, which acts on verdicts, with few workers and with slow
+# storage.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/verdicts.sh
