@@ -75,6 +75,7 @@ struct stk_runfiles {
     int64_t moment_ns;  /* when the current event happened; 0: now */
     int64_t plotted_ns; /* when the last drawing of plot and page ended */
     bool plotted;       /* plot and page were drawn */
+    bool plot_is_new;   /* the plot has all epochs */
     int64_t page_ns;    /* when the last page was written; 0: never */
     bool page_at_stop;  /* time is left for a page with the summary */
     bool table_rebuilt; /* rows of results.csv were missing and were made from the events */
@@ -127,7 +128,9 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
 static void draw_plot(stk_runfiles *files) {
     stk_plot plot = {
         .title = files->title, .rows = files->history.rows, .count = files->history.row_count};
-    note(files, LACKS_PLOT, stk_plot_write(&plot, files->plot_path, &files->error));
+    stk_status status = stk_plot_write(&plot, files->plot_path, &files->error);
+    note(files, LACKS_PLOT, status);
+    files->plot_is_new = status == STK_OK;
 }
 
 static void write_page(stk_runfiles *files) {
@@ -192,6 +195,7 @@ static void take_start(stk_runfiles *files, const stk_event_start *event) {
 
 /* results.csv, and now and then the plot and the page. */
 static void take_epoch(stk_runfiles *files) {
+    files->plot_is_new = false;
     if (files->history.failed) {
         note(files, LACKS_RESULTS, STK_FAIL_MEMORY(&files->error, files->results_path));
         return;
@@ -474,7 +478,7 @@ void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) 
              write_results(files, &files->error)); /* a disk that was full may have room again */
     }
     files->page_at_stop = !(spare_s < 0);
-    if (files->page_at_stop && files->history.row_count > 0) {
+    if (files->page_at_stop && files->history.row_count > 0 && !files->plot_is_new) {
         draw_plot(files);
     }
     if (files->page_at_stop) {
