@@ -3,7 +3,8 @@
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-"$STOKER" sample k --layout kaggle --classes 2 --per-class 150 --quiet || exit 1
+"$STOKER" sample k --layout kaggle --classes 2 --per-class 150 --quiet || exit 1 # 15 batches of 16
+"$STOKER" sample few --layout kaggle --classes 2 --per-class 20 --quiet || exit 1
 cpu=(--data k --device cpu --img-size 16 --epochs 1 --workers 1)
 
 it "on a CPU it is the rule's, without a clock and without a line of its own"
@@ -19,19 +20,19 @@ expect_err "of this machine's memory and .* not even one picture fits: .*, or mo
 expect_no_file small
 
 it "where the memory is short validation has fewer pictures at a time, before training has"
-run plan "${cpu[@]}" --img-size 64 --batch 8 --json
+run plan "${cpu[@]}" --data few --img-size 64 --batch 8 --json
 expect_exit 0
 need=$(sed -n -E 's/.*"inference": ([0-9]+), "total": ([0-9]+), .*/\1 \2/p' "$OUT")
 # As much as all of it but half of what inference takes, and a tenth of the machine's own.
 least=$(awk -v need="$need" 'BEGIN { split(need, n, " "); printf "%.0f", (n[2] - n[1] / 2) * 1.15 }')
-run train "${cpu[@]}" --out fewer --img-size 64 --batch 8 --assume-memory "$least"
+run train "${cpu[@]}" --data few --out fewer --img-size 64 --batch 8 --assume-memory "$least"
 expect_exit 0
 expect_out '^batch 8: validation has (8|16|32) at a time: there is no memory for more$'
 expect_summary fewer/summary.json status complete
 expect_summary fewer/summary.json batch 8
-run train "${cpu[@]}" --out auto --img-size 64 --assume-memory $((least * 2 / 3))
+run train "${cpu[@]}" --data few --out auto --img-size 64 --assume-memory $((least * 2 / 3))
 expect_exit 0
-expect_out '^batch [248] x [248]: gradients are added up to 16 images an update; validation has [248] at a time; memory [0-9]+ %: '
+expect_out '^batch [24] x [24]: gradients are added up to 8 images an update; validation has [248] at a time; memory [0-9]+ %: '
 expect_summary auto/summary.json status complete
 
 it "refuses what is no policy and no size"
@@ -72,7 +73,7 @@ expect_exit 0
 expect_out '^batch 16: not measured: [0-9]+ s are too short a time for it; memory '
 
 it "fills the memory as far as the data set goes"
-run train "${gpu[@]}" --out f --batch-policy fill
+run plan "${gpu[@]}" --budget 30s --batch-policy fill
 expect_exit 0
 expect_out '^batch 16: memory [0-9.]+ %: a larger batch would leave an epoch fewer than 15 steps$'
 
