@@ -22,7 +22,7 @@
     fuzz_plan fuzz_prepare(void) {                                                           \
         const size_t count = sizeof(array) / sizeof *(array);                                \
         return (fuzz_plan){                                                                  \
-            .seeds = (array), .count = count, .prefixed = 1, .mutations = 3000, .large = 4}; \
+            .seeds = (array), .count = count, .prefixed = 1, .mutations = 1500, .large = 4}; \
     }
 
 static char fuzz_folder_path[512];

@@ -2,7 +2,7 @@
 #include "fuzz_image.h"
 
 fuzz_plan fuzz_prepare(void) {
-    return fuzz_plan_pictures(FILE_JPEG, &stk_image_jpeg, 4000);
+    return fuzz_plan_pictures(FILE_JPEG, &stk_image_jpeg, 2000);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

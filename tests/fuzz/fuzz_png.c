@@ -10,7 +10,7 @@
 #define CHUNK 12 /* bytes of a chunk around its data: length, name, checksum */
 
 fuzz_plan fuzz_prepare(void) {
-    return fuzz_plan_pictures(FILE_PNG, &stk_image_png, 4000);
+    return fuzz_plan_pictures(FILE_PNG, &stk_image_png, 2000);
 }
 
 static uint32_t checksum(const uint8_t *bytes, size_t size) {

@@ -5,9 +5,9 @@ static const fuzz_seed refused[] = {FUZZ_SEED("RIFF\x08\0\0\0WEBPVP8 ")};
 
 /* A build without libwebp refuses what it is given, and must do so properly. */
 fuzz_plan fuzz_prepare(void) {
-    fuzz_plan plan = fuzz_plan_pictures(FILE_WEBP, &stk_image_webp, 4000);
+    fuzz_plan plan = fuzz_plan_pictures(FILE_WEBP, &stk_image_webp, 2000);
     if (plan.count == 0) {
-        plan = (fuzz_plan){.seeds = refused, .count = 1, .prefixed = 1, .mutations = 4000};
+        plan = (fuzz_plan){.seeds = refused, .count = 1, .prefixed = 1, .mutations = 2000};
     }
     return plan;
 }
