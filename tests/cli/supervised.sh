@@ -10,6 +10,8 @@ take_python() {
         skip "there is no python3"
         finish
     fi
+    # python3 may be a script that looks for the real one each time.
+    PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
 }
 
 # take_scripted_gpu: the GPU of all that follows is drawn in the file gpu, by the training itself; where
