@@ -13,7 +13,7 @@ expect_out '^gpu-test: skipped: --device cuda:0: '
 
 it "takes the GPU that is there and says so"
 take_emulated_gpu
-run sample data --classes 2 --per-class 20 --layout kaggle
+run sample data --classes 2 --per-class 6 --layout kaggle
 expect_exit 0
 run train --data data --out r "${small[@]}" --epochs 1 --folds 1
 expect_exit 0

@@ -12,7 +12,7 @@ export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 # With a time-out of half a second everything here ends in a few seconds; none may take this long.
 RUN_TIMEOUT=240
 
-"$STOKER" sample k --layout kaggle --classes 3 --per-class 60 --quiet || exit 1
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 30 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 one=$(find k/train -name '*.jpg' -printf '%f\n' | sort | head -n 1)
 
@@ -24,10 +24,10 @@ export ODD_DEVICE_US=200
 # Runs that use their time up, beside the cases before theirs.
 slow_mount=(LD_PRELOAD="$PRELOAD" SLOW_FILES_ROOT="$WORK/k.budget")
 cp -r k k.budget && touch always
-launch hung "${slow_mount[@]}" SLOW_FILES_HANG="$one" "$STOKER" train --data k.budget --out hung --img-size 32 --budget 8
-launch died "${slow_mount[@]}" SLOW_FILES_DEAD_AFTER=220 "$STOKER" train --data k.budget --out died --img-size 32 --budget 8
+launch hung "${slow_mount[@]}" SLOW_FILES_HANG="$one" "$STOKER" train --data k.budget --out hung --img-size 16 --budget 8
+launch died "${slow_mount[@]}" SLOW_FILES_DEAD_AFTER=110 "$STOKER" train --data k.budget --out died --img-size 16 --budget 8
 launch listed "${slow_mount[@]}" SLOW_FILES_DEAD_WHILE="$WORK/always" \
-    "$STOKER" train --data k.budget --out listed --img-size 32 --budget 5
+    "$STOKER" train --data k.budget --out listed --img-size 16 --budget 5
 
 # mounted FAULT=VALUE... -- ARGUMENTS...: runs the command; k, or $MOUNT, is on a mount with these faults.
 mounted() {
@@ -45,8 +45,8 @@ start_mounted() {
     SLOW_FILES_ROOT="$WORK/k" LD_PRELOAD="$PRELOAD" start "$@"
 }
 
-train=(train --data k --out r --img-size 32 --read-timeout 0.5)
-bench=(bench loader --data k --img-size 32 --batch 16 --seconds 1 --read-timeout 0.5)
+train=(train --data k --out r --img-size 16 --read-timeout 0.5)
+bench=(bench loader --data k --img-size 16 --batch 16 --seconds 1 --read-timeout 0.5)
 
 # number KEY: of the one JSON object that a benchmark prints.
 number() {
@@ -124,7 +124,7 @@ mv k/train/hung/* k/train/ && rmdir k/train/hung
 
 it "a mount that dies while training ends the run with a sentence"
 rm -rf r
-mounted DEAD_AFTER=220 -- "${train[@]}" --epochs 100 --outage 0
+mounted DEAD_AFTER=110 -- "${train[@]}" --epochs 100 --outage 0
 expect_exit 5
 expect_err 'nothing can be read from k any more: 4 reads in a row failed'
 expect_err 'no answer within 0.5 s'
@@ -136,14 +136,14 @@ expect_sound r k/sample_submission.csv "$labels"
 
 it "a mount that is away for longer than an outage may last ends the run"
 rm -rf r
-mounted DEAD_AFTER=220 -- "${train[@]}" --epochs 100 --outage 2s
+mounted DEAD_AFTER=110 -- "${train[@]}" --epochs 100 --outage 2s
 expect_exit 5
 expect_err 'nothing can be read from k any more: no answer for 2 s, as long as --outage allows'
 expect_summary r/summary.json bad_images 0
 expect_sound r k/sample_submission.csv "$labels"
 
 it "a mount that dies while it is measured ends that too"
-mounted DEAD_AFTER=220 -- "${bench[@]}"
+mounted DEAD_AFTER=110 -- "${bench[@]}"
 expect_exit 5
 expect_err 'nothing can be read from k any more'
 
@@ -161,7 +161,7 @@ rm dead
 
 it "a mount that is away for a moment costs that moment"
 rm -rf r
-SLOW_FILES_DEAD_WHILE=$WORK/dead start_mounted train --data k --out r --img-size 32 --epochs 300 \
+SLOW_FILES_DEAD_WHILE=$WORK/dead start_mounted train --data k --out r --img-size 16 --epochs 300 \
     --read-timeout 5
 wait_for 30 grep -q '"event": "epoch"' r/events.jsonl || fail "no epoch was done"
 touch dead
@@ -178,7 +178,7 @@ expect_submission r/submission.csv k/sample_submission.csv "$labels"
 
 it "Ctrl-C ends a run whose mount has died"
 rm -rf r
-SLOW_FILES_DEAD_AFTER=220 start_mounted train --data k --out r --img-size 32 --epochs 100
+SLOW_FILES_DEAD_AFTER=110 start_mounted train --data k --out r --img-size 16 --epochs 100
 wait_for 30 test -e r/submission.csv || fail "there is no submission"
 sleep 1
 kill -INT "$PID"
@@ -226,7 +226,7 @@ mounted DEAD_WHILE="$WORK/dead" -- predict --run r --read-timeout 0.5
 expect_exit 5
 expect_err 'no answer within 0.5 s'
 expect_same r/submission.csv kept
-mounted DEAD_AFTER=30 -- predict --run r --read-timeout 0.5 --outage 0
+mounted DEAD_AFTER=15 -- predict --run r --read-timeout 0.5 --outage 0
 expect_exit 5
 expect_err 'nothing can be read from .*k any more'
 expect_same r/submission.csv kept

@@ -30,7 +30,7 @@ if needs_yaml; then
 num_workers: 16  # Up from 8 - more parallel S3 reads
 prefetch_factor: 4  # Up from 2 - prefetch more batches
 YAML
-    run train --data k --config configs/optimized_test.yaml --no_wandb --epochs 2 --out r1
+    run train --data k --config configs/optimized_test.yaml --no_wandb --epochs 2 --img-size 16 --out r1
     expect_exit 0
     expect_empty "$ERR"
     expect_summary r1/summary.json workers 16
@@ -76,7 +76,7 @@ YAML
     cat >configs/not_persistent.yaml <<'YAML'
 persistent_workers: false
 YAML
-    run train --data k --config configs/small_pictures.yaml --epochs 1 --out r4
+    run train --data k --config configs/small_pictures.yaml --epochs 1 --per-class 2 --out r4
     expect_exit 0
     expect_arg r4 img_size 160
     run train --data k --config configs/not_persistent.yaml --epochs 1 --img-size 16 --out r5
@@ -105,7 +105,7 @@ YAML
     run train \
         --config configs/single_gpu_full.yaml \
         --wandb_project imagenet-resnet50 \
-        --wandb_name single-gpu-aggressive-v1 --data k --epochs 2
+        --wandb_name single-gpu-aggressive-v1 --data k --epochs 1 --img-size 16
     expect_exit 0
     expect_empty "$ERR"
     run_dir=runs/single-gpu-aggressive-v1
@@ -167,7 +167,7 @@ batch batch 4
 workers workers 2
 prefetch prefetch 3
 epochs epochs 1
-folds folds 2
+folds folds 1
 lr lr 0.01
 accumulate accumulate 2
 patience patience 5
@@ -193,7 +193,7 @@ batch batch_size 5
 workers num_workers 3
 prefetch prefetch_factor 2
 epochs max_epochs 2
-folds cv_folds 3
+folds cv_folds 2
 lr learning_rate 0.02
 accumulate accumulation_steps 3
 mixup mixup_alpha 0.3
@@ -204,7 +204,7 @@ budget time_limit 1800
 name wandb_name given-name
 
 data data k
-folds n_folds 4
+folds n_folds 3
 img_size img_size 16
 epochs epochs 1
 name name given-name'
@@ -225,8 +225,11 @@ check_spellings() {
 }
 
 it "accepts every alias as a flag, with dashes or underscores"
+dashes=- # of each block in turn; in soak each block has both
 while IFS= read -r -d '#' block; do
-    for dash in _ -; do
+    dashes=$([ "$dashes" = _ ] && echo - || echo _)
+    ! is_full || dashes='_ -'
+    for dash in $dashes; do
         flags=()
         while read -r key alias value; do
             flags+=("--${alias//_/$dash}")
@@ -239,7 +242,7 @@ while IFS= read -r -d '#' block; do
 done <<<"${spellings//$'\n\n'/#}#"
 
 it "takes a time as people write it"
-for case in 11m=660 2h30m=9000 00:11:00=660 90=90 1h=3600; do
+for case in 2h30m=9000 00:11:00=660; do # others are in test_base_str.c
     run train --data k --budget "${case%=*}" --img-size 16 --epochs 1 --out r-time
     expect_exit 0
     expect_summary r-time/summary.json budget_s "${case#*=}"
@@ -262,7 +265,7 @@ if needs_yaml; then
 fi
 
 it "takes precision and amp as people write them"
-for value in 16 16-mixed bf16 bf16-mixed 32 32-true fp16 fp32-strict true; do
+for value in 16-mixed bf16 fp32-strict true; do # others are in test_options.c
     run train --data k --out r-p --precision "$value" --img-size 16 --epochs 1
     expect_exit 0
     expect_summary r-p/summary.json precision "$([ "$value" = fp32-strict ] && echo "$value" || echo fp32)"

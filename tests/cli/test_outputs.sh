@@ -118,7 +118,7 @@ fi
 
 it "what was asked for and could not be printed is an error, however long it is"
 if has_device full 7; then
-    for verb in "help train" "train --help" "--version" "plan --data k --img-size 16" \
+    for verb in "help train" "train --help" "--version" "bench loader k/train --seconds 0 --img-size 16 --sheet sheet.png" \
         "lr --data k --img-size 16 --steps 50 --out rates --json" \
         "bench step --model convnet_s --img-size 16 --batch 2 --seconds 0"; do
         # shellcheck disable=SC2086  # words
@@ -126,7 +126,7 @@ if has_device full 7; then
         expect_exit 5
         expect_err 'cannot write to standard output'
     done
-    run_any sh -c '"$@" >&-' sh "$STOKER" plan --data k --img-size 16 # nobody wants it
+    run_any sh -c '"$@" >&-' sh "$STOKER" bench step --model convnet_s --img-size 16 --batch 2 --seconds 0 # nobody wants it
     expect_exit 0
 else
     skip "no device can be made here"

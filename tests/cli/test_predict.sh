@@ -98,7 +98,7 @@ expect_empty "$OUT"
 expect_empty "$ERR"
 
 it "averages the models of several runs, of any size and network"
-"$STOKER" train --data k --out r-other --model resnet18 --img-size 32 --epochs 1 --quiet || exit 1
+"$STOKER" train --data k --out r-other --model cifar_resnet20 --img-size 32 --epochs 1 --quiet || exit 1
 run predict --run r-other --out other-run.csv
 expect_exit 0
 cp r-other/submission.csv first-other
@@ -355,10 +355,10 @@ expect_exit 0
 expect_out '"status": "complete", "rows": 6, "models": 2'
 
 mkdir many && cp -r k/train many/0
-double many 11 # some 49000 pictures, which take a while
+double many 9 # some 12000 pictures, which take a while with eight views of each
 
 it "stops soon at Ctrl-C and leaves the old submission"
-start predict --run r --data many --out many.csv
+start predict --run r --data many --tta 8 --out many.csv
 wait_for 30 listens || fail "it does not catch the signal"
 sleep 0.3
 expect "it is still at work" kill -0 "$PID"

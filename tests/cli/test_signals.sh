@@ -91,7 +91,7 @@ expect_weights r/weights/best.safetensors
 expect_submission r/submission.csv k/sample_submission.csv "$labels"
 
 it "SIGTERM at any moment delivers in time"
-moments=(0 0.1 0.4)
+moments=(0 0.3)
 ! is_full || moments=(0 0.05 0.1 0.2 0.4 0.8 1.3)
 for delay in "${moments[@]}"; do # before the folder exists, while it learns or validates
     long --val-fraction 0.45
@@ -130,13 +130,13 @@ expect_termed() {
 }
 
 mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
-doublings=6
-! is_full || doublings=10
+doublings=5 later=0.5 size=32
+! is_full || doublings=10 later=1 size=64
 double many/test "$doublings"
 rows=$(find many/test -name '*.jpg' | wc -l)
 ! is_full || termed step submission 0.5 --data k --model resnet18 --img-size 224 --batch 128 --epochs 3 &
-termed predict-0 checkpoint 0 --data many --img-size 64 --epochs 1 &
-termed predict-1 checkpoint 1 --data many --img-size 64 --epochs 1 &
+termed predict-0 checkpoint 0 --data many --img-size "$size" --epochs 1 &
+termed predict-1 checkpoint "$later" --data many --img-size "$size" --epochs 1 &
 wait
 
 if is_full; then
@@ -174,7 +174,7 @@ fi
 expect_summary r/summary.json stop_reason signal
 
 it "kill -9 at any moment leaves whole files or none"
-moments=(0.05 0.2 0.6) # tests/soak/test_kills.sh has a hundred
+moments=(0.1 0.5) # tests/soak/test_kills.sh has a hundred
 ! is_full || moments=(0.02 0.05 0.1 0.15 0.2 0.25 0.3 0.4 0.6 0.9)
 for delay in "${moments[@]}"; do
     long --quiet

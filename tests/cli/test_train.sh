@@ -218,7 +218,7 @@ if script -qec true /dev/null >/dev/null 2>&1; then
     "$STOKER" sample t --layout kaggle --classes 3 --per-class 60 --quiet
     export STOKER
     # 200 columns, so that nothing is cut.
-    run_any script -qec 'stty cols 200; "$STOKER" train --data t --out r-screen --img-size 48 --epochs 2' /dev/null
+    run_any script -qec 'stty cols 200; "$STOKER" train --data t --out r-screen --img-size 32 --epochs 2' /dev/null
     expect_exit 0
     tr '\r' '\n' <"$OUT" | sed 's/\x1b\[K//g' >screen
     expect "a line is drawn over" grep -q $'\r.*\x1b\[K' "$OUT"
