@@ -1,6 +1,6 @@
 # test_cache.sh - the cache: filled once, kept within its limit, and never a reason to fail.
 # shellcheck shell=bash source=tests/cli/lib.sh
-# shellcheck disable=SC2034  # cache_kills.sh reads variables
+# shellcheck disable=SC2034,SC2317  # cache_kills.sh reads variables; functions for wait_for
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/cache_kills.sh
 . "$ROOT/tests/cli/cache_kills.sh"
@@ -92,11 +92,12 @@ it "leaves it alone when its disk hangs"
 if is_sanitized; then
     skip "a sanitizer does not like libraries before its own"
 else
-    (sleep 0.7 && touch dead) &
-    run_any env LD_PRELOAD="$(dirname "$STOKER")/tests/slow_files.so" SLOW_FILES_ROOT="$WORK/cache" \
-        SLOW_FILES_DEAD_WHILE="$WORK/dead" "$STOKER" bench storage s3://bucket --cache cache \
-        --read-timeout 0.3 --seconds 2 --in-flight 4 --json
-    wait $!
+    has_cache_open() { find "/proc/$PID/fd" -lname '*/cache/packs/*' | grep -q .; }
+    LD_PRELOAD=$(dirname "$STOKER")/tests/slow_files.so SLOW_FILES_ROOT=$WORK/cache SLOW_FILES_DEAD_WHILE=$WORK/dead \
+        start bench storage s3://bucket --cache cache --read-timeout 0.3 --seconds 4 --in-flight 4 --json
+    wait_for 30 has_cache_open || fail "it does not open the cache"
+    touch dead
+    ended 60
     rm dead
     expect_exit 0
     expect_out '"failed": 0,.*"timeouts": [1-8],'

@@ -193,6 +193,7 @@ touch dead
 for verb in "train --out r" "bench loader"; do
     # shellcheck disable=SC2086  # two words
     SLOW_FILES_DEAD_WHILE=$WORK/dead start_mounted $verb --data k
+    wait_for 30 listens
     sleep 0.5
     kill -INT "$PID"
     ended 25
