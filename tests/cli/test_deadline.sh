@@ -106,7 +106,7 @@ trial epoch 1000 ODD_DEVICE_BACK=12 -- --data k --budget 5s --batch 8
 trial fifth 1000 ODD_DEVICE_FROM="$WORK/slower" ODD_DEVICE_TIMES=5 -- --data k --budget 9s --batch 16
 trial fifty 2000 -- --data many --budget 6s --tta 8 --epochs 1
 trial disk 500 LD_PRELOAD="$FAKES/odd_device.so:$FAKES/bad_disk.so" BAD_DISK_PATHS=/state BAD_DISK_AT=1 \
-    BAD_DISK_DOES=slow -- --data k --budget 8s --batch 16
+    BAD_DISK_DOES=slow -- --data k --budget 16s --batch 16
 (wait_for 30 grep -q '^0,1,' fifth/results.csv && touch slower) &
 
 it "too short for one epoch: a part of it"
@@ -126,7 +126,7 @@ if is_full; then
 fi
 
 it "the disk takes longer for a state than an epoch takes"
-ends_well disk 8 k/sample_submission.csv "$labels"
+ends_well disk 16 k/sample_submission.csv "$labels"
 ! is_full || expect_summary disk/summary.json status 'complete|partial'
 expect_summary disk/summary.json stop_reason budget
 

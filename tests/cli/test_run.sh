@@ -125,9 +125,9 @@ expect_out '^late$'
 expect "it is complete" test "$(summary status)" = complete
 
 it "stops a prediction at the deadline"
-supervise --budget 8s --predict 'sleep 100' -- true
+supervise --budget 16s --predict 'sleep 100' -- true
 expect_exit 143
-expect_took 8 "$(summary used_s)"
+expect_took 16 "$(summary used_s)"
 expect "it failed" test "$(summary status) $(summary stop_reason)" = 'failed budget'
 
 it "misses a file that was expected, an old one and an empty one"
@@ -149,7 +149,7 @@ expect "all of it was passed on" test "$(wc -c <"$OUT")" = 99999950
 expect "all of it was kept" test "$(wc -l <run/output.log)" = $((99999950 / 71))
 
 it "keeps a line that never ends"
-supervise --budget 8s -- python3 -uc 'import sys, time
+supervise --budget 16s -- python3 -uc 'import sys, time
 while True: sys.stdout.write("x"); sys.stdout.flush(); time.sleep(0.01)'
 expect_exit 0
 rebuilt o >kept

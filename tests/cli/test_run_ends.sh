@@ -146,7 +146,13 @@ expect_exit 0
 expect_err "the command's output could not be passed on whole"
 expect_file run/output.log ' o  hello$'
 rm -rf run
-run_any bash -c "ulimit -f 64; '$STOKER' run --out run -- sh -c 'yes | head -c 300000' | wc -c"
+# The command ends once all of it was read: nobody waits long for a reader after that.
+cat >says_much.sh <<'END'
+yes | head -c 300000
+n=0
+until [ -e all_read ] || [ $((n += 1)) -gt 600 ]; do sleep 0.1; done
+END
+run_any bash -c "ulimit -f 64; '$STOKER' run --out run -- sh says_much.sh | { head -c 300000 | wc -c; touch all_read; cat; }"
 expect_out '^300000$'
 expect_err 'the log of the command.s output has gaps'
 
