@@ -28,7 +28,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     }
     if (session.word_count > 0) {
         stk_status wrong = STK_FAIL(&err, STK_ERR_USAGE,
-                                    "'%s' is no option; the command stands behind two dashes: "
+                                    "'%s' is no option; the command stands after two dashes: "
                                     "stoker run [options] -- %s ...",
                                     session.words[0], session.words[0]);
         return cli_close(&session, wrong, &err);
@@ -47,8 +47,8 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_run = {
     .name = "run",
-    .summary = "Runs any training command: looks after a minute, restarts it better, stops it in "
-               "time, and lets the prediction run.",
+    .summary = "Runs any training command: checks it after a minute, restarts it with better "
+               "settings, stops it in time, and runs the prediction.",
     .usage = "[--budget T] [--predict COMMAND] [options] -- COMMAND [ARGUMENTS]",
     .options = stk_options_for_run,
     .run = run,

@@ -187,7 +187,7 @@ static bool is_known_token(const char *word, size_t length) {
 
 /* ---- the text ---- */
 
-/* Behind a value that begins here: at its closing quote, or where a word ends. */
+/* After a value that begins here: at its closing quote, or where a word ends. */
 static const char *end_of_value(const char *p) {
     if (*p == '"' || *p == '\'') {
         const char *close = strchr(p + 1, *p);
@@ -218,7 +218,7 @@ static const char *append_hidden(stk_str *out, const char *value, const char *en
     return end;
 }
 
-/* What follows a name, without blanks and a closing quote: = or :, or the blanks behind a flag. */
+/* What follows a name, without blanks and a closing quote: = or :, or the blanks after a flag. */
 static const char *value_behind(const char *name, const char *p) {
     const char *at = p;
     if (*at == '=') {
@@ -240,7 +240,7 @@ static const char *value_behind(const char *name, const char *p) {
     return name[0] == '-' && is_blank(*p) ? p + strspn(p, " \t") : NULL;
 }
 
-/* Whether the value of a header, which may have blanks and marks in it, stands behind a name. */
+/* Whether the value of a header, which may have blanks and marks in it, stands after a name. */
 static bool is_header(const char *name, const char *end) {
     static const char *const headers[] = {"authorization", "cookie"};
     for (size_t i = 0; i < COUNT(headers); i++) {
@@ -254,7 +254,7 @@ static bool is_header(const char *name, const char *end) {
 
 /*
  * Copies a name that begins here and hides its value; returns where to go on. `first`: an argument
- * begins with the name, and all behind = or : is its value.
+ * begins with the name, and all after = or : is its value.
  */
 static const char *pass_name(stk_hider *hider, const char *name, bool first, stk_str *out) {
     const char *end = name;
@@ -276,18 +276,18 @@ static const char *pass_name(stk_hider *hider, const char *name, bool first, stk
     if (value == NULL || *value == '\0' || (flag && *value == '-')) {
         return end;
     }
-    const char *behind = first && !flag         ? value + strlen(value)
-                         : is_header(name, end) ? end_of_header(value)
-                                                : end_of_value(value);
-    if (behind == value || !is_hidden(hide_when(name, length), value, (size_t)(behind - value))) {
+    const char *after = first && !flag         ? value + strlen(value)
+                        : is_header(name, end) ? end_of_header(value)
+                                               : end_of_value(value);
+    if (after == value || !is_hidden(hide_when(name, length), value, (size_t)(after - value))) {
         return end;
     }
     append_part(out, end, value);
-    return append_hidden(out, value, behind);
+    return append_hidden(out, value, after);
 }
 
 /*
- * The bytes of user and password that an address begins with behind "://". A secret of S3 may have
+ * The bytes of user and password that an address begins with after "://". A secret of S3 may have
  * a slash in it, so what follows a colon and is no port is one up to the word's last @.
  */
 static size_t user_length(const char *p) {
@@ -304,7 +304,7 @@ static size_t user_length(const char *p) {
     return at != NULL ? (size_t)(at - p) : 0;
 }
 
-/* Behind "://": copies an address up to its host, without user and password. */
+/* After "://": copies an address up to its host, without user and password. */
 static const char *pass_host(const char *p, stk_str *out) {
     size_t length = user_length(p);
     if (length > 0) {

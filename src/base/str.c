@@ -228,7 +228,7 @@ bool stk_parse_int(const char *text, int64_t *value) {
 }
 
 /*
- * A decimal number at the start of text; *end is behind it. Accepts neither hexadecimal nor "inf"
+ * A decimal number at the start of text; *end is after it. Accepts neither hexadecimal nor "inf"
  * nor "nan", which strtod alone would.
  */
 static bool scan_double(const char *text, double *value, const char **end) {

@@ -18,7 +18,7 @@
  */
 #define LATE_S (3 * 3600)
 
-/* A whole number of so many digits within a range; moves *text behind it. */
+/* A whole number of so many digits within a range; moves *text past it. */
 static bool take(const char **text, int least_digits, int most_digits, int min, int max,
                  int *value) {
     int digits = 0;

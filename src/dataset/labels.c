@@ -195,7 +195,7 @@ static stk_status check_numbers(const column *c, const numbers *n, stk_error *er
 
 /* The texts divided into words. */
 typedef struct divided {
-    char *block;            /* owned: the words of all texts, each with a NUL behind it */
+    char *block;            /* owned: the words of all texts, each with a NUL after it */
     stk_map seen;           /* the words of texts that are made of words alone */
     size_t plain;           /* texts that are made of words alone, not of words and numbers */
     size_t longer;          /* plain texts of two words or more */
@@ -255,7 +255,7 @@ static stk_status divide_all(const column *c, divided *d, stk_error *err) {
     const texts *t = &c->labels;
     size_t bytes = 0;
     for (size_t i = 0; i < t->count; i++) {
-        bytes += strlen(t->items[i].text) + 1; /* a divider, or the end, behind each word */
+        bytes += strlen(t->items[i].text) + 1; /* a divider, or the end, after each word */
     }
     d->block = stk_mem_raw(bytes + 1, 1);
     char *to = d->block;

@@ -144,7 +144,7 @@ const char *stk_pictures_below(const stk_pictures *pictures, size_t file) {
     return pictures->paths[file] + (n > 0 ? n + 1 : 0);
 }
 
-/* Adds picture i under a key, behind the first one that has it. */
+/* Adds picture i under a key, after the first one that has it. */
 static bool chain(stk_map *map, size_t *next, const char *key, size_t i) {
     bool added;
     size_t first;

@@ -16,7 +16,7 @@
 typedef struct weight_draw {
     const stk_graph *graph;
     uint64_t seed;
-    float *values; /* of all parameters, one behind the other */
+    float *values; /* of all parameters, one after the other */
 } weight_draw;
 
 static size_t parts_of(const stk_param *param) {

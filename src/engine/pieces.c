@@ -93,7 +93,7 @@ static int grow_chain(const stk_graph *graph, int n, bool *taken, stk_piece *pie
         piece->add = last = next;
         next = free_reader(graph, graph->nodes[last].output, taken);
     }
-    /* Behind an addition the slope is derived from the output, which SiLU does not allow. */
+    /* After an addition the slope is derived from the output, which SiLU does not allow. */
     bool hidden = piece->add != STK_NO_NODE && is_op(graph, next, STK_OP_SILU);
     if (is_activation(graph, next) && !hidden) {
         piece->act = last = next;

@@ -48,7 +48,7 @@ static void print_nothing(j_common_ptr common) {
     (void)common;
 }
 
-/* Makes room behind the first `used` bytes. */
+/* Makes room after the first `used` bytes. */
 static void grow(jpeg_writer *writer, size_t used) {
     uint8_t *grown = stk_mem_grow(writer->bytes, &writer->capacity, used + 4096, 1);
     if (grown == NULL) {

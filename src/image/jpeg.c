@@ -136,7 +136,7 @@ static void begin_source(j_decompress_ptr cinfo) {
     (void)cinfo;
 }
 
-/* Gives libjpeg the next piece; behind the last one an end marker, as jpeg_mem_src does. */
+/* Gives libjpeg the next piece; past the last one an end marker, as jpeg_mem_src does. */
 static boolean next_piece(j_decompress_ptr cinfo) {
     static const JOCTET end_marker[2] = {0xFF, JPEG_EOI};
     jpeg_reader *reader = cinfo->client_data;

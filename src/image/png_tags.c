@@ -2,7 +2,7 @@
  * png_tags.c - the orientation of a PNG.
  *
  * The chunk eXIf has it. Older programs write EXIF as a text of hexadecimal digits, others write
- * XMP as a text; texts may be compressed. This file walks the chunks itself: they may lie behind
+ * XMP as a text; texts may be compressed. This file walks the chunks itself: they may lie after
  * the pixels, which libpng has not reached yet, and libpng would keep all texts. The first chunk of
  * each kind counts, and a text is read up to a limit.
  */
@@ -30,7 +30,7 @@ static const char xmp_key[] = "XML:com.adobe.xmp";
 
 /* A text chunk as stored in the file. */
 typedef struct png_text_chunk {
-    const uint8_t *data; /* behind the key; NULL: there is none */
+    const uint8_t *data; /* after the key; NULL: there is none */
     size_t size;
     bool compressed;
 } png_text_chunk;
@@ -46,7 +46,7 @@ static uint32_t big_endian(const uint8_t *bytes) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Moves behind the next NUL; false: there is none. */
+/* Moves past the next NUL; false: there is none. */
 static bool pass_string(const uint8_t **data, size_t *size) {
     const uint8_t *end = memchr(*data, '\0', *size);
     if (end != NULL) {
@@ -116,7 +116,7 @@ static void give_memory(voidpf user, voidpf block) {
     stk_mem_free(block);
 }
 
-/* Inflates up to the limit: damage behind the first bytes does not matter. */
+/* Inflates up to the limit: damage after the first bytes does not matter. */
 static stk_status inflate_text(const png_text_chunk *text, stk_bytes *out, stk_error *err) {
     z_stream stream = {.zalloc = take_memory, .zfree = give_memory};
     stream.next_in = (Bytef *)(uintptr_t)text->data;
@@ -159,7 +159,7 @@ static int digit(uint8_t c) {
                                   : -1;
 }
 
-/* Converts the hexadecimal digits behind the head to bytes, in place; returns how many. */
+/* Converts the hexadecimal digits after the head to bytes, in place; returns how many. */
 static size_t read_digits(uint8_t *text, size_t size) {
     size_t at = 0;
     for (int lines = 0; lines < HEX_HEAD_LINES && at < size; at++) {

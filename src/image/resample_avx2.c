@@ -76,7 +76,7 @@ sum_pixel(const int16_t *a, const int16_t *b, const int16_t *weights, int taps) 
     return _mm256_srai_epi32(sum, STK_ACROSS_SHIFT);
 }
 
-/* Stores up to four pixels, twelve bytes, and no byte more: the memory behind may be in use. */
+/* Stores up to four pixels, twelve bytes, and no byte more: the memory after them may be in use. */
 static inline AVX2 void store_pixels(__m128i pixels, uint8_t *out, int count) {
     if (count == 4) {
         int32_t last = _mm_extract_epi32(pixels, 2);

@@ -37,9 +37,12 @@ static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     bool unread = path == NULL || status == STK_ERR_MEMORY ||
                   (status != STK_ERR_DATA && stk_path_is_file(path));
     stk_mem_free(path);
-    return unread ? STK_FAIL(err, status, "--run %s: %s", run, cause.message)
-                  : STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run,
-                             cause.message);
+    if (unread) {
+        return STK_FAIL(err, status, "--run %s: %s", run, cause.message);
+    }
+    return STK_FAIL(err, STK_ERR_USAGE, "--run %s%s: %s", run,
+                    status == STK_ERR_DATA ? ": args.json is damaged" : " is not a run folder",
+                    cause.message);
 }
 
 /* Reads the options that a run was trained with. */

@@ -132,7 +132,7 @@ struct stk_loader {
 
     /* Counters: written by their owners, read by anybody. */
     atomic_int wanted;     /* workers with an index below this work, the others are parked */
-    atomic_int slot_count; /* slots that may be filled; those behind them are only emptied */
+    atomic_int slot_count; /* slots that may be filled; those after them are only emptied */
     atomic_ullong images, batches, bads, read_bytes, read_ns, decode_ns, augment_ns, source_px;
     atomic_ullong good_ns;    /* CPU time of the pictures in `images` */
     atomic_ullong late_total; /* pictures that exceeded their limit */

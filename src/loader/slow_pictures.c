@@ -1,7 +1,7 @@
 /*
  * slow_pictures.c - pictures that take far longer than others, and those that need much memory.
  *
- * The consumer takes batches in order, so one slow picture holds up all batches behind it. Where
+ * The consumer takes batches in order, so one slow picture holds up all batches after it. Where
  * config.slow_after_ns is set, a picture that takes longer is put aside: in training the next
  * sample replaces it; elsewhere its row is marked bad, and evaluation comes back to it at the end.
  * The limit follows the other pictures: where all are large, none is slow.

@@ -75,7 +75,7 @@ static int squeeze_excite(const builder *b, int x, const mbconv_block_spec *spec
     return stk_graph_scale(graph, x, stk_graph_sigmoid(graph, gate));
 }
 
-/* timm counts the norms of a block from 1 and calls the 1x1 behind an expansion conv_pwl. */
+/* timm counts the norms of a block from 1 and calls the 1x1 after an expansion conv_pwl. */
 static int add_block(const builder *b, int x, const mbconv_block_spec *spec) {
     bool expands = spec->expand > 1;
     int y = x;

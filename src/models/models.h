@@ -60,7 +60,7 @@ extern const stk_model_family stk_mobilenet_family;
 #define STK_HALVES_STD \
     { 0.5f, 0.5f, 0.5f }
 
-/* Every row of every family, in order; NULL behind the last. */
+/* Every row of every family, in order; NULL past the last. */
 const stk_model *stk_model_at(size_t index);
 
 /*

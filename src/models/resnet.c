@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define STAGES 4
-#define EXPANSION 4 /* of a bottleneck: channels behind it per channel within */
+#define EXPANSION 4 /* of a bottleneck: channels after it per channel within */
 
 typedef struct resnet_shape {
     int blocks[STAGES];

@@ -20,7 +20,7 @@ typedef struct list_word {
     size_t length;
 } list_word;
 
-/* Reads the next entry and moves *at_list behind it (NULL after the last). False: there is none. */
+/* Reads the next entry and moves *at_list past it (NULL after the last). False: there is none. */
 static bool next_word(const char **at_list, list_word *w) {
     const char *at = *at_list;
     if (at == NULL) {

@@ -104,7 +104,7 @@ static bool starts(const char *text, const char *head) {
     return strncmp(text, head, strlen(head)) == 0;
 }
 
-/* Reads up to `most` numbers at *place and moves it behind them; returns how many. */
+/* Reads up to `most` numbers at *place and moves it past them; returns how many. */
 static int numbers_at(const char **place, double *numbers, int most) {
     const char *at = *place;
     int count = 0;
@@ -127,7 +127,7 @@ static int numbers_of(const char *text, double *numbers, int most) {
     return numbers_at(&text, numbers, most);
 }
 
-/* Reads the name at *place and moves it behind the name; false: none, or too long. */
+/* Reads the name at *place and moves it past the name; false: none, or too long. */
 static bool name_at(const char **place, char name[NAME_BYTES]) {
     const char *at = *place + strspn(*place, " \t");
     size_t length = strcspn(at, ": \t\n");
@@ -140,7 +140,7 @@ static bool name_at(const char **place, char name[NAME_BYTES]) {
     return true;
 }
 
-/* The number behind a name that begins a line ("MemTotal:"); NaN: there is no such line. */
+/* The number after a name that begins a line ("MemTotal:"); NaN: there is no such line. */
 static double named_number(const char *text, const char *name) {
     double number = NAN;
     for (const char *line = text; *line != '\0'; line = next_line(line)) {

@@ -1,4 +1,4 @@
-/* args.c - the command line behind a verb. */
+/* args.c - the command line after a verb. */
 #include "options/options.h"
 
 #include <stdio.h>

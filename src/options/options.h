@@ -110,7 +110,7 @@ const void *stk_options_values(const stk_options *options, const stk_option_tabl
 stk_option_source stk_options_source(const stk_options *options, const char *name);
 
 /*
- * Reads a command line behind the verb. Words that are no options go to `words` (room for
+ * Reads a command line after the verb. Words that are no options go to `words` (room for
  * max_words; more are an error). `--config FILE` is loaded at once but flags win wherever they
  * stand. `--help` sets *help and ends the reading.
  */

@@ -2,7 +2,7 @@
  * sheet.c - choosing pictures for a contact sheet and drawing their views.
  *
  * The views come from the same call that the loader makes. A picture that cannot be used gives its
- * row to the one behind it in the list.
+ * row to the one after it in the list.
  */
 #include "probe/sheet.h"
 

@@ -5,7 +5,7 @@
  * and no thread has to wake up for it. One step follows another without a pause: its clock starts
  * once as many reads have come as are to be in flight, which is when those that were begun before
  * it are about gone. Where every read takes equally long they come in bursts of that number, so the
- * clock also stops behind a whole burst if it can.
+ * clock also stops after a whole burst if it can.
  */
 #include "probe/storage_probe.h"
 

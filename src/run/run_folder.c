@@ -233,7 +233,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     if (out != NULL) {
         size_t length = strlen(out);
         while (length > 1 && out[length - 1] == '/') {
-            length--; /* so that numbers can be put behind the name */
+            length--; /* so that numbers can be put after the name */
         }
         folder->path = stk_mem_strndup(out, length);
         status = folder->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");

@@ -128,7 +128,7 @@ STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_by
                                       stk_error *err);
 
 /*
- * Reads a part of an object of the location itself: of a shard, not of a member. What is behind the
+ * Reads a part of an object of the location itself: of a shard, not of a member. What is after the
  * end is not there, so that fewer bytes may come. A length of 0 means all of the object.
  */
 STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,

@@ -145,16 +145,16 @@ void stk_tree_free(stk_tree *tree) {
 }
 
 /*
- * The first object from `low` on whose path is not before `path`, or, with `behind`, is behind it;
+ * The first object from `low` on whose path is not before `path`, or, with `after`, is after it;
  * `length` bytes are compared.
  */
 static size_t search(const stk_tree *tree, size_t low, const char *path, size_t length,
-                     bool behind) {
+                     bool after) {
     size_t high = tree->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = strncmp(tree->objects[middle].path, path, length);
-        if (order < 0 || (order == 0 && behind)) {
+        if (order < 0 || (order == 0 && after)) {
             low = middle + 1;
         } else {
             high = middle;

@@ -407,7 +407,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     outcome->exit_code = stk_status_exit_code(STK_ERR_USAGE);
     if (count == 0) {
         return STK_FAIL(err, STK_ERR_USAGE,
-                        "no command was given; write it behind two dashes: stoker run --budget 30m "
+                        "no command was given; write it after two dashes: stoker run --budget 30m "
                         "-- python -u train.py");
     }
     stk_supervision *s = stk_mem_new(1, sizeof *s);

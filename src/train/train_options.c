@@ -102,8 +102,8 @@ static const stk_option options[] = {
      .min = 0,
      .max = 1,
      .metavar = "X",
-     .help =
-         "weight decay; norms and biases are spared; auto is 0.0005 for sgd and 0.05 for adamw"},
+     .help = "weight decay, not applied to norms and biases; auto is 0.0005 for sgd and 0.05 for "
+             "adamw"},
     {.name = "head-lr",
      .aliases = "lr_head",
      .type = STK_OPTION_DOUBLE,

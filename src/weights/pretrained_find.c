@@ -76,12 +76,12 @@ typedef struct weight_search {
 /* "resnet50.a1_in1k" in its two parts; false when it is too long for a name. */
 static bool split_name(const char *name, char *base, char *tag, size_t size) {
     size_t length = strcspn(name, ".");
-    const char *behind = name[length] == '.' ? name + length + 1 : "";
-    if (length >= size || strlen(behind) >= size) {
+    const char *after = name[length] == '.' ? name + length + 1 : "";
+    if (length >= size || strlen(after) >= size) {
         return false;
     }
     snprintf(base, size, "%.*s", (int)length, name);
-    snprintf(tag, size, "%s", behind);
+    snprintf(tag, size, "%s", after);
     return true;
 }
 

@@ -134,7 +134,7 @@ static stk_status check_offsets(const stk_tensor_file *file, const char *path, u
 /* Parses the header of a file with `size` bytes of numbers, and checks it. The text is not kept. */
 static stk_status parse_header(stk_tensor_file *file, const char *path, const char *text,
                                size_t length, uint64_t size, stk_error *err) {
-    /* Blanks may stand behind the header, not before it. */
+    /* Blanks may stand after the header, not before it. */
     if (length == 0 || text[0] != '{') {
         return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: its header is no object", path);
     }

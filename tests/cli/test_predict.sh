@@ -253,7 +253,7 @@ expect_no_file k/submission.csv
 cp -r r torn && head -c 40 r/args.json >torn/args.json
 run predict --run torn
 expect_exit 2
-expect_err 'torn'
+expect_err '--run torn: args.json is damaged: not valid JSON'
 
 it "predicts from class priors when a run has no weights, and says so"
 cp -r r bare && rm -r bare/weights bare/predictions.csv

@@ -38,10 +38,10 @@ expect_file run/args.yaml
 it "says what a wrong call lacks"
 run run --budget 30s
 expect_exit 2
-expect_err 'no command was given; write it behind two dashes'
+expect_err 'no command was given; write it after two dashes'
 run run python3 train.py
 expect_exit 2
-expect_err "'python3' is no option; the command stands behind two dashes"
+expect_err "'python3' is no option; the command stands after two dashes"
 run run --out run -- no-such-program-of-this-name
 expect_exit 127
 expect_err 'no-such-program-of-this-name'

@@ -487,14 +487,14 @@ static void refuses_damaged_tars(void) {
     begin();
     WRITE_TAR("a.tar", "cat/1.jpg", "dog/1.jpg");
     overwrite("a.tar", 1024, "x", 1);
-    CHECK_CONTAINS(failure(NULL), "a.tar: the header at byte 1024, behind the member cat/1.jpg,");
+    CHECK_CONTAINS(failure(NULL), "a.tar: the header at byte 1024, after the member cat/1.jpg,");
     CHECK_CONTAINS(failure("a.tar"), "a.tar");
     begin();
     WRITE_TAR("a.tar", "cat/1.jpg", "dog/1.jpg");
     cut_file("a.tar", 1540);
     CHECK_CONTAINS(failure(NULL), "a.tar is cut off inside the member dog/1.jpg");
     cut_file("a.tar", 1300);
-    CHECK_CONTAINS(failure(NULL), "a.tar is cut off, behind the member cat/1.jpg,");
+    CHECK_CONTAINS(failure(NULL), "a.tar is cut off, after the member cat/1.jpg,");
     cut_file("a.tar", 0);
     CHECK_CONTAINS(failure(NULL), "a.tar: it is empty");
     begin();

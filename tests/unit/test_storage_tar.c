@@ -267,7 +267,7 @@ static void refuses_broken_pax_headers(void) {
         add_file(&m, "short", "123");
         const char *message = failure(&m);
         CHECK_CONTAINS(message, "x.tar");
-        CHECK_CONTAINS(message, "byte 1024, behind the member before.jpg,");
+        CHECK_CONTAINS(message, "byte 1024, after the member before.jpg,");
     }
     made m = {0};
     add_header(&m, "PaxHeaders/x", 'x', 10);
@@ -280,11 +280,11 @@ static void says_what_is_wrong(void) {
     add_file(&m, "a.jpg", "1");
     add_file(&m, "b.jpg", "2");
     m.bytes[1024] ^= 1;
-    CHECK_STR(failure(&m), "cannot read the tar x.tar: the header at byte 1024, behind the member "
+    CHECK_STR(failure(&m), "cannot read the tar x.tar: the header at byte 1024, after the member "
                            "a.jpg, is damaged (its checksum is wrong); make or copy the tar again");
     /* A page of zeros in the middle is not taken for the end. */
     memset(m.bytes + 1024, 0, 512);
-    CHECK_CONTAINS(failure(&m), "the header at byte 1536, behind the member a.jpg, is none");
+    CHECK_CONTAINS(failure(&m), "the header at byte 1536, after the member a.jpg, is none");
 
     m.size = 0;
     add_header(&m, "holes", 'S', 5);
@@ -347,7 +347,7 @@ static void finds_every_cut(void) {
               "the tar x.tar is cut off inside the member a.jpg, whose header at byte 0 says that "
               "it ends at byte 517: the file ends before; copy it again");
     m.size = 1200;
-    CHECK_STR(failure(&m), "the tar x.tar is cut off, behind the member a.jpg, inside a header at "
+    CHECK_STR(failure(&m), "the tar x.tar is cut off, after the member a.jpg, inside a header at "
                            "byte 1024; copy it again");
 }
 

@@ -2,7 +2,7 @@
  * cpu_chain.c - a convolution and what follows it, computed together.
  *
  * Forward, the convolution writes y, its statistics are taken, and one pass makes z (see
- * cpu_chain_run.h). Backward, one pass sums the gradients behind the activation per channel, and a
+ * cpu_chain_run.h). Backward, one pass sums the gradients after the activation per channel, and a
  * second one turns dz into the gradient of y where it lies, and hands its share to what was added;
  * then comes the convolution. Nothing between y and z is stored: the activation's slope is had
  * again from y, or from z where something was added.

@@ -85,7 +85,7 @@ CPU_BODY float slope(cpu_chain_act act, float u, float dz) {
     }
 }
 
-/* Gradients behind the activation for floats at .. at+count-1, whose coefficients start at c0. */
+/* Gradients after the activation for floats at .. at+count-1, whose coefficients start at c0. */
 CPU_BODY void slopes_act(const cpu_chain_run *run, cpu_chain_act act, size_t at, size_t c0,
                          size_t count, float *g) {
     const float *dz = run->dz + at;

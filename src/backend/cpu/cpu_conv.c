@@ -20,7 +20,7 @@ typedef struct conv_shape {
     stk_shape in;
     stk_shape out;
     int kernel, stride;
-    int pad; /* before; what lies behind follows from the output's shape */
+    int pad; /* before; what lies after follows from the output's shape */
 } conv_shape;
 
 /* A product and its panels, or one phase after the other. */

@@ -17,8 +17,8 @@ stk_piece_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const cpu_ask *ask);
 /*
  * y = conv(x) and, when the node has two parameters, plus a bias per channel.
  *
- * With `stats` not NULL it also writes statistics of y, for the batch norm behind it, while y is in
- * the cache. The pixels of y, all of the batch one behind the other, are cut into blocks:
+ * With `stats` not NULL it also writes statistics of y, for the batch norm after it, while y is in
+ * the cache. The pixels of y, all of the batch one after the other, are cut into blocks:
  * block b has the pixels from stk_cpu_conv_block_start(.., b) up to that of b + 1. `stats` is
  * (blocks, 2, channels):
  *     stats[b][0][c]  the mean of channel c over the pixels of block b

@@ -80,8 +80,8 @@ DW_INLINE size_t DW_NAME(blocks)(const cpu_line *l, size_t from, int taps, int s
     size_t c = from;
     for (int o = 0; o < l->outputs; o += DW_PIXELS) {
         int before = l->column[0] + o * stride;
-        int behind = before + (DW_PIXELS - 1) * stride + taps;
-        bool whole = before >= 0 && behind <= l->columns && o + DW_PIXELS <= l->outputs;
+        int after = before + (DW_PIXELS - 1) * stride + taps;
+        bool whole = before >= 0 && after <= l->columns && o + DW_PIXELS <= l->outputs;
         if (whole) {
             for (c = from; c + DW_LANES <= l->channels; c += DW_LANES) {
                 DW_NAME(block)(l, o, c, taps, stride, true);

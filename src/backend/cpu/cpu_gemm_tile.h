@@ -26,7 +26,7 @@
 #endif
 /*
  * x86 punishes code that meets the upper halves of registers as a vector function left them: what
- * comes behind a tile was ten times slower. Compilers should see to it, but gcc 12 does not on most
+ * comes after a tile was ten times slower. Compilers should see to it, but gcc 12 does not on most
  * of a tile's ways out.
  */
 #if defined(GEMM_HAS_UPPER_HALVES)

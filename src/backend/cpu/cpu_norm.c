@@ -19,7 +19,7 @@ typedef struct norm_args {
     float *mean;      /* channels; saved */
     float *invstd;    /* channels; saved */
     float *partial;   /* (strips, 2, channels) */
-    float *a, *b, *c; /* channels: coefficients of the element-wise pass; behind partial */
+    float *a, *b, *c; /* channels: coefficients of the element-wise pass; after partial */
 } norm_args;
 
 static size_t strips_of(size_t rows) {

@@ -16,7 +16,7 @@ struct stk_state {
     stk_device *device;
     stk_pool *pool; /* the device's */
     const stk_graph *graph;
-    /* graph->param_elements of each kind, parameters one behind the other; NULL: not kept */
+    /* graph->param_elements of each kind, parameters one after the other; NULL: not kept */
     float *blocks[STK_TENSOR_KINDS];
     cpu_span *spans; /* all parameters, in order; NULL unless it is trained */
     size_t span_count;

@@ -83,7 +83,7 @@ static void scale_backward(const cpu_call *call) {
 
 const cpu_kernel stk_cpu_scale = {.forward = scale_forward, .backward = scale_backward};
 
-/* ---- shortcut: every stride-th pixel, zeros before and behind its channels ---- */
+/* ---- shortcut: every stride-th pixel, zeros before and after its channels ---- */
 
 /* Where the pixel that output (y, x) comes from begins. */
 static size_t source(const cpu_call *call, size_t sample, int y, int x) {

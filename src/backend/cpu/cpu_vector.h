@@ -2,12 +2,13 @@
  * cpu_vector.h - inside the CPU backend: plain loops compiled for better processors too, and the
  * exponential that such loops can hold.
  *
- * On x86, compilers may use no more than what the oldest 64-bit processors have. A function
- * NAME_body, marked CPU_BODY, is compiled once so, once for AVX2 and once for AVX-512 by
+ * On x86, compilers by default use only the instructions of the oldest 64-bit processors. For a
+ * function NAME_body, marked CPU_BODY,
  *     CPU_VECTOR(NAME, (const float *x, size_t count), (x, count))
- * which defines NAME, the function that chooses at run time. Elsewhere, as on arm64, vector
- * instructions are always there and NAME is the body alone. The versions may differ in the last
- * bits, since better processors multiply and add at once; a machine always takes the same one.
+ * compiles the body three times, for these processors, for AVX2 and for AVX-512, and defines NAME,
+ * which chooses one at run time. Elsewhere, as on arm64, every processor has vector instructions,
+ * and NAME only calls the body. Results may differ in the last bits, since newer processors
+ * multiply and add in one instruction; a machine always takes the same version.
  */
 #ifndef STK_BACKEND_CPU_VECTOR_H
 #define STK_BACKEND_CPU_VECTOR_H

@@ -64,7 +64,7 @@ uint64_t stk_checksum_seeded(const void *data, size_t size, uint64_t seed) {
         }
     }
     if (left > 0) {
-        /* Zeros behind the end are told from zeros of the data by the size, which is mixed in. */
+        /* Zeros past the end are told from zeros of the data by the size, which is mixed in. */
         uint8_t rest[STRIPE_BYTES] = {0};
         memcpy(rest, p, left);
         for (int i = 0; i < LANES; i++) {

@@ -1,6 +1,6 @@
 /*
  * csv.c - a table is read in one pass that moves each field's characters left over its quotes and
- * the delimiters that are gone, so that the fields of a row lie behind each other.
+ * the delimiters that are gone, so that the fields of a row lie after each other.
  */
 #include "base/text/csv.h"
 
@@ -138,7 +138,7 @@ static size_t line_of(const char *text, const char *place) {
     return line;
 }
 
-/* Takes over buffer, which has a NUL behind its size bytes. */
+/* Takes over buffer, which has a NUL after its size bytes. */
 static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *csv, stk_error *err) {
     csv->buffer = buffer;
     csv_reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};

@@ -3,7 +3,7 @@
  * LF or CRLF, a UTF-8 byte order mark, no line break at the end. Blank lines are skipped.
  *
  * A table takes as many bytes as its file and eight for each row, however many cells it has: the
- * cells of a row lie behind each other, and a cell is found by going over those before it.
+ * cells of a row lie after each other, and a cell is found by going over those before it.
  */
 #ifndef STK_BASE_TEXT_CSV_H
 #define STK_BASE_TEXT_CSV_H
@@ -21,7 +21,7 @@
 #define STK_CSV_ROWS_MAX ((size_t)50000000)
 
 typedef struct stk_csv {
-    char *buffer;     /* owned: all fields, row by row, each with a NUL behind it */
+    char *buffer;     /* owned: all fields, row by row, each with a NUL after it */
     uint32_t *starts; /* owned: where in the buffer each row begins; the header is the first */
     uint32_t *lines;  /* owned: the line of the file on which each row starts, from 1 */
     size_t rows;      /* the header not counted */

@@ -29,7 +29,7 @@ struct stk_json {
     const char *string; /* STK_JSON_STRING; into tree.strings */
     const char *key;    /* of a member; into tree.strings */
     size_t count;       /* members */
-    size_t end;         /* index behind the last value inside this one */
+    size_t end;         /* index past the last value inside this one */
     tree *owner;
 };
 
@@ -98,7 +98,7 @@ static void put_utf8(tree *t, unsigned code) {
 }
 
 /*
- * Behind a backslash. Surrogates must come in pairs, unless they are \udc80 to \udcff and stand for
+ * After a backslash. Surrogates must come in pairs, unless they are \udc80 to \udcff and stand for
  * a byte that is not UTF-8. A NUL would cut the string short.
  */
 static stk_status read_escape(tree *t, stk_error *err) {
@@ -280,7 +280,7 @@ static stk_status read_members(tree *t, size_t index, int depth, stk_error *err)
             }
             skip_blanks(t);
             if (peek(t) != ':') {
-                return fail_at(t, "expected a colon behind the key", err);
+                return fail_at(t, "expected a colon after the key", err);
             }
             t->at++;
         }

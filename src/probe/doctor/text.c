@@ -36,7 +36,7 @@ typedef struct row {
     const char *label;
     double rate;
     bool marked;
-    char more[128]; /* behind the rate */
+    char more[128]; /* after the rate */
 } row;
 
 typedef struct rows {
@@ -120,8 +120,8 @@ static double longest(const stk_diagnosis *f) {
     return most;
 }
 
-/* The bar and what stands behind it, without blanks at the end. */
-static void put_bar(stk_str *text, double rate, double most, const char *behind) {
+/* The bar and what stands after it, without blanks at the end. */
+static void put_bar(stk_str *text, double rate, double most, const char *after) {
     int length = rate > 0 ? (int)(BAR_WIDTH * fmin(rate / most, 1) + 0.5) : 0;
     char bar[BAR_WIDTH + 1];
     memset(bar, '#', BAR_WIDTH);
@@ -130,8 +130,8 @@ static void put_bar(stk_str *text, double rate, double most, const char *behind)
         bar[length - 1] = '>';
     }
     const char *shown = isfinite(rate) ? bar : "";
-    if (behind[0] != '\0') {
-        stk_str_appendf(text, "  %-*s  %s\n", BAR_WIDTH, shown, behind);
+    if (after[0] != '\0') {
+        stk_str_appendf(text, "  %-*s  %s\n", BAR_WIDTH, shown, after);
     } else {
         stk_str_appendf(text, "%s%s\n", shown[0] != '\0' ? "  " : "", shown);
     }
@@ -167,10 +167,10 @@ static void put_stages(const stk_diagnosis *f, double most, stk_str *text) {
     for (size_t i = 0; i < list.count; i++) {
         const row *r = &list.items[i];
         char rate[48];
-        char behind[160];
-        snprintf(behind, sizeof behind, "%s%s", r->more, r->marked ? "  <- narrowest" : "");
+        char after[160];
+        snprintf(after, sizeof after, "%s%s", r->more, r->marked ? "  <- narrowest" : "");
         stk_str_appendf(text, "%-24s %10s", r->label, show_rate(rate, sizeof rate, r->rate));
-        put_bar(text, r->rate, most, behind);
+        put_bar(text, r->rate, most, after);
     }
 }
 

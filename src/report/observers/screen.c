@@ -36,7 +36,7 @@ struct stk_screen {
     stk_run_view view;        /* what they come to; lacks texts for which there was no memory */
     stk_str line;             /* the line that is being built */
     stk_str clean;            /* the same, fit for a terminal */
-    bool live;                /* the cursor stands behind a line that will be redrawn */
+    bool live;                /* the cursor stands after a line that will be redrawn */
     bool drawn;               /* drawn_ns is set */
     int64_t drawn_ns;         /* when a line was redrawn last, or a plain progress line printed */
     stk_event_step last_step; /* of training, or of long work; its epoch is 0 before the first */
@@ -137,9 +137,9 @@ static int folds_of(const stk_screen *screen) {
     return screen->view.start != NULL ? screen->view.start->folds : 0;
 }
 
-static void put_fold(const stk_screen *screen, stk_str *line, int fold, const char *behind) {
+static void put_fold(const stk_screen *screen, stk_str *line, int fold, const char *after) {
     if (folds_of(screen) > 1) {
-        stk_str_appendf(line, "fold %d/%d%s", fold + 1, folds_of(screen), behind);
+        stk_str_appendf(line, "fold %d/%d%s", fold + 1, folds_of(screen), after);
     }
 }
 
@@ -485,11 +485,11 @@ static void show_warning(stk_screen *screen, const char *text) {
 }
 
 /* "12.3 MB", "80.1 MB/s". */
-static void put_bytes(stk_str *line, double bytes, const char *behind) {
+static void put_bytes(stk_str *line, double bytes, const char *after) {
     char text[32];
     if (isfinite(bytes) && bytes >= 0) {
         stk_str_appendf(line, "  %s%s", stk_format_bytes(text, sizeof text, (uint64_t)bytes),
-                        behind);
+                        after);
     }
 }
 

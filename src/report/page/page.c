@@ -395,7 +395,7 @@ static const char *find_reason(const char *value, const char *end) {
     return NULL;
 }
 
-/* The reason that args.yaml has behind a value ("batch: 32  # auto"), or nothing. */
+/* The reason that args.yaml has after a value ("batch: 32  # auto"), or nothing. */
 static void put_reason(stk_str *out, const char *yaml, const char *key) {
     size_t length = strlen(key);
     for (const char *line = yaml; line != NULL && *line != '\0';) {

@@ -1,4 +1,4 @@
-/* bars.c - a column of labels, a column of bars, and the number behind each. */
+/* bars.c - a column of labels, a column of bars, and the number after each. */
 #include "report/plots/bars.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #define BOTTOM_PX 20
 #define LEFT_PX 24.0
 #define BARS_PX 250.0 /* where bars begin */
-#define TEXT_PX 150.0 /* that the number behind a bar needs */
+#define TEXT_PX 150.0 /* that the number after a bar needs */
 #define BAR_PX 14.0
 #define CUT_PX 6.0 /* the gap that shows that a bar goes on */
 #define BAR 0x8fb0dbu

@@ -74,7 +74,7 @@ static double svg_text_width(stk_canvas *canvas, const char *text, const stk_fon
 
 #define FONTS "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\""
 
-/* Everything behind the opening tag. */
+/* Everything after the opening tag. */
 static stk_status put_elements(const stk_canvas *canvas, stk_str *out, stk_error *err) {
     const stk_str *text = &((const svg_canvas *)canvas)->text;
     stk_str_append(out, stk_str_text(text));

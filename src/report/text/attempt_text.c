@@ -90,7 +90,7 @@ void stk_attempt_put_end(stk_str *out, const stk_event_attempt *attempt) {
     }
 }
 
-/* What it came to; each piece behind a comma. */
+/* What it came to; each piece after a comma. */
 static void put_result(stk_str *out, const stk_event_attempt *attempt) {
     if (isfinite(attempt->images_per_second)) {
         stk_str_appendf(out, ", %.*f img/s", attempt->images_per_second < 100 ? 1 : 0,

@@ -127,7 +127,7 @@ void stk_event_put_line(stk_str *out, double t, stk_event_kind kind, const void 
     stk_json_begin_object(&writer);
     stk_json_key(&writer, "t");
     put_seconds(&writer, t);
-    stk_json_key(&writer, "event"); /* stk_event_line_kind looks for it behind the time */
+    stk_json_key(&writer, "event"); /* stk_event_line_kind looks for it after the time */
     stk_json_put_string(&writer, stk_event_forms[kind].name);
     stk_event_put(&writer, kind, event);
     stk_json_end_object(&writer);

@@ -81,7 +81,7 @@ void stk_cache_close(stk_cache *cache);
 bool stk_cache_has(stk_cache *cache, stk_cache_key key);
 
 /*
- * Reads an object into a block, with one NUL behind it. False: the object is not cached, or it was
+ * Reads an object into a block, with one NUL after it. False: the object is not cached, or it was
  * damaged and is now forgotten, so that it can be put again. May wait for the disk.
  */
 bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes);

@@ -1,7 +1,7 @@
 /*
  * pack.h - one pack of the cache on disk: its two files and who may write to them.
  *
- * FOLDER/pack-0000.data holds the bytes of many objects, one behind another, and
+ * FOLDER/pack-0000.data holds the bytes of many objects, one after another, and
  * FOLDER/pack-0000.index says where each lies. Both files only grow. Numbers are little-endian.
  *
  *   Head of both files, 64 bytes: "STKPACK" and 'D' or 'I'; u32 version 1; u32 64; u64 the pack's

@@ -164,7 +164,7 @@ static void start_waiting(stk_http_engine *e) {
         stk_http_transfer *transfer = e->waiting_first;
         e->memory_full = !stk_http_memory_take(e->memory, 0, transfer->expected_bytes);
         if (e->memory_full) {
-            return; /* a smaller one behind it must not overtake it, or it might wait for ever */
+            return; /* a smaller one after it must not overtake it, or it might wait for ever */
         }
         e->waiting_first = transfer->next;
         start(e, transfer);

@@ -22,7 +22,7 @@ static void copy_value(char *out, size_t room, const char *value, size_t size) {
     out[length] = '\0';
 }
 
-/* Reads digits and moves *at behind them; false without digits or above 64 bits. */
+/* Reads digits and moves *at past them; false without digits or above 64 bits. */
 static bool take_number(const char **at, const char *end, uint64_t *number) {
     const char *start = *at;
     uint64_t value = 0;

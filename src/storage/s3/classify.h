@@ -21,7 +21,7 @@ typedef struct stk_s3_access {
 
 /*
  * Writes the outcome of an ended request: the result, request->recovery and request->right_region.
- * The verdict is OK for the statuses 200 and 206, and for 416 (the part lies behind the object's
+ * The verdict is OK for the statuses 200 and 206, and for 416 (the part lies after the object's
  * end) where an object was asked for; the body is not looked at then.
  */
 void stk_s3_classify(stk_s3_request *request, const stk_s3_access *access,

@@ -27,7 +27,7 @@ void stk_s3_credentials_free(stk_s3_credentials *credentials) {
 
 /* ---- times ---- */
 
-/* Reads exactly `digits` digits and moves behind them; -1 when they are not there. */
+/* Reads exactly `digits` digits and moves past them; -1 when they are not there. */
 static int read_number(const char **at, int digits) {
     int number = 0;
     for (int i = 0; i < digits; i++, (*at)++) {
@@ -95,7 +95,7 @@ bool stk_s3_parse_time(const char *text, int64_t *unix_s) {
 
 /* ---- candidates ---- */
 
-/* Keys and tokens are printable and have no blanks; a blank often means a comment behind a key. */
+/* Keys and tokens are printable and have no blanks; a blank often means a comment after a key. */
 static bool is_clean(const char *text) {
     for (const char *p = text; *p != '\0'; p++) {
         if (*p <= ' ' || *p > '~') {

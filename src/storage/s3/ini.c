@@ -146,7 +146,7 @@ static stk_status read_top(ini_parser *at, char *line, size_t indent, stk_error 
     return status;
 }
 
-/* A line below a name. A continuation is moved up behind its value; it always fits there. */
+/* A line below a name. A continuation is moved up after its value; it always fits there. */
 static stk_status read_deeper(ini_parser *at, char *line, stk_error *err) {
     if (at->end == NULL) {
         return read_entry(at, line, "=", at->ini->entries[at->top].name, err);
@@ -195,7 +195,7 @@ static stk_status read_lines(stk_ini *ini, const char *file, stk_error *err) {
     return status;
 }
 
-/* Takes text, which has a NUL behind its size bytes. */
+/* Takes text, which has a NUL after its size bytes. */
 static stk_status parse(stk_ini **ini, char *text, size_t size, const char *file, stk_error *err) {
     stk_ini *made = stk_mem_new(1, sizeof *made);
     if (made == NULL) {

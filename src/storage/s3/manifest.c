@@ -134,12 +134,12 @@ static bool unescape(char *text, size_t *length) {
 /* Reads a field up to the byte `stop`, decodes it and ends it with a NUL. NULL: none. */
 static char *take_field(char **at, char *end, char stop, size_t *length) {
     char *field = *at;
-    char *behind = field < end ? memchr(field, stop, (size_t)(end - field)) : NULL;
-    if (behind == NULL) {
+    char *after = field < end ? memchr(field, stop, (size_t)(end - field)) : NULL;
+    if (after == NULL) {
         return NULL;
     }
-    *at = behind + 1;
-    *length = (size_t)(behind - field);
+    *at = after + 1;
+    *length = (size_t)(after - field);
     return unescape(field, length) ? field : NULL;
 }
 

@@ -36,7 +36,7 @@ STK_CHECKED stk_status stk_s3_manifest_save(const char *path, const stk_s3_manif
  */
 bool stk_s3_manifest_load(const char *path, stk_s3_manifest *manifest, stk_tree *tree);
 
-/* Parses the bytes of a file. They are changed, and one more byte behind them may be written. */
+/* Parses the bytes of a file. They are changed, and one more byte after them may be written. */
 bool stk_s3_manifest_parse(char *data, size_t size, stk_s3_manifest *manifest, stk_tree *tree);
 
 #endif

@@ -156,7 +156,7 @@ static void check_part(s3_read *read) {
                              "it was replaced since the bucket was listed; --refresh lists again");
         return;
     }
-    if (response->status == 416) { /* behind the end */
+    if (response->status == 416) { /* past the end */
         body->size = 0;
         return;
     }
@@ -234,7 +234,7 @@ static void hand_back(stk_http_transfer *transfer, stk_fetch *fetch) {
     memset(&transfer->body, 0, sizeof transfer->body);
 }
 
-/* Puts a NUL behind the bytes, as after files; an empty object gets a block, too. */
+/* Puts a NUL after the bytes, as after files; an empty object gets a block, too. */
 static bool end_with_nul(stk_bytes *bytes) {
     bool good = stk_bytes_reserve(bytes, bytes->size + 1);
     if (good) {

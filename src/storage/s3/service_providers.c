@@ -248,7 +248,7 @@ static stk_status ask_instance(const instance_service *service, const char *path
     return status;
 }
 
-/* The response's body as text; the transfer has put a NUL behind it. */
+/* The response's body as text; the transfer has put a NUL after it. */
 static const char *body_text(const stk_http_transfer *transfer) {
     return (const char *)transfer->body.data;
 }

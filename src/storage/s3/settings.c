@@ -84,7 +84,7 @@ static stk_status find_region(const stk_s3_profile *profile, char **region, stk_
     if (!stk_s3_is_region(found)) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "the AWS region '%s' is no region: write one such as eu-central-1, with "
-                        "nothing behind it",
+                        "nothing after it",
                         found);
     }
     return copy(region, found) ? STK_OK : STK_FAIL_MEMORY(err, "the settings of S3");

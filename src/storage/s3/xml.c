@@ -284,7 +284,7 @@ static bool read_all(xml_reader *r, const void *data, size_t size) {
 }
 
 stk_status stk_s3_page_parse(const void *data, size_t size, stk_s3_page *page, stk_error *err) {
-    /* Some stores send this element behind the keys. A key cannot contain it: "<" is escaped. */
+    /* Some stores send this element after the keys. A key cannot contain it: "<" is escaped. */
     static const char said[] = "<EncodingType>url</EncodingType>";
     page->truncated = false;
     stk_str_clear(&page->token);

@@ -335,7 +335,7 @@ static void take_member(input *in, stk_index_member *member, size_t shards) {
                  member->size > INT64_MAX || member->offset > INT64_MAX - member->size;
 }
 
-/* Reads everything behind the header; sets in->failed if something is invalid. */
+/* Reads everything after the header; sets in->failed if something is invalid. */
 static stk_status take_all(stk_shard_index *index, input *in, const char *name, stk_error *err) {
     index->origin = take_text(in);
     size_t shards = (size_t)take_number(in, 4);

@@ -4,7 +4,7 @@
  * A tar is a sequence of blocks of 512 bytes: a header, then the blocks of its file. If a value
  * does not fit into a header, an extra header before it has the value as a text file: GNU's 'L'
  * holds a long name, PAX's 'x' (for one file) and 'g' (for all that follow) hold lines "LENGTH
- * KEY=VALUE". A block of zeros ends a tar, but concatenated tars continue behind it, and some tars
+ * KEY=VALUE". A block of zeros ends a tar, but concatenated tars continue after it, and some tars
  * have no end block. See POSIX, `pax`, and the manual of GNU tar, "Basic Tar Format".
  */
 #include "storage/tar/tar_read.h"
@@ -34,7 +34,7 @@ enum {
     PREFIX_BYTES = 155
 };
 
-/* Meaning of the bytes behind a header. */
+/* Meaning of the bytes after a header. */
 typedef enum body_kind {
     BODY_NONE, /* no body: a header comes next */
     BODY_NAME, /* long name of GNU's 'L' */
@@ -76,11 +76,11 @@ struct stk_tar_reader {
     stk_tar_counts counts;
 };
 
-/* Text for errors at a header: ", behind the member x," or "". */
-static const char *behind(const stk_tar_reader *r, char *buf, size_t size) {
+/* Text for errors at a header: ", after the member x," or "". */
+static const char *after_member(const stk_tar_reader *r, char *buf, size_t size) {
     buf[0] = '\0';
     if (r->raw_path.length > 0) {
-        snprintf(buf, size, ", behind the member %.300s,", r->raw_path.text);
+        snprintf(buf, size, ", after the member %.300s,", r->raw_path.text);
     }
     return buf;
 }
@@ -88,8 +88,8 @@ static const char *behind(const stk_tar_reader *r, char *buf, size_t size) {
 #define FAIL_HEADER(r, err, what)                                                                \
     STK_FAIL((err), STK_ERR_DATA,                                                                \
              "cannot read the tar %s: the header at byte %llu%s %s; make or copy the tar again", \
-             (r)->name, (unsigned long long)(r)->header_at, behind((r), (char[400]){0}, 400),    \
-             (what))
+             (r)->name, (unsigned long long)(r)->header_at,                                      \
+             after_member((r), (char[400]){0}, 400), (what))
 
 #define FAIL_MEMBER(r, err, what)                                                           \
     STK_FAIL((err), STK_ERR_DATA,                                                           \
@@ -113,7 +113,7 @@ static const char *compression(const uint8_t *bytes) {
     return NULL;
 }
 
-/* Reads a number of a header: octal digits, or bytes of base 256 behind 0x80. */
+/* Reads a number of a header: octal digits, or bytes of base 256 after 0x80. */
 static bool parse_number(const uint8_t *field, size_t size, uint64_t *value) {
     *value = 0;
     if ((field[0] & 0x80) != 0) {
@@ -298,7 +298,7 @@ static void forget_extras(stk_tar_reader *r) {
     r->extended = false;
 }
 
-/* Moves behind a body of `size` bytes that begins at r->at. */
+/* Moves past a body of `size` bytes that begins at r->at. */
 static stk_status pass_body(stk_tar_reader *r, uint64_t size, stk_error *err) {
     uint64_t padded = (size + STK_TAR_BLOCK - 1) / STK_TAR_BLOCK * STK_TAR_BLOCK;
     if (size > INT64_MAX - STK_TAR_BLOCK || padded > INT64_MAX - r->at) {
@@ -309,7 +309,7 @@ static stk_status pass_body(stk_tar_reader *r, uint64_t size, stk_error *err) {
     return STK_OK;
 }
 
-/* Starts collecting the bytes behind the header. */
+/* Starts collecting the bytes after the header. */
 static void begin_body(stk_tar_reader *r, body_kind kind, uint64_t size) {
     r->body = kind;
     r->body_size = size;
@@ -364,7 +364,7 @@ static stk_status take_other(stk_tar_reader *r, char kind, uint64_t size, stk_er
     return kind == '3' || kind == '4' || kind == '6' ? STK_OK : pass_body(r, size, err);
 }
 
-/* Handles the complete header in r->block; r->at is behind it. */
+/* Handles the complete header in r->block; r->at is after it. */
 static stk_status take_header(stk_tar_reader *r, stk_tar_found *found, stk_error *err) {
     uint64_t size;
     char kind = (char)r->block[KIND_AT];
@@ -531,7 +531,8 @@ stk_status stk_tar_reader_finish(const stk_tar_reader *r, uint64_t size, stk_err
     if (r->filled > 0 || r->extended || in_extra) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "the tar %s is cut off%s inside a header at byte %llu; copy it again",
-                        r->name, behind(r, (char[400]){0}, 400), (unsigned long long)r->header_at);
+                        r->name, after_member(r, (char[400]){0}, 400),
+                        (unsigned long long)r->header_at);
     }
     if (r->needs > size) {
         return STK_FAIL(err, STK_ERR_DATA,

@@ -103,7 +103,7 @@ static stk_status put_header(stk_tar_writer *w, ustar_header *header, char kind,
     for (size_t i = 0; i < BLOCK; i++) {
         sum += bytes[i];
     }
-    set_octal(header->sum, 6, sum); /* and a blank behind the NUL, as all tars have it */
+    set_octal(header->sum, 6, sum); /* and a blank after the NUL, as all tars have it */
     return put(w, header, sizeof *header, err);
 }
 

@@ -76,14 +76,13 @@ static void say_numbers(stk_trial_advice *advice, const stk_trial_facts *facts) 
 }
 
 /* Names what the command will run with: "batch 64", "8 workers". */
-static void say_what(stk_trial_advice *advice, stk_trial_setting setting, const char *behind) {
+static void say_what(stk_trial_advice *advice, stk_trial_setting setting, const char *after) {
     if (setting == STK_TRIAL_SETTING_WORKERS && advice->workers >= 0) {
-        SAY(advice->what, "%d worker%s%s", advice->workers, advice->workers == 1 ? "" : "s",
-            behind);
+        SAY(advice->what, "%d worker%s%s", advice->workers, advice->workers == 1 ? "" : "s", after);
     } else if (setting != STK_TRIAL_SETTING_WORKERS && advice->batch > 0) {
-        SAY(advice->what, "batch %lld%s", (long long)advice->batch, behind);
+        SAY(advice->what, "batch %lld%s", (long long)advice->batch, after);
     } else {
-        SAY(advice->what, "as the command has it%s", behind);
+        SAY(advice->what, "as the command has it%s", after);
     }
 }
 

@@ -3,7 +3,7 @@
  *
  * The reader first cleans the line: no terminal colours, small letters, '~' for bytes that are not
  * ASCII (the blocks of progress bars). Then it reads once from left to right. It looks each word up
- * by its first letter; the first rule that matches counts, and reading goes on behind the match.
+ * by its first letter; the first rule that matches counts, and reading goes on after the match.
  * Some words change the meaning of later words, and numbers may have a unit (see units).
  * README.md says how to add a row.
  */
@@ -523,7 +523,7 @@ static const char *try_rules(line_reader *r, size_t letter, rule_kind before, co
 }
 
 /*
- * Whether a word names an error: it ends in "error" or "exception", and text follows behind a
+ * Whether a word names an error: it ends in "error" or "exception", and text follows after a
  * colon, or nothing. "error: 0.25" is a measure of quality.
  */
 static bool is_error(const line_reader *r, const char *word, const char *end) {

@@ -71,7 +71,7 @@ static const char *read_digits(const char *at, double *value) {
     return at;
 }
 
-/* Adds the exponent behind a number; returns its end, `at` if there is none. */
+/* Adds the exponent after a number; returns its end, `at` if there is none. */
 static const char *read_exponent(const char *at, int *exponent) {
     const char *p = at;
     if (*p != 'e') {

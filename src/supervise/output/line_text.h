@@ -39,13 +39,13 @@ typedef struct stk_line_number {
     double value;
     double unit;     /* bytes per unit of memory; 0: no unit */
     bool point;      /* has a decimal point or an exponent */
-    const char *end; /* behind the number */
+    const char *end; /* after the number */
 } stk_line_number;
 
 /* Reads the number at `at` in clean text; false: there is none, or it has over 40 digits. */
 bool stk_line_number_read(const char *at, stk_line_number *figure);
 
-/* Reads a unit of memory behind the number: "GB", "GiB", "g", with or without a blank. */
+/* Reads a unit of memory after the number: "GB", "GiB", "g", with or without a blank. */
 void stk_line_number_read_unit(stk_line_number *figure);
 
 #endif

@@ -153,7 +153,7 @@ static void put_record(stream *s, const char *bytes, size_t size, char mark) {
     s->unfinished_ns = s->now_ns;
 }
 
-/* Makes records until the rest of `bytes` fits behind the text; returns the bytes used. */
+/* Makes records until the rest of `bytes` fits after the text; returns the bytes used. */
 static size_t put_overflow(stream *s, const char *bytes, size_t size) {
     size_t taken = 0;
     while (s->length + size - taken > TEXT_BYTES) {

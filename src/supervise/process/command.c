@@ -71,7 +71,7 @@ static void drop_words(char **list, size_t from, size_t count) {
     memmove(list + from, list + from + count, (count_of(list + from + count) + 1) * sizeof *list);
 }
 
-/* The text behind "name=", or NULL. */
+/* The text after "name=", or NULL. */
 static const char *behind_equals(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
@@ -113,7 +113,7 @@ static size_t last_of(char *const *argv, size_t from, size_t to, const char *nam
 }
 
 /*
- * Index of the word that holds the argument's value; 0: none. Words behind a lone "--" count only
+ * Index of the word that holds the argument's value; 0: none. Words after a lone "--" count only
  * if no word before it matches: in `launcher -- program --name 1` the argument belongs to the
  * program.
  */
@@ -128,7 +128,7 @@ stk_status stk_command_make(stk_command *command, const char *const *words, size
     const char *const shell[] = {SHELL, "-c", line};
     memset(command, 0, sizeof *command);
     if (count == 0 && (line == NULL || line[strspn(line, " \t\r\n")] == '\0')) {
-        return STK_FAIL(err, STK_ERR_USAGE, "there is no command to run; put it behind a lone --");
+        return STK_FAIL(err, STK_ERR_USAGE, "there is no command to run; put it after a lone --");
     }
     const void *environment = environ; /* read only */
     command->argv = count > 0 ? copy_list(words, count) : copy_list(shell, 3);
@@ -183,7 +183,7 @@ stk_status stk_command_check_arg(const stk_command *command, const char *name, s
     if (runs_a_line(command->argv)) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "cannot give %s to a line that a shell runs: name the program and its "
-                        "arguments behind --, or use an environment variable (--batch-env, "
+                        "arguments after --, or use an environment variable (--batch-env, "
                         "--workers-env)",
                         name);
     }

@@ -125,7 +125,7 @@ static void take_name(void) {
         close(fd);
     }
     text[length > 0 ? length : 0] = '\0';
-    const char *at = strrchr(text, ')'); /* behind field 2 */
+    const char *at = strrchr(text, ')'); /* after field 2 */
     for (int field = 2; at != NULL && field < 48; field++) {
         at = strchr(at + 1, ' ');
     }
@@ -257,7 +257,7 @@ static void reap(guard_state *g) {
 
 /* ---- Orders ---- */
 
-/* An array of pointers to the `count` texts at *at, ended by NULL; moves *at behind them. NULL: out
+/* An array of pointers to the `count` texts at *at, ended by NULL; moves *at past them. NULL: out
  * of memory, or they do not end before `end`. */
 static char **texts_at(char **at, const char *end, uint32_t count) {
     char **texts = stk_mem_new((size_t)count + 1, sizeof *texts);

@@ -110,7 +110,7 @@ static void append_rest(stk_str *text, size_t rest, const char *things) {
     }
 }
 
-/* Reads name and state. The name may hold blanks and brackets; nothing behind it does. */
+/* Reads name and state. The name may hold blanks and brackets; nothing after it does. */
 static bool read_thread(const char *base, thread_state *t) {
     char path[96];
     char text[512];

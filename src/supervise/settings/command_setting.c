@@ -100,7 +100,7 @@ static stk_status replace(const stk_command_setting *setting, const file_content
     stk_str text = {0};
     stk_str_append_bytes(&text, file->data, start);
     stk_str_appendf(&text, "%" PRId64, value);
-    size_t behind = text.length;
+    size_t after = text.length;
     stk_str_append_bytes(&text, file->data + start + length, file->size - start - length);
     replaced->size = text.length;
     replaced->data = stk_str_take(&text);
@@ -109,7 +109,7 @@ static stk_status replace(const stk_command_setting *setting, const file_content
     }
     size_t place;
     status = find_number(setting, replaced, &place, &length, &old, err);
-    if (status == STK_OK && (place != start || place + length != behind || old != value)) {
+    if (status == STK_OK && (place != start || place + length != after || old != value)) {
         status = STK_FAIL(err, STK_ERR_INTERNAL, "changing %s would not give %s the value %" PRId64,
                           setting->config.file, setting->config.key, value);
     }

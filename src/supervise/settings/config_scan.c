@@ -46,7 +46,7 @@ static void skip_word(const char *text, size_t *at) {
     }
 }
 
-/* Skips from an opening quote to behind the closing one. */
+/* Skips from an opening quote to after the closing one. */
 static void skip_string(const char *text, size_t *at) {
     for ((*at)++; text[*at] != '"'; (*at)++) {
         *at += text[*at] == '\\' ? 1 : 0;
@@ -54,7 +54,7 @@ static void skip_string(const char *text, size_t *at) {
     (*at)++;
 }
 
-/* Lists the keys below `value`, which begins at *at, and moves *at behind it. */
+/* Lists the keys below `value`, which begins at *at, and moves *at past it. */
 static stk_status walk_json(stk_config_keys *keys, const stk_json *value, size_t *at, size_t index,
                             stk_error *err) {
     const char *text = keys->text;

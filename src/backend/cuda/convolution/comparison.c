@@ -24,7 +24,7 @@ static bool uneven(const cuda_conv_shape *s, int size, int out) {
     return (size + 2 * s->pad - s->kernel) / s->stride + 1 != out;
 }
 
-/* Engines of cuDNN have given wrong results where padding differs before and behind. */
+/* Engines of cuDNN have given wrong results where padding differs before and after. */
 static bool is_doubtful(const cuda_conv_shape *shape) {
     return uneven(shape, shape->height, shape->out_height) ||
            uneven(shape, shape->width, shape->out_width);

@@ -1,10 +1,10 @@
 /*
  * comparison.h - inside convolution/: which candidate computes the right result.
  *
- * A library may offer a plan that runs, is fast and computes something else: engines of cuDNN have
- * done that where the padding behind differs from that in front. So results of candidates are
- * compared before one is taken, by fingerprints: a few sums over the whole result, with random
- * signs. An error e moves such a sum by about |e|.
+ * A library may offer a plan that runs, is fast and computes a wrong result: engines of cuDNN have
+ * done that where the padding after the image differs from that before it. So the results of
+ * candidates are compared before one is taken, by fingerprints: a few sums over the whole result,
+ * with random signs. An error e moves such a sum by about |e|.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H
 #define STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H

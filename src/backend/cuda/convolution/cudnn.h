@@ -202,7 +202,7 @@ enum {
 
 /*
  * cuDNN's fusions want the bias in the type of activations: it lies at the end of the workspace,
- * behind the part that plans may use.
+ * after the part that plans may use.
  */
 #define CUDA_DNN_MOST_FILTERS 32768
 #define CUDA_DNN_WORKSPACE_BYTES (CUDA_WORKSPACE_BYTES - 2 * (size_t)CUDA_DNN_MOST_FILTERS)

@@ -87,15 +87,15 @@ static cuda_dnn_descriptor convolution(cuda_dnn_graph *graph, const cuda_conv_sh
     int64_t ones[2] = {1, 1};
     int64_t strides[2] = {shape->stride, shape->stride};
     int64_t before[2] = {shape->pad, shape->pad};
-    int64_t behind[2] = {post_padding(shape->height, shape->out_height, shape),
-                         post_padding(shape->width, shape->out_width, shape)};
+    int64_t after[2] = {post_padding(shape->height, shape->out_height, shape),
+                        post_padding(shape->width, shape->out_width, shape)};
     stk_cuda_dnn_set(graph, made, DNN_CONVOLUTION_PRECISION, DNN_TYPE_DATA_TYPE, 1, &precision);
     stk_cuda_dnn_set(graph, made, DNN_CONVOLUTION_MODE, DNN_TYPE_CONVOLUTION_MODE, 1, &mode);
     stk_cuda_dnn_set_long(graph, made, DNN_CONVOLUTION_DIMENSIONS, 2);
     stk_cuda_dnn_set(graph, made, DNN_CONVOLUTION_DILATIONS, DNN_TYPE_INT64, 2, ones);
     stk_cuda_dnn_set(graph, made, DNN_CONVOLUTION_STRIDES, DNN_TYPE_INT64, 2, strides);
     stk_cuda_dnn_set(graph, made, DNN_CONVOLUTION_PRE_PADDINGS, DNN_TYPE_INT64, 2, before);
-    stk_cuda_dnn_set(graph, made, DNN_CONVOLUTION_POST_PADDINGS, DNN_TYPE_INT64, 2, behind);
+    stk_cuda_dnn_set(graph, made, DNN_CONVOLUTION_POST_PADDINGS, DNN_TYPE_INT64, 2, after);
     stk_cuda_dnn_finish(graph, made);
     return made;
 }

@@ -2,7 +2,7 @@
  * store.c - blobs on disk, one file each: FOLDER/<digest of machine>/<digest of key>.
  *
  * A file holds a head, the machine and the key that it belongs to, and the blob. A checksum covers
- * all behind the head. The digests only make file names; the texts in a file say what it is for.
+ * all after the head. The digests only make file names; the texts in a file say what it is for.
  */
 #include "backend/cuda/driver/store.h"
 

@@ -3,7 +3,7 @@
  * tiles. kernels/depthwise_tiles.cuh says what these words mean.
  *
  * Each cut is judged by an estimate of the instructions that all its threads issue: borders of
- * windows and waste behind the image's edge count against the registers of large tiles. Only the
+ * windows and waste past the image's edge count against the registers of large tiles. Only the
  * shape and the kind of device matter, so that the memory need is known without a device.
  */
 #include "backend/cuda/emit/emit.h"

@@ -125,7 +125,7 @@ void stk_cuda_norm_backward(cuda_program *p, const cuda_norm_back *back);
 /* ---- convolution and norm: kernels/layer_back.cu ---- */
 
 /*
- * A convolution of 1x1, stride 1, and the norm behind it, in backward: what
+ * A convolution of 1x1, stride 1, and the norm after it, in backward: what
  * stk_cuda_norm_backward(), CUDA_CONV_DATA and CUDA_CONV_WEIGHT do, in one pass over all rows.
  */
 typedef struct cuda_layer_back {
@@ -160,7 +160,7 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
 
 /*
  * A norm, an addition and a ReLU, and a convolution of 1x1, stride 1, that reads what they make,
- * with the statistics of the norm behind it: what stk_cuda_norm_apply(), CUDA_CONV_FORWARD with
+ * with the statistics of the norm after it: what stk_cuda_norm_apply(), CUDA_CONV_FORWARD with
  * statistics and stk_cuda_norm_finalise() do, in one pass over all rows.
  */
 typedef struct cuda_join {
@@ -253,7 +253,7 @@ void stk_cuda_depthwise_back(cuda_program *p, const cuda_depthwise *conv, cuda_r
 /* ---- squeeze and excite: kernels/squeeze.cu, kernels/squeeze_layers.cu ---- */
 
 /*
- * The block behind a depthwise chain: s = act(scale * x + shift) is never stored; squeezed (N, C) =
+ * The block after a depthwise chain: s = act(scale * x + shift) is never stored; squeezed (N, C) =
  * mean over pixels of s; hidden = hidden_act(squeezed W1' + b1); gate = sigmoid(hidden W2' + b2);
  * p = s * gate.
  */
@@ -329,7 +329,7 @@ void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const
 void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
                             cuda_ref dx, bool accumulate);
 /*
- * Both passes of the norm that a maximum was taken behind (stk_cuda_max_pool() with `norm`), from
+ * Both passes of the norm in front of a maximum pool (stk_cuda_max_pool() with `norm`), from
  * dy, the gradient of the maxima: weight_grad, bias_grad and back of the norm, and dx, the gradient
  * of x, what it read.
  */

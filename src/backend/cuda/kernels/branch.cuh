@@ -1,5 +1,5 @@
 /*
- * branch.cuh - what happens between a norm and the activation behind it: a sample may be dropped
+ * branch.cuh - what happens between a norm and the activation after it: a sample may be dropped
  * (stochastic depth), and a value or the norm of one may be added.
  *
  * Defines: DROP: 0 or 1; ADDED: 0, 1 a value, 2 the norm of one. What is not defined is 0.

@@ -53,7 +53,7 @@ DEVICE void take_weights(u32 b[STEPS][PRODUCTS][2], const T *w) {
     }
 }
 
-/* What is behind the last channel is zero, in all places. */
+/* Everything past the last channel is zero, in all places. */
 DEVICE void clear_last_piece(uint4 *stages) {
 #if FILLED < PIECES
     for (int i = threadIdx.x; i < STAGES * ROWS; i += THREADS) {

@@ -15,11 +15,11 @@
 #define TO_H IH
 #define TO_W IW
 #define ACTIVATED 0
-#define SUMS (DX && IN_NORM) /* of the gradient behind the norm: two per channel */
+#define SUMS (DX && IN_NORM) /* of the gradient after the norm: two per channel */
 #define ENTRIES (KK + 2 * SUMS)
 #include "depthwise_tiles.cuh"
 
-/* What is in memory is read again behind this: kept in registers, a window would fill them. */
+/* What is in memory is read again after this: kept in registers, a window would fill them. */
 #ifdef __CUDACC_RTC__
 #define FORGET asm volatile("" ::: "memory")
 #else
@@ -65,7 +65,7 @@ DEVICE void load_tile(const T *x, int c, two found[TR][TC], int rows, int column
     }
 }
 
-/* What the convolution reads, of pixels as they lie in memory; nothing behind the image. */
+/* What the convolution reads, of pixels as they lie in memory; nothing past the image. */
 DEVICE void input_of(two found[TR][TC], pair scale, pair shift, int rows, int columns,
                      pair input[TR][TC]) {
     UNROLL for (int o = 0; o < TR; o++) {

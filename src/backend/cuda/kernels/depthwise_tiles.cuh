@@ -53,7 +53,7 @@
 #define WINDOW_W REACH(BOX_W)
 #define WINDOW_PIXELS (NN * WINDOW_H * WINDOW_W)
 #define ROW (WINDOW_W * SL + GAP)
-#define FITS (TO_H % BOX_H == 0 && TO_W % BOX_W == 0) /* no tile ends behind the image */
+#define FITS (TO_H % BOX_H == 0 && TO_W % BOX_W == 0) /* no tile ends past the image */
 
 typedef struct pair {
     float a, b;
@@ -125,7 +125,7 @@ DEVICE pair pair_of(const float *vector, int c) {
 
 /* ---- the window ---- */
 
-/* Eight channels from c on; none behind the last. */
+/* Eight channels from c on; none past the last. */
 DEVICE packed window_fetch(const T *p, int c) {
 #if EVEN
     return fetch(p);

@@ -6,7 +6,7 @@
 #define PIXELS (SIZE * SIZE)
 #define TOGETHER 4 /* pixels of a thread: 12 bytes, three words */
 
-/* The bytes of up to TOGETHER pixels; behind the end of a picture zeros. */
+/* The bytes of up to TOGETHER pixels; past the end of a picture zeros. */
 DEVICE void take_pixels(const u8 *p, int pixels, u8 *bytes /* 3 * TOGETHER */) {
     if (PIXELS % TOGETHER == 0 && (u64)p % 4 == 0) {
         UNROLL for (int k = 0; k < 3; k++) {

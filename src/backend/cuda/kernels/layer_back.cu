@@ -1,7 +1,7 @@
 /*
- * layer_back.cu - the whole backward of a convolution of 1 by 1 and the norm behind it, in one pass.
+ * layer_back.cu - the whole backward of a convolution of 1 by 1 and the norm after it, in one pass.
  *
- * Values are rows: N channels behind the convolution, K in front of it. With few channels nothing
+ * Values are rows: N channels after the convolution, K in front of it. With few channels nothing
  * but memory counts, and three kernels one after another read and write the gradient of the
  * convolution's output, dy, three times. Here it stays in shared memory:
  *
@@ -80,7 +80,7 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
         u64 at = from + (u32)i * 16;
         if (at + 16 <= end) {
             copy_begin(stage + MASK_AT + i, p.mask + at, 16);
-        } else { /* behind the last row nothing is read */
+        } else { /* past the last row nothing is read */
             u8 *to = (u8 *)(stage + MASK_AT + i);
             for (u32 k = 0; k < 16; k++) {
                 to[k] = at + k < end ? p.mask[at + k] : 0;

@@ -18,7 +18,7 @@ DEVICE u32 take_bits(const u8 *p, int wanted) {
 #endif
 }
 
-/* The gradient in front of the activation, from the one behind it. */
+/* The gradient in front of the activation, from the one after it. */
 DEVICE lanes through_act(lanes g, lanes before, u32 bits) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
@@ -97,7 +97,7 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
         }
         UNROLL
         for (int k = 0; k < DEPTH; k++) {
-            /* Behind the last row g is 0, and so is all that is added to the sums. */
+            /* Past the last row g is 0, and so is all that is added to the sums. */
             u32 row = rows - 1 - (at + k * step);
             float factor = row_factor(drop, row);
             lanes v = open_held(taken_x[k]);

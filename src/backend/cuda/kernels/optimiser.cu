@@ -2,7 +2,7 @@
  * optimiser.cu - kernels over all parameters: gathering gradients, updates, copies of weights.
  *
  * Blocks of parameters are cut into chunks of CUDA_CHUNK elements; the table says what each is.
- * PART threads have one chunk, 8 elements each; what lies behind a parameter's end stays as it is,
+ * PART threads have one chunk, 8 elements each; what lies after a parameter's end stays as it is,
  * but for the rest of a vector, which follows the rules of zeros.
  */
 

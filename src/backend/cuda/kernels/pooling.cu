@@ -179,7 +179,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #endif
 
 /*
- * The norm and activation that a maximum was taken behind, backward: its gradient is never stored.
+ * The norm and activation in front of a maximum pool, backward: its gradient is never stored.
  * A block has TILE vectors of channels, blockIdx.y says which, and every gridDim.x-th round of
  * windows, or of cells.
  */

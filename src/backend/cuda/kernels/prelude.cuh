@@ -1,5 +1,5 @@
 /*
- * prelude.cuh - what stands in front of every kernel, behind kernel_constants.h.
+ * prelude.cuh - what stands in front of every kernel, after kernel_constants.h.
  *
  * Kernels are written in the part of CUDA that is also C, and their specialisations are macros, so
  * that tests can compile the same text for a host that plays the device. TYPE is a cuda_type; T is
@@ -392,7 +392,7 @@ DEVICE void norm_set_coefs(int c, int channels, double mean, double squares, dou
 }
 
 /*
- * Scale and shift as T, behind coefs. The shift is that of the rounded scale: a mean of many
+ * Scale and shift as T, after coefs. The shift is that of the rounded scale: a mean of many
  * deviations would otherwise make much of the rounding.
  */
 DEVICE void norm_narrow(int c, int channels, const float *bias, float *coefs) {

@@ -1,5 +1,5 @@
 /*
- * squeeze.cu - squeeze and excite behind a norm and its activation, as cuda_squeeze of emit.h
+ * squeeze.cu - squeeze and excite after a norm and its activation, as cuda_squeeze of emit.h
  * says it, with s = act(scale * x + shift) computed wherever it is needed: the passes over pixels.
  * squeeze_layers.cu has the two layers.
  *
@@ -14,7 +14,7 @@
  *   C, WIDE       channels; 8 or 1 of them belong to a thread
  *   PIXELS        of a sample
  *   SPAN, LINES   threads across channels and across pixels
- *   ACT           the activation behind the norm
+ *   ACT           the activation after the norm
  *   AGAIN         backward: 1: p is computed once more
  *   RESIDENT      blocks that a multiprocessor should hold
  */

@@ -1,10 +1,10 @@
 /*
  * squeeze_layers.cu - the two small linear layers of squeeze and excite, forward and backward,
- * float32; squeeze.cu has the passes over pixels in front of and behind them.
+ * float32; squeeze.cu has the passes over pixels in front of and after them.
  *
  * There is little to compute and little to read, so that what counts is how often a thread waits
  * for memory: loads go to registers several at a time, from places that are always there (what is
- * behind the end is read from elsewhere and left out), and only then to shared memory.
+ * past the end is read from elsewhere and left out), and only then to shared memory.
  *
  *   C, PIXELS     channels, pixels of a sample
  *   REDUCED       channels of `hidden`; HACT its activation
@@ -273,7 +273,7 @@ DEVICE void add_chunks(float *grads, const float *partial, const float *gates, f
 
 /*
  * dgate (N, C), in front of the sigmoid, totals (N, 4, C), the other sums without chunks, and
- * dhidden (PARTS, N, REDUCED), behind the activation, to be added up. A block has a part of the
+ * dhidden (PARTS, N, REDUCED), after the activation, to be added up. A block has a part of the
  * channels of SAMPLES samples. Neighbours have neighbouring vectors of hidden channels and, when
  * these end, the next channel: w2 is read as it lies, whatever the number of hidden channels.
  */
@@ -343,7 +343,7 @@ KERNEL __launch_bounds__(BACK_THREADS, 1)
 #define BRINGS 4                      /* loads of each tensor at a time */
 
 typedef struct stage {
-    float *inner;    /* (PART, ROW): hidden behind its activation */
+    float *inner;    /* (PART, ROW): hidden after its activation */
     float *dhidden;  /* (PART, ROW): the gradient in front of the activation */
     float *filters;  /* (ROW, CH): of w1 */
     float *dgate;    /* (PART, CH) */
@@ -546,7 +546,7 @@ KERNEL __launch_bounds__(BACK_THREADS, 1)
     }
 #if REDUCED % 4 != 0
     for (int i = threadIdx.x; i < 2 * PART * ROW; i += BACK_THREADS) {
-        room[i] = 0; /* what is behind a row stays so */
+        room[i] = 0; /* what is after a row stays so */
     }
 #endif
     for (int n0 = 0; n0 < batch; n0 += PART) {

@@ -13,7 +13,7 @@ DEVICE u32 shared_address(const void *p) {
 }
 
 /*
- * Begins to copy 16 bytes from global to shared memory, both on such a boundary; behind the first
+ * Begins to copy 16 bytes from global to shared memory, both on such a boundary; after the first
  * `bytes` of them zeros are written and nothing is read.
  */
 DEVICE void copy_begin(void *to, const void *from, int bytes) {

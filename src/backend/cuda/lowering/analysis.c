@@ -38,7 +38,7 @@ static int next_gate(const lowering *l, int piece) {
 }
 
 /*
- * A squeeze-and-excite block behind the chain `source`: the mean over pixels, two convolutions with
+ * A squeeze-and-excite block after the chain `source`: the mean over pixels, two convolutions with
  * biases, and a product with the chain's output.
  */
 static void find_squeeze(lowering *l, int source) {

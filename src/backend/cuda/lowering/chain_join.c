@@ -7,7 +7,7 @@
  */
 #include "backend/cuda/lowering/lowering.h"
 
-/* The first chain behind `chain` whose 1x1 convolution reads its output; -1: none. */
+/* The first chain after `chain` whose 1x1 convolution reads its output; -1: none. */
 static int find_next(const lowering *l, int chain) {
     int value = piece_of(l, chain)->output;
     for (int i = chain + 1; i < l->pieces->count; i++) {

@@ -8,8 +8,8 @@
  * - where the result of a norm and an activation has one reader, it is not kept: backward computes
  *   it again, in the pass that reads the convolution's output anyway;
  * - where that reader is a depthwise convolution, a maximum pool, a squeeze-and-excite block or an
- *   addition behind another norm, the result is never stored: the reader computes it as it loads;
- * - a ReLU behind an addition is stored as one bit per number.
+ *   addition after another norm, the result is never stored: the reader computes it as it loads;
+ * - a ReLU after an addition is stored as one bit per number.
  *
  * Autotune (tuning/decisions.h) decides which variant computes a piece. Lowering appends every
  * variant that applies, and only the chosen one runs (stk_cuda_emit_variants()). So the memory need

@@ -35,7 +35,7 @@ void stk_cuda_emit_layer_back(cuda_program *p, const cuda_site *site, int part, 
     }
 }
 
-/* ---- cuda_decision.detail: the code of the activation behind the norm, and these bits ---- */
+/* ---- cuda_decision.detail: the code of the activation after the norm, and these bits ---- */
 
 enum {
     MASK_BIT = 8,

@@ -1,7 +1,7 @@
 /*
  * forward.c - fusions of a convolution with the norms around it.
  *
- * All three end with the statistics of the norm behind the convolution. cuDNN computes the fused
+ * All three end with the statistics of the norm after the convolution. cuDNN computes the fused
  * convolutions of CUDA_FUSE_STATS and CUDA_FUSE_NORM_CONV, in fp16 only; those that apply a norm as
  * they load save writing and reading a tensor, but are slower convolutions.
  */
