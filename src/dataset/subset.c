@@ -153,7 +153,7 @@ static void tell_shortage(const stk_listing *listing, const shortage *s, int64_t
     if (s->few.count > 0) {
         stk_events_warning(listing->events,
                            "%zu of %d classes have fewer than %" PRId64 " %s pictures (%s; %s has "
-                           "the fewest, %zu); what there is of them is used",
+                           "the fewest, %zu); all of these are used",
                            s->few.count, listing->dataset->class_count, wanted, kind,
                            stk_first_names_text(&s->few, names, sizeof names), s->least_class,
                            s->least);

@@ -408,10 +408,10 @@ static void note_part(part_times *p) {
 }
 
 /*
- * Seconds of a long part, by the calls before: the first part of a call may be the longest. A call
- * that takes longer than those was held up, or the machine became slower; if there is really no
- * time left, asking within a part ends it. The first call has no calls before it, and on a busy
- * machine several of its parts are held up, so its mean part counts.
+ * How long the next part may take, in seconds: the typical longest part of this call and of earlier
+ * calls. Parts of this call alone do not tell, since the longest may come first. The first call has
+ * only its own parts, and on a busy machine several of these are held up, so its mean part counts.
+ * If a part takes longer than that, the check within the part ends it in time.
  */
 static double long_part(const stk_exec *exec, const part_times *p) {
     double seconds[STK_TYPICAL_MOST] = {p->long_s};

@@ -395,9 +395,9 @@ static void *work(void *argument) {
 /* The owner. */
 
 /*
- * Makes our own descriptor for the destination: the caller may close his and the number may be
- * reused while a thread still writes. A pipe is opened again, so that it can be non-blocking here
- * without affecting other users of it. Terminals and sockets are written in pieces that poll
+ * Makes our own descriptor for the destination: the caller may close its own, and the number may
+ * be reused while a thread still writes. A pipe is opened again, so that it can be non-blocking
+ * here without affecting other users of it. Terminals and sockets are written in pieces that poll
  * promises room for, files at once.
  */
 static stk_status open_target(stream *s, int fd, stk_error *err) {

@@ -58,10 +58,11 @@ static int ceil_div(int value, int by) {
 }
 
 /*
- * How wide the tiles of sums are. Wide ones are good for memory; but at the end one block adds up
- * the sums of all blocks of its tile, and there are as many more of these as tiles are fewer:
- * tile * tile / groups steps each. Up to 10 of them take a microsecond. A divisor is looked for,
- * that of a large power of two first, for the sake of whole lines of the cache.
+ * How many groups of channels a tile of a pass that sums has. Wide tiles read more memory in a row.
+ * But the last block of a tile adds up the sums of all blocks of that tile in tile * tile / groups
+ * steps, because wide tiles are few and have many blocks each. Ten steps, about a microsecond, are
+ * allowed. A tile that divides `groups` is preferred, above all one that is a multiple of 8, so
+ * that tiles are whole lines of the cache.
  */
 static int sums_tile(int groups) {
     int most = 1;
@@ -80,7 +81,8 @@ static int sums_tile(int groups) {
     return best > 0 ? best : ceil_div(groups, ceil_div(groups, most));
 }
 
-/* Whole rows if few threads of a block are left over then, otherwise what leaves fewest. */
+/* How many groups a tile has that leaves the fewest threads of a block without work; whole rows if
+ * these leave few. */
 static int rows_tile(int groups) {
     int best = 1;
     int best_used = 0;
