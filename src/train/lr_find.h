@@ -3,11 +3,10 @@
  *
  * The rate grows by the same factor from step to step while a network is trained with it: too low
  * a rate leaves the loss where it was, a good one lowers it, and one that is too high makes it
- * explode. What is suggested is a third of the lowest rate that brought the smoothed loss near
- * its minimum. There the network is about to stop learning; a training that warms up and ends low
- * bears a third of it. Where the loss stays at its minimum for long, the beginning of that
- * counts. The point of steepest descent, which others suggest, moves tenfold with the noise of
- * single batches.
+ * explode. The suggestion is a third of the lowest rate that brought the smoothed loss near its
+ * minimum. At that rate the network is about to stop learning; a third of it suits a training that
+ * warms up and ends with a low rate. Other programs suggest the point of steepest descent, which
+ * moves tenfold with the noise of single batches.
  */
 #ifndef STK_TRAIN_LR_FIND_H
 #define STK_TRAIN_LR_FIND_H

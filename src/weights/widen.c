@@ -1,4 +1,7 @@
-/* widen.c - by the bits: a compiler need not know half floats, and denormals are kept. */
+/*
+ * widen.c - converts fp16 and bf16 by their bits, since not every compiler has types for them.
+ * Denormal numbers are kept.
+ */
 #include "weights/widen.h"
 
 #include <stdint.h>

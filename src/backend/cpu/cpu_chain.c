@@ -3,9 +3,9 @@
  *
  * Forward, the convolution writes y, its statistics are taken, and one pass makes z (see
  * cpu_chain_run.h). Backward, one pass sums the gradients after the activation per channel, and a
- * second one turns dz into the gradient of y where it lies, and hands its share to what was added;
- * then comes the convolution. Nothing between y and z is stored: the activation's slope is had
- * again from y, or from z where something was added.
+ * second one turns dz into the gradient of y in place and adds the gradient of the value that was
+ * added; then comes the convolution. Nothing between y and z is stored: the activation's slope is
+ * computed again from y, or from z if something was added.
  *
  * The pixels of the batch are cut into strips by shapes alone, and the sums of strips are added in
  * their order in float64.

@@ -1,6 +1,7 @@
 /*
  * cpu_depthwise_tile.h - the loops of depthwise convolutions over vectors of channels, written once
- * and included by cpu_depthwise.c for each kind of instructions. Before that it defines
+ * and included by cpu_depthwise.c for each kind of instructions. Before including it,
+ * cpu_depthwise.c defines
  *     DW_LANES      floats in a vector register
  *     DW_TARGET     the attribute that allows the instructions, or nothing
  *     DW_NAME(x)    the name of x for this kind

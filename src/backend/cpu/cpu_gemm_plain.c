@@ -1,4 +1,7 @@
-/* cpu_gemm_plain.c - tiles with what every processor of its kind has, and the choice among all. */
+/*
+ * cpu_gemm_plain.c - tiles with instructions that every processor of the architecture has, and the
+ * choice among all kinds of tiles.
+ */
 #include "backend/cpu/cpu_gemm.h"
 
 static bool is_here(void) {
