@@ -180,7 +180,7 @@ codes() {
     read) echo '0|3|5' ;;
     write | fsync | rename) echo '0|5' ;;
     s3-denied) echo '0|3|5' ;;
-    s3-*) echo 0 ;;
+    s3-* | all) echo 0 ;;
     esac
 }
 
@@ -197,7 +197,9 @@ settings() {
 }
 
 # run_struck WHAT KIND N [on]: one run in which this call fails. $STRUCK tells which one it was, $CALLS how
-# many there were, $LIVE how many blocks were not freed.
+# many there were, $LIVE how many blocks were not freed; with the kind `all` nothing fails, and ${COUNTS[KIND]} is how
+# many there were of each kind.
+declare -A COUNTS
 run_struck() {
     local line
     "before_$1"
@@ -212,6 +214,10 @@ run_struck() {
         struck*) STRUCK=${line#struck } ;;
         calls*) CALLS=${line#calls } ;;
         live*) LIVE=${line#live } ;;
+        count*)
+            line=${line#count }
+            COUNTS[${line% *}]=${line#* }
+            ;;
         esac
     done < <(cat report 2>/dev/null)
     if [[ $2 == s3-* ]]; then

@@ -3,7 +3,8 @@
  * memory, the Nth write, the Nth start of a thread. Settings, from the environment:
  *
  *     TORTURE         the kind: own (memory that the command itself asks for), libraries (memory
- *                     that others ask for), open, write, fsync, rename, read, thread, pipe
+ *                     that others ask for), open, write, fsync, rename, read, thread, pipe; or all:
+ *                     no call fails, and the report has a line `count KIND N` for each
  *     TORTURE_AT      which call fails, counted from 1; 0: none
  *     TORTURE_THEN    on: all later calls of the kind fail, too
  *     TORTURE_SPARES  parts of the names of libraries whose memory is spared, divided by colons
@@ -68,7 +69,8 @@ static bool goes_on;
 static bool traces;
 static char spares[256];
 static char report[512];
-static long *calls; /* shared with forked processes */
+static bool counts_all; /* no call fails, and calls of all kinds are counted */
+static long *calls;     /* of each kind; shared with forked processes */
 static uintptr_t own_from, own_to;
 
 /* ---- blocks of the command's own that nobody has freed: a hash table, open addressing ---- */
@@ -178,8 +180,13 @@ __attribute__((destructor)) static void end(void) {
         return;
     }
     int size = snprintf(line, sizeof line, "calls %ld\nlive %ld\n",
-                        __atomic_load_n(calls, __ATOMIC_SEQ_CST), live);
+                        __atomic_load_n(&calls[tortured], __ATOMIC_SEQ_CST), live);
     say(line, (size_t)size);
+    for (kind k = 0; counts_all && k < KINDS; k++) {
+        size = snprintf(line, sizeof line, "count %s %ld\n", kind_names[k],
+                        __atomic_load_n(&calls[k], __ATOMIC_SEQ_CST));
+        say(line, (size_t)size);
+    }
     for (size_t i = 0; traces && i < SLOTS; i++) {
         if (blocks[i].address != NULL) {
             say_block(&blocks[i]);
@@ -235,6 +242,11 @@ __attribute__((constructor)) static void begin(void) {
     for (kind k = 0; k < KINDS; k++) {
         tortured = strcmp(number, kind_names[k]) == 0 ? k : tortured;
     }
+    if (strcmp(number, "all") == 0) {
+        strike_at = 0;
+        counts_all = true;
+        tortured = OWN;
+    }
 }
 
 /* ---- whether a call fails ---- */
@@ -274,9 +286,14 @@ static bool is_spared(void *caller) {
     return spared;
 }
 
+/* Whether calls of a kind are counted. */
+static bool is_meant(kind k) {
+    return k == tortured || (counts_all && tortured != KINDS);
+}
+
 static bool fails(kind k, const char *call, const char *path) {
     char line[1024];
-    long number = __atomic_add_fetch(calls, 1, __ATOMIC_SEQ_CST);
+    long number = __atomic_add_fetch(&calls[k], 1, __ATOMIC_SEQ_CST);
     if (strike_at <= 0 || number < strike_at || (number > strike_at && !goes_on)) {
         return false;
     }
@@ -290,17 +307,17 @@ static bool fails(kind k, const char *call, const char *path) {
 }
 
 static bool call_fails(kind k, const char *call, const char *path, const void *caller) {
-    return k == tortured && is_own(caller) && fails(k, call, path);
+    return is_meant(k) && is_own(caller) && fails(k, call, path);
 }
 
 static bool memory_fails(const char *call, void *caller) {
-    if (tortured != OWN && tortured != LIBRARIES) {
+    if (!is_meant(OWN) && !is_meant(LIBRARIES)) {
         return false;
     }
     if (is_own(caller)) {
-        return tortured == OWN && fails(OWN, call, NULL);
+        return is_meant(OWN) && fails(OWN, call, NULL);
     }
-    if (tortured != LIBRARIES || is_inside) {
+    if (!is_meant(LIBRARIES) || is_inside) {
         return false;
     }
     is_inside = true;
@@ -328,7 +345,7 @@ static bool file_fails(kind k, const char *call, int fd, const void *caller) {
     struct stat about;
     char link[64];
     char path[800];
-    if (k != tortured || fd <= STDERR_FILENO || !is_own(caller) || fstat(fd, &about) != 0 ||
+    if (!is_meant(k) || fd <= STDERR_FILENO || !is_own(caller) || fstat(fd, &about) != 0 ||
         !(S_ISREG(about.st_mode) || (S_ISDIR(about.st_mode) && k == FSYNC)) ||
         is_standard(&about)) {
         return false;
