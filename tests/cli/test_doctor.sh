@@ -9,7 +9,7 @@ SLOW=$(dirname "$STOKER")/tests/slow_files.so
 export AWS_ACCESS_KEY_ID=doctor AWS_SECRET_ACCESS_KEY=hidden-words AWS_REGION=us-east-1
 
 "$STOKER" sample k --classes 3 --per-class 20 --quiet || exit 1
-small=(--model cifar_resnet20 --img-size 32 --batch 8 --seconds 0.4)
+small=(--model cifar_resnet20 --img-size 32 --batch 8 --seconds 0.2)
 
 # figure KEY: the value of a key of the one line of JSON in $OUT, outside of what_if.
 figure() {

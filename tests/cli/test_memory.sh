@@ -151,7 +151,9 @@ limited() {
 # Without memory OpenBLAS hangs and fontconfig crashes. OpenBLAS may do so before main(): such limits
 # are passed over. It has no threads here: when it cannot start one of many it sends itself SIGINT.
 export OPENBLAS_NUM_THREADS=1
-for megabytes in $(seq 180 40 500); do
+apart=80
+! is_full || apart=40
+for megabytes in $(seq 180 "$apart" 500); do
     RUN_TIMEOUT=60 limited --version
     [ "$CODE" = 0 ] || continue
     limited train "${small[@]}" --epochs 1 --batch 8 --out limited

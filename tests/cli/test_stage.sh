@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 SLOW=$(dirname "$STOKER")/tests/slow_files.so
-QUICK='--img-size 24 --epochs 2 --quiet'
+QUICK='--img-size 16 --epochs 1 --quiet'
 export XDG_CACHE_HOME=$WORK/cache
 
 "$STOKER" sample k --layout kaggle --classes 5 --per-class 24 --quiet || exit 1

@@ -5,7 +5,7 @@
 
 VENV=$ROOT/build/tests/tensorboard-venv
 
-"$STOKER" sample k --layout kaggle --classes 3 --per-class 40 --quiet || exit 1
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 16 --quiet || exit 1
 small=(--data k --img-size 24 --batch 8 --quiet)
 
 # files FOLDER: how many event files it has.

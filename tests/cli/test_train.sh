@@ -215,7 +215,7 @@ expect_file r-pipe2/summary.json complete
 
 it "redraws one line on a terminal"
 if script -qec true /dev/null >/dev/null 2>&1; then
-    "$STOKER" sample t --layout kaggle --classes 3 --per-class 60 --quiet
+    "$STOKER" sample t --layout kaggle --classes 3 --per-class 30 --quiet
     export STOKER
     # 200 columns, so that nothing is cut.
     run_any script -qec 'stty cols 200; "$STOKER" train --data t --out r-screen --img-size 32 --epochs 2' /dev/null

@@ -24,7 +24,7 @@ expect_agrees() {
 }
 
 it "has a row for each picture of the validation folder"
-run train "${small[@]}" --out given --epochs 3
+run train "${small[@]}" --out given --epochs 2
 expect_exit 0
 expect_agrees given 12
 expect "the label is the folder" \
