@@ -122,6 +122,12 @@ static inline bool check_is_quick(void) {
     return getenv("STK_TEST_QUICK") != NULL;
 }
 
+/* How many of so many random tries are made: all in `make soak` (STK_TEST_FULL=1), half in an
+ * ordinary run, a quarter under a sanitizer. */
+static inline int check_tries(int most) {
+    return getenv("STK_TEST_FULL") != NULL ? most : check_is_quick() ? most / 4 + 1 : most / 2;
+}
+
 /* ---- Folders for files ---- */
 
 static char check_folders[160]; /* holds all folders of this process; "" before the first */

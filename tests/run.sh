@@ -5,8 +5,8 @@
 #
 # A test is a program or a script. unit: every program BUILD_DIR/tests/test_*. cli: every script
 # tests/cli/test_*.sh. all: both. soak: every tests/soak/test_*.sh; the scripts of tests/cli that bound
-# real time or have cases for soak, in full (STK_TEST_FULL=1, `is_full` of lib.sh); the programs for CUDA
-# and for models, in full; and the fuzz targets with two million mutations.
+# real time or have cases for soak, in full (STK_TEST_FULL=1, `is_full` of lib.sh); the programs for CUDA,
+# for models and for pictures, in full; and the fuzz targets with two million mutations.
 #
 # FILTER is a regular expression that names must match; with a `!` before it, names must not match.
 #
@@ -233,7 +233,7 @@ soak)
     find_scripts tests/soak/test_*.sh $(grep -lE '\b(is_full|expect_took)\b' tests/cli/test_*.sh)
     end_all
     slots=$together
-    begin_programs 'test_cuda_\|test_models_golden'
+    begin_programs 'test_cuda_\|test_models_golden\|test_image_'
     begin_programs test_fuzz_ 1000000 2000000
     ;;
 *)

@@ -234,7 +234,7 @@ static void check_cut_parts(const catcher *whole, const blob *cut, bool enough, 
     int height = whole->part.height;
     int good = good_rows(whole, cut);
     CHECK(good > 0 && good < height);
-    for (int i = 0; i < (check_is_quick() ? 10 : 40); i++) {
+    for (int i = 0; i < check_tries(40); i++) {
         stk_error err = {0};
         int y = (int)stk_rng_below(rng, (uint64_t)height);
         int rows = 1 + (int)stk_rng_below(rng, (uint64_t)(height - y));
@@ -291,7 +291,7 @@ static void cut_files_give_the_same_every_time(void) {
     REQUIRE_OK(stk_image_scratch_new(&scratch[1], NULL, &err), &err);
     for (size_t k = 0; k < FILE_KINDS; k++) {
         blob file = make_file(&file_kinds[k], 200, 150, 0, k);
-        for (uint64_t i = 0; i < (check_is_quick() ? 8 : 30); i++) {
+        for (uint64_t i = 0; i < (uint64_t)check_tries(30); i++) {
             stk_rng rng = stk_rng_make(3, STK_RNG_AUGMENT, k, i);
             size_t size = (size_t)stk_rng_below(&rng, file.size);
             stk_transform transform = {.size = 5 + (int)stk_rng_below(&rng, SIZE - 4),

@@ -37,7 +37,7 @@ static void check_parts(const char *name, const blob *file, int divisor, stk_rng
     REQUIRE_OK(catch_part(&whole, file, 0, &err), &err);
     REQUIRE(whole.x == 0 && whole.rows.width == whole.part.width);
     REQUIRE(whole.count == whole.part.height);
-    int parts = whole.part.width > 100 ? 4 : check_is_quick() ? 6 : 20;
+    int parts = whole.part.width > 100 ? 4 : check_tries(20);
     for (int i = 0; i < parts; i++) {
         stk_image_part wanted = {.divisor = divisor};
         wanted.x = random_between(rng, 0, whole.part.width - 1);
@@ -141,7 +141,7 @@ static void apply_equals_decoding_everything(void) {
             stk_image image = {0};
             blob file = make_file(&file_kinds[k], shapes[s][0], shapes[s][1], 0, k);
             REQUIRE_OK(stk_image_decode(file.bytes, file.size, &image, &err), &err);
-            for (uint64_t i = 0; i < (check_is_quick() ? 4 : 12); i++) {
+            for (uint64_t i = 0; i < (uint64_t)check_tries(12); i++) {
                 int size = draw_size(&rng, shapes[s][0], shapes[s][1]);
                 stk_transform transform = draw_transform(&rng, size);
                 size_t bytes = 3 * (size_t)size * (size_t)size;
@@ -173,7 +173,7 @@ static void check_turned(stk_image_scratch *scratch, const file_kind *kind, int 
         stk_image image = {0};
         blob file = make_file(kind, shapes[s][0], shapes[s][1], orientation, s);
         REQUIRE_OK(stk_image_decode(file.bytes, file.size, &image, &err), &err);
-        for (uint64_t i = 0; i < (check_is_quick() ? 3 : 8); i++) {
+        for (uint64_t i = 0; i < (uint64_t)check_tries(8); i++) {
             int size = draw_size(rng, shapes[s][0], shapes[s][1]);
             stk_transform transform = draw_transform(rng, size);
             REQUIRE(both_ways(scratch, &transform, &file, &image, i, out, expected));
