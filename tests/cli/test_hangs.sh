@@ -142,7 +142,7 @@ start_mounted "${train[@]}" --out m/r --budget 12
 die_after_epoch m/r
 ended 60
 expect_exit 5
-expect_err "cannot write m/r/.*: $GONE"
+expect_err "cannot (read|write) m/r/.*: $GONE"
 in_time 20
 rm -f dead
 expect_submission m/r/submission.csv k/sample_submission.csv "$labels"
@@ -155,7 +155,7 @@ sleep 1
 kill -INT "$PID"
 ended 60
 expect_exit 5
-expect_err "cannot write m/r/.*: $GONE"
+expect_err "cannot (read|write) m/r/.*: $GONE"
 rm -f dead
 expect_submission m/r/submission.csv k/sample_submission.csv "$labels"
 
