@@ -25,7 +25,7 @@ export ODD_DEVICE_US=200
 slow_mount=(LD_PRELOAD="$PRELOAD" SLOW_FILES_ROOT="$WORK/k.budget")
 cp -r k k.budget && touch always
 launch hung "${slow_mount[@]}" SLOW_FILES_HANG="$one" "$STOKER" train --data k.budget --out hung --img-size 16 --budget 8
-launch died "${slow_mount[@]}" SLOW_FILES_DEAD_AFTER=110 "$STOKER" train --data k.budget --out died --img-size 16 --budget 8
+launch died "${slow_mount[@]}" SLOW_FILES_DEAD_AFTER=140 "$STOKER" train --data k.budget --out died --img-size 16 --budget 8
 launch listed "${slow_mount[@]}" SLOW_FILES_DEAD_WHILE="$WORK/always" \
     "$STOKER" train --data k.budget --out listed --img-size 16 --budget 5
 
@@ -124,7 +124,7 @@ mv k/train/hung/* k/train/ && rmdir k/train/hung
 
 it "a mount that dies while training ends the run with a sentence"
 rm -rf r
-mounted DEAD_AFTER=110 -- "${train[@]}" --epochs 100 --outage 0
+mounted DEAD_AFTER=140 -- "${train[@]}" --epochs 100 --outage 0
 expect_exit 5
 expect_err 'nothing can be read from k any more: 4 reads in a row failed'
 expect_err 'no answer within 0.5 s'
@@ -136,14 +136,14 @@ expect_sound r k/sample_submission.csv "$labels"
 
 it "a mount that is away for longer than an outage may last ends the run"
 rm -rf r
-mounted DEAD_AFTER=110 -- "${train[@]}" --epochs 100 --outage 2s
+mounted DEAD_AFTER=140 -- "${train[@]}" --epochs 100 --outage 2s
 expect_exit 5
 expect_err 'nothing can be read from k any more: no answer for 2 s, as long as --outage allows'
 expect_summary r/summary.json bad_images 0
 expect_sound r k/sample_submission.csv "$labels"
 
 it "a mount that dies while it is measured ends that too"
-mounted DEAD_AFTER=110 -- "${bench[@]}"
+mounted DEAD_AFTER=140 -- "${bench[@]}"
 expect_exit 5
 expect_err 'nothing can be read from k any more'
 
@@ -178,7 +178,7 @@ expect_submission r/submission.csv k/sample_submission.csv "$labels"
 
 it "Ctrl-C ends a run whose mount has died"
 rm -rf r
-SLOW_FILES_DEAD_AFTER=110 start_mounted train --data k --out r --img-size 16 --epochs 100
+SLOW_FILES_DEAD_AFTER=140 start_mounted train --data k --out r --img-size 16 --epochs 100
 wait_for 30 test -e r/submission.csv || fail "there is no submission"
 sleep 1
 kill -INT "$PID"
