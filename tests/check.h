@@ -21,13 +21,18 @@
 
 #include <stoker/status.h>
 
-/* Defined where a sanitizer has taken memory and stacks over. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CHECK_SANITIZED 1
+/* CHECK_SANITIZED: a sanitizer manages memory and stacks. GCC and Clang tell which one differently. */
+#ifdef __SANITIZE_THREAD__
+#define CHECK_THREAD_SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(thread_sanitizer)
+#define CHECK_THREAD_SANITIZED 1
+#elif __has_feature(address_sanitizer)
 #define CHECK_SANITIZED 1
 #endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(CHECK_THREAD_SANITIZED)
+#define CHECK_SANITIZED 1
 #endif
 
 typedef struct check_test {

@@ -276,7 +276,7 @@ static void waiting_ends_early(void) {
 
 /* Threads are not inherited: a child must not wait for its parent's. */
 static void a_child_goes_on(void) {
-#ifdef __SANITIZE_THREAD__
+#ifdef CHECK_THREAD_SANITIZED
     CHECK_SKIP("this sanitizer starts no threads after a fork");
 #endif
     const char *folder = check_folder();

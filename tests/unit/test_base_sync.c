@@ -213,7 +213,7 @@ static void a_file_behind_has_its_own_patience(void) {
  * stays until that is done.
  */
 static void the_process_can_end_meanwhile(void) {
-#ifdef __SANITIZE_THREAD__
+#ifdef CHECK_THREAD_SANITIZED
     CHECK_SKIP("this sanitizer starts no threads after a fork");
 #endif
     int ends[2];
