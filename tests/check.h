@@ -21,7 +21,7 @@
 
 #include <stoker/status.h>
 
-/* CHECK_SANITIZED: a sanitizer manages memory and stacks. GCC and Clang tell which one differently. */
+/* CHECK_SANITIZED: a sanitizer manages memory and stacks. GCC and Clang name it differently. */
 #ifdef __SANITIZE_THREAD__
 #define CHECK_THREAD_SANITIZED 1
 #elif defined(__has_feature)
