@@ -94,7 +94,7 @@ if is_sanitized; then
 else
     has_cache_open() { find "/proc/$PID/fd" -lname '*/cache/packs/*' | grep -q .; }
     LD_PRELOAD=$(dirname "$STOKER")/tests/slow_files.so SLOW_FILES_ROOT=$WORK/cache SLOW_FILES_DEAD_WHILE=$WORK/dead \
-        start bench storage s3://bucket --cache cache --read-timeout 0.3 --seconds 4 --in-flight 4 --json
+        start bench storage s3://bucket --cache cache --read-timeout 1 --seconds 4 --in-flight 4 --json
     wait_for 30 has_cache_open || fail "it does not open the cache"
     touch dead
     ended 60

@@ -150,7 +150,8 @@ if [ -e "$SLOW" ]; then
     is_sanitized || # then the step may be as slow
         expect "storage is the narrowest: $(figure storage_warm), decoding $(figure decode), step $(figure step)" \
             [ "$(figure narrowest)" = '"storage"' ]
-    is_sanitized || expect "the step waits" is_above "$(figure wait_fraction)" 0.1
+    # Beside other programs the step may be as slow.
+    ! is_full || is_sanitized || expect "the step waits" is_above "$(figure wait_fraction)" 0.1
 else
     skip "there is no $SLOW"
 fi
