@@ -8,13 +8,17 @@
 
 #include <stdint.h>
 
-static const char EMU_IMAGE_MAGIC[8] = "EMUGPU2";
+static const char EMU_IMAGE_MAGIC[8] = "EMUGPU3";
+
+#define EMU_MOST_NUMBERS 48
 
 typedef struct emu_image {
     char magic[8];
     int32_t arch;   /* compute capability times ten */
     int32_t ptx;    /* 0: it is machine code */
     uint64_t bytes; /* of the library */
+    int32_t count;  /* of the numbers that the driver puts into the library's emu_numbers */
+    int32_t numbers[EMU_MOST_NUMBERS];
 } emu_image;
 
 #endif

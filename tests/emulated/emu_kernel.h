@@ -10,10 +10,8 @@
 extern emu_link_table emu_link;
 emu_link_table emu_link;
 
-/* The driver's compiler looks for this marker, and writes what calls the kernel behind the text. */
-#define KERNEL                    \
-    extern int emu_kernel_marker; \
-    void
+/* The emulated NVRTC looks for this word, and writes what calls the kernel in front of it. */
+#define KERNEL void
 #define DEVICE static inline __attribute__((unused))
 #define SHARED(type, name) type *const name = (type *)emu_link.shared
 #define UNROLL

@@ -43,6 +43,15 @@ static void *load(const emu_image *image) {
     return handle;
 }
 
+/* Defines that are variables (emu_nvrtc.c); false: the library does not have them. */
+static bool set_numbers(void *handle, const emu_image *image) {
+    int *const *places = dlsym(handle, "emu_numbers");
+    for (int i = 0; i < image->count && places != NULL; i++) {
+        *places[i] = image->numbers[i];
+    }
+    return places != NULL;
+}
+
 static bool suits(const emu_image *image) {
     int gpu = emu_capability();
     return image->arch <= gpu && (image->ptx != 0 || image->arch / 10 == gpu / 10);
@@ -61,7 +70,8 @@ int cuModuleLoadData(emu_module **module, const void *image) {
     }
     void *handle = load(image);
     emu_link_table *link = handle != NULL ? dlsym(handle, "emu_link") : NULL;
-    emu_module *made = link != NULL ? emu_handle_new(sizeof *made, EMU_HANDLE_MODULE) : NULL;
+    bool good = link != NULL && set_numbers(handle, image);
+    emu_module *made = good ? emu_handle_new(sizeof *made, EMU_HANDLE_MODULE) : NULL;
     if (made == NULL) {
         if (handle != NULL) {
             (void)dlclose(handle);

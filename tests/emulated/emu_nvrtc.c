@@ -2,12 +2,16 @@
  * emu_nvrtc.c - the emulated NVRTC: kernels are compiled by the host's C compiler.
  *
  * It plays libnvrtc.so.13, as far as src/backend/cuda/driver/api.h names it. The text is
- * preprocessed with emu_kernel.h in front; where a kernel begins, the macro KERNEL left a marker,
- * so that its parameters can be read from plain text, and what calls it with an array of pointers
- * is written behind the text. The compiler is $CC, or cc. What was compiled is kept beside this
- * library, in kept/. Threads may compile at the same time.
+ * compiled with emu_kernel.h in front, and what calls a kernel in front of it (emu_text.h). The
+ * compiler is $CC, or cc. What was compiled is kept beside this library, in kept/. Threads may
+ * compile at the same time.
+ *
+ * Kernels are made for sizes, which are defines. Compiling takes longer than running them, so that
+ * here a define is a variable if it can be: if it is a number that need be no constant, as in a
+ * condition of the preprocessor. Kernels that differ only in variables are compiled once, and the
+ * driver sets these as it loads the library. A text that needs more constants than emu_text.h finds
+ * does not compile so; that is kept too, and then it is compiled with the numbers themselves.
  */
-#include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,6 +27,7 @@
 #include <unistd.h>
 
 #include "emu_image.h"
+#include "emu_text.h"
 
 #define EMU_EXPORT __attribute__((visibility("default")))
 
@@ -35,7 +40,7 @@ enum {
     NVRTC_INVALID_OPTION = 5,
     NVRTC_COMPILATION = 6
 };
-enum { MOST_OPTIONS = 64, MOST_PARAMETERS = 64 };
+enum { MOST_OPTIONS = 64 };
 
 typedef struct _nvrtcProgram {
     char *source;
@@ -84,13 +89,21 @@ static char *read_file(const char *path, size_t before, size_t *bytes) {
     return text;
 }
 
-/* Runs the compiler with these arguments, its complaints into the file `log`. */
+/*
+ * Runs the compiler with these arguments, its complaints into the file `log`. $CC may be several
+ * words.
+ */
 static bool run_compiler(const char *const *arguments, int count, const char *log) {
-    static const char *const start[] = {"sh", "-c", "exec ${CC:-cc} \"$@\"", "cc"};
-    char *words[MOST_OPTIONS + 40];
+    enum { MOST_FIRST = 16 };
+    char compiler[600];
+    char *words[MOST_OPTIONS + 40 + MOST_FIRST];
+    char *rest = NULL;
     int n = 0;
-    for (int i = 0; i < 4; i++) {
-        words[n++] = (char *)(uintptr_t)start[i];
+    const char *told = getenv("CC");
+    snprintf(compiler, sizeof compiler, "%s", told != NULL && *told != '\0' ? told : "cc");
+    for (char *word = strtok_r(compiler, " ", &rest); word != NULL && n < MOST_FIRST;
+         word = strtok_r(NULL, " ", &rest)) {
+        words[n++] = word;
     }
     for (int i = 0; i < count; i++) {
         words[n++] = (char *)(uintptr_t)arguments[i];
@@ -98,12 +111,12 @@ static bool run_compiler(const char *const *arguments, int count, const char *lo
     words[n] = NULL;
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
     posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
     pid_t child;
     int status = -1;
-    if (posix_spawn(&child, "/bin/sh", &files, NULL, words, environ) == 0) {
+    if (posix_spawnp(&child, words[0], &files, NULL, words, environ) == 0) {
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
     }
@@ -123,126 +136,11 @@ static void own_folder(char *folder, size_t room) {
     }
 }
 
-/* ---- what calls a kernel ---- */
-
-static bool is_word(char c) {
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-/* Writes "TYPE" of the parameter "TYPE name" in begin .. end - 1; false: that is none. */
-static bool write_type(FILE *to, const char *begin, const char *end) {
-    while (end > begin && isspace((unsigned char)end[-1])) {
-        end--;
-    }
-    while (end > begin && is_word(end[-1])) {
-        end--;
-    }
-    if (begin == end) {
-        return false;
-    }
-    for (const char *p = begin; p < end; p++) {
-        fputc(*p == '\n' ? ' ' : *p, to);
-    }
-    return true;
-}
-
-/* Splits begin .. end - 1 at commas; the number of parameters, or -1. */
-static int split(const char *begin, const char *end, const char *from[], const char *to[]) {
-    int count = 0;
-    while (begin < end && isspace((unsigned char)*begin)) {
-        begin++;
-    }
-    if (begin == end || (end - begin == 4 && strncmp(begin, "void", 4) == 0)) {
-        return 0;
-    }
-    for (const char *p = begin; p <= end; p++) {
-        if (p == end || *p == ',') {
-            if (count == MOST_PARAMETERS) {
-                return -1;
-            }
-            from[count] = begin;
-            to[count++] = p;
-            begin = p + 1;
-        }
-    }
-    return count;
-}
-
-static void write_kernel(FILE *file, const char *name, int name_length, const char *begin,
-                         const char *end) {
-    const char *from[MOST_PARAMETERS];
-    const char *to[MOST_PARAMETERS];
-    int count = split(begin, end, from, to);
-    if (count < 0) {
-        fprintf(file, "\n_Static_assert(0, \"%.*s has too many parameters\");\n", name_length,
-                name);
-        return;
-    }
-    fprintf(file, "\nstatic void emu_call_%.*s(void **a) { (void)a; %.*s(", name_length, name,
-            name_length, name);
-    for (int i = 0; i < count; i++) {
-        fprintf(file, "%s*(", i > 0 ? ", " : "");
-        (void)write_type(file, from[i], to[i]);
-        fprintf(file, " *)a[%d]", i);
-    }
-    fprintf(file, "); }\nstatic const unsigned emu_sizes_%.*s[] = {", name_length, name);
-    for (int i = 0; i < count; i++) {
-        fputs("sizeof(", file);
-        (void)write_type(file, from[i], to[i]);
-        fputs("), ", file);
-    }
-    fprintf(file, "0};\nstatic const char emu_kinds_%.*s[] = {", name_length, name);
-    for (int i = 0; i < count; i++) {
-        if (memchr(from[i], '*', (size_t)(to[i] - from[i])) != NULL) {
-            fputs("'p', ", file);
-            continue;
-        }
-        fputs("_Generic((", file);
-        (void)write_type(file, from[i], to[i]);
-        fputs(")0, int: 'i', unsigned: 'i', long: 'l', unsigned long: 'l', long long: 'l', "
-              "unsigned long long: 'l', float: 'f', default: '?'), ",
-              file);
-    }
-    fprintf(file,
-            "0};\nconst emu_kernel emu_kernel_%.*s = {emu_call_%.*s, %d, emu_kinds_%.*s, "
-            "emu_sizes_%.*s};\n",
-            name_length, name, name_length, name, count, name_length, name, name_length, name);
-}
-
-/* Copies the preprocessed text, and writes for each marked kernel what calls it. */
-static bool write_calls(const char *text, const char *path) {
-    static const char marker[] = "emu_kernel_marker;";
-    FILE *file = fopen(path, "w");
-    if (file == NULL) {
-        return false;
-    }
-    fputs(text, file);
-    fputs("\n# 1 \"how kernels are called\"\n", file);
-    for (const char *at = strstr(text, marker); at != NULL; at = strstr(at, marker)) {
-        at += sizeof marker - 1;
-        const char *open = strchr(at, '(');
-        const char *close = open != NULL ? strchr(open, ')') : NULL;
-        if (close == NULL) {
-            break;
-        }
-        const char *name_end = open;
-        while (name_end > at && isspace((unsigned char)name_end[-1])) {
-            name_end--;
-        }
-        const char *name = name_end;
-        while (name > at && is_word(name[-1])) {
-            name--;
-        }
-        write_kernel(file, name, (int)(name_end - name), open + 1, close);
-    }
-    return fclose(file) == 0;
-}
-
-/* ---- compiling ---- */
+/* ---- places ---- */
 
 typedef struct paths {
     char folder[256];
-    char source[300], preprocessed[300], whole[300], library[300], log[300];
+    char source[300], library[300], log[300];
     char own[512], header[600];
 } paths;
 
@@ -253,8 +151,6 @@ static bool make_paths(paths *p) {
         return false;
     }
     snprintf(p->source, sizeof p->source, "%s/kernel.c", p->folder);
-    snprintf(p->preprocessed, sizeof p->preprocessed, "%s/kernel.i", p->folder);
-    snprintf(p->whole, sizeof p->whole, "%s/whole.i", p->folder);
     snprintf(p->library, sizeof p->library, "%s/kernel.so", p->folder);
     snprintf(p->log, sizeof p->log, "%s/log", p->folder);
     own_folder(p->own, sizeof p->own);
@@ -264,20 +160,9 @@ static bool make_paths(paths *p) {
 
 static void remove_paths(const paths *p) {
     (void)unlink(p->source);
-    (void)unlink(p->preprocessed);
-    (void)unlink(p->whole);
     (void)unlink(p->library);
     (void)unlink(p->log);
     (void)rmdir(p->folder);
-}
-
-static bool write_source(const emu_program *program, const char *path) {
-    FILE *file = fopen(path, "w");
-    if (file == NULL) {
-        return false;
-    }
-    fprintf(file, "#line 1 \"%s\"\n%s\n", program->name, program->source);
-    return fclose(file) == 0;
 }
 
 /* What the library knows, as libnvrtc.so.13.0 does. */
@@ -305,25 +190,79 @@ static bool read_target(emu_program *program, int option_count, const char *cons
     return false;
 }
 
-static bool preprocess(const emu_program *program, const paths *p, int option_count,
-                       const char *const *options) {
-    const char *words[MOST_OPTIONS + 16] = {"-std=gnu11", "-E", "-include", p->header};
-    char arch[40];
-    snprintf(arch, sizeof arch, "-DEMU_ARCH=%d", program->arch);
-    int n = 4;
-    words[n++] = arch;
-    for (int i = 0; i < option_count && n < MOST_OPTIONS; i++) {
-        if (strncmp(options[i], "-D", 2) == 0) {
-            words[n++] = options[i];
-            if (options[i][2] == '\0' && i + 1 < option_count) {
-                words[n++] = options[++i];
-            }
+/* ---- defines ---- */
+
+/* The defines of a kernel: those that the compiler gets as they are, and those that are variables.
+ */
+typedef struct defines {
+    const char *plain[MOST_OPTIONS]; /* "-DNAME=VALUE" */
+    int plain_count;
+    char variables[EMU_MOST_NUMBERS][100]; /* "-DNAME=(*&emu_number_NAME)" */
+    char names[EMU_MOST_NUMBERS][40];
+    int32_t numbers[EMU_MOST_NUMBERS];
+    int count;
+} defines;
+
+/* Whether "-DNAME=VALUE" can be a variable. */
+static bool is_number(const char *option, const emu_words *constants) {
+    const char *name = option + 2;
+    size_t length = strcspn(name, "=");
+    const char *value = name + length + (name[length] == '=');
+    size_t digits = strspn(value, "0123456789");
+    return length < sizeof((defines *)NULL)->names[0] && digits > 0 && digits < 10 &&
+           value[digits] == '\0' && !(value[0] == '0' && digits > 1) &&
+           !emu_words_have(constants, name, length);
+}
+
+/* `constants` NULL: none is a variable. */
+static void sort_defines(defines *d, int option_count, const char *const *options,
+                         const emu_words *constants) {
+    d->plain_count = 0;
+    d->count = 0;
+    for (int i = 0; i < option_count; i++) {
+        if (strncmp(options[i], "-D", 2) != 0) {
+            continue;
         }
+        if (options[i][2] == '\0' && i + 1 < option_count) { /* "-D", "NAME=VALUE" */
+            d->plain[d->plain_count++] = options[i++];
+            d->plain[d->plain_count++] = options[i];
+            continue;
+        }
+        if (constants == NULL || d->count == EMU_MOST_NUMBERS ||
+            !is_number(options[i], constants)) {
+            d->plain[d->plain_count++] = options[i];
+            continue;
+        }
+        char name[sizeof d->names[0]];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(options[i] + 2, "="), options[i] + 2);
+        memcpy(d->names[d->count], name, sizeof name);
+        /* In a condition after all, this is an error and not silently 0. */
+        snprintf(d->variables[d->count], sizeof d->variables[0], "-D%s=(*&emu_number_%s)", name,
+                 name);
+        d->numbers[d->count++] = atoi(strchr(options[i], '=') + 1);
     }
-    words[n++] = "-o";
-    words[n++] = p->preprocessed;
-    words[n++] = p->source;
-    return run_compiler(words, n, p->log);
+}
+
+/* ---- compiling ---- */
+
+/* The variables stand in front, in a table that the driver finds by its name. */
+static bool write_source(const emu_program *program, const char *plain, const defines *d,
+                         const char *path) {
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        return false;
+    }
+    for (int i = 0; i < d->count; i++) {
+        fprintf(file, "static int emu_number_%s;\n", d->names[i]);
+    }
+    fputs("extern int *const emu_numbers[]; int *const emu_numbers[] = {", file);
+    for (int i = 0; i < d->count; i++) {
+        fprintf(file, "&emu_number_%s, ", d->names[i]);
+    }
+    fprintf(file, "0};\n#line 1 \"%s\"\n", program->name);
+    emu_text_write(file, program->source, plain);
+    fputs("\n", file);
+    return fclose(file) == 0;
 }
 
 /*
@@ -351,24 +290,25 @@ static const char *const flags[] = {
     "-fsanitize-undefined-trap-on-error"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
-static bool compile(const paths *p) {
-    const char *const files[] = {"-x", "cpp-output", p->whole, "-o", p->library};
-    const char *words[FLAGS + sizeof files / sizeof *files];
-    memcpy(words, flags, sizeof flags);
-    memcpy(words + FLAGS, files, sizeof files);
-    return run_compiler(words, (int)(sizeof words / sizeof *words), p->log);
-}
-
-static bool build(emu_program *program, const paths *p, int option_count,
-                  const char *const *options) {
+static bool build(emu_program *program, const char *plain, const paths *p, const defines *d) {
+    const char *words[FLAGS + MOST_OPTIONS + EMU_MOST_NUMBERS];
+    char arch[40];
+    int n = FLAGS;
     size_t bytes;
-    if (!write_source(program, p->source) || !preprocess(program, p, option_count, options)) {
-        return false;
+    memcpy(words, flags, sizeof flags);
+    snprintf(arch, sizeof arch, "-DEMU_ARCH=%d", program->arch);
+    words[n++] = arch;
+    for (int i = 0; i < d->plain_count; i++) {
+        words[n++] = d->plain[i];
     }
-    char *text = read_file(p->preprocessed, 0, &bytes);
-    bool good = text != NULL && write_calls(text, p->whole) && compile(p);
-    free(text);
-    if (!good) {
+    for (int i = 0; i < d->count; i++) {
+        words[n++] = d->variables[i];
+    }
+    const char *const files[] = {"-include", p->header, p->source, "-o", p->library};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        words[n++] = files[i];
+    }
+    if (!write_source(program, plain, d, p->source) || !run_compiler(words, n, p->log)) {
         return false;
     }
     program->image = read_file(p->library, sizeof(emu_image), &bytes);
@@ -395,11 +335,13 @@ static uint64_t mix(uint64_t hash, const char *text) {
  * Where the result of this text, these defines and this compiler is kept: beside this library, in a
  * folder that goes with the build. A test compiles the same few hundred kernels every time.
  */
-static void kept_path(const emu_program *program, const paths *p, int option_count,
-                      const char *const *options, char *path, size_t room) {
+static void kept_path(const emu_program *program, const paths *p, const defines *d, char *path,
+                      size_t room) {
     static const char *const headers[] = {"emu_kernel.h", "emu_link.h"};
     const char *compiler = getenv("CC");
     uint64_t hash[2] = {0xCBF29CE484222325u, 0x9E3779B97F4A7C15u};
+    char target[40];
+    snprintf(target, sizeof target, "%s_%d", program->ptx ? "compute" : "sm", program->arch);
     for (int k = 0; k < 2; k++) {
         hash[k] = mix(hash[k], EMU_IMAGE_MAGIC);
         hash[k] = mix(hash[k], compiler != NULL ? compiler : "cc");
@@ -408,8 +350,12 @@ static void kept_path(const emu_program *program, const paths *p, int option_cou
         }
         hash[k] = mix(hash[k], program->source);
         hash[k] = mix(hash[k], program->name);
-        for (int i = 0; i < option_count; i++) {
-            hash[k] = mix(hash[k], options[i]);
+        hash[k] = mix(hash[k], target);
+        for (int i = 0; i < d->plain_count; i++) {
+            hash[k] = mix(hash[k], d->plain[i]);
+        }
+        for (int i = 0; i < d->count; i++) {
+            hash[k] = mix(hash[k], d->variables[i]);
         }
     }
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
@@ -446,6 +392,22 @@ static bool recall(emu_program *program, const char *path) {
     program->image = read_file(path, 0, &program->image_bytes);
     (void)utimensat(AT_FDCWD, path, NULL, 0);
     return program->image != NULL;
+}
+
+/* That a text does not compile with variables is an empty file. */
+static bool needs_constants(const char *path) {
+    char empty[700];
+    snprintf(empty, sizeof empty, "%s-constants", path);
+    return utimensat(AT_FDCWD, empty, NULL, 0) == 0;
+}
+
+static void keep_needs_constants(const char *path) {
+    char empty[700];
+    snprintf(empty, sizeof empty, "%s-constants", path);
+    int file = open(empty, O_WRONLY | O_CREAT, 0666);
+    if (file >= 0) {
+        (void)close(file);
+    }
 }
 
 /* Above this many, those are removed that nothing has used for an hour. */
@@ -518,11 +480,56 @@ int nvrtcCreateProgram(emu_program **program, const char *source, const char *na
                                                                       : NVRTC_OUT_OF_MEMORY;
 }
 
+/* Makes the image with these defines: it was kept, or is built and kept. */
+static bool make_image(emu_program *program, const char *plain, const paths *p, const defines *d) {
+    char path[600];
+    kept_path(program, p, d, path, sizeof path);
+    if (!recall(program, path)) {
+        if (d->count > 0 && needs_constants(path)) {
+            return false;
+        }
+        if (!build(program, plain, p, d)) {
+            if (d->count > 0) {
+                keep_needs_constants(path);
+            }
+            return false;
+        }
+        keep(program, path);
+    }
+    emu_image head;
+    memcpy(&head, program->image, sizeof head);
+    head.count = d->count;
+    memcpy(head.numbers, d->numbers, sizeof *head.numbers * (size_t)d->count);
+    memcpy(program->image, &head, sizeof head);
+    return true;
+}
+
+/* With variables, or else without. */
+static bool make(emu_program *program, const paths *p, int option_count,
+                 const char *const *options) {
+    defines *d = calloc(1, sizeof *d);
+    emu_words *constants = calloc(1, sizeof *constants);
+    char *plain = emu_text_plain(program->source);
+    bool good = false;
+    if (d != NULL && constants != NULL && plain != NULL) {
+        emu_text_constants(plain, constants);
+        sort_defines(d, option_count, options, constants);
+        good = make_image(program, plain, p, d);
+        if (!good && d->count > 0) {
+            sort_defines(d, option_count, options, NULL);
+            good = make_image(program, plain, p, d);
+        }
+    }
+    free(plain);
+    free(constants);
+    free(d);
+    return good;
+}
+
 int nvrtcCompileProgram(emu_program *program, int option_count, const char *const *options) {
     paths p;
-    char path[600];
     size_t bytes;
-    if (program == NULL || option_count < 0) {
+    if (program == NULL || option_count < 0 || option_count > MOST_OPTIONS) {
         return NVRTC_INVALID_INPUT;
     }
     free(program->image);
@@ -538,15 +545,8 @@ int nvrtcCompileProgram(emu_program *program, int option_count, const char *cons
         program->log = strdup("the emulated NVRTC could not make a folder for its files");
         return NVRTC_COMPILATION;
     }
-    kept_path(program, &p, option_count, options, path, sizeof path);
-    bool good = recall(program, path);
-    if (!good) {
-        good = build(program, &p, option_count, options);
-        program->log = read_file(p.log, 0, &bytes);
-        if (good) {
-            keep(program, path);
-        }
-    }
+    bool good = make(program, &p, option_count, options);
+    program->log = read_file(p.log, 0, &bytes);
     remove_paths(&p);
     return good ? NVRTC_GOOD : NVRTC_COMPILATION;
 }

@@ -510,14 +510,68 @@ static void programs(void) {
     play_close(&play);
 }
 
-static const check_test tests[] = {TEST(barriers),
-                                   TEST(shuffles),
-                                   TEST(atomics),
-                                   TEST(conversions),
-                                   TEST(known_halves),
-                                   TEST(graphs),
-                                   TEST(forbidden_while_capturing),
-                                   TEST(joined_capture),
-                                   TEST(events),
-                                   TEST(programs)};
+/* Defines in every place that a kernel may have them in. */
+static const char define_text[] = "#define TWICE (2 * ROWS)\n"
+                                  "#define ALL \\\n"
+                                  "    int *y, int more\n"
+                                  "typedef struct some_ints {\n"
+                                  "    int v[HELD + 1];\n"
+                                  "} some_ints;\n"
+                                  "#ifdef K_other\n"
+                                  "KERNEL other(float x) {\n    nobody(x);\n}\n"
+                                  "#endif\n"
+                                  "KERNEL tells(const int *x /* (A, B) */, ALL) {\n"
+                                  "    int many[TWICE];\n"
+                                  "    int zeros[ZEROS] = {0};\n"
+                                  "    for (int i = 0; i < TWICE; i++) {\n"
+                                  "        many[i] = x[0] + i;\n"
+                                  "    }\n"
+                                  "    y[0] = many[TWICE - 1] + zeros[ZEROS - 1];\n"
+                                  "    y[1] = (int)sizeof(some_ints) + more;\n"
+                                  "#if KIND == 2\n"
+                                  "    y[2] = KIND * ROWS;\n"
+                                  "#else\n"
+                                  "    y[2] = -1;\n"
+                                  "#endif\n"
+                                  "}\n";
+
+static void defines(void) {
+    static const struct {
+        int rows, held, zeros, kind;
+    } cases[] = {{3, 1, 2, 2}, {40, 1, 2, 2}, {3, 6, 2, 2}, {3, 1, 5, 1}, {1000, 0, 1, 2}};
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char words[100];
+        int first = 7;
+        int more = 100;
+        int got[3] = {0};
+        int rows = cases[i].rows;
+        snprintf(words, sizeof words, "-DROWS=%d -DHELD=%d -DZEROS=%d -DKIND=%d", rows,
+                 cases[i].held, cases[i].zeros, cases[i].kind);
+        cuda_function f =
+            play_kernel_of(&play, define_text, "defines", "tells", CUDA_TYPE_F32, words);
+        if (f == NULL) {
+            break;
+        }
+        cuda_pointer x = upload(&play, &first, sizeof first);
+        cuda_pointer y = upload(&play, NULL, sizeof got);
+        const void *arguments[] = {&x, &y, &more};
+        CHECK_INT(start(&play, f, 1, 1, 0, arguments), 0);
+        download(&play, got, y, sizeof got);
+        CHECK_INT(got[0], first + 2 * rows - 1);
+        CHECK_INT(got[1], (int)sizeof(int) * (cases[i].held + 1) + more);
+        CHECK_INT(got[2], cases[i].kind == 2 ? 2 * rows : -1);
+        CHECK_INT(play.driver->memory_free(x), 0);
+        CHECK_INT(play.driver->memory_free(y), 0);
+    }
+    play_close(&play);
+}
+
+static const check_test tests[] = {
+    TEST(barriers),       TEST(shuffles),     TEST(atomics), TEST(defines),
+    TEST(conversions),    TEST(known_halves), TEST(graphs),  TEST(forbidden_while_capturing),
+    TEST(joined_capture), TEST(events),       TEST(programs)};
 CHECK_MAIN(tests)

@@ -292,7 +292,7 @@ static const char *last_words(void (*act)(play_device *play, const char *text), 
 
 /* Kernel `f` with 100 floats, 64 threads and 32 floats of shared memory. */
 static void run_text(play_device *play, const char *text) {
-    cuda_function f = play_kernel_of(play, text, "text", "f", CUDA_TYPE_F32, "");
+    cuda_function f = play_kernel_of(play, text, "text", "f", CUDA_TYPE_F32, "-DLENGTH=5");
     cuda_pointer x = 0;
     const void *arguments[] = {&x};
     if (f != NULL && play->driver->memory_take(&x, 400) == 0) {
@@ -324,6 +324,9 @@ static void out_of_bounds(void) {
     said = last_words(run_text, "KERNEL f(float *x) {\n    float y[4] = {0};\n"
                                 "    y[threadIdx.x] = 1;\n    x[0] = y[0];\n}\n");
     CHECK_CONTAINS(said, "thread 4 did something undefined");
+    said = last_words(run_text, "KERNEL f(float *x) {\n    float y[LENGTH];\n"
+                                "    y[threadIdx.x] = 1;\n    x[0] = y[0];\n}\n");
+    CHECK_CONTAINS(said, "thread 5 did something undefined");
 }
 
 static void threads_apart(void) {

@@ -249,6 +249,7 @@ static void define_cut(cuda_launch *launch, const depthwise_task *t, const cut *
         const char *name;
         int value;
     } all[] = {{"C", conv->channels},
+               {"EVEN", conv->channels % 8 == 0},
                {"KS", conv->kernel},
                {"ST", conv->stride},
                {"PD", conv->pad},

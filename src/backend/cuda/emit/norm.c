@@ -133,6 +133,7 @@ static cuda_launch *launch_with(cuda_program *p, const char *file, const char *n
     cuda_launch *launch = stk_cuda_launch(p, file, name, s.grid, (unsigned)s.tiles,
                                           (unsigned)s.threads, shared_bytes);
     stk_cuda_define(launch, "C", plane.channels);
+    stk_cuda_define(launch, "WHOLE", plane.channels % LANES == 0);
     stk_cuda_define(launch, "TILE", s.tile);
     stk_cuda_define(launch, "THREADS", s.threads);
     stk_cuda_define(launch, "DEPTH", s.depth);
@@ -191,6 +192,7 @@ static norm_chain chain_of(const cuda_tail *tail, const cuda_added *added, cuda_
 
 static void define_chain(cuda_launch *launch, const norm_chain *c) {
     stk_cuda_define(launch, "ACT", c->act);
+    stk_cuda_define(launch, "FROM_X", c->from_x);
     stk_cuda_define(launch, "DROP", c->drop);
     stk_cuda_define(launch, "MASK", c->mask);
     stk_cuda_define(launch, "ADDED", c->added);

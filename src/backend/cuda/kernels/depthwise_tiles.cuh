@@ -12,7 +12,8 @@
  * are of x: each tap adds dy * pixel to the gradient of the filter and dy * w to that of its
  * pixel, so that the input is activated once per pixel. TR and TC are multiples of the stride.
  *
- *   C             channels; multiples of 8 are read and written in wide pieces
+ *   C             channels
+ *   EVEN          1: they are a multiple of LANES, and read and written in wide pieces
  *   KS, ST, PD    size of the kernel, stride, padding above and left
  *   IH, IW        size of the input; OH, OW of the output
  *   IN_NORM, ACT   1: the input is act(scale * x + shift)
@@ -43,7 +44,6 @@
 #define TILES (NN * NY * NX)
 #define FLOOR_DIV(a, b) ((a) >= 0 ? (a) / (b) : -((-(a) + (b)-1) / (b)))
 #define ROUND_UP_DIV(a, b) (((a) + (b)-1) / (b))
-#define EVEN (C % LANES == 0)
 
 #define BOX_H (TR * NY)
 #define BOX_W (TC * NX)

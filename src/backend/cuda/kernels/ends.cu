@@ -75,21 +75,21 @@ KERNEL input(const cuda_step_constants *constants, T *y, float mean0, float mean
         out[4 * i + 3] = 0;
     }
     T *to = y + ((u64)blockIdx.y * PIXELS + from) * 4;
-#if PIXELS % TOGETHER == 0
-    UNROLL for (int h = 0; h < 2; h++) {
-        lanes pair;
-        UNROLL for (int i = 0; i < LANES; i++) {
-            pair.v[i] = out[h * LANES + i];
+    if (PIXELS % TOGETHER == 0) {
+        UNROLL for (int h = 0; h < 2; h++) {
+            lanes pair;
+            UNROLL for (int i = 0; i < LANES; i++) {
+                pair.v[i] = out[h * LANES + i];
+            }
+            store(to + h * LANES, pair);
         }
-        store(to + h * LANES, pair);
+        return;
     }
-#else
     UNROLL for (int i = 0; i < TOGETHER; i++) {
         if (i < here) {
             store_pixel(to + 4 * i, out + 4 * i);
         }
     }
-#endif
 }
 #endif
 

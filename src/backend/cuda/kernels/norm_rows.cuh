@@ -17,20 +17,20 @@
  * block, then the block that comes last of a tile adds up those of all blocks, in their order, in
  * float64.
  *
- * Defines: C, TILE, THREADS, DEPTH, BLOCKS (that a multiprocessor should hold); ACT; DROP, MASK,
- * AGAIN, DX: 0 or 1; ADDED: 0, 1 a value, 2 the norm of one; ADDED_DX: 0, 1 write, 2 add.
+ * Defines: C, TILE, THREADS, DEPTH, BLOCKS (that a multiprocessor should hold); WHOLE: 1 where C is
+ * a multiple of LANES; ACT; FROM_X: 1 where the slope is had from what the activation reads; DROP,
+ * MASK, AGAIN, DX: 0 or 1; ADDED: 0, 1 a value, 2 the norm of one; ADDED_DX: 0, 1 write, 2 add.
  */
 #ifdef C
 
 #define GROUPS ((C + LANES - 1) / LANES)
 #define HIGH (THREADS / TILE) /* rows that a block takes at a time */
-#define FROM_X (ACT != ACT_NONE && !MASK) /* the slope is had from what the activation reads */
 
 #define BOUNDS __launch_bounds__(THREADS, BLOCKS)
 
 /* ---- one group of channels ---- */
 
-#if C % LANES == 0
+#if WHOLE
 typedef packed held;
 
 DEVICE lanes open_held(held x) {

@@ -544,11 +544,11 @@ KERNEL __launch_bounds__(BACK_THREADS, 1)
     for (int i = threadIdx.x; i < ROW * CH; i += BACK_THREADS) {
         s.filters[i] = i / CH < REDUCED ? w1[(u64)(i / CH) * C + from] : 0;
     }
-#if REDUCED % 4 != 0
-    for (int i = threadIdx.x; i < 2 * PART * ROW; i += BACK_THREADS) {
-        room[i] = 0; /* what is after a row stays so */
+    if (REDUCED % 4 != 0) {
+        for (int i = threadIdx.x; i < 2 * PART * ROW; i += BACK_THREADS) {
+            room[i] = 0; /* what is after a row stays so */
+        }
     }
-#endif
     for (int n0 = 0; n0 < batch; n0 += PART) {
         int count = UP_TO(batch - n0, PART);
         __syncthreads();

@@ -78,7 +78,7 @@ typedef struct cuda_arg {
 } cuda_arg;
 
 #define CUDA_MOST_ARGS 24
-#define CUDA_MOST_DEFINES 224 /* characters */
+#define CUDA_MOST_DEFINES 256 /* characters */
 
 /* One launch of a kernel of kernels/FILE.cu. */
 typedef struct cuda_launch {
