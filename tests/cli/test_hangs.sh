@@ -21,7 +21,7 @@ mkdir m
 train=(train --data k --img-size 16)
 
 # All below m is on the mount, which is dead while the file `dead` exists. The device waits instead of computing.
-export SLOW_FILES_ROOT=$WORK/m SLOW_FILES_DEAD_WHILE=$WORK/dead ODD_DEVICE_US=1000
+export SLOW_FILES_ROOT=$WORK/m SLOW_FILES_DEAD_WHILE=$WORK/dead ODD_DEVICE_US=5000
 PRELOAD=$SLOW
 is_sanitized || PRELOAD=$SLOW:$FAKES/odd_device.so
 
