@@ -1,11 +1,12 @@
 /*
  * norm.c - launches of kernels/norm.cu and norm_back.cu: threads, and bytes in flight, by case.
  *
- * A thread's registers limit how many threads a multiprocessor holds. What these have in flight
- * must cover the latency of memory: some 32 KiB for each multiprocessor of an H200, better twice
- * that. A pass that reads more tensors, or has more coefficients per channel, has fewer threads
- * with more in flight each (effort_of()). Passes that sum have two large blocks for each
- * multiprocessor, so that few sums are left to add; the others have small blocks.
+ * The registers that a thread needs limit how many threads a multiprocessor holds. The bytes that
+ * these threads have in flight must cover the latency of memory: some 32 KiB for each
+ * multiprocessor of an H200, better twice that. A pass that reads more tensors, or has more
+ * coefficients per channel, has fewer threads (effort_of()). Passes that sum have two large blocks
+ * for each multiprocessor, so that few partial sums are left to add; other passes have small
+ * blocks.
  */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"
@@ -34,8 +35,8 @@ typedef struct norm_grid {
 } norm_grid;
 
 /*
- * `tensors` are read at once; `heavy`: their coefficients need many registers. Chosen so that
- * nothing spills: 64, 80 or 128 registers.
+ * What a pass that reads `tensors` tensors at once has in flight; `heavy`: its coefficients need
+ * many registers. With these numbers no register spills: a thread has 64, 80 or 128.
  */
 static effort effort_of(const cuda_program *p, int channels, int tensors, bool heavy) {
     effort e = {1024, 4};
@@ -175,7 +176,7 @@ typedef struct norm_chain {
     bool mask;
     bool from_x;     /* backward derives the slope from the activation's input */
     int added;       /* 0: nothing, 1: a value, 2: the norm of a value */
-    bool read_added; /* backward */
+    bool read_added; /* backward reads the added value again */
 } norm_chain;
 
 static norm_chain chain_of(const cuda_tail *tail, const cuda_added *added, cuda_ref mask) {
@@ -293,7 +294,7 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
 
 /* ---- backward ---- */
 
-/* How the first pass runs, and how many sums it takes per channel. */
+/* The grid of the first pass; *sums becomes the number of sums per channel. */
 static norm_grid shape_of_reduce(const cuda_program *p, const cuda_norm_back *back, bool again,
                                  int *sums) {
     norm_chain c = chain_of(&back->tail, &back->added, back->mask);
@@ -356,7 +357,7 @@ void stk_cuda_norm_backward(cuda_program *p, const cuda_norm_back *back) {
     if (!with_dx && !with_added) {
         return;
     }
-    if (c.added == 0 && with_added) { /* a value that need not be read again */
+    if (c.added == 0 && with_added) { /* backward need not read the added value */
         c.added = 1;
     }
     bool both = with_added && c.added == 2;

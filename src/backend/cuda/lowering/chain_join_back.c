@@ -2,7 +2,7 @@
  * chain_join_back.c - CUDA_FUSE_JOIN_BACK: the last gradient of a value that a norm, an addition
  * and a ReLU have made.
  *
- * In a residual network these are the values between blocks, the widest of all. Where a 1x1
+ * In a residual network such values lie between the blocks and are the widest of all. Where a 1x1
  * convolution computes the last gradient, the fused kernel also applies ReLU's mask and accumulates
  * the sums of the norm's first pass. The second pass then reads a gradient without an activation in
  * front of it, which is also the gradient of what was added.
@@ -10,8 +10,9 @@
 #include "backend/cuda/lowering/lowering.h"
 
 /*
- * Whether the backward of all other readers of a value is lowered before that of `node`. A chain
- * that another chain adds may be lowered with that one, before its turn.
+ * Whether the backward of all other readers of a value is lowered before that of `node`. No, if a
+ * chain with LOWER_BY_SUM has the node: the chain that adds its output may lower it before its
+ * turn.
  */
 static bool is_first_reader(const lowering *l, int node, int value) {
     for (int i = l->values[value].maker + 1; i < l->pieces->count; i++) {

@@ -2,12 +2,12 @@
  * chain_layer_back.c - CUDA_FUSE_LAYER_BACK: the second pass backward of a norm, and the 1x1
  * convolution in front of it.
  *
- * The fused kernel needs the convolution's input at once. Where backward computes that input again,
- * the norm in front does so in a later pass; the fused kernel computes it itself instead, and that
- * pass need not.
+ * The fused kernel needs the convolution's input at once. If backward computes that input again,
+ * plainly a later pass of the norm in front does so. The fused kernel computes the input itself,
+ * and the later pass does not.
  *
- * Where two chains are added, both are fused or neither: plainly one pass over all rows does both
- * norms.
+ * Where two chains are added, both are fused or neither, because the plain variant computes both
+ * norms in one pass over all rows.
  */
 #include "backend/cuda/lowering/lowering.h"
 
@@ -62,7 +62,8 @@ static bool find_layer(const lowering *l, int chain, const cuda_norm_back *pass,
            stk_cuda_layer_back_scratch(l->p, &layer->fused) > 0;
 }
 
-/* The site of a chain, and of the chain that it adds where that one leaves its norm to it. */
+/* The site of a chain. If the chain adds another one and computes its norm, that one is the second
+ * layer of the site. */
 static bool find_site(const lowering *l, int chain, const cuda_norm_back *pass,
                       cuda_layer_back_site *site) {
     const stk_piece *piece = piece_of(l, chain);
@@ -82,8 +83,8 @@ static bool find_site(const lowering *l, int chain, const cuda_norm_back *pass,
 }
 
 /*
- * Buffers and convolutions of layer i, in both sites: they differ in what the norm's pass reads.
- * The data gradient may be fused with what is in front of it, which is decided first.
+ * Fills in buffers and convolutions of layer i in all sites; these differ in what the norm's pass
+ * reads. First decides whether the data gradient is fused with the join in front of the layer.
  */
 static void begin_layer(lowering *l, int chain, int i, cuda_layer_back_site sites[CUDA_VARIANTS],
                         int count, cuda_ref dy) {
@@ -134,8 +135,8 @@ bool stk_cuda_lower_layer_back(lowering *l, int chain, const cuda_norm_back *bac
     if (act_reads_sum || back->added.accumulate) {
         return false;
     }
-    /* The norm's pass is that of CUDA_FUSE_JOIN_BACK of the chain's output: two where it applies.
-     */
+    /* What the norm's pass reads depends on the variant of CUDA_FUSE_JOIN_BACK that the chain's
+     * output takes. Where that fusion applies there is a site for each variant. */
     cuda_layer_back_site sites[CUDA_VARIANTS];
     int passes = output->may_join_back ? CUDA_VARIANTS : 1;
     int chosen = output->may_join_back ? output->join_back_variant : CUDA_PLAIN;

@@ -139,8 +139,8 @@ static inline cuda_pool lower_pool(const lowering *l, const stk_node *n) {
 
 /* ---- analysis.c ---- */
 
-/* Fills in the stem; of pieces kind, by, pool, source and squeeze; of values maker, reader and
- * again. */
+/* Fills in the stem; the fields kind, by, pool, source and squeeze of all pieces; and the fields
+ * maker, reader and again of all values. */
 void stk_cuda_lower_analyse(lowering *l);
 
 /* ---- places.c: buffers of values, norms and gradients ---- */
@@ -156,8 +156,8 @@ cuda_ref stk_cuda_lower_data(lowering *l, int value);
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
 /* A new buffer for cuda_norm.back of a chain's norm. */
 cuda_ref stk_cuda_lower_norm_back(const lowering *l, int chain);
-/* Buffers for a chain's norm, its `inner` and its statistics, these of at least so many bytes. Does
- * nothing the second time. */
+/* Buffers for a chain's norm, its `inner`, and at least so many bytes for its statistics. A second
+ * call does nothing. */
 void stk_cuda_lower_begin(lowering *l, int chain, size_t stats_bytes);
 
 /* ---- conv_ops.c: convolutions and linear layers as operations ---- */
@@ -168,20 +168,22 @@ cuda_conv_shape stk_cuda_lower_conv_shape(const lowering *l, int node, cuda_conv
 bool stk_cuda_lower_is_pointwise(const lowering *l, int node);
 /* Whether a node's weights are trained. */
 bool stk_cuda_lower_learns(const lowering *l, int node);
-/* The weights that a node is computed with; appends what makes them of those of the state. */
+/* The weights that a node is computed with. Appends the operations that make them from the weights
+ * of the state. */
 cuda_ref stk_cuda_lower_filter(lowering *l, int node);
 cuda_conv_op stk_cuda_lower_forward_op(lowering *l, int node, cuda_ref y);
-/* Of the input, into dx. */
+/* The operation for the gradient of the input, into dx. */
 cuda_conv_op stk_cuda_lower_data_op(const lowering *l, int node, cuda_ref dy, cuda_ref dx,
                                     bool accumulate);
-/* Of the weights, from the input x. Not for a node that reads pictures. */
+/* The operation for the gradient of the weights, from the input x. Not for a node that reads
+ * pictures. */
 cuda_conv_op stk_cuda_lower_weight_op(const lowering *l, int node, cuda_ref x, cuda_ref dy);
 /* Appends the gradient of the weights, of any node. */
 void stk_cuda_lower_weight(lowering *l, int node, cuda_ref x, cuda_ref dy);
 /* What a node reads. */
 cuda_ref stk_cuda_lower_input(lowering *l, int node);
-/* A depthwise convolution that reads x as it is; and both its gradients, or that of the weights
- * alone where the input needs none. */
+/* A depthwise convolution that reads x as it is; and its gradients: of weights and input, or of the
+ * weights alone where the input needs none. */
 cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x);
 void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input, cuda_ref dy);
 
