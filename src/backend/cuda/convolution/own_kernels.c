@@ -45,9 +45,8 @@ static void add_place(cuda_launch *launch, int place) {
 }
 
 static void define_tail(cuda_launch *launch, const cuda_conv_shape *shape) {
-    stk_cuda_define(launch, "ACT", stk_cuda_act_code(shape->act));
-    stk_cuda_define(launch, "BIAS", shape->bias);
-    stk_cuda_define(launch, "ADDED", shape->added);
+    CUDA_DEFINES(launch, {"ACT", stk_cuda_act_code(shape->act)}, {"BIAS", shape->bias},
+                 {"ADDED", shape->added});
 }
 
 static void add_tail(cuda_program *p, const cuda_conv_shape *shape) {
@@ -57,8 +56,7 @@ static void add_tail(cuda_program *p, const cuda_conv_shape *shape) {
     cuda_launch *launch =
         stk_cuda_launch(p, "conv_tail", "bias_act",
                         cuda_blocks(p, groups, 4 * THREADS, BLOCKS_PER_PROCESSOR), 1, THREADS, 0);
-    stk_cuda_define(launch, "C", shape->filters);
-    stk_cuda_define(launch, "WIDE", wide);
+    CUDA_DEFINES(launch, {"C", shape->filters}, {"WIDE", wide});
     define_tail(launch, shape);
     add_place(launch, PLACE_Y);
     add_place(launch, PLACE_BIAS);
@@ -177,9 +175,7 @@ static void add_blocks(cuda_program *p, const cuda_conv_shape *s) {
     cuda_launch *launch =
         stk_cuda_launch(p, "conv_blocks", forward ? "blocks_forward" : "blocks_weight",
                         blocks_grid(p, s), 1, BLOCK_THREADS, blocks_shared(s));
-    stk_cuda_define(launch, "FILTERS", s->filters);
-    stk_cuda_define(launch, "TAPS", s->kernel);
-    stk_cuda_define(launch, "STATS", s->stats);
+    CUDA_DEFINES(launch, {"FILTERS", s->filters}, {"TAPS", s->kernel}, {"STATS", s->stats});
     add_place(launch, PLACE_X);
     if (forward) {
         add_place(launch, PLACE_W);
@@ -263,15 +259,9 @@ static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
     rows_grid g = grid_of_rows(p, s);
     cuda_launch *launch = stk_cuda_launch(p, "conv_rows", "conv_rows", g.grid[0], g.grid[1],
                                           (unsigned)(32 * g.across * g.tall), g.shared_bytes);
-    stk_cuda_define(launch, "K", s->channels);
-    stk_cuda_define(launch, "N", s->filters);
-    stk_cuda_define(launch, "ACROSS", g.across);
-    stk_cuda_define(launch, "TALL", g.tall);
-    stk_cuda_define(launch, "ROWS", g.rows);
-    stk_cuda_define(launch, "STAGES", g.stages);
-    stk_cuda_define(launch, "BLOCKS", g.blocks);
-    stk_cuda_define(launch, "STATS", s->stats);
-    stk_cuda_define(launch, "IN_NORM", s->in_norm);
+    CUDA_DEFINES(launch, {"K", s->channels}, {"N", s->filters}, {"ACROSS", g.across},
+                 {"TALL", g.tall}, {"ROWS", g.rows}, {"STAGES", g.stages}, {"BLOCKS", g.blocks},
+                 {"STATS", s->stats}, {"IN_NORM", s->in_norm});
     add_place(launch, PLACE_X);
     add_place(launch, PLACE_W);
     add_place(launch, PLACE_IN_NORM);
@@ -290,8 +280,7 @@ static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
     cuda_launch *launch = stk_cuda_launch(p, "conv_blocks", "blocks_sum",
                                           (unsigned)cuda_ceil((size_t)count, SUM_COLUMNS), 1,
                                           SUM_THREADS, SUM_THREADS * (unsigned)sizeof(float));
-    stk_cuda_define(launch, "WEIGHT", weight);
-    stk_cuda_define(launch, "REDUCERS", SUM_REDUCERS);
+    CUDA_DEFINES(launch, {"WEIGHT", weight}, {"REDUCERS", SUM_REDUCERS});
     add_place(launch, PLACE_SUMS);
     add_place(launch, weight ? PLACE_W : PLACE_STATS);
     stk_cuda_arg_int(launch, (int32_t)blocks);

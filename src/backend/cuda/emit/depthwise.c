@@ -314,19 +314,12 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
     cuda_launch *l = launch_task(p, "depthwise", "depthwise_forward", &t, &slots, &counters);
     stk_cuda_define(l, "STATS", norm != NULL);
     const cuda_norm *n = norm != NULL ? norm : &none;
-    stk_cuda_arg(l, conv->x);
-    stk_cuda_arg(l, conv->in_norm != NULL ? conv->in_norm->coefs : cuda_nothing());
-    stk_cuda_arg(l, conv->weight);
-    stk_cuda_arg(l, y);
+    CUDA_ARGS(l, conv->x, conv->in_norm != NULL ? conv->in_norm->coefs : cuda_nothing(),
+              conv->weight, y);
     stk_cuda_arg_int(l, conv->batch);
-    stk_cuda_arg(l, n->weight);
-    stk_cuda_arg(l, n->bias);
-    stk_cuda_arg(l, n->running_mean);
-    stk_cuda_arg(l, n->running_var);
+    CUDA_ARGS(l, n->weight, n->bias, n->running_mean, n->running_var);
     stk_cuda_arg_float(l, n->epsilon);
-    stk_cuda_arg(l, n->coefs);
-    stk_cuda_arg(l, slots);
-    stk_cuda_arg(l, counters);
+    CUDA_ARGS(l, n->coefs, slots, counters);
 }
 
 static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
@@ -346,21 +339,13 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
                         .most_bytes = cuda_block_shared(p)};
     cuda_ref slots, counters;
     cuda_launch *l = launch_task(p, "depthwise_back", "depthwise_back", &t, &slots, &counters);
-    stk_cuda_define(l, "DX", t.dx);
-    stk_cuda_define(l, "ADD", t.add);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, conv->x);
-    stk_cuda_arg(l, norm != NULL ? norm->coefs : cuda_nothing());
-    stk_cuda_arg(l, wanted ? conv->weight : cuda_nothing());
-    stk_cuda_arg(l, dx);
-    stk_cuda_arg(l, conv->weight_grad);
+    CUDA_DEFINES(l, {"DX", t.dx}, {"ADD", t.add});
+    CUDA_ARGS(l, dy, conv->x, norm != NULL ? norm->coefs : cuda_nothing(),
+              wanted ? conv->weight : cuda_nothing(), dx, conv->weight_grad);
     stk_cuda_arg_int(l, conv->batch);
-    stk_cuda_arg(l, sums ? norm->weight : cuda_nothing());
-    stk_cuda_arg(l, sums ? norm->weight_grad : cuda_nothing());
-    stk_cuda_arg(l, sums ? norm->bias_grad : cuda_nothing());
-    stk_cuda_arg(l, sums ? norm->back : cuda_nothing());
-    stk_cuda_arg(l, slots);
-    stk_cuda_arg(l, counters);
+    CUDA_ARGS(l, sums ? norm->weight : cuda_nothing(), sums ? norm->weight_grad : cuda_nothing(),
+              sums ? norm->bias_grad : cuda_nothing(), sums ? norm->back : cuda_nothing(), slots,
+              counters);
 }
 
 void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy) {

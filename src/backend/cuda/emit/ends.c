@@ -8,10 +8,8 @@ static const char file[] = "ends";
 
 /* The arguments of both kernels that read pictures. */
 static void describe_pictures(cuda_launch *l, const stk_graph *graph, bool train, cuda_ref y) {
-    stk_cuda_define(l, "SIZE", graph->img_size);
-    stk_cuda_define(l, "TRAIN", train);
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
-    stk_cuda_arg(l, y);
+    CUDA_DEFINES(l, {"SIZE", graph->img_size}, {"TRAIN", train});
+    CUDA_ARGS(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), y);
     for (int c = 0; c < 3; c++) {
         stk_cuda_arg_float(l, graph->mean[c]);
     }
@@ -33,8 +31,7 @@ void stk_cuda_input_blocks(cuda_program *p, const stk_graph *graph, int batch, b
     size_t blocks = cuda_ceil((size_t)stem->side * (size_t)stem->side, THREADS);
     cuda_launch *l =
         stk_cuda_launch(p, file, "input_blocks", (unsigned)blocks, (unsigned)batch, THREADS, 0);
-    stk_cuda_define(l, "SIDE", stem->side);
-    stk_cuda_define(l, "BEFORE", stem->before);
+    CUDA_DEFINES(l, {"SIDE", stem->side}, {"BEFORE", stem->before});
     describe_pictures(l, graph, train, y);
 }
 
@@ -44,11 +41,8 @@ static void stem_filter(cuda_program *p, const char *name, int filters, const cu
     size_t numbers = (size_t)stem->taps * (size_t)stem->taps * CUDA_BLOCK_CHANNELS;
     cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)cuda_ceil(numbers, THREADS),
                                      (unsigned)filters, THREADS, 0);
-    stk_cuda_define(l, "TAPS", stem->taps);
-    stk_cuda_define(l, "LEAD", stem->lead);
-    stk_cuda_define(l, "SIDE", stem->kernel);
-    stk_cuda_arg(l, from);
-    stk_cuda_arg(l, to);
+    CUDA_DEFINES(l, {"TAPS", stem->taps}, {"LEAD", stem->lead}, {"SIDE", stem->kernel});
+    CUDA_ARGS(l, from, to);
 }
 
 void stk_cuda_block_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref w,
@@ -66,8 +60,7 @@ static void filter(cuda_program *p, const char *name, int count, int written, cu
                    cuda_ref to) {
     size_t blocks = cuda_ceil((size_t)count * (size_t)written, THREADS);
     cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)blocks, 1, THREADS, 0);
-    stk_cuda_arg(l, from);
-    stk_cuda_arg(l, to);
+    CUDA_ARGS(l, from, to);
     stk_cuda_arg_int(l, count);
 }
 
@@ -86,22 +79,16 @@ void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cud
     cuda_ref counter = stk_cuda_counters(p, 1);
     cuda_launch *l =
         stk_cuda_launch(p, file, "loss", (unsigned)batch, 1, threads, threads * 12 + 8);
-    stk_cuda_arg(l, logits);
-    stk_cuda_arg(l, dlogits);
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_SCALER, 0));
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_RESULT, 0));
-    stk_cuda_arg(l, losses);
-    stk_cuda_arg(l, right);
-    stk_cuda_arg(l, counter);
+    CUDA_ARGS(l, logits, dlogits, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0),
+              cuda_fixed_at(CUDA_FIXED_SCALER, 0), cuda_fixed_at(CUDA_FIXED_RESULT, 0), losses,
+              right, counter);
     stk_cuda_arg_int(l, classes);
 }
 
 void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y) {
     cuda_launch *l =
         stk_cuda_launch(p, file, "to_float", cuda_blocks(p, count, THREADS * 8, 8), 1, THREADS, 0);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, y);
+    CUDA_ARGS(l, x, y);
     stk_cuda_arg_long(l, (int64_t)count);
 }
 

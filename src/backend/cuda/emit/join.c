@@ -67,22 +67,12 @@ void stk_cuda_join(cuda_program *p, const cuda_join *join) {
     const cuda_norm *other = join->added->norm;
     cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join", s.grid, 1, (unsigned)s.threads,
                                           (unsigned)s.shared_bytes);
-    stk_cuda_define(launch, "K", join->plane.channels);
-    stk_cuda_define(launch, "N", join->filters);
-    stk_cuda_define(launch, "THREADS", s.threads);
-    stk_cuda_define(launch, "ROWS", s.rows);
-    stk_cuda_define(launch, "STAGES", STAGES);
-    stk_cuda_define(launch, "BLOCKS", s.blocks);
-    stk_cuda_define(launch, "ADDED", other != NULL ? 2 : 1);
-    stk_cuda_arg(launch, join->x);
-    stk_cuda_arg(launch, join->norm->coefs);
-    stk_cuda_arg(launch, join->added->x);
-    stk_cuda_arg(launch, other != NULL ? other->coefs : cuda_nothing());
-    stk_cuda_arg(launch, join->weight);
-    stk_cuda_arg(launch, join->y);
-    stk_cuda_arg(launch, join->mask);
-    stk_cuda_arg(launch, join->z);
-    stk_cuda_arg(launch, join->partial);
+    CUDA_DEFINES(launch, {"K", join->plane.channels}, {"N", join->filters}, {"THREADS", s.threads},
+                 {"ROWS", s.rows}, {"STAGES", STAGES}, {"BLOCKS", s.blocks},
+                 {"ADDED", other != NULL ? 2 : 1});
+    CUDA_ARGS(launch, join->x, join->norm->coefs, join->added->x,
+              other != NULL ? other->coefs : cuda_nothing(), join->weight, join->y, join->mask,
+              join->z, join->partial);
     stk_cuda_arg_int(launch, (int32_t)rows_of(join));
 }
 
@@ -92,15 +82,10 @@ void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
         p, FILE_NAME, "join_finalise", (unsigned)cuda_ceil((size_t)join->filters, FINALISE_WIDTH),
         1, FINALISE_WIDTH * FINALISE_REDUCERS,
         FINALISE_REDUCERS * 2 * FINALISE_WIDTH * (unsigned)sizeof(double));
-    stk_cuda_define(launch, "N", join->filters);
-    stk_cuda_define(launch, "WIDTH", FINALISE_WIDTH);
-    stk_cuda_define(launch, "REDUCERS", FINALISE_REDUCERS);
-    stk_cuda_arg(launch, join->partial);
-    stk_cuda_arg(launch, next->weight);
-    stk_cuda_arg(launch, next->bias);
-    stk_cuda_arg(launch, next->running_mean);
-    stk_cuda_arg(launch, next->running_var);
-    stk_cuda_arg(launch, next->coefs);
+    CUDA_DEFINES(launch, {"N", join->filters}, {"WIDTH", FINALISE_WIDTH},
+                 {"REDUCERS", FINALISE_REDUCERS});
+    CUDA_ARGS(launch, join->partial, next->weight, next->bias, next->running_mean,
+              next->running_var, next->coefs);
     stk_cuda_arg_int(launch, next->narrow);
     stk_cuda_arg_int(launch, (int)shape_of(p, join).grid);
     stk_cuda_arg_int(launch, (int32_t)rows_of(join));

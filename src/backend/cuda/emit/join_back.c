@@ -80,33 +80,22 @@ void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join) {
     join_back_grid s = shape_of(p, join);
     cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back", s.grid[0], s.grid[1],
                                           (unsigned)s.columns, (unsigned)s.shared_bytes);
-    stk_cuda_define(launch, "N", join->filters);
-    stk_cuda_define(launch, "K", join->plane.channels);
-    stk_cuda_define(launch, "COLUMNS", s.columns);
-    stk_cuda_define(launch, "ROWS", TILE_ROWS);
-    stk_cuda_define(launch, "STAGES", s.stages);
-    stk_cuda_define(launch, "BLOCKS", s.blocks);
-    stk_cuda_define(launch, "OTHER", has_other(join));
-    stk_cuda_arg(launch, join->dy);
-    stk_cuda_arg(launch, join->weight);
-    stk_cuda_arg(launch, join->old);
-    stk_cuda_arg(launch, join->mask);
-    stk_cuda_arg(launch, join->x);
-    stk_cuda_arg(launch, join->norm->coefs);
-    stk_cuda_arg(launch, has_other(join) ? join->other_x : cuda_nothing());
-    stk_cuda_arg(launch, has_other(join) ? join->other_norm->coefs : cuda_nothing());
-    stk_cuda_arg(launch, join->dz);
-    stk_cuda_arg(launch, join->partial);
+    CUDA_DEFINES(launch, {"N", join->filters}, {"K", join->plane.channels}, {"COLUMNS", s.columns},
+                 {"ROWS", TILE_ROWS}, {"STAGES", s.stages}, {"BLOCKS", s.blocks},
+                 {"OTHER", has_other(join)});
+    CUDA_ARGS(launch, join->dy, join->weight, join->old, join->mask, join->x, join->norm->coefs,
+              has_other(join) ? join->other_x : cuda_nothing(),
+              has_other(join) ? join->other_norm->coefs : cuda_nothing(), join->dz, join->partial);
     stk_cuda_arg_int(launch, (int32_t)rows_of(join));
 }
 
 /* Arguments that describe a norm; NULL: none. */
 static void tell_norm(cuda_launch *launch, const cuda_norm *norm) {
-    stk_cuda_arg(launch, norm != NULL ? norm->weight : cuda_nothing());
-    stk_cuda_arg(launch, norm != NULL ? norm->coefs : cuda_nothing());
-    stk_cuda_arg(launch, norm != NULL ? norm->weight_grad : cuda_nothing());
-    stk_cuda_arg(launch, norm != NULL ? norm->bias_grad : cuda_nothing());
-    stk_cuda_arg(launch, norm != NULL ? norm->back : cuda_nothing());
+    CUDA_ARGS(launch, norm != NULL ? norm->weight : cuda_nothing(),
+              norm != NULL ? norm->coefs : cuda_nothing(),
+              norm != NULL ? norm->weight_grad : cuda_nothing(),
+              norm != NULL ? norm->bias_grad : cuda_nothing(),
+              norm != NULL ? norm->back : cuda_nothing());
 }
 
 void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
@@ -115,10 +104,8 @@ void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
     cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back_finalise",
                                           (unsigned)join->plane.channels / (4 * FINALISE_QUADS), 1,
                                           FINALISE_THREADS, (unsigned)room);
-    stk_cuda_define(launch, "K", join->plane.channels);
-    stk_cuda_define(launch, "QUADS", FINALISE_QUADS);
-    stk_cuda_define(launch, "REDUCERS", FINALISE_REDUCERS);
-    stk_cuda_define(launch, "OTHER", has_other(join));
+    CUDA_DEFINES(launch, {"K", join->plane.channels}, {"QUADS", FINALISE_QUADS},
+                 {"REDUCERS", FINALISE_REDUCERS}, {"OTHER", has_other(join)});
     stk_cuda_arg(launch, join->partial);
     tell_norm(launch, join->norm);
     tell_norm(launch, join->other_norm);

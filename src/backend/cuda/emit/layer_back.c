@@ -115,22 +115,13 @@ size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back 
 }
 
 static void define(cuda_launch *launch, const cuda_layer_back *layer, layer_grid s) {
-    stk_cuda_define(launch, "N", layer->plane.channels);
-    stk_cuda_define(launch, "K", layer->channels);
-    stk_cuda_define(launch, "ROWS", s.rows);
-    stk_cuda_define(launch, "STAGES", s.stages);
-    stk_cuda_define(launch, "THREADS", THREADS);
-    stk_cuda_define(launch, "BLOCKS", s.blocks);
-    stk_cuda_define(launch, "HIGH", s.high);
-    stk_cuda_define(launch, "DX_TALL", s.tall);
-    stk_cuda_define(launch, "ACT", stk_cuda_act_code(layer->tail.act));
-    stk_cuda_define(launch, "DROP", layer->tail.drop_rate > 0);
-    stk_cuda_define(launch, "MASK", has_mask(layer));
-    stk_cuda_define(launch, "ADDED_DX", cuda_is_something(layer->added_dx));
-    stk_cuda_define(launch, "ACCUMULATE", layer->accumulate);
-    stk_cuda_define(launch, "IN_NORM", layer->in_norm != NULL);
-    stk_cuda_define(launch, "IN_ACT",
-                    layer->in_norm != NULL ? stk_cuda_act_code(layer->in_act) : 0);
+    CUDA_DEFINES(launch, {"N", layer->plane.channels}, {"K", layer->channels}, {"ROWS", s.rows},
+                 {"STAGES", s.stages}, {"THREADS", THREADS}, {"BLOCKS", s.blocks}, {"HIGH", s.high},
+                 {"DX_TALL", s.tall}, {"ACT", stk_cuda_act_code(layer->tail.act)},
+                 {"DROP", layer->tail.drop_rate > 0}, {"MASK", has_mask(layer)},
+                 {"ADDED_DX", cuda_is_something(layer->added_dx)},
+                 {"ACCUMULATE", layer->accumulate}, {"IN_NORM", layer->in_norm != NULL},
+                 {"IN_ACT", layer->in_norm != NULL ? stk_cuda_act_code(layer->in_act) : 0});
 }
 
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
@@ -139,18 +130,10 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
     cuda_launch *launch =
         stk_cuda_launch(p, FILE_NAME, "layer_back", s.grid, 1, THREADS, (unsigned)s.shared_bytes);
     define(launch, layer, s);
-    stk_cuda_arg(launch, layer->g);
-    stk_cuda_arg(launch, layer->x);
-    stk_cuda_arg(launch, layer->norm->coefs);
-    stk_cuda_arg(launch, layer->norm->back);
-    stk_cuda_arg(launch, has_mask(layer) ? layer->mask : cuda_nothing());
-    stk_cuda_arg(launch, layer->added_dx);
-    stk_cuda_arg(launch, layer->input);
-    stk_cuda_arg(launch, layer->in_norm != NULL ? layer->in_norm->coefs : cuda_nothing());
-    stk_cuda_arg(launch, layer->weight);
-    stk_cuda_arg(launch, layer->dx);
-    stk_cuda_arg(launch, layer->partial);
-    stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
+    CUDA_ARGS(launch, layer->g, layer->x, layer->norm->coefs, layer->norm->back,
+              has_mask(layer) ? layer->mask : cuda_nothing(), layer->added_dx, layer->input,
+              layer->in_norm != NULL ? layer->in_norm->coefs : cuda_nothing(), layer->weight,
+              layer->dx, layer->partial, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
     stk_cuda_arg_int(launch, (int32_t)rows_of(layer));
     stk_cuda_arg_int(launch, layer->plane.pixels);
     stk_cuda_arg_float(launch, layer->tail.drop_rate);
@@ -158,10 +141,8 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
     launch = stk_cuda_launch(p, FILE_NAME, "layer_back_sum",
                              (unsigned)cuda_ceil(count, (size_t)4 * SUM_QUADS), 1, SUM_THREADS,
                              SUM_THREADS * PIECE);
-    stk_cuda_define(launch, "COUNT", (long)count);
-    stk_cuda_define(launch, "QUADS", SUM_QUADS);
-    stk_cuda_define(launch, "REDUCERS", SUM_THREADS / SUM_QUADS);
-    stk_cuda_arg(launch, layer->partial);
-    stk_cuda_arg(launch, layer->weight_grad);
+    CUDA_DEFINES(launch, {"COUNT", (long)count}, {"QUADS", SUM_QUADS},
+                 {"REDUCERS", SUM_THREADS / SUM_QUADS});
+    CUDA_ARGS(launch, layer->partial, layer->weight_grad);
     stk_cuda_arg_int(launch, (int)s.grid);
 }

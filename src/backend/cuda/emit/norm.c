@@ -229,11 +229,7 @@ size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane) {
 
 /* The parameters of a norm, and the coefficients that a kernel makes of them. */
 static void arg_norm(cuda_launch *launch, const cuda_norm *norm) {
-    stk_cuda_arg(launch, norm->weight);
-    stk_cuda_arg(launch, norm->bias);
-    stk_cuda_arg(launch, norm->running_mean);
-    stk_cuda_arg(launch, norm->running_var);
-    stk_cuda_arg(launch, norm->coefs);
+    CUDA_ARGS(launch, norm->weight, norm->bias, norm->running_mean, norm->running_var, norm->coefs);
 }
 
 void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
@@ -245,8 +241,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     stk_cuda_arg(launch, x);
     arg_norm(launch, norm);
     stk_cuda_arg_int(launch, norm->narrow);
-    stk_cuda_arg(launch, partial);
-    stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
+    CUDA_ARGS(launch, partial, stk_cuda_counters(p, s.tiles));
     stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
     stk_cuda_arg_float(launch, norm->epsilon);
 }
@@ -283,12 +278,8 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     effort e = effort_of(p, plane.channels, c.added != 0 ? 2 : 1, false);
     cuda_launch *launch = launch_rows(p, FORWARD, "norm_apply", plane, e);
     define_chain(launch, &c);
-    stk_cuda_arg(launch, x);
-    stk_cuda_arg(launch, norm->coefs);
-    stk_cuda_arg(launch, c.added != 0 ? added->x : cuda_nothing());
-    stk_cuda_arg(launch, c.added == 2 ? added->norm->coefs : cuda_nothing());
-    stk_cuda_arg(launch, y);
-    stk_cuda_arg(launch, when(c.mask, mask));
+    CUDA_ARGS(launch, x, norm->coefs, c.added != 0 ? added->x : cuda_nothing(),
+              c.added == 2 ? added->norm->coefs : cuda_nothing(), y, when(c.mask, mask));
     tell_rows(launch, plane, tail);
 }
 
@@ -328,23 +319,11 @@ void stk_cuda_norm_reduce(cuda_program *p, const cuda_norm_back *back, cuda_ref 
     cuda_launch *launch = launch_sums(p, BACKWARD, "norm_reduce", plane, s, sums);
     define_chain(launch, &c);
     stk_cuda_define(launch, "AGAIN", cuda_is_something(again));
-    stk_cuda_arg(launch, back->g);
-    stk_cuda_arg(launch, back->x);
-    stk_cuda_arg(launch, norm->weight);
-    stk_cuda_arg(launch, norm->coefs);
-    stk_cuda_arg(launch, c.read_added ? back->added.x : cuda_nothing());
-    stk_cuda_arg(launch, other->weight);
-    stk_cuda_arg(launch, other->coefs);
-    stk_cuda_arg(launch, when(c.mask, back->mask));
-    stk_cuda_arg(launch, again);
-    stk_cuda_arg(launch, norm->weight_grad);
-    stk_cuda_arg(launch, norm->bias_grad);
-    stk_cuda_arg(launch, norm->back);
-    stk_cuda_arg(launch, other->weight_grad);
-    stk_cuda_arg(launch, other->bias_grad);
-    stk_cuda_arg(launch, other->back);
-    stk_cuda_arg(launch, partial);
-    stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
+    CUDA_ARGS(launch, back->g, back->x, norm->weight, norm->coefs,
+              c.read_added ? back->added.x : cuda_nothing(), other->weight, other->coefs,
+              when(c.mask, back->mask), again, norm->weight_grad, norm->bias_grad, norm->back,
+              other->weight_grad, other->bias_grad, other->back, partial,
+              stk_cuda_counters(p, s.tiles));
     tell_rows(launch, plane, &back->tail);
 }
 
@@ -365,17 +344,11 @@ void stk_cuda_norm_backward(cuda_program *p, const cuda_norm_back *back) {
     effort e = effort_of(p, plane.channels, 2 + (c.read_added || accumulate), both && c.from_x);
     cuda_launch *launch = launch_rows(p, BACKWARD, "norm_backward", plane, e);
     define_chain(launch, &c);
-    stk_cuda_define(launch, "DX", with_dx);
-    stk_cuda_define(launch, "ADDED_DX", accumulate ? 2 : with_added);
-    stk_cuda_arg(launch, back->g);
-    stk_cuda_arg(launch, back->x);
-    stk_cuda_arg(launch, norm->coefs);
-    stk_cuda_arg(launch, norm->back);
-    stk_cuda_arg(launch, c.read_added ? back->added.x : cuda_nothing());
-    stk_cuda_arg(launch, c.added == 2 ? back->added.norm->coefs : cuda_nothing());
-    stk_cuda_arg(launch, c.added == 2 ? back->added.norm->back : cuda_nothing());
-    stk_cuda_arg(launch, when(c.mask, back->mask));
-    stk_cuda_arg(launch, back->dx);
-    stk_cuda_arg(launch, with_added ? back->added.dx : cuda_nothing());
+    CUDA_DEFINES(launch, {"DX", with_dx}, {"ADDED_DX", accumulate ? 2 : with_added});
+    CUDA_ARGS(launch, back->g, back->x, norm->coefs, norm->back,
+              c.read_added ? back->added.x : cuda_nothing(),
+              c.added == 2 ? back->added.norm->coefs : cuda_nothing(),
+              c.added == 2 ? back->added.norm->back : cuda_nothing(), when(c.mask, back->mask),
+              back->dx, with_added ? back->added.dx : cuda_nothing());
     tell_rows(launch, plane, &back->tail);
 }

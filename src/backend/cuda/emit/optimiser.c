@@ -45,22 +45,20 @@ static void squares(cuda_program *p, const cuda_optimiser *o) {
     arg_fixed(l, CUDA_FIXED_TABLE);
     arg_fixed(l, CUDA_FIXED_CONSTANTS);
     arg_fixed(l, CUDA_FIXED_RESULT);
-    stk_cuda_arg(l, partial);
-    stk_cuda_arg(l, counter);
+    CUDA_ARGS(l, partial, counter);
     stk_cuda_arg_int(l, chunks_of(o->elements));
 }
 
 static void update(cuda_program *p, const cuda_optimiser *o) {
     cuda_launch *l = over(p, "update", o->elements, 1);
     l->shared_bytes = o->kind == STK_ADAMW ? 4 * sizeof(float) : 0; /* one `adam` a block */
-    stk_cuda_define(l, "ADAMW", o->kind == STK_ADAMW);
-    stk_cuda_define(l, "EMA", o->ema);
+    CUDA_DEFINES(l, {"ADAMW", o->kind == STK_ADAMW}, {"EMA", o->ema});
     arg_fixed(l, CUDA_FIXED_VALUES);
     arg_fixed(l, CUDA_FIXED_WEIGHTS);
     arg_fixed(l, CUDA_FIXED_GRADIENTS);
     arg_fixed(l, CUDA_FIXED_MOMENTUM);
-    stk_cuda_arg(l, o->kind == STK_ADAMW ? cuda_fixed_at(CUDA_FIXED_SECOND, 0) : cuda_nothing());
-    stk_cuda_arg(l, o->ema ? cuda_fixed_at(CUDA_FIXED_EMA, 0) : cuda_nothing());
+    CUDA_ARGS(l, o->kind == STK_ADAMW ? cuda_fixed_at(CUDA_FIXED_SECOND, 0) : cuda_nothing(),
+              o->ema ? cuda_fixed_at(CUDA_FIXED_EMA, 0) : cuda_nothing());
     arg_fixed(l, CUDA_FIXED_TABLE);
     arg_fixed(l, CUDA_FIXED_CONSTANTS);
     arg_fixed(l, CUDA_FIXED_SCALER);
@@ -89,16 +87,12 @@ void stk_cuda_fold(cuda_program *p, int filters, int per_filter, cuda_ref weight
                    const cuda_norm *norm, bool depthwise, cuda_ref folded, cuda_ref bias) {
     unsigned threads = per_filter > 64 ? 128 : 32;
     cuda_launch *l = stk_cuda_launch(p, file, "fold", (unsigned)filters, 1, threads, 0);
-    stk_cuda_define(l, "NORM", norm != NULL);
-    stk_cuda_define(l, "DEPTHWISE", depthwise);
-    stk_cuda_arg(l, weight);
-    stk_cuda_arg(l, own_bias);
-    stk_cuda_arg(l, norm != NULL ? norm->weight : cuda_nothing());
-    stk_cuda_arg(l, norm != NULL ? norm->bias : cuda_nothing());
-    stk_cuda_arg(l, norm != NULL ? norm->running_mean : cuda_nothing());
-    stk_cuda_arg(l, norm != NULL ? norm->running_var : cuda_nothing());
+    CUDA_DEFINES(l, {"NORM", norm != NULL}, {"DEPTHWISE", depthwise});
+    CUDA_ARGS(l, weight, own_bias, norm != NULL ? norm->weight : cuda_nothing(),
+              norm != NULL ? norm->bias : cuda_nothing(),
+              norm != NULL ? norm->running_mean : cuda_nothing(),
+              norm != NULL ? norm->running_var : cuda_nothing());
     stk_cuda_arg_float(l, norm != NULL ? norm->epsilon : 0);
-    stk_cuda_arg(l, folded);
-    stk_cuda_arg(l, bias);
+    CUDA_ARGS(l, folded, bias);
     stk_cuda_arg_int(l, per_filter);
 }

@@ -22,27 +22,21 @@ static cuda_launch *per_sample(cuda_program *p, const char *name, size_t vectors
 void stk_cuda_act(cuda_program *p, stk_op act, size_t count, cuda_ref x, cuda_ref y) {
     cuda_launch *l = flat(p, "act", count, 4);
     stk_cuda_define(l, "ACT", stk_cuda_act_code(act));
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, y);
+    CUDA_ARGS(l, x, y);
     stk_cuda_arg_long(l, (int64_t)count);
 }
 
 void stk_cuda_act_back(cuda_program *p, stk_op act, size_t count, cuda_ref x, cuda_ref y,
                        cuda_ref dy, cuda_ref dx, bool accumulate) {
     cuda_launch *l = flat(p, "act_back", count, 2);
-    stk_cuda_define(l, "ACT", stk_cuda_act_code(act));
-    stk_cuda_define(l, "ACCUMULATE", accumulate);
-    stk_cuda_arg(l, act == STK_OP_SILU ? x : y);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, dx);
+    CUDA_DEFINES(l, {"ACT", stk_cuda_act_code(act)}, {"ACCUMULATE", accumulate});
+    CUDA_ARGS(l, act == STK_OP_SILU ? x : y, dy, dx);
     stk_cuda_arg_long(l, (int64_t)count);
 }
 
 void stk_cuda_add(cuda_program *p, size_t count, cuda_ref a, cuda_ref b, cuda_ref y) {
     cuda_launch *l = flat(p, "add", count, 4);
-    stk_cuda_arg(l, a);
-    stk_cuda_arg(l, b);
-    stk_cuda_arg(l, y);
+    CUDA_ARGS(l, a, b, y);
     stk_cuda_arg_long(l, (int64_t)count);
 }
 
@@ -63,11 +57,8 @@ void stk_cuda_bias(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref bias,
     size_t vectors = rows_of(plane) * (size_t)plane.channels / wide;
     unsigned blocks = cuda_blocks(p, vectors, THREADS, PER_PROCESSOR);
     cuda_launch *l = stk_cuda_launch(p, file, "bias", blocks, 1, THREADS, 0);
-    stk_cuda_define(l, "C", plane.channels);
-    stk_cuda_define(l, "WIDE", (long)wide);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, bias);
-    stk_cuda_arg(l, y);
+    CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", (long)wide});
+    CUDA_ARGS(l, x, bias, y);
     stk_cuda_arg_long(l, (int64_t)rows_of(plane));
 }
 
@@ -79,13 +70,8 @@ void stk_cuda_bias_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref
     cuda_ref counters = stk_cuda_counters(p, t.count);
     cuda_launch *l = stk_cuda_launch(p, file, "bias_back", blocks, (unsigned)t.count, THREADS,
                                      (unsigned)(THREADS * t.wide) * sizeof(float));
-    stk_cuda_define(l, "C", plane.channels);
-    stk_cuda_define(l, "WIDE", t.wide);
-    stk_cuda_define(l, "TILE", t.tile);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, partial);
-    stk_cuda_arg(l, bias_grad);
-    stk_cuda_arg(l, counters);
+    CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", t.wide}, {"TILE", t.tile});
+    CUDA_ARGS(l, dy, partial, bias_grad, counters);
     stk_cuda_arg_long(l, (int64_t)rows_of(plane));
 }
 
@@ -93,11 +79,8 @@ void stk_cuda_scale(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref gate
     int wide = cuda_wide(plane.channels);
     int vectors = plane.pixels * (plane.channels / wide);
     cuda_launch *l = per_sample(p, "scale", (size_t)vectors, plane.batch);
-    stk_cuda_define(l, "C", plane.channels);
-    stk_cuda_define(l, "WIDE", wide);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, gate);
-    stk_cuda_arg(l, y);
+    CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", wide});
+    CUDA_ARGS(l, x, gate, y);
     stk_cuda_arg_int(l, vectors);
 }
 
@@ -107,13 +90,8 @@ void stk_cuda_scale_back(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref
     cuda_launch *l =
         stk_cuda_launch(p, file, "scale_back", (unsigned)t.count, (unsigned)plane.batch, THREADS,
                         (unsigned)(THREADS * t.wide) * sizeof(float));
-    stk_cuda_define(l, "C", plane.channels);
-    stk_cuda_define(l, "WIDE", t.wide);
-    stk_cuda_define(l, "TILE", t.tile);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, gate);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, dx);
+    CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", t.wide}, {"TILE", t.tile});
+    CUDA_ARGS(l, x, gate, dy, dx);
     stk_cuda_arg_int(l, accumulate_x);
     stk_cuda_arg(l, dgate);
     stk_cuda_arg_int(l, accumulate_gate);
@@ -127,12 +105,8 @@ void stk_cuda_drop(cuda_program *p, cuda_plane plane, const stk_node *node, int 
     size_t count = path ? sample : sample * (size_t)plane.batch;
     size_t wide = path && sample % 8 != 0 ? 1 : 8;
     cuda_launch *l = per_sample(p, "drop", cuda_ceil(count, wide), path ? plane.batch : 1);
-    stk_cuda_define(l, "PATH", path);
-    stk_cuda_define(l, "WIDE", (long)wide);
-    stk_cuda_define(l, "ACCUMULATE", accumulate);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, y);
-    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
+    CUDA_DEFINES(l, {"PATH", path}, {"WIDE", (long)wide}, {"ACCUMULATE", accumulate});
+    CUDA_ARGS(l, x, y, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
     stk_cuda_arg_long(l, (int64_t)count);
     stk_cuda_arg_float(l, node->rate);
     stk_cuda_arg_int(l, number);
@@ -144,11 +118,8 @@ static cuda_launch *shortcut(cuda_program *p, const char *name, int batch, stk_s
     int before = (out.channels - in.channels) / 2;
     bool wide = in.channels % 8 == 0 && out.channels % 8 == 0 && before % 8 == 0;
     cuda_launch *l = per_sample(p, name, stk_shape_count(over) / (wide ? 8 : 1), batch);
-    stk_cuda_define(l, "C", in.channels);
-    stk_cuda_define(l, "OUT_C", out.channels);
-    stk_cuda_define(l, "BEFORE", before);
-    stk_cuda_define(l, "STRIDE", stride);
-    stk_cuda_define(l, "WIDE", wide ? 8 : 1);
+    CUDA_DEFINES(l, {"C", in.channels}, {"OUT_C", out.channels}, {"BEFORE", before},
+                 {"STRIDE", stride}, {"WIDE", wide ? 8 : 1});
     return l;
 }
 
@@ -162,8 +133,7 @@ static void shapes(cuda_launch *l, stk_shape in, stk_shape out) {
 void stk_cuda_shortcut(cuda_program *p, int batch, stk_shape in, stk_shape out, int stride,
                        cuda_ref x, cuda_ref y) {
     cuda_launch *l = shortcut(p, "shortcut", batch, in, out, out, stride);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, y);
+    CUDA_ARGS(l, x, y);
     shapes(l, in, out);
 }
 
@@ -171,7 +141,6 @@ void stk_cuda_shortcut_back(cuda_program *p, int batch, stk_shape in, stk_shape 
                             cuda_ref dy, cuda_ref dx, bool accumulate) {
     cuda_launch *l = shortcut(p, "shortcut_back", batch, in, out, in, stride);
     stk_cuda_define(l, "ACCUMULATE", accumulate);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, dx);
+    CUDA_ARGS(l, dy, dx);
     shapes(l, in, out);
 }

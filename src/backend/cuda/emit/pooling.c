@@ -16,11 +16,8 @@ static cuda_launch *windows(cuda_program *p, const char *name, const cuda_pool *
     size_t vectors = pixels * (size_t)(pool->in.channels / wide);
     cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)cuda_ceil(vectors, THREADS),
                                      (unsigned)pool->batch, THREADS, 0);
-    stk_cuda_define(l, "C", pool->in.channels);
-    stk_cuda_define(l, "WIDE", wide);
-    stk_cuda_define(l, "SIDE", pool->kernel);
-    stk_cuda_define(l, "STRIDE", pool->stride);
-    stk_cuda_define(l, "PAD", pool->pad);
+    CUDA_DEFINES(l, {"C", pool->in.channels}, {"WIDE", wide}, {"SIDE", pool->kernel},
+                 {"STRIDE", pool->stride}, {"PAD", pool->pad});
     return l;
 }
 
@@ -35,13 +32,9 @@ void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const
                        stk_op act, cuda_ref y, cuda_ref where) {
     size_t pixels = (size_t)pool->out.height * (size_t)pool->out.width;
     cuda_launch *l = windows(p, "max_pool", pool, pixels);
-    stk_cuda_define(l, "NORM", norm != NULL);
-    stk_cuda_define(l, "ACT", norm != NULL ? stk_cuda_act_code(act) : 0);
-    stk_cuda_define(l, "KEEP", cuda_is_something(where));
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, norm != NULL ? norm->coefs : cuda_nothing());
-    stk_cuda_arg(l, y);
-    stk_cuda_arg(l, where);
+    CUDA_DEFINES(l, {"NORM", norm != NULL}, {"ACT", norm != NULL ? stk_cuda_act_code(act) : 0},
+                 {"KEEP", cuda_is_something(where)});
+    CUDA_ARGS(l, x, norm != NULL ? norm->coefs : cuda_nothing(), y, where);
     shapes(l, pool);
 }
 
@@ -55,11 +48,8 @@ static size_t cells_of(const cuda_pool *pool) {
 void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
                             cuda_ref dx, bool accumulate) {
     cuda_launch *l = windows(p, "max_pool_back", pool, cells_of(pool));
-    stk_cuda_define(l, "REACHES", 1);
-    stk_cuda_define(l, "ACCUMULATE", accumulate);
-    stk_cuda_arg(l, where);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, dx);
+    CUDA_DEFINES(l, {"REACHES", 1}, {"ACCUMULATE", accumulate});
+    CUDA_ARGS(l, where, dy, dx);
     shapes(l, pool);
 }
 
@@ -69,14 +59,9 @@ static cuda_launch *cells(cuda_program *p, const char *name, const cuda_pool *po
     size_t room = (size_t)(t.wide > 4 ? t.wide : 4) * sizeof(float); /* or two doubles */
     cuda_launch *l = stk_cuda_launch(p, file, name, blocks, (unsigned)t.count, THREADS,
                                      (unsigned)(THREADS * room));
-    stk_cuda_define(l, "C", pool->in.channels);
-    stk_cuda_define(l, "WIDE", t.wide);
-    stk_cuda_define(l, "TILE", t.tile);
-    stk_cuda_define(l, "SIDE", pool->kernel);
-    stk_cuda_define(l, "STRIDE", pool->stride);
-    stk_cuda_define(l, "PAD", pool->pad);
-    stk_cuda_define(l, "ACT", stk_cuda_act_code(act));
-    stk_cuda_define(l, "REACHES", 1);
+    CUDA_DEFINES(l, {"C", pool->in.channels}, {"WIDE", t.wide}, {"TILE", t.tile},
+                 {"SIDE", pool->kernel}, {"STRIDE", pool->stride}, {"PAD", pool->pad},
+                 {"ACT", stk_cuda_act_code(act)}, {"REACHES", 1});
     return l;
 }
 
@@ -90,25 +75,12 @@ void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref wh
     unsigned sums = cuda_blocks(p, windows_count, at_once, 4);
     size_t partial = sums * 2 * (size_t)pool->in.channels * sizeof(float);
     cuda_launch *l = cells(p, "pool_norm_reduce", pool, t, sums, act);
-    stk_cuda_arg(l, where);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, norm->weight);
-    stk_cuda_arg(l, norm->coefs);
-    stk_cuda_arg(l, norm->weight_grad);
-    stk_cuda_arg(l, norm->bias_grad);
-    stk_cuda_arg(l, norm->back);
-    stk_cuda_arg(l, stk_cuda_buffer(p, partial));
-    stk_cuda_arg(l, stk_cuda_counters(p, t.count));
+    CUDA_ARGS(l, where, dy, x, norm->weight, norm->coefs, norm->weight_grad, norm->bias_grad,
+              norm->back, stk_cuda_buffer(p, partial), stk_cuda_counters(p, t.count));
     stk_cuda_arg_int(l, pool->batch);
     shapes(l, pool);
     l = cells(p, "pool_norm_backward", pool, t, blocks, act);
-    stk_cuda_arg(l, where);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, norm->coefs);
-    stk_cuda_arg(l, norm->back);
-    stk_cuda_arg(l, dx);
+    CUDA_ARGS(l, where, dy, x, norm->coefs, norm->back, dx);
     stk_cuda_arg_int(l, pool->batch);
     shapes(l, pool);
 }
@@ -117,11 +89,8 @@ void stk_cuda_avg_pool(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref y
     cuda_tiles t = cuda_tiles_of(plane.channels);
     cuda_launch *l = stk_cuda_launch(p, file, "avg_pool", (unsigned)t.count, (unsigned)plane.batch,
                                      THREADS, (unsigned)(THREADS * t.wide) * sizeof(float));
-    stk_cuda_define(l, "C", plane.channels);
-    stk_cuda_define(l, "WIDE", t.wide);
-    stk_cuda_define(l, "TILE", t.tile);
-    stk_cuda_arg(l, x);
-    stk_cuda_arg(l, y);
+    CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", t.wide}, {"TILE", t.tile});
+    CUDA_ARGS(l, x, y);
     stk_cuda_arg_int(l, plane.pixels);
 }
 
@@ -132,10 +101,7 @@ void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda
     unsigned blocks = cuda_blocks(p, vectors, THREADS, PER_PROCESSOR);
     cuda_launch *l =
         stk_cuda_launch(p, file, "avg_pool_back", blocks, (unsigned)plane.batch, THREADS, 0);
-    stk_cuda_define(l, "C", plane.channels);
-    stk_cuda_define(l, "WIDE", wide);
-    stk_cuda_define(l, "ACCUMULATE", accumulate);
-    stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, dx);
+    CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", wide}, {"ACCUMULATE", accumulate});
+    CUDA_ARGS(l, dy, dx);
     stk_cuda_arg_int(l, plane.pixels);
 }

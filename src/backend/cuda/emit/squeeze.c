@@ -80,13 +80,9 @@ static cuda_launch *pass(cuda_program *p, const cuda_squeeze *block, const sprea
     cuda_launch *l = stk_cuda_launch(p, "squeeze", name, (unsigned)(s->tiles * s->chunks),
                                      (unsigned)block->plane.batch, threads,
                                      sums ? threads * (unsigned)s->wide * 4 : 0);
-    stk_cuda_define(l, "C", block->plane.channels);
-    stk_cuda_define(l, "PIXELS", block->plane.pixels);
-    stk_cuda_define(l, "WIDE", s->wide);
-    stk_cuda_define(l, "SPAN", s->span);
-    stk_cuda_define(l, "LINES", s->lines);
-    stk_cuda_define(l, "RESIDENT", s->resident);
-    stk_cuda_define(l, "ACT", stk_cuda_act_code(block->act));
+    CUDA_DEFINES(l, {"C", block->plane.channels}, {"PIXELS", block->plane.pixels},
+                 {"WIDE", s->wide}, {"SPAN", s->span}, {"LINES", s->lines},
+                 {"RESIDENT", s->resident}, {"ACT", stk_cuda_act_code(block->act)});
     return l;
 }
 
@@ -95,10 +91,8 @@ static cuda_launch *layer(cuda_program *p, const cuda_squeeze *block, const char
                           unsigned grid_x, unsigned grid_y, unsigned threads, size_t floats) {
     cuda_launch *l =
         stk_cuda_launch(p, "squeeze_layers", name, grid_x, grid_y, threads, (unsigned)floats * 4);
-    stk_cuda_define(l, "C", block->plane.channels);
-    stk_cuda_define(l, "PIXELS", block->plane.pixels);
-    stk_cuda_define(l, "REDUCED", block->reduced);
-    stk_cuda_define(l, "HACT", stk_cuda_act_code(block->hidden_act));
+    CUDA_DEFINES(l, {"C", block->plane.channels}, {"PIXELS", block->plane.pixels},
+                 {"REDUCED", block->reduced}, {"HACT", stk_cuda_act_code(block->hidden_act)});
     return l;
 }
 
@@ -114,36 +108,24 @@ void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out) 
     cuda_ref partial = partial_of(p, block, &s, 1);
 
     cuda_launch *l = pass(p, block, &s, "squeeze_sum", true);
-    stk_cuda_arg(l, block->x);
-    stk_cuda_arg(l, block->norm->coefs);
-    stk_cuda_arg(l, partial);
+    CUDA_ARGS(l, block->x, block->norm->coefs, partial);
     stk_cuda_arg_int(l, s.chunks);
 
     int each = reduced > 64 ? 2 : 1; /* hidden channels of a warp */
     l = layer(p, block, "squeeze_hidden", ceil_to(reduced, 8 * each), ceil_to(batch, 4), THREADS,
               (size_t)(channels < ROUND ? channels : ROUND) * 4);
     stk_cuda_define(l, "EACH", each);
-    stk_cuda_arg(l, partial);
-    stk_cuda_arg(l, block->w1);
-    stk_cuda_arg(l, block->b1);
-    stk_cuda_arg(l, block->squeezed);
-    stk_cuda_arg(l, block->hidden);
+    CUDA_ARGS(l, partial, block->w1, block->b1, block->squeezed, block->hidden);
     stk_cuda_arg_int(l, batch);
     stk_cuda_arg_int(l, s.chunks);
 
     l = layer(p, block, "squeeze_gate", ceil_to(channels, 64), ceil_to(batch, 16), THREADS,
               (size_t)reduced * 16 + (size_t)(reduced + 1) * 64);
-    stk_cuda_arg(l, block->hidden);
-    stk_cuda_arg(l, block->w2);
-    stk_cuda_arg(l, block->b2);
-    stk_cuda_arg(l, block->gate);
+    CUDA_ARGS(l, block->hidden, block->w2, block->b2, block->gate);
     stk_cuda_arg_int(l, batch);
 
     l = pass(p, block, &s, "squeeze_apply", false);
-    stk_cuda_arg(l, block->x);
-    stk_cuda_arg(l, block->norm->coefs);
-    stk_cuda_arg(l, block->gate);
-    stk_cuda_arg(l, out);
+    CUDA_ARGS(l, block->x, block->norm->coefs, block->gate, out);
     stk_cuda_arg_int(l, s.chunks);
 }
 
@@ -180,12 +162,7 @@ static void emit_back_hidden(cuda_program *p, const cuda_squeeze *block, const s
         layer(p, block, "squeeze_back_hidden", (unsigned)b->parts, ceil_to(block->plane.batch, 2),
               HIDDEN_THREADS, cuda_ceil(2 * piece, 4) * 4 + apart);
     stk_cuda_define(l, "PARTS", b->parts);
-    stk_cuda_arg(l, partial);
-    stk_cuda_arg(l, block->gate);
-    stk_cuda_arg(l, block->w2);
-    stk_cuda_arg(l, b->dgate);
-    stk_cuda_arg(l, b->totals);
-    stk_cuda_arg(l, b->dhidden);
+    CUDA_ARGS(l, partial, block->gate, block->w2, b->dgate, b->totals, b->dhidden);
     stk_cuda_arg_int(l, block->plane.batch);
     stk_cuda_arg_int(l, s->chunks);
 }
@@ -209,27 +186,12 @@ static void emit_weights(cuda_program *p, const cuda_squeeze *block, const betwe
     floats = floats > products ? floats : products;
     cuda_launch *l = layer(p, block, "squeeze_back_weights", ceil_to(channels, (int)ch), 1,
                            (unsigned)threads, floats > least ? floats : least);
-    stk_cuda_define(l, "CH", (long)ch);
-    stk_cuda_define(l, "PART", (long)part);
-    stk_cuda_define(l, "PARTS", b->parts);
-    stk_cuda_arg(l, b->totals);
-    stk_cuda_arg(l, block->gate);
-    stk_cuda_arg(l, block->squeezed);
-    stk_cuda_arg(l, block->hidden);
-    stk_cuda_arg(l, b->dgate);
-    stk_cuda_arg(l, b->dhidden);
-    stk_cuda_arg(l, block->w1);
-    stk_cuda_arg(l, block->dw1);
-    stk_cuda_arg(l, block->db1);
-    stk_cuda_arg(l, block->dw2);
-    stk_cuda_arg(l, block->db2);
-    stk_cuda_arg(l, dsqueezed);
+    CUDA_DEFINES(l, {"CH", (long)ch}, {"PART", (long)part}, {"PARTS", b->parts});
+    CUDA_ARGS(l, b->totals, block->gate, block->squeezed, block->hidden, b->dgate, b->dhidden,
+              block->w1, block->dw1, block->db1, block->dw2, block->db2, dsqueezed);
     stk_cuda_arg_int(l, block->plane.batch);
-    stk_cuda_arg(l, block->norm->coefs);
-    stk_cuda_arg(l, block->norm->weight);
-    stk_cuda_arg(l, block->norm->weight_grad);
-    stk_cuda_arg(l, block->norm->bias_grad);
-    stk_cuda_arg(l, block->norm->back);
+    CUDA_ARGS(l, block->norm->coefs, block->norm->weight, block->norm->weight_grad,
+              block->norm->bias_grad, block->norm->back);
 }
 
 void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_ref dp,
@@ -240,12 +202,7 @@ void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_re
 
     cuda_launch *l = pass(p, block, &s, "squeeze_back_sum", true);
     stk_cuda_define(l, "AGAIN", cuda_is_something(again));
-    stk_cuda_arg(l, block->x);
-    stk_cuda_arg(l, dp);
-    stk_cuda_arg(l, block->norm->coefs);
-    stk_cuda_arg(l, block->gate);
-    stk_cuda_arg(l, again);
-    stk_cuda_arg(l, partial);
+    CUDA_ARGS(l, block->x, dp, block->norm->coefs, block->gate, again, partial);
     stk_cuda_arg_int(l, s.chunks);
 
     emit_back_hidden(p, block, &s, partial, &b);
@@ -256,12 +213,6 @@ void stk_cuda_squeeze_backward(cuda_program *p, const cuda_squeeze *block, cuda_
                                cuda_ref dsqueezed, cuda_ref dx) {
     spread s = spread_of(p, block->plane, BACKWARD_BLOCKS);
     cuda_launch *l = pass(p, block, &s, "squeeze_back_apply", false);
-    stk_cuda_arg(l, block->x);
-    stk_cuda_arg(l, dp);
-    stk_cuda_arg(l, block->norm->coefs);
-    stk_cuda_arg(l, block->gate);
-    stk_cuda_arg(l, dsqueezed);
-    stk_cuda_arg(l, block->norm->back);
-    stk_cuda_arg(l, dx);
+    CUDA_ARGS(l, block->x, dp, block->norm->coefs, block->gate, dsqueezed, block->norm->back, dx);
     stk_cuda_arg_int(l, s.chunks);
 }

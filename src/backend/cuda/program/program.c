@@ -99,6 +99,18 @@ void stk_cuda_arg_float(cuda_launch *launch, float value) {
     add_arg(launch, CUDA_ARG_FLOAT)->real = value;
 }
 
+void stk_cuda_defines(cuda_launch *launch, const cuda_define *defines, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        stk_cuda_define(launch, defines[i].name, defines[i].value);
+    }
+}
+
+void stk_cuda_args(cuda_launch *launch, const cuda_ref *refs, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        stk_cuda_arg(launch, refs[i]);
+    }
+}
+
 int stk_cuda_act_code(stk_op act) {
     switch (act) {
     case STK_OP_RELU:

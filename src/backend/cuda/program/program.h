@@ -80,6 +80,12 @@ typedef struct cuda_arg {
 #define CUDA_MOST_ARGS 24
 #define CUDA_MOST_DEFINES 256 /* characters */
 
+/* A macro of a kernel: -DNAME=VALUE. */
+typedef struct cuda_define {
+    const char *name;
+    long value;
+} cuda_define;
+
 /* One launch of a kernel of kernels/FILE.cu. */
 typedef struct cuda_launch {
     const char *file;                /* "norm"; static */
@@ -237,6 +243,17 @@ void stk_cuda_arg(cuda_launch *launch, cuda_ref ref);
 void stk_cuda_arg_int(cuda_launch *launch, int32_t value);
 void stk_cuda_arg_long(cuda_launch *launch, int64_t value);
 void stk_cuda_arg_float(cuda_launch *launch, float value);
+
+/* Several at once, in this order: CUDA_DEFINES(launch, {"C", 64}, {"ACT", 1}) and
+ * CUDA_ARGS(launch, x, y). */
+#define CUDA_DEFINES(launch, ...)                                \
+    stk_cuda_defines(launch, (const cuda_define[]){__VA_ARGS__}, \
+                     sizeof((const cuda_define[]){__VA_ARGS__}) / sizeof(cuda_define))
+#define CUDA_ARGS(launch, ...)                             \
+    stk_cuda_args(launch, (const cuda_ref[]){__VA_ARGS__}, \
+                  sizeof((const cuda_ref[]){__VA_ARGS__}) / sizeof(cuda_ref))
+void stk_cuda_defines(cuda_launch *launch, const cuda_define *defines, size_t count);
+void stk_cuda_args(cuda_launch *launch, const cuda_ref *refs, size_t count);
 
 /* The number of an activation in kernels: ACT_ of kernels/prelude.cuh; 0: none. */
 int stk_cuda_act_code(stk_op act);
