@@ -21,9 +21,7 @@ static bool is_depthwise(const lowering *l, const stk_piece *piece) {
     return piece->conv != STK_NO_NODE && graph_node_of(l, piece->conv)->op == STK_OP_DEPTHWISE;
 }
 
-/* The depthwise convolution of a chain, which may do the norm and activation of the chain before
- * it.
- */
+/* The depthwise convolution of a chain. It may do the norm and activation of the chain before. */
 static cuda_depthwise depthwise_of(lowering *l, const stk_piece *piece) {
     int maker = lower_left(l, piece->inputs[0], LOWER_BY_DEPTHWISE);
     if (maker < 0) {
