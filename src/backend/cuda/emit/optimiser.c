@@ -20,17 +20,14 @@ static cuda_launch *over(cuda_program *p, const char *name, size_t elements, siz
     return stk_cuda_launch(p, file, name, blocks, 1, THREADS, 0);
 }
 
-static void arg_fixed(cuda_launch *l, cuda_fixed which) {
-    stk_cuda_arg(l, cuda_fixed_at(which, 0));
+static cuda_ref fixed(cuda_fixed which) {
+    return cuda_fixed_at(which, 0);
 }
 
 void stk_cuda_gather(cuda_program *p, const cuda_optimiser *o) {
     cuda_launch *l = over(p, "gather", o->elements, 4);
-    arg_fixed(l, CUDA_FIXED_FRESH);
-    arg_fixed(l, CUDA_FIXED_GRADIENTS);
-    arg_fixed(l, CUDA_FIXED_TABLE);
-    arg_fixed(l, CUDA_FIXED_CONSTANTS);
-    arg_fixed(l, CUDA_FIXED_SCALER);
+    CUDA_ARGS(l, fixed(CUDA_FIXED_FRESH), fixed(CUDA_FIXED_GRADIENTS), fixed(CUDA_FIXED_TABLE),
+              fixed(CUDA_FIXED_CONSTANTS), fixed(CUDA_FIXED_SCALER));
     stk_cuda_arg_int(l, chunks_of(o->elements));
 }
 
@@ -41,11 +38,8 @@ static void squares(cuda_program *p, const cuda_optimiser *o) {
     cuda_ref counter = stk_cuda_counters(p, 1);
     cuda_launch *l = stk_cuda_launch(p, file, "squares", blocks, 1, THREADS,
                                      (THREADS + 1) * (unsigned)sizeof(double));
-    arg_fixed(l, CUDA_FIXED_GRADIENTS);
-    arg_fixed(l, CUDA_FIXED_TABLE);
-    arg_fixed(l, CUDA_FIXED_CONSTANTS);
-    arg_fixed(l, CUDA_FIXED_RESULT);
-    CUDA_ARGS(l, partial, counter);
+    CUDA_ARGS(l, fixed(CUDA_FIXED_GRADIENTS), fixed(CUDA_FIXED_TABLE), fixed(CUDA_FIXED_CONSTANTS),
+              fixed(CUDA_FIXED_RESULT), partial, counter);
     stk_cuda_arg_int(l, chunks_of(o->elements));
 }
 
@@ -53,16 +47,11 @@ static void update(cuda_program *p, const cuda_optimiser *o) {
     cuda_launch *l = over(p, "update", o->elements, 1);
     l->shared_bytes = o->kind == STK_ADAMW ? 4 * sizeof(float) : 0; /* one `adam` a block */
     CUDA_DEFINES(l, {"ADAMW", o->kind == STK_ADAMW}, {"EMA", o->ema});
-    arg_fixed(l, CUDA_FIXED_VALUES);
-    arg_fixed(l, CUDA_FIXED_WEIGHTS);
-    arg_fixed(l, CUDA_FIXED_GRADIENTS);
-    arg_fixed(l, CUDA_FIXED_MOMENTUM);
-    CUDA_ARGS(l, o->kind == STK_ADAMW ? cuda_fixed_at(CUDA_FIXED_SECOND, 0) : cuda_nothing(),
-              o->ema ? cuda_fixed_at(CUDA_FIXED_EMA, 0) : cuda_nothing());
-    arg_fixed(l, CUDA_FIXED_TABLE);
-    arg_fixed(l, CUDA_FIXED_CONSTANTS);
-    arg_fixed(l, CUDA_FIXED_SCALER);
-    arg_fixed(l, CUDA_FIXED_RESULT);
+    CUDA_ARGS(l, fixed(CUDA_FIXED_VALUES), fixed(CUDA_FIXED_WEIGHTS), fixed(CUDA_FIXED_GRADIENTS),
+              fixed(CUDA_FIXED_MOMENTUM),
+              o->kind == STK_ADAMW ? fixed(CUDA_FIXED_SECOND) : cuda_nothing(),
+              o->ema ? fixed(CUDA_FIXED_EMA) : cuda_nothing(), fixed(CUDA_FIXED_TABLE),
+              fixed(CUDA_FIXED_CONSTANTS), fixed(CUDA_FIXED_SCALER), fixed(CUDA_FIXED_RESULT));
     stk_cuda_arg_int(l, chunks_of(o->elements));
 }
 
@@ -70,16 +59,12 @@ void stk_cuda_optimise(cuda_program *p, const cuda_optimiser *o) {
     squares(p, o);
     update(p, o);
     cuda_launch *l = stk_cuda_launch(p, file, "rescale", 1, 1, 1, 0);
-    arg_fixed(l, CUDA_FIXED_CONSTANTS);
-    arg_fixed(l, CUDA_FIXED_SCALER);
-    arg_fixed(l, CUDA_FIXED_RESULT);
+    CUDA_ARGS(l, fixed(CUDA_FIXED_CONSTANTS), fixed(CUDA_FIXED_SCALER), fixed(CUDA_FIXED_RESULT));
 }
 
 void stk_cuda_copy_weights(cuda_program *p, size_t elements) {
     cuda_launch *l = over(p, "copy_weights", elements, 1);
-    arg_fixed(l, CUDA_FIXED_VALUES);
-    arg_fixed(l, CUDA_FIXED_WEIGHTS);
-    arg_fixed(l, CUDA_FIXED_TABLE);
+    CUDA_ARGS(l, fixed(CUDA_FIXED_VALUES), fixed(CUDA_FIXED_WEIGHTS), fixed(CUDA_FIXED_TABLE));
     stk_cuda_arg_int(l, chunks_of(elements));
 }
 
