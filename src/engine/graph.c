@@ -163,14 +163,14 @@ static int add_filters(stk_graph *graph, stk_node node, const char *name, int ch
     return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
 }
 
+static stk_node window_node(stk_op op, int x, int kernel, int stride, int pad) {
+    return (stk_node){
+        .op = op, .inputs = {x}, .input_count = 1, .kernel = kernel, .stride = stride, .pad = pad};
+}
+
 static int add_conv(stk_graph *graph, int x, const char *name, int channels, int kernel, int stride,
                     int pad, bool bias) {
-    stk_node node = {.op = STK_OP_CONV,
-                     .inputs = {x},
-                     .input_count = 1,
-                     .kernel = kernel,
-                     .stride = stride,
-                     .pad = pad};
+    stk_node node = window_node(STK_OP_CONV, x, kernel, stride, pad);
     int inputs = failed(graph) ? 0 : graph->values[x].shape.channels;
     return add_filters(graph, node, name, channels, inputs, bias);
 }
@@ -187,12 +187,7 @@ int stk_graph_conv_bias(stk_graph *graph, int x, const char *name, int channels,
 
 int stk_graph_depthwise(stk_graph *graph, int x, const char *name, int kernel, int stride,
                         int pad) {
-    stk_node node = {.op = STK_OP_DEPTHWISE,
-                     .inputs = {x},
-                     .input_count = 1,
-                     .kernel = kernel,
-                     .stride = stride,
-                     .pad = pad};
+    stk_node node = window_node(STK_OP_DEPTHWISE, x, kernel, stride, pad);
     int channels = failed(graph) ? 0 : graph->values[x].shape.channels;
     return add_filters(graph, node, name, channels, 1, false);
 }
@@ -293,12 +288,7 @@ int stk_graph_max_pool(stk_graph *graph, int x, int kernel, int stride, int pad)
     if (failed(graph)) {
         return STK_NO_VALUE;
     }
-    stk_node node = {.op = STK_OP_MAX_POOL,
-                     .inputs = {x},
-                     .input_count = 1,
-                     .kernel = kernel,
-                     .stride = stride,
-                     .pad = pad};
+    stk_node node = window_node(STK_OP_MAX_POOL, x, kernel, stride, pad);
     if (kernel * kernel > 256 || pad >= kernel) {
         STK_FAIL(&graph->error, STK_ERR_INTERNAL,
                  "cannot pool over windows of %d px with %d px of padding", kernel, pad);
