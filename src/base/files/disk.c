@@ -634,18 +634,22 @@ int stk_disk_lock(int fd, const char *path, int how) {
     return (int)make(&(call){.op = LOCK, .path = path, .fd = fd, .flags = how});
 }
 
-int stk_disk_look(const char *path, struct stat *info) {
-    call c = {.op = LOOK, .path = path};
+static int look(call c, struct stat *info) {
     int result = (int)make(&c);
     *info = c.info;
     return result;
 }
 
+int stk_disk_look(const char *path, struct stat *info) {
+    return look((call){.op = LOOK, .path = path}, info);
+}
+
 int stk_disk_look_link(const char *path, struct stat *info) {
-    call c = {.op = LOOK_LINK, .path = path};
-    int result = (int)make(&c);
-    *info = c.info;
-    return result;
+    return look((call){.op = LOOK_LINK, .path = path}, info);
+}
+
+int stk_disk_look_at(int fd, const char *path, struct stat *info) {
+    return look((call){.op = LOOK_AT, .path = path, .fd = fd}, info);
 }
 
 int stk_disk_set_mode(int fd, const char *path, mode_t mode) {
@@ -655,13 +659,6 @@ int stk_disk_set_mode(int fd, const char *path, mode_t mode) {
 int stk_disk_set_owner(int fd, const char *path, uid_t owner, gid_t group) {
     return (int)make(
         &(call){.op = SET_OWNER, .path = path, .fd = fd, .owner = owner, .group = group});
-}
-
-int stk_disk_look_at(int fd, const char *path, struct stat *info) {
-    call c = {.op = LOOK_AT, .path = path, .fd = fd};
-    int result = (int)make(&c);
-    *info = c.info;
-    return result;
 }
 
 int stk_disk_access(const char *path, int mode) {
