@@ -153,7 +153,7 @@ expect_err 'the GPU has no memory left'
 expect_no_file taken
 for taken in 2:validation 3:'batch 4 x 2 instead of 8 x 1,' 4:prediction; do
     rm -rf taken
-    STK_EMU_FAIL=memory:${taken%%:*} run train "${small[@]}" --out taken
+    STK_EMU_FAIL=memory:${taken%%:*} run train "${small[@]}" --epochs 1 --out taken
     expect_exit 0
     expect_empty "$ERR"
     expect_out "^${taken#*:} .*of the GPU's memory, and [0-9.]+ MiB are free now"
@@ -194,7 +194,7 @@ scale() {
 }
 
 it "--deterministic gives the same bits twice, whole or in parts"
-exact=("${small[@]}" --deterministic --save-every 0)
+exact=("${small[@]}" --deterministic --save-every 0 --epochs 2)
 run train "${exact[@]}" --out d1
 expect_exit 0
 run train "${exact[@]}" --out d2
