@@ -233,7 +233,7 @@ soak)
     find_scripts tests/soak/test_*.sh $(grep -lE '\b(is_full|expect_took)\b' tests/cli/test_*.sh)
     end_all
     slots=$together
-    begin_programs 'test_cuda_\|test_models_golden\|test_image_'
+    begin_programs 'test_cuda_\|test_cudnn_\|test_models_golden\|test_image_'
     begin_programs test_fuzz_ 1000000 2000000
     ;;
 *)
