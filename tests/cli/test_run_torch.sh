@@ -15,7 +15,7 @@ if ! python3 -c 'import torch' 2>/dev/null; then
     skip "python3 cannot import torch"
     finish
 fi
-supervise --budget 17s --reserve 50% --batch-env BATCH_SIZE --predict "python3 '$CHILDREN/torch_predict.py'" \
+supervise --budget 40s --reserve 50% --batch-env BATCH_SIZE --predict "python3 '$CHILDREN/torch_predict.py'" \
     --expect submission.csv -- python3 -u "$CHILDREN/torch_train.py"
 expect_exit 0
 expect_out '^RESOURCES: .*batch=16'
