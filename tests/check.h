@@ -127,6 +127,15 @@ static inline bool check_is_quick(void) {
     return getenv("STK_TEST_QUICK") != NULL;
 }
 
+/* Begins a test that only computes for long what others compute, too: a sanitizer does without it.
+ */
+#define CHECK_LONG()                             \
+    do {                                         \
+        if (check_is_quick()) {                  \
+            CHECK_SKIP("STK_TEST_QUICK is set"); \
+        }                                        \
+    } while (0)
+
 /* How many of so many random tries are made: all in `make soak` (STK_TEST_FULL=1), half in an
  * ordinary run, a quarter under a sanitizer. */
 static inline int check_tries(int most) {

@@ -131,9 +131,7 @@ static void nothing_need_be_given(void) {
 
 static void learns_the_pictures(void) {
     static run_story story;
-    if (check_is_quick()) {
-        CHECK_SKIP("STK_TEST_QUICK is set");
-    }
+    CHECK_LONG();
     enter();
     train(&story, shared_data(), a, "epochs=8", plain);
     REQUIRE_OK(story.status, &story.err);
@@ -420,6 +418,7 @@ static void divergence_is_told(void) {
 
 static void patience(void) {
     static run_story story;
+    CHECK_LONG();
     enter();
     train(&story, shared_data(), a, "lr=0 epochs=60 patience=2 warmup=0 momentum=0", plain);
     REQUIRE_OK(story.status, &story.err);

@@ -180,9 +180,7 @@ static void budget_cuts_the_epochs(void) {
 /* Patience ends it long before the budget does: nothing that was asked for is missing. */
 static void patience_under_a_budget_is_complete(void) {
     static run_story story;
-    if (check_is_quick()) {
-        CHECK_SKIP("STK_TEST_QUICK is set");
-    }
+    CHECK_LONG();
     enter();
     train(&story, shared_data(), a, "budget=100s epochs=100000 patience=1 lr=1e-12",
           (stk_run){.start_ns = stk_clock_ns()});
@@ -202,9 +200,7 @@ static void pass_a_step(void) {
  */
 static void budget_is_shared_by_folds(void) {
     static run_story story = {.at_step = pass_a_step};
-    if (check_is_quick()) {
-        CHECK_SKIP("STK_TEST_QUICK is set");
-    }
+    CHECK_LONG();
     enter();
     train(&story, shared_data(), a, "budget=4s epochs=auto folds=3",
           (stk_run){.start_ns = clocks_hold()});

@@ -401,6 +401,7 @@ static void mean_colours_do_not_tell_the_classes(void) {
     enum { CLASSES = 6, TRAIN = 100, VAL = 20 };
     static double means[CLASSES][THUMB_VALUES];
     stk_error err = {0};
+    CHECK_LONG();
     char *dir = fresh("d");
     stk_sample_options options = {.dir = dir, .classes = CLASSES, .per_class = TRAIN};
     REQUIRE_OK(stk_sample_make(&options, NULL, NULL, 2, &err), &err);

@@ -17,6 +17,7 @@ static void learns(void) {
 
 static void adamw_learns(void) {
     fold f;
+    CHECK_LONG();
     open_fold(&f, norm_graph(), 2, false);
     f.options.optimizer = STK_ADAMW;
     f.options.weight_decay = 0.05;
