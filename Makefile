@@ -31,6 +31,7 @@ soak: ## trials that take too long for every change
 	@tools/install-deps.sh lint
 	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) soak '$(FILTER)'
+	@[ -n '$(FILTER)' ] || CC=clang tools/build.sh build-clang -DSTK_WERROR=ON
 	@[ -n '$(FILTER)' ] || tools/lint.sh $(BUILD) deep
 	@[ -n '$(FILTER)' ] || tools/fuzz.sh all $(FUZZ_SECONDS)
 

@@ -127,8 +127,7 @@ static inline bool check_is_quick(void) {
     return getenv("STK_TEST_QUICK") != NULL;
 }
 
-/* Begins a test that only computes for long what others compute, too: a sanitizer does without it.
- */
+/* Skips a test that takes long under a sanitizer (STK_TEST_QUICK=1). */
 #define CHECK_LONG()                             \
     do {                                         \
         if (check_is_quick()) {                  \

@@ -33,6 +33,7 @@ libcairo2-dev - cairo/cairo.h cairo
 libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl
 libexpat1-dev - expat.h expat'
 optional_test='curl - curl curl
+openssl - openssl openssl
 python3-venv - python3 Python
 chromium chromium-browser|google-chrome-stable chromium Chromium'
 optional_arm64='libclang-rt-16-dev libclang-rt-18-dev|libclang-rt-19-dev clang-16 a_fast_leak_sanitizer'

@@ -219,7 +219,7 @@ static const char *append_hidden(stk_str *out, const char *value, const char *en
 }
 
 /* What follows a name, without blanks and a closing quote: = or :, or the blanks after a flag. */
-static const char *value_behind(const char *name, const char *p) {
+static const char *value_after(const char *name, const char *p) {
     const char *at = p;
     if (*at == '=') {
         return at + 1;
@@ -271,7 +271,7 @@ static const char *pass_name(stk_hider *hider, const char *name, bool first, stk
         hider->next = name[0] == '-' ? hide_when(name, length) : STK_HIDE_NEVER;
         return end;
     }
-    const char *value = value_behind(name, end);
+    const char *value = value_after(name, end);
     bool flag = value != NULL && is_blank(*end) && name[0] == '-';
     if (value == NULL || *value == '\0' || (flag && *value == '-')) {
         return end;

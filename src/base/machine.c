@@ -82,8 +82,8 @@ static void limit_by_path(const char *mount, const char *hierarchy, const char *
     }
 }
 
-/* Whether groups with these controllers, none of which has a name in version 2, can limit cores or
- * memory. */
+/* Whether a control group can limit cores or memory. `controllers` is the list in
+ * /proc/PID/cgroup: for example "cpu,cpuacct" in version 1, empty in version 2. */
 static bool can_limit(const char *controllers) {
     for (const char *name = controllers; name != NULL; name = strchr(name, ',')) {
         name += *name == ',';

@@ -25,7 +25,7 @@ STK_CHECKED stk_status stk_public_check_run(const stk_run *run, stk_error *err);
  * zeros but for its size. Run and struct may be NULL.
  */
 #define STK_PUBLIC_BEGIN(type, pointer, run, err) \
-    stk_public_begin(#type, pointer, sizeof(type), run, err)
+    stk_public_begin(#type, (type *){pointer}, sizeof(type), run, err)
 STK_CHECKED stk_status stk_public_begin(const char *name, void *result, size_t own,
                                         const stk_run *run, stk_error *err);
 

@@ -109,10 +109,14 @@ static stk_batch_choice by_memory(const stk_batch_facts *f) {
     stk_batch_choice c = by_speed(f);
     size_t data = f->train_count / STK_BATCH_STEPS;
     size_t most = data > LEAST_BATCH ? data : least_of(LEAST_BATCH, f->train_count);
+    bool by_device = f->device_most > 0 && f->device_most < most;
+    most = by_device ? f->device_most : most;
     size_t batch = largest_in(f, most, part_of(f->free_bytes, STK_BATCH_MEMORY_PART));
     size_t whole = batch / STEP * STEP;
-    c.limit = batch < most ? STK_BATCH_BY_MEMORY : STK_BATCH_BY_DATA;
-    if (whole > 0 && (c.limit == STK_BATCH_BY_DATA ||
+    c.limit = batch < most ? STK_BATCH_BY_MEMORY
+              : by_device  ? STK_BATCH_BY_DEVICE
+                           : STK_BATCH_BY_DATA;
+    if (whole > 0 && (c.limit != STK_BATCH_BY_MEMORY ||
                       f->need(f->user, whole) >= part_of(f->free_bytes, FILL_LEAST_PART))) {
         batch = whole;
     }

@@ -40,7 +40,7 @@ typedef enum stk_batch_limit {
     STK_BATCH_GIVEN,     /* it is what was asked for */
     STK_BATCH_BY_DATA,   /* an epoch would have too few steps */
     STK_BATCH_BY_MEMORY, /* it would not fit */
-    STK_BATCH_BY_DEVICE, /* a step would take too long: on a CPU */
+    STK_BATCH_BY_DEVICE, /* a step would take too long, on a CPU; or the GPU has no such step */
     STK_BATCH_BY_HABIT,  /* larger ones are not taken without need */
     STK_BATCH_BY_SPEED,  /* a larger one was measured, and is hardly faster */
     STK_BATCH_BY_TIME    /* a larger one could be faster, and was not measured */
@@ -51,6 +51,7 @@ typedef struct stk_batch_facts {
     int64_t accumulate; /* steps per update that were asked for, at least 1 */
     size_t train_count; /* training images of a fold, at least 1 */
     size_t most;        /* images that the device computes in a step of acceptable length */
+    size_t device_most; /* images that the device can compute in a step at all; 0: any number */
     stk_batch_policy policy;
     uint64_t free_bytes; /* free memory of the device */
     /* Bytes that training with such a batch takes; grows with the batch. */

@@ -230,8 +230,8 @@ static void tune(stk_loader *l) {
     double full_s = (double)(full_ns - l->sampled_full_ns) * 1e-9;
     stk_tuner_sample sample = {.seconds = (double)(now - l->sampled_ns) * 1e-9,
                                .wait_s = (double)(c.wait_ns - l->sampled.wait_ns) * 1e-9,
-                               .slot_wait_s = full_s,
-                               .read_wait_s = idle_s > full_s ? idle_s - full_s : 0,
+                               .full_wait_s = full_s,
+                               .other_wait_s = idle_s > full_s ? idle_s - full_s : 0,
                                .workers = c.workers,
                                .slots = c.slots};
     stk_tuner_advice advice = stk_tuner_judge(&l->tuner, &sample);

@@ -17,8 +17,8 @@ stk_tuner_advice stk_tuner_judge(stk_tuner *tuner, const stk_tuner_sample *s) {
         return advice;
     }
     double waiting = s->wait_s / s->seconds;
-    double spare = s->slot_wait_s / s->seconds; /* in workers */
-    double starved = s->read_wait_s / s->seconds;
+    double spare = s->full_wait_s / s->seconds; /* in workers */
+    double starved = s->other_wait_s / s->seconds;
     bool hungry = waiting > WAIT_NOTED;
     bool busy = spare + starved < BUSY * s->workers;
     bool too_many = !hungry && spare > SPARE_WORKERS;

@@ -23,10 +23,10 @@ typedef struct stk_tuner {
 /* What happened since the sample before. */
 typedef struct stk_tuner_sample {
     double seconds;
-    double wait_s;      /* the consumer waited for a batch */
-    double slot_wait_s; /* workers waited for a slot, summed over them */
-    double read_wait_s; /* workers waited for bytes, summed over them */
-    int workers;        /* as they are */
+    double wait_s;       /* the consumer waited for a batch */
+    double full_wait_s;  /* waits of workers that began when no slot was free, summed over them */
+    double other_wait_s; /* their other waits, which were for bytes */
+    int workers;         /* as they are */
     int slots;
 } stk_tuner_sample;
 

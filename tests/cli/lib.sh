@@ -39,6 +39,7 @@ done
 # Without --device Stoker takes a GPU that it finds, so hide it. Scripts use the CPU, or after
 # take_emulated_gpu the emulated GPU.
 export CUDA_VISIBLE_DEVICES=''
+export PYTHONDONTWRITEBYTECODE=1 # the source tree stays as it is
 mkdir "$HOME" "$WORK" && cd "$WORK" || exit 1
 : >"$OUT"
 : >"$ERR"

@@ -2,7 +2,7 @@
 # GPU whose readings are a script. Sourced after lib.sh.
 # shellcheck shell=bash source=tests/cli/lib.sh
 
-export TRAIN="$ROOT/tests/children/train.py" PYTHONDONTWRITEBYTECODE=1
+export TRAIN="$ROOT/tests/children/train.py"
 
 # take_python: the trainings are written in Python. Without it, the case is skipped and the script ends.
 take_python() {

@@ -80,6 +80,11 @@ it "fills the memory as far as the data set goes"
 run plan "${gpu[@]}" --budget 30s --batch-policy fill
 expect_exit 0
 expect_out '^batch 16: memory [0-9.]+ %: a larger batch would leave an epoch fewer than 15 steps$'
+if is_full; then
+    run train "${gpu[@]}" --out f --batch-policy fill
+    expect_exit 0
+    expect_summary f/summary.json batch 16
+fi
 
 it "memory that is assumed makes the batch smaller, and accumulation keeps the update"
 run plan "${gpu[@]}" --assume-memory 160M

@@ -120,7 +120,7 @@ it "what was asked for and could not be printed is an error, however long it is"
 if has_device full 7; then
     for verb in "help train" "train --help" "--version" "bench loader k/train --seconds 0 --img-size 16 --sheet sheet.png" \
         "lr --data k --img-size 16 --steps 50 --out rates --json" \
-        "bench step --model convnet_s --img-size 16 --batch 2 --seconds 0"; do
+        "plan --data k --img-size 16 --epochs 1" "bench step --model convnet_s --img-size 16 --batch 2 --seconds 0"; do
         # shellcheck disable=SC2086  # words
         run_any sh -c '"$@" >full' sh "$STOKER" $verb
         expect_exit 5

@@ -26,7 +26,7 @@ sample() {
         strike "$1" all 0
         counted=$1
     fi
-    calls=${COUNTS[$kind]}
+    calls=${COUNTS[$kind]:-0}
     for part in "${@:3}"; do
         strike "$1" "$kind" $((1 + (calls - 1) * part / 1000)) $on
         [ -n "$STRUCK" ] || [ "$calls" = 0 ] || [ "$part" -gt 900 ] || fail "$WHAT: it was not struck"

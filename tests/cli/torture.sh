@@ -209,6 +209,7 @@ run_struck() {
     run_any env LD_PRELOAD="$TORTURE" TORTURE="${2/s3-*/none}" TORTURE_AT="$3" TORTURE_THEN="${4:-}" \
         TORTURE_SPARES="$SPARED" TORTURE_REPORT="$WORK/report" "$STOKER" "${WORDS[@]}"
     STRUCK='' LIVE='' CALLS=0
+    [ "$2" != all ] || COUNTS=()
     while read -r line; do
         case $line in
         struck*) STRUCK=${line#struck } ;;

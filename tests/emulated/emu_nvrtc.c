@@ -489,9 +489,6 @@ static bool make_image(emu_program *program, const char *plain, const paths *p, 
             return false;
         }
         if (!build(program, plain, p, d)) {
-            if (d->count > 0) {
-                keep_needs_constants(path);
-            }
             return false;
         }
         keep(program, path);
@@ -516,8 +513,13 @@ static bool make(emu_program *program, const paths *p, int option_count,
         sort_defines(d, option_count, options, constants);
         good = make_image(program, plain, p, d);
         if (!good && d->count > 0) {
+            char path[600];
+            kept_path(program, p, d, path, sizeof path);
             sort_defines(d, option_count, options, NULL);
             good = make_image(program, plain, p, d);
+            if (good) { /* otherwise the text or the compiler is at fault, not the variables */
+                keep_needs_constants(path);
+            }
         }
     }
     free(plain);

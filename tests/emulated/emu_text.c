@@ -52,7 +52,7 @@ static const char *line_end(const char *p) {
     return p;
 }
 
-/* The next directive behind `p`, at its name; NULL: there is none. */
+/* The next directive after `p`, at its name; NULL: there is none. */
 static const char *next_directive(const char *p, const char *text) {
     for (; *p != '\0'; p++) {
         if (*p == '#' && (p == text || p[-1] == '\n')) {
@@ -105,7 +105,7 @@ static void add_words(emu_words *words, const char *p, const char *end) {
     }
 }
 
-/* The bracket behind those that begin at `p`, as in [A][B]. */
+/* The place after the brackets that begin at `p`, as in [A][B]. */
 static const char *brackets_end(const char *p) {
     int depth = 0;
     do {

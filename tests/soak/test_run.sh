@@ -8,7 +8,6 @@
 TRAIN="$ROOT/tests/children/train.py"
 ROUNDS=${SOAK_ROUNDS:-40}
 RANDOM=${SOAK_SEED:-9}
-export PYTHONDONTWRITEBYTECODE=1
 ways=('--ignore-term' '--away away' '--feeders 2' '--hang-after 1' '--hang-after 1 --hang-printing' '--crash-after 2'
     '--exit-after 2' '--say nothing' '--say epochs' '--ignore-term --away away --feeders 1' '--step-s 0.001')
 predictions=('echo predicted' 'exit 3' 'sleep 60' 'trap "" TERM; sleep 60' 'python3 missing.py' '(sleep 60 &) ; echo predicted')

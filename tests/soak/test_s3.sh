@@ -11,6 +11,9 @@ it "S3 is built in, and moto can be had"
 if grep -q 'no S3 support' s3-words; then
     skip 'built without S3'
     finish
+elif ! command -v openssl >/dev/null; then
+    skip 'the command openssl, which makes a certificate, is not installed'
+    finish
 elif ! python_with "$VENV" 'moto[s3]>=5.1,<6' flask flask-cors; then # less than moto[server] has
     skip "$CANNOT"
     finish

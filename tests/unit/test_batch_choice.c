@@ -100,6 +100,26 @@ static void plans_by_hand(void) {
     }
 }
 
+/* A device that computes 1004 images at a time, whatever its memory. */
+static void no_more_than_the_device_computes_is_filled(void) {
+    stk_batch_facts f = facts_of(0, 1, 100000, PLENTY);
+    f.most = ANY;
+    f.policy = STK_BATCH_FILL;
+    f.device_most = 1004;
+    stk_batch_choice c = stk_batch_plan(&f);
+    CHECK_INT(c.batch, 1000);
+    CHECK_INT(c.limit, STK_BATCH_BY_DEVICE);
+    f.free_bytes = 5000;
+    c = stk_batch_plan(&f);
+    CHECK(c.batch > 128 && c.batch < 500);
+    CHECK_INT(c.limit, STK_BATCH_BY_MEMORY);
+    f = facts_of(0, 1, 1000, PLENTY);
+    f.most = ANY;
+    f.policy = STK_BATCH_FILL;
+    f.device_most = 1004;
+    CHECK_INT(stk_batch_plan(&f).limit, STK_BATCH_BY_DATA);
+}
+
 /* Images per second at 8, 16, 32 and so on up to 512. */
 typedef struct speeds {
     double at[7];
@@ -216,6 +236,7 @@ static void time_for_measuring(void) {
 }
 
 static const check_test tests[] = {
+    TEST(no_more_than_the_device_computes_is_filled),
     TEST(plans_by_hand),
     TEST(searches_by_hand),
     TEST(laws),

@@ -6,8 +6,8 @@
 static stk_tuner_sample sample(int workers, int slots, double wait, double spare, double starved) {
     return (stk_tuner_sample){.seconds = 0.5,
                               .wait_s = wait * 0.5,
-                              .slot_wait_s = spare * 0.5,
-                              .read_wait_s = starved * 0.5,
+                              .full_wait_s = spare * 0.5,
+                              .other_wait_s = starved * 0.5,
                               .workers = workers,
                               .slots = slots};
 }

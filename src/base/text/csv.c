@@ -1,6 +1,6 @@
 /*
  * csv.c - a table is read in one pass that moves each field's characters left over its quotes and
- * the delimiters that are gone, so that the fields of a row lie after each other.
+ * the delimiters that are gone, so that the fields of a row lie one after another.
  */
 #include "base/text/csv.h"
 

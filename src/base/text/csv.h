@@ -3,7 +3,7 @@
  * LF or CRLF, a UTF-8 byte order mark, no line break at the end. Blank lines are skipped.
  *
  * A table takes as many bytes as its file and eight for each row, however many cells it has: the
- * cells of a row lie after each other, and a cell is found by going over those before it.
+ * cells of a row lie one after another, and a cell is found by going over those before it.
  */
 #ifndef STK_BASE_TEXT_CSV_H
 #define STK_BASE_TEXT_CSV_H

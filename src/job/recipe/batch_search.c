@@ -47,19 +47,12 @@ static stk_memory_ask ask_of(const stk_batch_search *search, size_t batch,
         .picture_bytes = on_cpu(search) ? (uint64_t)loader.slots * loader.slot_bytes / batch : 0};
 }
 
-/* Pictures that the device computes at a time, whatever its memory. */
-static size_t most_batch(const stk_batch_search *search) {
-    size_t most = search->network->opened.backend->most_batch;
-    return most > 0 ? most : SIZE_MAX;
-}
-
-/* Bytes for such a batch; UINT64_MAX: the device cannot compute so many. */
+/* Bytes for such a batch; UINT64_MAX: that is unknown. */
 static uint64_t need(void *user, size_t batch) {
     stk_compile_config how[2];
     stk_memory_ask ask = ask_of(user, batch, how);
     uint64_t bytes = 0;
-    bool known = batch <= most_batch(user) && stk_memory_total(&ask, batch, &bytes, NULL) == STK_OK;
-    return known ? bytes : UINT64_MAX;
+    return stk_memory_total(&ask, batch, &bytes, NULL) == STK_OK ? bytes : UINT64_MAX;
 }
 
 /* Fails with a sentence where a batch does not fit. */
@@ -113,6 +106,9 @@ static const char *why_not_more(const stk_batch_search *search, char *text, size
                  100 * STK_BATCH_MEMORY_PART,
                  search->facts.policy == STK_BATCH_SPEED ? "; it may be faster" : "");
         return text;
+    case STK_BATCH_BY_DEVICE:
+        return search->facts.policy == STK_BATCH_FILL ? "the device computes no more at a time"
+                                                      : "a larger batch has to be asked for";
     case STK_BATCH_BY_SPEED:
         return "a larger batch would not be faster";
     case STK_BATCH_BY_TIME:
@@ -230,16 +226,18 @@ stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *op
         return status;
     }
     search->facts = stk_recipe_batch_facts(search->recipe, options, on_cpu(search), train_count);
+    search->facts.device_most = opened->backend->most_batch;
     search->facts.free_bytes = network->memory.free_bytes;
     search->facts.need = need;
     search->facts.user = search;
     search->infer_batch = search->recipe->infer_batch;
-    if (search->facts.given > most_batch(search) && train_count > most_batch(search)) {
+    size_t most = search->facts.device_most;
+    if (most > 0 && search->facts.given > most && train_count > most) {
         return STK_FAIL(
             err, STK_ERR_USAGE,
             "--batch %zu is too large: %s computes at most %zu pictures at a time; use a "
             "smaller --batch with --accumulate",
-            search->facts.given, opened->name, most_batch(search));
+            search->facts.given, opened->name, most);
     }
     *c = plan_both(search);
     if (resuming && c->limit == STK_BATCH_BY_MEMORY) {

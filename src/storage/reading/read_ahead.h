@@ -108,9 +108,8 @@ stk_ahead_read *stk_read_ahead_take(stk_read_ahead *ahead);
  */
 void stk_read_ahead_wait(stk_read_ahead *ahead);
 
-/* Nanoseconds so far in which at least one read was in flight: the difference of two moments is how
- * long between them a thread without bytes waited for storage, not for a caller that asked for
- * nothing. */
+/* Nanoseconds so far in which at least one read was in flight. The loader asks before and after a
+ * wait; the difference is the part of the wait that storage caused. */
 int64_t stk_read_ahead_flight_ns(const stk_read_ahead *ahead);
 
 /* From now on so many bytes of the item count as used memory. */

@@ -72,7 +72,7 @@ static void drop_words(char **list, size_t from, size_t count) {
 }
 
 /* The text after "name=", or NULL. */
-static const char *behind_equals(const char *word, const char *name) {
+static const char *after_equals(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
 }
@@ -103,7 +103,7 @@ static size_t lone_dashes(char *const *argv) {
 static size_t last_of(char *const *argv, size_t from, size_t to, const char *name) {
     size_t found = 0;
     for (size_t i = from; i < to; i++) {
-        if (behind_equals(argv[i], name) != NULL) {
+        if (after_equals(argv[i], name) != NULL) {
             found = i;
         } else if (stk_str_equal(argv[i], name) && i + 1 < to) {
             found = i++; /* the next word is the value, whatever it looks like */
@@ -146,7 +146,7 @@ void stk_command_free(stk_command *command) {
 /* Index of NAME=..., or SIZE_MAX. */
 static size_t find_env(const stk_command *command, const char *name) {
     for (size_t i = 0; command->envp != NULL && command->envp[i] != NULL; i++) {
-        if (behind_equals(command->envp[i], name) != NULL) {
+        if (after_equals(command->envp[i], name) != NULL) {
             return i;
         }
     }
@@ -173,7 +173,7 @@ void stk_command_unset_env(stk_command *command, const char *name) {
 
 const char *stk_command_env(const stk_command *command, const char *name) {
     size_t found = find_env(command, name);
-    return found != SIZE_MAX ? behind_equals(command->envp[found], name) : NULL;
+    return found != SIZE_MAX ? after_equals(command->envp[found], name) : NULL;
 }
 
 stk_status stk_command_check_arg(const stk_command *command, const char *name, stk_error *err) {
@@ -209,7 +209,7 @@ stk_status stk_command_set_arg(stk_command *command, const char *name, const cha
     }
     size_t found = find_arg(command, name);
     /* A name without dashes is set as name=value, as Hydra expects. */
-    bool equals = found > 0 ? behind_equals(command->argv[found], name) != NULL : name[0] != '-';
+    bool equals = found > 0 ? after_equals(command->argv[found], name) != NULL : name[0] != '-';
     char *word = equals ? stk_str_format("%s=%s", name, value) : stk_mem_strdup(value);
     if (found > 0) {
         return put_word(&command->argv[equals ? found : found + 1], word, err);
@@ -227,7 +227,7 @@ stk_status stk_command_set_arg(stk_command *command, const char *name, const cha
 void stk_command_unset_arg(stk_command *command, const char *name) {
     size_t found = find_arg(command, name);
     if (found > 0) {
-        drop_words(command->argv, found, behind_equals(command->argv[found], name) != NULL ? 1 : 2);
+        drop_words(command->argv, found, after_equals(command->argv[found], name) != NULL ? 1 : 2);
     }
 }
 
@@ -236,7 +236,7 @@ const char *stk_command_arg(const stk_command *command, const char *name) {
     if (found == 0) {
         return NULL;
     }
-    const char *value = behind_equals(command->argv[found], name);
+    const char *value = after_equals(command->argv[found], name);
     return value != NULL ? value : command->argv[found + 1];
 }
 

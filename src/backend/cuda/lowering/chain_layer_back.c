@@ -3,8 +3,8 @@
  * convolution in front of it.
  *
  * The fused kernel needs the convolution's input at once. If backward computes that input again,
- * plainly a later pass of the norm in front does so. The fused kernel computes the input itself,
- * and the later pass does not.
+ * the plain variant does it in a later pass of the norm in front. The fused kernel computes the
+ * input itself, and the later pass does not.
  *
  * Where two chains are added, both are fused or neither, because the plain variant computes both
  * norms in one pass over all rows.
