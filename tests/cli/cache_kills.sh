@@ -2,6 +2,8 @@
 # moments of runs that fill one cache folder. Sourced after lib.sh.
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317  # lib.sh reads variables; functions for wait_for
 
+# shellcheck source=tests/cli/s3_set.sh
+. "$ROOT/tests/cli/s3_set.sh"
 CHECK=$(dirname "$STOKER")/tests/cache_check
 killed=0 whole=0 hits=0
 for variable in $(compgen -e AWS_); do
@@ -9,11 +11,6 @@ for variable in $(compgen -e AWS_); do
 done
 export HOME=$WORK XDG_CACHE_HOME=$WORK/kept AWS_EC2_METADATA_DISABLED=true no_proxy=127.0.0.1
 export AWS_ACCESS_KEY_ID=cache AWS_SECRET_ACCESS_KEY=hidden-words AWS_REGION=us-east-1
-
-has_s3() {
-    "$STOKER" train --data s3:/// --out r-none >/dev/null 2>s3-words
-    ! grep -q 'no S3 support' s3-words
-}
 
 control() {
     curl -sf -d "$1" "$URL/_control" >/dev/null || fail "the server does not take $1"

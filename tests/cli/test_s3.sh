@@ -8,20 +8,7 @@
 it "S3 is built in"
 has_s3 || { skip 'built without S3' && finish; }
 
-# Pictures with names that are awkward in addresses.
-"$STOKER" sample set --classes 3 --per-class 8 --seed 3 --quiet || exit 1
-names=('a b.jpg' 'a+b.jpg' '100%.jpg' '%41.jpg' 'ü&x=1.jpg' 'h#h?q.jpg' "quo\"te's.jpg" '日本;~!*().jpg')
-for folder in set/train/*; do
-    count=0
-    for picture in "$folder"/*; do
-        mv "$picture" "$folder/${names[count]}"
-        count=$((count + 1))
-    done
-done
-class=$(ls set/train | head -n 1)
-mv "set/train/$class" "set/train/c l+as%s ü"
-mv "set/val/$class" "set/val/c l+as%s ü"
-class=$(ls set/train | tail -n 1)
+make_awkward_set
 mkdir pics && cp -r set pics/set
 
 KEY=AKIAREADER SECRET=hidden-words-of-the-reader TOKEN=hidden-token-of-the-role
@@ -133,13 +120,7 @@ stop
 it "takes temporary credentials with their token, from a profile"
 serve --bucket pics=pics --require-auth --access-key "$KEY" --session-token "$TOKEN"
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
-mkdir -p .aws
-cat >.aws/credentials <<END
-[lab]
-aws_access_key_id = $KEY
-aws_secret_access_key = $SECRET
-aws_session_token = $TOKEN
-END
+write_profile "$KEY" "$SECRET" "$TOKEN"
 export AWS_PROFILE=lab AWS_ENDPOINT_URL=$URL
 train s3://pics/set r-role --refresh --cache off
 expect_exit 0

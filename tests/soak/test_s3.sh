@@ -3,12 +3,13 @@
 # shellcheck shell=bash source=tests/cli/lib.sh
 # shellcheck disable=SC2012,SC2153,SC2317  # ls of our own names; what the store tells; functions for expect
 . "$(dirname "$0")/../cli/lib.sh"
+# shellcheck source=tests/cli/s3_set.sh
+. "$ROOT/tests/cli/s3_set.sh"
 
 VENV=$ROOT/build/tests/moto-venv
 
 it "S3 is built in, and moto can be had"
-"$STOKER" train --data s3:/// --out r-none >/dev/null 2>s3-words
-if grep -q 'no S3 support' s3-words; then
+if ! has_s3; then
     skip 'built without S3'
     finish
 elif ! command -v openssl >/dev/null; then
@@ -19,20 +20,8 @@ elif ! python_with "$VENV" 'moto[s3]>=5.1,<6' flask flask-cors; then # less than
     finish
 fi
 
-# Pictures with names that are awkward in addresses; `notes` get there by themselves.
-"$STOKER" sample set --classes 3 --per-class 8 --seed 3 --quiet || exit 1
-names=('a b.jpg' 'a+b.jpg' '100%.jpg' '%41.jpg' 'ü&x=1.jpg' 'h#h?q.jpg' "quo\"te's.jpg" '日本;~!*().jpg')
-for folder in set/train/*; do
-    count=0
-    for picture in "$folder"/*; do
-        mv "$picture" "$folder/${names[count]}"
-        count=$((count + 1))
-    done
-done
-class=$(ls set/train | head -n 1)
-mv "set/train/$class" "set/train/c l+as%s ü"
-mv "set/val/$class" "set/val/c l+as%s ü"
-class=$(ls set/train | tail -n 1)
+# The store adds `notes` by itself.
+make_awkward_set
 
 # The store; it ends when file descriptor 8 is closed.
 mkfifo orders
@@ -126,13 +115,7 @@ expect_err 'does not know the access key id from the environment'
 it "takes temporary credentials with their token, from a profile"
 as '' ''
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
-mkdir -p .aws
-cat >.aws/credentials <<END
-[lab]
-aws_access_key_id = $ROLE_KEY
-aws_secret_access_key = $ROLE_SECRET
-aws_session_token = $ROLE_TOKEN
-END
+write_profile "$ROLE_KEY" "$ROLE_SECRET" "$ROLE_TOKEN"
 AWS_PROFILE=lab train s3://pics/set r-role --refresh --cache off
 expect_exit 0
 expect_same r-s3/weights/best.safetensors r-role/weights/best.safetensors
