@@ -2,7 +2,8 @@
  * bad_disk.c - preloaded, the disk fills up or the process is killed at one certain call that
  * changes files. Settings, from the environment:
  *
- *     BAD_DISK_PATHS  which paths it is about: parts of their names, divided by colons
+ *     BAD_DISK_PATHS  which paths it is about: parts of their names, divided by colons; it is not
+ *                     about a path with a part that has a minus sign before it here
  *     BAD_DISK_AT     the first call that meets it, counted from 1 over all calls with such paths
  *     BAD_DISK_DOES   kill: SIGKILL instead of the call; tear: after half of a write, otherwise as
  *                     kill; full: this call and all later ones that need room fail with ENOSPC;
@@ -43,13 +44,18 @@ static const char *setting(const char *name) {
 static bool is_about(const char *path) {
     char parts[PATH_BYTES];
     char *rest = NULL;
+    bool about = false;
     snprintf(parts, sizeof parts, "%s", setting("BAD_DISK_PATHS"));
     for (char *p = strtok_r(parts, ":", &rest); p != NULL; p = strtok_r(NULL, ":", &rest)) {
-        if (strstr(path, p) != NULL) {
-            return true;
+        bool not = p[0] == '-';
+        if (strstr(path, p + not) != NULL) {
+            if (not) {
+                return false;
+            }
+            about = true;
         }
     }
-    return false;
+    return about;
 }
 
 static void note(long number, const char *call, const char *path) {
