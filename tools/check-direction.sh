@@ -15,7 +15,9 @@ set -eu
 
 rooms='base base/threads base/files base/text base/numbers'
 rooms="$rooms options events storage/http storage storage/s3 storage/cache storage/tar storage/reading"
-rooms="$rooms storage/shards storage/store dataset image stage loader engine backend/cpu"
+rooms="$rooms storage/shards storage/store dataset"
+rooms="$rooms image/augment image image/resample image/decode image/encode image/crop stage loader engine"
+rooms="$rooms backend/cpu"
 rooms="$rooms backend/cuda/driver backend/cuda/program backend/cuda/emit backend/cuda/variants backend/cuda/convolution"
 rooms="$rooms backend/cuda/player backend/cuda/tuning backend/cuda/lowering backend/cuda backend"
 rooms="$rooms models weights train predict budget monitor"

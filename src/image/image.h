@@ -18,7 +18,7 @@
 
 #include "base/files/file.h"
 #include "base/numbers/rng.h"
-#include "image/augment.h"
+#include "image/augment/augment.h"
 
 /* Larger pictures are refused before memory is allocated for them. */
 #define STK_IMAGE_MAX_PIXELS ((int64_t)256 * 1024 * 1024)

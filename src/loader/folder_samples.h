@@ -9,7 +9,7 @@
 
 #include "dataset/dataset.h"
 #include "events/events.h"
-#include "image/augment.h"
+#include "image/augment/augment.h"
 #include "options/options.h"
 
 typedef enum stk_folder_set {

@@ -3,7 +3,7 @@
 
 #include "backend/opened_device.h"
 #include "dataset/dataset.h"
-#include "image/augment.h"
+#include "image/augment/augment.h"
 #include "loader/folder_samples.h"
 #include "loader/loader.h"
 #include "report/report_options.h"

@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "image/decoders.h"
+#include "image/decode/decoders.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"),

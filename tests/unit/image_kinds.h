@@ -5,7 +5,7 @@
 #ifndef STK_TESTS_IMAGE_KINDS_H
 #define STK_TESTS_IMAGE_KINDS_H
 
-#include "image/decoders.h"
+#include "image/decode/decoders.h"
 #include "image_files.h"
 
 typedef enum file_format { FILE_JPEG, FILE_PNG, FILE_WEBP } file_format;

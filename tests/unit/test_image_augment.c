@@ -7,8 +7,8 @@
  */
 #include "check.h"
 
-#include "image/augment_ops.h"
-#include "image/augment_draw.h"
+#include "image/augment/ops.h"
+#include "image/augment/draw.h"
 
 #define MAX_SIZE 224
 #define VALUES (3 * MAX_SIZE * MAX_SIZE)

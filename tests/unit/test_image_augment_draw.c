@@ -2,8 +2,8 @@
 #include "check.h"
 
 #include "base/error.h"
-#include "image/augment_ops.h"
-#include "image/augment_draw.h"
+#include "image/augment/ops.h"
+#include "image/augment/draw.h"
 
 #define SIZE 224
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -9,7 +9,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/csv.h"
-#include "image/decoders.h"
+#include "image/decode/decoders.h"
 #include "image/image.h"
 
 #define LIMIT 1.5 /* levels of 255, the mean over a square */

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "image/decoders.h"
+#include "image/decode/decoders.h"
 
 static stk_image make_image(int width, int height) {
     stk_error err = {0};

@@ -6,7 +6,7 @@
 #include "image_files.h"
 
 #include "base/error.h"
-#include "image/resample.h"
+#include "image/resample/resample.h"
 
 #define GUARD 64     /* values on each side of an output that must stay as they are */
 #define MOST_TAPS 20 /* of the common sizes; one larger number is tried beside them */

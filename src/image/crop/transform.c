@@ -1,0 +1,249 @@
+/*
+ * transform.c - which part of a picture the network sees.
+ *
+ * Training crops are RandomResizedCrop's (Szegedy et al., 2015, as torchvision does it): a share of
+ * the area between min_scale and 1, an aspect between 3/4 and 4/3 uniform in its logarithm, whole
+ * pixels, ten tries, then the largest part with an allowed aspect. Evaluation takes the centre, or
+ * another view near it: the mean over several views predicts better than one.
+ */
+#include "image/image.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "image/decode/decoders.h"
+#include "image/crop/scratch.h"
+
+#define ASPECT_MIN (3.0 / 4.0)
+#define ASPECT_MAX (4.0 / 3.0)
+#define TRIES 10
+
+/* Side of the further views for evaluation, as a share of the centre's. */
+#define VIEW_SHARE 0.9
+
+static stk_crop centre(int width, int height, double part_width, double part_height) {
+    return (stk_crop){
+        .x = (width - part_width) / 2,
+        .y = (height - part_height) / 2,
+        .width = part_width,
+        .height = part_height,
+    };
+}
+
+static stk_crop draw_crop(double min_scale, int width, int height, stk_rng *rng) {
+    double least = min_scale >= 0 && min_scale <= 1 ? min_scale : 1;
+    for (int i = 0; i < TRIES; i++) {
+        double area = (double)width * height * stk_rng_range(rng, least, 1);
+        double aspect = exp(stk_rng_range(rng, log(ASPECT_MIN), log(ASPECT_MAX)));
+        double w = round(sqrt(area * aspect));
+        double h = round(sqrt(area / aspect));
+        if (w >= 1 && h >= 1 && w <= width && h <= height) {
+            double x = (double)stk_rng_below(rng, (uint64_t)(width - (int)w) + 1);
+            double y = (double)stk_rng_below(rng, (uint64_t)(height - (int)h) + 1);
+            return (stk_crop){.x = x, .y = y, .width = w, .height = h};
+        }
+    }
+    double w = fmin(width, round(height * ASPECT_MAX));
+    double h = fmin(height, round(width / ASPECT_MIN));
+    stk_crop crop = centre(width, height, w, h);
+    crop.x = floor(crop.x);
+    crop.y = floor(crop.y);
+    return crop;
+}
+
+/* An odd view is the mirror image of the view before it. */
+static stk_crop view_of(stk_crop centre_part, int view) {
+    static const double shifts[STK_TRANSFORM_VIEWS / 2] = {0, 0.5, 0, 1};
+    double share = view / 2 > 0 ? VIEW_SHARE : 1;
+    double at = shifts[view / 2 % (STK_TRANSFORM_VIEWS / 2)];
+    double side = share * centre_part.width;
+    double shift = at * (centre_part.width - side);
+    return (stk_crop){
+        .x = centre_part.x + shift, .y = centre_part.y + shift, .width = side, .height = side};
+}
+
+stk_crop stk_transform_draw(const stk_transform *transform, int width, int height, stk_rng *rng,
+                            bool *flip) {
+    *flip = false;
+    if (!transform->train) {
+        double fraction = transform->crop_fraction;
+        double side = width < height ? width : height;
+        side *= fraction > 0 && fraction <= 1 ? fraction : 1;
+        *flip = transform->view % 2 == 1;
+        return view_of(centre(width, height, side, side), transform->view);
+    }
+    stk_crop crop = draw_crop(transform->augment.crop_scale, width, height, rng);
+    *flip = transform->augment.flip && stk_rng_below(rng, 2) == 1;
+    return crop;
+}
+
+/* Where a part of the upright picture lies in the stored one, which may have rows and columns
+ * swapped and be mirrored. */
+static stk_crop in_stored(stk_crop crop, stk_turn turn, double width, double height) {
+    if (turn.swapped) {
+        crop = (stk_crop){.x = crop.y, .y = crop.x, .width = crop.height, .height = crop.width};
+    }
+    crop.x = turn.mirror_x ? width - crop.x - crop.width : crop.x;
+    crop.y = turn.mirror_y ? height - crop.y - crop.height : crop.y;
+    return crop;
+}
+
+/* The largest divisor that leaves the part at least as many pixels as the square. */
+static int choose_divisor(stk_crop crop, int size) {
+    double least = crop.width < crop.height ? crop.width : crop.height;
+    int divisor = 8;
+    while (divisor > 1 && least / divisor < size) {
+        divisor /= 2;
+    }
+    return divisor;
+}
+
+/*
+ * Whether the picture has more pixels than the limit has nanoseconds: no format decodes that fast.
+ * Not for training, which decodes only a part.
+ */
+static bool is_hopeless(const stk_image_scratch *scratch) {
+    return !scratch->transform->train && scratch->limit.cpu_ns > 0 &&
+           scratch->source_px > (uint64_t)scratch->limit.cpu_ns;
+}
+
+static stk_status begin_part(void *user, const stk_image_info *info, stk_image_part *part,
+                             stk_error *err) {
+    stk_image_scratch *scratch = user;
+    scratch->source_px = (uint64_t)info->width * (uint64_t)info->height;
+    if (is_hopeless(scratch)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "there was no time to decode %d x %d pixels",
+                        info->width, info->height);
+    }
+    stk_status status = stk_image_scratch_enter(scratch, info->whole_bytes, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_turn turn = stk_image_turn(info->orientation);
+    bool flip;
+    stk_crop crop =
+        stk_transform_draw(scratch->transform, turn.swapped ? info->height : info->width,
+                           turn.swapped ? info->width : info->height, &scratch->rng, &flip);
+    crop = in_stored(crop, turn, info->width, info->height);
+    int divisor = info->divides ? choose_divisor(crop, scratch->transform->size) : 1;
+    stk_resample_task task = {
+        .width = (info->width + divisor - 1) / divisor,
+        .height = (info->height + divisor - 1) / divisor,
+        .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
+        .size = scratch->transform->size,
+        .mirror_x = turn.mirror_x != (flip && !turn.swapped),
+        .mirror_y = turn.mirror_y != (flip && turn.swapped),
+        .filter = scratch->transform->train ? STK_BILINEAR : scratch->transform->interpolation};
+    scratch->swapped = turn.swapped;
+    status = stk_resampler_begin(&scratch->resampler, &task, scratch->out, err);
+    const stk_resample_axis *across = &scratch->resampler.across;
+    const stk_resample_axis *down = &scratch->resampler.down;
+    *part = (stk_image_part){.divisor = divisor,
+                             .x = across->from,
+                             .y = down->from,
+                             .width = across->to - across->from,
+                             .height = down->to - down->from};
+    return status;
+}
+
+static stk_status expect_rows(void *user, int x, int width, stk_error *err) {
+    stk_image_scratch *scratch = user;
+    size_t bytes = stk_resampler_window_bytes(&scratch->resampler, width);
+    stk_status status = stk_image_scratch_enter(scratch, bytes, err);
+    return status == STK_OK ? stk_resampler_rows(&scratch->resampler, x, width, err) : status;
+}
+
+static uint8_t *room_for_rows(void *user, int count) {
+    stk_image_scratch *scratch = user;
+    return stk_resampler_room(&scratch->resampler, count);
+}
+
+static void take_rows(void *user, int count) {
+    stk_image_scratch *scratch = user;
+    stk_resampler_take(&scratch->resampler, count);
+}
+
+/* Exchanges rows and columns of a square. */
+static void transpose(uint8_t *pixels, int size) {
+    size_t row = 3 * (size_t)size;
+    for (size_t y = 0; y < (size_t)size; y++) {
+        for (size_t x = y + 1; x < (size_t)size; x++) {
+            uint8_t pixel[3];
+            uint8_t *a = pixels + y * row + 3 * x;
+            uint8_t *b = pixels + x * row + 3 * y;
+            memcpy(pixel, a, 3);
+            memcpy(a, b, 3);
+            memcpy(b, pixel, 3);
+        }
+    }
+}
+
+static stk_status augment(stk_image_scratch *scratch, stk_error *err) {
+    const stk_transform *transform = scratch->transform;
+    size_t bytes = 3 * (size_t)transform->size * (size_t)transform->size;
+    if (scratch->spare_bytes < bytes) {
+        stk_mem_free(scratch->spare);
+        scratch->spare = stk_mem_raw(bytes, 1);
+        scratch->spare_bytes = scratch->spare != NULL ? bytes : 0;
+    }
+    if (scratch->spare == NULL) {
+        return STK_FAIL_MEMORY(err, "augmenting a picture");
+    }
+    stk_augment_apply(&transform->augment, transform->size, scratch->out, scratch->spare,
+                      &scratch->rng);
+    return STK_OK;
+}
+
+stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *transform,
+                               const uint8_t *bytes, size_t size, stk_rng rng, uint8_t *out,
+                               int64_t *augment_ns, stk_error *err) {
+    stk_image_receiver receiver = {.user = scratch,
+                                   .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .limit = scratch->limit,
+                                   .begin = begin_part,
+                                   .rows = expect_rows,
+                                   .room = room_for_rows,
+                                   .take = take_rows};
+    scratch->transform = transform;
+    scratch->rng = rng;
+    scratch->out = out;
+    scratch->source_px = 0;
+    stk_status status = stk_image_receive(bytes, size, &receiver, err);
+    stk_image_scratch_leave(scratch);
+    if (status == STK_OK && scratch->swapped) {
+        transpose(out, transform->size);
+    }
+    if (status == STK_OK && transform->train && stk_augment_is_needed(&transform->augment)) {
+        int64_t start = stk_clock_ns();
+        status = augment(scratch, err);
+        if (augment_ns != NULL) {
+            *augment_ns += stk_clock_ns() - start;
+        }
+    }
+    return status;
+}
+
+stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size,
+                            stk_interpolation filter, bool flip, uint8_t *out, stk_error *err) {
+    stk_resampler resampler = {0};
+    stk_resample_task task = {.width = image->width,
+                              .height = image->height,
+                              .crop = crop,
+                              .size = size,
+                              .mirror_x = flip,
+                              .filter = filter};
+    stk_status status = stk_resampler_begin(&resampler, &task, out, err);
+    if (status == STK_OK) {
+        status = stk_resampler_rows(&resampler, 0, image->width, err);
+    }
+    size_t row_bytes = 3 * (size_t)image->width;
+    for (int y = resampler.down.from; status == STK_OK && y < resampler.down.to; y++) {
+        memcpy(stk_resampler_room(&resampler, 1), image->pixels + (size_t)y * row_bytes, row_bytes);
+        stk_resampler_take(&resampler, 1);
+    }
+    stk_resampler_free(&resampler);
+    return status;
+}
