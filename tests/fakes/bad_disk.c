@@ -47,9 +47,9 @@ static bool is_about(const char *path) {
     bool about = false;
     snprintf(parts, sizeof parts, "%s", setting("BAD_DISK_PATHS"));
     for (char *p = strtok_r(parts, ":", &rest); p != NULL; p = strtok_r(NULL, ":", &rest)) {
-        bool not = p[0] == '-';
-        if (strstr(path, p + not) != NULL) {
-            if (not) {
+        bool left_out = p[0] == '-';
+        if (strstr(path, p + left_out) != NULL) {
+            if (left_out) {
                 return false;
             }
             about = true;
