@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cpu/cpu_conv.h"
+#include "backend/cpu/convolution/conv.h"
 #include "base/mem.h"
 
 typedef struct layer {

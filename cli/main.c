@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "backend/cpu/cpu_blas.h"
+#include "backend/cpu/blas.h"
 #include "base/threads/pool.h"
 #include "cli/cli.h"
 

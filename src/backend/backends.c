@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "backend/cuda/device.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/numbers/rng.h"
 #include "check.h"
 #include "engine/drop.h"

@@ -7,7 +7,7 @@
 #ifndef STK_TESTS_CUDA_FUSIONS_H
 #define STK_TESTS_CUDA_FUSIONS_H
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/tuning/decisions.h"
 #include "cuda_play.h"

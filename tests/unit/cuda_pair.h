@@ -6,7 +6,7 @@
 #ifndef STK_TESTS_UNIT_CUDA_PAIR_H
 #define STK_TESTS_UNIT_CUDA_PAIR_H
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "backend/cuda/device.h"
 #include "base/numbers/rng.h"
 #include "cuda_play.h"

@@ -4,7 +4,7 @@
  */
 #include "cpu_reference.h"
 
-#include "backend/cpu/cpu_vector.h"
+#include "backend/cpu/kernels/vector.h"
 
 static void bias_gradients(void) {
     check_gradients(build_bias, 7, 3, no_mix, 0);

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/error.h"
 #include "job/training/prepare.h"
 #include "models/models.h"

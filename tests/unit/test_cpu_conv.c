@@ -5,7 +5,7 @@
  */
 #include "check.h"
 
-#include "backend/cpu/cpu_conv.h"
+#include "backend/cpu/convolution/conv.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/numbers/rng.h"

@@ -2,9 +2,9 @@
  * test_cpu_optim.c - the optimisers against PyTorch's own numbers and against their formulas, with
  * gradients that are written down rather than computed.
  */
-#include "backend/cpu/cpu_optim.h"
+#include "backend/cpu/optim.h"
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/mem.h"
 #include "check.h"
 #include "optim_golden.h"

@@ -3,7 +3,7 @@
 #include "check.h"
 
 #include "backend/backends.h"
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "backend/cuda/device.h"
 #include "cuda_play.h"
 

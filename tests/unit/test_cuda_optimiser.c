@@ -2,8 +2,8 @@
  * test_cuda_optimiser.c - the optimiser's kernels against that of the CPU, the loss scale, and
  * what inference makes of weights and norms.
  */
-#include "backend/cpu/cpu_device.h"
-#include "backend/cpu/cpu_optim.h"
+#include "backend/cpu/device.h"
+#include "backend/cpu/optim.h"
 #include "backend/cuda/program/parameter_layout.h"
 #include "cuda_cases.h"
 

@@ -1,7 +1,7 @@
 /* test_fold_predict.c - how a job compiles the network that predicts. */
 #include "check.h"
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/error.h"
 #include "job/training/fold_predict.h"
 #include "models/models.h"

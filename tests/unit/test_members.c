@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "job/members.h"

@@ -1,7 +1,7 @@
 /* test_memory_check.c - a batch that cannot fit is refused before anything is allocated. */
 #include "check.h"
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "engine/memory_check.h"
 #include "models/models.h"
 

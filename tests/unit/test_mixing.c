@@ -2,7 +2,7 @@
  * test_mixing.c - mixup and CutMix against their definitions, on a network that answers how bright
  * a picture is: black is class 0, white class 1.
  */
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "check.h"
 
 #define SIDE 4

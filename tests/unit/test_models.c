@@ -5,7 +5,7 @@
  */
 #include "check.h"
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/mem.h"
 #include "models/models.h"
 

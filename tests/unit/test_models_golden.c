@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/csv.h"

@@ -3,7 +3,7 @@
 
 #include <malloc.h>
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/mem.h"
 #include "check.h"
 

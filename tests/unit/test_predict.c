@@ -10,7 +10,7 @@
 #include "simulated_clock.h"
 #include "small_pictures.h"
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "base/error.h"
 #include "predict/ensemble.h"
 #include "predict/predict.h"

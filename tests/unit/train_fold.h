@@ -11,7 +11,7 @@
 
 #include "small_pictures.h"
 
-#include "backend/cpu/cpu_device.h"
+#include "backend/cpu/device.h"
 #include "models/models.h"
 #include "train/train.h"
 

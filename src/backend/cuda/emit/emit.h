@@ -56,8 +56,8 @@ static inline cuda_ref cuda_norm_narrow(const cuda_norm *norm, int channels) {
 size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane);
 
 /*
- * The batch's statistics: fills coefs, moves the running statistics as cpu_norm.c does. `scratch`
- * has stk_cuda_norm_scratch() bytes; nothing: a buffer of its own.
+ * The batch's statistics: fills coefs, moves the running statistics as backend/cpu/kernels/norm.c
+ * does. `scratch` has stk_cuda_norm_scratch() bytes; nothing: a buffer of its own.
  */
 void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
                          cuda_ref scratch);
@@ -321,7 +321,7 @@ typedef struct cuda_pool {
 
 /*
  * Where the maximum is within its window, one byte per output element, goes to `where` (nothing in
- * inference): the first one in the order of cpu_pool2d.c. With `norm` the input is
+ * inference): the first one in the order of backend/cpu/kernels/pool2d.c. With `norm` the input is
  * act(scale * x + shift).
  */
 void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const cuda_norm *norm,
@@ -379,9 +379,9 @@ void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem
                              cuda_ref w);
 
 /*
- * Softmax cross-entropy of logits T (N, classes) against the targets of constants, as cpu_head.c:
- * sets loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may lie on the logits) is the
- * gradient of the mean, times the loss scale. The same bits every time.
+ * Softmax cross-entropy of logits T (N, classes) against the targets of constants, as
+ * backend/cpu/kernels/head.c: sets loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may
+ * lie on the logits) is the gradient of the mean, times the loss scale. The same bits every time.
  */
 void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
 /* T to float32. */
@@ -405,10 +405,10 @@ typedef struct cuda_optimiser {
  */
 void stk_cuda_gather(cuda_program *p, const cuda_optimiser *o);
 /*
- * One update as cpu_optim.c does it: the norm when constants->clip_norm is above 0, the step unless
- * there was an overflow, the averages, the copy of the weights; then the loss scale: halved after
- * an overflow (not below 1), doubled after 2000 updates without one (not above 2^24). Sets
- * grad_norm (NaN unless clipping asked for it), skipped and scale of CUDA_FIXED_RESULT.
+ * One update as backend/cpu/optim.c does it: the norm when constants->clip_norm is above 0, the
+ * step unless there was an overflow, the averages, the copy of the weights; then the loss scale:
+ * halved after an overflow (not below 1), doubled after 2000 updates without one (not above 2^24).
+ * Sets grad_norm (NaN unless clipping asked for it), skipped and scale of CUDA_FIXED_RESULT.
  */
 void stk_cuda_optimise(cuda_program *p, const cuda_optimiser *o);
 /* Makes the copy of the weights from CUDA_FIXED_VALUES. */

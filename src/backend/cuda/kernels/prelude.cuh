@@ -368,7 +368,7 @@ DEVICE int last_block(u32 *counter, u32 blocks, volatile u32 *told) {
     return last;
 }
 
-/* ---- batch norm: from sums to coefficients, in float64 as cpu_norm.c ---- */
+/* ---- batch norm: from sums to coefficients, in float64 as backend/cpu/kernels/norm.c ---- */
 
 #define NORM_RUNNING 0.1 /* how far the running statistics move */
 
