@@ -1,9 +1,22 @@
 /* public_struct.c - the size that a caller says against the size that the library knows. */
 #include "base/public_struct.h"
 
+#include <stddef.h>
 #include <string.h>
 
+#include <stoker/supervise.h>
+
 #include "base/error.h"
+
+/* stk_public_begin finds the size there without knowing the struct. */
+#define BEGINS_WITH_SIZE(type) \
+    _Static_assert(offsetof(type, size) == 0, #type " begins with its size")
+BEGINS_WITH_SIZE(stk_outcome);
+BEGINS_WITH_SIZE(stk_staged);
+BEGINS_WITH_SIZE(stk_found_lr);
+BEGINS_WITH_SIZE(stk_estimate);
+BEGINS_WITH_SIZE(stk_diagnosis);
+BEGINS_WITH_SIZE(stk_supervised);
 
 stk_status stk_public_check(const char *name, size_t size, size_t own, stk_error *err) {
     if (size == own) {

@@ -187,6 +187,10 @@ rm spoilt/solution.csv && mkdir spoilt/solution.csv
 train spoilt r-spoilt2
 expect_exit 0
 same r-spoilt2 r-kaggle
+rmdir spoilt/solution.csv
+train spoilt r-spoilt3
+expect_exit 0
+same r-spoilt3 r-kaggle
 if command -v strace >/dev/null 2>&1 && ! is_sanitized && strace -f true 2>/dev/null; then
     run_any strace -f -o trace -e trace=open,openat "$STOKER" train --data k --out r-traced --img-size 16 \
         --epochs 1
