@@ -45,6 +45,9 @@ export STOKER=$build/stoker LC_ALL=C.UTF-8 XDG_CACHE_HOME=$scratch/cache
 # Without --device Stoker takes a GPU that it finds, so hide it. Tests of CUDA use the emulated GPU, with
 # STK_TEST_GPU=real the real one.
 [ "${STK_TEST_GPU:-}" = real ] || export CUDA_VISIBLE_DEVICES='' STK_TEST_GPU=emulated
+# In every process OpenBLAS starts a thread per core, which spins for a while though nobody uses it. In soak
+# it does so, as users have it.
+[ "$kind" = soak ] || export OPENBLAS_NUM_THREADS=1
 # Cairo keeps fonts until the process ends. fontconfig refers to them by offsets, which a leak checker
 # cannot follow.
 echo 'leak:libfontconfig' >"$scratch/leaks"

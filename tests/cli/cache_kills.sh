@@ -88,13 +88,14 @@ check_bytes() {
     control "delay_ms=$delay_ms"
 }
 
-# kill_fillers ROUNDS SECONDS: kills come up to SECONDS after the start, earlier after one that came too
-# late: what is in the cache already makes the next one shorter.
+# kill_fillers KILLS SECONDS: kills come up to SECONDS after the start, earlier after one that came too
+# late: what is in the cache already makes the next one shorter. It goes on after KILLS kills while all came
+# before anything was in the cache.
 kill_fillers() {
     local round=0 size second limit used share before latest=$2
     killed=0 whole=0 hits=0 doubles=0 tight=0 renewed=0
     share=$(du -sb set | cut -f 1)
-    while [ "$killed" -lt "$1" ] && [ "$round" -lt $((3 * $1)) ]; do
+    while [ "$round" -lt $((3 * $1 + 10)) ] && { [ "$killed" -lt "$1" ] || [ "$hits" = 0 ]; }; do
         round=$((round + 1))
         size=1G kind=bench second=no
         # A cache that is full is of no use any more; now and then one is begun anew in any case.
