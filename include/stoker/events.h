@@ -36,17 +36,17 @@ typedef struct stk_event_start {
     int prefetch; /* batches per worker */
     int classes;
     int folds;               /* planned */
-    int cores;               /* that this process may use */
+    int cores;               /* cores that this process may use */
     int64_t memory_bytes;    /* of the machine or its container */
     const char *device_name; /* "NVIDIA H200"; NULL: the CPU */
-    int64_t device_bytes;    /* its memory; -1: the CPU */
+    int64_t device_bytes;    /* memory of the device; -1: the CPU */
     int64_t train_images;
     int64_t val_images;
     int64_t test_images;
     double budget_s; /* of the whole run, earlier processes included; NaN without a budget */
 } stk_event_start;
 
-/* What will be done. It is made anew when measured rates change it. */
+/* The plan of one fold. A new plan follows when measured speed changes it. */
 typedef struct stk_event_plan {
     int fold;
     int epochs; /* of this fold; a last epoch that is cut short counts */
@@ -121,8 +121,8 @@ typedef struct stk_event_batch {
 } stk_event_batch;
 
 /*
- * What the machine did in about the second that ended at at_s. Shares are percent. Numbers of the
- * GPU are NaN where there is none or it cannot be asked.
+ * What the machine did in about the second that ended at at_s. Shares are percent. Without a GPU,
+ * or where the GPU cannot be asked, its numbers are NaN.
  */
 typedef struct stk_event_sample {
     double at_s;             /* since the start of the run */
@@ -187,7 +187,8 @@ typedef struct stk_event_attempt {
     int number;          /* from 1, counted for each part */
     const char *part;    /* "train" or "predict" */
     const char *command; /* as one would type it */
-    bool ended; /* false: it was started, and of the following only batch and workers are known */
+    bool ended; /* false: the command was started; of the fields below only batch and workers are
+                   known */
     int64_t batch;
     int workers;
     double images_per_second;
@@ -251,7 +252,7 @@ typedef struct stk_summary {
     int folds_done;
     int folds_planned;
     double oof_acc1;   /* accuracy of the out-of-fold predictions, percent; NaN without folds */
-    double oof_metric; /* their `metric`; NaN without folds */
+    double oof_metric; /* `metric` of the out-of-fold predictions; NaN without folds */
     double images_per_second;
     double wait_fraction;
     double budget_s;
@@ -265,13 +266,13 @@ typedef struct stk_summary {
     int64_t bad_images;
     const char *verdict;
     const char *submission; /* path, relative to the run folder when inside it */
-    /* Of a supervised command; NULL and 0 for a training of Stoker. */
+    /* The fields below are of a supervised command; NULL and 0 for a training of Stoker. */
     const char *command; /* as one would type it */
     const stk_event_attempt *attempts;
     int attempt_count;
     const char
         *estimate; /* how long the whole command would have taken, in words; NULL: not known */
-    int exit_code; /* that the run ends with; -1: not known */
+    int exit_code; /* exit code of the run; -1: not known */
 } stk_summary;
 
 typedef struct stk_observer {

@@ -76,20 +76,20 @@ typedef struct stk_staged {
 typedef struct stk_found_lr {
     size_t size;        /* sizeof this struct; set by the caller */
     char run_dir[1024]; /* with lr.csv, the plot and the options */
-    char plot[1024];    /* lr.png or lr.svg in it */
+    char plot[1024];    /* lr.png or lr.svg in run_dir */
     double lr;          /* suggested for this batch size; NaN: the loss fell at no rate */
     int64_t batch;
     int64_t accumulate; /* batches to an update */
     bool exploded;      /* the loss exploded before the highest rate was reached */
     double seconds;
     int count;
-    stk_lr_point points[STK_LR_MOST_STEPS]; /* the first `count` of them */
+    stk_lr_point points[STK_LR_MOST_STEPS]; /* only the first `count` are set */
 } stk_found_lr;
 
-/* Batch sizes that are measured, at most. */
+/* The most batch sizes that stk_plan_run() measures. */
 #define STK_MOST_MEASURED 16
 
-/* What a training would need: a few steps are measured, the rest is arithmetic. */
+/* What a training would need: stk_plan_run() measures a few steps and computes the rest. */
 typedef struct stk_estimate {
     size_t size; /* sizeof this struct; set by the caller */
     char device[64];
@@ -112,13 +112,13 @@ typedef struct stk_estimate {
     double epoch_s;                  /* with its validation */
     double predict_s;                /* the test set with one model */
     int folds_wanted, epochs_wanted; /* epochs 0: as many as the budget allows */
-    int epochs_weighed; /* epochs of each fold in total_s: the wanted ones, or as many as
-                           fit, or the number for which folds were given up */
+    int epochs_weighed; /* epochs of each fold in total_s: the wanted ones; without a wish, those
+                           that fit, or, if folds were given up, the number that did not fit */
     double total_s;     /* for everything wanted, with set-up and predictions */
     double budget_s;    /* NaN: none */
     double reserve_s;   /* kept back for prediction; NaN without a budget */
-    int folds, epochs;  /* that fit the budget; a part of an epoch counts */
-    int64_t steps;      /* of each fold in these epochs; 0: none fits */
+    int folds, epochs;  /* what fits the budget; a part of an epoch counts */
+    int64_t steps;      /* steps of each fold in `epochs`; 0: none fits */
     bool cut;           /* less fits than was wanted */
     /* Bytes on the device: */
     uint64_t weights, gradients, optimiser, average; /* average: with --ema */
@@ -140,7 +140,7 @@ typedef struct stk_what_if {
     char flags[96];           /* how to apply it; "" where no flag does */
     double images_per_second; /* predicted, of all stages together */
     double epoch_s;           /* the training of an epoch, validation aside */
-    double gain;              /* factor over the prediction without it */
+    double gain;              /* factor over the prediction without the change */
     const char *narrowest;    /* static: the stage that would limit then */
     const char *basis; /* static: "measured", stage by stage with the change; or "computed" */
 } stk_what_if;
@@ -163,7 +163,7 @@ typedef struct stk_diagnosis {
     int64_t measured_batch; /* smaller than `batch` where steps of `batch` took too long */
     int img_size;
     int64_t images;                /* of an epoch of training */
-    int64_t pictures;              /* of them, read for measuring */
+    int64_t pictures;              /* pictures that were read for measuring */
     double picture_bytes;          /* mean size of a stored picture */
     double picture_px;             /* its mean width times height */
     bool is_remote;                /* reads go over a network */
@@ -172,7 +172,7 @@ typedef struct stk_diagnosis {
     double storage_warm;           /* read again */
     double cold_bytes, warm_bytes; /* per second */
     double decode;                 /* decoding, scaling and augmenting, by all workers */
-    double decode_worker;          /* by each of them */
+    double decode_worker;          /* the same, by one worker */
     double core_share; /* share of the cores that decoding got, 0 to 1: below 1 others use them */
     double loader;     /* the whole loader, with a consumer that takes no time */
     double copy;       /* from the host to the device; INFINITY: they share memory */
@@ -188,7 +188,7 @@ typedef struct stk_diagnosis {
     double first_epoch_s;  /* predicted, with pictures read for the first time */
     int what_if_count;
     stk_what_if what_ifs[STK_MOST_WHAT_IFS]; /* the greatest gain first */
-    double seconds;                          /* that the diagnosis took */
+    double seconds;                          /* how long the diagnosis took */
 } stk_diagnosis;
 
 /* Options of each verb at their defaults; freed with stk_options_free. */
@@ -208,21 +208,21 @@ STK_API STK_CHECKED stk_status stk_options_for_stage(stk_options **options, stk_
 STK_API STK_CHECKED stk_status stk_train(stk_options *options, const stk_run *run,
                                          stk_outcome *outcome, stk_error *err);
 
-/* Writes predictions from the models of run folders (option "run", set once for each of them). */
+/* Writes predictions from the models of run folders (option "run", set once for each folder). */
 STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *run,
                                            stk_outcome *outcome, stk_error *err);
 
 /*
- * Trains for a few steps with a learning rate that grows from 1e-7 to 10, as the options say that
- * would be trained, and suggests a rate. A loss that falls at no rate is STK_ERR_DATA; the curve is
- * in `found` then, too. `run` may be NULL.
+ * Trains as the options say, but only for a few steps and with a learning rate that grows from 1e-7
+ * to 10, and suggests a rate. A loss that falls at no rate is STK_ERR_DATA; `found` has the curve
+ * then, too. `run` may be NULL.
  */
 STK_API STK_CHECKED stk_status stk_find_lr(stk_options *options, const stk_run *run,
                                            stk_found_lr *found, stk_error *err);
 
 /*
- * Trains for a few steps as the options say, without writing anything, and says what all of it
- * would need: time, memory, and what a budget would cut. `run` may be NULL.
+ * Trains for a few steps as the options say, without writing anything, and says what the whole
+ * training would need: time, memory, and what a budget would cut. `run` may be NULL.
  */
 STK_API STK_CHECKED stk_status stk_plan_run(stk_options *options, const stk_run *run,
                                             stk_estimate *estimate, stk_error *err);
@@ -230,8 +230,8 @@ STK_API STK_CHECKED stk_status stk_plan_run(stk_options *options, const stk_run 
 /*
  * Measures each stage of the training that the options describe, alone and together, within option
  * "seconds", names the narrowest and predicts what changes would bring. Writes nothing but the
- * picture that option "plot" asks for; where that cannot be written the diagnosis is there all the
- * same (its `seconds` are above 0). `run` may be NULL.
+ * picture that option "plot" asks for. If that picture cannot be written, the call fails, but the
+ * diagnosis is complete (its `seconds` are above 0). `run` may be NULL.
  */
 STK_API STK_CHECKED stk_status stk_doctor(stk_options *options, const stk_run *run,
                                           stk_diagnosis *diagnosis, stk_error *err);

@@ -108,8 +108,9 @@ STK_API STK_CHECKED stk_status stk_loader_open(stk_loader **loader, stk_options 
 STK_API void stk_loader_close(stk_loader *loader);
 
 /*
- * Waits for the next batch and hands it out; *batch is NULL after the last one. At least two may be
- * held at a time; asking for one more while holding all slots is STK_ERR_USAGE.
+ * Waits for the next batch and hands it out; *batch is NULL after the last one. The consumer may
+ * hold at least two batches at a time. Asking for another while it holds all slots is
+ * STK_ERR_USAGE.
  */
 STK_API STK_CHECKED stk_status stk_loader_next(stk_loader *loader, const stk_batch **batch,
                                                stk_error *err);
@@ -123,14 +124,15 @@ STK_API STK_CHECKED stk_status stk_loader_seek(stk_loader *loader, uint64_t epoc
                                                stk_error *err);
 
 /*
- * From here on samples are drawn, with repetitions, in proportion to their weights: weights[n] is
- * that of sample number n, as in stk_batch.samples, 0 or more; `count` is above every such number.
- * The stream begins again with epoch 0, which is as long as before; it can be sought in as ever.
+ * From now on the loader draws samples, with repetitions, in proportion to their weights.
+ * weights[n] is the weight of sample number n (as in stk_batch.samples), 0 or more; `count` is
+ * above every such number. The stream begins again with epoch 0, which is as long as before;
+ * stk_loader_seek works as before.
  */
 STK_API STK_CHECKED stk_status stk_loader_weigh(stk_loader *loader, const double *weights,
                                                 size_t count, stk_error *err);
 
-/* Fill a struct whose size the caller has set; the counters never wait for other threads. */
+/* Both fill a struct whose `size` is set. stk_loader_stats never waits for other threads. */
 STK_API STK_CHECKED stk_status stk_loader_describe(const stk_loader *loader, stk_loader_info *info,
                                                    stk_error *err);
 STK_API STK_CHECKED stk_status stk_loader_stats(const stk_loader *loader,
@@ -142,7 +144,9 @@ STK_API const char *stk_loader_path(const stk_loader *loader, size_t sample);
 /* The name of a class, 0 .. classes-1; NULL for any other number. */
 STK_API const char *stk_loader_class(const stk_loader *loader, int label);
 
-/* Calls `tell` once for every bad sample. The texts live as long as the loader. */
+/*
+ * Calls `tell` for each bad sample that was not told before. The texts live as long as the loader.
+ */
 STK_API void stk_loader_take_bad(stk_loader *loader,
                                  void (*tell)(void *user, const char *path, const char *reason),
                                  void *user);

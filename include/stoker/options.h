@@ -4,9 +4,9 @@
  * A stk_options comes from stk_options_for_train() and its like (stoker/job.h), holds every option
  * of that verb at its default, and is freed with stk_options_free. Names are those of the command
  * line's flags without the dashes in front, or any alias of docs/options.md; dashes and underscores
- * are the same. The options config, quiet, json and detach are the command's own: here a file is
- * read with stk_options_load, an observer is given or not, and no call leaves its process. Threads:
- * one at a time.
+ * are the same. The options config, quiet, json and detach exist only on the command line: here
+ * stk_options_load reads a file, the caller gives an observer or none, and no call leaves its
+ * process. Threads: one at a time.
  */
 #ifndef STOKER_OPTIONS_H
 #define STOKER_OPTIONS_H
@@ -20,8 +20,9 @@ extern "C" {
 typedef struct stk_options stk_options;
 
 /*
- * Sets one option from text, as on the command line: stk_options_set(o, "batch", "auto", &err). An
- * unknown name is an error that names the nearest known one; a bad value names its range.
+ * Sets one option from text, as on the command line: stk_options_set(o, "batch", "auto", &err). The
+ * error for an unknown name gives the nearest known name; the error for a bad value gives the
+ * range.
  */
 STK_API STK_CHECKED stk_status stk_options_set(stk_options *options, const char *name,
                                                const char *value, stk_error *err);

@@ -2,8 +2,8 @@
  * stoker/stop.h - asking work in progress to end.
  *
  * The owner zero-initialises a stk_stop and passes it to a long call. Another thread or a signal
- * handler may then ask for an end: stk_stop_request() is async-signal-safe. The call looks at it
- * between steps.
+ * handler may then ask for an end: stk_stop_request() is async-signal-safe. The call looks at the
+ * stk_stop between steps.
  */
 #ifndef STOKER_STOP_H
 #define STOKER_STOP_H

@@ -1,9 +1,10 @@
 /*
  * stoker/supervise.h - runs any other training command within a budget, with Stoker's monitor.
  *
- * stk_supervise() forks a small process, from which the command is started and which ends all its
- * processes if this process is killed. As with any fork, call it while no other thread holds locks.
- * During the call orphans below this process become its children (PR_SET_CHILD_SUBREAPER).
+ * stk_supervise() forks a small process, the guardian. The guardian starts the command, and ends
+ * all processes of the command if this process is killed. As with any fork, call it while no other
+ * thread holds locks. During the call orphans below this process become its children
+ * (PR_SET_CHILD_SUBREAPER).
  */
 #ifndef STOKER_SUPERVISE_H
 #define STOKER_SUPERVISE_H
@@ -37,8 +38,8 @@ typedef struct stk_supervised {
 } stk_supervised;
 
 /*
- * Runs a training command and then, if there is one, the prediction (option `predict`). `words` are
- * the program, found through PATH, and its arguments. `passing` NULL: standard output and standard
+ * Runs a training command and then the command of option `predict`, if that is set. `words` are the
+ * program, found through PATH, and its arguments. `passing` NULL: standard output and standard
  * error. A command that fails is no error of this call: outcome->exit_code and summary.json say so.
  * Files that could not be written into the run folder cause a warning.
  */

@@ -1,4 +1,4 @@
-/* clock.h - monotonic time. Threads: safe. */
+/* clock.h - monotonic time, wall time and CPU time. Threads: safe. */
 #ifndef STK_BASE_CLOCK_H
 #define STK_BASE_CLOCK_H
 
@@ -18,8 +18,8 @@ int64_t stk_clock_cpu_ns(void);
 double stk_clock_since_s(int64_t start_ns);
 
 /*
- * How long the calling thread has run on a core since it began, and how long it could have run but
- * had to wait for one. False where the kernel does not tell.
+ * How long the calling thread has run on a core since it began, and how long it was ready to run
+ * but waited for a core. False where the kernel does not tell.
  */
 bool stk_clock_thread_ns(int64_t *ran_ns, int64_t *waited_ns);
 

@@ -14,7 +14,7 @@
 #define STK_FAIL(err, status, ...) \
     stk_error_same(stk_error_set((err), (status), __FILE__, __LINE__, __VA_ARGS__), (status))
 
-/* The same for memory that could not be had; `what` says what it was for. */
+/* The same for lack of memory; `what` says what the memory was for. */
 #define STK_FAIL_MEMORY(err, what) \
     STK_FAIL((err), STK_ERR_MEMORY, "out of memory for %s; free some memory and run again", (what))
 
@@ -27,7 +27,9 @@ static inline stk_status stk_error_same(stk_status set, stk_status status) {
     return status;
 }
 
-/* The sentence up to its remedy ("no memory for 8 pictures; use fewer"), for whoever applies that.
+/*
+ * The sentence up to its remedy ("no memory for 8 pictures; use fewer"), for a caller that applies
+ * the remedy itself.
  */
 void stk_error_cause(const stk_error *err, char *text, size_t room);
 

@@ -17,9 +17,9 @@
 /* Shorter values of variables are words like any other. */
 #define VALUE_LEAST 8
 
-/* A value that may be a key: so long, with letters and digits. */
+/* A value of at least this length, with letters and digits, may be a key. */
 #define RANDOM_LEAST 16
-#define LARGE_LEAST 3 /* of them where there are no digits: a name of words has fewer */
+#define LARGE_LEAST 3 /* capitals that a key without digits has; a name made of words has fewer */
 
 static bool is_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
@@ -141,7 +141,7 @@ static bool looks_mixed(const char *value, size_t length) {
     return length >= RANDOM_LEAST && large >= LARGE_LEAST && (small >= LARGE_LEAST || small == 0);
 }
 
-/* A pass and a key may be something else: their values tell. */
+/* A name with "pass" or "key" may mean something harmless: its value decides. */
 static stk_hide_when hide_when(const char *name, size_t length) {
     name_parts p = split(name, length);
     const char *end = p.count > 0 ? p.text[p.count - 1] : "";
@@ -151,7 +151,7 @@ static stk_hide_when hide_when(const char *name, size_t length) {
                                                                 : STK_HIDE_NEVER;
 }
 
-/* A number of passes, or whether there is one. */
+/* Whether the value is a number, or true or false: then it is a setting, not a secret. */
 static bool is_setting(const char *value, size_t length) {
     static const char *const words[] = {"true", "false", "yes", "no", "on", "off"};
     for (size_t i = 0; i < COUNT(words); i++) {
@@ -187,7 +187,7 @@ static bool is_known_token(const char *word, size_t length) {
 
 /* ---- the text ---- */
 
-/* After a value that begins here: at its closing quote, or where a word ends. */
+/* The end of the value that begins here: its closing quote, or the end of the word. */
 static const char *end_of_value(const char *p) {
     if (*p == '"' || *p == '\'') {
         const char *close = strchr(p + 1, *p);
@@ -287,8 +287,9 @@ static const char *pass_name(stk_hider *hider, const char *name, bool first, stk
 }
 
 /*
- * The bytes of user and password that an address begins with after "://". A secret of S3 may have
- * a slash in it, so what follows a colon and is no port is one up to the word's last @.
+ * The bytes of user and password that an address begins with after "://". A secret of S3 may have a
+ * slash in it. So after a colon, all that is no port belongs to the password, up to the last @ of
+ * the word.
  */
 static size_t user_length(const char *p) {
     size_t host = strcspn(p, "/?# \t\r\n\"'");

@@ -25,7 +25,7 @@ typedef enum stk_hide_when {
     STK_HIDE_ALWAYS,
 } stk_hide_when;
 
-/* Carries what the next word of a command line means; starts zeroed but for `arguments`. */
+/* What the words so far say about the next one. Starts zeroed but for `arguments`. */
 typedef struct stk_hider {
     bool arguments;     /* words are arguments of a program, not lines for a shell: the value of
                            --name=VALUE reaches to the end of the word */
@@ -43,7 +43,7 @@ void stk_hide_values(char *const *environment, stk_str *text);
 /* Hides user and password of the addresses in a text, in place and without memory. */
 void stk_hide_addresses(char *text);
 
-/* Whether a value of this name is one to be hidden; dashes in front do not matter. */
+/* Whether a value of this name is hidden; dashes in front of the name do not matter. */
 bool stk_hide_is_secret(const char *name, size_t length);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * A process is in one control group per hierarchy and every group above it limits it too. A
  * container may see its group as the root, or with the path that it has outside; so the path is
- * tried from its end upwards and what is not there does not count.
+ * tried from its end upwards, and groups that do not exist are skipped.
  */
 #include "base/machine.h"
 

@@ -18,7 +18,7 @@ uint64_t stk_machine_memory(void);
  */
 bool stk_machine_can_map(size_t bytes);
 
-/* Each user of many open files takes at most one of so many parts of the limit. */
+/* Code that opens many files takes at most one of so many equal parts of the limit. */
 #define STK_FILES_SHARE 4
 
 /* `wanted`, but at most one of `parts` equal parts of the limit of open files. */

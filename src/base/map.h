@@ -1,4 +1,6 @@
-/* map.h - from text to a number. Keys are borrowed and must outlive the map. One writer at a time.
+/*
+ * map.h - a hash table from text to a number. Keys are borrowed and must outlive the map. Threads:
+ * one writer at a time.
  */
 #ifndef STK_BASE_MAP_H
 #define STK_BASE_MAP_H
@@ -17,7 +19,7 @@ typedef struct stk_map {
     size_t count;
 } stk_map; /* starts zeroed */
 
-/* Adds or, where the key exists, returns false in *added and leaves it. False without memory. */
+/* Adds a key. If the key exists already, its value stays and *added is false. False: no memory. */
 bool stk_map_add(stk_map *map, const char *key, size_t value, bool *added);
 
 /* True when the key exists; its value goes to *value (which may be NULL). */

@@ -1,8 +1,8 @@
 /*
  * mem.h - all memory of the library comes from here, so that a test can make the Nth request fail.
  *
- * Every function returns NULL when there is no memory; callers turn that into STK_ERR_MEMORY. What
- * is returned is freed with stk_mem_free. Threads: safe.
+ * Every function returns NULL when there is no memory; callers turn that into STK_ERR_MEMORY.
+ * stk_mem_free frees every block. Threads: safe.
  */
 #ifndef STK_BASE_MEM_H
 #define STK_BASE_MEM_H
@@ -27,7 +27,7 @@ char *stk_mem_strndup(const char *text, size_t length); /* text may be NULL when
 
 void stk_mem_free(void *block);
 
-/* Frees a text that nobody may find in memory afterwards; NULL is fine. */
+/* Overwrites a secret text and frees it; NULL is fine. */
 void stk_mem_free_secret(char *text);
 
 /*

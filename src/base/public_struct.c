@@ -1,4 +1,4 @@
-/* public_struct.c - the size that a caller says against the size that the library knows. */
+/* public_struct.c - compares the size that a caller gives with the size that the library knows. */
 #include "base/public_struct.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* stk_public_begin finds the size there without knowing the struct. */
+/* stk_public_begin reads the size as the first field, without knowing the struct. */
 #define BEGINS_WITH_SIZE(type) \
     _Static_assert(offsetof(type, size) == 0, #type " begins with its size")
 BEGINS_WITH_SIZE(stk_outcome);

@@ -1,4 +1,4 @@
-/* random_id.c - the system's random numbers, and something in their place while it has none yet. */
+/* random_id.c - random numbers from the system, and a substitute while the system has none yet. */
 #include "base/random_id.h"
 
 #include <stdio.h>

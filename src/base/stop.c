@@ -14,7 +14,7 @@ void stk_stop_request(stk_stop *stop, stk_stop_level level, int deadline_s) {
     if (deadline_s > 0) {
         int none = 0;
         int64_t never = 0;
-        /* First when, then how long: who sees a deadline knows what it counts from. */
+        /* The start is written first, so that a thread that sees the deadline finds its start. */
         __atomic_compare_exchange_n(&stop->asked_ns, &never, stk_clock_ns(), false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         __atomic_compare_exchange_n(&stop->deadline_s, &none, deadline_s, false, __ATOMIC_SEQ_CST,

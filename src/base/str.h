@@ -47,21 +47,21 @@ bool stk_str_equal_nocase(const char *a, const char *b);
 bool stk_str_ends_with_nocase(const char *text, const char *tail);
 
 /*
- * The length of the UTF-8 character at text, which has `left` bytes before its end; 0 when there is
- * none: overlong forms, surrogates and codes above U+10FFFF are none.
+ * The length of the UTF-8 character at text, which has `left` bytes before its end; 0 when the
+ * bytes are no character, as overlong forms, surrogates and codes above U+10FFFF.
  */
 size_t stk_utf8_length(const char *text, size_t left);
 
 /*
- * The code of the UTF-8 character at text, which has that length, if a terminal obeys it: control
- * characters (U+0000 to U+001F, U+007F to U+009F), and those that turn the direction of what stands
- * beside them (U+202A to U+202E, U+2066 to U+2069). -1 for all others.
+ * The code of the UTF-8 character at text, of `length` bytes, if a terminal obeys it: a control
+ * character (U+0000 to U+001F, U+007F to U+009F), or one that changes the writing direction (U+202A
+ * to U+202E, U+2066 to U+2069). -1 for all others.
  */
 int stk_utf8_control(const char *text, size_t length);
 
 /*
- * The candidate nearest to `word` by edit distance, case aside, or NULL when none is near enough
- * to be meant (more than a third of the letters and one differ, or all of them).
+ * The candidate nearest to `word` by edit distance, case aside. NULL when none is near: the
+ * distance may be a third of the word's letters and one more, and some letter must agree.
  */
 const char *stk_str_nearest(const char *word, const char *const *candidates, size_t count);
 
@@ -88,8 +88,8 @@ typedef struct stk_span {
 stk_span stk_format_span(double seconds);
 
 /*
- * The value rounded to the six digits that are written to files. Computing with the rounded value
- * makes a run from a file the same run.
+ * The value rounded to the six digits that are written to files. A run that computes with the
+ * rounded value can be repeated exactly from the file.
  */
 double stk_as_shown(double value);
 

@@ -1,5 +1,5 @@
 /*
- * any_event.c - callbacks of an observer to one function, and back.
+ * any_event.c - turns the callbacks of an observer into calls of one function, and back.
  *
  * KINDS lists every kind whose callback takes a pointer to a struct: a new event is one row there.
  * The warning, whose callback takes a text, is written out.

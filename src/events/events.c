@@ -1,4 +1,4 @@
-/* events.c - every event goes to every observer. */
+/* events.c - passes every event to every observer. */
 #include "events/events.h"
 
 #include <assert.h>

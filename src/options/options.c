@@ -158,7 +158,7 @@ static bool in_range(const stk_option *option, double value) {
     return option->min >= option->max || (value >= option->min && value <= option->max);
 }
 
-/* entry->text is the text already. */
+/* A TEXT field points to entry->text, which holds the value already. */
 bool stk_options_store(const stk_option_entry *entry, const char *text) {
     const stk_option *option = entry->option;
     bool is_default = option->may_be_default && stk_str_equal_nocase(text, "default");

@@ -2,11 +2,11 @@
  * options.h - option tables and the values they describe.
  *
  * A room that has options defines a struct for their values and one const stk_option_table that
- * says, per option, the name, the aliases, the type, where the value lies in the struct, the
- * default, the range and a line of help. A verb is a list of tables: stk_options_new() makes the
- * structs and fills in the defaults; flags and YAML keys are set by name; the room reads its struct
- * through stk_options_values(). Help, docs/options.md, shell completion and args.yaml come from the
- * same tables. This room does not know what any option means.
+ * gives, for each option, its name, aliases, type, place in the struct, default, range and a line
+ * of help. A verb is a list of tables: stk_options_new() makes the structs and fills in the
+ * defaults; flags and YAML keys are set by name; the room reads its struct through
+ * stk_options_values(). Help, docs/options.md, shell completion and args.yaml come from the same
+ * tables. This room does not know what any option means.
  */
 #ifndef STK_OPTIONS_OPTIONS_H
 #define STK_OPTIONS_OPTIONS_H
@@ -52,7 +52,7 @@ typedef enum stk_option_type {
     STK_OPTION_LIST      /* stk_option_list; never written to args.yaml */
 } stk_option_type;
 
-/* Texts in the order in which they were given, one with each flag; owned by the stk_options. */
+/* The values of an option that was given several times, in that order; owned by the stk_options. */
 typedef struct stk_option_list {
     const char *const *items; /* NULL when there is none */
     size_t count;
@@ -65,7 +65,7 @@ typedef struct stk_option {
     size_t offset;        /* of the field in the table's struct; unused when noted */
     const char *fallback; /* the default as text; NULL: empty text */
     bool may_be_auto;     /* "auto" is a value of this number or text */
-    bool may_be_default;  /* "default" is another value of this STK_OPTION_DOUBLE */
+    bool may_be_default;  /* this STK_OPTION_DOUBLE also takes the word "default" */
     bool noted;           /* accepted because other tools have it; no effect, but a line says so */
     bool momentary;       /* holds for one call only; not written to args.yaml */
     bool dashed;          /* its value may begin with a dash: a flag of another program */
@@ -139,8 +139,8 @@ STK_CHECKED stk_status stk_options_recall(stk_options *options, const stk_json *
                                           void *user, stk_error *err);
 
 /*
- * Appends the options that were given as a JSON object of texts by name. Those of an earlier call
- * in `before` (or NULL) are included unless the option was given anew.
+ * Appends the options that were given as a JSON object of texts by name. Options of an earlier
+ * call, in `before` (or NULL), are included unless they were given anew.
  */
 void stk_options_given(const stk_options *options, const stk_json *before, stk_str *out);
 

@@ -93,7 +93,7 @@ stk_status stk_options_recall(stk_options *options, const stk_json *args, const 
         stk_option_entry *entry = &options->entries[i];
         const stk_option *option = entry->option;
         const stk_json *value = member(args, option->name);
-        const char *asked = stk_json_string(member(given, option->name)); /* then, or NULL */
+        const char *asked = stk_json_string(member(given, option->name)); /* earlier, or NULL */
         char number[MAX_NUMBER];
         const char *before = text_of(value, number);
         if (!stk_option_is_written(entry) || value == NULL) {

@@ -2,7 +2,7 @@
  * dir.c - making and listing folders.
  *
  * A listing is many system calls. stk_dir_read makes them as one call of disk.h, so that a dead
- * mount costs one time-out; whoever watches the entries arrive makes them on its own thread.
+ * mount costs one time-out; stk_dir_read_watched makes them on the calling thread.
  */
 #include "base/files/dir.h"
 

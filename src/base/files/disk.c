@@ -604,8 +604,10 @@ ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t siz
         .op = WRITE_AT, .path = path, .fd = fd, .data = (void *)data, .size = size, .at = at});
 }
 
-/* A sync that may be abandoned has its own descriptor: when it begins, the caller's may be closed
- * and its number another file's. */
+/*
+ * A sync that may be abandoned has its own descriptor: by the time it begins, the caller may have
+ * closed its descriptor, and the number may belong to another file.
+ */
 int stk_disk_sync(int fd, const char *path) {
     int before = unsynced;
     int own = entered != NULL && isfinite(sync_limit(entered)) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;

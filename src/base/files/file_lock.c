@@ -40,7 +40,7 @@ stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err)
             return STK_OK;
         }
     }
-    /* The folder may have been moved between opening and locking; then the lock is another one. */
+    /* If the folder was moved between opening and locking, `path` names another file now. */
     struct stat held;
     struct stat named;
     errno = 0;

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* For every file that is read, so it does without formatting. */
+/* Called for every file that is read, so it avoids the cost of printf. */
 char *stk_path_join(const char *a, const char *b) {
     size_t head = b[0] == '/' ? 0 : strlen(a);
     size_t tail = strlen(b);

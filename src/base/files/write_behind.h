@@ -19,7 +19,7 @@
 #include "base/files/file.h"
 #include "base/threads/timed_call.h"
 
-/* Files that a new file can make superfluous. */
+/* The most files that may be removed once a new file is in place. */
 #define STK_WRITE_BEHIND_MOST 4
 
 typedef struct stk_write_load
@@ -38,7 +38,7 @@ typedef struct stk_write_behind {
 
 /*
  * Opens a writer for the new contents of `path`. With `gather` the contents are collected in
- * memory, otherwise they are written at once. The file before must be finished.
+ * memory, otherwise they are written at once. The previous file must be finished.
  */
 STK_CHECKED stk_status stk_write_behind_begin(stk_write_behind *behind, stk_file_writer **writer,
                                               const char *path, bool gather, stk_error *err);

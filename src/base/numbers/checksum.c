@@ -7,8 +7,7 @@
  * it in its lane; four lanes, 64 bytes at a time, keep the multiplier busy meanwhile. Words are
  * read as little-endian, so that the value does not depend on the machine.
  *
- * CRC-32C takes half a byte at a time: its table fits into this file, and what is summed with it is
- * small.
+ * CRC-32C takes half a byte at a time: its table fits into this file, and its inputs are small.
  */
 #include "base/numbers/checksum.h"
 

@@ -1,9 +1,10 @@
 /*
  * checksum.h - a fast 64-bit checksum of bytes, and CRC-32C for other programs' file formats.
  *
- * For finding damage and telling contents apart: every change of bytes or length changes it, but
- * for a chance of 1 in 2^64. It is no protection against someone who wants two contents to agree.
- * The value is the same on all machines and in all versions: it is written to disk. Threads: safe.
+ * The checksum finds damage and tells contents apart: every change of bytes or length changes it,
+ * but for a chance of 1 in 2^64. It is no protection against someone who wants two contents to
+ * agree. The value is the same on all machines and in all versions: it is written to disk. Threads:
+ * safe.
  */
 #ifndef STK_BASE_NUMBERS_CHECKSUM_H
 #define STK_BASE_NUMBERS_CHECKSUM_H

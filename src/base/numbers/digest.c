@@ -87,8 +87,7 @@ void stk_sha256_begin(stk_sha256 *hash) {
     hash->bytes = 0;
 }
 
-/* What both hashes do with a piece: fill up the block that waits, use whole blocks, keep the rest.
- */
+/* Adds a piece to either hash: fills up the waiting block, hashes whole blocks, keeps the rest. */
 typedef void blocks_function(uint32_t *state, const uint8_t *data, size_t blocks);
 
 static void add_piece(blocks_function *use, uint32_t *state, uint64_t *bytes, uint8_t *block,
@@ -119,7 +118,7 @@ static void add_piece(blocks_function *use, uint32_t *state, uint64_t *bytes, ui
     }
 }
 
-/* Ends the message with a bit, zeros up to the length's place, and leaves that to the caller. */
+/* Appends a 1 bit and zeros up to the place of the length, which the caller writes. */
 static void add_padding(blocks_function *use, uint32_t *state, uint64_t bytes, uint8_t *block) {
     size_t waiting = (size_t)(bytes % BLOCK);
     block[waiting++] = 0x80;

@@ -1,6 +1,6 @@
 /*
- * csv.c - a table is read in one pass that moves each field's characters left over its quotes and
- * the delimiters that are gone, so that the fields of a row lie one after another.
+ * csv.c - reads a table in one pass. The pass drops quotes and delimiters and moves each field left
+ * into the free space, so that the fields of a row lie one after another.
  */
 #include "base/text/csv.h"
 

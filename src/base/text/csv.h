@@ -32,8 +32,8 @@ typedef struct stk_csv {
 /*
  * Reads a file whose first row is the header. A row with another number of fields, a quote that
  * does not close or a NUL byte is STK_ERR_DATA, and the message names the line. So is an empty
- * file, one with more columns or rows than the limits above, and one of 4 GiB or more. After a
- * failure *csv is empty and may be freed or not.
+ * file, a file with more columns or rows than the limits above, and a file of 4 GiB or more. After
+ * a failure *csv is empty and need not be freed.
  */
 STK_CHECKED stk_status stk_csv_read(const char *path, stk_csv *csv, stk_error *err);
 STK_CHECKED stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_csv *csv,

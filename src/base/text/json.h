@@ -3,12 +3,12 @@
  *
  * The writer appends to a stk_str and takes care of commas, escapes and numbers (a number that is
  * not finite becomes null, bytes that are not UTF-8 become U+FFFD). The reader makes a tree out of
- * one text; it refuses what RFC 8259 refuses, repeated keys and nesting over 64 levels. Threads: a
- * tree may be read by many.
+ * one text; it refuses what RFC 8259 refuses, repeated keys and nesting over 64 levels. Threads:
+ * many threads may read one tree.
  *
  * Names of files may hold bytes that are not UTF-8. Where such a name must be read back the writer
  * is `exact`: a byte 0x80 to 0xff that is part of no character becomes \udc80 to \udcff, as in
- * Python's surrogateescape, and the reader makes the byte of it again.
+ * Python's surrogateescape, and the reader turns it back into the byte.
  */
 #ifndef STK_BASE_TEXT_JSON_H
 #define STK_BASE_TEXT_JSON_H
@@ -67,7 +67,7 @@ const char *stk_json_string(const stk_json *value);    /* NULL unless it is a st
 double stk_json_number(const stk_json *value, double otherwise);
 bool stk_json_bool(const stk_json *value, bool otherwise);
 
-/* A number that is a whole one from 0 to 2^63-1, read without rounding. */
+/* A whole number from 0 to 2^63-1, read without rounding; false for any other value. */
 bool stk_json_u64(const stk_json *value, uint64_t *out);
 
 /* Members of an object or elements of an array, in the order of the text. */

@@ -1,4 +1,4 @@
-/* json_write.c - JSON as it is appended to a text. */
+/* json_write.c - the JSON writer: appends values to a text. */
 #include "base/text/json.h"
 
 #include <math.h>
@@ -60,12 +60,12 @@ void stk_json_end_array(stk_json_writer *writer) {
     close_container(writer, "]");
 }
 
-/* Where the codes begin that stand for bytes. */
+/* A byte that is not UTF-8 is written as this code plus the byte. */
 #define ESCAPED_BYTE 0xDC00u
 
 /*
- * Names of files may hold any bytes, but a JSON text with broken UTF-8 could not be read back. What
- * a terminal would obey is escaped: people look at such lines.
+ * Names of files may hold any bytes, but a JSON text with broken UTF-8 could not be read back.
+ * Characters that a terminal obeys are escaped, since people look at such lines.
  */
 static void append_quoted(stk_str *out, const char *text, bool exact) {
     size_t left = strlen(text);

@@ -5,10 +5,10 @@
  * sleep: waking a sleeping thread costs more than most runs take. Tasks are taken from one atomic
  * word, which balances them when another thread of the machine holds a core for a while.
  *
- * A run ends when its tasks are done, whether or not each thread has heard of it: on a busy machine
- * a thread that was woken gets a core long after the others have done all the work. So the word
- * holds the number of the run beside its open tasks, and whoever has taken a task knows that its
- * run lasts until the task is done; whoever has taken none touches nothing of a run.
+ * A run ends when its tasks are done, even if some thread has not noticed the run yet: on a busy
+ * machine a thread that was woken gets a core long after the others have done all the work. So the
+ * word holds the number of the run beside its open tasks. A run lasts until every taken task is
+ * done. A thread that has taken no task touches nothing of a run.
  */
 #include "base/threads/pool.h"
 
@@ -82,7 +82,7 @@ static bool must_halt(stk_pool *pool) {
     return pool->was_halted;
 }
 
-/* False where none is open. */
+/* Takes an open task; false: there is none. */
 static bool take_task(stk_pool *pool, size_t *task) {
     uint64_t open = atomic_load(&pool->open);
     do {
@@ -113,7 +113,7 @@ static void take_tasks(stk_pool *pool, int thread) {
             return;
         }
         pool->task(pool->context, task, thread);
-        /* The last one wakes the caller, who may have gone on already: that does no harm. */
+        /* The last task wakes the caller, which may have gone on already; that does no harm. */
         if (atomic_fetch_add(&pool->finished, 1) + 1 == atomic_load(&pool->expected) &&
             thread != 0) {
             pthread_mutex_lock(&pool->lock);
@@ -123,7 +123,7 @@ static void take_tasks(stk_pool *pool, int thread) {
     }
 }
 
-/* Whether there is something to do after the run that was seen last. */
+/* Whether a run was opened after run `seen`, or the pool ends. */
 static bool is_called(stk_pool *pool, uint32_t seen) {
     return run_of(atomic_load(&pool->open)) != seen || atomic_load(&pool->quit);
 }

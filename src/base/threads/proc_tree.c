@@ -69,7 +69,7 @@ bool stk_proc_read(stk_proc *proc, pid_t pid) {
                        .resident = (int64_t)pages * (int64_t)sysconf(_SC_PAGESIZE)};
     memcpy(proc->name, name + 1, length);
     if (state == 'Z' && threads > 1) {
-        proc->state = 'S'; /* the state is that of the first thread, which others survive */
+        proc->state = 'S'; /* Z is the first thread's state only; other threads live */
     }
     return true;
 }
@@ -112,7 +112,7 @@ static void swap(stk_proc *a, stk_proc *b) {
     *b = kept;
 }
 
-/* Moves the children of each process that is in the front there, too; returns how many are. */
+/* Moves the root, then its children and so on, to the front of the list; returns their number. */
 static size_t gather(stk_proc *items, size_t count) {
     size_t front = 1;
     for (size_t i = 0; i < front; i++) {

@@ -1,4 +1,4 @@
-/* process.c - posix_spawn with what every caller wants, and the start of a process from /proc. */
+/* process.c - starts programs with posix_spawn; reads from /proc when a process began. */
 #include "base/threads/process.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@
 /* Requests left before they fail; negative: never. Relaxed: only tests set it, between calls. */
 static atomic_llong requests_left[STK_START_KINDS] = {-1, -1, -1};
 
-/* Whether only the first of those that would fail does. */
+/* Whether only one request fails (stk_start_fail_once). */
 static atomic_bool only_once[STK_START_KINDS];
 
 bool stk_start_must_fail(stk_startable kind) {
@@ -62,7 +62,7 @@ static int create(pthread_t *thread, const stk_thread_config *config, void *(*wo
     if (config->detached) {
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     }
-    /* What a failed start writes there is nobody's thread. */
+    /* A failed pthread_create may write to `started`, so *thread is set only after a success. */
     failed = pthread_create(&started, &attributes, work, argument);
     pthread_attr_destroy(&attributes);
     if (failed == 0 && thread != NULL) {

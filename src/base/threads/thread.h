@@ -1,8 +1,8 @@
 /*
  * thread.h - starting threads and processes, and the descriptors between them.
  *
- * The system may refuse each: there are limits of processes and of descriptors. All of the
- * library's requests come through here, so that a test can make the Nth one fail. Threads: safe.
+ * The system may refuse any request: processes and descriptors are limited. All of the library's
+ * requests come through here, so that a test can make the Nth one fail. Threads: safe.
  */
 #ifndef STK_BASE_THREADS_THREAD_H
 #define STK_BASE_THREADS_THREAD_H
@@ -60,7 +60,7 @@ typedef enum stk_startable {
  */
 void stk_start_fail_after(stk_startable kind, int64_t requests);
 
-/* For tests: the same for that request alone. */
+/* For tests: the same, but later requests succeed. */
 void stk_start_fail_once(stk_startable kind, int64_t request);
 
 /* For process.c: whether a test wants this request to fail. */
