@@ -14,12 +14,11 @@
 #define NAME_BYTES 100 /* of each */
 #define NAMES_TEXT (NAMES_TOLD * (NAME_BYTES + 2) + 8)
 
-/* The lock of a run is there before any other file of it. */
+/* The lock is the first file of a run. */
 #define STATE_FOLDER "state"
 #define RUN_LOCK STATE_FOLDER "/lock"
 
-/* The files that tell a run, a staged copy, one that is not finished, and a run that has hardly
- * begun. */
+/* Files that mark a run, a staged copy, an unfinished staging, and a run that has just begun. */
 static const char *const marks[] = {"args.json", "stage.json", STK_STAGING_NAME, RUN_LOCK};
 
 #define MARKS (sizeof marks / sizeof *marks)
@@ -80,7 +79,7 @@ stk_status stk_skipped_folders_add(stk_skipped_folders *skipped, const char *pat
     return STK_OK;
 }
 
-/* Takes out what is known by its name. */
+/* Takes junk and folders called `runs` out of the list. */
 static stk_status drop_named(const char *folder, stk_skipped_folders *skipped, stk_dir_list *list,
                              stk_error *err) {
     stk_status status = STK_OK;

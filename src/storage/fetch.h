@@ -13,7 +13,7 @@
 
 #include "base/files/file.h"
 
-/* What an attempt is to bring; the last three only from sources that have no tree. */
+/* What an attempt shall bring. Only sources without a tree are asked for the last three. */
 typedef enum stk_fetch_kind {
     STK_FETCH_BYTES,    /* of an object, all or a part */
     STK_FETCH_LIST,     /* of a folder: for each entry "d" or "f", its name and a NUL; sorted */
@@ -37,8 +37,8 @@ typedef enum stk_fetch_verdict {
 
 typedef struct stk_fetch_result {
     stk_fetch_verdict verdict;
-    double wait_s;     /* the location asks to wait so long before the next try; 0: it does not. The
-                          backoff takes it into account and limits it (backoff.h) */
+    double wait_s; /* how long the location asks to wait before the next try; 0: it does not ask.
+                      backoff.h limits the wait */
     stk_status status; /* of the error, unless the verdict is OK or CANCELLED */
     bool is_sentence;  /* the cause is a whole sentence that names the object */
     /* What follows "cannot read OBJECT: ". STK_ERR_MEMORY has a sentence of its own instead. */
@@ -58,12 +58,15 @@ typedef struct stk_fetch {
     const char *path; /* below the location; for begin only: it may be gone before done */
     uint64_t offset;
     uint64_t length;         /* 0: the whole object */
-    stk_bytes bytes;         /* out; a block may be there already */
+    stk_bytes bytes;         /* out; may hold a block to be used again */
     stk_fetch_result result; /* out; the beginner clears wait_s */
     atomic_llong started_ns; /* when it really began, after waiting for its turn; 0: not yet */
     atomic_llong heard_ns;   /* when bytes last arrived; a source need not set it */
-    void *serving; /* what works on it in the source; NULL: it has ended and cannot be cancelled */
-    /* Called exactly once: attempt_done() of reading/in_flight.c. The fetch is not touched after.
+    void *serving; /* the source's own struct for the fetch; NULL: the fetch has ended and cannot be
+                      cancelled */
+    /*
+     * The source calls it exactly once, as the last use of the fetch. It is attempt_done() of
+     * reading/in_flight.c.
      */
     void (*done)(struct stk_fetch *fetch);
 } stk_fetch;

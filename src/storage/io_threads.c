@@ -14,10 +14,10 @@
 /* Reading needs little: many threads must not cost much. */
 #define STACK_BYTES ((size_t)256 * 1024)
 
-/* Strays do not count among the threads, but there is an end to them as well. */
+/* A stray is a thread whose task was cancelled. The number of strays is limited, too. */
 #define STRAYS_PER_THREAD 2
 
-/* Signs of life in between are not passed on. */
+/* A task passes on one sign of life in this time at most. */
 #define SIGN_NS 50000000
 
 /* A path's block grows to a multiple of this, so that it seldom grows. */
@@ -78,7 +78,7 @@ static void destroy(stk_io_threads *io) {
 
 /* ---- tasks ---- */
 
-/* Under the lock. A block that a stray brought is nobody's. */
+/* Under the lock. Frees the block that a stray brought: nobody waits for it. */
 static void put_away(stk_io_threads *io, queued_task *t) {
     stk_bytes_free(&t->shown.bytes);
     t->next = io->spare;
@@ -163,8 +163,8 @@ static bool run_task(stk_io_threads *io, queued_task *t) {
 /* ---- threads ---- */
 
 /*
- * A thread that comes back from a task that was cancelled goes on with others, as long as it
- * is not one too many by now.
+ * A thread that returns from a cancelled task goes on with other tasks, unless there are enough
+ * threads by now.
  */
 static bool rejoin(stk_io_threads *io) {
     io->strays--;
@@ -220,7 +220,7 @@ static bool may_grow(const stk_io_threads *io, int most_threads) {
            io->strays < STRAYS_PER_THREAD * io->most_threads;
 }
 
-/* Under the lock: there is always one; without it a fetch is given up in its time. */
+/* Under the lock: makes sure that there is one thread. Without it the fetches time out. */
 static void keep_going(stk_io_threads *io) {
     if (may_grow(io, 1)) {
         bool one_more = start_thread(io, NULL) == STK_OK;
@@ -228,7 +228,7 @@ static void keep_going(stk_io_threads *io) {
     }
 }
 
-/* Every read has a file open: a part of the descriptors is for them, the others for others. */
+/* Every read opens a file, so reads may take only a part of the process's descriptors. */
 static int limit_threads(int wanted) {
     return stk_machine_files(wanted, STK_FILES_SHARE);
 }

@@ -1,13 +1,13 @@
 /*
  * io_threads.h - I/O threads: threads for calls that block and may never return.
  *
- * A read from a mount whose server is gone cannot be stopped; one can only stop waiting for it. So
+ * A read from a mount whose server is gone cannot be stopped; its caller can only stop waiting. So
  * a task has its own copy of everything it needs. When a task is cancelled its fetch is done at
  * once and the thread is abandoned; should the call ever return, the thread drops the result.
  *
- * There are as few threads as possible: one, and one more whenever stk_io_threads_grow() says that
- * bytes are missing while tasks wait. Their number so follows latency times rate, not the number of
- * cores. Threads: all calls are safe from any thread.
+ * There are as few threads as possible: one at first, and one more for each stk_io_threads_grow()
+ * call during which a task waits. So the number of threads follows latency times rate, not the
+ * number of cores. Threads: all calls are safe from any thread.
  */
 #ifndef STK_STORAGE_IO_THREADS_H
 #define STK_STORAGE_IO_THREADS_H
@@ -44,13 +44,13 @@ void stk_io_threads_close(stk_io_threads *io_threads, void (*after)(void *arg), 
 bool stk_io_threads_begin(stk_io_threads *io_threads, stk_fetch *fetch, stk_io_work *work,
                           void *user, const uint64_t *extra);
 
-/* Ends a fetch that was begun here. `done` has been called when this returns. */
+/* Cancels a fetch that was begun here: calls `done`, unless the fetch has ended already. */
 void stk_io_threads_cancel(stk_io_threads *io_threads, stk_fetch *fetch);
 
-/* A work that takes long calls this now and then, so that it does not time out. */
+/* Work that takes long calls this now and then, so that its task does not time out. */
 void stk_io_task_is_alive(stk_io_task *task);
 
-/* Bytes are missing: starts one more thread if a task waits and there may be one more. */
+/* The caller lacks bytes: starts one more thread if a task waits and the limit allows it. */
 void stk_io_threads_grow(stk_io_threads *io_threads);
 
 /* Threads that work or wait for work; abandoned ones do not count. */

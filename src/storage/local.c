@@ -21,7 +21,7 @@
 
 typedef struct folder {
     char *root;                 /* owned */
-    stk_io_threads *io_threads; /* owned; NULL while it is opened */
+    stk_io_threads *io_threads; /* owned; NULL until opening is done */
 } folder;
 
 /* Whatever does not look like an address is a folder. */
@@ -129,7 +129,7 @@ static stk_status fail_missing(const char *path, stk_error *err) {
     return status;
 }
 
-/* Whether the root is a folder; the words for all that it may be instead. */
+/* Whether the root is a folder; if not, the error says what it is instead. */
 static stk_fetch_verdict check_root(const char *root, stk_error *err) {
     struct stat info;
     if (stat(root, &info) != 0) {

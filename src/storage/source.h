@@ -15,17 +15,17 @@
 
 typedef struct stk_storage_source {
     const char *name;                  /* "local" */
-    bool remote;                       /* every read has a long way */
+    bool remote;                       /* each read is a request to a distant server */
     bool (*matches)(const char *root); /* whether this source serves the root, by its spelling */
 
     /*
-     * Checks that the location is there. `kept` is a folder for what should be remembered between
+     * Checks that the location is there. `kept` is a folder for files that the source keeps between
      * runs, or NULL.
      */
     stk_status (*open)(void **location, const char *root, const stk_storage_options *options,
                        const char *kept, const stk_events *events, stk_error *err);
 
-    /* Called when no attempt is left. It waits for no call that hangs. */
+    /* Called when no attempt is left. Does not wait for calls that hang. */
     void (*close)(void *location);
 
     /* All objects, where the source lists them when it is opened; else NULL. */
@@ -40,13 +40,16 @@ typedef struct stk_storage_source {
      */
     void (*cancel)(void *location, stk_fetch *fetch);
 
-    /* One sentence for people about what was noticed since, once; may be NULL. */
+    /*
+     * Writes one sentence for people about something new, such as changed objects; false: nothing
+     * new. May be NULL.
+     */
     bool (*notice)(void *location, char *buf, size_t size);
 
     /* Most bytes that attempts in flight may take together; may be NULL. */
     void (*bound)(void *location, uint64_t bytes);
 
-    /* Bytes are missing: serves one more attempt at a time, if it can; may be NULL. */
+    /* The reader lacks bytes: serves one more attempt at a time, if possible. May be NULL. */
     void (*hurry)(void *location);
 
     /* Threads that serve attempts now. */

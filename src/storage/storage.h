@@ -1,12 +1,12 @@
 /*
- * storage.h - where bytes come from.
+ * storage.h - opens a location, lists its folders and reads its objects.
  *
  * A stk_store is an opened location: a folder of this machine or of a mount, `s3://bucket/prefix`,
- * or tar shards in one of them. It shows folders and reads whole objects, whose paths are below the
- * location; nothing here knows what the bytes are. Reading one object waits for it; who needs many
- * opens a stk_reader (reader.h). Nothing waits for ever: an object that does not come in time is
- * tried again and then an error, and so is a location that has answered nobody for longer than an
- * outage may last. Errors name the object.
+ * or tar shards in one of them. Paths of objects are below the location; nothing here knows what
+ * the bytes are. Calls here read one object and wait for it; to read many at a time, open a
+ * stk_reader (reading/reader.h). Nothing waits for ever: an object that does not come in time is
+ * tried again and then is an error. A location that answers nobody for longer than an outage may
+ * last is an error, too. Errors name the object.
  *
  * Threads: everything but open and close may be called from many threads at once. Opening an S3
  * location looks for credentials and lists on the calling thread, with time-outs; reads never
@@ -26,10 +26,10 @@
 #include "events/events.h"
 #include "options/options.h"
 
-/* Objects with more bytes are refused: no picture has them, a wrong path might. */
+/* Larger objects are refused: no picture is so large, but a file given by mistake may be. */
 #define STK_STORAGE_MAX_BYTES ((size_t)256 * 1024 * 1024)
 
-/* Seconds for which those who were asked to stop may still wait for storage. */
+/* How long code may still wait for storage after a request to stop, in seconds. */
 #define STK_STORAGE_STOP_S 2
 
 /* Files at the top of a location that `stoker stage` wrote: the index, and a mark while it writes.
@@ -43,7 +43,7 @@ typedef struct stk_storage_options {
     bool refresh;          /* list again what was listed in an earlier run */
     bool anonymous;        /* S3 without signatures */
     double read_timeout_s; /* how long one attempt to read may be without a sign of life */
-    double outage_s;      /* how long a location that answers nobody is waited for; 0: not at all */
+    double outage_s;       /* how long to wait for a location that answers nobody; 0: not at all */
     bool cache_later;     /* not a flag: if no cache is configured, make one in memory, unused until
                              stk_store_use_cache() */
     const stk_stop *stop; /* not a flag: ends waiting for an answer; borrowed, or NULL */
@@ -53,17 +53,16 @@ typedef struct stk_storage_options {
 
 extern const stk_option_table stk_storage_option_table;
 
-/* The values for a measurement: it waits out no outage unless that was asked for. */
+/* The values for a measurement, which waits out no outage unless the user gave --outage. */
 stk_storage_options stk_storage_to_measure(const stk_options *options);
 
 typedef struct stk_store stk_store;
 struct stk_read; /* reading/reader.h */
 
 /*
- * Opens a location. Whatever a person may want to know (which listing, which cache) goes to
- * `events`, which may be NULL and is used during this call only. `options` NULL: the defaults,
- * without a cache. A location that does not exist is STK_ERR_DATA, one that does not answer
- * STK_ERR_STORAGE.
+ * Opens a location. `events` are told which listing and which cache are used; they may be NULL and
+ * are used during this call only. `options` NULL: the defaults, without a cache. A location that
+ * does not exist is STK_ERR_DATA, one that does not answer STK_ERR_STORAGE.
  */
 STK_CHECKED stk_status stk_store_open(stk_store **store, const char *root,
                                       const stk_storage_options *options, const stk_events *events,
@@ -72,7 +71,7 @@ STK_CHECKED stk_status stk_store_open(stk_store **store, const char *root,
 /* All its readers must be closed. A thread that is stuck in a read stays behind. NULL is fine. */
 void stk_store_close(stk_store *store);
 
-/* Bytes that a cache in memory takes at most where nobody says how many. */
+/* The most bytes of a cache in memory when --cache-size is not given. */
 uint64_t stk_storage_memory_room(void);
 
 /* Bytes that a cache in memory may hold; 0: there is none. */
@@ -84,7 +83,7 @@ uint64_t stk_store_cache_memory(const stk_store *store);
  */
 bool stk_store_use_cache(stk_store *store, bool use);
 
-/* There is such a cache, and it is not used. */
+/* Whether there is such a cache, and it is switched off. */
 bool stk_store_cache_waits(const stk_store *store);
 
 /* The location as it was given, without slashes at its end. */
@@ -94,12 +93,12 @@ const char *stk_store_root(const stk_store *store);
 bool stk_store_keeps_made(const stk_store *store);
 
 /*
- * Where that is so: the next read of this object brings `data` instead of the bytes. Nothing
- * happens when read->keep is not set.
+ * With --cache decoded: the next read of this object brings `data` instead of the bytes. Does
+ * nothing when read->keep is not set.
  */
 void stk_store_keep(stk_store *store, const struct stk_read *read, const void *data, size_t size);
 
-/* True where every read has a long way: listing again or reading twice is to be avoided. */
+/* True where each read is a request to a distant server: avoid listing again and reading twice. */
 bool stk_store_is_remote(const stk_store *store);
 
 /* True where objects are members of tar shards. */
@@ -120,23 +119,24 @@ STK_CHECKED stk_status stk_store_identify(stk_store *store, const char *folder,
                                           stk_store_identity *identity, stk_error *err);
 
 /*
- * Reads one whole object into a block that may be used again and again. This, as listing, ends with
- * STK_ERR_STOPPED when options.stop was asked for, unless the store was opened a moment ago, and
- * with STK_ERR_STORAGE when no answer comes and the options' deadline is over.
+ * Reads one whole object into a block that may be used again and again. Reading and listing end
+ * with STK_ERR_STOPPED after a request to stop (options.stop), unless the store was opened less
+ * than STK_STORAGE_STOP_S ago, and with STK_ERR_STORAGE when no answer comes and the options'
+ * deadline is over.
  */
 STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_bytes *bytes,
                                       stk_error *err);
 
 /*
- * Reads a part of an object of the location itself: of a shard, not of a member. What is after the
- * end is not there, so that fewer bytes may come. A length of 0 means all of the object.
+ * Reads a part of an object of the location itself: of a shard, not of a member. Fewer bytes come
+ * where the object ends earlier. A length of 0 means all of the object.
  */
 STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,
                                            uint64_t length, stk_bytes *bytes, stk_error *err);
 
 /*
- * A text that changes when an object of the location itself does; it is cut when it has no room.
- * Sources that listed everything know it, others are asked.
+ * A text that changes when an object of the location itself does; cut to fit. A source that listed
+ * everything knows it; other sources ask the location.
  */
 STK_CHECKED stk_status stk_store_version(stk_store *store, const char *object, char *buf,
                                          size_t size, stk_error *err);
@@ -147,7 +147,7 @@ STK_CHECKED stk_status stk_store_has(stk_store *store, const char *path, bool *h
 /* The bytes of an object where they are known without reading it; 0: not known. */
 uint64_t stk_store_size(const stk_store *store, const char *path);
 
-/* What a small text holds where that is known without reading it (labels in shards), or NULL. */
+/* The contents of a small text if they are known without reading it (labels in shards), or NULL. */
 const char *stk_store_text(const stk_store *store, const char *path);
 
 typedef struct stk_store_counters {
@@ -170,15 +170,15 @@ void stk_store_bound(stk_store *store, uint64_t bytes);
 int stk_store_threads(const stk_store *store);
 
 /*
- * For who waits for reads, on its own thread and now and then: tells the options' events of an
- * outage that has begun or is over.
+ * A thread that waits for reads calls this now and then: it tells the options' events of an outage
+ * that has begun or is over.
  */
 void stk_store_tell_outage(stk_store *store);
 
-/* Whether somebody wants to be told. */
+/* Whether stk_store_tell_outage() may have something to tell. */
 bool stk_store_tells(const stk_store *store);
 
-/* One sentence about what happened since, such as a full cache; false when there is none. */
+/* Writes one sentence about something new, such as a full cache; false when there is none. */
 bool stk_store_take_notice(stk_store *store, char *buf, size_t size);
 
 #endif

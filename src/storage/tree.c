@@ -10,7 +10,7 @@
 
 #define BLOCK_BYTES ((size_t)256 * 1024)
 
-/* Folders within folders, whoever made up the names: those who go through them have one stack. */
+/* Names with more parts are passed over: code that walks folders recurses. */
 #define DEPTH_MAX 256
 
 typedef struct stk_tree_block {
@@ -38,7 +38,7 @@ static const char *keep(stk_tree *tree, const char *text, size_t length) {
     return copy;
 }
 
-/* Whether a path leads to a file and only there, through a sane number of folders. */
+/* Whether a path is that of a file, without `.` and `..`, and has at most DEPTH_MAX parts. */
 static bool is_plain(const char *path, size_t length) {
     size_t parts = 0;
     if (length == 0 || path[length - 1] == '/' || memchr(path, '\0', length) != NULL) {
@@ -84,7 +84,7 @@ stk_status stk_tree_add(stk_tree *tree, const char *path, size_t length, uint64_
     return STK_OK;
 }
 
-/* Sorting must leave the order of equal names, so it is merging; most lists come sorted. */
+/* A merge sort, which keeps the order of equal names; most lists come sorted. */
 static bool merge_sort(stk_tree_object *objects, size_t count) {
     size_t sorted = 1;
     while (sorted < count && strcmp(objects[sorted - 1].path, objects[sorted].path) <= 0) {
@@ -182,7 +182,7 @@ static bool list_prefix(const stk_tree *tree, const char *prefix, size_t length,
         if (name[0] != '.' && name_length > 0) {
             good = stk_dir_list_add(list, &capacity, name, name_length, is_dir);
         }
-        /* What is deeper in a folder stands in a row. */
+        /* All objects below a folder lie together in the list: skip them. */
         i = is_dir ? search(tree, i + 1, path, length + name_length + 1, true) : i + 1;
     }
     return good;

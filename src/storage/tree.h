@@ -1,7 +1,7 @@
 /*
  * tree.h - a flat list of objects, shown as folders.
  *
- * Stores that have no folders (S3, tar shards) have names with slashes. A tree is filled once, then
+ * Sources without folders (S3, tar shards) have names with slashes. A tree is filled once, then
  * sorted by stk_tree_finish() and read by many threads. About 40 bytes per object and its name.
  */
 #ifndef STK_STORAGE_TREE_H
@@ -27,13 +27,13 @@ typedef struct stk_tree {
     size_t count;
     size_t capacity;
     struct stk_tree_block *blocks; /* owned texts */
-    const char *last_version;      /* many objects of a shard have the same */
-} stk_tree;                        /* starts zeroed */
+    const char *last_version; /* the latest text of a version: the objects of a shard share one */
+} stk_tree;                   /* starts zeroed */
 
 /*
- * Adds an object. Names that are no file's are passed over: empty ones, those that end with a slash
- * (consoles make them for empty folders) and those with a `.` or `..` between slashes; "./" in
- * front is cut off.
+ * Adds an object. Names that are no file's are passed over: empty names, names that end with a
+ * slash (consoles make them for empty folders), names with a `.` or `..` between slashes, and names
+ * of more than 256 parts. "./" in front is cut off.
  */
 STK_CHECKED stk_status stk_tree_add(stk_tree *tree, const char *path, size_t length, uint64_t size,
                                     const char *version, uint64_t value, stk_error *err);
@@ -46,7 +46,7 @@ void stk_tree_free(stk_tree *tree);
 /* The object with a path, or NULL. */
 const stk_tree_object *stk_tree_find(const stk_tree *tree, const char *path);
 
-/* What stands in a folder, as stk_dir_read shows it; one that does not exist is empty. */
+/* The entries of a folder, as stk_dir_read lists them; a missing folder is empty. */
 STK_CHECKED stk_status stk_tree_list(const stk_tree *tree, const char *folder, stk_dir_list *list,
                                      stk_error *err);
 

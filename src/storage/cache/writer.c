@@ -164,7 +164,7 @@ static bool check_limits(stk_cache_disk *disk) {
     return !disk->removed;
 }
 
-/* Whether an object must be written; *generation: for its entry. */
+/* Whether an object must be written; *generation is the number for its entry. */
 static bool is_wanted(stk_cache_disk *disk, const cache_batch *b, stk_cache_key key,
                       uint8_t *generation) {
     for (size_t i = 0; i < b->count; i++) {

@@ -20,7 +20,7 @@
 /* The probe's object is replaced at most once in this time. */
 #define KNOWN_NS 1000000000
 
-/* A cache whose disk gave no answer so often in a row is not asked any more. */
+/* After so many reads in a row without an answer from its disk, the cache is not asked any more. */
 #define CACHE_LOST_AFTER 4
 
 void stk_reader_wake(stk_reader *r) {
@@ -97,7 +97,7 @@ static bool begin_attempt(stk_reader *r, stk_active_read *active, stk_attempt_ki
     if (a == NULL) {
         return false;
     }
-    if (active->attempts[1 - which] == NULL) { /* the block of the caller, used again */
+    if (active->attempts[1 - which] == NULL) { /* the attempt reads into the caller's block */
         a->fetch.bytes = active->read->bytes;
         memset(&active->read->bytes, 0, sizeof active->read->bytes);
     }
@@ -267,8 +267,8 @@ static void assign_blame(stk_reader *r, stk_active_read *active, const stk_fetch
 }
 
 /*
- * An attempt, which began at started_ns (0: it never did), failed: another one later, or the end.
- * True when the read is over.
+ * An attempt has failed: decides whether another one follows or the read ends. started_ns is when
+ * the attempt began; 0: it never did. True when the read is over.
  */
 static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result *why,
                  int64_t started_ns) {
@@ -293,7 +293,7 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result 
         return give_up(r, active, false, now);
     }
     if (active->attempts[0] != NULL || active->attempts[1] != NULL) {
-        return false; /* the other one may bring it */
+        return false; /* the other attempt may bring the bytes */
     }
     int64_t next =
         damaged ? now : now + stk_read_policy_backoff_ns(&r->policy, active->failures, why->wait_s);
@@ -311,7 +311,7 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result 
     return false;
 }
 
-/* Whether what arrived is what the index says; without the lock, since it takes its time. */
+/* Whether the bytes are those that the index describes. Without the lock: this takes time. */
 static bool is_intact(const stk_extent *extent, const stk_bytes *bytes) {
     return bytes->size == extent->length &&
            (!extent->has_checksum || stk_checksum(bytes->data, bytes->size) == extent->checksum);
@@ -329,8 +329,8 @@ static void blame_shard(const stk_active_read *active, stk_fetch *fetch) {
 }
 
 /*
- * Begins the attempt that comes first, or next after an answer. With a cache that is the object's
- * version, where no tree knows it, then the cache, then the source. False without memory.
+ * Begins the first attempt, or the next one after an answer. With a cache the order is: the
+ * object's version, unless a tree knows it; the cache; the source. False without memory.
  */
 static bool proceed(stk_reader *r, stk_active_read *active, const char *version) {
     stk_store *store = r->store;
@@ -353,12 +353,11 @@ static bool proceed(stk_reader *r, stk_active_read *active, const char *version)
 
 void stk_active_read_continue(stk_reader *r, stk_active_read *active, const char *version) {
     active->retry_ns = 0;
-    if (active->is_part &&
-        active->extent.length == 0) { /* a part of nothing is nobody's to fetch */
+    if (active->is_part && active->extent.length == 0) { /* an empty part needs no attempt */
         active->read->bytes.size = 0;
         active->ended = true;
     } else if (active->is_part &&
-               active->extent.length > STK_STORAGE_MAX_BYTES) { /* as of whole objects */
+               active->extent.length > STK_STORAGE_MAX_BYTES) { /* the limit of whole objects */
         char cause[64];
         snprintf(cause, sizeof cause, "it has %llu bytes, which is too many",
                  (unsigned long long)active->extent.length);
@@ -383,7 +382,7 @@ static const char *version_of(const stk_fetch *fetch) {
     return (const char *)fetch->bytes.data;
 }
 
-/* Remembers an object that can be read; without memory the one before is as good. */
+/* Remembers an object that can be read, for the probe. Without memory the previous one stays. */
 static void remember(stk_reader *r, const stk_active_read *active, int64_t now) {
     if (active->read->kind == STK_FETCH_BYTES && !active->read->is_object &&
         now - r->known_ns > KNOWN_NS) {
@@ -407,7 +406,7 @@ static bool receive(stk_reader *r, stk_active_read *active, stk_read_attempt *a)
         atomic_store(&r->store->cache_silent, 0);
     }
     if (a->kind == ATTEMPT_CACHE && fetch->result.verdict != STK_FETCH_OK) {
-        stk_active_read_continue(r, active, NULL); /* not there after all */
+        stk_active_read_continue(r, active, NULL); /* the cache does not have it after all */
         return false;
     }
     if (fetch->result.verdict == STK_FETCH_CANCELLED) { /* by the source itself */
@@ -437,7 +436,7 @@ static bool receive(stk_reader *r, stk_active_read *active, stk_read_attempt *a)
     return true;
 }
 
-/* Under the lock, which is released meanwhile: looks whether a member came as it should. */
+/* Checks the bytes of a shard's member. Under the lock, which is released during the check. */
 static void check_member(stk_reader *r, stk_read_attempt *a) {
     const stk_active_read *active = a->active;
     stk_fetch *fetch = &a->fetch;
@@ -449,12 +448,12 @@ static void check_member(stk_reader *r, stk_read_attempt *a) {
     pthread_mutex_unlock(&r->lock);
     bool intact = is_intact(&extent, &fetch->bytes);
     pthread_mutex_lock(&r->lock);
-    if (a->active != NULL && !intact) { /* it may be over by now */
+    if (a->active != NULL && !intact) { /* the read may be over by now */
         blame_shard(a->active, fetch);
     }
 }
 
-/* The sources' callback: from any thread of theirs. */
+/* The callback of the sources; they call it on any of their threads. */
 static void attempt_done(stk_fetch *fetch) {
     stk_read_attempt *a = (stk_read_attempt *)(void *)fetch;
     stk_reader *r = a->reader;

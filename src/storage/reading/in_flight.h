@@ -24,7 +24,10 @@
 #include "storage/reading/read_policy.h"
 #include "storage/reading/store_state.h"
 
-/* Where an attempt gets its bytes, or the version that leads to the key of the cache. */
+/*
+ * What an attempt asks: the source for bytes, the source for the version (for the cache's key), or
+ * the cache.
+ */
 typedef enum stk_attempt_kind { ATTEMPT_SOURCE, ATTEMPT_VERSION, ATTEMPT_CACHE } stk_attempt_kind;
 
 typedef struct stk_read_attempt {
@@ -82,10 +85,10 @@ struct stk_reader {
     stk_read_policy policy;
     stk_error lost;   /* the error of all reads once the location is lost */
     char *known;      /* owned: an object that was read lately, or NULL */
-    int64_t known_ns; /* when it was */
-    stk_read probe;   /* reads it again */
+    int64_t known_ns; /* when `known` was read */
+    stk_read probe;   /* the read of `probe_path` */
     char *probe_path; /* owned: not NULL while the probe is under way */
-    int64_t probe_ns; /* when it last was begun */
+    int64_t probe_ns; /* when the probe last began */
 };
 
 /* Makes the watch thread look at all reads now, also when it is about to sleep. */
@@ -104,7 +107,7 @@ void stk_active_read_start(stk_reader *r, stk_active_read *active);
  */
 void stk_active_read_continue(stk_reader *r, stk_active_read *active, const char *version);
 
-/* Makes a second attempt beside the first, once; without memory it is left at that. */
+/* Makes a second attempt beside the first, once. Does nothing without memory. */
 void stk_active_read_hedge(stk_reader *r, stk_active_read *active);
 
 /* Gives up an attempt that takes too long. True when the read is over. */

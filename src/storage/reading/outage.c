@@ -17,7 +17,7 @@
 /* A gap this long between two looks means that this process was stopped. */
 #define STOPPED_NS ((int64_t)2 * 1000000000)
 
-/* How much one read moves the share of those that fail, and the share that is too much. */
+/* How much one read moves the share of failing reads; above the second share a location is ill. */
 #define FAILING_WEIGHT 0.02
 #define FAILING_MOST 0.25
 
@@ -111,7 +111,7 @@ bool stk_outage_notice(stk_outage *o, const char *location, int64_t now_ns, char
     bool ends = !begins && o->over_s > 0;
     if (begins) {
         o->told = true;
-        o->over_s = 0; /* the one before was not told to be over: it is the same to people */
+        o->over_s = 0; /* the end of the one before was not told: people see one */
         snprintf(buf, size, "%s: no answer for %s (%s): waiting up to %s", location,
                  stk_format_span((double)(now_ns - begun_ns) / NS_PER_S).text, o->why,
                  stk_format_span((double)o->most_ns / NS_PER_S).text);

@@ -22,14 +22,14 @@
 /* One object of the list. */
 typedef struct stk_quarantined {
     int64_t until_ns; /* reads fail until then, by stk_clock_ns() */
-    int64_t rest_ns;  /* how long the latest quarantine lasts */
+    int64_t rest_ns;  /* duration of the latest quarantine */
     char *path;       /* owned: the map's key */
     char *reason;     /* owned: the error of reads meanwhile */
 } stk_quarantined;
 
 typedef struct stk_quarantine {
     pthread_mutex_t lock;
-    stk_map indexes;          /* path to index; lock, as the next two */
+    stk_map indexes;          /* path to index in `objects`; lock, also for the next two */
     stk_quarantined *objects; /* owned */
     size_t capacity;
     atomic_size_t count; /* of the objects; written under the lock */

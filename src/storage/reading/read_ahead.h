@@ -30,27 +30,29 @@ typedef struct stk_ahead_read {
     double expected; /* bytes that count as used memory while the read is in flight */
     bool is_unsized; /* in flight, and no size was known to expect */
     bool is_alone;   /* read by stk_read_ahead_read_alone, outside of window and order */
-    bool is_read;    /* such a read has ended */
-    struct stk_ahead_read *next; /* among those that have arrived */
+    bool is_read;    /* a read that is alone has ended */
+    struct stk_ahead_read *next; /* in the list of reads that have arrived */
 } stk_ahead_read;
 
 typedef struct stk_read_ahead_config {
     stk_store *store;      /* borrowed */
     pthread_mutex_t *lock; /* the caller's */
     pthread_cond_t *work;  /* the caller's, on the monotonic clock: signalled for each read that has
-                              arrived; what threads wait for in stk_read_ahead_wait */
+                              arrived; threads wait for it in stk_read_ahead_wait */
     size_t window;         /* reads between submit and release, at first */
     size_t most_window;    /* what the window may grow to */
     uint64_t memory;       /* bytes for reads in flight and for bytes that are held */
     double request_bytes;  /* memory of a read in flight besides its bytes */
     /*
-     * A read has ended, well or not; one that failed has no bytes. The caller calls
-     * stk_read_ahead_make_ready or stk_read_ahead_release, unless the read is alone. The loader's
-     * stk_workers_read_arrived(), staging's take_read().
+     * A read has ended, well or not; a failed read has no bytes. The callback calls
+     * stk_read_ahead_make_ready or stk_read_ahead_release, unless the read is alone. It is
+     * stk_workers_read_arrived() in the loader, take_read() in staging.
      */
     void (*arrived)(void *user, stk_ahead_read *item);
-    /* There may be room for more reads: hand them over. The loader's stk_workers_issue(), staging's
-     * issue(). */
+    /*
+     * There may be room for more reads: hand them over. It is stk_workers_issue() in the loader,
+     * issue() in staging.
+     */
     void (*issue)(void *user);
     void *user; /* of both callbacks */
 } stk_read_ahead_config;
@@ -80,13 +82,15 @@ STK_CHECKED stk_status stk_read_ahead_open(stk_read_ahead *ahead,
                                            const stk_read_ahead_config *config, double mean_bytes,
                                            stk_error *err);
 
-/* Ends what is in flight, waits for its callbacks and frees. No thread may use the read-ahead any
- * more. A struct of zeros is fine. Without the lock. */
+/*
+ * Ends the reads in flight, waits for their callbacks and frees the memory. No thread may use the
+ * read-ahead any more. A struct of zeros is fine. Without the lock.
+ */
 void stk_read_ahead_close(stk_read_ahead *ahead);
 
 /*
- * Whether one more read may be handed over. `least` reads may always be under way, or nothing would
- * move.
+ * Whether one more read may be handed over: the window and the memory must have room. The memory
+ * does not limit the first `least` reads, or nothing would move.
  */
 bool stk_read_ahead_has_room(const stk_read_ahead *ahead, size_t least);
 
@@ -130,7 +134,7 @@ void stk_read_ahead_trim(const stk_read_ahead *ahead, stk_bytes *bytes);
  */
 STK_CHECKED bool stk_read_ahead_read_alone(stk_read_ahead *ahead, stk_ahead_read *item);
 
-/* Has all reads in flight end soon, with STK_ERR_STOPPED. */
+/* Makes all reads in flight end soon, with STK_ERR_STOPPED. */
 void stk_read_ahead_cancel(stk_read_ahead *ahead);
 
 #endif

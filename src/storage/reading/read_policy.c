@@ -20,10 +20,10 @@
 #define LOST_AFTER 4
 
 /*
- * A second attempt is made when the first has taken this many times the median of its peers,
- * and a quarter of a second: the tail of object stores is above a second where the median is ten
- * milliseconds. At most one read in twenty gets one, or a location that is slow as a whole would be
- * asked twice for everything.
+ * A read gets a hedge when its attempt has taken this many times the median of its peers, and at
+ * least a quarter of a second: in object stores the slowest reads take over a second where the
+ * median is ten milliseconds. At most one read in twenty gets a hedge. Otherwise a location that is
+ * slow as a whole would get every request twice.
  */
 #define FAR_SLOWER 8
 #define HEDGE_LEAST_NS 250000000

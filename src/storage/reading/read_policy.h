@@ -1,6 +1,6 @@
 /*
- * read_policy.h - inside storage: the read policy. When an attempt has timed out, when a read is
- * retried, hedged or given up.
+ * read_policy.h - inside storage: the read policy, which says when an attempt has timed out, and
+ * when a read is retried, hedged or given up.
  *
  * It is arithmetic on times alone, the same for all sources, so that tests need not wait. All times
  * are those of stk_clock_ns(). Threads: the lock of the reader that owns it guards it.
@@ -14,7 +14,7 @@
 
 #include "base/numbers/rng.h"
 
-/* How many of the latest good reads are the peers that others are compared with. */
+/* The peers: the latest successful reads, with which the age of an attempt is compared. */
 #define STK_READ_POLICY_PEERS 64
 
 typedef struct stk_read_policy {
@@ -23,8 +23,8 @@ typedef struct stk_read_policy {
     size_t good_reads;                       /* successful reads so far */
     int64_t answer_ns;                       /* when the location last answered; 0: not yet */
     int64_t median_ns;                       /* of the peers; 0: there are too few */
-    double credit;                           /* hedges that may be made */
-    int given_up; /* reads given up in a row without an answer in between */
+    double credit; /* how many hedges may be made now; grows with each read */
+    int given_up;  /* reads given up in a row without an answer in between */
     stk_rng rng;
 } stk_read_policy;
 
@@ -46,18 +46,17 @@ void stk_read_policy_update_median(stk_read_policy *p);
 /* The pause before the next attempt (backoff.h). */
 int64_t stk_read_policy_backoff_ns(stk_read_policy *p, int failures, double asked_s);
 
-/* Whether a read is given up whose first attempt began at first_ns, instead of retried at next_ns.
+/*
+ * Whether a read, whose first attempt began at first_ns, is given up instead of retried at next_ns.
  */
 bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,
                               int64_t next_ns);
 
-/* Whether an attempt is given up that began at started_ns and was last heard of at heard_ns.
- */
+/* Whether an attempt is given up: it began at started_ns, and bytes last came at heard_ns. */
 bool stk_read_policy_has_timed_out(const stk_read_policy *p, int64_t now_ns, int64_t started_ns,
                                    int64_t heard_ns);
 
-/* Whether an attempt that still waits for a thread is given up: no read has got an answer for long.
- */
+/* Whether an attempt that waits for a thread is given up: no read has got an answer for long. */
 bool stk_read_policy_is_stuck(const stk_read_policy *p, int64_t now_ns, int64_t begun_ns);
 
 /* Whether an attempt of this age gets a hedge; if so the hedge is counted. */

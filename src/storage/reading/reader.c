@@ -22,13 +22,13 @@
 
 #define TICK_NS 25000000
 
-/* When an attempt has waited for its turn so long and nothing came, one more thread is started. */
+/* When an attempt has waited for its turn this long, the source starts one more thread. */
 #define HURRY_NS 50000000
 
-/* After an outage the backoff is that of so many failures. */
+/* After an outage, reads wait as long as after this many failures. */
 #define SOON_FAILURES 3
 
-/* How often a location that is silent is asked for what it had before. */
+/* How often the probe is read while the location is silent. */
 #define PROBE_NS 1000000000
 
 /* What the watch found on its way through the reads. */
@@ -41,14 +41,14 @@ typedef struct findings {
 
 /* ---- the watch ---- */
 
-/* Another reader of the store may have found out. */
+/* Another reader of the store may have found that the location is lost. */
 static void look_for_loss(stk_reader *r) {
     if (r->lost.status == STK_OK) {
         (void)stk_store_is_lost(r->store, &r->lost);
     }
 }
 
-/* What other readers of the store have got, and how long nobody has. */
+/* Notes answers that other readers got; gives the location up when an outage lasts too long. */
 static void look_at_outage(stk_reader *r, int64_t now) {
     stk_outage *outage = &r->store->outage;
     int64_t answer_ns = atomic_load(&outage->answer_ns);
@@ -153,7 +153,7 @@ static void probe(stk_reader *r, int64_t now) {
     }
     r->probe_path = path;
     r->probe_ns = now;
-    active->hedged = true; /* second attempts are for those who need their bytes */
+    active->hedged = true; /* the probe gets no hedge: nobody needs its bytes */
     stk_active_read_start(r, active);
 }
 
@@ -162,7 +162,7 @@ static stk_active_read *add_to(stk_active_read *list, stk_active_read *active) {
     return active;
 }
 
-/* Takes all reads that are over into a list. */
+/* Looks at all reads and returns a list of those that are over. */
 static stk_active_read *inspect(stk_reader *r) {
     stk_active_read *over = NULL;
     findings seen = {.now_ns = stk_clock_ns(), .all_deferred = true};

@@ -1,14 +1,15 @@
 /*
- * reader.h - reads in flight.
+ * reader.h - reads many objects at a time, with time-outs, retries and hedges.
  *
  * The caller hands over reads with stk_reader_submit(), which never waits. The reader calls `done`
  * for each, from any thread but never from within a call to the reader. Reads begin in the order in
  * which they were handed over and may end in any order.
  *
- * One read policy holds for all locations. Bytes come from the cache when it has them, and go into
- * it when it has not. An attempt that takes too long is given up. A failed attempt is repeated
- * after a random pause that grows (backoff.h). An attempt that is far slower than others gets a
- * hedge, and the first answer counts. A read ends with an error when time or attempts are used up.
+ * One read policy holds for all locations. Bytes come from the cache if it has them; otherwise they
+ * are read and put into the cache. An attempt that takes too long is given up. A failed attempt is
+ * repeated after a random pause that grows (backoff.h). An attempt that is far slower than others
+ * gets a hedge, and the first answer counts. A read ends with an error when time or attempts are
+ * used up.
  *
  * An outage is waited out for as long as the options allow (outage.h); then the location is lost.
  * Where outages are not waited out, the location is lost after several failed reads in a row. Reads
@@ -26,7 +27,7 @@ typedef struct stk_reader stk_reader;
 typedef struct stk_read {
     const char *path; /* borrowed until done */
 
-    /* What is asked for; zeros mean the bytes of an object. Others are for storage's own files. */
+    /* What is asked for; 0: the bytes of an object. Only src/storage asks for other kinds. */
     stk_fetch_kind kind;
     bool is_object;  /* the path names an object of the location itself, not a member of a shard */
     uint64_t offset; /* with is_object and a length: where the part begins */
@@ -37,7 +38,7 @@ typedef struct stk_read {
     bool lost;       /* with an error: nothing more can be had from this location */
     bool refused;    /* with an error: the location has no such object, or does not give it */
     int64_t ns;      /* how long it took, without the wait for its turn */
-    bool keep;       /* stk_store_keep may be given something to keep instead of the bytes */
+    bool keep;       /* stk_store_keep may replace the bytes in the cache */
     uint64_t key[2]; /* for stk_store_keep */
 } stk_read;
 
@@ -50,13 +51,13 @@ typedef struct stk_reader_config {
 STK_CHECKED stk_status stk_reader_open(stk_reader **reader, const stk_reader_config *config,
                                        stk_error *err);
 
-/* Cancels what is under way, waits for the callbacks of that, and frees. NULL is fine. */
+/* Cancels the reads under way, waits for their callbacks, and frees the reader. NULL is fine. */
 void stk_reader_close(stk_reader *reader);
 
 /* False without memory: then the read is not under way. */
 STK_CHECKED bool stk_reader_submit(stk_reader *reader, stk_read *read);
 
-/* Bytes are missing: locations that use threads start one more. */
+/* The caller lacks bytes: a location that uses threads starts one more. */
 void stk_reader_hurry(stk_reader *reader);
 
 /* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */

@@ -48,8 +48,9 @@ static stk_status own_reader(stk_store *s, stk_reader **reader, stk_error *err) 
 }
 
 /*
- * Whether an answer is not waited for any more: a stop was asked for, or the time is up and it does
- * not come. What takes a moment only is waited for: without it nothing can be delivered.
+ * Fails when waiting must end: after a request to stop, or after the deadline. A store that was
+ * just opened, and a read that has just begun, still have STK_STORAGE_STOP_S: without them nothing
+ * could be delivered.
  */
 static stk_status check_end(const stk_store *s, const char *path, int64_t start_ns,
                             stk_error *err) {
@@ -67,7 +68,7 @@ static stk_status check_end(const stk_store *s, const char *path, int64_t start_
     return STK_OK;
 }
 
-/* Waits for the answer, and tells whether it was waited for to the end. */
+/* Waits for the answer; fails if the wait had to end without one. */
 static stk_status wait_for(stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
     bool watched = s->options.stop != NULL || s->options.deadline_ns > 0 || stk_store_tells(s);
     int64_t start = stk_clock_ns();
@@ -129,7 +130,7 @@ stk_status stk_store_read_part(stk_store *s, const char *object, uint64_t offset
     return status;
 }
 
-/* The list as sources write it. */
+/* Makes a list from the form that stk_fetch_kind describes. */
 static bool unpack(const stk_bytes *bytes, stk_dir_list *list) {
     size_t capacity = 0;
     for (size_t at = 0; at < bytes->size;) {

@@ -46,7 +46,7 @@ const char *stk_store_text(const stk_store *s, const char *path) {
     return s->shards != NULL ? stk_shards_text(s->shards, path) : NULL;
 }
 
-/* A member is known by where it is in its tar, since that is known before how it is shown. */
+/* The key has a member's place in its tar, which is known before the path it is shown under. */
 static stk_cache_key member_key(const stk_store *s, const char *object, const char *version,
                                 uint64_t offset, uint64_t size) {
     char where[64];

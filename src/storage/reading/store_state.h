@@ -21,8 +21,7 @@
 
 struct stk_store {
     char *root; /* owned: as given, without slashes at its end */
-    char
-        *base; /* owned: what the source was opened on; for a single tar the folder that holds it */
+    char *base; /* owned: the root that the source was opened with; for a single tar its folder */
     char *name; /* owned: absolute form of `base`, part of the keys of the cache */
     stk_storage_options options;
     int64_t begun_ns; /* when opening began */
@@ -50,13 +49,13 @@ struct stk_store {
     atomic_ullong retries, hedges, timeouts;
 };
 
-/* Bytes are missing: the source and the cache serve one more read at a time, if they can. */
+/* The caller lacks bytes: the source and the cache serve one more read at a time, if they can. */
 void stk_store_hurry(stk_store *store);
 
 /* Tells all readers that nothing can be had from this location any more; the first reason stays. */
 void stk_store_lose(stk_store *store, const stk_error *why);
 
-/* Whether that was told; then *why is the reason. */
+/* Whether stk_store_lose() was called; then *why is the reason. */
 bool stk_store_is_lost(stk_store *store, stk_error *why);
 
 /*
@@ -67,8 +66,8 @@ bool stk_store_key(const stk_store *store, const char *path, const char *version
                    stk_cache_key *key);
 
 /*
- * Puts a member of a tar into the cache, if there is one: for whoever has its bytes in hand anyway.
- * What is put faster than it can be written is not kept, so flush now and then.
+ * Puts a member of a tar into the cache, if there is a cache: for code that has read its bytes
+ * anyway. The cache drops members that come faster than it can write, so flush now and then.
  */
 void stk_store_put_member(stk_store *store, const char *object, const char *version,
                           uint64_t offset, const void *data, size_t size);

@@ -2,8 +2,8 @@
  * client.h - requests to one bucket: the client builds the URL, signs, sends and classifies.
  *
  * The client owns the credentials and renews them in the background before they expire. It learns
- * the bucket's region and the store's clock from responses. It never repeats a request: that is the
- * callers' decision. Built with STK_HAVE_S3 only.
+ * the bucket's region and the store's clock from responses. It never repeats a request: callers
+ * decide that. Built with STK_HAVE_S3 only.
  *
  * Threads: everything but open and close may be called from many threads at once.
  */

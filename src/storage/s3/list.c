@@ -55,7 +55,7 @@ typedef struct folder_listing {
     size_t folder_capacity;
     bool first_page;   /* the next page is the first */
     size_t seen;       /* how many folders the first page shows */
-    stk_str seen_last; /* the last of them */
+    stk_str seen_last; /* the last folder that the page shows */
     int failures;      /* attempts that failed since the last good page */
     int unreadable;    /* pages that could not be understood */
     int64_t retry_ns;  /* not before this time; INT64_MAX: the folder is complete */
@@ -196,11 +196,11 @@ static bool take_folder(void *user, const char *prefix, size_t length) {
     return true;
 }
 
-/* The last page of a folder was read: those in it are next. Takes the folder. */
+/* The last page of a folder was read: adds the folders inside it to the list. Takes the folder. */
 static bool end_folder(s3_lister *l, folder_listing *t) {
     bool good = true;
     if (l->one_level) {
-        t->next = l->folders; /* the caller reads its folders */
+        t->next = l->folders; /* the caller reads the names in t->folders */
         t->retry_ns = INT64_MAX;
         l->folders = t;
         return true;

@@ -11,7 +11,7 @@
 #include "base/threads/thread.h"
 #include "storage/s3/providers.h"
 
-/* A provider that was asked a moment ago would give the same answer again. */
+/* Least time between two renewals: a provider would give the same answer again. */
 #define URGENT_PAUSE_S 5.0
 #define EASY_PAUSE_S 60.0
 

@@ -42,7 +42,8 @@ typedef struct stk_s3_request { /* starts zeroed */
     uint64_t length; /* bytes of a part; 0: the whole object */
 
     /* Part of the outcome, from stk_s3_client_finish(). */
-    stk_s3_recovery recovery; /* with STK_FETCH_LOST, or with STK_FETCH_AGAIN once it was done */
+    stk_s3_recovery recovery; /* what may help (STK_FETCH_LOST), or what the client has corrected
+                                 (STK_FETCH_AGAIN) */
     char right_region[40];    /* with STK_S3_RECOVERY_REGION */
 
     /* The client's own. */

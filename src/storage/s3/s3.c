@@ -35,7 +35,7 @@
 /* The names of a location's objects take no more than this part of the memory. */
 #define LIST_SHARE 4
 
-/* How many objects whose MD5 was not their ETag are remembered until they come again. */
+/* How many objects whose MD5 was not their ETag are remembered. */
 #define MISMATCHES 64
 
 /* An object whose bytes did not fit its ETag. */
@@ -93,8 +93,8 @@ static bool seen_before(s3_location *p, const stk_s3_request *r, const uint8_t m
 }
 
 /*
- * False: the bytes were damaged on the way. The same wrong bytes twice are no accident: then this
- * ETag is not an MD5, and where no other was, MD5s are not computed any more.
+ * False: the bytes were damaged on the way. If the same wrong bytes come twice, the ETag is not an
+ * MD5; and if no ETag of the store was one so far, MD5s are not computed any more.
  */
 static bool check_md5(s3_location *p, stk_s3_request *r) {
     uint8_t md5[STK_MD5_BYTES];

@@ -303,7 +303,7 @@ static bool is_number(const endpoint_parts *parts) {
 /*
  * Whether the bucket becomes part of the host name. Names with capitals or underscores cannot.
  * Names with dots do not match the wildcard of Amazon's certificates, so only an explicit style
- * does it.
+ * puts them there.
  */
 static bool is_virtual(const stk_s3_settings *settings, const endpoint_parts *parts,
                        const char *bucket) {

@@ -38,7 +38,7 @@ static bool ends_with_one(const char *name, const char *const *tails) {
     return false;
 }
 
-/* Whether a name is a picture's: a location with loose pictures is none of shards. */
+/* Whether a name is a picture's: a location with loose pictures does not consist of shards. */
 static bool is_picture(const char *name) {
     static const char *const tails[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
     return ends_with_one(name, tails);
@@ -92,7 +92,7 @@ static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, 
     return status;
 }
 
-/* Whether a folder that is no split means that this is no location of shards. */
+/* Whether a folder that is no split shows that the location does not consist of shards. */
 static stk_status is_in_the_way(stk_store *store, const char *name, stk_skipped_folders *skipped,
                                 bool *is, stk_error *err) {
     bool junk = stk_folder_is_junk(name);
@@ -133,8 +133,7 @@ stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
         return status;
     }
     *wanted = shards;
-    /* A table beside folders names files in them; listing those, perhaps a million, is not needed.
-     */
+    /* Folders beside a table hold the files that it names, perhaps a million: do not list them. */
     if (!shards && tables) {
         return STK_OK;
     }

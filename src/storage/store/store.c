@@ -119,7 +119,7 @@ static stk_status choose_source(stk_store *s, stk_error *err) {
                     s->root);
 }
 
-/* The root as no other folder is called, without asking a mount that may not answer. */
+/* An absolute name of the root. Asks no mount, which might not answer. */
 static char *full_name(const char *root) {
     char here[PATH_MAX];
     bool relative = root != NULL && root[0] != '/' && strstr(root, "://") == NULL;
@@ -127,7 +127,7 @@ static char *full_name(const char *root) {
                                                          : stk_mem_strdup(root != NULL ? root : "");
 }
 
-/* Keeps the root, and what the source is opened on: of a tar the folder it is in. */
+/* Stores the root, and what the source is opened on: the root, or the folder of a single tar. */
 static stk_status keep_root(stk_store *s, const char *root, const char **only, stk_error *err) {
     size_t length = strlen(root);
     const char *scheme = strstr(root, "://");
@@ -142,7 +142,7 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
     }
     *only = NULL;
     size_t head = (size_t)(stk_path_base(s->root) - s->root);
-    bool is_tar = root[length] == '\0' && stk_shards_is_tar_name(s->root); /* "x.tar/" is none */
+    bool is_tar = root[length] == '\0' && stk_shards_is_tar_name(s->root); /* "x.tar/" is no tar */
     if (is_tar && (scheme == NULL || head > least)) {
         *only = s->root + head;
         stk_mem_free(s->base);
@@ -153,7 +153,7 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
     return s->base != NULL && s->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
 }
 
-/* The folder of what is kept between runs; NULL when there is nowhere to keep it. */
+/* The folder for files that outlive a run; NULL when there is none. */
 static char *kept_folder(const stk_storage_options *given) {
     const char *cache = given->cache;
     if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram") &&
@@ -163,7 +163,7 @@ static char *kept_folder(const stk_storage_options *given) {
     return stk_path_user_cache();
 }
 
-/* Finds out whether the location is one of shards. */
+/* Opens the shards of the location, if it consists of shards. */
 static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
     stk_dir_list top = {0};
@@ -174,7 +174,7 @@ static stk_status open_shards(stk_store *s, const char *only, const char *kept,
         status = stk_shards_wanted(s, &top, &skipped, &wanted, err);
     }
     stk_dir_list_free(&top);
-    if (status == STK_OK && wanted) { /* whoever lists the folder otherwise tells it */
+    if (status == STK_OK && wanted) { /* otherwise the code that lists the folder reports them */
         stk_skipped_folders_report(&skipped, s->root, events);
     }
     stk_skipped_folders_free(&skipped);
@@ -227,7 +227,7 @@ static stk_store *new_store(const stk_storage_options *given) {
     return s;
 }
 
-/* The end of opening, one way or the other. */
+/* Ends opening: hands the store out, or closes it after a failure. */
 static stk_status hand_out(stk_store **out, stk_store *s, stk_status status) {
     s->options.cache = NULL; /* the caller's text */
     if (status == STK_OK) {

@@ -18,8 +18,8 @@ STK_CHECKED stk_status stk_store_open_on(stk_store **store, const stk_storage_so
                                          stk_error *err);
 
 /*
- * Opens the cache that the options ask for, if any. `kept` is the folder of what is kept between
- * runs, or NULL. Closing waits for nobody who is stuck in it.
+ * Opens the cache that the options ask for, if any. `kept` is the folder for files that outlive a
+ * run, or NULL. Closing does not wait for reads of the cache that hang.
  */
 STK_CHECKED stk_status stk_store_open_cache(stk_store *store, const char *kept,
                                             const stk_events *events, stk_error *err);

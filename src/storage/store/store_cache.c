@@ -1,4 +1,4 @@
-/* store_cache.c - which cache a store has: where, how large, and what is told of it. */
+/* store_cache.c - opens the cache of a store: where, how large, and what people are told. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,15 +14,14 @@
 /* Reads of the cache at a time. */
 #define MOST_THREADS 64
 
-/* What others are left of the disk of the cache, and how much must be free to have one by itself.
- */
+/* Bytes that the cache leaves free on its disk; least size of a cache that nobody asked for. */
 #define KEEP_FREE_BYTES ((uint64_t)1 << 30)
 #define AUTO_LEAST_BYTES ((uint64_t)1 << 30)
 #define AUTO_DISK_SHARE 2
 #define AUTO_MEMORY_SHARE 4
 #define QUEUE_BYTES ((uint64_t)16 << 20)
 
-/* Half of what is free on the disk of a folder and of what the cache has there already. */
+/* Half of the sum of the free bytes of the disk and the bytes that the cache holds already. */
 static uint64_t auto_disk_bytes(const char *folder, uint64_t held, uint64_t keep_free) {
     struct statvfs info;
     if (statvfs(folder, &info) != 0) {
@@ -79,7 +78,7 @@ static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_err
     return status;
 }
 
-/* A cache that is being opened, which may hang with its disk, and all that this needs. */
+/* The state of opening a cache on a second thread, which may hang with its disk. */
 typedef struct opening {
     char *folder;  /* owned; NULL: there is none */
     bool asked;    /* by --cache */
@@ -119,8 +118,8 @@ static void open_packs(void *state) {
 }
 
 /*
- * A cache that was not asked for never stops anybody, and nor does one whose disk does not answer
- * or that gets no thread: that is no mistake of who asked.
+ * Only a cache that --cache asks for can be an error. A disk that does not answer, or a thread that
+ * cannot start, is a warning even then: the user made no mistake.
  */
 static stk_status judge_opening(stk_status status, bool asked, bool answered, const stk_error *why,
                                 const stk_events *events, stk_error *err) {
@@ -142,7 +141,8 @@ static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
     o->asked = asked;
     o->most = s->options.cache_size;
     o->folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
-    struct stat info; /* a dead disk does not answer even this; indexes take a slow one its time */
+    struct stat
+        info; /* first a quick look whether the disk answers at all: indexes may take long */
     if (kept != NULL && stk_disk_look(kept, &info) != 0 && errno == ETIMEDOUT) {
         drop_opening(o);
         o = NULL;
