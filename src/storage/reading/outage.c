@@ -111,7 +111,7 @@ bool stk_outage_notice(stk_outage *o, const char *location, int64_t now_ns, char
     bool ends = !begins && o->over_s > 0;
     if (begins) {
         o->told = true;
-        o->over_s = 0; /* the end of the one before was not told: people see one */
+        o->over_s = 0; /* the last end was not told: people see one outage */
         snprintf(buf, size, "%s: no answer for %s (%s): waiting up to %s", location,
                  stk_format_span((double)(now_ns - begun_ns) / NS_PER_S).text, o->why,
                  stk_format_span((double)o->most_ns / NS_PER_S).text);

@@ -141,8 +141,7 @@ static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
     o->asked = asked;
     o->most = s->options.cache_size;
     o->folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
-    struct stat
-        info; /* first a quick look whether the disk answers at all: indexes may take long */
+    struct stat info; /* a quick look whether the disk answers; reading indexes takes longer */
     if (kept != NULL && stk_disk_look(kept, &info) != 0 && errno == ETIMEDOUT) {
         drop_opening(o);
         o = NULL;
