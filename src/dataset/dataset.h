@@ -30,7 +30,7 @@ typedef struct stk_dataset_options {
     double val_fraction;           /* of each class, when no validation set is given */
     int mismatch;                  /* stk_mismatch: labels without files and files without labels */
     int rare_class; /* stk_rare_class: a class with one image when a split is needed */
-    /* The subset; 0 or less (auto, too): all. */
+    /* The subset. 0, negative numbers and auto mean all. */
     int64_t classes;
     int64_t per_class; /* training pictures of each class */
     /* Validation pictures of each class; taken from the training pictures without a validation set.

@@ -10,7 +10,7 @@
 typedef struct fold_counts {
     const stk_dataset *dataset;
     int folds;      /* 1: one division into training and validation */
-    size_t *counts; /* owned: (folds, classes) that validate */
+    size_t *counts; /* owned: (folds, classes): samples that validate */
     size_t *totals; /* owned: of each class */
     size_t *sizes;  /* owned: of each fold */
     size_t always;  /* samples that always train */

@@ -229,7 +229,7 @@ stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error 
     return status;
 }
 
-/* Several folders that could be the training set, or other sets and none that could be it. */
+/* Fails if several folders could be the training set, or if there are only other sets. */
 static stk_status check_train(const stk_listing *listing, stk_error *err) {
     const stk_first_names *candidates = &listing->sets[STK_SET_TRAIN].candidates;
     stk_first_names sets = {0};

@@ -35,11 +35,11 @@ typedef struct dealing {
     const stk_dataset *dataset;
     const double *shares; /* borrowed */
     int bins;
-    group *groups;   /* owned: part_count, those that are dealt first and largest first */
-    size_t dealt;    /* groups that are in a bin already */
+    group *groups;   /* owned: (part_count); first those that are dealt, the largest first */
+    size_t dealt;    /* groups that get a bin: all but those that always train */
     size_t *starts;  /* owned: the samples of part p are members[starts[p]] up to starts[p + 1] */
     size_t *members; /* owned */
-    size_t *totals;  /* owned: pictures of each class in groups that are dealt */
+    size_t *totals;  /* owned: pictures of each class in the groups that get a bin */
     size_t *counts;  /* owned: (bins, classes) */
     size_t *full;    /* owned: pictures in each bin */
     size_t *mine;    /* owned: pictures of each class in the group at hand; zero in between */

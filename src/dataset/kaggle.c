@@ -203,7 +203,7 @@ static stk_status fail_twice(const kaggle_table *t, size_t first, size_t second,
                     id_of(t, first), line_of(t, second), id_of(t, second));
 }
 
-/* Duplicates by spelling and, since ids are looked up loosely, by picture; marks pictures used. */
+/* Refuses two rows with one id, and two ids that mean one picture; marks the pictures used. */
 static stk_status check_twice(kaggle_table *t, stk_error *err) {
     stk_map seen = {0};
     stk_status status = STK_OK;

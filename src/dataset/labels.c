@@ -3,8 +3,8 @@
  *
  * Stoker trains one class per picture. A table of ages, prices or several labels per picture could
  * be read as classes, and the run would succeed and be worth nothing. So the cells are checked.
- * What is clearly no class is refused, unless --label-column names the column; what only may be
- * none causes a warning.
+ * Labels that are clearly no classes are refused, unless --label-column names the column; doubtful
+ * labels cause a warning.
  */
 #include "dataset/listing.h"
 
@@ -21,7 +21,7 @@
 #define MANY_NUMBERS 20
 #define MANY_WHOLE 30
 
-/* With fewer rows per number the numbers are measurements; with fewer than the second, perhaps. */
+/* Rows per number: below the first the numbers are measured, below the second perhaps. */
 #define FEW_PER_NUMBER 3
 #define SOME_PER_NUMBER 20
 
@@ -348,7 +348,7 @@ static stk_status find_flags(const stk_csv *csv, bool *flags, const char *where,
     return STK_OK;
 }
 
-/* The first row that has another number of 1s than one; SIZE_MAX: none has. */
+/* The first row that has no 1 or several; SIZE_MAX: there is none. */
 static size_t find_not_one(const stk_csv *csv, const bool *flags, size_t *ones) {
     for (size_t row = 0; row < csv->rows; row++) {
         const char *cell = stk_csv_cell(csv, row, 0);

@@ -110,7 +110,7 @@ STK_CHECKED stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, 
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
-/* Lists a folder without what is no data. *own: Stoker wrote the folder, and the list is empty. */
+/* Lists a folder without folders that are no data. *own: Stoker wrote it, and the list is empty. */
 STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,
                                        bool *own, stk_error *err);
 
@@ -127,7 +127,7 @@ bool stk_listing_is_set(const stk_listing *listing, const char *name);
  * comes before "a/x". */
 void stk_listing_sort(stk_sample_list *list);
 
-/* A file whose name is an image's, with the extension that was asked for if one was. */
+/* Whether an entry is a file with the name of an image and, with --image-ext, that extension. */
 bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry);
 
 /* Sorts the classes by name; labels follow. */
@@ -137,10 +137,10 @@ STK_CHECKED stk_status stk_listing_sort_classes(stk_dataset *dataset, stk_error 
 STK_CHECKED stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped,
                                                 stk_error *err);
 
-/* Leaves as many classes as --classes says. They are sorted already. */
+/* Keeps as many classes as --classes says. The classes must be sorted. */
 STK_CHECKED stk_status stk_subset_classes(stk_listing *listing, stk_error *err);
 
-/* Leaves as many pictures as --per-class and --val-per-class say, and tells of the subset. */
+/* Keeps as many pictures as --per-class and --val-per-class say, and reports the subset. */
 STK_CHECKED stk_status stk_subset_pictures(stk_listing *listing, stk_error *err);
 
 /*
@@ -182,7 +182,7 @@ void stk_pictures_free(stk_pictures *pictures);
 stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
                             const char *id, size_t *file, size_t *other);
 
-/* Where the path goes on below the folder that was scanned. */
+/* The path of a picture below the scanned folder; points into its whole path. */
 const char *stk_pictures_below(const stk_pictures *pictures, size_t file);
 
 /* The column that an option names; STK_ERR_USAGE with the nearest name when there is none. */
@@ -203,9 +203,9 @@ const char *stk_table_names(const stk_csv *csv, char *buf, size_t size);
 bool stk_next_word(const char **at, char word[STK_WORD_MOST]);
 
 /*
- * Looks at the label column of a table: STK_ERR_DATA when it holds no classes but numbers that
- * measure something or several labels a cell; a warning when that is in doubt or was asked for by
- * --label-column. `where` is the table's path and `file` its name.
+ * Checks the label column of a table. STK_ERR_DATA when its cells hold measured numbers, or several
+ * labels each, instead of classes. Only a warning when that is in doubt, or when --label-column
+ * names the column. `where` is the table's path and `file` its name.
  */
 STK_CHECKED stk_status stk_labels_check(const stk_listing *listing, const stk_csv *csv,
                                         const char *where, const char *file, size_t label,
@@ -227,17 +227,17 @@ STK_CHECKED stk_status stk_testset_list(stk_listing *listing, stk_pictures *shar
 /* Whether there is anything that stk_testset_list() would look at. */
 STK_CHECKED stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err);
 
-/* Gives the pictures as test rows, named as shortly as is unique. */
+/* Makes test rows of the pictures; the ids are as short as they can be and still differ. */
 STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures,
                                               bool by_class, stk_error *err);
 
-/* Only the header of the sample submission, if there is one; the rows come from elsewhere. */
+/* Reads only the header of the sample submission, if there is one; the rows come from elsewhere. */
 STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_name,
                                           stk_error *err);
 
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 
-/* Whether the folder means to say classes by folders: a train folder, or two others or more. */
+/* Whether the location has class folders: a train folder, or at least two that could be classes. */
 STK_CHECKED stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err);
 
 /* Whether the location holds WebDataset shards, in which labels lie beside pictures. */
@@ -247,7 +247,7 @@ STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err)
 /* The column that divides the samples, and in *flag the option that names it; NULL: none. */
 const char *stk_division_column(const stk_dataset_options *options, const char **flag);
 
-/* Options that contradict each other, before anything is listed. */
+/* Refuses options that contradict each other; called before anything is listed. */
 STK_CHECKED stk_status stk_division_check(const stk_dataset_options *options, stk_error *err);
 
 /* STK_ERR_USAGE when a column was named and the layout has no table. */
@@ -274,7 +274,7 @@ STK_CHECKED stk_status stk_groups_deal(const stk_dataset *dataset, const double 
 /* Which file of the folder holds labels; NULL when none has a usual name. */
 const char *stk_kaggle_table(const stk_listing *listing);
 
-/* Sets *fits to false, and lists nothing, when class folders are there and the table names none. */
+/* *fits is false, and nothing is listed, if no id names a picture but subfolders hold pictures. */
 STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err);
 
 /* Whether the location is a staged data set. */

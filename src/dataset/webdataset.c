@@ -127,7 +127,7 @@ static const stk_dir_entry *find_picture(const stk_listing *listing, const sampl
 
 /* ---- labels ---- */
 
-/* Copies a text without the blanks at its ends; false when it is none that could be a class. */
+/* Copies a text without the blanks at its ends; false when the text cannot be a class. */
 static bool copy_class(const char *text, char *buf, size_t size) {
     static const char blanks[] = " \t\r\n";
     text += strspn(text, blanks);
@@ -284,7 +284,7 @@ static stk_status name_class(const shard_part *p, const sample_group *group, con
     return STK_OK;
 }
 
-/* The label of a class; outside the training set it must be one of its classes. */
+/* The label of a class. Only the training set may add classes; elsewhere a new one is an error. */
 static stk_status find_label(const shard_part *p, const sample_group *group, const char *member,
                              const char *name, int *label, stk_error *err) {
     stk_listing *listing = p->listing;
@@ -347,7 +347,7 @@ static stk_status take_sample(void *user, const sample_group *group, bool *stop,
     return status == STK_OK ? stk_listing_add(p->list, p->capacity, sample, err) : status;
 }
 
-/* Counts a sample without a picture or without a label. */
+/* Refuses pictures without labels and labels without pictures, or warns with --mismatch skip. */
 static stk_status check_pairs(const shard_part *p, stk_error *err) {
     char names[300];
     const stk_listing *listing = p->listing;

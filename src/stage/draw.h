@@ -1,4 +1,4 @@
-/* draw.h - one picture of the sample data set. Not for other rooms. Threads: safe. */
+/* draw.h - draws one picture of the sample data set. Not for other rooms. Threads: safe. */
 #ifndef STK_STAGE_DRAW_H
 #define STK_STAGE_DRAW_H
 

@@ -24,7 +24,7 @@ typedef struct stk_recoded {
 
 /*
  * Makes the new bytes. STK_ERR_DATA: the picture must be decoded and cannot be. A picture that
- * stays as it is is not decoded.
+ * stays is not decoded.
  */
 STK_CHECKED stk_status stk_recode_picture(stk_image_scratch *scratch, const stk_recode *how,
                                           const uint8_t *bytes, size_t size, stk_recoded *recoded,

@@ -34,9 +34,9 @@ typedef struct stk_stage_request {
 } stk_stage_request;
 
 /*
- * Stages. STK_ERR_USAGE: `dir` holds a staging with other flags or of another source; STK_ERR_DATA:
- * too many bad pictures; STK_ERR_STORAGE: no space. After all these errors and a request to stop,
- * finished shards stay.
+ * Stages the data set. STK_ERR_USAGE: `dir` holds a staging with other flags or of another source;
+ * STK_ERR_DATA: too many bad pictures; STK_ERR_STORAGE: no space. After all these errors and a
+ * request to stop, finished shards stay.
  */
 STK_CHECKED stk_status stk_stage_run(const stk_stage_request *request, stk_staged *staged,
                                      stk_error *err);

@@ -27,8 +27,8 @@ void stk_stage_dest_close(stk_stage_dest *dest);
 
 /*
  * Finds out what the folder holds. A folder with another staging is refused unless `overwrite` is
- * set; any other folder must be empty. Then writes staging_json to the file and removes files of
- * another list or of an interrupted write.
+ * set; any other folder must be empty. Then writes the text staging_json to staging.json, and
+ * removes files of another list or of an interrupted write.
  */
 STK_CHECKED stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_staging_list *list,
                                             const char *staging_json, bool overwrite,

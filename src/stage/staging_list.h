@@ -24,7 +24,7 @@ typedef struct stk_stage_shard {
     size_t count;  /* number of pictures */
 } stk_stage_shard;
 
-/* A picture: sample `row` of its split. Its number in the split is also its member's number. */
+/* A picture of the list. `number` counts the pictures of its split and names its member. */
 typedef struct stk_stage_picture {
     const stk_sample *sample;
     stk_stage_split split;
