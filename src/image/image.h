@@ -3,8 +3,8 @@
  *
  * The format is found by content, never by file name. Pictures are 8-bit RGB, rows from top to
  * bottom, upright: EXIF orientation is applied, alpha is laid over white, 16-bit, palette, grey,
- * CMYK and YCCK become RGB. Nothing here keeps state; every call is thread-safe. A picture that
- * cannot be decoded is STK_ERR_DATA; the message continues a file name.
+ * CMYK and YCCK become RGB. Threads: safe, but a stk_image_scratch belongs to one thread at a time.
+ * A picture that cannot be decoded is STK_ERR_DATA; callers put the file name before the message.
  */
 #ifndef STK_IMAGE_IMAGE_H
 #define STK_IMAGE_IMAGE_H
@@ -134,9 +134,9 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
                             bool *flip);
 
 /*
- * The scratch is the memory that one thread keeps between pictures. With many threads, the gate
- * (may be NULL) lets only one picture at a time be decoded that needs STK_IMAGE_HEAVY_BYTES or
- * more, because its format decodes whole pictures or because it is scaled down a lot. `enter` is
+ * The scratch is the memory that one thread keeps between pictures. Some pictures need
+ * STK_IMAGE_HEAVY_BYTES or more: their format decodes whole pictures, or they are scaled down a
+ * lot. The gate (may be NULL) lets only one thread at a time decode such a picture. `enter` is
  * called before such a picture, `leave` after it; an error of `enter` refuses the picture.
  */
 #define STK_IMAGE_HEAVY_BYTES ((uint64_t)64 << 20)

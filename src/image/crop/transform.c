@@ -2,7 +2,7 @@
  * transform.c - which part of a picture the network sees.
  *
  * Training crops are RandomResizedCrop's (Szegedy et al., 2015, as torchvision does it): a share of
- * the area between min_scale and 1, an aspect between 3/4 and 4/3 uniform in its logarithm, whole
+ * the area between crop_scale and 1, an aspect between 3/4 and 4/3 uniform in its logarithm, whole
  * pixels, ten tries, then the largest part with an allowed aspect. Evaluation takes the centre, or
  * another view near it: the mean over several views predicts better than one.
  */

@@ -36,8 +36,7 @@ static void flush_nothing(png_structp png) {
     (void)png;
 }
 
-/* zlib's level for drawings: its own, 6, takes four times as long for three quarters of the bytes.
- */
+/* zlib's level for drawings: the default, 6, takes four times as long for 3/4 of the bytes. */
 #define DRAWING_LEVEL 3
 
 static bool write_rows(png_writer *writer) {
@@ -51,7 +50,7 @@ static bool write_rows(png_writer *writer) {
                  PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
     if (writer->drawing) {
-        /* Filters are for pictures whose colours change gradually: here the bytes would be more. */
+        /* PNG's filters help where colours change gradually; drawings would become larger. */
         png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
         png_set_compression_level(png, DRAWING_LEVEL);
     }

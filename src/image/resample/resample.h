@@ -61,7 +61,7 @@ typedef struct stk_resample_task {
     stk_interpolation filter;
 } stk_resample_task;
 
-/* Afterwards across.from .. across.to-1 and down.from .. down.to-1 are the pixels needed. */
+/* Begins a picture; columns across.from .. across.to-1, rows down.from .. down.to-1 are needed. */
 STK_CHECKED stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task,
                                            uint8_t *out, stk_error *err);
 
