@@ -1,5 +1,5 @@
 /*
- * closing.c - the end of a loader, which does not wait for what cannot be interrupted.
+ * closing.c - closes a loader without waiting for calls that cannot be interrupted.
  *
  * Decoders end soon after they are cancelled. A worker that does not is in a library that cannot be
  * interrupted: it is abandoned with all that it uses, and the last reference, the worker's or the

@@ -22,7 +22,7 @@ stk_status stk_options_for_loader(stk_options **out, stk_error *err) {
     return stk_options_new(out, "bench loader", tables, sizeof tables / sizeof *tables, err);
 }
 
-/* What cannot work is told before threads start, and before the kernel's killer comes. */
+/* Refuses what cannot work before threads start: too little memory, or sampling without labels. */
 static stk_status check_request(const stk_folder_samples *samples, const stk_loader_options *loader,
                                 const stk_folder_options *folder, const stk_loader_sizing *sizing,
                                 size_t batch, uint64_t memory, stk_error *err) {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* What RandomResizedCrop does everywhere unless it is told otherwise (Szegedy et al., 2015). */
+/* The usual least share of the area of RandomResizedCrop (Szegedy et al., 2015). */
 #define USUAL_CROP_SCALE 0.08
 
 #define FIELD(name) offsetof(stk_folder_options, name)

@@ -1,8 +1,8 @@
 /*
- * loader.h - samples to batches, for the other rooms: a list of samples instead of a folder.
+ * loader.h - starts a loader on a list of samples, for the other rooms.
  *
- * stoker/loader.h describes what a loader does. This adds starting it on a list of samples, its
- * options, and the sizing that follows from them.
+ * stoker/loader.h describes what a loader does, and opens one on a folder. This header adds the
+ * start on a list of samples, the loader's options, and the sizing that follows from them.
  */
 #ifndef STK_LOADER_LOADER_H
 #define STK_LOADER_LOADER_H
@@ -35,14 +35,14 @@ extern const stk_option_table stk_loader_option_table;
 
 /* The options resolved on this machine. */
 typedef struct stk_loader_sizing {
-    bool tune_workers; /* their number was left to Stoker */
+    bool tune_workers; /* the number of workers was left to Stoker */
     bool tune_slots;
     int workers;      /* to start with */
     int most_workers; /* that the tuner may go to */
     int prefetch;     /* as given, or slots / workers, rounded up */
     int slots;        /* to start with */
     int most_slots;   /* that the tuner may go to */
-    int room_workers; /* that stk_loader_resize may go to; at least those of the tuner */
+    int room_workers; /* the most that stk_loader_resize may set; at least most_workers */
     int room_slots;
     uint64_t slot_bytes;     /* of the pictures of one batch */
     size_t most_reads;       /* pictures on their way from storage to slots, at most */
@@ -54,8 +54,7 @@ typedef struct stk_loader_sizing {
 stk_loader_sizing stk_loader_sizing_make(const stk_loader_options *options, size_t batch,
                                          int img_size, int cores, uint64_t memory);
 
-/* How many of `count` samples make a run stop when they are bad, for loader_config.stop_after_bad.
- */
+/* How many bad samples of `count` stop a run, for stk_loader_config.stop_after_bad. */
 size_t stk_loader_bad_limit(const stk_loader_options *options, size_t count);
 
 /*
@@ -76,10 +75,10 @@ typedef struct stk_loader_memory {
  */
 typedef struct stk_fingerprints {
     const uint64_t *before; /* pictures must have these; NULL: any. Counts only with `now` */
-    _Atomic uint64_t *now;  /* receives those that were seen; NULL: not wanted */
+    _Atomic uint64_t *now;  /* receives the fingerprints that were seen; NULL: not wanted */
 } stk_fingerprints;
 
-/* Asked between batches, and while none comes; true ends the work early. NULL never does. */
+/* `asked` is called between batches and while none comes; true ends the work early. NULL: never. */
 typedef struct stk_halt {
     bool (*asked)(void *user);
     void *user;
@@ -106,7 +105,7 @@ typedef struct stk_loader_order {
     ((stk_loader_order){.shuffle = true, .drop_last = true, .replace_bad = true})
 
 typedef struct stk_loader_config {
-    stk_store *store;          /* what sample paths are below; borrowed */
+    stk_store *store;          /* borrowed; sample paths are below its root */
     const stk_sample *samples; /* borrowed, must outlive the loader */
     const size_t *indices;     /* which of them, borrowed; NULL: the first `count` */
     size_t count;              /* at least 1 */
@@ -127,7 +126,7 @@ typedef struct stk_loader_config {
      */
     int64_t slow_after_ns;
     size_t stop_after_bad;         /* fail when this many samples are bad; 0: never */
-    stk_fingerprints fingerprints; /* a picture with another one fails the loader: STK_ERR_DATA */
+    stk_fingerprints fingerprints; /* a picture with another fingerprint is STK_ERR_DATA */
     stk_sampling sampling;
     const double *weights; /* (count), for the call only; weighted sampling */
     size_t rank, world;    /* machines that share the samples; world 0 means 1 */
@@ -164,7 +163,7 @@ size_t stk_loader_late_count(stk_loader *loader);
 stk_loader_info stk_loader_info_of(const stk_loader *loader);
 stk_loader_counters stk_loader_counters_of(const stk_loader *loader);
 
-/* Where its bytes come from. */
+/* The store that a loader reads from. */
 stk_store *stk_loader_store(const stk_loader *loader);
 
 #endif

@@ -70,7 +70,7 @@ const stk_option_table stk_loader_option_table =
 /*
  * Shares of --loader-memory. A quarter, at most MOST_REST_MEMORY, is for connections and for bytes
  * on their way to the cache's disk. At most an eighth is for the scratch of workers. Reads take at
- * most a sixth, which may be thousands of pictures, and less where two batches need it.
+ * most a sixth, at most MOST_READ_MEMORY, and less where two batches need it.
  */
 #define REST_SHARE 4
 #define MOST_REST_MEMORY ((uint64_t)32 << 20)

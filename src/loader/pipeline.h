@@ -67,9 +67,9 @@ typedef struct decode_worker {
     bool is_abandoned;          /* the loader was closed without this worker; lock */
     int64_t limit_ns;           /* of the picture in work: stk_loader_picture_limit_ns() */
     stk_image_scratch *scratch; /* owned */
-    uint8_t *square; /* owned: pictures are made here and copied into slots that are config.memory,
-                        which a worker that is abandoned must not touch; NULL: the slots are the
-                        loader's own, and pictures are made there */
+    uint8_t *square; /* owned: with config.memory, pictures are made here and then copied into their
+                        slots, since an abandoned worker must not touch borrowed memory; NULL:
+                        pictures are made in the slots */
     stk_ahead_read extra; /* reads a sample that replaces a bad one */
     stk_bytes raw;        /* owned: a picture decoded as a whole */
 } decode_worker;

@@ -1,9 +1,9 @@
 /*
- * sampler.h - which sample stands at which position of which epoch.
+ * sampler.h - says which sample stands at which position of which epoch.
  *
  * A pure function of (seed, epoch, position) that any thread may call. Positions count on one
- * machine of `world`. In natural sampling the machines' shares do not overlap; in the others each
- * machine draws independently.
+ * machine of `world`. In natural sampling the machines' shares do not overlap. In the other kinds
+ * there is one sequence of draws, from which each machine takes every world-th.
  */
 #ifndef STK_LOADER_SAMPLER_H
 #define STK_LOADER_SAMPLER_H

@@ -4,10 +4,10 @@
 /* A consumer that waits less than this is fed well enough. */
 #define WAIT_NOTED 0.02
 
-/* Workers that wait for slots less than this share of their time have no time to spare. */
+/* Workers that wait less than this share of their time, for slots or bytes, are busy. */
 #define BUSY 0.10
 
-/* So many workers' worth of waiting for slots, in so many samples in a row, and one can go. */
+/* If waits for slots take the time of this many workers, so many samples in a row, one can go. */
 #define SPARE_WORKERS 1.5
 #define SPARE_SAMPLES 4
 

@@ -252,9 +252,9 @@ static loader_task *take_ready(stk_loader *l) {
 }
 
 /*
- * Waits until there may be a task. While reads are in flight the wait is one for bytes, before that
- * one for a slot: a worker that waits since the ring was full also waits for the reads that are
- * issued once a slot is free.
+ * Waits until there may be a task. The time with reads in flight counts as a wait for bytes, the
+ * rest as a wait for a slot. full_wait_ns gets all of a wait that began when the ring was full: it
+ * includes the reads that are issued once a slot is free.
  */
 static void wait_for_task(stk_loader *l) {
     bool ended = stk_loader_is_past_end(l, l->issue_batch);
@@ -349,7 +349,7 @@ stk_status stk_workers_start(stk_loader *l, stk_error *err) {
         if (status != STK_OK && l->started == 0) {
             return STK_FAIL(err, status, "%s", why.message);
         }
-        if (status != STK_OK) { /* no more to be had: go on with those there are */
+        if (status != STK_OK) { /* the system refuses more: go on with these */
             atomic_store(&l->wanted, l->started);
             l->tuner.most_workers = l->started;
             break;
