@@ -143,7 +143,7 @@ typedef enum stk_tensor_kind {
     STK_TENSOR_KINDS
 } stk_tensor_kind;
 
-/* Whether a state of this kind holds such tensors. */
+/* Whether a state with this config holds tensors of this kind. */
 static inline bool stk_state_keeps(const stk_state_config *config, stk_tensor_kind kind) {
     switch (kind) {
     case STK_TENSOR_VALUE:

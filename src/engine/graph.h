@@ -39,7 +39,7 @@ typedef enum stk_op {
     STK_OP_COUNT
 } stk_op;
 
-/* What the engine may do with an operation; see stk_op_traits. */
+/* What the backward of an operation reads, and whether the operation may work in place. */
 typedef struct stk_op_trait {
     const char *name;
     bool backward_reads_input[2];
@@ -135,8 +135,8 @@ void stk_graph_free(stk_graph *graph);
 /* The value of the pictures, to start from. */
 int stk_graph_input(stk_graph *graph);
 
-/* Pads so that the output has ceil(side / stride) pixels, the odd one below and right: TensorFlow's
- * way. Otherwise `pad` zeros go to every side. */
+/* A `pad` with which the output has ceil(side / stride) pixels; an odd pixel of padding goes below
+ * and right, as in TensorFlow. Any other `pad` is the number of zeros on every side. */
 #define STK_PAD_SAME (-1)
 
 /* `name` is the module's name in timm: its parameters are name.weight and so on. */

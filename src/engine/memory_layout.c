@@ -31,7 +31,7 @@ static int backward_time(const layout_work *p, int piece) {
 }
 
 /*
- * A piece may write over its input when nobody else reads that, neither another piece nor the
+ * A piece may write over its input when nobody else reads the input: no other piece, and not the
  * backward of the piece that made it (`maker`).
  */
 static bool runs_in_place(const layout_work *p, const stk_piece *piece, const stk_piece *maker) {

@@ -67,8 +67,9 @@ static void count_node(counter *c, const stk_piece *piece) {
 }
 
 /*
- * A squeeze-and-excitation pools a tensor that is read again anyway: the mean is gathered where the
- * tensor is made, and its gradient, one number a channel, is added where the other one is written.
+ * The pool of a squeeze-and-excite block costs no pass over its input: the mean is summed where the
+ * input is made, and the pool's gradient, one number per channel, is added where the gradient of
+ * the other reader is written.
  */
 static bool pools_beside(const stk_graph *graph, const stk_node *node) {
     return node->op == STK_OP_AVG_POOL && graph->values[node->inputs[0]].uses > 1;
@@ -118,7 +119,7 @@ stk_status stk_graph_traffic(const stk_graph *graph, bool train, int number_byte
         count_meetings(&c);
     }
     traffic->image_bytes = c.numbers * number_bytes;
-    /* Forward, both gradients and their sum over a batch each pass over the weights once. */
+    /* Training passes over the weights three times: forward, and once for each gradient. */
     double passes = train ? 3.0 * number_bytes + OPTIMIZER_BYTES : number_bytes;
     traffic->step_bytes = passes * (double)graph->param_elements;
     stk_pieces_free(&pieces);

@@ -17,7 +17,8 @@ typedef struct stk_traffic {
     double step_bytes;  /* per step: weights, their gradients, the optimiser's memory (SGD) */
 } stk_traffic;
 
-/* `number_bytes` is the size of one activation, 2 or 4. Without `train`: of an inference. */
+/* Counts the bytes of a training step, or without `train` of an inference. `number_bytes` is the
+ * size of one activation, 2 or 4. */
 STK_CHECKED stk_status stk_graph_traffic(const stk_graph *graph, bool train, int number_bytes,
                                          stk_traffic *traffic, stk_error *err);
 

@@ -64,9 +64,9 @@ extern const stk_model_family stk_mobilenet_family;
 const stk_model *stk_model_at(size_t index);
 
 /*
- * Finds a model by name. A timm tag after a point ("resnet18.a1_in1k") is ignored unless a row has
- * it; rows have those tags whose weights need another mean and std. The error names the nearest
- * models.
+ * Finds a model by name. A timm tag after a point ("resnet18.a1_in1k") is ignored, unless a row has
+ * it in its name: weights that need another mean and std have such a row. The error names the
+ * nearest models.
  */
 STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model, stk_error *err);
 

@@ -98,7 +98,7 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
     return stk_graph_linear(graph, x, "fc", graph->classes);
 }
 
-/* What timm's default weights of all five were evaluated with. */
+/* Image size, crop and scaling with which timm evaluates its default weights of all five. */
 #define ROW(NAME, DEPTH, MILLIONS)                                                             \
     {                                                                                          \
         .name = "resnet" NAME, .about = "ResNet-" NAME ", " MILLIONS " million parameters",    \

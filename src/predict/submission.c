@@ -222,9 +222,9 @@ static const char *best_label(const double *row, const char *const *classes, int
 }
 
 /*
- * The text that "%.9g" gives, without its arithmetic on hundreds of digits, which would be most of
- * the time that a large file takes. False where the last digit is too close to call, and for
- * numbers that are not below 1 or too small for a power of ten that is exact.
+ * Appends what "%.9g" would print, but faster: printf's exact arithmetic would be most of the time
+ * of a large file. False where rounding could change the last digit, and for numbers that are not
+ * below 1 or too small for an exact power of ten.
  */
 static bool append_quickly(stk_str *out, double value) {
     static const double powers[] = {1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,

@@ -2,7 +2,8 @@
  * submission.h - the file that a competition wants.
  *
  * With a sample_submission.csv its header, row order and id spelling are copied; one column per
- * class is filled with probabilities, a single column with labels. Without one the file has both.
+ * class is filled with probabilities, a single column with labels. Without a sample file there are
+ * columns for the id, the label and the probability of every class.
  */
 #ifndef STK_PREDICT_SUBMISSION_H
 #define STK_PREDICT_SUBMISSION_H
@@ -17,8 +18,8 @@
 /*
  * Checks, before hours of training, that the columns of the sample file can be filled from the
  * classes of the data set. Several columns of which none is a class are STK_ERR_DATA; classes
- * without a column and columns without a class are warnings. A column is a class when they are
- * spelled alike, case and outer blanks aside where no exact spelling exists.
+ * without a column and columns without a class are warnings. A column is a class when its
+ * name is the class's; where no name is equal, case and outer blanks are ignored.
  */
 STK_CHECKED stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *events,
                                             stk_error *err);

@@ -11,11 +11,11 @@ typedef struct stk_evaluation {
     const stk_backend *backend;
     stk_exec *exec; /* compiled for inference and at least data.batch samples */
     int classes;
-    /* Of its order only `shuffle` is read; slow_after_ns is not. `halt` is also asked between
-     * batches. */
+    /* The samples. Of data.order only `shuffle` is used; data.slow_after_ns is ignored. data.halt
+     * is also asked between batches. */
     stk_loader_config data;
-    int64_t final_limit_ns; /* CPU time after which a picture that is slow among the others is
-                               reported as bad; 0: none is */
+    int64_t final_limit_ns; /* CPU time after which a picture is reported as bad, unless the others
+                               take as long; 0: none is */
     /*
      * Receives each batch with its logits (count, classes); rows where batch->bad are invalid.
      * rows[i] is the index of sample i in the list of `data`. Slow pictures are evaluated last; a

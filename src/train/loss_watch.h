@@ -6,10 +6,10 @@
  * what guessing costs and a margin for few classes. One step counts as twice that limit at most,
  * so that a single bad batch, from which a network recovers by itself, is no explosion.
  *
- * A training of fewer steps is checked at the end of an epoch. It has exploded when the moving mean
- * is above that limit and the mean loss of the epoch ten times above it, or when the validation
- * loss is ten thousand times 2 ln(classes) + 3. First validations are bad because running
- * statistics of normalisations are young, but they stay far below that.
+ * The check at the end of an epoch also works after few steps. Training has exploded when the
+ * moving mean is above the limit and the epoch's mean loss above ten times the limit, or when the
+ * validation loss is above ten thousand times 2 ln(classes) + 3. First validations are bad because
+ * the running statistics of norms are young, but they stay far below that.
  */
 #ifndef STK_TRAIN_LOSS_WATCH_H
 #define STK_TRAIN_LOSS_WATCH_H

@@ -15,8 +15,8 @@
 
 /*
  * The first quarter of the test learns nothing: it shows the initial loss, and how much batches
- * differ by chance. The loss has fallen when its mean is lower by more than this share of it, and
- * by more than so many deviations.
+ * differ by chance. The loss has fallen when its moving mean is below the initial loss by more than
+ * LEAST_FALL of that, and by more than LEAST_DEVIATIONS deviations of single steps.
  */
 #define QUIET_PART 4
 #define LEAST_FALL 0.02

@@ -55,7 +55,7 @@ double stk_lr_at(int i, int steps);
  */
 bool stk_lr_add(stk_lr_point *points, int i, int steps, double lr, double loss);
 
-/* What the points come to, rounded to two digits; NaN when the loss never fell. */
+/* The rate that the points suggest, rounded to two digits; NaN when the loss never fell. */
 double stk_lr_suggest(const stk_lr_point *points, int count);
 
 #endif

@@ -78,7 +78,7 @@ typedef struct stk_train_standing {
     double copy_s; /* seconds of copying pictures to the device, whether or not it waited */
     /* Counters of the training loader; they start again when training goes back. */
     stk_loader_counters loader;
-    const stk_store *store; /* where they come from, for stk_store_stats() */
+    const stk_store *store; /* the store that the loader reads from, for stk_store_stats() */
 } stk_train_standing;
 
 typedef struct stk_train_orders {

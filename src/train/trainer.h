@@ -111,11 +111,11 @@ void stk_trainer_let_go(stk_trainer *t);
 void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step);
 
 /* At the end of an epoch: checks its mean training and validation loss, skipped updates and the
- * weights; sets the same. */
+ * weights; sets result->diverged and the reason. */
 STK_CHECKED stk_status stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss,
                                                stk_error *err);
 
-/* Checks that all weights are finite before they are saved; sets the same. */
+/* Checks that all weights are finite; sets result->diverged and the reason when they are not. */
 STK_CHECKED stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err);
 
 /* Continues at a saved position. */

@@ -83,7 +83,7 @@ static int *invert(const stk_tensor_file *file, const size_t *from, const stk_gr
     return to;
 }
 
-/* A file of a training that went wrong would only be noticed when the loss is no number. */
+/* Refuses NaN and infinity. Without this check only the loss would show them, later. */
 static stk_status check_finite(const char *path, const stk_param *param, const float *values,
                                stk_error *err) {
     for (size_t i = 0; i < param->count; i++) {

@@ -63,9 +63,9 @@ typedef struct weight_search {
     char tag[96];            /* "a1_in1k"; "": any */
     const char *default_tag; /* or NULL */
     match_quality best;      /* so far */
-    char *path;              /* owned: the best so far */
-    char found_tag[96];      /* of it */
-    struct timespec changed; /* its time */
+    char *path;              /* owned: the best file so far */
+    char found_tag[96];      /* tag of that file */
+    struct timespec changed; /* when that file last changed */
     int others;              /* files that were neither exact nor of the default tag */
     char *seen[MOST_PLACES]; /* owned: folders that were looked at */
     int seen_count;
@@ -125,7 +125,7 @@ static match_quality grade(const weight_search *s, const char *tag) {
     return s->default_tag != NULL && strcmp(s->default_tag, tag) == 0 ? DEFAULT_TAG : OF_THE_MODEL;
 }
 
-/* Weights called `name` may lie at a path, which is taken over. */
+/* Takes the path, and keeps it if the file there, called `name`, is better than the best so far. */
 static void consider(weight_search *s, const char *name, char *path) {
     char base[sizeof s->base];
     char tag[sizeof s->tag];
@@ -202,7 +202,7 @@ static char *newest_snapshot(weight_search *s, const char *snapshots) {
     return newest;
 }
 
-/* What the branch "main" is at, or any snapshot when that is not told or not whole. */
+/* Considers the snapshot of the branch "main", or the newest one where main's has no weights. */
 static void consider_repository(weight_search *s, const char *name, const char *repository) {
     char *ref = stk_path_join(repository, "refs/main");
     char *snapshots = stk_path_join(repository, "snapshots");

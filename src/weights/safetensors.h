@@ -65,12 +65,12 @@ STK_CHECKED stk_status stk_tensors_read(const stk_tensor_file *file, const stk_t
 bool stk_tensor_is_float(const stk_tensor *tensor);
 uint64_t stk_tensor_count(const stk_tensor *tensor); /* numbers */
 
-/* stk_tensor_count numbers as floats; the tensor must be one that stk_tensor_is_float. */
+/* Reads stk_tensor_count() numbers as floats; stk_tensor_is_float() must be true. */
 STK_CHECKED stk_status stk_tensors_read_floats(const stk_tensor_file *file,
                                                const stk_tensor *tensor, float *values,
                                                stk_error *err);
 
-/* Writes the header: the numbers of each tensor in the order given are to follow. */
+/* Writes the header. The caller then appends the numbers of each tensor, in the order given. */
 STK_CHECKED stk_status stk_tensors_begin(stk_file_writer *writer, const stk_tensor *tensors,
                                          size_t count, const stk_tensor_note *notes,
                                          size_t note_count, stk_error *err);
