@@ -16,8 +16,8 @@ typedef struct stk_opened_device {
 } stk_opened_device;
 
 /*
- * `name` as in stk_backend_find, NULL for "auto". The index of `config` is filled in here. After an
- * error nothing is open.
+ * Opens the device `name`, as stk_backend_find() understands it; NULL: "auto". The index of
+ * `config` is not read: the name says it. After an error nothing is open.
  */
 STK_CHECKED stk_status stk_opened_device_open(stk_opened_device *opened, const char *name,
                                               stk_precision asked, const stk_device_config *config,

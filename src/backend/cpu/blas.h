@@ -1,4 +1,4 @@
-/* blas.h - getting the most out of the CBLAS library that is linked. */
+/* blas.h - sets up the linked CBLAS library: its threads, its buffer, its kernels. */
 #ifndef STK_BACKEND_CPU_BLAS_H
 #define STK_BACKEND_CPU_BLAS_H
 

@@ -63,7 +63,7 @@ struct stk_exec {
     char *arena;                           /* layout.arena_bytes */
     stk_step_output done[STK_STEPS_AHEAD]; /* results that were not collected yet */
     size_t done_count;
-    stk_typical long_part_s; /* of the last calls; see parts */
+    stk_typical long_part_s; /* part_times.long_s of the last calls */
 };
 
 static void describe_threads(stk_device *device, int wanted) {
@@ -112,8 +112,7 @@ static stk_status cpu_memory(stk_device *device, stk_device_memory *memory, stk_
     uint64_t held = device->config.memory_bytes;
     uint64_t bytes = stk_machine_memory();
     bytes = held > 0 && held < bytes ? held : bytes;
-    /* Memory of other processes counts as free, since most of it can be swapped out; not all can.
-     */
+    /* Nine tenths count as free: most memory of other processes can be swapped out. */
     *memory = (stk_device_memory){.total_bytes = bytes, .free_bytes = bytes / 10 * 9};
     return STK_OK;
 }

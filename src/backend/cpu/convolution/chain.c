@@ -2,10 +2,10 @@
  * chain.c - a convolution and what follows it, computed together.
  *
  * Forward, the convolution writes y, its statistics are taken, and one pass makes z (see
- * chain_run.h). Backward, one pass sums the gradients after the activation per channel, and a
- * second one turns dz into the gradient of y in place and adds the gradient of the value that was
- * added; then comes the convolution. Nothing between y and z is stored: the activation's slope is
- * computed again from y, or from z if something was added.
+ * chain_run.h). Backward, a first pass sums the gradients of the norm's output per channel. A
+ * second pass turns dz into the gradient of y in place, and computes the gradient of the value that
+ * was added. Then the convolution's backward follows. Nothing between y and z is stored: the
+ * activation's slope is computed again from y, or from z if something was added.
  *
  * The pixels of the batch are cut into strips by shapes alone, and the sums of strips are added in
  * their order in float64.

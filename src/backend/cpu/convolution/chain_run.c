@@ -68,7 +68,7 @@ void stk_cpu_chain_forward(const cpu_chain_run *run) {
     forward(run);
 }
 
-/* The gradient of an activation's input u; `z` stands for u where only its sign matters. */
+/* The gradient of an activation's input u. For ReLU and ReLU6 the output may stand for u. */
 CPU_BODY float slope(cpu_chain_act act, float u, float dz) {
     float above = u > 0 ? dz : 0;
     float s;
@@ -85,7 +85,7 @@ CPU_BODY float slope(cpu_chain_act act, float u, float dz) {
     }
 }
 
-/* Gradients after the activation for floats at .. at+count-1, whose coefficients start at c0. */
+/* Gradients of the activation's input, floats at .. at+count-1; coefficients start at c0. */
 CPU_BODY void slopes_act(const cpu_chain_run *run, cpu_chain_act act, size_t at, size_t c0,
                          size_t count, float *g) {
     const float *dz = run->dz + at;

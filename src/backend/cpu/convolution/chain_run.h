@@ -34,12 +34,14 @@ typedef struct cpu_chain_run {
     float *z;              /* count; may be y itself */
 
     /* backward */
-    const float *dz;          /* count */
-    const float *kept;        /* count: z, where the activation's input cannot be had from y */
-    const float *mean;        /* width */
-    float *sums;              /* (2, width): gradients, and gradients times (y - mean); added to */
-    const float *by_gradient; /* width: coefficients of the gradient of y, which is */
-    const float *by_y;        /* by_gradient * g + by_y * y + by_one */
+    const float *dz;   /* count */
+    const float *kept; /* count: z, where y does not give the activation's input */
+    const float *mean; /* width */
+    float *sums;       /* (2, width): gradients, and gradients times (y - mean); added to */
+    /* width each: coefficients of dy = by_gradient * g + by_y * y + by_one, where g is the gradient
+     * of the norm's output. */
+    const float *by_gradient;
+    const float *by_y;
     const float *by_one;
     float *dy;        /* count; may be dz itself; NULL: not wanted */
     float *dresidual; /* count; NULL: not wanted */
@@ -53,9 +55,9 @@ void stk_cpu_chain_sums(const cpu_chain_run *run);
 void stk_cpu_chain_gradients(const cpu_chain_run *run);
 
 /*
- * How y is spread in `count` floats of whole pixels: the mean of each channel, and the sum of
- * squared differences from it. `lanes` is room for (3, width) floats. Sums are taken about the mean
- * of the first few pixels, so that large means cost no digits.
+ * Statistics of `count` floats of y, whole pixels: the mean of each channel, and the sum of squared
+ * differences from it. `lanes` is room for (3, width) floats. Sums are taken about the mean of the
+ * first few pixels, so that large means cost no digits.
  */
 void stk_cpu_chain_moments(const float *y, size_t count, size_t channels, size_t width,
                            float *lanes, float *mean, float *squares);

@@ -23,7 +23,7 @@ typedef struct conv_shape {
     int pad; /* before; what lies after follows from the output's shape */
 } conv_shape;
 
-/* A product and its panels, or one phase after the other. */
+/* One convolution: forward, or the gradient of its input. */
 typedef struct conv_run {
     const cpu_call *call;
     const cpu_gemm *gemm;

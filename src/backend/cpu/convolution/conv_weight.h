@@ -1,5 +1,5 @@
-/* conv_weight.h - inside the CPU backend: how the gradient of a convolution's weights is
- * divided. Not for other kernels; see conv.h. */
+/* conv_weight.h - inside the CPU backend: the gradient of a convolution's weights, divided into
+ * tasks. Only for conv.c; other kernels use conv.h. */
 #ifndef STK_BACKEND_CPU_CONVOLUTION_CONV_WEIGHT_H
 #define STK_BACKEND_CPU_CONVOLUTION_CONV_WEIGHT_H
 
@@ -20,8 +20,8 @@ typedef struct cpu_weight_product {
     size_t filter_shares;
 } cpu_weight_product;
 
-/* Floats that a task needs of its thread. */
 #define CPU_WEIGHT_FILTERS ((size_t)336) /* columns of dy that are packed at a time */
+/* Floats of scratch that a task needs of its thread. */
 #define CPU_WEIGHT_SCRATCH (CPU_GEMM_DEPTH * CPU_GEMM_PITCH + CPU_WEIGHT_FILTERS * CPU_GEMM_DEPTH)
 
 /* Fills in how the work is divided; gemm, patches, pixels and filters are given. */

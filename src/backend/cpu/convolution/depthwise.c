@@ -13,8 +13,8 @@
 
 #include "backend/cpu/convolution/chain_run.h"
 
-#define DW_PIXELS 7        /* outputs at once: common sides are multiples */
-#define DW_SUMMED 14       /* and when the gradient of weights is summed */
+#define DW_PIXELS 7        /* outputs computed at once; common widths are multiples of 7 */
+#define DW_SUMMED 14       /* outputs whose share in the weights' gradient is summed at once */
 #define SLAB ((size_t)256) /* channels of a task of weight gradients */
 #define BLOCK_FLOATS ((size_t)32768)
 
@@ -82,7 +82,7 @@ static void run_weights(const cpu_line_weights *w) {
     weights_single(w, c);
 }
 
-/* ---- */
+/* ---- arguments and workspace ---- */
 
 typedef struct depthwise_args {
     const cpu_call *call;
@@ -139,8 +139,8 @@ static size_t row_at(stk_shape shape, size_t sample, int y) {
 }
 
 /*
- * Adds a row of `taps` taps, the first of them over `column`, to what a line sums up. What the
- * loops are not made for goes tap by tap. A line that is full is computed first.
+ * Adds a row of `taps` taps, the first of them over `column`, to a line: as one row, or tap by tap
+ * where the line's loops take one tap. A line that is full is computed first.
  */
 static void add_taps(cpu_line *line, const float *row, const float *weights, int taps, int column) {
     bool made = line->taps > 1;

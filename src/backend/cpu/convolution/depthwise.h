@@ -35,7 +35,7 @@ typedef struct cpu_line {
     int column[CPU_LINE_ROWS];           /* under the first tap of output 0 */
     int columns;
     int taps;   /* 1, 2, 3 or 5 per row */
-    int stride; /* columns from one output to the next; any for 1 tap, 1 or 2 for 3 and 5 taps */
+    int stride; /* columns from one output to the next; 1 tap: any; 2 taps: 1; 3 or 5: 1 or 2 */
     int outputs;
     float *out;
     size_t out_step; /* floats from one output to the next */

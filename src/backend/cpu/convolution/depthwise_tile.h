@@ -6,7 +6,8 @@
  *     DW_TARGET     the attribute that allows the instructions, or nothing
  *     DW_NAME(x)    the name of x for this kind
  *     DW_TAP_ROWS   rows of 5 taps whose sums fit into the registers
- * Each function returns the first channel that it left out, for want of a whole vector.
+ * DW_NAME(line) and DW_NAME(weights) return the first channel that they left out, because fewer
+ * channels than a whole vector were left.
  */
 
 /* May lie anywhere in an array of floats. */
@@ -140,8 +141,8 @@ DW_INLINE void DW_NAME(share)(const cpu_line_weights *w, VEC *sums, const float 
 }
 
 /*
- * What outputs ox .. end-1 of row oy add to the sums of `rows` rows of taps from row ky and of
- * `taps` taps from kx on, in one vector.
+ * Adds the share of outputs ox .. end-1 of row oy to the sums of `rows` x `taps` weights, the first
+ * of which is (ky, kx), in one vector of channels.
  */
 DW_INLINE void DW_NAME(sums)(const cpu_line_weights *w, size_t c, int oy, int ox, int end, int ky,
                              int kx, int rows, int taps) {

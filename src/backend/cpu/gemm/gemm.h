@@ -2,9 +2,9 @@
  * gemm.h - inside the CPU backend: the innermost products of convolutions, once per kind of
  * vector instructions and once in plain C. One of the tables is chosen when the program runs.
  *
- * A tile is a few rows of a product C = A B, held in registers while its depth is walked: every
- * element is one chain of multiply-adds in the order of the depth, whatever tile it lies in. So an
- * element's bits depend on how its depth was cut into passes and on the table, on nothing else.
+ * A tile is a few rows and columns of a product C = A B, held in registers while its depth is
+ * walked. Every element is one chain of multiply-adds in the order of the depth, whatever tile it
+ * lies in. So an element's bits depend only on the table and on how its depth was cut into passes.
  */
 #ifndef STK_BACKEND_CPU_GEMM_GEMM_H
 #define STK_BACKEND_CPU_GEMM_GEMM_H
@@ -51,8 +51,8 @@ typedef struct cpu_gemm {
     /* A is a panel (depth, rows); B lies as (depth, PITCH), `cols` floats of it readable. */
     void (*panel_by_rows)(const cpu_tile *tile);
     /*
-     * Cuts columns first .. first+count-1 of a matrix (depth, step) into such panels A, as many as
-     * tiles of count rows; each has depth * rows floats.
+     * Cuts columns first .. first+count-1 of a matrix (depth, step) into panels A of
+     * panel_by_rows(), one for each tile of C; a panel has depth * rows floats.
      */
     void (*pack_columns)(const float *from, size_t step, size_t depth, size_t first, size_t count,
                          float *panels);

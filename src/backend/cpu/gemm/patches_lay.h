@@ -41,8 +41,9 @@ static GEMM_TARGET void lay_edge(const float *line, ptrdiff_t left, ptrdiff_t li
 }
 
 /*
- * Patches of one row of the grid have the same lines of the picture, so that little is left to do
- * for each of them. Floats from .. to-1 of `count` patches, the first being at column `col`.
+ * Lays out floats from .. to-1 of `count` patches of one row of the grid, the first of them at
+ * column `col`. Patches of one row share the lines of the picture, so little work is left for each
+ * patch.
  */
 INLINE void lay_row(const cpu_patches p, const float *picture, int row, int col, size_t count,
                     size_t from, size_t to, float *out) {

@@ -25,9 +25,9 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 /*
- * x86 punishes code that meets the upper halves of registers as a vector function left them: what
- * comes after a tile was ten times slower. Compilers should see to it, but gcc 12 does not on most
- * of a tile's ways out.
+ * On x86, SSE code is slow while the upper halves of the registers are in use: code after a tile
+ * was ten times slower. Compilers should clear the halves at the end of a function, but gcc 12 does
+ * not on most of a tile's ways out.
  */
 #if defined(GEMM_HAS_UPPER_HALVES)
 #define GEMM_LEAVE __builtin_ia32_vzeroupper()

@@ -5,10 +5,10 @@
  * On x86, compilers by default use only the instructions of the oldest 64-bit processors. For a
  * function NAME_body, marked CPU_BODY,
  *     CPU_VECTOR(NAME, (const float *x, size_t count), (x, count))
- * compiles the body three times, for these processors, for AVX2 and for AVX-512, and defines NAME,
- * which chooses one at run time. Elsewhere, as on arm64, every processor has vector instructions,
- * and NAME only calls the body. Results may differ in the last bits, since newer processors
- * multiply and add in one instruction; a machine always takes the same version.
+ * compiles the body three times, for the oldest processors, for AVX2 and for AVX-512, and defines
+ * NAME, which chooses one at run time. Elsewhere, as on arm64, every processor has vector
+ * instructions, and NAME only calls the body. Results may differ in the last bits, since newer
+ * processors multiply and add in one instruction; a machine always takes the same version.
  */
 #ifndef STK_BACKEND_CPU_KERNELS_VECTOR_H
 #define STK_BACKEND_CPU_KERNELS_VECTOR_H
@@ -59,11 +59,11 @@
 #endif
 
 /*
- * e to the power of x within 2e-7 of itself; beyond 87, on either side, it stays at what it is
- * there, so that the result is always a normal number. What is no number counts as 87 or -87, too.
+ * e to the power of x, with a relative error below 2e-7. x is clamped to -87 .. 87, so that the
+ * result is always a normal number. NaN counts as 87 or -87, by its sign.
  */
 CPU_BODY float cpu_exp(float x) {
-    /* Compilers make two paths of conditions on floats; of whole numbers they know the smaller. */
+    /* Clamps the bits as integers: for floats compilers make branches, for integers a minimum. */
     uint32_t sign;
     memcpy(&sign, &x, sizeof sign);
     uint32_t size = sign & 0x7FFFFFFFu;
