@@ -36,8 +36,8 @@ struct stk_device {
     int multiprocessors;
     int major, minor;
     size_t total_bytes;  /* of the GPU's memory */
-    size_t limit_bytes;  /* that executables and parameters may take; SIZE_MAX: no limit */
-    size_t taken_bytes;  /* that they take now */
+    size_t limit_bytes;  /* executables and parameters may take so many; SIZE_MAX: no limit */
+    size_t taken_bytes;  /* executables and parameters take so many now */
     cuda_stream compute; /* owned: all kernels and convolutions */
     cuda_stream copy;    /* owned: pictures to the device */
     cuda_store *store;

@@ -90,7 +90,7 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
     exec->config = *config;
     exec->logits = cuda_nothing();
     if (config->batch < 1 || config->batch > INT_MAX / 4) {
-        return STK_FAIL(err, STK_ERR_USAGE, "a batch of %zu samples is none that can be computed",
+        return STK_FAIL(err, STK_ERR_USAGE, "a batch of %zu samples cannot be computed",
                         config->batch);
     }
     for (int i = 0; i < PLAY_COUNT; i++) {

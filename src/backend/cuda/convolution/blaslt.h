@@ -2,9 +2,9 @@
  * blaslt.h - inside convolution/: 1x1 convolutions as products of matrices, by cuBLASLt.
  *
  * A convolution whose kernel is one pixel, with stride 1, multiplies rows of channels by a matrix.
- * cuBLASLt often computes that faster than cuDNN, and a linear layer is one too. The numbers below
- * are cuBLASLt's binary interface; tests/unit/test_cudnn_api.c compares them with NVIDIA's headers.
- * One thread at a time.
+ * cuBLASLt often computes such a product faster than cuDNN. A linear layer is one, too. The numbers
+ * below are cuBLASLt's binary interface; tests/unit/test_cudnn_api.c compares them with NVIDIA's
+ * headers. One thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_BLASLT_H
 #define STK_BACKEND_CUDA_CONVOLUTION_BLASLT_H

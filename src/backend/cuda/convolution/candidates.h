@@ -17,9 +17,9 @@ typedef enum cuda_candidate_kind {
     CUDA_CANDIDATE_FUSED = 'f',   /* cuDNN, with what follows the convolution */
     CUDA_CANDIDATE_DNN = 'd',     /* cuDNN, then our kernel where something follows */
     CUDA_CANDIDATE_PRODUCT = 'p', /* cuBLASLt, then our kernel where something follows */
-    CUDA_CANDIDATE_BLOCKS = 'b',  /* our kernel for 16 channels */
-    CUDA_CANDIDATE_ROWS = 'r',    /* our kernel for 1 by 1 */
-    CUDA_CANDIDATE_OWN = 'o'      /* our kernel alone */
+    CUDA_CANDIDATE_BLOCKS = 'b',  /* our kernel for 16 channels: kernels/conv_blocks.cu */
+    CUDA_CANDIDATE_ROWS = 'r',    /* our kernel for 1x1 and few channels: kernels/conv_rows.cu */
+    CUDA_CANDIDATE_OWN = 'o'      /* our kernel for every shape: kernels/conv_plain.cu */
 } cuda_candidate_kind;
 
 typedef struct cuda_candidate {

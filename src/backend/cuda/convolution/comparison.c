@@ -96,8 +96,8 @@ static bool same_engine(const cuda_candidate *a, const cuda_candidate *b) {
     return a->kind == b->kind && a->engine == b->engine;
 }
 
-/* Settings of one engine may all be wrong alike, and only count when there is no other.
- */
+/* The fastest candidate that agrees with another one: of another engine, or of the same engine. All
+ * settings of one engine may be wrong alike, so the latter counts only where no other engine is. */
 static int find_pair(cuda_comparison *check, bool of_one_engine) {
     const cuda_candidate *candidates = check->candidates->items;
     const cuda_conv_shape *shape = check->call->shape;

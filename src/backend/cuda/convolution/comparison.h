@@ -39,8 +39,8 @@ bool stk_cuda_comparison_can_judge(const cuda_conv_shape *shape);
 int stk_cuda_comparison_agreed(cuda_comparison *check);
 
 /*
- * The fastest candidate whose result our own kernel confirms, which `own` has; -1: none, and our
- * kernel must be taken.
+ * The fastest candidate whose result our own kernel confirms (`own` has CUDA_OWN_WHOLE); -1: none,
+ * and our kernel must be taken.
  */
 int stk_cuda_comparison_judged(cuda_comparison *check);
 

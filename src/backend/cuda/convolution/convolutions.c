@@ -33,8 +33,8 @@ typedef struct conv_entry {
     cuda_candidates candidates; /* while it is being made */
     bool gathered;              /* the candidates are there, perhaps none; else see `trouble` */
     bool ready;                 /* there is a candidate; always, unless is_extra() */
-    const cuda_conv_call *call; /* that it is made with */
-    int number;                 /* of this call */
+    const cuda_conv_call *call; /* the entry is made with this call */
+    int number;                 /* of the call */
     stk_error trouble;
 } conv_entry;
 

@@ -1,11 +1,11 @@
 /*
  * convolutions.h - inside the CUDA backend: convolutions by shape, through cuDNN and cuBLASLt.
  *
- * The first time a shape is used, every candidate that the libraries offer and that fits the
- * workspace is timed on the device. The fastest candidate whose result another one confirms is
- * taken; it is stored in memory and on disk, and the next start builds it at once. Where no library
- * has a plan, or none is right, a kernel of our own (kernels/conv_plain.cu) computes the shape. One
- * thread at a time.
+ * The first time a shape is used, its candidates are timed on the device: plans of the libraries
+ * that fit the workspace, and kernels of our own for few channels. The fastest candidate whose
+ * result another one confirms is taken and stored in memory and on disk; the next start builds it
+ * at once. Where no library has a plan, or none is right, a kernel of our own
+ * (kernels/conv_plain.cu) computes the shape. One thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_CONVOLUTION_CONVOLUTIONS_H
 #define STK_BACKEND_CUDA_CONVOLUTION_CONVOLUTIONS_H
@@ -60,8 +60,8 @@ STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_ca
                                            int count, stk_error *err);
 
 /*
- * The same. `write_noise_for` is called before the plans of a call are run and compared, with the
- * call's number, since earlier calls may have overwritten what it reads.
+ * The same for memory that calls share. Before the plans of a call run, write_noise_for() gets the
+ * call's number and writes noise where it reads, since earlier calls may have overwritten that.
  */
 typedef stk_status cuda_convs_write_noise(void *user, int call, stk_error *err);
 STK_CHECKED stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls,

@@ -35,7 +35,7 @@ static stk_status find_functions(cuda_dnn_functions *api, void *library, stk_err
 
 /*
  * Plans are made for a description of the device rather than for a handle, since a handle serves
- * one thread at a time. Versions before 9.8 do not know that.
+ * one thread at a time. cuDNN before 9.8 has no descriptions of devices.
  */
 static int describe_device(cuda_dnn *dnn, const char *described) {
     int status = dnn->api.describe(DNN_DEVICE, &dnn->device);

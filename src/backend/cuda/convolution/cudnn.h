@@ -223,8 +223,8 @@ typedef struct cuda_dnn_offer {
 } cuda_dnn_offer;
 
 /*
- * `library` is from dlopen. `described`: a GPU as cuDNN's JSON, so that offers and plans can be
- * made, but not run, where there is none; NULL: the one whose context is current.
+ * `library` is from dlopen. `described` describes a GPU in cuDNN's JSON: offers and plans can then
+ * be made, but not run, without that GPU. NULL: the GPU whose context is current.
  */
 STK_CHECKED stk_status stk_cuda_dnn_open(cuda_dnn **dnn, void *library, cuda_stream stream,
                                          const char *described, stk_error *err);

@@ -202,8 +202,8 @@ static cuda_dnn_descriptor add_input(cuda_dnn_graph *graph, const cuda_conv_shap
     return x;
 }
 
-/* conv (+ added) (+ bias) (act) (statistics): what is between two of the first is float32 and
- * never stored. */
+/* conv (+ added) (+ bias) (act) (statistics): tensors between these operations are float32 and
+ * never stored; only the last one, y, is. */
 static void add_chain(cuda_dnn_graph *graph, const cuda_conv_shape *shape, bool plain) {
     int type = data_type(shape->type);
     box y_box = box_of(shape->batch, shape->out_height, shape->out_width, shape->filters);

@@ -164,9 +164,10 @@ STK_CHECKED stk_status stk_cuda_libraries_open(cuda_libraries *libraries, stk_er
 void stk_cuda_libraries_close(cuda_libraries *libraries);
 
 /*
- * The same in parts, for a start that does two things at a time: the driver, which sets all of
- * `libraries`, and then the others. `most_major` is the newest CUDA that they may be for: 0 for
- * what the driver can do. With `only_look` nothing large is opened: it says whether they are there.
+ * The same in two parts, so that a context can be made while the toolkit is opened.
+ * stk_cuda_driver_open() sets all of `libraries` and opens the driver, stk_cuda_toolkit_open()
+ * opens the other three. `most_major` is the newest CUDA that these may be for; 0: the driver's.
+ * With `only_look` large libraries are only looked for.
  */
 STK_CHECKED stk_status stk_cuda_driver_open(cuda_libraries *libraries, stk_error *err);
 STK_CHECKED stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major,

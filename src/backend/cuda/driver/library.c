@@ -3,7 +3,7 @@
  *
  * Versions must fit together. cuDNN 9 exists for CUDA 12 and for CUDA 13 under the same name, so it
  * is opened first and asked for its version; NVRTC and cuBLASLt of that version follow. Libraries
- * are never closed: their threads, and what they registered with the driver, would outlive them.
+ * are never unloaded: their threads, and what they registered with the driver, would outlive them.
  */
 #include "backend/cuda/driver/api.h"
 

@@ -156,8 +156,8 @@ static void avoid_conflicts(const depthwise_task *t, cut *k) {
 }
 
 /*
- * Instructions of all threads, roughly: what brings a window (which takes the time of 90 for each
- * 16 bytes), what a tile computes, what a box costs by itself.
+ * Instructions of all threads, roughly: loading a window (16 bytes take the time of 90
+ * instructions), computing a tile, and the fixed cost of a box.
  */
 static double cost_of(const depthwise_task *t, const cut *k) {
     const cuda_depthwise *conv = t->conv;

@@ -188,10 +188,11 @@ void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join);
 /* ---- backward where branches join: kernels/join_back.cu ---- */
 
 /*
- * A value that is made by a norm, an addition and a ReLU, and read by a convolution of 1 by 1,
- * stride 1, and by others, in backward: what CUDA_CONV_DATA and stk_cuda_norm_reduce() do, in one
- * pass over all rows. The mask is applied on the way: dz is the gradient in front of the ReLU, also
- * that of what was added there, and stk_cuda_norm_backward() then reads it without an activation.
+ * Backward of a value that a norm, an addition and a ReLU make, and that a 1x1 convolution of
+ * stride 1 and others read. One pass over all rows does what CUDA_CONV_DATA and
+ * stk_cuda_norm_reduce() do. The pass also applies the mask: dz is the gradient in front of the
+ * ReLU, which is also the gradient of what was added. stk_cuda_norm_backward() then reads dz
+ * without an activation.
  */
 typedef struct cuda_join_back {
     cuda_plane plane; /* of the value */
@@ -202,7 +203,7 @@ typedef struct cuda_join_back {
     cuda_ref mask;    /* of the ReLU, as in stk_cuda_norm_apply() */
     cuda_ref x;       /* T (rows, plane.channels): what the norm read */
     const cuda_norm *norm;
-    cuda_ref other_x; /* the same of a second norm, which was added; nothing: a value was */
+    cuda_ref other_x; /* what a second norm read, whose result was added; nothing: no norm was */
     const cuda_norm *other_norm;
     cuda_ref dz;      /* T (rows, plane.channels), written; may lie on old */
     cuda_ref partial; /* stk_cuda_join_back_scratch() bytes */
@@ -243,9 +244,9 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
 void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy);
 
 /*
- * The same, and dx = conv'(dy), added to dx when `accumulate`. With in_norm, never
- * together with accumulate: dx is multiplied by the slope of in_act, and weight_grad, bias_grad and
- * back of in_norm are computed, as stk_cuda_norm_reduce() would.
+ * The same, and dx = conv'(dy), added to dx when `accumulate`. With in_norm, dx is multiplied by
+ * the slope of in_act, and weight_grad, bias_grad and back of in_norm are computed, as
+ * stk_cuda_norm_reduce() would. in_norm and `accumulate` exclude each other.
  */
 void stk_cuda_depthwise_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
                              bool accumulate);
@@ -320,9 +321,9 @@ typedef struct cuda_pool {
 } cuda_pool;
 
 /*
- * Where the maximum is within its window, one byte per output element, goes to `where` (nothing in
- * inference): the first one in the order of backend/cpu/kernels/pool2d.c. With `norm` the input is
- * act(scale * x + shift).
+ * `where` gets one byte per output element: where the maximum is within its window. Of equal maxima
+ * the first counts, in the order of backend/cpu/kernels/pool2d.c. `where` is nothing in inference.
+ * With `norm` the input is act(scale * x + shift).
  */
 void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const cuda_norm *norm,
                        stk_op act, cuda_ref y, cuda_ref where);
@@ -331,7 +332,7 @@ void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref whe
 /*
  * Both passes of the norm in front of a maximum pool (stk_cuda_max_pool() with `norm`), from
  * dy, the gradient of the maxima: weight_grad, bias_grad and back of the norm, and dx, the gradient
- * of x, what it read.
+ * of x, which the norm read.
  */
 void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
                              cuda_ref x, const cuda_norm *norm, stk_op act, cuda_ref dx);
@@ -357,14 +358,14 @@ void stk_cuda_drop_padding(cuda_program *p, int filters, int taps, cuda_ref padd
 /*
  * A first layer of stride 2 reads pictures as blocks of 2 by 2 pixels with 16 channels (four of
  * each pixel), and becomes a layer of stride 1 over blocks: with so few channels libraries are slow
- * otherwise. What the layer adds around a picture is part of the blocks.
+ * otherwise. The layer's padding around a picture is part of the blocks.
  */
 #define CUDA_BLOCK_CHANNELS 16
 
 typedef struct cuda_stem {
-    int side;   /* blocks of a row, and rows */
-    int before; /* pixels above and left of the picture that they begin with */
-    int lead;   /* taps before the filter's first one: 0 or 1 */
+    int side;   /* blocks in a row, and rows of blocks */
+    int before; /* pixels of padding above and left of the picture in the first blocks */
+    int lead;   /* zero taps before the filter's first one: 0 or 1 */
     int taps;   /* of the filter over blocks, on each side */
     int kernel; /* of the filter over pixels */
 } cuda_stem;

@@ -24,7 +24,7 @@ typedef struct layer_grid {
     int rows; /* of a tile */
     int stages;
     int blocks; /* of a multiprocessor */
-    int tall;   /* of dx a warp makes 16 times so many rows */
+    int tall;   /* a warp computes 16 * tall rows of dx */
     int high;   /* warps that divide the output's channels among them */
     unsigned grid;
     size_t shared_bytes;

@@ -180,7 +180,7 @@ cuda_conv_op stk_cuda_lower_data_op(const lowering *l, int node, cuda_ref dy, cu
 cuda_conv_op stk_cuda_lower_weight_op(const lowering *l, int node, cuda_ref x, cuda_ref dy);
 /* Appends the gradient of the weights, of any node. */
 void stk_cuda_lower_weight(lowering *l, int node, cuda_ref x, cuda_ref dy);
-/* What a node reads. */
+/* The buffer that a convolution or linear layer reads. */
 cuda_ref stk_cuda_lower_input(lowering *l, int node);
 /* A depthwise convolution that reads x as it is; and its gradients: of weights and input, or of the
  * weights alone where the input needs none. */

@@ -32,7 +32,7 @@ typedef struct cuda_range {
  * for its trials. */
 typedef struct cuda_noise_writer {
     stk_status (*write_noise_for)(const void *user, int op, stk_error *err);
-    const void *user; /* borrowed; its first argument */
+    const void *user; /* borrowed; the first argument of write_noise_for() */
 } cuda_noise_writer;
 
 /*

@@ -177,9 +177,9 @@ typedef enum cuda_fusion {
     CUDA_FUSE_STATS,       /* a convolution, and the statistics of the norm that follows */
     CUDA_FUSE_LAYER_BACK,  /* backward: a norm, and the 1x1 convolution in front of it */
     CUDA_FUSE_NORM_CONV,   /* a norm and ReLU, and the convolution that reads them */
-    CUDA_FUSE_NORM_WEIGHT, /* backward: the norm and ReLU, and that convolution's weight gradient */
+    CUDA_FUSE_NORM_WEIGHT, /* backward: a norm and ReLU, and the weight gradient of their reader */
     CUDA_FUSE_JOIN,        /* a norm, an addition and ReLU, and the 1x1 convolution that follows */
-    CUDA_FUSE_JOIN_BACK, /* backward: that convolution's data gradient, ReLU and the norm's sums */
+    CUDA_FUSE_JOIN_BACK,   /* backward of a join: the data gradient, ReLU and the norm's sums */
     CUDA_FUSIONS
 } cuda_fusion;
 

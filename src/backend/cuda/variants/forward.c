@@ -1,9 +1,9 @@
 /*
  * forward.c - fusions of a convolution with the norms around it.
  *
- * All three end with the statistics of the norm after the convolution. cuDNN computes the fused
- * convolutions of CUDA_FUSE_STATS and CUDA_FUSE_NORM_CONV, in fp16 only; those that apply a norm as
- * they load save writing and reading a tensor, but are slower convolutions.
+ * All three fusions end with the statistics of the norm after the convolution. cuDNN computes the
+ * fused convolutions of CUDA_FUSE_STATS and CUDA_FUSE_NORM_CONV, in fp16 only. A convolution that
+ * applies a norm as it loads saves writing and reading a tensor, but is slower itself.
  */
 #include "backend/cuda/variants/variants.h"
 

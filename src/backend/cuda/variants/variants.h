@@ -151,7 +151,7 @@ cuda_norm_back stk_cuda_join_back_pass(const cuda_norm_back *plain);
 
 /* CUDA_FUSE_NORM_CONV: the variant of CUDA_FUSE_STATS. */
 
-/* CUDA_FUSE_JOIN: that variant, and whether the value that is added has a norm of its own. */
+/* CUDA_FUSE_JOIN: the variant of CUDA_FUSE_STATS, and whether the added value has its own norm. */
 static inline int cuda_join_detail(int stats, bool added_norm) {
     return 2 * stats + added_norm;
 }
