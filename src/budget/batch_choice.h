@@ -37,11 +37,11 @@ typedef enum stk_batch_policy {
 
 /* Why a batch is not larger. */
 typedef enum stk_batch_limit {
-    STK_BATCH_GIVEN,     /* it is what was asked for */
+    STK_BATCH_GIVEN,     /* the user asked for this batch */
     STK_BATCH_BY_DATA,   /* an epoch would have too few steps */
     STK_BATCH_BY_MEMORY, /* it would not fit */
     STK_BATCH_BY_DEVICE, /* a step would take too long, on a CPU; or the GPU has no such step */
-    STK_BATCH_BY_HABIT,  /* larger ones are not taken without need */
+    STK_BATCH_BY_HABIT,  /* a larger batch is not taken without need */
     STK_BATCH_BY_SPEED,  /* a larger one was measured, and is hardly faster */
     STK_BATCH_BY_TIME    /* a larger one could be faster, and was not measured */
 } stk_batch_limit;
@@ -63,7 +63,7 @@ typedef struct stk_batch_choice {
     size_t batch;               /* images per step; 0: not even one fits */
     int64_t accumulate;         /* steps per update: more than asked for when memory is short */
     size_t wanted;              /* images per step, if memory were not short */
-    uint64_t bytes;             /* that this batch needs */
+    uint64_t bytes;             /* memory that the batch needs */
     stk_batch_limit limit;      /* why it is not larger */
     size_t most;                /* the largest batch worth measuring; 0: none */
     stk_batch_limit most_limit; /* why no larger batch is worth measuring */
@@ -99,12 +99,12 @@ stk_batch_choice stk_batch_choose_measured(const stk_batch_facts *facts,
                                            const stk_batch_choice *plan,
                                            const stk_batch_curve *curve);
 
-/* Seconds that the steps of the first batch may take when left_s are left (INFINITY: no budget),
- * and that measuring all other batches may take together; 0: too little time. Training has to
- * compile the first batch anyway. */
+/* Limit in seconds when left_s are left (INFINITY: no budget); 0: too little time. It holds for the
+ * steps of the first batch, and once more for measuring all other batches together, compiling
+ * included. Training has to compile the first batch anyway. */
 double stk_batch_measure_s(double left_s);
 
-/* Factor for a learning rate that was given: images per update over those asked for. */
+/* Factor for a learning rate that was given: images per update over images asked for. */
 double stk_batch_rate_scale(const stk_batch_facts *facts, const stk_batch_choice *choice);
 
 /* The least batch that is tried after memory ran out: batch norm needs more than one picture. */
@@ -112,9 +112,9 @@ double stk_batch_rate_scale(const stk_batch_facts *facts, const stk_batch_choice
 
 /*
  * Halves a batch that memory is too small for, and doubles the steps of an update, so that an
- * update has as many images as before and the learning rate stays right. `images` are those of an
- * update as it was asked for: an odd batch comes as near to it as whole batches allow. False, with
- * nothing changed, where the half would be below STK_LEAST_RETRY_BATCH.
+ * update has as many images as before and the learning rate stays right. `images` is the number of
+ * images per update that was asked for: an odd batch comes as near to it as whole batches allow.
+ * False, with nothing changed, where the half would be below STK_LEAST_RETRY_BATCH.
  */
 bool stk_batch_halve(size_t *batch, int64_t *accumulate, int64_t images);
 

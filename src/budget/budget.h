@@ -19,7 +19,7 @@ typedef struct stk_budget_options {
 
 extern const stk_option_table stk_budget_option_table;
 
-/* What is known when a plan is made; a time that was not measured is NaN. */
+/* What is known when a plan is made. A time that was not measured is NaN. */
 typedef struct stk_budget_facts {
     double elapsed_s;    /* since the start of the process */
     double budget_s;     /* NaN: none */

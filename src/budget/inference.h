@@ -29,7 +29,7 @@ void stk_validations_note(stk_validations *past, double val_s, double even_s, do
 
 /*
  * Seconds of a validation now that a step takes step_s. When steps have become slower, validations
- * have too; that steps became faster is ignored, since it may not last. NaN before the first one.
+ * have too. Faster steps are ignored, since they may not last. NaN before the first validation.
  */
 double stk_validations_now(const stk_validations *past, double step_s);
 
@@ -54,7 +54,7 @@ typedef struct stk_inference {
 
 stk_inference stk_inference_estimate(const stk_inference_facts *facts);
 
-/* Speed of the running validation, which is more recent than the last one. */
+/* Speed of the running validation: more recent than the times of validations that ended. */
 typedef struct stk_inference_watch {
     size_t images; /* of the whole validation */
     size_t test_images;

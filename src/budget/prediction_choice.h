@@ -21,15 +21,15 @@ typedef struct stk_prediction_facts {
 
 typedef struct stk_prediction_choice {
     int views;  /* of the running model and each after it, at least 1 */
-    int models; /* how many of those that have not begun can predict every row in time */
+    int models; /* models not begun yet that can predict every row in time */
 } stk_prediction_choice;
 
 /* Before anything was measured the choice is everything that is wanted. */
 stk_prediction_choice stk_prediction_choose(const stk_prediction_facts *facts);
 
 /*
- * Views that fit into the reserve which a training keeps back in any case; at least one.
- * budget_s NaN: all of `views`. predict_s is the time of one view; NaN: 1.
+ * Views that fit into the reserve which a training keeps back in any case; at least one. predict_s
+ * is the time of one view. Returns `views` if budget_s is NaN, and 1 if predict_s is NaN.
  */
 int stk_views_in_reserve(double budget_s, double predict_s, int views);
 

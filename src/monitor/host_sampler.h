@@ -2,9 +2,9 @@
  * host_sampler.h - reads CPU, memory, disk and network use from /proc and from the control groups
  * that limit this process.
  *
- * The kernel keeps counters; a sample has the difference between two readings. The files
- * stay open between readings, and a reading allocates nothing. A figure that the machine does not
- * offer, or that is written in an unknown form, is unknown (NaN), never an error.
+ * The kernel keeps counters; a sample has the difference between two readings. The files stay open
+ * between readings, and a reading allocates nothing. A figure that the machine does not offer, or
+ * that is written in an unknown form, is unknown (NaN), never an error.
  *
  * Threads: a sampler belongs to one thread at a time.
  */

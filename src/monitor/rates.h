@@ -61,13 +61,17 @@ int stk_rates_stage_side(int img_size);
 /* The matching --max-side of `stoker stage`: the longer side of a 4:3 picture. */
 int stk_rates_max_side(int short_side_px);
 
-/* The rates after a change. */
+/*
+ * The rates after one change. More cores get as many workers. Another batch changes only how
+ * fixed_s spreads over images. Staged pictures are smaller and near. A cache in memory holds
+ * encoded pictures (_cached) or decoded ones (_decoded).
+ */
 stk_rates stk_rates_with_workers(const stk_rates *rates, int workers);
-stk_rates stk_rates_with_cores(const stk_rates *rates, int cores);       /* and as many workers */
-stk_rates stk_rates_with_batch(const stk_rates *rates, int64_t batch);   /* by fixed_s alone */
-stk_rates stk_rates_staged(const stk_rates *rates, int short_side_px);   /* and read from near */
-stk_rates stk_rates_with_img_size(const stk_rates *rates, int img_size); /* of training */
-stk_rates stk_rates_cached(const stk_rates *rates);                      /* encoded, in memory */
-stk_rates stk_rates_decoded(const stk_rates *rates);                     /* decoded, in memory */
+stk_rates stk_rates_with_cores(const stk_rates *rates, int cores);
+stk_rates stk_rates_with_batch(const stk_rates *rates, int64_t batch);
+stk_rates stk_rates_staged(const stk_rates *rates, int short_side_px);
+stk_rates stk_rates_with_img_size(const stk_rates *rates, int img_size);
+stk_rates stk_rates_cached(const stk_rates *rates);
+stk_rates stk_rates_decoded(const stk_rates *rates);
 
 #endif

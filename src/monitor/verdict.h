@@ -41,14 +41,13 @@ typedef struct stk_evidence {
     /* The loader */
     bool may_tune_workers; /* the loader chooses the number of workers itself */
     int prefetch;          /* batches per worker */
-    double
-        storage_share; /* share of reading in what batches waited for: 0 decode limits, 1 storage */
-    bool is_remote;    /* data lies on a network location */
-    bool has_cache;    /* of encoded or decoded pictures */
-    bool is_staged;    /* the data set is tar shards from `stoker stage` */
-    bool first_epoch;  /* the cache cannot be complete yet */
-    double cache_hits; /* share of reads that the cache answered, 0 to 1 */
-    double cache_room; /* bytes that a cache in memory may take */
+    double storage_share;  /* what batches waited for: 0 only decoding, 1 only reading */
+    bool is_remote;        /* data lies on a network location */
+    bool has_cache;        /* pictures are cached, encoded or decoded */
+    bool is_staged;        /* the data set is tar shards from `stoker stage` */
+    bool first_epoch;      /* the cache cannot be complete yet */
+    double cache_hits;     /* share of reads that the cache answered, 0 to 1 */
+    double cache_room;     /* bytes that a cache in memory may take */
     /* The GPU: means of the samples */
     double gpu_util;         /* percent */
     double sm_activity;      /* percent */
