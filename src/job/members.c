@@ -137,7 +137,7 @@ static stk_status find_order(const stk_member *first, stk_member *member, stk_er
     return known ? STK_OK : refuse_classes(first, member, err);
 }
 
-/* Adds a model if its file exists; *there is also true for one that cannot be read. */
+/* Adds a model if its file exists. *there: the file exists, even if it cannot be read. */
 static stk_status add_model(stk_members *v, const char *run, const char *name,
                             const stk_events *events, bool *there, stk_error *err) {
     stk_member *grown = stk_mem_grow(v->items, &v->capacity, v->count + 1, sizeof *v->items);
@@ -186,7 +186,7 @@ static stk_status add_run(stk_members *v, const char *run, const stk_options *op
     return status;
 }
 
-/* Index of the first run that is the same folder as run r: r itself, unless it was given before. */
+/* Index of the first run whose folder is that of run r: r, unless the folder was given before. */
 static size_t first_given(const stk_option_list *runs, size_t r) {
     struct stat this;
     struct stat that;

@@ -15,7 +15,7 @@ typedef struct stk_member {
     const char *run;          /* borrowed: its run folder */
     char *path;               /* owned: its weights */
     stk_checkpoint_info info; /* owned */
-    int *order;    /* owned: index of each class of the first member in this one; NULL: the same */
+    int *order; /* owned: where each class of the first member is in this one; NULL: same order */
     double weight; /* in the average, above 0 */
 } stk_member;
 

@@ -178,7 +178,7 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     return status;
 }
 
-/* Fills in what follows from the measured times, by the arithmetic of a training. */
+/* Fills in what follows from the measured times, computed as a training does. */
 static void work_out(const stk_job *job, stk_estimate *e) {
     e->epoch_s = (double)e->steps_per_epoch * e->step_s + e->val_s;
     e->images_per_second = (double)e->batch / e->step_s;
@@ -289,7 +289,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     return status;
 }
 
-/* The budget is the training's: planning is not cut by it. */
+/* The budget is that of the training; it does not limit the planning. */
 static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
     stk_status status =

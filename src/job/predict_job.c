@@ -1,8 +1,8 @@
 /*
  * predict_job.c - `stoker predict`: predictions with the models of one or more run folders.
  *
- * The models predict one after the other. With a budget the file exists before the first one, and
- * each model that has predicted makes a better one.
+ * The models predict one after the other. With a budget the file exists before the first model
+ * predicts, and each model that has predicted replaces it by a better one.
  */
 #include <math.h>
 #include <stdio.h>

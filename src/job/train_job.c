@@ -247,13 +247,13 @@ static stk_status open_monitor(stk_job *job, stk_error *err) {
     return stk_training_monitor_open(&job->monitor, &config, err);
 }
 
-/* Does what takes time before the summary, which says how long the run took. */
+/* Does all slow work before the summary, which says how long the run took. */
 static void finish_work(stk_job *job) {
     stk_training_monitor_emit_samples(job->monitor);
     job->network.opened.backend->state_free(job->network.state);
     job->network.state = NULL;
     if (job->out.files != NULL) {
-        /* Without time for them the plot and the report lack the last epochs. */
+        /* If there is no time, the plot and the report lack the last epochs. */
         double spare_s = stk_run_clock_left(&job->clock) -
                          stk_run_clock_needed(&job->clock, STK_MARGIN_CLOSING) -
                          STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->out.files);

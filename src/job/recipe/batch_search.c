@@ -47,7 +47,7 @@ static stk_memory_ask ask_of(const stk_batch_search *search, size_t batch,
         .picture_bytes = on_cpu(search) ? (uint64_t)loader.slots * loader.slot_bytes / batch : 0};
 }
 
-/* Bytes for such a batch; UINT64_MAX: that is unknown. */
+/* Bytes that this batch needs; UINT64_MAX: unknown. */
 static uint64_t need(void *user, size_t batch) {
     stk_compile_config how[2];
     stk_memory_ask ask = ask_of(user, batch, how);
@@ -197,7 +197,7 @@ static void explain(stk_batch_search *search) {
 
 /*
  * When memory limits the batch, validation gets fewer pictures at a time if that makes room for a
- * larger training batch, down to as many as training has. Its results stay the same.
+ * larger training batch, but not fewer than training has. The results of validation stay the same.
  */
 static stk_batch_choice plan_both(stk_batch_search *search) {
     stk_batch_choice best = stk_batch_plan(&search->facts);
@@ -278,7 +278,7 @@ static bool must_end(void *user) {
            stk_run_clock_must_write(limit->clock);
 }
 
-/* Images per second in a few steps of this batch, which may take so many seconds. */
+/* Measures images per second in a few steps of this batch, for `seconds` at most. */
 static stk_status measure(stk_batch_search *search, size_t batch, double seconds,
                           double *images_per_second, stk_error *err) {
     step_limit limit = {.clock = search->clock, .seconds = seconds};
@@ -301,7 +301,7 @@ static stk_status measure(stk_batch_search *search, size_t batch, double seconds
     return status;
 }
 
-/* One batch after the other, as long as there is time for the next. */
+/* Measures one batch after the other, as long as there is time for the next. */
 static stk_status search_batches(stk_batch_search *search, stk_error *err) {
     const stk_job_network *network = search->network;
     stk_batch_curve *curve = &search->curve;

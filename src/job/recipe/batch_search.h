@@ -49,7 +49,7 @@ STK_CHECKED stk_status stk_batch_search_plan(stk_batch_search *search, const stk
 STK_CHECKED stk_status stk_batch_search_check(stk_batch_search *search, const stk_recipe *recipe,
                                               stk_error *err);
 
-/* Measures, where that is still to be done, and chooses. Overwrites the weights in the state. */
+/* Measures if to_be_measured, and chooses. Overwrites the weights in the state. */
 void stk_batch_search_measure(stk_batch_search *search);
 
 /* The largest batch that fits, whatever was asked for. */

@@ -15,9 +15,9 @@
 typedef struct stk_job_options {
     const char *model;      /* NULL: auto */
     const char *pretrained; /* NULL: none; see stk_pretrained_wanted */
-    int64_t img_size;       /* STK_AUTO_INT */
+    int64_t img_size;       /* px; STK_AUTO_INT: the model's */
     double dropout;         /* STK_AUTO_DOUBLE: the model's */
-    double drop_path;       /* the same */
+    double drop_path;       /* STK_AUTO_DOUBLE: the model's */
     int64_t folds;
     const char *device;     /* NULL: auto */
     uint64_t assume_memory; /* bytes of device memory to plan with; 0: what the device has */

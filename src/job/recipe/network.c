@@ -102,7 +102,7 @@ static stk_status sum_file(const char *path, char text[STK_RANDOM_ID_TEXT], stk_
     return status;
 }
 
-/* Folds that are still to begin must begin from the same weights as those before. */
+/* Folds that have not begun yet must begin from the same weights as the folds before. */
 static stk_status check_pretrained(stk_job_network *network, const char *path, const char *before,
                                    stk_error *err) {
     stk_status status = sum_file(path, network->pretrained_sum, err);

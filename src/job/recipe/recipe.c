@@ -336,8 +336,8 @@ stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers) {
     return other;
 }
 
-/* Half the batch and twice the accumulation: an update has as many images as before. `what` stays
- * "" where nothing can be halved, here and below. */
+/* Halves the batch and doubles the accumulation, so that an update has as many images as before.
+ * Here and below, `what` stays "" where nothing can be halved. */
 static stk_recipe shrink_training(const stk_recipe *recipe, const stk_loader_options *loader,
                                   char *what, size_t room) {
     size_t batch = recipe->batch;

@@ -40,7 +40,7 @@ typedef struct stk_recipe {
     /* Steps. */
     size_t batch;              /* pictures of a training step */
     size_t infer_batch;        /* pictures of a step of validation and prediction */
-    size_t batch_chosen;       /* `batch` before memory ran out; the same unless it did */
+    size_t batch_chosen;       /* `batch` as chosen, before memory ran out */
     int64_t accumulate_chosen; /* train.accumulate before memory ran out */
     double lr;                 /* highest learning rate; STK_AUTO_DOUBLE: a test has to find it */
     int epochs_wanted;         /* 0: as many as the budget allows */
@@ -62,8 +62,8 @@ STK_CHECKED stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *op
 STK_CHECKED stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options,
                                                  stk_error *err);
 
-/* Step 4: opens the device, and writes its name and precision to the options. `config` has who may
- * halt its work; threads and memory come from the options and the machine. */
+/* Step 4: opens the device, and writes its name and precision to the options. `config`
+ * says who may halt its work; threads and memory come from the options and the machine. */
 STK_CHECKED stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *options,
                                               const stk_device_config *config, stk_error *err);
 
@@ -92,7 +92,7 @@ stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers);
 /*
  * A recipe that needs less memory, after memory ran out. Halves the batch of training and doubles
  * `accumulate`, so that an update has as many images as before; or, where `validating`, halves
- * infer_batch. If the one cannot be halved, the other is: both take memory at the same time.
+ * infer_batch. If the first cannot be halved, the other is: both take memory at the same time.
  * `what` becomes the decision in words; "": nothing can be halved, and the recipe is the same.
  */
 stk_recipe stk_recipe_shrink(const stk_recipe *recipe, const stk_loader_options *loader,

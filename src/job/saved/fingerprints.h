@@ -39,8 +39,8 @@ STK_CHECKED stk_status stk_seen_pictures_open(stk_seen_pictures *pictures,
 void stk_seen_pictures_free(stk_seen_pictures *pictures);
 
 /*
- * Reads the fingerprints of earlier processes. A missing file is no error. A damaged file, or one
- * of other pictures, is; then none are known.
+ * Reads the fingerprints of earlier processes. A missing file is no error. A damaged file, or a
+ * file of other pictures, is an error; then no earlier fingerprints are known.
  */
 STK_CHECKED stk_status stk_seen_pictures_recall(stk_seen_pictures *pictures, stk_error *err);
 

@@ -19,8 +19,8 @@ typedef struct stk_resume {
     bool on;               /* a run is resumed; false: all else is empty */
     bool complete;         /* the run has nothing left to do */
     stk_saved_state state; /* owned: the numbers of the saved state */
-    char *path;            /* owned: the file that they were read from */
-    char *damage;          /* owned: why a later file could not be used; NULL: there was none */
+    char *path;            /* owned: the file of the saved state */
+    char *damage;          /* owned: why a later state could not be used; NULL: none was damaged */
     bool taken_up;         /* the fold of the saved state has begun in this process */
     stk_json *given;       /* owned: options that were given to the earlier processes */
     stk_str

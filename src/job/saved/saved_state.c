@@ -110,7 +110,7 @@ static void add_division(stk_sha256 *hash, const stk_dataset *dataset) {
     }
 }
 
-/* Hashes classes, pictures, labels and folds in their order: every batch follows from them. */
+/* Hashes classes, pictures, labels and folds in order, since every batch follows from them. */
 static void hash_samples(const stk_dataset *dataset, char text[STK_SHA256_TEXT]) {
     uint8_t digest[STK_SHA256_BYTES];
     stk_sha256 hash;
@@ -180,7 +180,8 @@ static void write_note(const note *n, const stk_saved_state *run, char text[NOTE
     }
 }
 
-/* False: the text is no such value. Counts are never negative; a number may be NaN or infinite. */
+/* False: the text is no value of this kind. Counts are never negative; a number may be NaN or
+ * infinite. */
 static bool read_note(const note *n, const char *text, stk_saved_state *run) {
     void *at = (char *)run + n->offset;
     char *end = NULL;

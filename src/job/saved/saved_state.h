@@ -2,10 +2,10 @@
  * saved_state.h - the files in state/ of a run folder, from which --resume continues.
  *
  * train.safetensors has the tensors of the running fold and, in its metadata, the numbers below. It
- * is replaced atomically. Two more may lie beside it. best.safetensors and validation.csv are the
- * best weights that the state refers to and their table, if newer ones have replaced them in the
- * run folder. epoch.safetensors is the last state between two epochs, if train.safetensors is of a
- * moment within an epoch.
+ * is replaced atomically. Three more files may lie beside it. best.safetensors and validation.csv
+ * are the best weights that the state refers to and their table, if newer ones have replaced them
+ * in the run folder. epoch.safetensors is the last state between two epochs, if train.safetensors
+ * is a state within an epoch.
  */
 #ifndef STK_JOB_SAVED_SAVED_STATE_H
 #define STK_JOB_SAVED_SAVED_STATE_H
@@ -25,12 +25,12 @@
 typedef struct stk_saved_state {
     int fold; /* the running fold, from 0 */
     stk_train_position position;
-    /* Of the folds before it. */
-    int folds_done;     /* whose weights are saved */
-    int epochs_before;  /* their epochs */
-    double best_acc1;   /* mean of their best epochs */
-    double best_metric; /* the same */
-    bool cut;           /* one of them ended early */
+    /* The folds before the running one. */
+    int folds_done;     /* folds whose weights are saved */
+    int epochs_before;  /* sum of their epochs */
+    double best_acc1;   /* percent: mean over their best epochs */
+    double best_metric; /* the run's metric: mean over their best epochs */
+    bool cut;           /* a fold ended early */
     double used_s;      /* seconds used by all processes of the run */
     int64_t best_sum;   /* checksum of the best weights, see stk_saved_state_sum; 0: not known */
     /* The data. */
@@ -40,7 +40,7 @@ typedef struct stk_saved_state {
     char samples[STK_SHA256_TEXT]; /* digest of the list of samples */
     /* The run. */
     int64_t seed;
-    char pretrained[STK_RUN_ID_TEXT]; /* checksum of the weights it started from; "": none */
+    char pretrained[STK_RUN_ID_TEXT]; /* checksum of the pretrained weights; "": none */
     char run[STK_RUN_ID_TEXT];        /* id of the run; "": an older version wrote it */
     char *given;                      /* owned: options that were given, see stk_options_given */
 } stk_saved_state;

@@ -154,8 +154,9 @@ static double usual(const stk_state_saver *saver, const stk_typical *seconds) {
 }
 
 /*
- * A state contains the weights, so weights that took longer than a state were held up by something
- * else: the shorter time counts. Before either was written the number of bytes decides.
+ * A state contains the weights. So if saving the weights took longer than saving a state, something
+ * else held it up, and the shorter time counts. Before either was written the number of bytes
+ * decides.
  */
 double stk_state_saver_best_s(const stk_state_saver *saver) {
     double state_s = usual(saver, &saver->write_s);
@@ -171,7 +172,7 @@ double stk_state_saver_pause_s(const stk_state_saver *saver) {
            usual(saver, &saver->wait_s);
 }
 
-/* `out_of_time`: the run's time was over so soon that the disk cannot be blamed. */
+/* `out_of_time`: the time of the run ended so soon that it was no fault of the disk. */
 static void warn_unsaved(stk_state_saver *saver, const stk_error *why, bool out_of_time) {
     if (!saver->loss_warned) {
         saver->loss_warned = true;
@@ -372,8 +373,8 @@ static bool is_best(const char *path, const stk_saved_state *run, stk_error *why
 }
 
 /*
- * Without the best weights that it refers to, a position must forget them: otherwise no later epoch
- * that is worse would be saved, and nothing could be delivered.
+ * A position whose best weights are lost must forget them: otherwise no later, worse epoch would be
+ * saved, and nothing could be delivered.
  */
 static void forget_lost_best(stk_state_saver *saver, const char *best_path,
                              const stk_saved_state *run, stk_train_position *position) {

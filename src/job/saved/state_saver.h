@@ -33,10 +33,10 @@ typedef struct stk_state_saver {
     char *path;                 /* owned: state/train.safetensors */
     char *epoch_path;           /* owned: the last state between two epochs */
     char *best_copy;            /* owned: the best weights that the state on disk refers to, once
-                                   others have replaced them */
+                                   better weights have replaced them */
     stk_seen_pictures pictures; /* fingerprints of the pictures read so far */
-    bool pictures_warned;       /* that these could not be saved was emitted */
-    bool loss_warned;           /* that a state could not be saved was emitted */
+    bool pictures_warned;       /* the warning that fingerprints were not saved was emitted */
+    bool loss_warned;           /* the warning that a state was not saved was emitted */
     /* States. */
     stk_saved_state numbers;     /* of the state to be saved next */
     bool exists;                 /* a state is on the disk */
@@ -89,7 +89,8 @@ void stk_state_saver_wait(stk_state_saver *saver);
 /* Finishes a write that has ended; does not wait. */
 void stk_state_saver_poll(stk_state_saver *saver);
 
-/* Seconds that stk_state_saver_wait() may take now: with a safety factor, and what is likely. */
+/* Seconds that stk_state_saver_wait() may take now, with a safety factor; and that it will likely
+ * take. */
 double stk_state_saver_wait_s(const stk_state_saver *saver);
 double stk_state_saver_likely_wait_s(const stk_state_saver *saver);
 

@@ -13,7 +13,7 @@
 #include "base/text/csv.h"
 #include "job/saved/saved_state.h"
 
-#define FIRST_ROW_S 2e-6 /* seconds per row, until it was measured: on a busy core */
+#define FIRST_ROW_S 2e-6 /* seconds per row on a busy core, until measured */
 #define FILE_S 0.02      /* seconds that a slow disk takes for any file */
 
 static const char *const columns[] = {"path", "label", "predicted", "probability", "fold"};

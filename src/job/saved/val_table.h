@@ -19,7 +19,7 @@ typedef struct stk_val_table {
     char *path;                /* owned: validation.csv */
     char *kept;                /* owned: state/validation.csv, for the state saver */
     int fold;                  /* the running fold */
-    const stk_sample *samples; /* borrowed: the results have indices of these */
+    const stk_sample *samples; /* borrowed: results refer to samples by index */
     stk_sample_results now;    /* of the running validation */
     stk_sample_results best;   /* of the best epoch of this process */
     bool owed;                 /* `best` is not written yet */
@@ -36,8 +36,7 @@ void stk_val_table_free(stk_val_table *table);
 STK_CHECKED stk_status stk_val_table_begin(stk_val_table *table, int fold,
                                            const stk_sample *samples, size_t count, stk_error *err);
 
-/* Reads the rows of earlier folds, to keep them; where they cannot be read the table starts empty.
- */
+/* Reads the rows of earlier folds, to keep them. If they cannot be read, the table starts empty. */
 STK_CHECKED stk_status stk_val_table_take_earlier(stk_val_table *table, stk_error *err);
 
 /* The last validation was of the best epoch: its results are to be written. */

@@ -18,18 +18,18 @@ typedef struct stk_fold_tally {
     bool weights_lost;     /* the best weights could not be saved: training ends, and prediction
                               uses the weights in memory */
     bool out_of_memory;    /* training cannot go on; the run delivers what it has */
-    bool cache_warned;     /* that a device cannot keep its compiled kernels was emitted */
+    bool cache_warned;     /* the warning that compiled kernels cannot be stored was emitted */
     /* Results of the folds so far, earlier processes included. */
     int epochs_done;
-    double best_acc1;        /* percent: mean of the best epochs of these folds; NaN: none */
-    double best_metric;      /* likewise, of the run's metric */
+    double best_acc1;        /* percent: mean over the best epochs of the folds; NaN: none */
+    double best_metric;      /* the run's metric: mean over the same epochs */
     const char *stop_reason; /* what ended the last fold, as in summary.json; NULL: not known */
     /* Sums over all folds of this process. */
     double images;  /* pictures trained on */
     double train_s; /* seconds in steps, waiting included */
     double wait_s;  /* seconds of waiting for batches */
     int workers;    /* decode workers that the last loader ended with; 0: no loader ran */
-    int slots;      /* slots that it ended with; 0: no loader ran */
+    int slots;      /* slots that the last loader ended with; 0: no loader ran */
 } stk_fold_tally;
 
 #endif

@@ -18,10 +18,11 @@
 
 #define MEASURED_STEPS 5 /* steps that must be timed before a plan rests on them */
 
-/* Until then validation and reserve together take at most this share of the budget. */
+/* Before the first validation, its estimate and the reserve take at most this share of the budget.
+ */
 #define FIRST_SHARE 0.5
 
-/* Relative change from which on a plan is emitted, or taken within an epoch. */
+/* Least relative change for which a plan is emitted, or taken within an epoch. */
 #define OTHER_SHARE 0.25
 
 /* Shares of a fold's time. */
@@ -55,7 +56,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_sta
     return stk_inference_estimate(&facts);
 }
 
-/* Whether enough steps were timed, or a whole epoch was. */
+/* Whether enough steps, or a whole epoch, were timed. */
 static bool is_measured(const stk_train_standing *standing) {
     return standing->steps_timed > MEASURED_STEPS ||
            (standing->step == 0 && !isnan(standing->step_s));

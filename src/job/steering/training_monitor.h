@@ -1,10 +1,10 @@
 /*
  * training_monitor.h - watches a training: samples of the machine, verdicts, and --tune.
  *
- * Before a step, at most once a second, the monitor emits what the machine did meanwhile as
- * samples. After the first steps it emits a quick verdict on what limits the speed, after a minute
- * of steady work a verdict that counts, and another one whenever it changes. With --tune it tries
- * what a verdict advises and keeps what helps. Threads: the job's; the machine is sampled on a
+ * Before a step, at most once a second, the monitor emits the new samples of the machine. After the
+ * first steps it emits a quick verdict on what limits the speed, after a minute of steady work a
+ * verdict that counts, and another one whenever the verdict changes. With --tune it tries what a
+ * verdict advises and keeps what helps. Threads: the job's; the machine is sampled on a
  * thread of src/monitor.
  */
 #ifndef STK_JOB_STEERING_TRAINING_MONITOR_H

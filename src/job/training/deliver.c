@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "predict/submission.h"
 
-/* A first submission that took longer than both may have been held up by something else. */
+/* If the first submission took longer than both of these, something else may have held it up. */
 #define HELD_UP_SHARE 0.02   /* share of the budget */
 #define HELD_UP_LEAST_S 0.25 /* seconds */
 
@@ -132,7 +132,8 @@ static const char *status_of(const stk_job *job, stk_status status) {
     bool trained = tally->folds_done > 0 || out->models > 0; /* weights may be in memory only */
     bool delivered = trained || out->submitted;
     bool whole = trained && !tally->cut && tally->folds_done == job->recipe.folds;
-    /* A submission of earlier processes has their models, unless no test picture could be read. */
+    /* A submission of earlier processes averages their models, unless no test picture could be
+     * read. */
     bool earlier = out->submitted && job->resume.state.folds_done > 0 && !out->unread;
     bool predicted = out->models > 0 || earlier;
     return status != STK_OK || !delivered                       ? "failed"

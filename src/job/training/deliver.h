@@ -8,13 +8,14 @@
 
 /*
  * Writes the submission from the ensemble as it stands; `status` is "prior", "partial" or
- * "complete". When one exists already and there is no time for another, it stays, with a warning.
+ * "complete". If there is no time to write another one, an existing submission stays, with a
+ * warning.
  */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
 
 /*
- * Writes validation.csv when the running fold has a better epoch and there is time for it. When
- * there is none at the `last` call of a fold, a warning says so.
+ * Writes validation.csv when the running fold has a better epoch and there is time for it. If there
+ * is no time at the `last` call of a fold, a warning says so.
  */
 void stk_job_write_validation(stk_job *job, bool last);
 
@@ -24,7 +25,7 @@ void stk_job_emit_untrained(stk_job *job);
 /* Fills in the summary; `status` is that of the run. */
 void stk_job_finish_summary(stk_job *job, stk_status status);
 
-/* Instead of all of the above, for a resumed run that has nothing left to do: emits that, and
+/* For a resumed run that has nothing left to do, instead of the calls above: emits that, and
  * delivers what the run folder has. */
 STK_CHECKED stk_status stk_job_deliver_complete(stk_job *job, stk_error *err);
 

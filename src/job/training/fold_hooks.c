@@ -42,10 +42,10 @@ static double save_seconds(const stk_job *job) {
 
 /*
  * A validation ends early when only the time for saving its weights and predicting with the best
- * ones is left. That time is taken from the running validation, or from the plan before it shows
- * its speed; one view is enough, since views are given up before training is. Before the first best
- * epoch, ending the validation would lose the only model: then the estimate is limited to a share
- * of the time left, and measured times count without a safety factor.
+ * weights is left. That time is estimated from the running validation or, until its speed is known,
+ * taken from the plan. One view is enough, since views are given up before training is. Before the
+ * first best epoch, ending the validation would lose the only model: then the estimate is limited
+ * to a share of the time left, and measured times count without a safety factor.
  */
 static bool validation_must_end(void *user, size_t seen, double seconds) {
     stk_running_fold *fold = user;
@@ -90,7 +90,8 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                job->network.graph, &info, err);
 }
 
-/* Saves the last weights. When they are also the best ones, that file gets a second name. */
+/* Saves the last weights. If they are also the best weights, the file of the best gets a second
+ * name. */
 static stk_status save_last(const stk_running_fold *fold, const stk_event_epoch *epoch, bool best,
                             stk_error *err) {
     return best ? stk_file_alias(fold->best_path, fold->last_path, err)
@@ -163,7 +164,7 @@ static void save_state(void *user, const stk_train_position *position) {
     }
 }
 
-/* How far a position is, in epochs, whatever the batch. */
+/* How far a position is, in epochs: independent of the batch. */
 static double reached(const stk_train_position *at) {
     return at->epoch +
            (double)at->step / (double)(at->steps_per_epoch > 0 ? at->steps_per_epoch : 1);

@@ -61,7 +61,7 @@ static stk_status predict_samples(stk_job *job, const char *split, const stk_sam
     return status;
 }
 
-/* Warns of views or rows that there was no time for; such rows keep what the ensemble had. */
+/* Warns of views or rows that there was no time for; these rows keep their earlier predictions. */
 static void warn_unpredicted(const stk_job *job, size_t rows, int views) {
     if (views > 0) {
         stk_events_warning(&job->events,
@@ -123,7 +123,7 @@ stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err) {
     return status;
 }
 
-/* Without time for it the file is not begun, or given up: the previous one stays. */
+/* If there is no time, oof.csv is not begun, or given up: the previous file stays. */
 static stk_status write_oof(stk_job *job, stk_error *err) {
     char *path = stk_run_folder_file(&job->out.folder, "oof.csv");
     stk_halt late = {stk_run_clock_must_write, &job->clock};

@@ -18,7 +18,8 @@ STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_split *split,
                                            const stk_sample *val_samples, stk_error *err);
 
 /* A fold that an earlier process finished: its model predicts both sets again, so that the ensemble
- * and the out-of-fold predictions have it. Writes no file. *whole: there was time for all of it. */
+ * and the out-of-fold predictions have it. Writes no file. *whole: there was time for all
+ * predictions. */
 STK_CHECKED stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err);
 
 #endif

@@ -94,7 +94,7 @@ void stk_fold_add_result(stk_running_fold *fold, bool failed) {
     const stk_train_result *r = &fold->result;
     tally->epochs_done += r->epochs_done;
     if (r->has_best && !fold->below_prior) {
-        /* With folds it is the mean of their best epochs. */
+        /* With several folds, the mean over their best epochs. */
         double n = tally->folds_done;
         tally->best_acc1 =
             n > 0 ? (tally->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;

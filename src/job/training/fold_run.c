@@ -56,7 +56,7 @@ static stk_loader_config training_data(const stk_running_fold *fold) {
     stk_loader_config data = stk_job_loader_config(job, true, job->dataset->train.items,
                                                    fold->split.train, fold->split.train_count);
     data.fingerprints = stk_seen_pictures_of(&job->saver.pictures.train);
-    /* Counted over both sets: a few bad pictures are many in a small validation set. */
+    /* Bad pictures count over both sets: a few are many in a small validation set. */
     data.stop_after_bad =
         stk_loader_bad_limit(job->loader_options, data.count + fold->split.val_count);
     return data;
@@ -84,13 +84,13 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
     config.val.fingerprints = stk_seen_pictures_of(fold->val_samples == job->dataset->val.items
                                                        ? &job->saver.pictures.val
                                                        : &job->saver.pictures.train);
-    /* A validation that ends early has then seen some of each class. */
+    /* Shuffled, so that a validation that ends early has seen some of each class. */
     config.val.order.shuffle = true;
     config.val.stop_after_bad = config.train.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
 }
 
-/* Predicts with the best weights. The test set comes first: it is what was asked for. */
+/* Predicts with the best weights. The test set comes first, because the user asked for it. */
 static stk_status predict(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     bool test = job->out.ensemble.rows > 0;
@@ -301,7 +301,7 @@ static stk_status train_in_memory(stk_running_fold *fold, stk_error *err) {
     return status;
 }
 
-/* Predicts; without memory for it, the trained weights are still delivered. */
+/* Predicts. If there is no memory to predict, the trained weights are still delivered. */
 static stk_status predict_in_memory(stk_running_fold *fold, stk_error *err) {
     stk_error why = {0};
     stk_status status = predict(fold, &why);

@@ -23,16 +23,16 @@ STK_CHECKED stk_status stk_job_run_fold(stk_job *job, stk_error *err);
 typedef struct stk_running_fold {
     stk_job *job;
     stk_split split;               /* owned */
-    const stk_sample *val_samples; /* split.val has indices of these */
+    const stk_sample *val_samples; /* borrowed: split.val has indices into this list */
     char *best_path;               /* owned: best.safetensors */
     char *last_path;               /* owned: last.safetensors */
     char *below_prior_path;        /* owned: for best weights that do not beat class priors */
-    bool below_prior;              /* the best weights do not, and were moved there */
+    bool below_prior;              /* the best weights do not beat priors and were moved there */
     double left_s;                 /* seconds before writing, when the last step was planned */
     stk_fold_pace pace;            /* how far the fold goes */
     stk_inference_watch watch;     /* times of the running validation */
     bool resumed;                  /* an earlier process began the fold */
-    bool begun;                    /* it was begun before, by this process or an earlier one */
+    bool begun;                    /* this process or an earlier one has begun the fold before */
     stk_train_position position;   /* where training continues, if `begun` */
     stk_train_result result;
 } stk_running_fold;
@@ -51,8 +51,8 @@ STK_CHECKED stk_status stk_fold_load_saved(const stk_running_fold *fold, bool be
                                            stk_train_position *position, bool *found,
                                            stk_error *err);
 
-/* The same; the learning-rate schedule of an earlier process's state is fitted to the present plan.
- */
+/* As stk_fold_load_saved(), and fits the learning-rate schedule of an earlier process's state to
+ * the present plan. */
 STK_CHECKED stk_status stk_fold_load(const stk_running_fold *fold, bool between_epochs,
                                      stk_train_position *position, bool *found, stk_error *err);
 
@@ -65,13 +65,13 @@ void stk_fold_emit_halted(const stk_running_fold *fold);
 void stk_fold_add_work(const stk_running_fold *fold);
 
 /*
- * Leaves a fold out of the ensemble that was cut short and does not beat class priors: it would
+ * Leaves a fold that was cut short and does not beat class priors out of the ensemble: it would
  * make the predictions worse. Its weights go to below_prior.safetensors, where predict does not
  * look. Without folds and without a test set the weights stay: nothing else could be delivered.
  */
 STK_CHECKED stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err);
 
-/* Adds the figures of the fold. After an error folds_done stays. */
+/* Adds the figures of the fold to the tally; after an error without raising folds_done. */
 void stk_fold_add_result(stk_running_fold *fold, bool failed);
 
 #endif

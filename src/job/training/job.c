@@ -21,7 +21,7 @@
 #define SLOW_PART 0.02
 #define SLOW_LEAST_S 0.1
 
-/* Parts point to each other and to their surroundings. */
+/* Sets the pointers of the parts to each other and to their surroundings. */
 static void connect_parts(stk_job *job) {
     job->batch_search.network = &job->network;
     job->batch_search.recipe = &job->recipe;

@@ -1,11 +1,10 @@
 /*
  * job.h - one run of training, as the parts that it consists of.
  *
- * Each part has one header; the table in README.md says which files write it.
- * Functions that need a few parts take these parts. Only the files that put the parts together
- * (job.c, prepare.c, the files of fold_run.h, fold_predict.c, deliver.c and the verbs) take a
- * whole stk_job. A job stays at its address while it is open: parts point to each other. Threads:
- * the caller's, all of it.
+ * Each part has one header; the table in README.md says which files write the part. Functions that
+ * need a few parts take these parts. Only the files that put the parts together (job.c, prepare.c,
+ * the files of fold_run.h, fold_predict.c, deliver.c and the verbs) take a whole stk_job. A job
+ * stays at its address while it is open: parts point to each other. Threads: the caller's alone.
  */
 #ifndef STK_JOB_TRAINING_JOB_H
 #define STK_JOB_TRAINING_JOB_H
@@ -54,12 +53,13 @@ typedef struct stk_job {
     stk_training_monitor *monitor; /* owned; NULL until training begins */
 } stk_job;
 
-/* Takes the options and the surroundings of a run. `verb`, `out.folder` and `resume` are set. */
+/* Takes the options and the surroundings of a run. The caller has set `verb` and, to resume a run,
+ * `out.folder` and `resume`. */
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
 void stk_job_close(stk_job *job);
 
-/* As stk_job_open(), for a verb that looks at a training which begins, so that --resume is refused.
- * The job has to be closed even then. */
+/* As stk_job_open(), for a verb that looks at the beginning of a training: refuses --resume. The
+ * caller closes the job also after an error. */
 STK_CHECKED stk_status stk_job_open_first(stk_job *job, stk_options *options, const stk_run *run,
                                           stk_error *err);
 
@@ -76,7 +76,7 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
 STK_CHECKED stk_status stk_job_write_args(const stk_run_folder *folder, stk_options *options,
                                           stk_error *err);
 
-/* Emits the first event of a run; a fold has so many images to train and to validate with. */
+/* Emits the first event of a run. `train` and `val` are the images of a fold. */
 void stk_job_emit_start(stk_job *job, size_t train, size_t val);
 
 /* What the learning-rate test of this job works with; it borrows the job's parts. */

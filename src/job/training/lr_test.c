@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "report/plots/lr.h"
 
-/* Share of the remaining time that a training with a budget spends on the test at most. */
+/* Most of the remaining time, as a share, that a training with a budget spends on the test. */
 #define TEST_SHARE 0.1
 
 /* Limits the time of the test. */

@@ -23,12 +23,12 @@ typedef struct stk_run_outputs {
     stk_metrics_file *metrics; /* owned: --metrics-file; NULL: not asked for */
     int unsynced_before;       /* stk_disk_unsynced() when the run began */
     /* Predictions. */
-    stk_ensemble ensemble; /* of the test set; no rows: there is none */
+    stk_ensemble ensemble; /* predictions of the test set; no rows without a test set */
     stk_oof oof;           /* out-of-fold predictions; empty without folds */
     stk_val_table val;     /* validation.csv: predictions of the best epochs */
     char *submission;      /* owned: path of submission.csv; NULL: there are no test rows */
     bool submitted;        /* submission.csv exists */
-    int models;            /* members of the ensemble that submission.csv has */
+    int models;            /* models whose average submission.csv holds */
     bool unpredicted;      /* there was no time for all rows and views, or to write them */
     bool unread;           /* a model had time for all rows, and no test picture could be read */
     /* The end. */

@@ -31,7 +31,7 @@ static stk_status count_training(const stk_dataset *dataset, const stk_recipe *r
     return status;
 }
 
-/* The device, and the clock's right to halt it. */
+/* Opens the device; the clock may halt its work. */
 static stk_status open_device(stk_job *job, stk_error *err) {
     stk_job_network *network = &job->network;
     stk_device_config device = {.halted = stk_run_clock_must_halt, .user = &job->clock};
@@ -45,14 +45,14 @@ static stk_status open_device(stk_job *job, stk_error *err) {
     return status;
 }
 
-/* Completes the recipe with what the search has come to. */
+/* Completes the recipe with the result of the batch search. */
 static stk_status complete_recipe(stk_job *job, stk_error *err) {
     const stk_batch_search *search = &job->batch_search;
     return stk_recipe_complete(&job->recipe, job->options, &search->facts, &search->chosen,
                                search->infer_batch, search->to_be_measured, err);
 }
 
-/* The batch of the saved state, or less where there is no memory for it now. */
+/* Takes the batch of the saved state, or a smaller one if memory is short now. */
 static stk_status resume_batch(stk_job *job, stk_error *err) {
     const stk_train_position *before = &job->resume.state.position;
     bool known = before->batch > 0;
@@ -76,7 +76,7 @@ static stk_status resume_batch(stk_job *job, stk_error *err) {
     return STK_OK;
 }
 
-/* The network, the batch that fits into memory, and the rest of the recipe. */
+/* Builds the network, finds the batch that fits into memory, and completes the recipe. */
 static stk_status open_network(stk_job *job, size_t train_count, stk_error *err) {
     stk_status status =
         stk_network_build(&job->network, &job->recipe, job->dataset->class_count, err);
@@ -173,7 +173,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     if (status == STK_OK && job->resume.on) {
         status = check_resume(job, err);
     }
-    /* A resume in the last fold has all its weights already. */
+    /* In the last fold a resumed run needs no first weights: the saved state has weights. */
     bool first_weights = !job->resume.on || job->resume.state.fold + 1 < job->recipe.folds;
     const char *before = job->resume.on ? job->resume.state.pretrained : "";
     if (status == STK_OK && first_weights) {

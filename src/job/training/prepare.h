@@ -1,7 +1,7 @@
 /*
  * prepare.h - from options to a run that can begin: data set, recipe, device, network.
  *
- * What every verb that trains does first. Nothing is written until stk_job_claim_folder(), so that
+ * Every verb that trains calls this first. Nothing is written until stk_job_claim_folder(), so that
  * the input may still be refused.
  */
 #ifndef STK_JOB_TRAINING_PREPARE_H
@@ -17,14 +17,14 @@
 STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
                                        size_t *val, stk_error *err);
 
-/* Opens a new run folder, once nothing can be refused any more: that of --out, or one below runs/
- * with the name of --name or else of the verb. */
+/* Opens a new run folder, once nothing can be refused any more: the folder of --out, or a new one
+ * below runs/ with the name of --name or else of the verb. */
 STK_CHECKED stk_status stk_job_claim_folder(stk_run_folder *folder, const stk_job_options *options,
                                             const char *verb, stk_error *err);
 
 /*
- * Measures the batch, where that is to be done, and completes the recipe with the result. Emits the
- * batch and writes the options again. Overwrites the weights.
+ * Measures the batch if the search asks for it (to_be_measured), and completes the recipe with the
+ * result. Emits the batch and writes the options again. Overwrites the weights.
  */
 STK_CHECKED stk_status stk_job_measure_batch(stk_job *job, stk_error *err);
 

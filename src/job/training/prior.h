@@ -13,14 +13,14 @@ typedef struct stk_prior_score {
     double acc1; /* percent: always the most frequent class */
 } stk_prior_score;
 
-/* `val_samples` is what stk_fold_split() returned with the split. */
+/* `val_samples` is the list that stk_fold_split() returned with the split. */
 STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *split,
                                             const stk_sample *val_samples, stk_prior_score *score,
                                             stk_error *err);
 
 /*
- * Whether a validation is better. With metric log loss only the loss counts. Otherwise a better
- * loss or a better accuracy is enough: an overconfident model may still be right more often.
+ * Whether a validation beats the priors. With metric log loss only the loss counts. Otherwise a
+ * better loss or a better accuracy is enough: an overconfident model may still be right more often.
  */
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric, double val_loss,
                          double val_acc1);
