@@ -1,4 +1,4 @@
-/* report_options.c - how a verb speaks, and to which other programs. */
+/* report_options.c - the option tables of output. */
 #include "report/report_options.h"
 
 static const stk_option output_options[] = {

@@ -1,5 +1,5 @@
-/* report_options.h - options for output: of every verb, of a training for other programs, and of
- * `stoker report`. */
+/* report_options.h - three structs of options: what every verb prints, what a training writes for
+ * other programs, and where `stoker report` writes. */
 #ifndef STK_REPORT_REPORT_OPTIONS_H
 #define STK_REPORT_REPORT_OPTIONS_H
 

@@ -87,8 +87,8 @@ struct stk_runfiles {
 
 /* ---- files ---- */
 
-/* A callback cannot return an error: it is in files->error, and what is missing in files->lacking.
- * A whole file that is written later clears its bit. */
+/* A callback cannot return an error: files->error has it, and files->lacking has a bit for each
+ * thing that is missing. Writing the whole file later clears its bit. */
 static void note(stk_runfiles *files, unsigned what, stk_status status) {
     files->lacking = status == STK_OK ? files->lacking & ~what : files->lacking | what;
 }
@@ -119,7 +119,7 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
     stk_status status = write_text(files, files->summary_path, &text, err);
     if (status != STK_OK) {
         (void)stk_disk_remove(
-            files->summary_path); /* that of an earlier process would not be true */
+            files->summary_path); /* the summary of an earlier process would be wrong */
     }
     stk_str_free(&text);
     return status;
@@ -140,7 +140,7 @@ static void write_page(stk_runfiles *files) {
     files->page_ns = stk_clock_ns();
 }
 
-/* Draws both and notes how long that took: the reserve before a deadline needs it. */
+/* Draws plot and page and notes how long that took: the reserve before a deadline needs it. */
 static void draw(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     draw_plot(files);
@@ -151,12 +151,12 @@ static void draw(stk_runfiles *files) {
     files->plot_s = stk_clock_since_s(start);
 }
 
-/* Whether the last drawing, which ended then, is old enough. */
+/* Whether the drawing that ended at drawn_ns is old enough to draw again. */
 static bool is_old(const stk_runfiles *files, int64_t drawn_ns) {
     return stk_clock_since_s(drawn_ns) > fmax(PLOT_GAP_S, PLOT_GAP_TIMES * files->plot_s);
 }
 
-/* The page alone, within an epoch that may take hours. */
+/* Writes the page without the plot, within an epoch, which may take hours. */
 static void draw_page(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     write_page(files);

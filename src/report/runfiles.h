@@ -4,8 +4,8 @@
  * These are results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json,
  * results.png (results.svg in a build without cairo), report.html, and TensorBoard's files where
  * they are asked for. Whole files are replaced in one step and lines are appended with one write,
- * so that a kill at any moment leaves readable files. Callbacks cannot return an error: the first
- * one is stored, and later events are written all the same. Threads: that of the events.
+ * so that a kill at any moment leaves readable files. Callbacks cannot return an error: the
+ * first error is stored, and later events are written all the same. Threads: that of the events.
  */
 #ifndef STK_REPORT_RUNFILES_H
 #define STK_REPORT_RUNFILES_H
@@ -24,8 +24,9 @@ typedef struct stk_runfiles stk_runfiles;
 STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_dir, stk_error *err);
 
 /*
- * The same for a supervised command: it has no epochs and no pictures, and so neither of the two
- * tables. Only the owner may read its files, since they contain command lines.
+ * The same for a supervised command: it has neither results.csv nor bad_images.csv, since Stoker
+ * knows none of its epochs and pictures. Only the owner may read the files: they have command
+ * lines.
  */
 STK_CHECKED stk_status stk_runfiles_new_supervised(stk_runfiles **files, const char *run_dir,
                                                    stk_error *err);

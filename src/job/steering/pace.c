@@ -18,8 +18,8 @@
 
 #define MEASURED_STEPS 5 /* steps that must be timed before a plan rests on them */
 
-/* Before the first validation, its estimate and the reserve take at most this share of the budget.
- */
+/* Before so many steps were timed, validation and reserve may take at most this share of the
+ * budget. */
 #define FIRST_SHARE 0.5
 
 /* Least relative change for which a plan is emitted, or taken within an epoch. */

@@ -8,8 +8,8 @@
 #include "image/image.h"
 
 /*
- * Makes *sheet of the first pictures of a batch that is not empty: 64, or fewer where the sheet
- * would be too large. They stand row by row on white. Free it with stk_image_free.
+ * Makes *sheet from the first pictures of a batch that is not empty: 64, or fewer if the sheet
+ * would be too large. The pictures stand row by row on white. Free the sheet with stk_image_free.
  */
 STK_CHECKED stk_status stk_contact_sheet(const stk_event_batch *batch, stk_image *sheet,
                                          stk_error *err);

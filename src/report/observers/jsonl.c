@@ -9,7 +9,7 @@
 #include "report/observers/lines.h"
 #include "report/observers/thinning.h"
 
-/* Between two step events; readers want to see life, not every step of a fast epoch. */
+/* Least time between two step events: readers want to see life, not every step. */
 #define STEP_GAP_NS 500e6
 
 struct stk_jsonl {

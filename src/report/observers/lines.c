@@ -24,7 +24,7 @@ stk_status stk_lines_open_private(const char *path, int *fd, stk_error *err) {
     return open_with(path, 0600, fd, err);
 }
 
-/* Writes all of it unless an error comes; *done counts the bytes that went out. */
+/* Writes all bytes unless a write fails; *done counts the bytes written. */
 static bool write_all(const stk_lines *lines, const char *text, size_t length, size_t *done) {
     int fd = lines->fd;
     while (*done < length) {

@@ -26,7 +26,7 @@ STK_CHECKED stk_status stk_lines_open(const char *path, int *fd, stk_error *err)
 STK_CHECKED stk_status stk_lines_open_private(const char *path, int *fd, stk_error *err);
 
 /*
- * Appends text, which ends with a line break. A caller that stops at the first `torn` may also
+ * Appends text, which ends with a line break. A caller that stops once `torn` is set may also
  * append bytes that are no lines.
  */
 STK_CHECKED stk_status stk_lines_write(stk_lines *lines, const char *text, size_t length,

@@ -1,8 +1,9 @@
 /*
  * metrics_file.c - events to Prometheus text.
  *
- * One table says which figure comes from which field of the last event of its kind. Names and units
- * follow Prometheus: seconds, bytes, ratios from 0 to 1. A figure that is not known is left out.
+ * One table says which figure comes from which field of which event; the last event counts. Names
+ * and units follow Prometheus: seconds, bytes, ratios from 0 to 1. A figure that is not known is
+ * left out.
  */
 #include "report/observers/metrics_file.h"
 
@@ -114,7 +115,7 @@ static const metric metrics[] = {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* A text on its way to the disk, with all that it needs. */
+/* A text on its way to the disk, with copies of everything that the write needs. */
 typedef struct delivery {
     char *path;   /* owned */
     stk_str text; /* owned; reused */
@@ -272,7 +273,7 @@ static void deliver(void *state) {
     (void)status; /* kept in d->error: a callback has nobody to tell */
 }
 
-/* Whether the last write has ended. The first time it is slow, this waits for it. */
+/* Whether the last write has ended. Waits WAIT_NS at most, and not again while the disk hangs. */
 static bool has_ended(stk_metrics_file *m) {
     int64_t wait_ns = m->hangs ? 0 : WAIT_NS;
     m->hangs = m->writer != NULL && !stk_timed_call_wait(m->writer, stk_clock_ns() + wait_ns);
@@ -302,7 +303,7 @@ static void write_file(stk_metrics_file *m) {
     (void)has_ended(m);
 }
 
-/* After every event; before the start there is nothing to say. */
+/* Called after every event; before the start event nothing is written. */
 static void refresh(stk_metrics_file *m) {
     if (m->view.start != NULL && (!m->written || m->now_ns() - m->written_ns >= WRITE_GAP_NS)) {
         write_file(m);

@@ -3,9 +3,9 @@
  * collector reads.
  *
  * An event replaces the file in one step, once a second at most; the last figures stay when the run
- * has ended. docs/outputs.md lists them. Callbacks cannot return an error: the first one is stored,
- * and later events are written all the same. Callbacks run on the events' thread. Another
- * thread writes, so that a disk that hangs does not stop the run.
+ * has ended. docs/outputs.md lists the figures. Callbacks cannot return an error: the first error
+ * is stored, and later events are written all the same. Callbacks run on the events' thread.
+ * Another thread writes, so that a disk that hangs does not stop the run.
  */
 #ifndef STK_REPORT_OBSERVERS_METRICS_FILE_H
 #define STK_REPORT_OBSERVERS_METRICS_FILE_H

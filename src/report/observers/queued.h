@@ -3,8 +3,8 @@
  *
  * Each event is copied with its texts and the time at which it happened; the thread of a queue
  * (base/threads/task_queue.h) emits the copy. When the observer's disk hangs, events for which
- * the queue has no room are lost and counted, as are those without memory for a copy; a warning in
- * front of the next event that arrives says so. The stop is never refused for lack of room.
+ * the queue has no room are lost and counted, and so are events without memory for a copy; a
+ * warning before the next event that arrives says so. The stop event always has room.
  * Progress and batches of pictures are not passed on. Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVERS_QUEUED_H

@@ -33,7 +33,7 @@
 struct stk_screen {
     stk_screen_config config;
     stk_event_sink sink;      /* receives the events */
-    stk_run_view view;        /* what they come to; lacks texts for which there was no memory */
+    stk_run_view view;        /* state of the run; lacks texts for which there was no memory */
     stk_str line;             /* the line that is being built */
     stk_str clean;            /* the same, fit for a terminal */
     bool live;                /* the cursor stands after a line that will be redrawn */
@@ -429,7 +429,7 @@ static void show_submission(stk_screen *screen, const stk_event_submission *even
     end_line(screen);
 }
 
-/* Soon after the first steps: how much of the machine they use. */
+/* Shows, soon after the first steps, how much of the machine they use. */
 static void show_use(stk_screen *screen, const stk_event_verdict *event) {
     stk_str *line = &screen->line;
     if (isfinite(event->gpu_memory_used) && event->gpu_memory_total > 0) {
@@ -548,7 +548,7 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
     end_line(screen);
 }
 
-/* "  run folder  runs/demo": a row of the block; no value, no row. */
+/* A row of the block: "  run folder  runs/demo". Without a value there is no row. */
 static void show_row(stk_screen *screen, const char *name, const char *value) {
     if (value != NULL) {
         begin_line(screen);
@@ -586,7 +586,7 @@ static const char *run_dir_of(const stk_screen *screen) {
     return screen->view.start != NULL ? screen->view.start->run_dir : NULL;
 }
 
-/* A path of the summary stands relative to the run folder; an absolute one stays. */
+/* Shows a row with a path of the summary, which is absolute or relative to the run folder. */
 static void show_inside(stk_screen *screen, const char *name, const char *path, bool must_exist) {
     const char *folder = run_dir_of(screen);
     char *full = stk_path_join(folder != NULL ? folder : "", path);

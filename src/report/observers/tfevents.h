@@ -2,11 +2,11 @@
  * tfevents.h - event files for TensorBoard.
  *
  * Training goes to FOLDER/events.out.tfevents.*, or with several folds to FOLDER/fold0/ and so on,
- * so that their curves lie over each other. Its x axis is the number of steps that the fold has
- * done. Samples of the machine go to FOLDER/machine/; their x axis is the seconds since the start
- * of the run. They need a folder of their own: when training is resumed, TensorBoard drops all
- * points of a folder after that step, so that all its curves must count the same. docs/outputs.md
- * lists them.
+ * so that TensorBoard draws the folds' curves over each other; their x axis is the steps that the
+ * fold has done. Samples of the machine go to FOLDER/machine/; their x axis is the seconds since
+ * the start of the run. Samples need their own folder: when training is resumed, TensorBoard drops
+ * all points of a folder after that step, so all curves of a folder must count the same unit.
+ * docs/outputs.md lists the curves.
  *
  * Files and folders are made when they get their first record. Each record is one write, so that a
  * kill leaves readable files, and curves grow while the run goes on. A process that resumes a run
@@ -24,7 +24,7 @@ typedef struct stk_tfevents stk_tfevents;
 typedef struct stk_tfevents_config {
     const char *folder;       /* its parent must exist; copied */
     int fold;                 /* the fold that continues, from 0 */
-    int64_t steps_done;       /* steps that it has done; 0: it begins */
+    int64_t steps_done;       /* steps that this fold has done; 0: it begins */
     int64_t (*now_ns)(void);  /* NULL: stk_clock_ns; tests bring their own */
     int64_t (*wall_ns)(void); /* NULL: stk_clock_wall_ns */
 } stk_tfevents_config;

@@ -216,7 +216,7 @@ static stk_status make_options(compare_table *t, const stk_run_read *runs, size_
 
 /* ---- a terminal ---- */
 
-/* Counts the letters of a text up to where a terminal's cell cuts it; *bytes is that place. */
+/* Counts the letters of a text that fit into a cell of a terminal; *bytes is their length. */
 static size_t letters_of(const char *text, size_t *bytes) {
     size_t letters = 0;
     size_t at = 0;

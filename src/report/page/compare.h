@@ -8,14 +8,14 @@
 
 #include "report/state/run_read.h"
 
-/* Two tables: the results of the runs, and the options in which they differ. */
+/* Appends two tables: the results of the runs, and the options in which they differ. */
 STK_CHECKED stk_status stk_compare_text(const stk_run_read *runs, size_t count, stk_str *out,
                                         stk_error *err);
 
-/* The members "runs" and "options" of an open object. */
+/* Writes the members "runs" and "options" of an open object. */
 void stk_compare_json(const stk_run_read *runs, size_t count, stk_json_writer *writer);
 
-/* The same as a page, with curves of all runs in each plot. */
+/* Appends an HTML page with both tables, and with the curves of all runs in each plot. */
 STK_CHECKED stk_status stk_compare_page(const stk_run_read *runs, size_t count, stk_str *out,
                                         stk_error *err);
 

@@ -13,7 +13,7 @@
 
 #include "base/text/csv.h"
 
-/* Pictures that are named, at most. */
+/* Most pictures in `worst`. */
 #define STK_CONFUSION_WORST 12
 
 typedef struct stk_confusion_cell {
@@ -32,7 +32,7 @@ typedef struct stk_confusion_miss {
 } stk_confusion_miss;
 
 typedef struct stk_confusion {
-    const char **classes; /* owned: those that occur, sorted as a data set sorts them */
+    const char **classes; /* owned: the classes that occur, sorted as in a data set */
     int class_count;
     size_t pictures;
     size_t right;              /* pictures whose label was predicted */
@@ -44,13 +44,13 @@ typedef struct stk_confusion {
 } stk_confusion;
 
 /*
- * Makes it from a table, which it takes; `name` is for errors. STK_ERR_DATA: the table is no
- * validation.csv. After a failure *confusion is empty; freeing it is harmless.
+ * Makes the matrix from a table and takes the table over. `name` is for errors. STK_ERR_DATA: the
+ * table is no validation.csv. After a failure *confusion is empty; freeing it is harmless.
  */
 STK_CHECKED stk_status stk_confusion_make(stk_confusion *confusion, stk_csv *table,
                                           const char *name, stk_error *err);
 
-/* The same from the file. */
+/* Reads the file validation.csv and makes the matrix from it. */
 STK_CHECKED stk_status stk_confusion_read(stk_confusion *confusion, const char *path,
                                           stk_error *err);
 void stk_confusion_free(stk_confusion *confusion);
@@ -59,8 +59,8 @@ void stk_confusion_free(stk_confusion *confusion);
 size_t stk_confusion_count(const stk_confusion *confusion, int label, int predicted);
 
 /*
- * The pairs of different classes that are confused most often, in that order, `most` at most;
- * returns how many.
+ * Writes the pairs of different classes that are confused most often, the most frequent first,
+ * `most` at most. Returns how many.
  */
 size_t stk_confusion_pairs(const stk_confusion *confusion, stk_confusion_cell *pairs, size_t most);
 

@@ -58,7 +58,7 @@ static double row_sum(const matrix *m, int row) {
     return sum;
 }
 
-/* "3 a long na…": the number is that above the column of the class. */
+/* "a long na… 3": the class with the number that stands above its column. */
 static void draw_name(const matrix *m, int row, double y, double size_px) {
     const stk_font font = {size_px, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     const char *name = m->confusion->classes[row];
@@ -66,7 +66,7 @@ static void draw_name(const matrix *m, int row, double y, double size_px) {
     stk_str text = {0};
     for (int letters = 0; left > 0 && letters < NAME_LETTERS; letters++) {
         size_t length = stk_utf8_length(name, left);
-        length = length > 0 ? length : 1; /* what is no text the canvas makes a sign of */
+        length = length > 0 ? length : 1; /* the canvas replaces a byte that is no UTF-8 */
         stk_str_append_bytes(&text, name, length);
         name += length;
         left -= length;

@@ -15,7 +15,7 @@
 #include "report/state/run_history.h"
 #include "report/page/thumbs.h"
 
-/* All pointers are borrowed; what is NULL is not shown. */
+/* All pointers are borrowed. A part of the page whose pointer is NULL is not shown. */
 typedef struct stk_page {
     const char *name;               /* of the run */
     const stk_run_history *history; /* never NULL */
@@ -23,7 +23,7 @@ typedef struct stk_page {
     const char *args_yaml;          /* the text of args.yaml, which has the reasons */
     bool has_submission;            /* the run folder has a submission.csv */
     const stk_confusion *confusion;
-    const stk_thumbs *thumbs; /* of its worst pictures */
+    const stk_thumbs *thumbs; /* of confusion->worst */
 } stk_page;
 
 /* Appends the page. */

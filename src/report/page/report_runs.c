@@ -13,7 +13,7 @@
 #define MOST_VALIDATION_BYTES ((size_t)1 << 30)
 #define MOST_PICTURES_S 10.0
 
-/* The worst pictures, from where the run's data lay. */
+/* Makes thumbnails of the worst pictures, read from the data set of the run. */
 static void find_pictures(const stk_run_read *run, stk_page_pictures *pictures) {
     const char *data = stk_json_string(stk_json_get(run->args, "data"));
     const stk_storage_options storage = {
@@ -38,7 +38,7 @@ static stk_status write_one(const stk_report_runs *report, const stk_file_how *g
     if (with_pictures) {
         find_pictures(run, &pictures);
     }
-    /* Command lines are in it: in the run folder it is the owner's, as the other files are. */
+    /* A page in the run folder of a command has command lines, so only the owner may read it. */
     stk_file_how how = *given;
     how.owner_only = inside && stk_run_view_command(&run->history.view) != NULL;
     stk_status status = stk_page_write(run->dir, report->page, &how, &run->history, &pictures, err);
@@ -88,7 +88,7 @@ static stk_status tell_apart(stk_run_read *runs, size_t count, stk_error *err) {
 stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs, size_t count,
                                 const char *out, bool pictures, const stk_stop *stop,
                                 stk_error *err) {
-    /* What lies in a run folder is our own; out and the current folder are the user's. */
+    /* A file in a run folder is Stoker's own. --out and the current folder are the user's. */
     const stk_file_how how = {.chosen = out != NULL || count > 1, .stop = stop};
     *report = (stk_report_runs){.runs = stk_mem_new(count, sizeof *report->runs)};
     stk_status status = report->runs != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the runs");

@@ -2,7 +2,7 @@
  * report_runs.h - `stoker report`: reads run folders back and writes one page.
  *
  * One folder gives its report.html again; several give a comparison (compare.h). The caller prints
- * what `runs` holds: the damage of each and its summary. Threads: one at a time.
+ * the damage and the summary of each run. Threads: one at a time.
  */
 #ifndef STK_REPORT_PAGE_REPORT_RUNS_H
 #define STK_REPORT_PAGE_REPORT_RUNS_H

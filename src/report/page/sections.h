@@ -4,7 +4,7 @@
 
 #include "report/page/page.h"
 
-/* Each appends one section, or nothing where there is nothing to show. */
+/* Each function appends one section, or nothing where there is nothing to show. */
 
 /* curves.c: loss, accuracy, learning rate and speed over epochs. */
 STK_CHECKED stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out,

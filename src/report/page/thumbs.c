@@ -1,4 +1,4 @@
-/* thumbs.c - all pictures are read at once; each is made small as soon as its bytes are there. */
+/* thumbs.c - requests all pictures at once, and scales each down as soon as its bytes are there. */
 #include "report/page/thumbs.h"
 
 #include <pthread.h>

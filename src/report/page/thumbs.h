@@ -13,17 +13,17 @@
 #include "report/page/confusion.h"
 #include "storage/storage.h"
 
-/* px of the longer side, at most. */
+/* Most px of the longer side of a thumbnail. */
 #define STK_THUMB_SIDE 128
 
 typedef struct stk_thumb {
-    uint8_t *jpeg; /* owned; NULL: it is missing */
+    uint8_t *jpeg; /* owned; NULL: the thumbnail is missing */
     size_t size;   /* bytes */
     char why[240]; /* why the thumbnail is missing: a part of a sentence; "" when it exists */
 } stk_thumb;
 
 typedef struct stk_thumbs {
-    stk_thumb items[STK_CONFUSION_WORST]; /* as confusion.worst */
+    stk_thumb items[STK_CONFUSION_WORST]; /* in the order of confusion.worst */
     int count;
 } stk_thumbs; /* starts zeroed */
 
@@ -32,8 +32,8 @@ void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_sto
                      int64_t end_ns);
 
 /*
- * The same with a data set that is not open: `data` is the value of option data. If it cannot be
- * opened, every picture says why.
+ * The same for a data set that is not open: `data` is the value of option data. If it cannot be
+ * opened, `why` of every thumbnail says so.
  */
 void stk_thumbs_make_from(stk_thumbs *thumbs, const stk_confusion *confusion, const char *data,
                           const stk_storage_options *storage, int64_t end_ns);

@@ -44,7 +44,7 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
     char *submission = stk_path_join(run_dir, "submission.csv");
     bool named = path != NULL && json_path != NULL && yaml_path != NULL && submission != NULL;
     if (named && stk_json_read(json_path, MOST_ARGS_BYTES, &args, NULL) != STK_OK) {
-        args = NULL; /* the page does without it, as without the next */
+        args = NULL; /* the page does without args.json and args.yaml */
     }
     if (named && stk_file_read(yaml_path, MOST_ARGS_BYTES, &yaml, &size, NULL) != STK_OK) {
         yaml = NULL;

@@ -20,8 +20,8 @@ typedef struct stk_page_pictures {
 } stk_page_pictures;
 
 /*
- * Reads validation.csv and forgets what was read before. Nothing is known afterwards if it is
- * missing, damaged or larger than most_bytes; *why (or NULL) explains the last two.
+ * Reads validation.csv in place of what was read before. `known` is false if the file is missing,
+ * damaged or larger than most_bytes. *why (or NULL) says that it is damaged or too large.
  */
 void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes,
                             stk_error *why);

@@ -44,7 +44,7 @@ void stk_axis_tick(char *text, size_t size, double value, double step);
 /* The width of the widest tick label, in px. */
 double stk_axis_label_width(stk_canvas *canvas, const stk_chart_axis *axis);
 
-/* Draws the labels of a y axis beside the plot; those on the left have grid lines. */
+/* Draws the labels of a y axis beside the plot, for the left axis also grid lines. */
 void stk_axis_draw_y(stk_canvas *canvas, const stk_chart_axis *x, const stk_chart_axis *y,
                      bool right);
 

@@ -1,4 +1,4 @@
-/* canvas.c - which canvas, and the calls that lead to it. */
+/* canvas.c - chooses the implementation of a canvas, and passes the calls on to it. */
 #include "report/plots/canvas.h"
 
 #include "base/error.h"

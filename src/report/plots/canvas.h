@@ -65,7 +65,7 @@ struct stk_canvas {
 /* A white canvas of the best implementation. PNG without cairo is STK_ERR_USAGE. */
 STK_CHECKED stk_status stk_canvas_new(stk_canvas **canvas, stk_canvas_format format, int width_px,
                                       int height_px, stk_error *err);
-/* The same for a file of this name: SVG when it ends so, otherwise PNG. */
+/* The same for a file of this name: SVG if the name ends with .svg, otherwise PNG. */
 STK_CHECKED stk_status stk_canvas_for(stk_canvas **canvas, const char *path, int width_px,
                                       int height_px, stk_error *err);
 void stk_canvas_free(stk_canvas *canvas);
@@ -93,7 +93,7 @@ STK_CHECKED stk_status stk_canvas_finish(stk_canvas *canvas, stk_str *out, stk_e
 STK_CHECKED stk_status stk_canvas_save(stk_canvas *canvas, const char *path,
                                        const stk_file_how *how, stk_error *err);
 
-/* The implementations. The first exists only where STK_HAVE_CAIRO is defined. */
+/* The implementations. stk_canvas_cairo_new() exists only if STK_HAVE_CAIRO is defined. */
 STK_CHECKED stk_status stk_canvas_cairo_new(stk_canvas **canvas, stk_canvas_format format,
                                             int width_px, int height_px, stk_error *err);
 STK_CHECKED stk_status stk_canvas_svg_new(stk_canvas **canvas, int width_px, int height_px,

@@ -28,7 +28,7 @@ typedef struct cairo_canvas {
     bool wordless;            /* there are no fonts to be had */
 } cairo_canvas;
 
-/* Of a letter, as a part of its size, where no font tells. */
+/* Width of a letter as a part of its size, if there is no font. */
 #define LETTER_WIDTH 0.6
 
 static cairo_canvas *of(stk_canvas *canvas) {
@@ -173,7 +173,7 @@ static stk_status paint_finish(stk_canvas *canvas, stk_str *out, stk_error *err)
     return stk_str_ok(out) ? STK_OK : STK_FAIL_MEMORY(err, "a picture");
 }
 
-/* The surface may still hand out bytes while it goes, so the text goes last. */
+/* The surface may still write bytes while it is destroyed, so the text is freed last. */
 static void paint_free(stk_canvas *canvas) {
     cairo_canvas *c = of(canvas);
     cairo_destroy(c->cairo);
@@ -213,9 +213,8 @@ static void drop_nothing(void *state) {
 }
 
 /*
- * Whether there are fonts. They are looked for in the home folder, too: where its disk does not
- * answer, who looks never comes back, and pictures have no words. Nor have they where memory is
- * short.
+ * Whether there are fonts. The search also looks into the home folder and would never return if its
+ * disk does not answer. Then, and when memory is short, pictures have no words.
  */
 static bool has_fonts(void) {
     const char *home = getenv("HOME");
@@ -223,7 +222,7 @@ static bool has_fonts(void) {
     if (fonts == NULL) {
         return false;
     }
-    struct stat info; /* a dead disk does not answer even this; a slow one needs more for all */
+    struct stat info; /* a dead disk does not answer; a slow disk does, and gets more time below */
     stk_disk_root(fonts, true);
     bool alive = stk_disk_look(fonts, &info) == 0 || errno != ETIMEDOUT;
     bool found = alive && stk_machine_can_map(FONTS_BYTES) &&

@@ -15,7 +15,7 @@
 #define STK_CHART_HEIGHT_PX 270
 
 typedef struct stk_chart_line {
-    const char *label; /* in the legend; NULL: not there */
+    const char *label; /* in the legend; NULL: the line is not in the legend */
     uint32_t color;
     double width_px;         /* 0: 1.9, or 1.4 when it is dashed */
     double dash_px;          /* 0: unbroken */
@@ -41,14 +41,15 @@ typedef struct stk_chart {
     bool percent;        /* values lie between 0 and 100; with from_zero the axis shows all of it */
     bool right_percent;  /* the right axis shows 0 to 100 */
     bool from_zero;      /* the left axis begins at 0; the right one always does */
-    double most;         /* higher values are cut off; 0: none is */
+    double most;         /* higher values are cut off; 0: no limit */
     const double *range; /* lowest and highest value of the left axis; NULL: those of the lines */
-    size_t dotted;       /* pieces of at most so many points have a dot on each; 0: 24 */
+    size_t dotted;       /* a piece of at most this many points gets a dot on each; 0: 24 */
     const stk_chart_line *lines;
     size_t line_count;
 } stk_chart;
 
-/* Where a chart is drawn, in px. Numbers beside the y axes lie within, those below outside. */
+/* Where a chart is drawn, in px. The numbers of the y axes lie inside the box, those of the x axis
+ * below it. */
 typedef struct stk_chart_box {
     double left, right, top, bottom; /* bottom: the x axis */
 } stk_chart_box;

@@ -18,7 +18,7 @@ typedef struct stk_epoch_measure {
     uint32_t color;      /* with one fold */
     double dash_px;      /* with one fold */
     double fold_dash_px; /* with several folds */
-    double factor;       /* to the unit that is shown */
+    double factor;       /* multiplies the number, for the unit that is shown */
     bool right;          /* measured on the right axis */
 } stk_epoch_measure;
 
@@ -27,7 +27,7 @@ typedef struct stk_epoch_measure {
 typedef struct stk_epoch_lines {
     stk_chart_line *lines; /* owned: fold by fold, each with all measures; they have no labels */
     size_t count;
-    stk_point *points; /* owned: what the lines lead to */
+    stk_point *points; /* owned: the points of all lines */
 } stk_epoch_lines;
 
 /* Lines of all measures for the first `folds` folds; a fold without rows has none. */
@@ -36,8 +36,8 @@ STK_CHECKED stk_status stk_epoch_lines_make(stk_epoch_lines *lines, const stk_ev
                                             size_t measure_count, int folds, stk_error *err);
 void stk_epoch_lines_free(stk_epoch_lines *lines);
 
-/* The highest useful loss: three times the highest one of training, so that one wild epoch does
- * not flatten all others; 0: not known. */
+/* The highest loss to show: three times the highest training loss, so that one wild validation does
+ * not flatten all other epochs; 0: not known. */
 double stk_epoch_highest_loss(const stk_event_epoch *rows, size_t count);
 
 /* Whether the top-5 accuracy says anything: it is known and not always 100. */

@@ -86,7 +86,7 @@ static void draw_best(const results_drawing *d, const stk_chart_axis *x, const s
     snprintf(text, sizeof text, "%.1f%%", best->val_acc1);
     double half = stk_canvas_text_width(d->canvas, text, &font) / 2;
     at_x = fmin(fmax(at_x, x->from_px + half), x->to_px - half);
-    bool below = at_y + 22 < y->from_px - 4; /* there the curve leaves room: it rose to here */
+    bool below = at_y + 22 < y->from_px - 4; /* below a peak the curve leaves room */
     stk_canvas_dot(d->canvas, stk_axis_px(x, best->epoch), at_y, 5.5, 0xe07b39);
     stk_canvas_dot(d->canvas, stk_axis_px(x, best->epoch), at_y, 2.8, 0xffffff);
     stk_canvas_text(d->canvas, at_x, below ? at_y + 22 : at_y - 10, text, &font);
@@ -115,7 +115,7 @@ static stk_status draw_panel(const results_drawing *d, const results_panel *pane
     chart.x_ticks = EPOCH_TICKS;
     chart.x_padding = EPOCH_PADDING;
     chart.dotted = DOTTED_EPOCHS;
-    /* A lone epoch has no course to look at closely: show where it stands between 0 and itself. */
+    /* A single epoch is no curve: the axis goes from 0 to its value. */
     chart.from_zero = chart.from_zero || d->first_epoch == d->last_epoch;
     chart.lines = lines.lines;
     chart.line_count = lines.count;
@@ -129,7 +129,7 @@ static stk_status draw_panel(const results_drawing *d, const results_panel *pane
 
 /* ---- the picture ---- */
 
-/* Which colour is which fold, right to left. */
+/* Draws which colour is which fold, from right to left. */
 static void draw_fold_legend(const results_drawing *d, double right_px, double y) {
     const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     double x = right_px;

@@ -2,11 +2,11 @@
  * last_lines.h - inside the report room: the lines of events.jsonl that decide how a run stands.
  *
  * An event that matters may lie far back (a verdict of an hour ago), and the file may be long. So
- * its end is searched from the last line towards the first for those lines that a view still shows
- * when it has taken the whole file. Feeding these lines to a view (run_view.h) in the order of the
- * file gives the same view, except that checkpoints and bad images are missing and that attempts
- * beyond STK_VIEW_ATTEMPTS may differ. Only lines
- * that can matter are parsed, which makes the search cheap. Threads: one at a time.
+ * the search goes from the last line towards the first and keeps only lines that still matter to a
+ * view (run_view.h) of the whole file. These lines, fed in the order of the file, give the same
+ * view, except that checkpoints and bad images are missing and that attempts beyond
+ * STK_VIEW_ATTEMPTS may differ. Only lines that can matter are parsed, which makes the search
+ * cheap. Threads: one at a time.
  */
 #ifndef STK_REPORT_STATE_LAST_LINES_H
 #define STK_REPORT_STATE_LAST_LINES_H
@@ -24,9 +24,9 @@ typedef struct stk_last_lines {
     size_t count;
     size_t capacity;
     bool found[STK_EVENT_KINDS];
-    bool found_best; /* an epoch that was the best */
-    bool started;    /* the start of the last process: an earlier one has written what is before */
-    bool launched;   /* the start of the last attempt: steps before it belong to an earlier one */
+    bool found_best; /* found an epoch that was the best */
+    bool started;    /* found the start of the last process; earlier lines are of another process */
+    bool launched;   /* found the start of the last attempt; earlier steps are of another attempt */
     bool complete;   /* no earlier line can matter */
     bool failed;     /* no memory */
 } stk_last_lines;
@@ -35,8 +35,8 @@ typedef struct stk_last_lines {
 bool stk_last_lines_want(stk_event_kind kind);
 
 /*
- * Searches the whole lines of the end of a file. `from_start`: the text begins with a line; what
- * precedes the first line break is otherwise half a line.
+ * Searches the whole lines of `text`, which is the end of a file. `from_start`: the text begins
+ * with a line; otherwise the bytes before the first line break are half a line.
  */
 void stk_last_lines_search(stk_last_lines *last, const char *text, size_t size, bool from_start);
 void stk_last_lines_free(stk_last_lines *last);

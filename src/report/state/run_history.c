@@ -247,7 +247,7 @@ bool stk_run_history_take_rows(stk_run_history *history, const stk_event_epoch *
     if (taken == NULL) {
         return false;
     }
-    size_t told = 0; /* both are in the order of training, so that one walk finds all pairs */
+    size_t told = 0; /* rows and events are both in the order of training: one walk finds all */
     for (size_t i = 0; i < count; i++) {
         taken[i] = rows[i];
         for (size_t k = 0; k < history->row_count; k++) {

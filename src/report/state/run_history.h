@@ -3,10 +3,9 @@
  *
  * A history is a view (run_view.h) and what happened over time: one row per epoch, the decisions,
  * warnings, verdicts and bad images, and the samples of the machine. It is an observer: a run that
- * is going on emits its events to it, or replay.h reads them back. Its memory is bounded: samples
- * become at most STK_HISTORY_MOMENTS moments, each the mean of as many neighbours as that takes;
- * of each kind of note STK_HISTORY_NOTES are stored and the others only counted.
- * Threads: one at a time.
+ * is going on emits its events to it, or replay.h reads them back. Its memory is bounded:
+ * neighbouring samples are averaged until at most STK_HISTORY_MOMENTS moments are left; of each
+ * kind of note STK_HISTORY_NOTES are stored and the others only counted. Threads: one at a time.
  */
 #ifndef STK_REPORT_STATE_RUN_HISTORY_H
 #define STK_REPORT_STATE_RUN_HISTORY_H
@@ -67,15 +66,15 @@ typedef enum stk_note_kind {
 
 typedef struct stk_note {
     double at_s;      /* seconds since the start of the run */
-    const char *what; /* never NULL; the history's, as `why` */
-    const char *why;  /* or NULL */
+    const char *what; /* owned by the history; never NULL */
+    const char *why;  /* owned by the history; or NULL */
 } stk_note;
 
 typedef struct stk_notes {
     stk_note *items; /* owned: the first STK_HISTORY_NOTES at most */
     size_t count;
     size_t capacity;
-    size_t total; /* how many there were, with those that are not stored */
+    size_t total; /* all notes of this kind, including those that are not stored */
 } stk_notes;
 
 typedef struct stk_run_history {
@@ -90,14 +89,14 @@ typedef struct stk_run_history {
     size_t moment_count;
     int64_t per_moment;                  /* samples in each moment */
     stk_moment pending;                  /* sums of the samples that will be the next moment */
-    int64_t pending_count;               /* how many samples these are */
-    int64_t known[STK_GAUGE_COUNT];      /* how many of them know each gauge */
+    int64_t pending_count;               /* samples in `pending` */
+    int64_t known[STK_GAUGE_COUNT];      /* samples in `pending` that know each gauge */
     int64_t samples;                     /* of the whole run */
     int64_t throttled;                   /* samples in which something held the GPU's clock down */
-    stk_event_pool throttle_text;        /* owns the next */
-    const char *throttled_by;            /* the last such reason, or NULL */
-    int core_count;                      /* of core_sums */
-    double core_sums[STK_HISTORY_CORES]; /* percent, over core_samples */
+    stk_event_pool throttle_text;        /* owns throttled_by */
+    const char *throttled_by;            /* the last reason of throttling, or NULL */
+    int core_count;                      /* entries of core_sums */
+    double core_sums[STK_HISTORY_CORES]; /* percent, summed over core_samples */
     int64_t core_samples;
     bool failed; /* something could not be stored for lack of memory */
 } stk_run_history;
@@ -110,8 +109,9 @@ void stk_run_history_close(stk_run_history *history);
 void stk_run_history_set_time_s(void *history, double now_s);
 
 /*
- * Replaces the rows of the events by rows from elsewhere (results.csv). Of an epoch that both have,
- * the planned epochs and the times, which only events say, are taken over. False without memory.
+ * Replaces the rows of the events by rows from elsewhere (results.csv). For an epoch that both
+ * have, the planned epochs and the times stay those of the event: results.csv lacks them. False
+ * without memory.
  */
 bool stk_run_history_take_rows(stk_run_history *history, const stk_event_epoch *rows, size_t count);
 
@@ -127,8 +127,8 @@ stk_summary stk_run_history_summary(const stk_run_history *history, const stk_js
 int stk_run_history_folds(const stk_run_history *history);
 
 /*
- * The best epoch: the last row that is marked as the best or, where none is, the row of the highest
- * validation accuracy. NULL without rows, and with folds, each of which has its own best.
+ * The best epoch: the last row that is marked as the best or, if no row is, the row of the highest
+ * validation accuracy. NULL without rows, and with several folds, since each has its own best.
  */
 const stk_event_epoch *stk_run_history_best(const stk_run_history *history);
 

@@ -33,13 +33,13 @@ static bool has_file(stk_run_read *run, const char *name) {
     return path != NULL;
 }
 
-/* A file's fault is told; want of memory is none of it. */
+/* Notes that a file was left out, and why. Lack of memory also makes the history incomplete. */
 static void note_damage(stk_run_read *run, const char *path, const stk_error *why) {
     run->history.failed = run->history.failed || why->status == STK_ERR_MEMORY;
     stk_str_appendf(&run->damage, "%s was left out: %s\n", path, why->message);
 }
 
-/* How many of the files that tell of a run are there. */
+/* How many of the files that describe a run exist. */
 static int count_files(stk_run_read *run) {
     static const char *const names[] = {"args.json", "events.jsonl", "results.csv", "summary.json"};
     int count = 0;
@@ -74,7 +74,7 @@ static bool read_results(stk_run_read *run) {
     if (path != NULL && stk_results_csv_read(path, &rows, &count, &why) != STK_OK) {
         note_damage(run, path, &why);
     }
-    /* A process that was killed in between has told of one epoch more than it has a row of. */
+    /* A process that was killed between the two writes has one event more than rows. */
     if (count >= run->history.row_count && count > 0) {
         run->history.failed =
             !stk_run_history_take_rows(&run->history, rows, count) || run->history.failed;

@@ -1,5 +1,5 @@
 /*
- * run_read.h - a run folder read back into a history, also that of a run that was killed.
+ * run_read.h - reads a run folder back into a history, even if the run was killed.
  *
  * Any file may be missing, end within a line or hold somebody else's text. What can be read is
  * taken; `damage` names the rest. events.jsonl may be large; memory is bounded. Threads: one at a

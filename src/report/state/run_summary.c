@@ -57,7 +57,7 @@ static stk_summary so_far(const stk_run_view *view, const stk_run_facts *facts) 
     };
 }
 
-/* What a supervised command that has not ended has instead of a training's numbers. */
+/* Fills in the keys of a supervised command that has not ended. */
 static void add_command(const stk_run_view *view, stk_summary *summary) {
     const stk_event_step *step = stk_run_view_step(view);
     const stk_event_attempt *last = stk_run_view_attempt(view);

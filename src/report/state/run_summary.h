@@ -9,12 +9,12 @@
 
 #include "report/state/run_view.h"
 
-/* What a summary needs of a run that has not ended, and its view does not have. */
+/* What the summary of a run that has not ended needs besides the view. */
 typedef struct stk_run_facts {
-    bool running;        /* a process writes the run: an end that the view has is an earlier one */
+    bool running;        /* a process writes the run: a stop in the view is an earlier process's */
     int64_t epochs_done; /* rows of results.csv; -1: not known */
     int64_t bad_images;  /* rows of bad_images.csv; -1: not known */
-    double best_acc1;    /* percent; counts where no event says which epoch is the best; or NaN */
+    double best_acc1;    /* percent; used if no event says which epoch is the best; or NaN */
     double used_s;       /* seconds of the run; NaN: not known */
     const char *metric;  /* of args.json, or NULL */
     bool has_submission; /* the run folder has a submission.csv */
@@ -23,8 +23,8 @@ typedef struct stk_run_facts {
 /*
  * The summary of a run that has ended. Otherwise what is known so far, with a status of NULL: speed
  * and waiting are those of the last step (before the first one, of the last epoch), the best epoch
- * is the best so far, and the folds before the one in training are done. Of a supervised command,
- * `attempts` are those that have ended. The texts are those of the view and the facts.
+ * is the best so far, and the folds before the one in training are done. For a supervised command,
+ * `attempts` are those that have ended. Texts point into the view and the facts.
  */
 stk_summary stk_run_summary(const stk_run_view *view, const stk_run_facts *facts);
 

@@ -47,7 +47,7 @@ static const size_t pointers[STK_EVENT_KINDS] = {
     [STK_EVENT_ATTEMPT] = offsetof(stk_run_view, attempt),
 };
 
-/* Lets the pointer of a kind lead to what was stored: all events lie at the union's address. */
+/* Sets the pointer of a kind to the stored event: all events lie at the union's address. */
 static void show(stk_run_view *view, stk_event_kind kind, const stk_any_event *stored) {
     memcpy((char *)view + pointers[kind], &stored, sizeof stored);
 }
@@ -105,7 +105,7 @@ static void take_attempt(stk_run_view *view, const stk_event_attempt *event) {
     list_attempt(view, event);
     view->in_epoch = false;
     if (!event->ended) {
-        view->is_current[STK_EVENT_STEP] = false; /* the last step is that of the attempt before */
+        view->is_current[STK_EVENT_STEP] = false; /* it is a step of the previous attempt */
     }
 }
 

@@ -1,11 +1,11 @@
 /*
- * run_view.h - inside the report room: the state of a run, which is what its events so far come to.
+ * run_view.h - inside the report room: reduces the events of a run so far to its present state.
  *
- * Only a view reduces events to a state; last_lines.h knows which events a view needs, and
- * run_summary.h makes the summary from a view. A view stores the last event of each
- * kind with its texts, the attempts of a supervised command and a few counts; its memory is
- * bounded. The screen, --metrics-file, `stoker status` and `stoker top` read a view. The page, the
- * plot and results.csv need more than the last events: run_history.h adds that to a view.
+ * last_lines.h knows which events a view needs, and run_summary.h makes the summary from a view. A
+ * view stores the last event of each kind with its texts, the attempts of a supervised command and
+ * a few counts; its memory is bounded. The screen, --metrics-file, `stoker status` and `stoker top`
+ * read a view. The page, the plot and results.csv need more than the last events: run_history.h
+ * adds that to a view.
  *
  * A run may be resumed, so that a view sees the events of several processes one after the other.
  * The last events stay when a new process starts; `is_current` says which of them the last process

@@ -134,7 +134,7 @@ static stk_status feed_found(stk_run_status *status, const char *path, const stk
     return last->failed && result == STK_OK ? STK_FAIL_MEMORY(err, path) : result;
 }
 
-/* Everything that a file of `size` bytes has to say. */
+/* Reads events.jsonl, which has `size` bytes, from its end. */
 static stk_status read_end(stk_run_status *status, const char *path, uint64_t size,
                            stk_error *err) {
     stk_bytes bytes = {0};
@@ -292,7 +292,7 @@ stk_status stk_run_status_read(stk_run_status *status, int64_t now_ns, stk_error
                           "`stoker train` has written",
                           status->folder);
     } else if (status->inode != (uint64_t)info.st_ino || (uint64_t)info.st_size < status->at) {
-        /* New to us, or written anew by a process that goes on with the run. */
+        /* Not read before, or written anew by a process that resumed the run. */
         status->inode = (uint64_t)info.st_ino;
         result = read_end(status, path, (uint64_t)info.st_size, err);
     } else {

@@ -25,7 +25,7 @@ typedef struct stk_curve {
     int count;
     int stride; /* losses per point; 0 counts as 1 */
     double sum; /* of the losses that do not fill a point yet */
-    int summed; /* how many losses these are */
+    int summed; /* losses in `sum` */
 } stk_curve;
 
 void stk_curve_add(stk_curve *curve, double value);
@@ -53,7 +53,7 @@ typedef struct stk_run_status {
     bool resumable;      /* a saved state exists */
 
     /* How far events.jsonl was read. */
-    uint64_t inode; /* another one means another file, which is read anew */
+    uint64_t inode; /* of the file that was read; another file is read anew */
     uint64_t at;    /* bytes that were read; they end with a line */
 } stk_run_status;
 
@@ -77,7 +77,7 @@ const char *stk_run_status_state(const stk_run_status *status);
 /* Seconds that the run has taken until now; NaN: not known. */
 double stk_run_status_used_s(const stk_run_status *status);
 
-/* What summary.json says, or would say by now. Its texts are the status's. */
+/* What summary.json says, or would say by now. Texts point into the status. */
 stk_summary stk_run_status_summary(const stk_run_status *status);
 
 /* The last verdict as a sentence, or its name where no more is known; NULL: there was none. */
@@ -86,7 +86,7 @@ const char *stk_run_status_verdict(const stk_run_status *status);
 /* Members of an open object: the keys of summary.json and those that say how the run stands. */
 void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer);
 
-/* Lines for people: the first alone, which says what becomes of the run, and all. */
+/* Appends lines for people: only the first, which says whether the run goes on; or all lines. */
 void stk_run_status_headline(const stk_run_status *status, stk_str *out);
 void stk_run_status_lines(const stk_run_status *status, stk_str *out);
 

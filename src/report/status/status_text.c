@@ -21,7 +21,7 @@ static const char *moment(char *buf, size_t size, int64_t wall_ns) {
 
 /* ---- for programs ---- */
 
-/* Members that are shown as the last step and the last sample have them. */
+/* Members that are copied from the last step and the last sample. */
 static const char *const step_keys[] = {"fold", "epoch", "epochs", "step",  "steps",
                                         "loss", "acc1",  "lr",     "left_s"};
 static const char *const sample_keys[] = {
@@ -278,7 +278,7 @@ static void put_submission(const stk_run_status *status, const stk_summary *summ
     }
     begin_row(out, "submission");
     if (summary->submission != NULL) {
-        /* A command's file lies by where it was started, not by the folder. */
+        /* A command's file is relative to where the command was started, not to the run folder. */
         if (summary->submission[0] != '/' && summary->command == NULL) {
             stk_report_append_line(out, status->folder);
             stk_str_append(out, "/");

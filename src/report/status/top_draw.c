@@ -23,7 +23,7 @@
 #define CURVE_ROWS 8 /* where rows are not counted */
 #define MOST_CURVE_ROWS 16
 #define LEAST_CURVE_ROWS 3 /* a lower one shows nothing */
-#define LABEL_COLUMNS 8    /* of a bar's name, and of the numbers beside the curve */
+#define LABEL_COLUMNS 8    /* columns of a bar's name, and of the numbers beside the curve */
 #define SAID_ROWS 2        /* of a verdict, a decision or a warning */
 #define MANY_WAIT 20.0     /* percent: red, not yellow */
 #define SOME_WAIT 5.0
@@ -32,7 +32,7 @@ typedef enum top_tint { PLAIN, BOLD, GREEN, YELLOW, RED, CYAN } top_tint;
 
 typedef struct top_frame {
     const stk_run_status *status;
-    const stk_event_start *start; /* the last one; never NULL, as the next two */
+    const stk_event_start *start; /* the last start; never NULL, as `step` and `sample` */
     const stk_event_step *step;
     const stk_event_sample *sample;
     stk_top_look look;
@@ -383,7 +383,7 @@ static void draw_loader(top_frame *f) {
     int ready = f->sample->batches_ready;
     int slots = f->sample->slots;
     int workers = f->sample->workers;
-    /* A second without training has no rate; that of the epoch is shown then. */
+    /* A second without training has no rate: then the rate of the epoch is shown. */
     bool trained = isfinite(f->sample->images_per_second);
     double wait = 100 * (trained ? f->sample->wait_fraction : f->step->wait_fraction);
     double rate = trained ? f->sample->images_per_second : f->step->images_per_second;
@@ -442,7 +442,7 @@ typedef struct dot_grid {
     int down;
 } dot_grid;
 
-/* The loss of a column: the mean of its points, or between two points where they are few. */
+/* The loss of a column: the mean of its points, or a value between two points if there are few. */
 static double value_at(const stk_curve *curve, int x, int width) {
     int from = (int)((int64_t)x * curve->count / width);
     int to = (int)((int64_t)(x + 1) * curve->count / width);

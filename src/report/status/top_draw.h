@@ -12,9 +12,9 @@
 typedef struct stk_top_look {
     int columns; /* no line is wider; less than 20 counts as 20 */
     int rows;    /* no more lines are drawn; 0: as many as needed */
-    bool utf8;   /* otherwise the picture is ASCII */
+    bool utf8;   /* the terminal shows UTF-8; false: the picture is ASCII */
     bool colour;
-    bool live; /* keys are read: the last line says so */
+    bool live; /* keys are read; the last line says which */
 } stk_top_look;
 
 /* Appends the picture; each line ends with a line break. */

@@ -14,7 +14,7 @@ static bool is_prediction(const stk_event_attempt *attempt) {
     return attempt->part != NULL && stk_str_equal(attempt->part, "predict");
 }
 
-/* Why an attempt ended, in words; where we ended it, its code says nothing. */
+/* Why an attempt ended, in words. If Stoker ended it, the exit code says nothing. */
 typedef struct stop_words {
     const char *reason;
     const char *words;
@@ -90,7 +90,7 @@ void stk_attempt_put_end(stk_str *out, const stk_event_attempt *attempt) {
     }
 }
 
-/* What it came to; each piece after a comma. */
+/* Appends the results of the attempt, each after a comma. */
 static void put_result(stk_str *out, const stk_event_attempt *attempt) {
     if (isfinite(attempt->images_per_second)) {
         stk_str_appendf(out, ", %.*f img/s", attempt->images_per_second < 100 ? 1 : 0,

@@ -14,8 +14,8 @@
 /* The name of the attempt: "attempt 2", or "prediction". */
 void stk_attempt_put_name(stk_str *out, const stk_event_attempt *attempt);
 
-/* The settings that the command got: "batch 64, 4 workers", with `between` in front; nothing where
- * none is known. */
+/* The settings that the command got: "batch 64, 4 workers", with `between` in front; nothing if no
+ * setting is known. */
 void stk_attempt_put_setting(stk_str *out, const char *between, const stk_event_attempt *attempt);
 
 /* "3.1 GB of 24 GB (13 %)" of GPU memory; nothing where it is not known. */

@@ -26,7 +26,7 @@ void stk_event_pool_clear(stk_event_pool *pool);
 const char *stk_event_pool_text(stk_event_pool *pool, const char *text);
 
 /*
- * Copies an event into *copy, and all that it points to into the pool. Without memory texts are
+ * Copies an event into *copy, and its texts and arrays into the pool. Without memory texts are
  * NULL, arrays empty, and pool->failed is set. Progress and batches cannot be copied.
  */
 void stk_event_copy(stk_event_pool *pool, stk_event_kind kind, const void *event,

@@ -7,7 +7,7 @@
 
 #define FIELD(type, kind, name) STK_FIELD(type, kind, #name, name)
 
-/* A list, whose length is the field `count`. */
+/* A row for an array, whose length is the field `count`. */
 #define LIST(type, kind, name, count) \
     { #name, STK_FIELD_##kind, offsetof(type, name), offsetof(type, count) }
 

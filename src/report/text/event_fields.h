@@ -1,8 +1,8 @@
 /*
- * event_fields.h - tables of the fields of structs, and that of all events.
+ * event_fields.h - what a table of the fields of a struct is, and the tables of all events.
  *
- * One table serves everybody who treats fields alike: event_json.h writes and reads them as JSON
- * (events.jsonl, summary.json, --json), event_copy.h copies the texts and lists that an event
+ * Code that treats all fields alike goes through the table: event_json.h writes and reads fields as
+ * JSON (events.jsonl, summary.json, --json), event_copy.h copies the texts and lists that an event
  * points to. A field of an event has the same name in JSON as in its struct of stoker/events.h. The
  * command has tables of its own for the objects that it prints with --json.
  */
@@ -50,7 +50,7 @@ typedef struct stk_fields {
 
 /* One kind of event as events.jsonl has it. */
 typedef struct stk_event_form {
-    const char *name; /* its `event`; NULL: this kind is not written (progress, batch) */
+    const char *name; /* value of the key `event`; NULL: not written (progress, batch) */
     stk_fields fields;
 } stk_event_form;
 

@@ -19,19 +19,20 @@ void stk_fields_put(stk_json_writer *writer, const stk_fields *fields, const voi
 /* Writes all fields of an event as members of the open object. */
 void stk_event_put(stk_json_writer *writer, stk_event_kind kind, const void *event);
 
-/* Writes one member by its key; null where `event` is NULL. The kind has such a field. */
+/* Writes one member by its key, which must be a field of the kind; null where `event` is NULL. */
 void stk_event_put_member(stk_json_writer *writer, stk_event_kind kind, const void *event,
                           const char *key);
 
 /*
  * Appends a line of events.jsonl with its line break: {"t": 1.5, "event": "step", ...}. `t` is the
- * time of the event in seconds since the start of the run. The kind has a name in stk_event_forms.
+ * time of the event in seconds since the start of the run. The kind must have a name in
+ * stk_event_forms.
  */
 void stk_event_put_line(stk_str *out, double t, stk_event_kind kind, const void *event);
 
 /*
- * The kind of a line by its first bytes, without parsing it; STK_EVENT_KINDS: no event by the look
- * of it. The rest of the line may be damaged.
+ * The kind of a line by its first bytes, without parsing the line. STK_EVENT_KINDS: the line does
+ * not begin like an event. The rest of the line may be damaged.
  */
 stk_event_kind stk_event_line_kind(const char *line, size_t length);
 
@@ -45,8 +46,8 @@ typedef struct stk_event_arrays {
 } stk_event_arrays;
 
 /*
- * Fills in *event from an object; a member that is missing or of another type is not known. Texts
- * of the event are those of the object, its arrays lie in `arrays`.
+ * Fills in *event from an object. The field of a member that is missing or of another type is not
+ * known. Texts of the event point into the object, its arrays into `arrays`.
  */
 void stk_event_read(const stk_json *object, stk_event_kind kind, stk_any_event *event,
                     stk_event_arrays *arrays);

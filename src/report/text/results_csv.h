@@ -29,8 +29,9 @@ double stk_results_value(const stk_results_column *column, const stk_event_epoch
 void stk_results_csv_put(stk_str *out, const stk_event_epoch *rows, size_t count);
 
 /*
- * Reads all rows; free them with stk_mem_free. A missing file has none. Rows without a sound fold
- * and epoch are left out. The fields that the file does not have (epochs, best, times) are zero.
+ * Reads all rows; free them with stk_mem_free. A missing file counts as empty. Rows without a valid
+ * fold and epoch are left out. The fields that the file does not have (epochs, best, times) are
+ * zero.
  */
 STK_CHECKED stk_status stk_results_csv_read(const char *path, stk_event_epoch **rows, size_t *count,
                                             stk_error *err);

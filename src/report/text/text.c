@@ -51,7 +51,7 @@ void stk_report_append_markup(stk_str *out, const char *text) {
     stk_str_free(&clean);
 }
 
-/* The second of the pair whose first is the word; the word itself where there is none. */
+/* The sentence that belongs to the word in the table; without one, the word itself. */
 static const char *find_words(const char *const pairs[][2], size_t count, const char *word) {
     for (size_t i = 0; i < count && word != NULL; i++) {
         if (stk_str_equal(word, pairs[i][0])) {
