@@ -14,8 +14,9 @@
 
 /*
  * Asks the kernel to drop these objects from the page cache, in order and for `seconds` at most,
- * but the first sixteen in any case; *count becomes the number of objects it was asked for. Remote
- * objects are not in the page cache: all of them count. A file system may keep pages all the same.
+ * but the first sixteen in any case. *count becomes the number of objects that the kernel was asked
+ * to drop. Remote objects are not in the page cache, so all of them count. A file system may keep
+ * pages all the same.
  */
 STK_CHECKED stk_status stk_cold_pages_drop(stk_store *store, const char *const *paths,
                                            size_t *count, double seconds, const stk_stop *stop,

@@ -20,7 +20,7 @@
 #include "image/image.h"
 #include "storage/reading/reader.h"
 
-/* More files would show the same and need memory beside the loader's. The same limit holds for
+/* More files would give the same rate and take memory from the loader. The same limit holds for
  * re-encoded pictures. */
 #define MAX_BYTES ((size_t)256 * 1024 * 1024)
 #define MAX_PIXELS ((int64_t)32 * 1024 * 1024)
@@ -41,9 +41,8 @@ typedef struct thread_share {
     uint64_t images;
     int64_t ns;
     bool no_memory;
-    stk_image_scratch
-        *scratch; /* owned, as the next: its own for a view; NULL until there is one */
-    uint8_t *out; /* (size, size, 3) of the view */
+    stk_image_scratch *scratch; /* owned; NULL until a view or re-encoding needs it */
+    uint8_t *out;               /* owned: (size, size, 3) of the view; NULL until a view is set */
 } thread_share;
 
 struct stk_decode_probe {

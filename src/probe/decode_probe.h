@@ -1,9 +1,9 @@
 /*
  * decode_probe.h - measures how fast this machine decodes pictures from memory.
  *
- * Without a view this is the upper bound of a loader: whole pictures, no reading, no crop, no
- * scaling, threads that share nothing. With a view pictures are transformed as in training. They
- * may also be re-encoded first, as staging or a cache would do. Threads: one at a time.
+ * Without a view the rate is the upper bound of a loader: whole pictures, no reading, no crop, no
+ * scaling, threads that share nothing. With a view pictures are transformed as in training.
+ * Pictures may also be re-encoded first, as staging or a cache would do. Threads: one at a time.
  */
 #ifndef STK_PROBE_DECODE_PROBE_H
 #define STK_PROBE_DECODE_PROBE_H
@@ -26,9 +26,9 @@ typedef struct stk_decode_tally {
 } stk_decode_tally;
 
 /*
- * Reads files below root into memory until the list or the memory kept for them ends; a file that
- * cannot be read is left out, and none at all is an error; so is a request to stop. At most
- * `threads` will decode.
+ * Reads files of the store into memory until the list or the memory for them ends. A file that
+ * cannot be read is left out. If no file can be read, or after a request to stop, it fails. Later
+ * runs decode on at most `threads` threads.
  */
 STK_CHECKED stk_status stk_decode_probe_open(stk_decode_probe **probe, stk_store *store,
                                              const char *const *paths, size_t count, int threads,
@@ -53,7 +53,8 @@ typedef stk_status (*stk_remake)(void *user, stk_image_scratch *scratch, const s
                                  stk_bytes *to, stk_error *err);
 
 /*
- * Re-encodes the pictures on all threads, each from the bytes that were read; NULL: back to these.
+ * Re-encodes the pictures on all threads, each from the bytes that were read. With `remake` NULL,
+ * later runs decode these bytes again.
  * A picture that fails is not used any more; pictures beyond 256 MiB are left out until the next
  * call. *bytes is the mean size of the pictures that later runs decode.
  */
@@ -61,7 +62,7 @@ STK_CHECKED stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_rema
                                                void *user, const stk_stop *stop, double *bytes,
                                                stk_error *err);
 
-/* Decodes on this many threads (1 .. those of open) for a time, or until stop is asked for. */
+/* Decodes for `seconds`, or until a request to stop, on 1 to as many threads as open was given. */
 STK_CHECKED stk_status stk_decode_probe_run(stk_decode_probe *probe, int threads, double seconds,
                                             const stk_stop *stop, stk_decode_tally *tally,
                                             stk_error *err);

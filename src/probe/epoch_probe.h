@@ -34,9 +34,9 @@ typedef struct stk_epoch_list {
 /*
  * Opens a loader from the options and consumes its epochs (option epochs; 0: those that begin
  * within `seconds`). The consumer holds each batch for as long as work at `rate` images per second
- * takes, 0 for no time. What it waits is lost: it does not catch up. In `figures` memory is the
- * peak and what decode only would say is NaN. The list is freed with stk_epoch_list_free, after an
- * error too.
+ * takes; 0: for no time. It does not catch up on time that it waited. In `figures`, memory is the
+ * peak, and the figures of decode only are NaN. The caller frees the list with stk_epoch_list_free,
+ * after an error too.
  */
 STK_CHECKED stk_status stk_probe_epochs(stk_options *options, double rate, double seconds,
                                         const stk_stop *stop, const stk_events *events,

@@ -2,8 +2,8 @@
  * loader_probe.h - measures a loader, and beside it the decode-only upper bound, in one run.
  *
  * The loader is opened through the public interface (stoker/loader.h). The consumer releases every
- * batch at once. Threads: measure one thing at a time in a process, since
- * memory and processor time are the process's.
+ * batch at once. Threads: measure one thing at a time in a process, since memory and processor time
+ * are the process's.
  */
 #ifndef STK_PROBE_LOADER_PROBE_H
 #define STK_PROBE_LOADER_PROBE_H
@@ -26,7 +26,7 @@ typedef struct stk_loader_figures {
     int64_t workers;                        /* threads that decode, at the end */
     int64_t readers;                        /* threads that read, at the end */
     int64_t slots;                          /* batches that the ring holds, at the end */
-    int64_t cores;                          /* that the workers can use */
+    int64_t cores;                          /* cores that the workers can use */
     double cores_busy; /* processor seconds per second; less than `cores` when others use them */
     /* The same rates by processor time: a neighbour on the machine disturbs these little. */
     double images_per_cpu_second;
@@ -34,9 +34,9 @@ typedef struct stk_loader_figures {
     int64_t samples;       /* of the loader's data */
     int64_t batch;         /* pictures of a full batch */
     int64_t img_size;      /* px */
-    int64_t images;        /* counted */
-    double seconds;        /* of these pictures */
-    int64_t decode_images; /* the same for decode only */
+    int64_t images;        /* images in the measured batches */
+    double seconds;        /* in which these images were made */
+    int64_t decode_images; /* images of decode only */
     double decode_seconds; /* summed over threads */
     double read_us;        /* per picture, as the loader counts: storage */
     double decode_us;      /* decoding and scaling */
@@ -48,14 +48,14 @@ typedef struct stk_loader_figures {
 
 /*
  * Opens a loader from the options and measures it until its slices last `seconds` together, which
- * must be above 0. A request to stop gives STK_ERR_STOPPED. `events`, which may be NULL, are
- * told what was found in the data set.
+ * must be above 0. A request to stop gives STK_ERR_STOPPED. `events`, which may be NULL, receive
+ * what was found in the data set.
  */
 STK_CHECKED stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop *stop,
                                         const stk_events *events, stk_loader_figures *figures,
                                         stk_error *err);
 
-/* Fills in what an open loader is and has: threads, slots, sizes, bad pictures. */
+/* Fills in the threads, slots, sizes and bad pictures of an open loader. */
 void stk_loader_figures_describe(stk_loader *loader, stk_loader_figures *figures);
 
 #endif

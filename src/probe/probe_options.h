@@ -12,7 +12,7 @@ typedef struct stk_probe_options {
 
 extern const stk_option_table stk_probe_option_table;
 
-/* `bench loader`: a loader's options, the above, and how the verb speaks. */
+/* Options of `bench loader`: those of a loader, of the measurement and of output. */
 STK_CHECKED stk_status stk_options_for_bench_loader(stk_options **options, stk_error *err);
 
 typedef struct stk_storage_probe_options {
@@ -37,16 +37,16 @@ typedef struct stk_step_probe_options {
     double seconds; /* least length per batch */
     bool inference;
     const char *compare; /* NULL, or "torch" */
-    bool compile;        /* the fused path */
+    bool compile;        /* kernels are fused; false: node by node */
     bool profile;        /* where the time of a step goes */
 } stk_step_probe_options;
 
 extern const stk_option_table stk_step_probe_option_table;
 
-/* `bench step`: the above, and how the verb speaks. */
+/* Options of `bench step`: those of the measurement and of output. */
 STK_CHECKED stk_status stk_options_for_bench_step(stk_options **options, stk_error *err);
 
-/* `bench storage`: the options of its measurement, those of storage, and how the verb speaks. */
+/* Options of `bench storage`: those of the measurement, of storage and of output. */
 STK_CHECKED stk_status stk_options_for_bench_storage(stk_options **options, stk_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * sheet.h - a contact sheet: what the options do to pictures, for people to look at.
+ * sheet.h - draws a contact sheet that shows what the augmentation options do to pictures.
  *
  * Each row is one picture of the data set, spread over its classes: first as validation sees it,
  * then as training sees it in one epoch after the other. The same options give the same sheet.
@@ -22,7 +22,7 @@
 STK_CHECKED stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop,
                                       const stk_events *events, stk_image *sheet, stk_error *err);
 
-/* Draws it into a PNG file, which is replaced in one step. */
+/* Draws the sheet into a PNG file, which is replaced in one step. */
 STK_CHECKED stk_status stk_sheet_write(stk_options *options, const stk_stop *stop,
                                        const stk_events *events, const char *path, stk_error *err);
 

@@ -94,8 +94,8 @@ static stk_status open_device(step_probe *p, stk_error *err) {
                                   (stk_precision)p->options->precision, &device, err);
 }
 
-/* A rate at which random labels are not learnt to nonsense: slow numbers such as NaN or denormals
- * would be measured otherwise. */
+/* A learning rate so low that training on random labels does not diverge: NaN and denormals would
+ * make steps slow. */
 static const stk_update gentle = {.kind = STK_SGD,
                                   .lr = 1e-3f,
                                   .head_lr = 1e-3f,
@@ -162,7 +162,7 @@ static void close_all(step_probe *p) {
     p->timer.backend = NULL;
 }
 
-/* How long it took until a step was as fast as those that were measured afterwards. */
+/* Seconds until a step was as fast as the measured steps. */
 static double warm_up_seconds(const step_probe *p, int64_t end_ns, double step_s) {
     double seconds = (double)(end_ns - p->begin_ns) * 1e-9;
     const stk_step_timer *timer = &p->timer;

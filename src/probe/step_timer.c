@@ -9,9 +9,9 @@
 #include "base/numbers/rng.h"
 
 #define ABOUT 1.25
-#define WINDOWS 10 /* that the seconds of a measurement are divided into */
+#define WINDOWS 10 /* a measurement has about this many windows */
 
-/* Random pictures and labels: what is in them changes no step's time. */
+/* Makes random pictures and labels: their contents do not change the time of a step. */
 stk_status stk_step_timer_open(stk_step_timer *t, stk_error *err) {
     size_t bytes = stk_shape_count(t->graph->values[t->graph->input].shape) * t->batch;
     stk_rng rng = stk_rng_make(0, STK_RNG_SAMPLE_DATA, 0, 0);
@@ -62,7 +62,7 @@ static stk_status one_step(stk_step_timer *t, stk_error *err) {
     return status == STK_OK ? collect(t, false, err) : status;
 }
 
-/* So many steps, until all of them are done; *seconds is what one of them took. */
+/* Runs steps and waits until all are done; *seconds is the time per step. */
 static stk_status run_window(stk_step_timer *t, int64_t steps, double *seconds, stk_error *err) {
     int64_t begin = stk_clock_ns();
     stk_status status = STK_OK;

@@ -62,10 +62,10 @@ typedef struct stk_step_ask {
     const stk_backend *backend;
     stk_device *device;
     const stk_graph *graph;
-    stk_state *state; /* of that graph; training steps move its weights */
+    stk_state *state; /* of `graph`; training steps change its weights */
     stk_compile_config how;
     const stk_update *update;
-    double seconds; /* this and `windows` as for stk_step_timer_run */
+    double seconds; /* `seconds` and `windows` as for stk_step_timer_run */
     size_t windows;
     stk_halt halt; /* as in the timer; not asked before compiling */
 } stk_step_ask;

@@ -29,24 +29,24 @@
 /* Pictures that are listed at most: more would not change what is measured. */
 #define MOST_OBJECTS 200000
 
-/* A step has so many reads at least, unless they take this many times its length. */
+/* Least reads of a step, unless they take MOST_LENGTHS times as long as the step should. */
 #define LEAST_READS 48
 #define MOST_LENGTHS 5.0
 
 /* How much longer a step may become for the sake of a whole burst. */
 #define BURST_LENGTHS 1.5
 
-/* Times that are kept of a step, from which percentiles are taken: a sample where it has more. */
+/* Most latencies kept of a step, for percentiles; of more reads a random sample is kept. */
 #define MOST_TIMES 65536
 
-/* So many failed reads are too many, when they are also this part of all. */
+/* The measurement ends after this many failed reads, if they are also this share of all reads. */
 #define LEAST_FAILED 4
 #define MOST_FAILED_SHARE 0.05
 
 /* Bytes in flight may be this part of memory. */
 #define MEMORY_SHARE 4
 
-/* How often the one who waits looks whether threads are missing and whether to stop. */
+/* How often the waiting thread checks whether more I/O threads are needed and whether to stop. */
 #define TICK_NS 5000000
 
 typedef struct read_slot {
@@ -73,7 +73,7 @@ typedef struct storage_probe {
     stk_reader *reader;
     const stk_stop *stop;     /* borrowed */
     bool own_store;           /* opened here */
-    stk_picture_paths found;  /* where they had to be looked for */
+    stk_picture_paths found;  /* pictures found by listing, if the caller gave none */
     const char *const *paths; /* (path_count) */
     size_t path_count;
     bool once;
@@ -83,9 +83,9 @@ typedef struct storage_probe {
     pthread_cond_t change; /* the step is over, or everything is */
     read_slot *free_slots; /* lock, as all below */
     uint64_t next;         /* number of the next read: with the order it says which picture */
-    uint64_t order;        /* another one in every run, lest caches on the way know it */
+    uint64_t order;        /* random in every run, so that no cache on the way knows it */
     size_t in_flight;
-    size_t target; /* in flight */
+    size_t target; /* wanted reads in flight */
     tally now;
     uint64_t reads; /* of all steps */
     uint64_t failed;
@@ -106,7 +106,7 @@ static bool is_over(const tally *t, size_t in_flight) {
            lengths >= MOST_LENGTHS;
 }
 
-/* Keeps the time; of more than there is room for, each has the same chance to stay. */
+/* Keeps the latency of a read. When there is no room for all, each has the same chance to stay. */
 static void keep_time(storage_probe *p, int64_t ns) {
     uint64_t count = p->now.reads;
     uint64_t index = count < MOST_TIMES ? count : stk_rng_below(&p->rng, count + 1);
@@ -176,8 +176,7 @@ static void give_back(storage_probe *p, read_slot *s) {
     p->free_slots = s;
 }
 
-/* Every picture once, then every picture again in another order; NULL: all were, and once is
- * enough. */
+/* The next picture: all once, then all again in another order. NULL: with `once`, all were read. */
 static const char *next_path(storage_probe *p) {
     uint64_t count = p->path_count;
     uint64_t number = p->next;
@@ -189,7 +188,7 @@ static const char *next_path(storage_probe *p) {
                             : stk_rng_permute(p->order + number / count, count, number % count)];
 }
 
-/* Nothing is left to read, and nothing comes any more. */
+/* Whether with `once` all pictures were read and no read is in flight. */
 static bool is_exhausted(const storage_probe *p) {
     return p->once && p->next >= p->path_count && p->in_flight == 0;
 }
@@ -232,7 +231,7 @@ static void read_done(void *user, stk_read *read) {
     }
 }
 
-/* Begins reads until as many are in flight as there should be. */
+/* Begins reads until `target` reads are in flight. */
 static void top_up(storage_probe *p) {
     for (;;) {
         pthread_mutex_lock(&p->lock);
@@ -252,7 +251,7 @@ static void top_up(storage_probe *p) {
     }
 }
 
-/* Places that use threads have one for each read in flight, if they can. */
+/* Gives a location that reads on threads one thread for each read in flight, if possible. */
 static void raise_threads(storage_probe *p, int64_t in_flight) {
     int before;
     int after = stk_store_threads(p->store);
@@ -325,7 +324,7 @@ static stk_status run_step(storage_probe *p, int64_t in_flight, double seconds,
     return status;
 }
 
-/* Whether so many objects in flight would take too much of the memory. */
+/* Whether this many objects in flight would take too much memory. */
 static bool is_too_much(storage_probe *p, int64_t in_flight) {
     pthread_mutex_lock(&p->lock);
     double mean = p->reads > 0 ? (double)p->bytes / (double)p->reads : 0;

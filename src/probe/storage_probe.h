@@ -1,8 +1,9 @@
 /*
- * storage_probe.h - measures how fast pictures are read from a location, by reads in flight.
+ * storage_probe.h - measures how fast a location delivers pictures, for several numbers of reads in
+ * flight.
  *
- * Pictures of the location are read whole, in random order and each once as far as there are
- * enough, with one number of reads in flight after the other. Threads: one measurement at a time,
+ * Pictures of the location are read whole, in random order, each once as long as there are enough.
+ * Each step keeps another number of reads in flight. Threads: one measurement at a time,
  * since reads compete.
  */
 #ifndef STK_PROBE_STORAGE_PROBE_H
@@ -31,7 +32,7 @@ typedef struct stk_storage_findings {
     stk_storage_step steps[STK_STORAGE_STEPS_MOST];
     size_t step_count; /* at least 1 */
     stk_storage_choice choice;
-    int64_t objects;         /* pictures found; listing ends at about 100,000 */
+    int64_t objects;         /* pictures found; listing ends at about 200,000 */
     double list_s;           /* seconds of opening and listing the location */
     double mean_bytes;       /* of the objects that were read */
     int64_t reads;           /* successful reads, also between steps */

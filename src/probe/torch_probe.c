@@ -1,8 +1,8 @@
 /*
  * torch_probe.c - runs torch_step.py in a process of its own and reads the lines that it prints.
  *
- * What PyTorch says on standard error is dropped: it warns of much. Compiling may take minutes, so
- * that only a request to stop ends it.
+ * The script's standard error is dropped: PyTorch prints many warnings there. Compiling may take
+ * minutes, so there is no time-out: only a request to stop ends the script.
  */
 #include "probe/torch_probe.h"
 
@@ -25,11 +25,11 @@
 #define POLL_MS 200
 #define MOST_LINE ((size_t)1 << 16)
 
-/* What has been read of the script's words. */
+/* What the script has printed so far. */
 typedef struct torch_answer {
     const stk_torch_listener *listener;
     stk_str text; /* the line that is not complete yet */
-    bool any;     /* something was told */
+    bool any;     /* the listener was called */
     char *missing;
     size_t room;
 } torch_answer;
@@ -81,7 +81,7 @@ static void copy_text(const stk_json *line, const char *key, char *to, size_t ro
     snprintf(to, room, "%s", text != NULL ? text : "");
 }
 
-/* One line of the script; those that are none of its own are passed over. */
+/* Reads one line. Lines that are not the script's own are skipped. */
 static void read_line(torch_answer *a, const char *text, size_t size) {
     stk_json *line = NULL;
     stk_error ignored = {0};
@@ -138,7 +138,7 @@ static bool read_all(int fd, const stk_stop *stop, torch_answer *a) {
     return true;
 }
 
-/* Runs the script and tells what it prints. */
+/* Runs the script and passes its figures to the listener. */
 static stk_status run_script(const char *settings, const stk_stop *stop, torch_answer *a,
                              stk_error *err) {
     int ends[2];

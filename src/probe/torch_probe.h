@@ -1,5 +1,5 @@
 /*
- * torch_probe.h - measures the same step in PyTorch, with a script that is built into the command.
+ * torch_probe.h - measures a step of `bench step` in PyTorch, with a script built into the command.
  * Threads: one at a time.
  */
 #ifndef STK_PROBE_TORCH_PROBE_H

@@ -14,9 +14,8 @@ static const char computed[] = "computed";
 typedef struct change_table {
     const stk_rates *rates; /* without a change, the loader's overhead included */
     double overhead_s;
-    double base; /* images per second without any change */
-    double
-        batch_gain; /* of steps, where they were measured with fewer pictures than training has */
+    double base;       /* images per second without any change */
+    double batch_gain; /* step rate with the whole batch divided by that with the measured batch */
     stk_diagnosis *found;
 } change_table;
 

@@ -26,7 +26,7 @@
 #define MOST_CHOSEN 16384
 #define MOST_DECODED 64
 
-/* Reads in flight that are tried: as a loader does, more where more are faster. */
+/* Numbers of reads in flight to try; a loader also uses more where more are faster. */
 static const int64_t in_flight[] = {4, 16, 64, 256};
 
 /* A step with so many reads in flight reads at most this share of the pictures. */
@@ -50,8 +50,8 @@ static const int64_t in_flight[] = {4, 16, 64, 256};
 
 stk_status stk_doctor_choose(doctor *d, stk_error *err) {
     const stk_loader_config *data = &d->patient->data;
-    uint64_t order = (uint64_t)
-        stk_clock_ns(); /* another order in every run: caches on the way know the old one */
+    uint64_t order =
+        (uint64_t)stk_clock_ns(); /* random in every run: caches on the way know earlier orders */
     size_t count = data->count < MOST_CHOSEN ? data->count : MOST_CHOSEN;
     d->chosen = stk_mem_raw(count, sizeof *d->chosen);
     d->paths = stk_mem_raw(count, sizeof *d->paths);
@@ -69,8 +69,8 @@ stk_status stk_doctor_choose(doctor *d, stk_error *err) {
 
 /* ---- storage ---- */
 
-/* Each picture is read once, so with too many in flight only the beginning and the end would be
- * measured. */
+/* Each picture is read once. With too many reads in flight for the pictures, only the beginning and
+ * the end of the step would be measured. */
 static stk_in_flight_list flights_for(const doctor *d, size_t pictures, bool once) {
     stk_in_flight_list list = {.numbers = {1}, .count = 1};
     int64_t most = once ? (int64_t)(pictures / FLIGHT_SHARE) : INT64_MAX;

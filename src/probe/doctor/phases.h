@@ -40,14 +40,14 @@ typedef struct doctor {
     stk_diagnosis *found;
     doctor_changes changes;
     stk_rates rates;
-    int64_t pilot_batch; /* batch of the steps that were timed first; 0: none were */
-    double pilot_s;      /* seconds of one of these steps */
+    int64_t pilot_batch; /* batch of the pilot, the steps timed first; 0: there was no pilot */
+    double pilot_s;      /* seconds of one step of the pilot */
     double setup_s;      /* seconds of compiling a network and its first steps */
     double overhead_s;  /* seconds of a worker per picture beside decoding: the loader's overhead */
     size_t *chosen;     /* owned: indices of samples to read, in random order */
-    const char **paths; /* owned: their paths */
+    const char **paths; /* owned: the paths of these samples */
     size_t chosen_count;
-    size_t read_count; /* how many of them were read, from the first on */
+    size_t read_count; /* samples of `chosen` that were read, from the first on */
 } doctor;
 
 /* Seconds that this phase may take, from the time that is left; at least 0.05. */

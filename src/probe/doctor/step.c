@@ -20,14 +20,14 @@
 #define LEAST_STEPS 8
 #define ALONE_STEPS 4
 
-/* They may take this share of the time that is left. */
+/* These least steps may take this share of the time that is left. */
 #define STEPS_SHARE 0.6
 
 /* An optional phase is measured where its set-up and ALONE_STEPS take less than this many times its
  * time. */
 #define ABOUT 1.5
 
-/* Where twice the batch cannot be measured, the batch divided by this is. */
+/* If twice the batch cannot be measured, the batch divided by this is measured. */
 #define OTHER_SHARE 4
 
 #define WINDOWS 3
@@ -37,7 +37,7 @@
 #define LEAST_MEASURED 2
 #define MOST_LENGTHS 3.0
 
-/* Slots of the loader then: filling and emptying more would take long. */
+/* Slots of the loader for that: filling and emptying more would take long. */
 #define SLOTS 4
 
 static bool must_stop(void *user) {
@@ -232,7 +232,7 @@ typedef struct feeding {
     stk_exec *exec;
     const stk_batch *held; /* the step that may still run reads it */
     uint64_t step;         /* number of the next one */
-    uint64_t images;       /* taken since the last look, as the next three */
+    uint64_t images;       /* since the last look, as are steps, waited_s and busy_s */
     int64_t steps;
     double waited_s;
     double busy_s; /* the device computed */
@@ -274,7 +274,7 @@ static stk_status one_step(feeding *f, stk_error *err) {
     return status == STK_OK ? stk_doctor_stopped(f->d, err) : status;
 }
 
-/* Steps for so long, from an idle device to an idle device. */
+/* Runs steps for a time, from an idle device to an idle device. */
 static stk_status feed(feeding *f, double seconds, int64_t least, double *took, stk_error *err) {
     int64_t start = stk_clock_ns();
     stk_status status = STK_OK;

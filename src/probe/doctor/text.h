@@ -8,10 +8,10 @@
 
 #include "base/str.h"
 
-/* All of it as lines for people. */
+/* Appends the whole diagnosis as lines for people. */
 void stk_doctor_print(const stk_diagnosis *diagnosis, stk_str *text);
 
-/* One sentence: what is the narrowest, and what that means. */
+/* Appends one sentence that names the narrowest stage and what that means. */
 void stk_doctor_verdict(const stk_diagnosis *diagnosis, stk_str *text);
 
 #endif
