@@ -32,7 +32,7 @@ typedef struct cli_verb {
     bool prints;        /* the printed output is the result: failing to print is an error */
     bool beside;        /* a supervised command writes to standard output, so lines for people go to
                            standard error */
-    bool ends_at_stop;  /* at a request to stop it ends without a result, even if a disk hangs */
+    bool ends_at_stop;  /* a request to stop ends the verb without a result, even if a disk hangs */
 } cli_verb;
 
 extern const cli_verb cli_sample;
@@ -145,7 +145,7 @@ bool cli_detach(cli_session *session, int *exit_code);
 struct cli_guard *cli_guard_begin(const stk_stop *stop);
 void cli_guard_end(struct cli_guard *guard); /* NULL is harmless */
 
-/* Like cli_close, but prints nothing. */
+/* As cli_close(), but prints nothing. */
 void cli_free(cli_session *session);
 
 /*

@@ -252,7 +252,7 @@ void cli_free(cli_session *session) {
 }
 
 int cli_close(cli_session *session, stk_status status, const stk_error *err) {
-    /* A storage error after a request to stop is a wait that the request cut short. */
+    /* A storage error after a request to stop means that the request cut a wait short. */
     bool stopped = session->guard != NULL && stk_stop_asked(&stop_request) != STK_STOP_NONE;
     status = stopped && status == STK_ERR_STORAGE ? STK_ERR_STOPPED : status;
     cli_free(session);

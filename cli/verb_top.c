@@ -2,8 +2,8 @@
  * verb_top.c - `stoker top`: a run in a terminal, drawn anew twice a second.
  *
  * The picture is drawn on the terminal's alternate screen, with keys unbuffered and not echoed;
- * Ctrl-C is a key like others. However the view ends, both are restored, and the last picture is
- * printed on the normal screen.
+ * Ctrl-C is a key like others. However the view ends, screen and keys are restored, and the last
+ * picture is printed on the normal screen.
  */
 #include "cli/cli.h"
 

@@ -39,7 +39,7 @@ const cli_verb *cli_find(const cli_verb *const *verbs, const char *word) {
 
 int cli_unknown(const cli_verb *const *verbs, const char *word) {
     const char *names[MAX_VERBS];
-    char above[64] = ""; /* the word before those of this list, and a blank; or nothing */
+    char above[64] = ""; /* first word of a list of subjects, with a blank; or "" */
     size_t count = 0;
     for (; count < MAX_VERBS && verbs[count] != NULL; count++) {
         const char *name = verbs[count]->name;

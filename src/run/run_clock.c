@@ -22,12 +22,10 @@
 #define DEADLINE_LEAST_S 1.0 /* the nearest deadline that is accepted; --budget has the same */
 
 /* How long fsync may be waited for. */
-#define SYNC_SHARE 0.05  /* share of the budget that all fsyncs together may take */
-#define SYNC_MOST_S 30.0 /* and never more seconds than this */
-#define SYNC_LATE_SHARE                                                                       \
-    0.03                  /* share of the remaining time that one may take inside the reserve \
-                           */
-#define SYNC_LEAST_S 0.02 /* one may always take this long; an idle disk never does */
+#define SYNC_SHARE 0.05      /* share of the budget that all fsyncs together may take */
+#define SYNC_MOST_S 30.0     /* seconds that all fsyncs together may take at most */
+#define SYNC_LATE_SHARE 0.03 /* share of the remaining time for one fsync inside the reserve */
+#define SYNC_LEAST_S 0.02    /* one fsync may always take this long; an idle disk never does */
 
 double stk_run_clock_elapsed(const stk_run_clock *clock) {
     return stk_clock_since_s(clock->start_ns);

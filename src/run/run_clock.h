@@ -1,8 +1,9 @@
 /*
  * run_clock.h - how much time a run has left.
  *
- * The budget, a deadline by the wall clock and a request to stop all end a run. This clock makes
- * one question of them: how many seconds are left, in all or before the last files must be written.
+ * The budget, a deadline by the wall clock and a request to stop all end a run. This clock answers
+ * one question for all three: how many seconds are left, in all or before the last files must be
+ * written.
  * It runs on the monotonic clock and counts from the start of the run. It also remembers how long
  * the last work of a run takes on this machine (budget/margin.h), so that enough time is left for
  * it.
@@ -32,7 +33,7 @@ typedef struct stk_run_clock {
     double extra_file_s; /* seconds kept back for a file of predictions besides the submission */
     /* A request to stop halts the device at once: what it computes now would not be used. */
     bool halt_on_stop;
-    /* Of look_how_busy() in run_clock.c. */
+    /* Used by look_how_busy() in run_clock.c alone. */
     int64_t ran_ns;    /* CPU time of the owner's thread at the last look */
     int64_t waited_ns; /* time for which that thread had waited for a core by then */
     int64_t looked_ns; /* monotonic clock: the last look; 0: none yet */

@@ -161,7 +161,7 @@ static stk_status move_aside(stk_run_folder *folder, stk_error *err) {
                     folder->path);
 }
 
-/* An existing folder given by --out: empty, an earlier run, or something to keep hands off. */
+/* Checks an existing folder of --out: an earlier run is moved away, anything else is refused. */
 static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     stk_dir_list list;
     bool taken = false;
@@ -171,7 +171,7 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     }
     /* A run that ended right after its birth has left its lock and nothing worth keeping. */
     bool only_lock = list.count == 1 && strcmp(list.entries[0].name, "state") == 0;
-    /* One that was killed before its options were written is known by its lock. */
+    /* A run that was killed before its options were written is known by its lock. */
     char *lock = lock_path(folder->path);
     bool is_run = lock != NULL && stk_path_is_file(lock);
     stk_mem_free(lock);

@@ -21,7 +21,7 @@
 #include "run/run_folder.h"
 #include "report/report_options.h"
 
-#define LOOK_GAP_NS 20000000 /* between two looks whether a run has ended */
+#define LOOK_GAP_NS 20000000 /* interval between two checks whether the run has ended */
 
 static const stk_option watch_options[] = {
     {.name = "run",

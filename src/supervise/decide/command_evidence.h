@@ -2,10 +2,10 @@
  * command_evidence.h - observes a supervised command from outside and judges what limits it.
  *
  * Once a second the caller adds a sample of the machine and the command's process tree. An interval
- * of them becomes evidence for the same verdicts as a training of our own (monitor/verdict.h). The
- * time in which the GPU works is computing. What it waits for in the rest follows from who is busy
- * meanwhile: the loader processes (decoding), the disks (storage), or the process that drives the
- * GPU (launching). Threads: one at a time.
+ * of samples becomes evidence for the same verdicts as a training of our own (monitor/verdict.h).
+ * The time in which the GPU works counts as computing. What the GPU waits for in the rest follows
+ * from who is busy meanwhile: the loader processes (decoding), the disks (storage), or the process
+ * that drives the GPU (launching). Threads: one at a time.
  */
 #ifndef STK_SUPERVISE_DECIDE_COMMAND_EVIDENCE_H
 #define STK_SUPERVISE_DECIDE_COMMAND_EVIDENCE_H

@@ -14,7 +14,7 @@
 typedef struct stk_forecast {
     double epoch_s; /* seconds per epoch */
     double total_s; /* seconds of the whole training; NaN: the number of epochs is unknown */
-    double left_s;  /* seconds of the training from now on; NaN as above */
+    double left_s;  /* seconds of the training from now on; NaN: as total_s */
     int epochs;     /* planned by the command; -1: unknown */
     int fitting;    /* whole epochs that end in time; -1: all, or no limit */
     double time_s;  /* from the start of the command until it is stopped; 0: unknown */

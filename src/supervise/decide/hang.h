@@ -14,7 +14,7 @@
  *
  * Some commands work in silence: they prepare data, or print nothing during an epoch. So where only
  * the CPU is busy, or something spins, the silence must also be three times as long as the longest
- * one between two steps of progress; before any progress, a busy CPU is never a hang.
+ * silence between two steps of progress; before any progress, a busy CPU is never a hang.
  */
 #ifndef STK_SUPERVISE_DECIDE_HANG_H
 #define STK_SUPERVISE_DECIDE_HANG_H

@@ -2,8 +2,8 @@
  * transcript.h - the log of all output of commands: whole records, appended by a background thread.
  *
  * output.h describes a record. The log leaves 64 MiB of the disk free for the run's other files. On
- * a full disk records are lost and nothing else: the file always holds whole records, every later
- * record is tried again, and a line says how many bytes are missing:
+ * a full disk only records are lost: the file always holds whole records, the log tries to write
+ * every later record, and a line says how many bytes are missing:
  *
  *      12.345 !  4096 bytes could not be written here
  *

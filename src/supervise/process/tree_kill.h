@@ -20,8 +20,8 @@
  * All processes below `root`, without the root. The root must be this process, or a child that was
  * not waited for.
  *
- * With `strays` the root is this process, and the target are the children that it inherited from a
- * dead guardian, with all processes below them. They started after the guardian and are in another
+ * With `strays` the root is this process, and the target is the children that it inherited from a
+ * dead guardian, with all processes below them. These started after the guardian and are in another
  * session: processes below a guardian cannot enter ours. Our own children are in our session,
  * because only a guardian calls setsid, and a guardian is known by its name.
  */
@@ -31,8 +31,8 @@ typedef struct stk_kill_target {
     uint64_t since; /* with strays: start time of the guardian */
 } stk_kill_target;
 
-/* Number of live processes. If it is unknown, 1, so that nobody concludes that there are none;
- * without memory for a list, 1 for any number. */
+/* Number of live processes. 1 if the number is unknown, so that nobody concludes that there are
+ * none; without memory for a list, 1 for any number above 0. */
 size_t stk_tree_alive(const stk_kill_target *target);
 
 /* Sends a signal to each process, or to process `only` (0: each), but never to `except` (0: none).

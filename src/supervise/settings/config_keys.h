@@ -40,9 +40,9 @@ STK_CHECKED stk_status stk_config_keys_add(stk_config_keys *keys, size_t parent,
                                            size_t *index, stk_error *err);
 
 /*
- * Finds the whole number that `key` means: the full path from the top, or else the only path that
- * ends so. Where one key itself contains a dot, the path with fewer keys wins. STK_ERR_USAGE says
- * what is wrong and which key is similar.
+ * Finds the whole number that `key` means: the key with this path from the top, or else the only
+ * key whose path ends with it. Where one key itself contains a dot, the path with fewer keys wins.
+ * STK_ERR_USAGE says what is wrong and which key is similar.
  */
 STK_CHECKED stk_status stk_config_keys_find(const stk_config_keys *keys, const char *key,
                                             const stk_config_key **found, int64_t *value,
