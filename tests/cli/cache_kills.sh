@@ -16,24 +16,24 @@ control() {
     curl -sf -d "$1" "$URL/_control" >/dev/null || fail "the server does not take $1"
 }
 
-# asked NAME: a count of the server's since its counts were cleared.
+# asked NAME: prints a counter of the server; `clear_stats` resets the counters.
 asked() {
     curl -sf "$URL/_stats" >stats.json
     json stats.json "$1"
 }
 
-# expect_said PATTERN: warnings go to where the progress is shown.
+# expect_said PATTERN: the last command printed it, on standard output or standard error.
 expect_said() {
     cat "$OUT" "$ERR" | grep -Eq -- "$1" || fail "nothing was printed like: $1"
 }
 
-# pack_bytes FOLDER: what the packs of a cache folder take.
+# pack_bytes FOLDER: prints the bytes of the packs in a cache folder.
 pack_bytes() {
     find "$1/packs" -type f -printf '%s\n' 2>/dev/null | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# make_set FOLDER CLASSES COUNT BYTES: pictures that are made up to BYTES longer, since what stands
-# behind the end of a JPEG does not matter: writing them takes a while.
+# make_set FOLDER CLASSES COUNT BYTES: makes pictures and appends up to BYTES to each, so that writing them takes a
+# while. Bytes after the end of a JPEG do not matter.
 make_set() {
     local file
     "$STOKER" sample "$1" --classes "$2" --per-class "$3" --quiet || exit 1
@@ -42,8 +42,8 @@ make_set() {
     done < <(find "$1" -name '*.jpg')
 }
 
-# filler NAME CACHE SIZE KIND: starts a run that reads all of the set through the cache; its number is
-# in $PID, what it prints in NAME.out and NAME.err. A group of its own, as `start` does it.
+# filler NAME CACHE SIZE KIND: starts a run that reads the whole set through the cache, in a process group of its own
+# as `start` does. Sets $PID. NAME.out and NAME.err have its output.
 filler() {
     local run=(bench loader s3://bucket --epochs 1 --img-size 16 --batch 16 --workers 2 --json)
     if [ "$4" = train ]; then
@@ -69,8 +69,8 @@ end_filler() {
     esac
 }
 
-# check_bytes CACHE SIZE: reads everything through a copy of the cache, so that the cache itself stays
-# as the kill left it, and a run on that copy works.
+# check_bytes CACHE SIZE [run]: reads everything through a copy of the cache, so that the cache itself stays as the
+# kill left it. With `run`, a benchmark on that copy must work, too.
 check_bytes() {
     rm -rf copy
     cp -r "$1" copy 2>/dev/null || mkdir copy
@@ -88,9 +88,9 @@ check_bytes() {
     control "delay_ms=$delay_ms"
 }
 
-# kill_fillers KILLS SECONDS: kills come up to SECONDS after the start, earlier after one that came too
-# late: what is in the cache already makes the next one shorter. It goes on after KILLS kills while all came
-# before anything was in the cache.
+# kill_fillers KILLS SECONDS: starts fillers and kills each up to SECONDS after its start. After a kill that came too
+# late the next comes earlier, since a fuller cache makes runs shorter. Ends after KILLS kills, but not before a
+# read was answered by the cache.
 kill_fillers() {
     local round=0 size second limit used share before latest=$2
     killed=0 whole=0 hits=0 doubles=0 tight=0 renewed=0
@@ -98,7 +98,7 @@ kill_fillers() {
     while [ "$round" -lt $((3 * $1 + 10)) ] && { [ "$killed" -lt "$1" ] || [ "$hits" = 0 ]; }; do
         round=$((round + 1))
         size=1G kind=bench second=no
-        # A cache that is full is of no use any more; now and then one is begun anew in any case.
+        # A full cache tests nothing more, so a new one begins; now and then also without need.
         if [ "$(pack_bytes cache)" -ge $((share * 9 / 10)) ] || [ $((RANDOM % 8)) = 0 ]; then
             rm -rf cache
             renewed=$((renewed + 1))
@@ -120,7 +120,7 @@ kill_fillers() {
         fi
         sleep "$delay"
         kill -9 "$first" 2>/dev/null
-        # The second one is killed a moment later, or goes on beside what the first one left.
+        # The second filler is killed a moment later, or goes on with what the first one left.
         if [ $second = yes ]; then
             if [ $((RANDOM % 2)) = 0 ]; then
                 sleep "0.0$((RANDOM % 10))"
@@ -132,7 +132,7 @@ kill_fillers() {
         PID=$first
         end_filler one
         if [ "$size" != 1G ]; then
-            # Two that write at the same time may each be one batch ahead of what the other saw.
+            # Two processes that write at the same time may each add a batch that the other has not seen.
             limit=$((size + (8 << 20)))
             expect "the cache is larger than its limit: $(pack_bytes cache) of $size" \
                 [ "$(pack_bytes cache)" -le "$limit" ]

@@ -14,8 +14,8 @@ take_python() {
     PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
 }
 
-# take_scripted_gpu: the GPU of all that follows is drawn in the file gpu, by the training itself; where
-# that cannot be the script ends here, the case skipped.
+# take_scripted_gpu: from here on the readings of the GPU come from the file gpu, which the training writes. If that
+# is not possible, the case is skipped and the script ends.
 take_scripted_gpu() {
     local fakes
     fakes=$(dirname "$STOKER")/tests/emulated
@@ -28,7 +28,7 @@ take_scripted_gpu() {
     unset CUDA_VISIBLE_DEVICES
 }
 
-# supervise OPTIONS... -- COMMAND...: a run whose folder is run/, with an earlier one gone.
+# supervise OPTIONS... -- COMMAND...: runs `stoker run` with the run folder run/, after removing an earlier one.
 supervise() {
     rm -rf run
     run run --out run "$@"
@@ -36,19 +36,19 @@ supervise() {
     expect_jsonl run/events.jsonl
 }
 
-# supervise_gpu OPTIONS... -- COMMAND...: the same with a GPU that nobody uses yet, looked at soon. Its
-# work is known as such after three seconds, and the check follows: what is to be seen must last longer.
+# supervise_gpu OPTIONS... -- COMMAND...: as supervise, with a GPU that nobody uses yet and an early check. Stoker
+# recognises GPU work after three seconds and checks two seconds later: the work must last longer.
 supervise_gpu() {
     printf 'bus 0000:19:00.0\nutil 0\nmemory_used 1000000000\nmemory_total 24000000000\n' >gpu
     supervise --check-after 2s --grace 30s "$@"
 }
 
-# summary KEY: the value of a key of the last run's summary.json, texts without their quotes.
+# summary KEY: prints the value of a key of run/summary.json, texts without quotes.
 summary() {
     python3 -c 'import json, sys; print(json.load(open("run/summary.json"))[sys.argv[1]])' "$1"
 }
 
-# attempts FORMAT: one line for each attempt of the summary.
+# attempts FORMAT: prints one line for each attempt of run/summary.json.
 attempts() {
     python3 -c 'import json, sys
 for a in json.load(open("run/summary.json"))["attempts"]: print(sys.argv[1].format(**a))' "$1"

@@ -12,21 +12,21 @@ TORTURE=$(dirname "$STOKER")/tests/torture.so
 KINDS='own libraries open write fsync rename read thread pipe'
 S3_KINDS='s3-reset s3-500 s3-short s3-denied'
 
-# Memory of these is spared. OpenBLAS ends the process where it finds none, and gfortran's library
-# is used by nobody else. The libraries that draw text, and NVIDIA's, believe that there always is memory.
+# Requests of these libraries for memory never fail. OpenBLAS, which alone uses gfortran's library, ends the process
+# without memory. The libraries that draw text, and NVIDIA's, do not check for lack of memory.
 SPARED=openblas:gfortran:libcuda:nvidia:fontconfig:freetype:cairo:pixman:expat.so
 
-# How long a run that is tortured may take: a whole one takes a fraction of a second.
+# Most seconds of a tortured run; an undisturbed run takes a fraction of a second.
 RUN_TIMEOUT=${RUN_TIMEOUT:-240}
 
-# torture_prepare: small data, and of each what comes out when nothing fails; false where nothing can
-# be tortured, the case skipped.
+# torture_prepare: makes small data, and what each command makes of it when nothing fails. False: the command cannot
+# be tortured, and the case is skipped.
 torture_prepare() {
     if is_sanitized; then
         skip "the sanitizers do not like a library preloaded before their own"
         return 1
     fi
-    # The command would begin again to tell OpenBLAS these, and the counting with it.
+    # Otherwise the command would start itself again to set these, and the counts would start again.
     export OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-}
     [ -n "$OPENBLAS_CORETYPE" ] || unset OPENBLAS_CORETYPE
     "$STOKER" sample k --layout kaggle --classes 2 --per-class 4 --quiet || exit 1
@@ -38,7 +38,7 @@ torture_prepare() {
     mkdir given
 }
 
-# torture_far: the same data in S3; false where there is none.
+# torture_far: serves the same data as S3. False: this is not possible, and the case is skipped.
 torture_far() {
     if ! "$STOKER" train --data s3:/// --out none 2>&1 >/dev/null | grep -vq 'no S3 support'; then
         skip "built without S3"
@@ -52,7 +52,7 @@ torture_far() {
     export no_proxy=127.0.0.1
 }
 
-# ---- what each does, and what must be true after it, whatever has failed ----
+# ---- what each command does, and what must be true after it, whatever has failed ----
 
 before_train() { rm -rf r; }
 words_train() { WORDS=("${TRAIN[@]}" --data k --out r); }
@@ -84,7 +84,7 @@ before_stage() { rm -rf near; }
 words_stage() { WORDS=(stage k near --max-bad 0 --quiet); }
 after_stage() {
     local left
-    # What was begun goes on where the next run finds it.
+    # The same command must be able to finish the staging.
     if [ "$CODE" != 0 ] && ! "$STOKER" "${WORDS[@]}" >again 2>&1; then
         wrong "it cannot be staged again: $(head -n 1 again)"
     fi
@@ -131,8 +131,8 @@ after_near() {
     done
 }
 
-# check_summary RUN: it parses, and says the same as the exit code. A training that could not write one of
-# the files beside it, such as the page for people, is complete and ends with an exit code that tells it.
+# check_summary RUN: the summary is valid JSON and agrees with the exit code. A training that ended well but could not
+# write another file may be complete and have an exit code other than 0.
 check_summary() {
     local status reason
     [ -s "$1/summary.json" ] || return
@@ -145,7 +145,7 @@ check_summary() {
         fi
         [ "$(json "$1/summary.json" submission)" = submission.csv ] || wrong "summary.json knows no submission"
     elif [ "$status" != failed ] && [ "$reason" != error ]; then
-        # The training has ended well, and a file beside it is missing.
+        # The training ended well, but another file could not be written.
         if [ "$status" != complete ] || ! cmp -s "$1/submission.csv" whole/submission.csv; then
             wrong "summary.json says $status, $reason"
         fi
@@ -165,14 +165,13 @@ check_tidy() {
 
 # ---- one strike ----
 
-# wrong SENTENCE: the case has failed, and goes on with the next strike.
+# wrong SENTENCE: marks the case as failed; the next strike follows.
 wrong() {
     fail "$WHAT: $1; exit code $CODE: $(tail -n 1 "$ERR")"
 }
 
-# codes KIND: the exit codes that the contracts allow where such a call has failed. Without a descriptor
-# or a thread the machine is at its limits, as without memory; a picture that cannot be read is bad data
-# where it is one of many.
+# codes KIND: prints the exit codes that are allowed after a call of this kind has failed. Lack of descriptors or
+# threads has the code of lack of memory. A picture that cannot be read is bad data.
 codes() {
     case $1 in
     own | libraries | thread | pipe) echo '0|4' ;;
@@ -184,7 +183,7 @@ codes() {
     esac
 }
 
-# settings KIND N: what the object server is told.
+# settings KIND N: prints the settings of the object server that make its Nth request fail in this way.
 settings() {
     case $1:$2 in
     *:0) echo 'reset=1&clear_stats=1' ;;
@@ -196,9 +195,9 @@ settings() {
     esac
 }
 
-# run_struck WHAT KIND N [on]: one run in which this call fails. $STRUCK tells which one it was, $CALLS how
-# many there were, $LIVE how many blocks were not freed; with the kind `all` nothing fails, and ${COUNTS[KIND]} is how
-# many there were of each kind.
+# run_struck WHAT KIND N [on]: runs the command WHAT so that call N of this kind fails. Sets $STRUCK to the call that
+# failed, $CALLS to the number of calls and $LIVE to the number of blocks that were not freed. With the kind `all`
+# nothing fails, and ${COUNTS[KIND]} is the number of calls of each kind.
 declare -A COUNTS
 run_struck() {
     local line
@@ -229,9 +228,9 @@ run_struck() {
     fi
 }
 
-# strike WHAT KIND N [on]: runs it so that this call fails, and with `on` all later ones, and looks at what
-# is left; $STRUCK is empty where there were fewer calls. Blocks that belong to a thread which was just about
-# to end are freed in another run; what is lost is lost each time.
+# strike WHAT KIND N [on]: as run_struck, then checks the result. With `on` all later calls fail, too. $STRUCK is
+# empty if there were fewer calls. A thread that was about to end may not have freed its blocks, so a run with
+# blocks left is repeated: a real leak appears each time.
 strike() {
     local allowed
     WHAT="$1, $2 $3${4:+ and on}"
@@ -261,8 +260,8 @@ strike() {
     "after_$1"
 }
 
-# torture WHAT KIND FIRST STRIDE [on]: strikes the calls FIRST, FIRST + STRIDE and so on until there are
-# no more; adds a line to the table.
+# torture WHAT KIND FIRST STRIDE [on]: strikes the calls FIRST, FIRST + STRIDE and so on until there are no more
+# calls, and prints a line for the table.
 torture() {
     local n tried=0 passed=0
     for ((n = $3; ; n += $4)); do

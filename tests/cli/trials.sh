@@ -4,8 +4,8 @@
 
 FAKES=$(dirname "$STOKER")/tests
 
-# wide_sample DATA: the sample file of a data set in the Kaggle layout with a column per class, so that
-# the submission holds probabilities; $LABELS are the classes.
+# wide_sample DATA: gives the sample file of a Kaggle data set one column per class, so that the submission
+# holds probabilities. Sets $LABELS to the classes.
 wide_sample() {
     LABELS=$(tail -n +2 "$1/train.csv" | cut -d , -f 2 | sort -u | tr '\n' ' ')
     awk -F , -v labels="$LABELS" 'BEGIN { classes = split(labels, name, " ") }
@@ -14,7 +14,7 @@ wide_sample() {
         "$1/sample_submission.csv" >"$1/wide" && mv "$1/wide" "$1/sample_submission.csv"
 }
 
-# can_fake LIBRARY: whether a preloaded library reaches the command; otherwise the case is skipped.
+# can_fake LIBRARY: whether a preloaded library works with this command. If not, the case is skipped.
 can_fake() {
     if is_sanitized; then
         skip "the sanitizers do not like a library preloaded before their own"
@@ -26,12 +26,12 @@ can_fake() {
     return 1
 }
 
-# models_in RUN: how many models the last submission of a run was made from.
+# models_in RUN: prints how many models the last submission of a run was made from.
 models_in() {
     awk '/"event": "submission"/ { sub(/.*"models": /, ""); last = $0 + 0 } END { print last }' "$1/events.jsonl"
 }
 
-# Says what is untrue in the summary of a run, by its other files; nothing when all is right.
+# summary_trouble RUN: prints where the summary of a run contradicts its other files; nothing if all is right.
 summary_trouble() {
     local key rows models status text budget of=$1/summary.json
     text=$(<"$of")
@@ -70,7 +70,7 @@ summary_trouble() {
     esac
 }
 
-# expect_delivered RUN SAMPLE LABELS: what every run of a trial has to end in.
+# expect_delivered RUN SAMPLE LABELS: the run has a right submission, complete files and a true summary.
 expect_delivered() {
     local trouble
     expect_submission "$1/submission.csv" "$2" "$3"
@@ -85,8 +85,8 @@ expect_delivered() {
     [ -z "$trouble" ] || fail "$1/summary.json: ${trouble%%$'\n'*}"
 }
 
-# launch NAME WORDS...: `env WORDS` in the background, several of them at once; `landed NAME` waits for
-# it, as `timed` would have.
+# launch NAME WORDS...: runs `env WORDS` in the background; several may run at once. `landed NAME` waits for it
+# and sets $OUT, $ERR, $CODE and $TOOK as `timed` does.
 declare -A launched_pid launched_words
 launch() {
     launched_words[$1]=${*:2}
@@ -108,9 +108,9 @@ landed() {
 
 # ---- a machine that stands still for a while ----
 
-# stalled BUDGET 'AT:SECONDS...' ARGUMENTS...: a training into the folder r that is stopped at these moments
-# for so long, by seconds since its start; $TOOK, and $RESUMED, when the last of these ended. The file r.stops has
-# a line for each, when it began and ended. All are as measured: a busy machine wakes this shell late, too.
+# stalled BUDGET 'AT:SECONDS...' ARGUMENTS...: trains into the folder r. AT seconds after the start, SIGSTOP stops
+# the process for SECONDS. Sets $TOOK, and $RESUMED to the end of the last stop. The file r.stops has the begin and
+# the end of each stop. All times are measured, since a busy machine wakes this shell late, too.
 stalled() {
     local budget=$1 moments=$2 begun moment shell
     shift 2
@@ -119,7 +119,7 @@ stalled() {
     begun=$EPOCHREALTIME
     RESUMED=0
     : >r.stops
-    ( # its end is noted by one who waits for it and does nothing else
+    ( # a shell that only waits for the command notes when it ended
         "$STOKER" train --out r --budget "$budget" "$@" >"$OUT" 2>"$ERR" </dev/null &
         echo "$!" >r.pid
         wait "$!"
@@ -143,15 +143,15 @@ stalled() {
     read -r CODE TOOK < <(awk -v b="$begun" '{ printf "%d %.3f\n", $1, $2 - b }' r.end)
 }
 
-# trained_until RUN: when the last step or epoch of a run was told, in seconds since its start; or that the
-# last epoch's validation was ended before it could tell anything.
+# trained_until RUN: prints when the run emitted its last step or epoch, or the decision that the last epoch is not
+# used, in seconds since its start.
 trained_until() {
     grep -E '"event": "(step|epoch)"|"what": "epoch [0-9]+ is not used"' "$1/events.jsonl" | tail -n 1 |
         sed 's/^{"t": \([0-9.]*\).*/\1/'
 }
 
-# trained_share RUN [STOPS]: percent of the time before the reserve at which its training had ended, both
-# without the time in which it stood still: a file with the beginning and the end of each such time.
+# trained_share RUN [STOPS]: prints when training ended, in percent of the time before the reserve. Time in which
+# the process was stopped does not count: the file STOPS has the begin and the end of each stop.
 trained_share() {
     awk -v t="$(trained_until "$1")" -v b="$(json "$1/summary.json" budget_s)" \
         -v r="$(json "$1/summary.json" reserve_s)" '
@@ -160,8 +160,8 @@ trained_share() {
         END { printf "%d", (b - r > still_s ? 100 * (t - t_still) / (b - r - still_s) : 0) }' "${2:-/dev/null}"
 }
 
-# be_busy LOOPS [BURSTS]: so many loops beside what is done next, for a few minutes at most, and so many that
-# rest every other second; `rest` ends them.
+# be_busy LOOPS [BURSTS]: starts LOOPS busy loops in the background, and BURSTS more that rest every other second,
+# all for a few minutes at most. `rest` ends them.
 busy=()
 be_busy() {
     local i
@@ -187,7 +187,7 @@ rest() {
 
 # ---- pictures that take long ----
 
-# put PICTURE FOLDER NUMBER...: takes the place of these pictures of a folder, by their numbers.
+# put PICTURE FOLDER NUMBER...: replaces the pictures of a folder that have these numbers, in sorted order.
 put() {
     local picture=$1 folder=$2 number
     shift 2
@@ -198,17 +198,17 @@ put() {
 
 # ---- a disk on which a run dies, or which fills up ----
 
-# What there is to save is little, and all that a training can have: the best weights, the last ones,
-# the state after each epoch and, with $EVERY seconds between, within them.
+# The training of these tests saves little, but everything that a training can save: the best weights, the last
+# weights, the state after each epoch and, every $EVERY seconds, within epochs.
 EVERY=${EVERY:-300}
 EPOCHS=${EPOCHS:-2}
-# The fingerprints of pictures are left out: another thread writes them, at a moment that differs from run to
-# run. So is the folder "state" itself, which is synced with them. The other calls come in the same order each time.
+# Left out are the fingerprints of pictures, which another thread writes at a moment that differs from run to run,
+# and the folder "state" itself, which is synced with them. The other calls come in the same order each time.
 SAVED=/state/:/weights:/validation.csv:-pictures
 tiny() { echo "train --data k --device cpu --img-size 16 --epochs $EPOCHS --save-every $EVERY --quiet --out $1"; }
 
-# bad_disk PATHS CALL WHAT RUN: a small training on a disk that is bad from this call on; bad_disk.c
-# tells what these mean.
+# bad_disk PATHS CALL WHAT RUN: a small training on a disk that is bad from call number CALL on. tests/fakes/bad_disk.c
+# explains PATHS, CALL and WHAT.
 bad_disk() {
     rm -rf "$4"
     # shellcheck disable=SC2046  # words
@@ -216,7 +216,8 @@ bad_disk() {
         BAD_DISK_LOG="$WORK/calls" "$STOKER" $(tiny "$4")
 }
 
-# calls_of PATHS: a run without a fault, whole, and the numbered calls with these paths in the file calls.
+# calls_of PATHS [FILE]: makes the run `whole` without a fault, and lists its numbered calls with these paths in
+# FILE (calls.all).
 calls_of() {
     rm -f calls
     bad_disk "$1" 0 none whole
@@ -224,7 +225,7 @@ calls_of() {
     mv calls "${2:-calls.all}"
 }
 
-# expect_as_whole RUN: weights, predictions and figures are those of a run that nothing had interrupted.
+# expect_as_whole RUN: weights, predictions and figures are those of `whole`, which nothing interrupted.
 expect_as_whole() {
     local file
     for file in weights/best.safetensors weights/last.safetensors submission.csv validation.csv; do
@@ -235,8 +236,8 @@ expect_as_whole() {
     expect_summary "$1/summary.json" status complete
 }
 
-# goes_on RUN: it is resumed, or begun again where it had not come to its first state, and ends as if
-# nothing had happened.
+# goes_on RUN: resumes the run, or begins it again if it has no saved state yet. It must end as if nothing had
+# happened.
 goes_on() {
     if [ -e "$1/state/train.safetensors" ]; then
         run train --resume "$1" --quiet
@@ -249,9 +250,9 @@ goes_on() {
     expect_as_whole "$1"
 }
 
-# killed_at CALL HOW: the run dies there, leaves nothing half-written, and goes on. On a busy machine a state
-# may still be on its way to the disk when the next one is due, which is then left out: such a run has fewer
-# calls, and another is tried.
+# killed_at CALL HOW: the run dies at this call, leaves nothing half-written, and can be continued. On a busy machine
+# a state may still be on its way to the disk when the next one is due, which is then left out. Such a run has
+# fewer calls and is tried again.
 killed_at() {
     for _ in 1 2 3 4; do
         rm -f calls
