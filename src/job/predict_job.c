@@ -55,15 +55,15 @@ typedef struct predict_job {
     char *path;       /* owned */
     stk_file_how how; /* how it is written */
     bool once;        /* a pipe or device: only the final predictions are written */
-    bool kept;        /* the run's own submission exists: it is worth more than priors */
+    bool kept;        /* the run's own submission exists and is better than priors */
     bool news;        /* the ensemble has changed since the file was written */
     double acc1_sum;  /* validation accuracies of the members so far */
     /* Times, and what there was no time for. */
     size_t begun;     /* members that were begun */
-    double model_s;   /* seconds of loading and compiling the last one; NaN: not measured */
-    double picture_s; /* seconds per picture of the last one; NaN: not measured */
-    size_t halted;    /* rows that the last member predicted before time ended it */
-    bool is_halted;   /* time ended it */
+    double model_s;   /* seconds of loading and compiling the last member; NaN: not measured */
+    double picture_s; /* seconds per picture of the last member; NaN: not measured */
+    size_t halted;    /* rows that the last member predicted before its time was over */
+    bool is_halted;   /* the time of the last member was over before it had predicted all rows */
     bool unread;      /* a member had time for all rows, and no picture could be read */
     int fewest_views; /* of the members that predicted all rows */
 } predict_job;

@@ -53,7 +53,7 @@ typedef struct stk_tune_advice {
 /* State of the search. */
 typedef struct stk_tune {
     bool is_trying;           /* a trial runs; the six fields below describe it */
-    stk_tune_setting setting; /* that was changed */
+    stk_tune_setting setting; /* the setting that is tried */
     int before;               /* its value before the trial */
     int tried;                /* its value during the trial */
     double rate;              /* images/s before the trial */

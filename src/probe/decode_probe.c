@@ -123,9 +123,9 @@ typedef struct file_gathering {
     stk_decode_probe *probe;
     pthread_mutex_t lock;
     pthread_cond_t done;
-    size_t under_way; /* lock, as the next two */
-    size_t bytes;     /* that were kept */
-    stk_error why;    /* why the last failed read failed */
+    size_t under_way; /* files being read; guarded by `lock` */
+    size_t bytes;     /* bytes kept; guarded by `lock` */
+    stk_error why;    /* of the last read that failed; guarded by `lock` */
     const stk_stop *stop;
 } file_gathering;
 

@@ -43,7 +43,7 @@ typedef struct stk_loader_figures {
     double augment_us;     /* augmentation */
     double read_wait_us;   /* time in which a worker had no bytes */
     int64_t bad;           /* pictures that could not be used */
-    char first_bad[512];   /* one of them and the reason; "" without */
+    char first_bad[512];   /* a bad picture and the reason; "": none is bad */
 } stk_loader_figures;
 
 /*

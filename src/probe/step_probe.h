@@ -32,7 +32,7 @@ typedef struct stk_step_figures {
     double plan_ms;       /* time to compute the memory need */
     double warmup_s;      /* from opening the device to the end of the first step at full speed */
     int64_t steps;        /* measured */
-    int64_t windows;      /* that the steps were measured in */
+    int64_t windows;      /* in which the steps were measured */
     double traffic_bytes; /* moved by a step: see engine/traffic.h */
     double bandwidth;     /* of the device's memory, bytes per second; NaN: not known */
     double traffic_fraction; /* share of the bandwidth that a step uses; NaN: not known */

@@ -96,7 +96,7 @@ bool stk_storage_is_flat(const stk_storage_step *steps, size_t count) {
 
 static int64_t enough_for(const stk_storage_step *steps, size_t count, double wanted) {
     static const stk_storage_step nothing = {0};
-    const stk_storage_step *below = &nothing; /* the latest that gave less */
+    const stk_storage_step *below = &nothing; /* the last step that gave less */
     for (size_t i = 0; i < count; i++) {
         double gain = steps[i].objects_per_second - below->objects_per_second;
         if (steps[i].objects_per_second >= wanted && gain > 0) {

@@ -50,13 +50,13 @@
 #define TICK_NS 5000000
 
 typedef struct read_slot {
-    stk_read read; /* first, so that a read leads to it */
+    stk_read read; /* the first member: read_done() casts a read to its slot */
     struct read_slot *next;
 } read_slot;
 
 /* What was counted of the step that runs. */
 typedef struct tally {
-    int64_t length_ns; /* that it should have */
+    int64_t length_ns; /* planned length of the step */
     int64_t begun_ns;  /* the number in flight began to change */
     int64_t start_ns;  /* the clock started; 0: not yet */
     int64_t end_ns;    /* of the latest read */

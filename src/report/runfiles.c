@@ -55,7 +55,8 @@ enum {
 
 struct stk_runfiles {
     stk_event_sink sink; /* receives the events */
-    char *run_dir;       /* owned, as the next five */
+    /* Paths, all owned. */
+    char *run_dir;
     char *results_path;
     char *bad_path;
     char *events_path;
@@ -66,10 +67,10 @@ struct stk_runfiles {
     int bad_fd;             /* owned */
     stk_lines bad_lines;    /* on bad_fd */
     stk_jsonl *jsonl;       /* owned; on events_fd */
-    stk_tfevents *tfevents; /* owned; NULL: nobody wants it */
+    stk_tfevents *tfevents; /* owned; NULL: without TensorBoard */
     stk_run_history history;
     stk_page_pictures pictures;
-    stk_file_how how;   /* of whole files */
+    stk_file_how how;   /* how whole files are written */
     unsigned lacking;   /* bits: files whose last write failed */
     int64_t start_ns;   /* the times of events count from here */
     int64_t moment_ns;  /* when the current event happened; 0: now */
@@ -79,9 +80,9 @@ struct stk_runfiles {
     int64_t page_ns;    /* when the last page was written; 0: never */
     bool page_at_stop;  /* time is left for a page with the summary */
     bool table_rebuilt; /* rows of results.csv were missing and were made from the events */
-    bool supervised;    /* the run is that of a command: no tables of epochs and pictures */
+    bool supervised;    /* a supervised command: no tables of epochs and pictures */
     double plot_s;      /* how long the last drawing took */
-    stk_error error;    /* the first */
+    stk_error error;    /* the first error */
     stk_error summary_error;
 };
 
@@ -217,7 +218,7 @@ static void take_bad_image(stk_runfiles *files, const stk_event_bad_image *event
     stk_status status =
         stk_str_ok(&row) ? stk_lines_write(&files->bad_lines, row.text, row.length, &files->error)
                          : STK_FAIL_MEMORY(&files->error, files->bad_path);
-    if (status != STK_OK) { /* nobody writes a missing row later */
+    if (status != STK_OK) { /* a missing row is never written later */
         note(files, LACKS_BAD_IMAGES, status);
     }
     stk_str_free(&row);

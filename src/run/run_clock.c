@@ -17,7 +17,7 @@
 /* How busy the machine is. */
 #define BUSY_LOOK_S 0.1        /* seconds between two looks */
 #define BUSY_RUN_NS 200000000  /* CPU time of this thread that one estimate needs */
-#define BUSY_FIRST_NS 20000000 /* the same for the first estimate */
+#define BUSY_FIRST_NS 20000000 /* CPU time that the first estimate needs */
 
 #define DEADLINE_LEAST_S 1.0 /* the nearest deadline that is accepted; --budget has the same */
 

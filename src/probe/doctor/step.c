@@ -231,7 +231,7 @@ typedef struct feeding {
     stk_loader *loader;
     stk_exec *exec;
     const stk_batch *held; /* the step that may still run reads it */
-    uint64_t step;         /* number of the next one */
+    uint64_t step;         /* number of the next step */
     uint64_t images;       /* since the last look, as are steps, waited_s and busy_s */
     int64_t steps;
     double waited_s;

@@ -21,10 +21,10 @@ struct stk_jsonl {
     int64_t step_ns;         /* when the last step was written */
     bool stepped;            /* a step was written */
     bool skipped;            /* the last step came too soon and was not written */
-    stk_event_step step;     /* that step */
+    stk_event_step step;     /* the step that was skipped */
     double sample_s;         /* when the last sample that was written was taken */
     stk_str line;            /* reused for every event */
-    stk_error error;         /* the first one */
+    stk_error error;         /* the first error */
 };
 
 /* ---- lines ---- */

@@ -123,23 +123,23 @@ typedef struct delivery {
 } delivery;
 
 struct stk_metrics_file {
-    stk_event_sink sink;     /* receives the events */
-    char *path;              /* owned */
-    int64_t (*now_ns)(void); /* never NULL, as the next */
-    int64_t (*wall_ns)(void);
-    stk_run_view view;      /* what the events come to */
-    int batch;              /* chosen at the start; at the end the one that was used */
-    double start_s;         /* when the run began, by the wall clock: seconds since 1970 */
-    stk_str info;           /* owned: the labels of run_info */
-    stk_str verdict;        /* owned: the labels of the last verdict; empty: none yet */
-    stk_str ended;          /* owned: the labels of how the run ended; empty: it goes on */
-    int exit_code;          /* -1: the run goes on */
-    int64_t written_ns;     /* when the file was replaced last */
-    bool written;           /* the file was replaced */
-    stk_timed_call *writer; /* owned; NULL without a thread: then the caller's thread writes */
-    delivery *delivery;     /* owned; used by the writer's thread while it writes */
-    bool hangs;             /* the last write did not end in time */
-    stk_error error;        /* the first one */
+    stk_event_sink sink;      /* receives the events */
+    char *path;               /* owned */
+    int64_t (*now_ns)(void);  /* never NULL */
+    int64_t (*wall_ns)(void); /* never NULL */
+    stk_run_view view;        /* state of the run */
+    int batch;                /* as chosen at the start; at the end as it was used */
+    double start_s;           /* when the run began, by the wall clock: seconds since 1970 */
+    stk_str info;             /* owned: the labels of run_info */
+    stk_str verdict;          /* owned: the labels of the last verdict; empty: none yet */
+    stk_str ended;            /* owned: the labels of how the run ended; empty: it goes on */
+    int exit_code;            /* -1: the run goes on */
+    int64_t written_ns;       /* when the file was replaced last */
+    bool written;             /* the file was replaced */
+    stk_timed_call *writer;   /* owned; NULL without a thread: then the caller's thread writes */
+    delivery *delivery;       /* owned; used by the writer's thread while it writes */
+    bool hangs;               /* the last write did not end in time */
+    stk_error error;          /* the first error */
 };
 
 /* ---- the text ---- */
@@ -270,7 +270,7 @@ static void deliver(void *state) {
     stk_status status = stk_str_ok(&d->text) ? stk_file_show(d->path, stk_str_text(&d->text),
                                                              d->text.length, &d->error)
                                              : STK_FAIL_MEMORY(&d->error, d->path);
-    (void)status; /* kept in d->error: a callback has nobody to tell */
+    (void)status; /* d->error has it: a callback cannot return an error */
 }
 
 /* Whether the last write has ended. Waits WAIT_NS at most, and not again while the disk hangs. */

@@ -226,7 +226,7 @@ static void show_resources(stk_screen *screen, const stk_event_start *event) {
 }
 
 static void show_start(stk_screen *screen, const stk_event_start *event) {
-    if (event->chosen != NULL && !screen->config.beside) { /* there the attempt says it */
+    if (event->chosen != NULL && !screen->config.beside) { /* else the attempt's line says it */
         begin_line(screen);
         stk_str_append(&screen->line, event->chosen);
         end_line(screen);

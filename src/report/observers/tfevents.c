@@ -92,26 +92,27 @@ typedef struct event_file {
 
 struct stk_tfevents {
     stk_observer observer;
-    char *folder;            /* owned */
-    int64_t (*now_ns)(void); /* never NULL, as the next */
-    int64_t (*wall_ns)(void);
-    event_file training; /* of the running fold */
+    char *folder;             /* owned */
+    int64_t (*now_ns)(void);  /* never NULL */
+    int64_t (*wall_ns)(void); /* never NULL */
+    event_file training;      /* of the running fold */
     event_file machine;
-    bool has_folds;   /* each has a folder of its own */
-    int fold;         /* the running one */
-    int64_t step;     /* steps of it that are done */
+    bool has_folds;   /* each fold has a folder of its own */
+    int fold;         /* the running fold */
+    int64_t step;     /* steps of the running fold that are done */
     int64_t next;     /* first step not yet written; a new file tells TensorBoard to drop points
                          from here */
     int64_t step_ns;  /* when the last step was written */
     bool stepped;     /* a step of this fold was written */
     int64_t start_ns; /* of the run */
     double sample_s;  /* time of the last sample that was written */
-    stk_str summary;  /* reused for every event, as the next four */
+    /* Texts that are reused for every event. */
+    stk_str summary;
     stk_str value;
     stk_str part; /* of a value */
     stk_str message;
     stk_str record;
-    stk_error error; /* the first one */
+    stk_error error; /* the first error */
 };
 
 /* A callback cannot return an error: t->error has it. */

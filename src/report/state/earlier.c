@@ -47,7 +47,7 @@ static bool line_stays(const char *line, size_t length, const stk_resume_point *
     return stays;
 }
 
-/* Replaces a file by its whole lines; with a point, by those of them that stay. */
+/* Replaces a file by its whole lines; with a point, only by lines up to that point. */
 static stk_status cut(const char *path, const stk_resume_point *point, double *last_t,
                       stk_error *err) {
     char *text = NULL;

@@ -21,7 +21,7 @@ typedef struct stk_replay {
     void (*at)(void *user, double t); /* called with the time of each event before it; or NULL */
     void *user;                       /* the first argument of `at` */
     int64_t events;                   /* counted here: lines that became an event */
-    int64_t skipped;                  /* counted here: lines that did not */
+    int64_t skipped;                  /* counted here: lines that are no event */
     stk_event_arrays arrays;          /* of the event that is emitted */
 } stk_replay;
 

@@ -274,7 +274,7 @@ static void put_machine(const stk_run_status *status, stk_str *out) {
 static void put_submission(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
     const stk_run_view *view = &status->view;
     if (summary->command != NULL && summary->submission == NULL) {
-        return; /* nobody knows whether there is to be one */
+        return; /* whether a submission will be made is not known */
     }
     begin_row(out, "submission");
     if (summary->submission != NULL) {

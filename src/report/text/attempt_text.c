@@ -22,7 +22,7 @@ typedef struct stop_words {
     bool may_save; /* it was asked to end, and given time for that */
 } stop_words;
 
-/* One that is new stands for itself. */
+/* The words for a stop reason; an unknown reason stands for itself. */
 static stop_words words_of(const char *reason) {
     static const stop_words all[] = {
         {"done", "it ended by itself", true, false},

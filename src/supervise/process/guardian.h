@@ -57,7 +57,7 @@ STK_CHECKED stk_status stk_guardian_launch(stk_guardian *guardian, char *const *
 /* How the command has ended. */
 typedef struct stk_command_exit {
     int code;   /* exit code; -1: ended by a signal */
-    int signal; /* that ended it; 0: none */
+    int signal; /* signal that ended the command; 0: none */
 } stk_command_exit;
 
 typedef enum stk_guardian_report {
