@@ -68,10 +68,11 @@ static stk_status check_inside(const char *folder, stk_error *err) {
  */
 static stk_status check_links(const char *folder, stk_error *err) {
     static const char *const names[] = {
-        "state",        "weights",        "tensorboard",    "args.json",
-        "args.yaml",    "results.csv",    "bad_images.csv", "oof.csv",
-        "events.jsonl", "validation.csv", "results.png",    "results.svg",
-        "report.html",  "summary.json",   "submission.csv", "log.txt"};
+        "state",       "weights",        "tensorboard", "args.json",    "args.yaml",
+        "results.csv", "bad_images.csv", "oof.csv",     "events.jsonl", "validation.csv",
+        "results.png", "results.svg",    "report.html", "summary.json", "submission.csv",
+        "lr.csv",      "lr.png",         "lr.svg",      "output.log",   "predictions.csv",
+        "log.txt"};
     stk_status status = STK_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names && status == STK_OK; i++) {
         char *path = stk_path_join(folder, names[i]);

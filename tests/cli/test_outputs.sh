@@ -230,7 +230,7 @@ has_state() { [ -s stopped/state/train.safetensors ]; }
 wait_for 60 has_state
 kill -INT "$PID"
 ended 60
-for name in events.jsonl results.csv bad_images.csv state/lock submission.csv weights/best.safetensors; do
+for name in events.jsonl results.csv bad_images.csv state/lock submission.csv weights/best.safetensors lr.csv; do
     planted "$name"
 done
 mkdir elsewhere
