@@ -15,9 +15,9 @@
 #define SLOW 5 /* the sample that is slow */
 
 /*
- * Far more than a small picture takes, far less than the slow one. A picture is also slow after so long
- * on the wall clock if it has used an eighth of that as CPU time, which with a sanitizer on a busy
- * machine a small picture may well do in 0.3 s.
+ * Far more than a small picture takes, far less than the slow one. A picture is also slow after so
+ * long on the wall clock if it has used an eighth of that as CPU time, which with a sanitizer on a
+ * busy machine a small picture may well do in 0.3 s.
  */
 #ifdef CHECK_SANITIZED
 #define SLOW_AFTER_S 4
