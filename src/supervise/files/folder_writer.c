@@ -237,16 +237,26 @@ bool stk_folder_writer_is_held(stk_folder_writer *writer, double for_s) {
 /* Appends `before` and what the queue refused; false: it refused nothing. */
 static bool say_lost(const stk_folder_writer *w, const char *before, stk_str *text) {
     stk_queued_lost lost = stk_queued_lost_of(w->observer);
-    uint64_t lines = lost.events - lost.stop + w->refused;
-    const char *summary = lost.stop ? lines > 0 ? "summary.json and " : "summary.json" : "";
-    if (lines == 0 && !lost.stop) {
+    uint64_t lines = lost.events - lost.stop;
+    uint64_t files = w->refused;
+    int parts = lost.stop + (lines > 0) + (files > 0);
+    if (parts == 0) {
         return false;
     }
-    stk_str_appendf(text, "%sof the run folder %s %s", before, w->in->folder.path, summary);
+    stk_str_appendf(text, "%sof the run folder %s %s", before, w->in->folder.path,
+                    lost.stop ? "summary.json" : "");
     if (lines > 0) {
-        stk_str_appendf(text, "%" PRIu64 " lines of events.jsonl", lines);
+        stk_str_appendf(text, "%s%" PRIu64 " line%s of events.jsonl",
+                        !lost.stop  ? ""
+                        : files > 0 ? ", "
+                                    : " and ",
+                        lines, lines == 1 ? "" : "s");
     }
-    stk_str_appendf(text, "%s missing: %s", lost.stop && lines == 0 ? " is" : " are",
+    if (files > 0) {
+        stk_str_appendf(text, "%s%" PRIu64 "%s file%s", parts > 1 ? " and " : "", files,
+                        parts > 1 ? " other" : "", files == 1 ? "" : "s");
+    }
+    stk_str_appendf(text, " %s missing: %s", parts == 1 && lines <= 1 && files <= 1 ? "is" : "are",
                     lost.memory || w->refused_for_memory ? "there was no memory"
                                                          : "its disk did not answer in between");
     return true;
