@@ -57,12 +57,8 @@ static stk_status print_json(const char *dir, const stk_staged *s, warning_list 
     stk_json_end_array(&warnings->writer);
     stk_str_append(&text, stk_str_text(&warnings->text));
     stk_str_append(&text, "}");
-    bool whole = stk_str_ok(&text) && stk_str_ok(&warnings->text);
-    if (whole) {
-        puts(stk_str_text(&text));
-    }
-    stk_str_free(&text);
-    return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
+    text.failed = text.failed || !stk_str_ok(&warnings->text);
+    return cli_print_object(&text, err);
 }
 
 static void tell(const cli_session *session, const char *dir, const stk_staged *s) {

@@ -191,6 +191,15 @@ expect "one line" [ "$(wc -l <"$OUT")" = 1 ]
 expect_out '"already_staged": false, "classes": 6, "train": 120, "val": 36, "test": 42, "bad": 0, "shards": 3'
 expect_out '"warnings": \["--classes 99: there are only 6, all are used"\]'
 
+it "says when its figures could not be printed"
+if [ -w /dev/full ]; then
+    run_any sh -c '"$@" >/dev/full' sh "$STOKER" stage f unprinted --json --per-class 1
+    expect_exit 5
+    expect_err 'standard output'
+else
+    skip "there is no /dev/full"
+fi
+
 it "makes pictures smaller"
 run stage f small --max-side 48 --quality 50 --json
 expect_exit 0
