@@ -293,6 +293,53 @@ static void runs_are_compared(void) {
     stk_report_runs_free(&report);
 }
 
+static void compare_text(const char *first, const char *second, stk_str *text) {
+    stk_error err = {0};
+    stk_run_read runs[2];
+    REQUIRE_OK(stk_run_read_open(&runs[0], first, &err), &err);
+    REQUIRE_OK(stk_run_read_open(&runs[1], second, &err), &err);
+    REQUIRE_OK(stk_compare_text(runs, 2, text, &err), &err);
+    stk_run_read_close(&runs[0]);
+    stk_run_read_close(&runs[1]);
+}
+
+/* A process that resumes a run has no verdict before its own. */
+static void a_verdict_of_an_earlier_process_is_not_shown(void) {
+    stk_error err = {0};
+    stk_report_runs report = {0};
+    stk_str text = {0};
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s", check_folder());
+    const char *dirs[] = {folder};
+    put_file(folder, "events.jsonl",
+             "{\"t\": 0, \"event\": \"start\", \"model\": \"a\"}\n"
+             "{\"t\": 5, \"event\": \"verdict\", \"name\": \"decode-bound\", \"text\": \"slow\"}\n"
+             "{\"t\": 6, \"event\": \"start\", \"model\": \"a\"}\n");
+    REQUIRE_OK(stk_report_runs_make(&report, dirs, 1, NULL, true, NULL, &err), &err);
+    const stk_run_view *view = &report.runs[0].history.view;
+    CHECK(view->verdict != NULL && stk_run_view_verdict(view) == NULL);
+    char *html = get_file(folder, "report.html");
+    REQUIRE(html != NULL);
+    CHECK_CONTAINS(html, "<h2>Verdict</h2>\n<p class=\"lead\">Too little was seen");
+    compare_text(folder, folder, &text);
+    CHECK(strstr(stk_str_text(&text), "decode-bound") == NULL);
+    stk_str_free(&text);
+    stk_mem_free(html);
+    stk_report_runs_free(&report);
+}
+
+static void a_verdict_of_an_earlier_attempt_is_shown(void) {
+    stk_str text = {0};
+    const char *folder = check_folder();
+    put_file(folder, "events.jsonl",
+             "{\"t\": 0, \"event\": \"start\"}\n"
+             "{\"t\": 5, \"event\": \"verdict\", \"name\": \"launch-bound\", \"text\": \"slow\"}\n"
+             "{\"t\": 6, \"event\": \"stop\", \"status\": \"partial\", \"verdict\": null}\n");
+    compare_text(folder, folder, &text);
+    CHECK_CONTAINS(stk_str_text(&text), "launch-bound");
+    stk_str_free(&text);
+}
+
 static void a_comparison_is_one_object(void) {
     stk_error err = {0};
     stk_run_read runs[2];
@@ -353,6 +400,8 @@ static const check_test tests[] = {
     TEST(what_is_no_run_is_refused),
     TEST(a_long_line_is_passed_over),
     TEST(runs_are_compared),
+    TEST(a_verdict_of_an_earlier_process_is_not_shown),
+    TEST(a_verdict_of_an_earlier_attempt_is_shown),
     TEST(a_comparison_is_one_object),
     TEST(nothing_is_lost_without_memory),
 };

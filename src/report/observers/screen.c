@@ -642,7 +642,7 @@ static void show_files(stk_screen *screen, const stk_summary *summary) {
 }
 
 static void show_stop(stk_screen *screen, const stk_summary *summary) {
-    const stk_event_verdict *verdict = screen->view.verdict;
+    const stk_event_verdict *verdict = stk_run_view_verdict(&screen->view);
     if (!screen->config.beside) {
         begin_line(screen);
         end_line(screen);

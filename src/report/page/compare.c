@@ -88,8 +88,9 @@ static void fill_run(const compare_table *t, size_t row, const stk_run_read *run
         s.batch = best->batch <= INT_MAX ? (int)best->batch : -1;
         s.workers = best->workers;
     }
-    const char *verdict =
-        run->history.view.verdict != NULL ? run->history.view.verdict->name : s.verdict;
+    /* The summary of a supervised command has the last attempt's verdict, which may be none. */
+    const stk_event_verdict *last = stk_run_view_verdict(&run->history.view);
+    const char *verdict = last != NULL ? last->name : s.verdict;
     size_t c = 0;
     put_text(cell(t, row, c++), run->name);
     put_text(cell(t, row, c++), stk_run_view_has_ended(&run->history.view) ? s.status : "no end");

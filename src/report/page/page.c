@@ -50,7 +50,7 @@ static void put_remedies(stk_str *out, const stk_event_verdict *verdict) {
 }
 
 static void put_verdict(stk_str *out, const stk_run_history *history) {
-    const stk_event_verdict *verdict = history->view.verdict;
+    const stk_event_verdict *verdict = stk_run_view_verdict(&history->view);
     const char *kind = verdict == NULL ? "" : verdict->fine ? " class=\"fine\"" : " class=\"slow\"";
     stk_str_appendf(out, "<section id=\"verdict\"%s>\n<h2>Verdict", kind);
     if (verdict != NULL && verdict->name != NULL) {

@@ -25,6 +25,7 @@ static stk_summary so_far(const stk_run_view *view, const stk_run_facts *facts) 
     const stk_event_start *start = view->start != NULL ? view->start : &unknown.start;
     const stk_event_step *step = stk_run_view_step(view);
     const stk_event_sample *sample = stk_run_view_sample(view);
+    const stk_event_verdict *verdict = stk_run_view_verdict(view);
     const stk_event_epoch *epoch = view->epoch;
     double best = view->best != NULL ? view->best->val_acc1 : facts->best_acc1;
     bool best_is_metric = facts->metric != NULL && stk_str_equal(facts->metric, "acc1");
@@ -52,7 +53,7 @@ static stk_summary so_far(const stk_run_view *view, const stk_run_facts *facts) 
         .device = start->device,
         .precision = start->precision,
         .bad_images = facts->bad_images,
-        .verdict = view->is_current[STK_EVENT_VERDICT] ? view->verdict->name : NULL,
+        .verdict = verdict != NULL ? verdict->name : NULL,
         .submission = facts->has_submission ? "submission.csv" : NULL,
     };
 }

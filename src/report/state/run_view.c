@@ -180,6 +180,10 @@ const stk_event_attempt *stk_run_view_attempt(const stk_run_view *view) {
     return view->is_current[STK_EVENT_ATTEMPT] ? view->attempt : NULL;
 }
 
+const stk_event_verdict *stk_run_view_verdict(const stk_run_view *view) {
+    return view->is_current[STK_EVENT_VERDICT] ? view->verdict : NULL;
+}
+
 bool stk_run_view_has_ended(const stk_run_view *view) {
     return view->is_current[STK_EVENT_STOP];
 }

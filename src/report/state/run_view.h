@@ -75,6 +75,7 @@ void stk_run_view_close(stk_run_view *view);
 const stk_event_step *stk_run_view_step(const stk_run_view *view);
 const stk_event_sample *stk_run_view_sample(const stk_run_view *view);
 const stk_event_attempt *stk_run_view_attempt(const stk_run_view *view);
+const stk_event_verdict *stk_run_view_verdict(const stk_run_view *view);
 
 /* Whether the run has ended: the last process has emitted its stop. */
 bool stk_run_view_has_ended(const stk_run_view *view);

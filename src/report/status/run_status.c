@@ -342,8 +342,8 @@ stk_summary stk_run_status_summary(const stk_run_status *status) {
 }
 
 const char *stk_run_status_verdict(const stk_run_status *status) {
-    const stk_run_view *view = &status->view;
+    const stk_event_verdict *verdict = stk_run_view_verdict(&status->view);
     const stk_summary *end = end_of(status);
-    const char *text = view->is_current[STK_EVENT_VERDICT] ? view->verdict->text : NULL;
+    const char *text = verdict != NULL ? verdict->text : NULL;
     return text != NULL ? text : end != NULL ? end->verdict : NULL;
 }

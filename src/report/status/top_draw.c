@@ -575,7 +575,8 @@ static void draw_words(top_frame *f) {
     const stk_run_status *s = f->status;
     stk_summary summary = stk_run_status_summary(s);
     const stk_run_view *view = &s->view;
-    bool fine = view->is_current[STK_EVENT_VERDICT] && view->verdict->fine;
+    const stk_event_verdict *verdict = stk_run_view_verdict(view);
+    bool fine = verdict != NULL && verdict->fine;
     const stk_event_decision *decision =
         view->is_current[STK_EVENT_DECISION] ? view->decision : NULL;
     if (stk_run_status_verdict(s) != NULL) {
