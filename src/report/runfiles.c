@@ -127,8 +127,11 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
 }
 
 static void draw_plot(stk_runfiles *files) {
-    stk_plot plot = {
-        .title = files->title, .rows = files->history.rows, .count = files->history.row_count};
+    stk_plot plot = {.title = files->title,
+                     .rows = files->history.rows,
+                     .count = files->history.row_count,
+                     .folds = stk_run_history_folds(&files->history),
+                     .best = stk_run_history_best(&files->history)};
     stk_status status = stk_plot_write(&plot, files->plot_path, &files->error);
     note(files, LACKS_PLOT, status);
     files->plot_is_new = status == STK_OK;

@@ -13,6 +13,7 @@
 #include "base/text/json.h"
 #include "events/events.h"
 #include "report/plots/canvas.h"
+#include "report/plots/results.h"
 #include "report/observers/jsonl.h"
 #include "report/observers/lines.h"
 #include "report/runfiles.h"
@@ -556,6 +557,46 @@ static void no_epoch_gives_no_plot(void) {
     CHECK(read_text(folder, "results.svg") == NULL);
 }
 
+/* Where no epoch is marked as the best, the one of the highest accuracy is, as on the page. */
+static void the_plot_marks_the_best_epoch_of_the_history(void) {
+    stk_error err = {0};
+    stk_runfiles *files = NULL;
+    stk_events events = {0};
+    stk_event_epoch rows[3];
+    const char *name = stk_canvas_has_png() ? "results.png" : "results.svg";
+    const char *other = stk_canvas_has_png() ? "wanted.png" : "wanted.svg";
+    const char *folder = check_folder();
+    REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
+    stk_events_add(&events, stk_runfiles_observer(files));
+    stk_events_start(&events, &start_event);
+    for (int i = 0; i < 3; i++) {
+        rows[i] = epoch_event;
+        rows[i].epoch = i + 1;
+        rows[i].val_acc1 = i == 1 ? 80 : 70;
+        rows[i].best = false;
+        stk_events_epoch(&events, &rows[i]);
+    }
+    stk_runfiles_finish(files, INFINITY, NULL);
+    stk_events_stop(&events, &empty_summary);
+    stk_runfiles_free(files);
+    stk_plot plot = {
+        .title = "convnet_s on data", .rows = rows, .count = 3, .folds = 1, .best = &rows[1]};
+    char *path = stk_path_join(folder, name);
+    char *wanted_path = stk_path_join(folder, other);
+    char *drawn = NULL;
+    char *wanted = NULL;
+    size_t drawn_size = 0;
+    size_t wanted_size = 0;
+    REQUIRE_OK(stk_plot_write(&plot, wanted_path, &err), &err);
+    REQUIRE_OK(stk_file_read(path, 0, &drawn, &drawn_size, &err), &err);
+    REQUIRE_OK(stk_file_read(wanted_path, 0, &wanted, &wanted_size, &err), &err);
+    CHECK(drawn_size == wanted_size && memcmp(drawn, wanted, wanted_size) == 0);
+    stk_mem_free(drawn);
+    stk_mem_free(wanted);
+    stk_mem_free(path);
+    stk_mem_free(wanted_path);
+}
+
 static void events_are_continued(void) {
     const char *folder = check_folder();
     for (int i = 0; i < 2; i++) {
@@ -680,6 +721,7 @@ static const check_test tests[] = {
     TEST(an_error_of_tensorboard_is_kept),
     TEST(no_epoch_gives_no_plot),
     TEST(the_last_plot_can_be_left_out),
+    TEST(the_plot_marks_the_best_epoch_of_the_history),
     TEST(events_are_continued),
     TEST(a_missing_folder_is_an_error),
     TEST(a_read_only_folder_is_an_error),

@@ -31,6 +31,16 @@ static void fill_rows(stk_event_epoch *rows, int fold, int epochs) {
     }
 }
 
+/* Of one fold, the last row is the best. */
+static stk_plot plot_of(const char *title, const stk_event_epoch *rows, size_t count) {
+    int folds = count > 0 ? rows[count - 1].fold + 1 : 1;
+    return (stk_plot){.title = title,
+                      .rows = rows,
+                      .count = count,
+                      .folds = folds,
+                      .best = count > 0 && folds == 1 ? &rows[count - 1] : NULL};
+}
+
 static char *read_text(const char *path, size_t *size) {
     char *text = NULL;
     stk_error err = {0};
@@ -90,7 +100,7 @@ static char *plain_svg(const stk_event_epoch *rows, size_t count, const char *ti
     stk_error err = {0};
     stk_canvas *canvas = NULL;
     stk_str out = {0};
-    stk_plot plot = {.title = title, .rows = rows, .count = count};
+    stk_plot plot = plot_of(title, rows, count);
     if (stk_canvas_svg_new(&canvas, STK_PLOT_WIDTH_PX, STK_PLOT_HEIGHT_PX, &err) != STK_OK ||
         stk_plot_draw(&plot, canvas, &err) != STK_OK ||
         stk_canvas_finish(canvas, &out, &err) != STK_OK) {
@@ -221,7 +231,7 @@ static void writes_files(void) {
     const int counts[] = {1, 2, 14, 100};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         fill_rows(rows, 0, counts[i]);
-        stk_plot plot = {"convnet_s on demo", rows, (size_t)counts[i]};
+        stk_plot plot = plot_of("convnet_s on demo", rows, (size_t)counts[i]);
         char *svg = stk_str_format("%s/plot-%d.svg", folder, counts[i]);
         REQUIRE_OK(stk_plot_write(&plot, svg, &err), &err);
         check_picture(svg, 1000);
@@ -241,7 +251,7 @@ static void writes_files(void) {
         fill_rows(rows + (ptrdiff_t)fold * 12, fold, 12);
     }
     rows[3].val_acc1 = NAN;
-    stk_plot plot = {"five folds, invalid \xff bytes", rows, 60};
+    stk_plot plot = plot_of("five folds, invalid \xff bytes", rows, 60);
     char *path = stk_str_format("%s/folds.%s", folder, stk_canvas_has_png() ? "png" : "svg");
     REQUIRE_OK(stk_plot_write(&plot, path, &err), &err);
     check_picture(path, 5000);
@@ -252,7 +262,7 @@ static void a_missing_folder_is_an_error(void) {
     stk_error err = {0};
     stk_event_epoch row;
     fill_rows(&row, 0, 1);
-    stk_plot plot = {"t", &row, 1};
+    stk_plot plot = plot_of("t", &row, 1);
     CHECK_INT(stk_plot_write(&plot, "/nonexistent/results.svg", &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "/nonexistent/results.svg");
 }
@@ -262,7 +272,7 @@ static void lack_of_memory_is_an_error(void) {
     fill_rows(rows, 0, 4);
     const char *folder = check_folder();
     char *path = stk_str_format("%s/plot.svg", folder);
-    stk_plot plot = {"t", rows, 4};
+    stk_plot plot = plot_of("t", rows, 4);
     bool done = false;
     for (int i = 0; i < 2000 && !done; i++) {
         stk_error err = {0};
@@ -281,7 +291,7 @@ static void lack_of_memory_is_an_error(void) {
 static void plain_svg_survives_lack_of_memory(void) {
     stk_event_epoch rows[4];
     fill_rows(rows, 0, 4);
-    stk_plot plot = {"t", rows, 4};
+    stk_plot plot = plot_of("t", rows, 4);
     bool done = false;
     for (int i = 0; i < 2000 && !done; i++) {
         stk_error err = {0};

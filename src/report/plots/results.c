@@ -32,10 +32,8 @@ typedef struct results_panel {
 typedef struct results_drawing {
     const stk_plot *plot;
     stk_canvas *canvas;
-    int folds; /* 1 + the highest one */
     int first_epoch;
     int last_epoch;
-    const stk_event_epoch *best; /* with one fold: the best row; or NULL */
 } results_drawing;
 
 #define AT STK_EPOCH_FIELD
@@ -64,7 +62,7 @@ static void draw_legend(const results_drawing *d, const results_panel *panel, do
     for (size_t i = panel->count; i-- > 0;) {
         const stk_epoch_measure *m = &panel->measures[i];
         stk_pen pen = {m->color, 1, 2.5, m->dash_px};
-        if (d->folds > 1) {
+        if (d->plot->folds > 1) {
             pen = (stk_pen){STK_SOFT_INK, 1, m->fold_dash_px > 0 ? 1.2 : 2, m->fold_dash_px};
         }
         stk_canvas_text(d->canvas, x, y, m->label, &font);
@@ -75,7 +73,7 @@ static void draw_legend(const results_drawing *d, const results_panel *panel, do
 }
 
 static void draw_best(const results_drawing *d, const stk_chart_axis *x, const stk_chart_axis *y) {
-    const stk_event_epoch *best = d->best;
+    const stk_event_epoch *best = d->plot->best;
     if (best == NULL || !isfinite(best->val_acc1)) {
         return;
     }
@@ -101,13 +99,15 @@ static stk_status draw_panel(const results_drawing *d, const results_panel *pane
     stk_chart_frame frame;
     stk_epoch_lines lines;
     stk_status status = stk_epoch_lines_make(&lines, d->plot->rows, d->plot->count, panel->measures,
-                                             panel->count, d->folds, err);
+                                             panel->count, d->plot->folds, err);
     if (status != STK_OK) {
         return status;
     }
     for (size_t i = 0; i < lines.count; i++) {
         bool dashed = lines.lines[i].dash_px > 0;
-        lines.lines[i].width_px = d->folds == 1 ? LINE_PX : dashed ? FOLD_DASHED_PX : FOLD_LINE_PX;
+        lines.lines[i].width_px = d->plot->folds == 1 ? LINE_PX
+                                  : dashed            ? FOLD_DASHED_PX
+                                                      : FOLD_LINE_PX;
     }
     stk_canvas_text(d->canvas, left_px, HEADER_PX + 14, chart.caption, &caption);
     draw_legend(d, panel, right_px, HEADER_PX + 14);
@@ -133,7 +133,7 @@ static stk_status draw_panel(const results_drawing *d, const results_panel *pane
 static void draw_fold_legend(const results_drawing *d, double right_px, double y) {
     const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     double x = right_px;
-    int shown = d->folds < STK_AXIS_COLORS ? d->folds : STK_AXIS_COLORS;
+    int shown = d->plot->folds < STK_AXIS_COLORS ? d->plot->folds : STK_AXIS_COLORS;
     for (int fold = shown; fold-- > 0;) {
         char text[32];
         snprintf(text, sizeof text, "fold %d", fold + 1);
@@ -151,29 +151,26 @@ static void draw_header(const results_drawing *d) {
     if (d->plot->title != NULL) {
         stk_canvas_text(d->canvas, OUTER_PX, 27, d->plot->title, &title);
     }
-    if (d->folds > 1) {
+    if (d->plot->folds > 1) {
         draw_fold_legend(d, right, 26);
-    } else if (d->best != NULL && isfinite(d->best->val_acc1)) {
+    } else if (d->plot->best != NULL && isfinite(d->plot->best->val_acc1)) {
         char text[128];
         snprintf(text, sizeof text, "best validation accuracy %.1f%% at epoch %d of %d",
-                 d->best->val_acc1, d->best->epoch, d->last_epoch);
+                 d->plot->best->val_acc1, d->plot->best->epoch, d->last_epoch);
         stk_canvas_text(d->canvas, right, 26, text, &note);
     }
 }
 
+/* Finds the first and the last epoch. */
 static void survey(results_drawing *d) {
     const stk_plot *plot = d->plot;
-    d->folds = 1;
     d->first_epoch = plot->count > 0 ? plot->rows[0].epoch : 1;
     d->last_epoch = d->first_epoch;
     for (size_t i = 0; i < plot->count; i++) {
         const stk_event_epoch *row = &plot->rows[i];
-        d->folds = row->fold >= d->folds ? row->fold + 1 : d->folds;
         d->first_epoch = row->epoch < d->first_epoch ? row->epoch : d->first_epoch;
         d->last_epoch = row->epoch > d->last_epoch ? row->epoch : d->last_epoch;
-        d->best = row->best ? row : d->best;
     }
-    d->best = d->folds > 1 ? NULL : d->best;
 }
 
 stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *err) {

@@ -20,6 +20,8 @@ typedef struct stk_plot {
     const char *title;           /* borrowed; NULL: none */
     const stk_event_epoch *rows; /* borrowed */
     size_t count;
+    int folds;                   /* 1 + the highest one of the rows; 1 without rows */
+    const stk_event_epoch *best; /* borrowed: the best epoch; NULL: none is marked */
 } stk_plot;
 
 /* Draws on the whole canvas. STK_ERR_MEMORY is the only failure. */
