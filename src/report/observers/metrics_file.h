@@ -22,7 +22,8 @@ typedef struct stk_metrics_file_config {
     int64_t (*wall_ns)(void); /* NULL: stk_clock_wall_ns */
 } stk_metrics_file_config;
 
-/* A path at which no file can be written is STK_ERR_USAGE. The first event writes the file. */
+/* A path at which no file can be written is STK_ERR_USAGE. The start event is the first that
+ * writes the file. */
 STK_CHECKED stk_status stk_metrics_file_new(stk_metrics_file **metrics,
                                             const stk_metrics_file_config *config, stk_error *err);
 void stk_metrics_file_free(stk_metrics_file *metrics);

@@ -20,8 +20,8 @@
 
 /* ---- the verdict ---- */
 
-/* How much faster a remedy makes the run; nothing where that is not known. Small gains are shown
- * in percent, since 3 % would be "1.0 times". */
+/* How much faster a remedy makes the run; nothing where that is not known. Small gains have two
+ * decimals: with one, 1.03 would be "1.0 times". */
 static void put_gain(stk_str *out, double gain) {
     if (isfinite(gain)) {
         stk_str_appendf(out, " <strong>predicted %.*f times as fast</strong>", gain < 1.095 ? 2 : 1,

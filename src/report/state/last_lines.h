@@ -3,8 +3,9 @@
  *
  * An event that matters may lie far back (a verdict of an hour ago), and the file may be long. So
  * the search goes from the last line towards the first and keeps only lines that still matter to a
- * view (run_view.h) of the whole file. These lines, fed in the order of the file, give the same
- * view, except that checkpoints and bad images are missing and that attempts beyond
+ * view (run_view.h) of the whole file. These lines, fed in the order of the file, give a view
+ * that says the same of the last process. Of earlier processes it has only the last epoch, the best
+ * epoch and the submission; checkpoints and bad images are missing, and attempts beyond
  * STK_VIEW_ATTEMPTS may differ. Only lines that can matter are parsed, which makes the search
  * cheap. Threads: one at a time.
  */

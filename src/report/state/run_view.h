@@ -53,7 +53,8 @@ typedef struct stk_run_view {
 
     bool is_current[STK_EVENT_KINDS]; /* emitted since the last start event. A step also
                                          stops being current when another attempt starts */
-    bool in_epoch;                    /* a step was emitted since an epoch or an attempt ended */
+    bool in_epoch;                    /* a step was emitted since the last epoch ended and since the
+                                         last attempt began or ended */
     int64_t bad_images;               /* events of this kind, of all processes */
 
     stk_event_attempt *attempts; /* of the last process, in order; STK_VIEW_ATTEMPTS or NULL */
