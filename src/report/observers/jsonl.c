@@ -9,9 +9,6 @@
 #include "report/observers/lines.h"
 #include "report/observers/thinning.h"
 
-/* Least time between two step events: readers want to see life, not every step. */
-#define STEP_GAP_NS 500e6
-
 struct stk_jsonl {
     stk_event_sink sink;     /* receives the events */
     stk_lines lines;         /* its name is owned */
@@ -33,9 +30,14 @@ static int64_t moment(const stk_jsonl *jsonl) {
     return jsonl->moment_ns != 0 ? jsonl->moment_ns : jsonl->now_ns();
 }
 
+/* A time in seconds since the start of the run. */
+static double seconds_at(const stk_jsonl *jsonl, int64_t at_ns) {
+    return (double)(at_ns - jsonl->start_ns) * 1e-9;
+}
+
 static void write_line(stk_jsonl *jsonl, stk_event_kind kind, const void *event) {
     stk_str_clear(&jsonl->line);
-    stk_event_put_line(&jsonl->line, (double)(moment(jsonl) - jsonl->start_ns) * 1e-9, kind, event);
+    stk_event_put_line(&jsonl->line, seconds_at(jsonl, moment(jsonl)), kind, event);
     stk_status status =
         stk_str_ok(&jsonl->line)
             ? stk_lines_write(&jsonl->lines, jsonl->line.text, jsonl->line.length, &jsonl->error)
@@ -48,8 +50,8 @@ static void write_line(stk_jsonl *jsonl, stk_event_kind kind, const void *event)
 /* Whether a step is to be written: not too soon after the one before. */
 static bool step_is_due(stk_jsonl *jsonl, const stk_event_step *event) {
     int64_t now = moment(jsonl);
-    double times = stk_thinning_times((double)(now - jsonl->start_ns) * 1e-9);
-    jsonl->skipped = jsonl->stepped && (double)(now - jsonl->step_ns) < times * STEP_GAP_NS;
+    jsonl->skipped = jsonl->stepped && stk_thinning_drops_step(seconds_at(jsonl, now),
+                                                               seconds_at(jsonl, jsonl->step_ns));
     if (jsonl->skipped) {
         jsonl->step = *event;
         return false;
@@ -62,7 +64,7 @@ static bool step_is_due(stk_jsonl *jsonl, const stk_event_step *event) {
 /* The same for a sample. Many may arrive at once after a validation, so the time at which each was
  * taken counts. */
 static bool sample_is_due(stk_jsonl *jsonl, const stk_event_sample *event) {
-    if (stk_thinning_drops(event->at_s, jsonl->sample_s)) {
+    if (stk_thinning_drops_sample(event->at_s, jsonl->sample_s)) {
         return false;
     }
     jsonl->sample_s = event->at_s;

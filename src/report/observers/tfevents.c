@@ -28,9 +28,6 @@
 #include "report/observers/thinning.h"
 #include "report/text/time_parts.h"
 
-/* Least time between two steps that are written: enough for somebody who watches live. */
-#define STEP_GAP_NS 500e6
-
 #define NAME_START "events.out.tfevents."
 #define SHEET_QUALITY 90
 
@@ -363,8 +360,9 @@ static void on_step(void *user, const stk_event_step *event) {
         write_training_restart(t);
     }
     int64_t now = t->now_ns();
-    double times = stk_thinning_times((double)(now - t->start_ns) * 1e-9);
-    if (t->stepped && (double)(now - t->step_ns) < times * STEP_GAP_NS) {
+    double at_s = (double)(now - t->start_ns) * 1e-9;
+    double last_s = (double)(t->step_ns - t->start_ns) * 1e-9;
+    if (t->stepped && stk_thinning_drops_step(at_s, last_s)) {
         return;
     }
     t->stepped = true;
@@ -420,7 +418,7 @@ static void on_batch(void *user, const stk_event_batch *event) {
 static void on_sample(void *user, const stk_event_sample *event) {
     stk_tfevents *t = user;
     int64_t second = event->at_s > 0 ? (int64_t)event->at_s : 0;
-    if (stk_thinning_drops(event->at_s, t->sample_s)) {
+    if (stk_thinning_drops_sample(event->at_s, t->sample_s)) {
         return;
     }
     t->sample_s = event->at_s;

@@ -11,11 +11,11 @@
 
 #include <stdbool.h>
 
-/* The factor by which the gap between two steps or samples grows at this age of the run: 1 to 10.
- */
-double stk_thinning_times(double age_s);
+/* Whether to leave out a step made at `at_s` if the last one written was made at `last_s`, both in
+ * seconds since the start of the run. */
+bool stk_thinning_drops_step(double at_s, double last_s);
 
-/* Whether to leave out a sample taken at `at_s` if the last one written was taken at `last_s`. */
-bool stk_thinning_drops(double at_s, double last_s);
+/* The same for samples, by the time at which they were taken. */
+bool stk_thinning_drops_sample(double at_s, double last_s);
 
 #endif
