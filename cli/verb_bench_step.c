@@ -6,11 +6,21 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text/json.h"
 #include "budget/batch_choice.h"
 #include "probe/probe_options.h"
 #include "probe/step_probe.h"
 #include "probe/torch_probe.h"
+#include "report/text/event_json.h"
+
+static const char *mode_of(const stk_step_figures *f) {
+    return f->inference ? "inference" : "training";
+}
+
+static const stk_field profile_rows[] = {
+    STK_FIELD(stk_profile_line, CHARS, "what", what),
+    STK_FIELD(stk_profile_line, COUNT, "calls", calls),
+    STK_FIELD(stk_profile_line, NUMBER, "ms", ms),
+};
 
 static void put_profile(stk_json_writer *writer, const stk_step_figures *f) {
     stk_json_key(writer, "profile");
@@ -18,12 +28,7 @@ static void put_profile(stk_json_writer *writer, const stk_step_figures *f) {
     for (size_t i = 0; i < f->profile_count; i++) {
         const stk_profile_line *line = &f->profile[i];
         stk_json_begin_object(writer);
-        stk_json_key(writer, "what");
-        stk_json_put_string(writer, line->what);
-        stk_json_key(writer, "calls");
-        stk_json_put_int(writer, line->calls);
-        stk_json_key(writer, "ms");
-        stk_json_put_double(writer, stk_as_shown(line->ms));
+        stk_fields_put(writer, &(stk_fields)STK_FIELDS(profile_rows), line);
         stk_json_key(writer, "bytes");
         stk_json_put_int(writer, (int64_t)line->bytes);
         stk_json_end_object(writer);
@@ -31,51 +36,55 @@ static void put_profile(stk_json_writer *writer, const stk_step_figures *f) {
     stk_json_end_array(writer);
 }
 
-/* The keys of --json, in order. The first nine are a contract with other tools. */
+/* What was measured. The objects of Stoker and of PyTorch both have these keys. */
+static const stk_field network_rows[] = {
+    STK_FIELD(stk_step_figures, TEXT, "model", model),
+    STK_FIELD(stk_step_figures, COUNT64, "batch", batch),
+    STK_FIELD(stk_step_figures, COUNT64, "img_size", img_size),
+    STK_FIELD(stk_step_figures, TEXT, "precision", precision),
+    STK_FIELD(stk_step_figures, CHARS, "device", device),
+};
+
+/* These keys and those of the network are a contract with other tools. */
+static const stk_field speed_rows[] = {
+    STK_FIELD(stk_step_figures, NUMBER, "images_per_second", images_per_second),
+    STK_FIELD(stk_step_figures, NUMBER, "ms_per_step", ms_per_step),
+    STK_FIELD(stk_step_figures, COUNT64, "bytes", bytes),
+    STK_FIELD(stk_step_figures, NUMBER, "warmup_s", warmup_s),
+};
+
+static const stk_field step_rows[] = {
+    STK_FIELD(stk_step_figures, NUMBER, "ms_fastest", ms_fastest),
+    STK_FIELD(stk_step_figures, NUMBER, "ms_slowest", ms_slowest),
+    STK_FIELD(stk_step_figures, COUNT64, "arena_bytes", arena_bytes),
+    STK_FIELD(stk_step_figures, COUNT64, "rss_bytes", rss_bytes),
+    STK_FIELD(stk_step_figures, NUMBER, "plan_ms", plan_ms),
+    STK_FIELD(stk_step_figures, COUNT64, "steps", steps),
+    STK_FIELD(stk_step_figures, COUNT64, "windows", windows),
+};
+
+static const stk_field device_rows[] = {
+    STK_FIELD(stk_step_figures, NUMBER, "bandwidth", bandwidth),
+    STK_FIELD(stk_step_figures, NUMBER, "traffic_fraction", traffic_fraction),
+    STK_FIELD(stk_step_figures, COUNT64, "kernels_compiled", kernels_compiled),
+    STK_FIELD(stk_step_figures, COUNT64, "kernels_loaded", kernels_loaded),
+    STK_FIELD(stk_step_figures, COUNT64, "plans_timed", plans_timed),
+    STK_FIELD(stk_step_figures, COUNT64, "plans_loaded", plans_loaded),
+    STK_FIELD(stk_step_figures, COUNT64, "classes", classes),
+    STK_FIELD(stk_step_figures, COUNT64, "threads", threads),
+};
+
 static void put_figures(stk_json_writer *writer, const void *figures) {
     const stk_step_figures *f = figures;
-    const struct {
-        const char *key;
-        const char *text; /* NULL: the value is `number` */
-        double number;
-        bool whole;
-    } keys[] = {{"model", f->model, 0, false},
-                {"batch", NULL, (double)f->batch, true},
-                {"img_size", NULL, (double)f->img_size, true},
-                {"precision", f->precision, 0, false},
-                {"device", f->device, 0, false},
-                {"images_per_second", NULL, stk_as_shown(f->images_per_second), false},
-                {"ms_per_step", NULL, stk_as_shown(f->ms_per_step), false},
-                {"bytes", NULL, (double)f->bytes, true},
-                {"warmup_s", NULL, stk_as_shown(f->warmup_s), false},
-                {"mode", f->inference ? "inference" : "training", 0, false},
-                {"ms_fastest", NULL, stk_as_shown(f->ms_fastest), false},
-                {"ms_slowest", NULL, stk_as_shown(f->ms_slowest), false},
-                {"arena_bytes", NULL, (double)f->arena_bytes, true},
-                {"rss_bytes", NULL, (double)f->rss_bytes, true},
-                {"plan_ms", NULL, stk_as_shown(f->plan_ms), false},
-                {"steps", NULL, (double)f->steps, true},
-                {"windows", NULL, (double)f->windows, true},
-                {"traffic_bytes", NULL, f->traffic_bytes, true},
-                {"bandwidth", NULL, stk_as_shown(f->bandwidth), false},
-                {"traffic_fraction", NULL, stk_as_shown(f->traffic_fraction), false},
-                {"kernels_compiled", NULL, (double)f->kernels_compiled, true},
-                {"kernels_loaded", NULL, (double)f->kernels_loaded, true},
-                {"plans_timed", NULL, (double)f->plans_timed, true},
-                {"plans_loaded", NULL, (double)f->plans_loaded, true},
-                {"classes", NULL, (double)f->classes, true},
-                {"threads", NULL, (double)f->threads, true}};
     stk_json_begin_object(writer);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        stk_json_key(writer, keys[i].key);
-        if (keys[i].text != NULL) {
-            stk_json_put_string(writer, keys[i].text);
-        } else if (keys[i].whole) {
-            stk_json_put_int(writer, (int64_t)keys[i].number);
-        } else {
-            stk_json_put_double(writer, keys[i].number); /* null where unknown */
-        }
-    }
+    stk_fields_put(writer, &(stk_fields)STK_FIELDS(network_rows), f);
+    stk_fields_put(writer, &(stk_fields)STK_FIELDS(speed_rows), f);
+    stk_json_key(writer, "mode");
+    stk_json_put_string(writer, mode_of(f));
+    stk_fields_put(writer, &(stk_fields)STK_FIELDS(step_rows), f);
+    stk_json_key(writer, "traffic_bytes");
+    stk_json_put_int(writer, (int64_t)f->traffic_bytes);
+    stk_fields_put(writer, &(stk_fields)STK_FIELDS(device_rows), f);
     if (f->profile != NULL) {
         put_profile(writer, f);
     }
@@ -116,7 +125,7 @@ static void print_text(const listener *l, const stk_step_figures *f) {
     if (l->count == 0) {
         printf("%s at %lld px on %s, %s, %lld thread%s: %s\n", f->model, (long long)f->img_size,
                f->device, f->precision, (long long)f->threads, f->threads == 1 ? "" : "s",
-               f->inference ? "inference" : "training");
+               mode_of(f));
         if (strcmp(f->device, "cpu") != 0) {
             printf("%s: %s\n", f->device, cli_clean(f->about));
         }
@@ -156,6 +165,12 @@ typedef struct torch_line {
     const stk_torch_figures *torch;
 } torch_line;
 
+static const stk_field torch_rows[] = {
+    STK_FIELD(stk_torch_figures, NUMBER, "images_per_second", images_per_second),
+    STK_FIELD(stk_torch_figures, NUMBER, "ms_per_step", ms_per_step),
+    STK_FIELD(stk_torch_figures, NUMBER, "warmup_s", warmup_s),
+};
+
 static void put_torch(stk_json_writer *writer, const void *figures) {
     const torch_line *line = figures;
     const stk_torch_figures *t = line->torch;
@@ -167,23 +182,9 @@ static void put_torch(stk_json_writer *writer, const void *figures) {
     stk_json_key(writer, "torch_mode");
     stk_json_put_string(writer, t->mode);
     stk_json_key(writer, "mode");
-    stk_json_put_string(writer, line->step->inference ? "inference" : "training");
-    stk_json_key(writer, "model");
-    stk_json_put_string(writer, line->step->model);
-    stk_json_key(writer, "batch");
-    stk_json_put_int(writer, line->step->batch);
-    stk_json_key(writer, "img_size");
-    stk_json_put_int(writer, line->step->img_size);
-    stk_json_key(writer, "precision");
-    stk_json_put_string(writer, line->step->precision);
-    stk_json_key(writer, "device");
-    stk_json_put_string(writer, line->step->device);
-    stk_json_key(writer, "images_per_second");
-    stk_json_put_double(writer, stk_as_shown(t->images_per_second));
-    stk_json_key(writer, "ms_per_step");
-    stk_json_put_double(writer, stk_as_shown(t->ms_per_step));
-    stk_json_key(writer, "warmup_s");
-    stk_json_put_double(writer, stk_as_shown(t->warmup_s));
+    stk_json_put_string(writer, mode_of(line->step));
+    stk_fields_put(writer, &(stk_fields)STK_FIELDS(network_rows), line->step);
+    stk_fields_put(writer, &(stk_fields)STK_FIELDS(torch_rows), t);
     stk_json_key(writer, "ratio");
     stk_json_put_double(writer, stk_as_shown(line->step->images_per_second / t->images_per_second));
     stk_json_key(writer, "error");
