@@ -4,8 +4,8 @@
  * The library never prints. A caller that wants to know what happens fills in a stk_observer. Every
  * callback is optional and is called on the thread that called the library, in the order of events.
  * The arguments of a callback are borrowed and valid only during the call. The command's own
- * screen, results.csv, events.jsonl and plots are observers like any other. Events may get new
- * fields at their end.
+ * screen, its JSON lines and the writer of the run folder's files are observers like any other.
+ * Events may get new fields at their end.
  *
  * A number that is not known is NaN, a text that is not known NULL, a count that is not known -1.
  */

@@ -2,10 +2,10 @@
  * jsonl.h - the events of a run as JSON, one object a line.
  *
  * Serves `--json` on standard output and events.jsonl of a run folder. Each object has `t` (seconds
- * since the start of the run), `event` (its kind) and then the fields of the event's struct in
- * stoker/events.h under their own names; what is not known is null. Steps are written twice a
- * second at most, and the last one of a supervised command in any case. After an hour steps and
- * samples become rarer (thinning.h). Threads: that of the events.
+ * since the start of the run), `event` (its kind) and then the fields of event_fields.c under their
+ * own names; what is not known is null. Steps are written twice a second at most, and the last one
+ * of a supervised command in any case. After an hour steps and samples become rarer (thinning.h).
+ * Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVERS_JSONL_H
 #define STK_REPORT_OBSERVERS_JSONL_H

@@ -11,6 +11,8 @@
 #define LIST(type, kind, name, count) \
     { #name, STK_FIELD_##kind, offsetof(type, name), offsetof(type, count) }
 
+/* Without start_ns, a reading of the monotonic clock: it means nothing to a later reader of the
+ * file. */
 static const stk_field start_rows[] = {
     FIELD(stk_event_start, TEXT, chosen),
     FIELD(stk_event_start, TEXT, run_dir),

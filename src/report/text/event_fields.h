@@ -1,5 +1,5 @@
 /*
- * event_fields.h - what a table of the fields of a struct is, and the tables of all events.
+ * event_fields.h - what a table of the fields of a struct is, and the tables of events.
  *
  * Code that treats all fields alike goes through the table: event_json.h writes and reads fields as
  * JSON (events.jsonl, summary.json, --json), event_copy.h copies the texts and lists that an event
