@@ -11,7 +11,7 @@
 #include "base/text/json.h"
 #include "report/text/results_csv.h"
 
-static bool is_behind(const stk_resume_point *point, double fold, double epoch) {
+static bool is_after(const stk_resume_point *point, double fold, double epoch) {
     return fold > point->fold || (fold >= point->fold && epoch > point->epoch);
 }
 
@@ -22,7 +22,7 @@ stk_status stk_earlier_rows(const char *path, const stk_resume_point *point, stk
     *count = 0;
     for (size_t i = 0; i < all; i++) {
         stk_event_epoch row = (*rows)[i];
-        if (!is_behind(point, row.fold, row.epoch)) {
+        if (!is_after(point, row.fold, row.epoch)) {
             row.best = row.fold == point->fold && row.epoch == point->best_epoch;
             (*rows)[(*count)++] = row;
         }
@@ -40,8 +40,8 @@ static bool line_stays(const char *line, size_t length, const stk_resume_point *
     const char *name = stk_json_string(stk_json_get(event, "event"));
     double t = stk_json_number(stk_json_get(event, "t"), 0);
     bool training = name != NULL && (strcmp(name, "epoch") == 0 || strcmp(name, "step") == 0);
-    bool stays = !training || !is_behind(point, stk_json_number(stk_json_get(event, "fold"), 0),
-                                         stk_json_number(stk_json_get(event, "epoch"), 0));
+    bool stays = !training || !is_after(point, stk_json_number(stk_json_get(event, "fold"), 0),
+                                        stk_json_number(stk_json_get(event, "epoch"), 0));
     *last_t = fmax(*last_t, t);
     stk_json_free(event);
     return stays;

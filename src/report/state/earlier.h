@@ -24,8 +24,8 @@ typedef struct stk_resume_point {
 STK_CHECKED stk_status stk_earlier_rows(const char *path, const stk_resume_point *point,
                                         stk_event_epoch **rows, size_t *count, stk_error *err);
 
-/* Removes steps and epochs after the point, and half a last line, from events.jsonl. *last_t is the
- * latest time of an event. */
+/* Removes from events.jsonl the steps and epochs after the point and all lines that are no JSON,
+ * half a last line included. *last_t is the latest time of an event. */
 STK_CHECKED stk_status stk_earlier_events(const char *path, const stk_resume_point *point,
                                           double *last_t, stk_error *err);
 
