@@ -134,7 +134,7 @@ void stk_watch_command(stk_supervision *s, stk_attempt *a) {
 static void judge(stk_supervision *s, stk_attempt *a, const stk_evidence_summary *summary,
                   double from_s, double to_s) {
     stk_command_evidence_judge(s->evidence, summary, &s->progress, from_s, to_s,
-                               stk_supervision_batch(s), false, &s->verdict);
+                               stk_supervision_batch(s), &s->verdict);
     a->judged_s = to_s;
     bool news = s->verdict.kind != STK_VERDICT_UNKNOWN && s->verdict.kind != a->last_verdict;
     if (news) {

@@ -468,9 +468,9 @@ static stk_command_progress words_of(double steps_per_second, double images_per_
     return progress;
 }
 
-static stk_verdict_kind judge(const stk_command_progress *progress, int64_t batch, bool first) {
+static stk_verdict_kind judge(const stk_command_progress *progress, int64_t batch) {
     stk_evidence_summary seen = seen_since(1);
-    stk_command_evidence_judge(m.s, &seen, progress, 1, m.sample.at_s, batch, first, &verdict);
+    stk_command_evidence_judge(m.s, &seen, progress, 1, m.sample.at_s, batch, &verdict);
     return verdict.kind;
 }
 
@@ -480,8 +480,8 @@ static void a_small_batch_is_launch_bound(void) {
     begin(99);
     m.sample = gpu_sample(25, 1.3e9, 0.3e9);
     look(60);
-    CHECK_INT(judge(&progress, 8, true), STK_VERDICT_LAUNCH);
-    CHECK_CONTAINS(verdict.event.batch, "batch_size=8 is TOO SMALL - should be ");
+    CHECK_INT(judge(&progress, 8), STK_VERDICT_LAUNCH);
+    CHECK(verdict.event.batch == NULL); /* only the first verdict of a training has that text */
     REQUIRE(verdict.event.remedy_count == 1);
     CHECK_CONTAINS(verdict.event.remedies[0].text, "a batch of ");
     CHECK_STR(verdict.event.remedies[0].flags, ""); /* Stoker's flag is not the command's */
@@ -498,7 +498,7 @@ static void busy_workers_are_decode_bound(void) {
     add_process(200, COMMAND, 2, "python", 97);
     add_process(201, COMMAND, 2, "python", 95);
     look(60);
-    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_DECODE);
+    CHECK_INT(judge(&progress, 64), STK_VERDICT_DECODE);
     CHECK_CONTAINS(verdict.text, "input-bound: GPU waits 70 % (decode)");
     CHECK_CONTAINS(verdict.text, "8 loader workers (num_workers)");
     CHECK_INT(verdict.event.remedy_count, 1);
@@ -512,7 +512,7 @@ static void disks_are_storage_bound(void) {
     add_process(200, COMMAND, 2, "python", 20);
     m.procs[2].state = 'D';
     look(60);
-    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_STORAGE);
+    CHECK_INT(judge(&progress, 64), STK_VERDICT_STORAGE);
     CHECK_STR(verdict.event.name, "storage-bound");
     CHECK_CONTAINS(verdict.text, "Faster storage would help"); /* and none of Stoker's caches */
     CHECK_INT(verdict.event.remedy_count, 0);
@@ -524,7 +524,7 @@ static void a_busy_gpu_is_fine(void) {
     begin(60);
     m.sample = gpu_sample(97, 15e9, 14e9);
     look(60);
-    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_FINE);
+    CHECK_INT(judge(&progress, 64), STK_VERDICT_FINE);
     CHECK(verdict.event.fine);
     end();
 }
@@ -535,16 +535,16 @@ static void silence_is_no_obstacle(void) {
     begin(99);
     m.sample = gpu_sample(25, 1.3e9, 0.3e9);
     look(60);
-    CHECK_INT(judge(&progress, -1, true), STK_VERDICT_LAUNCH);
+    CHECK_INT(judge(&progress, -1), STK_VERDICT_LAUNCH);
     CHECK(verdict.event.batch == NULL);
     CHECK_INT(verdict.event.remedy_count, 0);
     m.sample.gpu_util = 98;
     look(2000);
-    CHECK_INT(judge(&progress, -1, false), STK_VERDICT_FINE);
+    CHECK_INT(judge(&progress, -1), STK_VERDICT_FINE);
     end();
     begin(99);
     look(3);
-    CHECK_INT(judge(&progress, 8, false), STK_VERDICT_UNKNOWN);
+    CHECK_INT(judge(&progress, 8), STK_VERDICT_UNKNOWN);
     end();
 }
 
@@ -557,7 +557,7 @@ static void a_throttled_gpu(void) {
     m.sample.gpu_clock_mhz = 1000;
     look(60);
     reason[0] = 'x'; /* the sample's text is not needed any more */
-    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_THROTTLED);
+    CHECK_INT(judge(&progress, 64), STK_VERDICT_THROTTLED);
     CHECK_CONTAINS(verdict.text, "heat held its clock at 50 % of the highest in 100 %");
     CHECK_STR(verdict.event.remedies[0].flags, "nvidia-smi -q -d PERFORMANCE");
     end();
@@ -568,13 +568,13 @@ static void cores_that_compute(void) {
     begin(380);
     m.sample = no_gpu_sample();
     look(60);
-    CHECK_INT(judge(&progress, 64, false), STK_VERDICT_COMPUTE);
+    CHECK_INT(judge(&progress, 64), STK_VERDICT_COMPUTE);
     CHECK_CONTAINS(verdict.text, "the machine computes 100 % of the time at 32 img/s");
     m.busy[1] = 10;
     m.procs[1].state = 'D';
     look(300);
     stk_evidence_summary seen = seen_since(100);
-    stk_command_evidence_judge(m.s, &seen, &progress, 100, m.sample.at_s, 64, false, &verdict);
+    stk_command_evidence_judge(m.s, &seen, &progress, 100, m.sample.at_s, 64, &verdict);
     CHECK_INT(verdict.kind, STK_VERDICT_STORAGE);
     end();
 }

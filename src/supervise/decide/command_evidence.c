@@ -528,7 +528,7 @@ static void add_gpu(const stk_command_evidence *s, double from_s, double to_s, s
 
 void stk_command_evidence_judge(const stk_command_evidence *s, const stk_evidence_summary *summary,
                                 const stk_command_progress *progress, double from_s, double to_s,
-                                int64_t batch, bool first, stk_verdict *verdict) {
+                                int64_t batch, stk_verdict *verdict) {
     int64_t images = batch > 0 ? batch : progress->batch;
     double start_s = isnan(from_s) ? s->began_s : from_s;
     double rate = stk_progress_image_rate(progress, images, start_s, to_s);
@@ -562,5 +562,5 @@ void stk_command_evidence_judge(const stk_command_evidence *s, const stk_evidenc
                       .iowait = summary->iowait,
                       .largest_batch = -1};
     add_gpu(s, start_s, to_s, &e);
-    stk_verdict_judge(&e, first, verdict);
+    stk_verdict_judge(&e, false, verdict);
 }

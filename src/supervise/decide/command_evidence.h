@@ -62,6 +62,6 @@ void stk_command_evidence_since(const stk_command_evidence *evidence, double fro
 void stk_command_evidence_judge(const stk_command_evidence *evidence,
                                 const stk_evidence_summary *summary,
                                 const stk_command_progress *progress, double from_s, double to_s,
-                                int64_t batch, bool first, stk_verdict *verdict);
+                                int64_t batch, stk_verdict *verdict);
 
 #endif
