@@ -73,7 +73,9 @@ static void check_confusion(void) {
     stk_confusion confusion;
     stk_error err = {0};
     stk_confusion_cell pairs[8];
-    if (stk_confusion_read(&confusion, fuzz_path("validation.csv"), &err) != STK_OK) {
+    stk_csv table;
+    if (stk_csv_read(fuzz_path("validation.csv"), &table, &err) != STK_OK ||
+        stk_confusion_make(&confusion, &table, "validation.csv", &err) != STK_OK) {
         FUZZ_REQUIRE(err.message[0] != '\0');
         return;
     }

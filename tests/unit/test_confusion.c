@@ -13,6 +13,17 @@ static stk_status make(stk_confusion *confusion, const char *text, stk_error *er
     return status == STK_OK ? stk_confusion_make(confusion, &table, "validation.csv", err) : status;
 }
 
+/* Pictures of class `label` for which class `predicted` was predicted. */
+static size_t count_of(const stk_confusion *confusion, int label, int predicted) {
+    for (size_t i = 0; i < confusion->cell_count; i++) {
+        const stk_confusion_cell *cell = &confusion->cells[i];
+        if (cell->label == label && cell->predicted == predicted) {
+            return cell->count;
+        }
+    }
+    return 0;
+}
+
 static void confusion_counts(void) {
     stk_error err = {0};
     stk_confusion c;
@@ -25,10 +36,10 @@ static void confusion_counts(void) {
     CHECK(c.class_count == 2 && c.pictures == 4 && c.right == 1);
     CHECK_STR(c.classes[0], "cat");
     CHECK_STR(c.classes[1], "dog");
-    CHECK(stk_confusion_count(&c, 0, 0) == 1);
-    CHECK(stk_confusion_count(&c, 0, 1) == 2);
-    CHECK(stk_confusion_count(&c, 1, 0) == 1);
-    CHECK(stk_confusion_count(&c, 1, 1) == 0);
+    CHECK(count_of(&c, 0, 0) == 1);
+    CHECK(count_of(&c, 0, 1) == 2);
+    CHECK(count_of(&c, 1, 0) == 1);
+    CHECK(count_of(&c, 1, 1) == 0);
     CHECK(c.cell_count == 3);
     REQUIRE(c.worst_count == 3);
     CHECK_STR(c.worst[0].path, "a/4.jpg");
@@ -49,8 +60,8 @@ static void confusion_one_sided_classes(void) {
     CHECK_STR(c.classes[1], "9");
     CHECK_STR(c.classes[2], "10");
     CHECK_STR(c.classes[3], "11");
-    CHECK(stk_confusion_count(&c, 2, 0) == 1 && stk_confusion_count(&c, 2, 2) == 0);
-    CHECK(stk_confusion_count(&c, 1, 3) == 1 && stk_confusion_count(&c, 3, 3) == 0);
+    CHECK(count_of(&c, 2, 0) == 1 && count_of(&c, 2, 2) == 0);
+    CHECK(count_of(&c, 1, 3) == 1 && count_of(&c, 3, 3) == 0);
     stk_confusion_free(&c);
 }
 
@@ -96,7 +107,7 @@ static void confusion_of_many_classes(void) {
     stk_str_append(&text, "x,class00009,class00010,0.5,0\nx,class00009,class00010,0.5,0\n");
     REQUIRE(make(&c, stk_str_text(&text), &err) == STK_OK);
     CHECK(c.class_count == CLASSES && c.pictures == CLASSES + 4 && c.right == 0);
-    CHECK(stk_confusion_count(&c, 9, 10) == 3 && stk_confusion_count(&c, 10, 9) == 0);
+    CHECK(count_of(&c, 9, 10) == 3 && count_of(&c, 10, 9) == 0);
     CHECK(stk_confusion_pairs(&c, pairs, 3) == 3);
     CHECK(pairs[0].label == 9 && pairs[0].predicted == 10 && pairs[0].count == 3);
     CHECK(pairs[1].label == 7 && pairs[1].predicted == 3 && pairs[1].count == 2);
@@ -112,10 +123,8 @@ static void confusion_of_nothing(void) {
     stk_confusion_cell pair;
     REQUIRE(make(&c, HEADER, &err) == STK_OK);
     CHECK(c.class_count == 0 && c.pictures == 0 && c.worst_count == 0);
-    CHECK(stk_confusion_count(&c, 0, 0) == 0);
+    CHECK(count_of(&c, 0, 0) == 0);
     CHECK(stk_confusion_pairs(&c, &pair, 1) == 0);
-    stk_confusion_free(&c);
-    CHECK(stk_confusion_read(&c, "there/is/no/such.csv", &err) != STK_OK);
     stk_confusion_free(&c);
 }
 

@@ -198,27 +198,11 @@ stk_status stk_confusion_make(stk_confusion *confusion, stk_csv *table, const ch
     return status;
 }
 
-stk_status stk_confusion_read(stk_confusion *confusion, const char *path, stk_error *err) {
-    stk_csv table;
-    memset(confusion, 0, sizeof *confusion);
-    stk_status status = stk_csv_read(path, &table, err);
-    return status == STK_OK ? stk_confusion_make(confusion, &table, path, err) : status;
-}
-
 void stk_confusion_free(stk_confusion *confusion) {
     stk_mem_free(confusion->classes);
     stk_mem_free(confusion->cells);
     stk_csv_free(&confusion->table);
     memset(confusion, 0, sizeof *confusion);
-}
-
-size_t stk_confusion_count(const stk_confusion *confusion, int label, int predicted) {
-    const stk_confusion_cell wanted = {.label = label, .predicted = predicted};
-    const stk_confusion_cell *cell = confusion->cell_count > 0
-                                         ? bsearch(&wanted, confusion->cells, confusion->cell_count,
-                                                   sizeof *confusion->cells, by_place)
-                                         : NULL;
-    return cell != NULL ? cell->count : 0;
 }
 
 size_t stk_confusion_pairs(const stk_confusion *confusion, stk_confusion_cell *pairs, size_t most) {

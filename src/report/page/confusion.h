@@ -50,13 +50,7 @@ typedef struct stk_confusion {
 STK_CHECKED stk_status stk_confusion_make(stk_confusion *confusion, stk_csv *table,
                                           const char *name, stk_error *err);
 
-/* Reads the file validation.csv and makes the matrix from it. */
-STK_CHECKED stk_status stk_confusion_read(stk_confusion *confusion, const char *path,
-                                          stk_error *err);
 void stk_confusion_free(stk_confusion *confusion);
-
-/* Pictures of class `label` for which class `predicted` was predicted. */
-size_t stk_confusion_count(const stk_confusion *confusion, int label, int predicted);
 
 /*
  * Writes the pairs of different classes that are confused most often, the most frequent first,
