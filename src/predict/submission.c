@@ -398,12 +398,6 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
     return status;
 }
 
-stk_status stk_submission_write(const char *path, const stk_dataset *dataset,
-                                const char *const *classes, int class_count, const double *probs,
-                                stk_error *err) {
-    return stk_submission_write_how(path, NULL, dataset, classes, class_count, probs, err);
-}
-
 stk_status stk_submission_write_how(const char *path, const stk_file_how *how,
                                     const stk_dataset *dataset, const char *const *classes,
                                     int class_count, const double *probs, stk_error *err) {

@@ -29,21 +29,19 @@ STK_CHECKED stk_status stk_submission_check(const stk_dataset *dataset, const st
  * are those of `probs` and may come from a checkpoint. Rows of probabilities sum to 1: columns
  * unknown to the model get 0, classes without a column are left out and the others scaled. A row
  * with a number that is no probability, or with nothing but zeros, is filled evenly.
+ *
+ * This call is for a path that the user gave. `how` says how the file may be written; NULL: as a
+ * file of Stoker's own.
  */
-STK_CHECKED stk_status stk_submission_write(const char *path, const stk_dataset *dataset,
-                                            const char *const *classes, int class_count,
-                                            const double *probs /* (test rows, class_count) */,
-                                            stk_error *err);
-
-/* The same for a path that the user gave; stk_file_how says how it may be written. */
 STK_CHECKED stk_status stk_submission_write_how(const char *path, const stk_file_how *how,
                                                 const stk_dataset *dataset,
                                                 const char *const *classes, int class_count,
-                                                const double *probs, stk_error *err);
+                                                const double *probs /* (test rows, class_count) */,
+                                                stk_error *err);
 
 /*
- * The same, but when `late` becomes true before all rows are written, the existing file stays and
- * STK_ERR_STOPPED is returned.
+ * For the submission of a run folder: if `late` becomes true before all rows are written, the
+ * existing file stays and STK_ERR_STOPPED is returned. Otherwise as stk_submission_write_how().
  */
 STK_CHECKED stk_status stk_submission_write_unless(const char *path, const stk_dataset *dataset,
                                                    const char *const *classes, int class_count,

@@ -51,7 +51,8 @@ static void expect_text(const stk_dataset *d, const char *const *classes, int cl
                         const double *probs, const char *expected) {
     char *data = NULL;
     size_t size;
-    REQUIRE_OK(stk_submission_write(path, d, classes, class_count, probs, &error), &error);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, d, classes, class_count, probs, &error),
+               &error);
     REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
     CHECK_STR(data, expected);
     stk_mem_free(data);
@@ -124,7 +125,7 @@ static void columns_that_match_nothing(void) {
     CHECK_CONTAINS(error.message, "red, green, blue, ...");
     CHECK_CONTAINS(error.message, "cat, dog, owl;");
     stk_error_clear(&error);
-    CHECK_INT(stk_submission_write(path, &d, pets, 3, even_probs, &error), STK_ERR_DATA);
+    CHECK_INT(stk_submission_write_how(path, NULL, &d, pets, 3, even_probs, &error), STK_ERR_DATA);
     CHECK(!stk_path_is_file(path));
     /* A folder that was opened for prediction has no classes to compare with. */
     d.class_count = 0;
@@ -167,7 +168,7 @@ static void printed_rows_sum_to_one(void) {
     }
     stk_dataset d = make(header, CLASSES + 1, CLASSES);
     d.test = (stk_sample_list){many, ROWS};
-    stk_status status = stk_submission_write(path, &d, classes, CLASSES, probs, &error);
+    stk_status status = stk_submission_write_how(path, NULL, &d, classes, CLASSES, probs, &error);
     stk_mem_free(probs);
     REQUIRE_OK(status, &error);
     stk_csv csv;
@@ -224,7 +225,7 @@ static void numbers_as_the_library_writes_them(void) {
         probs[2 * i] = i < HARD ? hard[i] : value;
         probs[2 * i + 1] = 1 - probs[2 * i];
     }
-    REQUIRE_OK(stk_submission_write(path, &d, classes, 2, probs, &error), &error);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &d, classes, 2, probs, &error), &error);
     stk_csv csv;
     REQUIRE_OK(stk_csv_read(path, &csv, &error), &error);
     REQUIRE(csv.rows == ROWS);
@@ -250,7 +251,7 @@ static void what_is_late_is_given_up(void) {
     static stk_sample many[ROWS];
     static double probs[ROWS * 3];
     stk_dataset d = make(NULL, 0, 0);
-    REQUIRE_OK(stk_submission_write(path, &d, pets, 3, even_probs, &error), &error);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &d, pets, 3, even_probs, &error), &error);
     char *before = NULL;
     char *after = NULL;
     size_t size = 0;
@@ -277,11 +278,13 @@ static void what_is_late_is_given_up(void) {
 
 static void what_cannot_be_written(void) {
     stk_dataset d = make(NULL, 0, 0);
-    CHECK_INT(stk_submission_write("/no/such/folder/s.csv", &d, pets, 3, even_probs, &error),
-              STK_ERR_STORAGE);
+    CHECK_INT(
+        stk_submission_write_how("/no/such/folder/s.csv", NULL, &d, pets, 3, even_probs, &error),
+        STK_ERR_STORAGE);
     CHECK_CONTAINS(error.message, "/no/such/folder/s.csv");
     stk_error_clear(&error);
-    CHECK_INT(stk_submission_write(path, &d, pets, 0, even_probs, &error), STK_ERR_INTERNAL);
+    CHECK_INT(stk_submission_write_how(path, NULL, &d, pets, 0, even_probs, &error),
+              STK_ERR_INTERNAL);
     CHECK(!stk_path_is_file(path));
 }
 
@@ -294,7 +297,7 @@ static void memory_runs_out(void) {
             stk_mem_fail_after(n);
             status = stk_submission_check(&d, NULL, NULL);
             if (status == STK_OK) {
-                status = stk_submission_write(path, &d, pets, 3, even_probs, NULL);
+                status = stk_submission_write_how(path, NULL, &d, pets, 3, even_probs, NULL);
             }
             stk_mem_fail_after(-1);
             CHECK(status == STK_OK || status == STK_ERR_MEMORY);
