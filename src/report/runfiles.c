@@ -523,7 +523,3 @@ bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {
     }
     return files->lacking != 0;
 }
-
-stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err) {
-    return stk_error_pass(&files->error, err);
-}

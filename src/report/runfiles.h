@@ -74,7 +74,4 @@ STK_CHECKED stk_status stk_runfiles_summary_error(const stk_runfiles *files, stk
 /* Appends one sentence that names what could not be written; false: nothing is missing. */
 bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text);
 
-/* The first failure since the start; STK_OK when all was written. */
-STK_CHECKED stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err);
-
 #endif

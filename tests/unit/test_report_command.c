@@ -2,6 +2,7 @@
 #include "check.h"
 #include "folder_texts.h"
 #include "told_command.h"
+#include "whole_files.h"
 
 #include <sys/stat.h>
 
@@ -36,7 +37,7 @@ static void write_run(const char *folder, bool ends) {
         stk_runfiles_finish(files, INFINITY, NULL);
         tell_command_rest(&events);
     }
-    CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
+    check_whole(files);
     stk_runfiles_free(files);
 }
 

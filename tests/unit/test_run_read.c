@@ -12,6 +12,7 @@
 #include "report/state/run_read.h"
 #include "report/runfiles.h"
 #include "told_run.h"
+#include "whole_files.h"
 
 static void put_file(const char *folder, const char *name, const char *text) {
     stk_error err = {0};
@@ -49,7 +50,7 @@ static void write_run(const char *folder, int epochs, bool ends) {
         stk_runfiles_finish(files, INFINITY, NULL);
         stk_events_stop(&events, &summary);
     }
-    CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
+    check_whole(files);
     stk_runfiles_free(files);
 }
 
