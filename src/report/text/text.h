@@ -16,12 +16,15 @@
 void stk_report_append_utf8(stk_str *out, const char *text);
 
 /*
- * The same for one line of a screen or an SVG: control characters (stk_utf8_control) and line
- * breaks become blanks.
+ * Appends text as one line of a screen, or as a line that cairo draws: bytes as above; control
+ * characters (stk_utf8_control) and line breaks become blanks.
  */
 void stk_report_append_line(stk_str *out, const char *text);
 
-/* The same for HTML and SVG, between tags or quotes: characters of markup are escaped. */
+/*
+ * Appends text as one line of HTML or SVG source, between tags or quotes: as
+ * stk_report_append_line(), with characters of markup escaped.
+ */
 void stk_report_append_markup(stk_str *out, const char *text);
 
 /* The sentence for a status or stop reason of summary.json; an unknown word stands for itself. */
