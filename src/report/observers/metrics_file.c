@@ -30,7 +30,7 @@
  * it ends, and the run does not wait for it again. */
 #define WAIT_NS INT64_C(1000000000)
 
-/* Where a figure comes from: the last event of a kind, or the batch size. */
+/* Where a figure comes from: the last event of a kind; for the batch size, start or summary. */
 typedef enum metric_source {
     FROM_START,
     FROM_STEP,
@@ -128,11 +128,7 @@ struct stk_metrics_file {
     int64_t (*now_ns)(void);  /* never NULL */
     int64_t (*wall_ns)(void); /* never NULL */
     stk_run_view view;        /* state of the run */
-    int batch;                /* as chosen at the start; at the end as it was used */
     double start_s;           /* when the run began, by the wall clock: seconds since 1970 */
-    stk_str info;             /* owned: the labels of run_info */
-    stk_str verdict;          /* owned: the labels of the last verdict; empty: none yet */
-    stk_str ended;            /* owned: the labels of how the run ended; empty: it goes on */
     int exit_code;            /* -1: the run goes on */
     int64_t written_ns;       /* when the file was replaced last */
     bool written;             /* the file was replaced */
@@ -155,14 +151,14 @@ static void append_gauge(stk_str *out, const char *name, const char *help, doubl
     }
 }
 
-/* A gauge of value 1 whose labels hold texts. */
-static void append_labelled(stk_str *out, const char *name, const char *help,
-                            const stk_str *labels) {
+/* A gauge of value 1 whose labels hold texts; nothing without labels. Frees the labels. */
+static void append_labelled(stk_str *out, const char *name, const char *help, stk_str *labels) {
     if (labels->length > 0) {
         append_head(out, name, help);
         stk_str_appendf(out, "stoker_%s{%s} 1\n", name, stk_str_text(labels));
-        out->failed = out->failed || !stk_str_ok(labels);
     }
+    out->failed = out->failed || !stk_str_ok(labels);
+    stk_str_free(labels);
 }
 
 /*
@@ -189,9 +185,18 @@ static void append_label(stk_str *labels, const char *name, const char *text) {
     stk_str_free(&clean);
 }
 
+/* As chosen at the start. Once the run has ended, as used: it may have been measured, or shrunk
+ * when memory ran out. -1: not known. */
+static int batch_of(const stk_run_view *view) {
+    return stk_run_view_has_ended(view) ? view->summary->batch
+           : view->start != NULL        ? view->start->batch
+                                        : -1;
+}
+
 static double value_of(const stk_metrics_file *m, const metric *row) {
+    int batch = batch_of(&m->view);
     const void *const sources[] = {m->view.start, m->view.step, m->view.epoch, m->view.sample,
-                                   &m->batch};
+                                   &batch};
     if (sources[row->from] == NULL) {
         return NAN;
     }
@@ -240,17 +245,44 @@ static void append_clock(stk_str *out, const stk_metrics_file *m) {
                  start->budget_s - used);
 }
 
+static void append_info(stk_str *out, const stk_event_start *start) {
+    stk_str labels = {0};
+    if (start == NULL) {
+        return;
+    }
+    append_label(&labels, "run", start->run_dir != NULL ? stk_path_base(start->run_dir) : NULL);
+    append_label(&labels, "model", start->model);
+    append_label(&labels, "device", start->device);
+    append_label(&labels, "device_name", start->device_name);
+    append_label(&labels, "precision", start->precision);
+    append_labelled(out, "run_info", "What is trained, and on what.", &labels);
+}
+
+static void append_verdict(stk_str *out, const stk_event_verdict *verdict) {
+    stk_str labels = {0};
+    append_label(&labels, "name", verdict != NULL ? verdict->name : NULL);
+    append_labelled(out, "verdict", "What limits the speed of the run.", &labels);
+}
+
+static void append_end(stk_str *out, const stk_run_view *view) {
+    stk_str labels = {0};
+    bool ended = stk_run_view_has_ended(view);
+    append_label(&labels, "status", ended ? view->summary->status : NULL);
+    append_label(&labels, "reason", ended ? view->summary->stop_reason : NULL);
+    append_labelled(out, "ended", "How the run ended.", &labels);
+    append_gauge(out, "finished", "Whether the run has ended.", ended);
+}
+
 static void append_all(stk_str *out, const stk_metrics_file *m) {
-    append_labelled(out, "run_info", "What is trained, and on what.", &m->info);
+    append_info(out, m->view.start);
     append_clock(out, m);
     for (size_t i = 0; i < COUNT_OF(metrics); i++) {
         append_gauge(out, metrics[i].name, metrics[i].help, value_of(m, &metrics[i]));
     }
     append_times(out, m);
     append_gauge(out, "bad_images", "Images that could not be used.", (double)m->view.bad_images);
-    append_labelled(out, "verdict", "What limits the speed of the run.", &m->verdict);
-    append_labelled(out, "ended", "How the run ended.", &m->ended);
-    append_gauge(out, "finished", "Whether the run has ended.", m->ended.length > 0);
+    append_verdict(out, stk_run_view_verdict(&m->view));
+    append_end(out, &m->view);
     if (m->exit_code >= 0) {
         append_gauge(out, "exit_status", "What the command ended with.", m->exit_code);
     }
@@ -293,6 +325,9 @@ static void write_file(stk_metrics_file *m) {
                        m->path);
         return;
     }
+    if (m->view.failed) {
+        (void)STK_FAIL_MEMORY(&m->error, m->path); /* some figures are missing or old */
+    }
     stk_str_clear(&m->delivery->text);
     append_all(&m->delivery->text, m);
     if (m->writer == NULL) {
@@ -313,21 +348,7 @@ static void refresh(stk_metrics_file *m) {
 /* ---- events ---- */
 
 static void take_start(stk_metrics_file *m, const stk_event_start *event) {
-    m->batch = event->batch;
     m->start_s = (double)(m->wall_ns() - (m->now_ns() - event->start_ns)) * 1e-9;
-    stk_str_clear(&m->info);
-    append_label(&m->info, "run", event->run_dir != NULL ? stk_path_base(event->run_dir) : NULL);
-    append_label(&m->info, "model", event->model);
-    append_label(&m->info, "device", event->device);
-    append_label(&m->info, "device_name", event->device_name);
-    append_label(&m->info, "precision", event->precision);
-}
-
-static void take_stop(stk_metrics_file *m, const stk_summary *summary) {
-    m->batch = summary->batch; /* it may have been measured, or shrunk when memory ran out */
-    stk_str_clear(&m->ended);
-    append_label(&m->ended, "status", summary->status);
-    append_label(&m->ended, "reason", summary->stop_reason);
 }
 
 static void metrics_file_take(void *user, stk_event_kind kind, const void *event) {
@@ -339,17 +360,12 @@ static void metrics_file_take(void *user, stk_event_kind kind, const void *event
         write_file(m);
         break;
     case STK_EVENT_VERDICT:
-        stk_str_clear(&m->verdict);
-        append_label(&m->verdict, "name", ((const stk_event_verdict *)event)->name);
-        refresh(m);
-        break;
     case STK_EVENT_STEP:
     case STK_EVENT_EPOCH:
     case STK_EVENT_SAMPLE:
         refresh(m);
         break;
     case STK_EVENT_STOP:
-        take_stop(m, event);
         write_file(m);
         break;
     default:
@@ -397,9 +413,6 @@ void stk_metrics_file_free(stk_metrics_file *m) {
         }
         stk_mem_free(m->path);
         stk_run_view_close(&m->view);
-        stk_str_free(&m->info);
-        stk_str_free(&m->verdict);
-        stk_str_free(&m->ended);
         stk_mem_free(m);
     }
 }

@@ -34,7 +34,7 @@ const stk_observer *stk_metrics_file_observer(stk_metrics_file *metrics);
 /* Adds the exit code of the command to the figures; nothing happens without a start event. */
 void stk_metrics_file_finish(stk_metrics_file *metrics, int exit_code);
 
-/* The first write that failed; STK_OK when none has. */
+/* The first failure of a write, or of memory for its figures; STK_OK when there was none. */
 STK_CHECKED stk_status stk_metrics_file_error(const stk_metrics_file *metrics, stk_error *err);
 
 #endif
