@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "loader/folder_samples.h"
 #include "loader/loader.h"
-#include "probe/gauges.h"
+#include "probe/own_use.h"
 
 #define NS_PER_S 1000000000
 
@@ -161,7 +161,7 @@ static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_
     f->decode_only_per_cpu_second = NAN;
     f->cores_busy = cpu_s / f->seconds;
     f->images_per_cpu_second = made / cpu_s;
-    f->rss_bytes = stk_gauge_peak_resident();
+    f->rss_bytes = stk_own_peak_resident();
     f->read_us = (double)spent.read_ns * 1e-3 / made;
     f->decode_us = (double)spent.decode_ns * 1e-3 / made;
     f->augment_us = (double)spent.augment_ns * 1e-3 / made;
@@ -173,7 +173,7 @@ stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, c
                             stk_epoch_list *list, stk_error *err) {
     const stk_folder_options *feed = stk_options_values(options, &stk_folder_option_table);
     epoch_probe p = {.stop = stop, .rate = rate, .start_ns = stk_clock_ns()};
-    double cpu_s = stk_gauge_processor_s();
+    double cpu_s = stk_own_processor_s();
     *figures = (stk_loader_figures){0};
     memset(list, 0, sizeof *list);
     p.free_ns = p.start_ns;
@@ -181,7 +181,7 @@ stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, c
     stk_status status = stk_loader_open_stoppable(&p.loader, options, stop, events, err);
     status = status == STK_OK ? run(&p, feed->epochs == 0, seconds, figures, list, err) : status;
     if (status == STK_OK) {
-        sum_up(&p, list, stk_gauge_processor_s() - cpu_s, figures);
+        sum_up(&p, list, stk_own_processor_s() - cpu_s, figures);
     }
     stk_loader_close(p.loader);
     return status;

@@ -24,7 +24,7 @@
 #include "dataset/dataset.h"
 #include "loader/loader.h"
 #include "probe/decode_probe.h"
-#include "probe/gauges.h"
+#include "probe/own_use.h"
 
 #define WARM_UP_S 1.0
 #define WARM_UP_BATCHES 2
@@ -59,7 +59,7 @@ typedef struct loader_probe {
 } loader_probe;
 
 static void note_memory(loader_probe *p) {
-    int64_t bytes = stk_gauge_resident();
+    int64_t bytes = stk_own_resident();
     p->rss_bytes = bytes > p->rss_bytes ? bytes : p->rss_bytes;
 }
 
@@ -212,7 +212,7 @@ static stk_status loader_slice(loader_probe *p, double least_s, double *seconds,
     uint64_t images = 0;
     stk_status status = STK_OK;
     before = stk_loader_counters_of(p->loader);
-    double cpu = stk_gauge_processor_s();
+    double cpu = stk_own_processor_s();
     int64_t start = stk_clock_ns();
     do {
         const stk_batch *batch = NULL;
@@ -231,7 +231,7 @@ static stk_status loader_slice(loader_probe *p, double least_s, double *seconds,
     p->images += images;
     p->seconds += *seconds;
     p->core_seconds += *seconds * usable_cores(p->cores, after.workers);
-    p->cpu_seconds += stk_gauge_processor_s() - cpu;
+    p->cpu_seconds += stk_own_processor_s() - cpu;
     note_spent(p, &before, &after);
     return STK_OK;
 }
@@ -244,12 +244,12 @@ static stk_status measure(loader_probe *p, double seconds, stk_error *err) {
         double took = 0;
         status = loader_slice(p, slice_s, &took, err);
         counters = stk_loader_counters_of(p->loader);
-        double cpu = stk_gauge_processor_s();
+        double cpu = stk_own_processor_s();
         if (status == STK_OK) {
             status = stk_decode_probe_run(p->decoder, usable_cores(p->cores, counters.workers),
                                           took, p->stop, &p->decoded, err);
         }
-        p->decode_cpu_seconds += stk_gauge_processor_s() - cpu;
+        p->decode_cpu_seconds += stk_own_processor_s() - cpu;
         status = status == STK_OK ? check_stop(p, err) : status;
     } while (status == STK_OK && p->seconds < seconds);
     return status;

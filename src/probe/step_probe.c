@@ -14,7 +14,7 @@
 #include "engine/traffic.h"
 #include "engine/memory_check.h"
 #include "models/memory_need.h"
-#include "probe/gauges.h"
+#include "probe/own_use.h"
 #include "probe/probe_options.h"
 #include "probe/step_timer.h"
 
@@ -277,7 +277,7 @@ static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_
         note_counts(p, f);
         status = note_profile(p, f, err);
     }
-    f->rss_bytes = stk_gauge_peak_resident();
+    f->rss_bytes = stk_own_peak_resident();
     close_all(p);
     return status;
 }

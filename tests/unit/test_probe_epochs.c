@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "probe/epoch_probe.h"
-#include "probe/gauges.h"
+#include "probe/own_use.h"
 #include "probe/probe_options.h"
 
 #define PICTURES 30
@@ -175,26 +175,26 @@ static void survives_lack_of_memory(void) {
     stk_options_free(options);
 }
 
-static void gauges_know_this_process(void) {
-    int64_t before = stk_gauge_peak_resident();
+static void own_use_is_known(void) {
+    int64_t before = stk_own_peak_resident();
     size_t size = (size_t)64 << 20;
     char *block = stk_mem_raw(size, 1);
     REQUIRE(block != NULL);
     memset(block, 1, size);
-    int64_t with = stk_gauge_resident();
+    int64_t with = stk_own_resident();
     stk_mem_free(block);
     CHECK(before > 0);
     CHECK(with >= (int64_t)size);
-    CHECK(stk_gauge_peak_resident() >= with - ((int64_t)4 << 20));
-    CHECK(stk_gauge_peak_resident() >= before);
-    CHECK(stk_gauge_processor_s() > 0);
+    CHECK(stk_own_peak_resident() >= with - ((int64_t)4 << 20));
+    CHECK(stk_own_peak_resident() >= before);
+    CHECK(stk_own_processor_s() > 0);
 }
 
 static const check_test tests[] = {
     TEST(measures_whole_epochs),      TEST(counts_batches_that_are_not_full),
     TEST(consumes_at_the_rate),       TEST(without_a_number_ends_with_the_seconds),
     TEST(counts_what_the_cache_gave), TEST(ends_when_asked_and_when_it_cannot),
-    TEST(survives_lack_of_memory),    TEST(gauges_know_this_process),
+    TEST(survives_lack_of_memory),    TEST(own_use_is_known),
 };
 
 CHECK_MAIN(tests)

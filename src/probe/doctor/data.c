@@ -18,7 +18,7 @@
 #include "probe/cold_pages.h"
 #include "probe/decode_probe.h"
 #include "probe/doctor/phases.h"
-#include "probe/gauges.h"
+#include "probe/own_use.h"
 #include "probe/storage_probe.h"
 #include "stage/recode.h"
 
@@ -189,10 +189,10 @@ static int decoding_threads(const doctor *d) {
 static stk_status time_decoding(const doctor *d, stk_decode_probe *probe, int threads,
                                 double seconds, double *rate, stk_error *err) {
     stk_decode_tally tally = {0};
-    double before_s = stk_gauge_processor_s();
+    double before_s = stk_own_processor_s();
     stk_status status =
         stk_decode_probe_run(probe, threads, seconds, d->patient->stop, &tally, err);
-    double ran_s = stk_gauge_processor_s() - before_s;
+    double ran_s = stk_own_processor_s() - before_s;
     d->found->core_share = fmin(d->found->core_share, ran_s / tally.thread_seconds);
     *rate = tally.images > 0 ? (double)tally.images / tally.thread_seconds : NAN;
     return status == STK_OK ? stk_doctor_stopped(d, err) : status;

@@ -1,11 +1,11 @@
-/* gauges.c - reads the kernel's counters of this process. */
-#include "probe/gauges.h"
+/* own_use.c - reads the kernel's counters of this process. */
+#include "probe/own_use.h"
 
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-int64_t stk_gauge_resident(void) {
+int64_t stk_own_resident(void) {
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
     if (file != NULL) {
@@ -18,7 +18,7 @@ int64_t stk_gauge_resident(void) {
 }
 
 /* Not getrusage(): its peak includes that of the program that this process was before exec. */
-int64_t stk_gauge_peak_resident(void) {
+int64_t stk_own_peak_resident(void) {
     long long kilobytes = 0;
     char line[256];
     FILE *file = fopen("/proc/self/status", "re");
@@ -33,7 +33,7 @@ int64_t stk_gauge_peak_resident(void) {
     return kilobytes * 1024;
 }
 
-double stk_gauge_processor_s(void) {
+double stk_own_processor_s(void) {
     struct timespec time = {0};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
