@@ -169,7 +169,7 @@ static void print_extent(const stk_estimate *e) {
     }
 }
 
-static void print_verdict(const stk_estimate *e) {
+static void print_fit(const stk_estimate *e) {
     if (!isfinite(e->budget_s)) {
         printf("\nwithout a budget nothing is cut\n");
     } else if (e->steps == 0) {
@@ -192,7 +192,7 @@ static void print_text(const stk_estimate *e, bool quiet) {
         print_memory(e);
         print_time(e);
     }
-    print_verdict(e);
+    print_fit(e);
 }
 
 static stk_status plan(cli_session *session, stk_error *err) {

@@ -62,7 +62,8 @@ const stk_observer *stk_runfiles_observer(stk_runfiles *files);
  */
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 
-/* Seconds that the last plot and page took together; 0: none was drawn yet. */
+/* Seconds that the last drawing of plot and page took, or a later page alone if that took longer;
+ * 0: none was drawn yet. */
 double stk_runfiles_plot_s(const stk_runfiles *files);
 
 /* Sets the time of the following events, a reading of stk_clock_ns; 0: when they arrive. */

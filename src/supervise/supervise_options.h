@@ -20,7 +20,7 @@ typedef struct stk_supervise_options {
     double stop_grace_s;     /* STK_AUTO_DOUBLE: 10 s, at most a tenth of the budget */
     double check_after_s;    /* from the first GPU work to the check */
     double grace_s;          /* until GPU work must begin */
-    const char *batch_env;   /* these seven: see command_setting.h; NULL: not given */
+    const char *batch_env;   /* batch_env to config_file: see command_setting.h; NULL: not given */
     const char *batch_arg;
     const char *batch_key;
     const char *workers_env;

@@ -64,7 +64,7 @@ typedef struct stk_chart_frame {
 /* Whether any line has a point to be drawn. */
 bool stk_chart_has_points(const stk_chart *chart);
 
-/* Draws axes and lines; *frame may be NULL. STK_ERR_MEMORY is the only failure. */
+/* Draws axes and lines; `frame` may be NULL. STK_ERR_MEMORY is the only failure. */
 STK_CHECKED stk_status stk_chart_draw(const stk_chart *chart, stk_canvas *canvas,
                                       const stk_chart_box *box, stk_chart_frame *frame,
                                       stk_error *err);
