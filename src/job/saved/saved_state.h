@@ -14,10 +14,11 @@
 #include "base/numbers/digest.h"
 #include "dataset/dataset.h"
 #include "engine/backend.h"
+#include "report/status/run_status.h"
 #include "run/run_folder.h"
 #include "train/position.h"
 
-#define STK_SAVED_STATE_FILE "state/train.safetensors"
+/* STK_SAVED_STATE_FILE, the state itself, is in run_status.h. */
 #define STK_SAVED_STATE_EPOCH "state/epoch.safetensors"
 #define STK_SAVED_STATE_BEST "state/best.safetensors"
 #define STK_SAVED_STATE_VALIDATION "state/validation.csv"

@@ -239,7 +239,7 @@ static void read_others(stk_run_status *status) {
     }
     status->epochs_done = count_rows(status, "results.csv");
     status->bad_images = count_rows(status, "bad_images.csv");
-    status->resumable = has_file(status, "state/train.safetensors");
+    status->resumable = has_file(status, STK_SAVED_STATE_FILE);
     if (status->metric == NULL) {
         stk_json *args = read_json(status, "args.json");
         const char *metric = stk_json_string(stk_json_get(args, "metric"));

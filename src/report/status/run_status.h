@@ -18,6 +18,9 @@
 #include "base/str.h"
 #include "report/state/run_summary.h"
 
+/* The saved state in a run folder: a run that has it can be resumed. */
+#define STK_SAVED_STATE_FILE "state/train.safetensors"
+
 /* Losses of the steps in order. When there are too many, neighbours are replaced by their mean. */
 #define STK_CURVE_POINTS 512
 typedef struct stk_curve {
