@@ -32,7 +32,7 @@
 #define LOCK_GAP_NS 1000000
 
 static char *lock_path(const char *folder) {
-    return stk_path_join(folder, "state/lock");
+    return stk_path_join(folder, STK_RUN_LOCK);
 }
 
 static bool is_link(const char *path) {
@@ -349,7 +349,7 @@ static void read_signature(const char *folder, stk_run_owner *owner) {
     stk_json *signature = NULL;
     uint64_t number = 0;
     uint64_t born = 0;
-    if (stk_run_folder_json(folder, "state/lock", &signature, NULL) != STK_OK) {
+    if (stk_run_folder_json(folder, STK_RUN_LOCK, &signature, NULL) != STK_OK) {
         return;
     }
     if (stk_json_u64(stk_json_get(signature, "pid"), &number) && number <= INT32_MAX) {

@@ -20,6 +20,9 @@
 #include "base/text/json.h"
 #include "options/options.h"
 
+/* The lock file in a run folder. */
+#define STK_RUN_LOCK "state/lock"
+
 /* Bytes of a run's random id. States carry it, so that a state of another run is recognised. */
 #define STK_RUN_ID_TEXT STK_RANDOM_ID_TEXT
 

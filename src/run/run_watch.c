@@ -73,7 +73,7 @@ static const stk_option_table *const top_tables[] = {&stk_watch_option_table, &s
 /* When the run of a folder began; -1: the folder holds no run. */
 static int64_t begun_ns(const char *folder) {
     char *events = stk_path_join(folder, "events.jsonl");
-    char *lock = stk_path_join(folder, "state/lock");
+    char *lock = stk_path_join(folder, STK_RUN_LOCK);
     struct stat info;
     int64_t begun = -1;
     if (events != NULL && lock != NULL && stk_path_is_file(events) &&
