@@ -5,9 +5,10 @@
  * is one GET. The bytes that arrive must have the length that the response announced and, where the
  * ETag is an MD5, that MD5.
  *
- * A read passes through three structs: the reader's stk_fetch (fetch.h), a stk_s3_request
- * (request.h), and in it the stk_http_transfer that libcurl works on. Two callbacks lead back: the
- * transfer's `done` (transfer_done() here, on the engine's thread) and the fetch's `done`.
+ * In this file an attempt passes through four structs: the reader's stk_fetch (fetch.h), and one
+ * block with an s3_read, in it a stk_s3_request (request.h), and in that the stk_http_transfer that
+ * libcurl works on. Two callbacks lead back to the reader: the transfer's `done` (transfer_done()
+ * here, on the engine's thread) and the fetch's `done`.
  */
 #include "storage/source.h"
 
