@@ -92,11 +92,29 @@ static void failures_are_explained(void) {
     CHECK_CONTAINS(err.message, "out of memory for a.jpg");
 }
 
+static void a_cache_is_kept_for_its_owner(void) {
+    const char *root = check_folder();
+    char *kept = stk_path_join(root, "new/cache");
+    char *packs = stk_path_join(kept, "packs");
+    stk_storage_options options = {.cache = kept, .cache_size = 1 << 20, .read_timeout_s = 30};
+    stk_error err = {0};
+    stk_store *store = NULL;
+    struct stat info;
+    mode_t mask = umask(022);
+    stk_status status = stk_store_open(&store, root, &options, NULL, &err);
+    umask(mask);
+    REQUIRE_OK(status, &err);
+    stk_store_close(store);
+    CHECK(stat(kept, &info) == 0 && (info.st_mode & 0777) == 0755);
+    CHECK(stat(packs, &info) == 0 && (info.st_mode & 0777) == 0700);
+    stk_mem_free(kept);
+    stk_mem_free(packs);
+}
+
 static const check_test tests[] = {
-    TEST(failures_are_explained),
-    TEST(reads_what_was_written),
-    TEST(errors_name_the_object),
-    TEST(objects_over_the_limit_are_refused),
+    TEST(failures_are_explained),        TEST(reads_what_was_written),
+    TEST(errors_name_the_object),        TEST(objects_over_the_limit_are_refused),
+    TEST(a_cache_is_kept_for_its_owner),
 };
 
 CHECK_MAIN(tests)

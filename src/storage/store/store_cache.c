@@ -80,6 +80,7 @@ static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_err
 
 /* The state of opening a cache on a second thread, which may hang with its disk. */
 typedef struct opening {
+    char *kept;    /* owned: the folder that `folder` is in; NULL: there is none */
     char *folder;  /* owned; NULL: there is none */
     bool asked;    /* by --cache */
     uint64_t most; /* bytes that it may hold; STK_AUTO_BYTES: to be found out */
@@ -91,6 +92,7 @@ typedef struct opening {
 static void drop_opening(void *state) {
     opening *o = state;
     stk_cache_close(o->cache);
+    stk_mem_free(o->kept);
     stk_mem_free(o->folder);
     stk_mem_free(o);
 }
@@ -98,11 +100,11 @@ static void drop_opening(void *state) {
 static void open_packs(void *state) {
     opening *o = state;
     uint64_t keep_free = o->asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES;
-    o->status = o->folder != NULL
-                    ? stk_dir_make(o->folder, &o->why)
+    o->status = o->kept != NULL && o->folder != NULL
+                    ? stk_dir_make(o->kept, &o->why) /* stk_cache_open makes `folder` */
                     : STK_FAIL(&o->why, STK_ERR_STORAGE, "there is no home folder for a cache");
     if (o->status == STK_OK && o->most == STK_AUTO_BYTES) {
-        o->most = auto_disk_bytes(o->folder, held_bytes(o->folder), keep_free);
+        o->most = auto_disk_bytes(o->kept, held_bytes(o->folder), keep_free);
         if (o->most < AUTO_LEAST_BYTES && !o->asked) {
             o->status =
                 STK_FAIL(&o->why, STK_ERR_STORAGE, "there is no room on the disk of %s", o->folder);
@@ -140,6 +142,7 @@ static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
     }
     o->asked = asked;
     o->most = s->options.cache_size;
+    o->kept = kept != NULL ? stk_mem_strdup(kept) : NULL;
     o->folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
     struct stat info; /* a quick look whether the disk answers; reading indexes takes longer */
     if (kept != NULL && stk_disk_look(kept, &info) != 0 && errno == ETIMEDOUT) {
