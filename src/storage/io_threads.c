@@ -14,8 +14,8 @@
 /* Reading needs little: many threads must not cost much. */
 #define STACK_BYTES ((size_t)256 * 1024)
 
-/* A stray is a thread whose task was cancelled. The number of strays is limited, too. */
-#define STRAYS_PER_THREAD 2
+/* The number of abandoned threads, whose task was cancelled under them, is limited, too. */
+#define ABANDONED_PER_THREAD 2
 
 /* A task passes on one sign of life in this time at most. */
 #define SIGN_NS 50000000
@@ -44,11 +44,11 @@ struct stk_io_threads {
     queued_task *last;   /* lock; only meaningful while first is not NULL */
     queued_task *spare;  /* tasks to be used again; lock */
     int idle;            /* threads that wait for work; lock */
-    int strays;          /* threads whose task was cancelled under them; lock */
+    int abandoned;       /* threads whose task was cancelled under them; lock */
     int most_threads;
     bool quit;                /* lock */
-    bool closed;              /* only strays are left; lock */
-    atomic_int threads;       /* strays not counted; written under the lock */
+    bool closed;              /* only abandoned threads are left; lock */
+    atomic_int threads;       /* abandoned ones not counted; written under the lock */
     void (*after)(void *arg); /* lock, as the next: from close */
     void *arg;
 };
@@ -78,7 +78,7 @@ static void destroy(stk_io_threads *io) {
 
 /* ---- tasks ---- */
 
-/* Under the lock. Frees the block that a stray brought: nobody waits for it. */
+/* Under the lock. Frees the block that an abandoned thread brought: nobody waits for it. */
 static void put_away(stk_io_threads *io, queued_task *t) {
     stk_bytes_free(&t->shown.bytes);
     t->next = io->spare;
@@ -133,8 +133,7 @@ static queued_task *make_task(stk_io_threads *io, stk_fetch *fetch, stk_io_work 
     return t;
 }
 
-/* Runs one task without the lock, and takes the lock again. False: this thread became a
- * stray. */
+/* Runs one task without the lock, and takes the lock again. False: this thread was abandoned. */
 static bool run_task(stk_io_threads *io, queued_task *t) {
     t->running = true;
     t->sign_ns = stk_clock_ns();
@@ -167,7 +166,7 @@ static bool run_task(stk_io_threads *io, queued_task *t) {
  * threads by now.
  */
 static bool rejoin(stk_io_threads *io) {
-    io->strays--;
+    io->abandoned--;
     if (io->quit || atomic_load(&io->threads) >= io->most_threads) {
         return false;
     }
@@ -193,7 +192,7 @@ static void *loop(void *argument) {
     if (belongs) {
         atomic_fetch_sub(&io->threads, 1);
     }
-    bool last = io->closed && io->strays == 0;
+    bool last = io->closed && io->abandoned == 0;
     pthread_cond_broadcast(&io->left);
     pthread_mutex_unlock(&io->lock);
     if (last) {
@@ -217,7 +216,7 @@ static stk_status start_thread(stk_io_threads *io, stk_error *err) {
 static bool may_grow(const stk_io_threads *io, int most_threads) {
     return io->first != NULL && io->idle == 0 && !io->quit &&
            atomic_load(&io->threads) < most_threads &&
-           io->strays < STRAYS_PER_THREAD * io->most_threads;
+           io->abandoned < ABANDONED_PER_THREAD * io->most_threads;
 }
 
 /* Under the lock: makes sure that there is one thread. Without it the fetches time out. */
@@ -268,7 +267,7 @@ void stk_io_threads_close(stk_io_threads *io, void (*after)(void *arg), void *ar
     io->after = after;
     io->arg = arg;
     io->closed = true;
-    bool last = io->strays == 0;
+    bool last = io->abandoned == 0;
     pthread_mutex_unlock(&io->lock);
     if (last) {
         destroy(io);
@@ -314,7 +313,7 @@ void stk_io_threads_cancel(stk_io_threads *io, stk_fetch *fetch) {
     fetch->serving = NULL;
     if (t->running) {
         atomic_fetch_sub(&io->threads, 1);
-        io->strays++;
+        io->abandoned++;
         keep_going(io);
     } else {
         unqueue(io, t);

@@ -254,24 +254,24 @@ static void jobs_that_have_not_begun_can_be_cancelled(void) {
 }
 
 static void close_does_not_wait_for_the_stuck(void) {
-    for (int strays = 1; strays <= 3; strays++) {
+    for (int abandoned = 1; abandoned <= 3; abandoned++) {
         door d;
         static errand errands[3];
         new_door(&d);
         stk_io_threads *io_threads = open_io_threads(4);
-        for (int i = 0; i < strays; i++) {
+        for (int i = 0; i < abandoned; i++) {
             begin(io_threads, &errands[i], "stuck", &d);
             stk_io_threads_grow(io_threads);
             wait_until(&d, &d.waiting, i + 1);
         }
-        for (int i = 0; i < strays; i++) {
+        for (int i = 0; i < abandoned; i++) {
             stk_io_threads_cancel(io_threads, &errands[i].fetch);
             expect_cancelled(&errands[i]);
         }
         stk_io_threads_close(io_threads, note_after, &d);
         pthread_mutex_lock(&d.lock);
         CHECK_INT(d.after, 0); /* they are still in there */
-        CHECK_INT(d.waiting, strays);
+        CHECK_INT(d.waiting, abandoned);
         pthread_mutex_unlock(&d.lock);
         open_door(&d, true);
         wait_until(&d, &d.after, 1);
@@ -279,7 +279,7 @@ static void close_does_not_wait_for_the_stuck(void) {
         nanosleep(&moment, NULL);
         pthread_mutex_lock(&d.lock);
         CHECK_INT(d.after, 1);
-        CHECK_INT(d.passed, strays);
+        CHECK_INT(d.passed, abandoned);
         pthread_mutex_unlock(&d.lock);
     }
 }
