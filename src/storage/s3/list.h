@@ -17,10 +17,11 @@
 typedef struct stk_s3_listing {
     stk_s3_client *client; /* borrowed, like all pointers here */
     const char *bucket;
-    const char *prefix;       /* ends with a slash, or "" */
-    const char *location;     /* "s3://bucket/prefix", for messages */
-    double timeout_s;         /* of one request; twice as long without a good page is an error */
-    double outage_s;          /* the same for a store that has answered before, if it is longer */
+    const char *prefix;   /* ends with a slash, or "" */
+    const char *location; /* "s3://bucket/prefix", for messages */
+    double timeout_s;     /* of one request; twice as long without a good page is an error */
+    double outage_s; /* once a good page has come: this long without another is an error, if that is
+                        longer than twice timeout_s */
     uint64_t max_bytes;       /* of memory for the names; 0: no limit */
     const stk_stop *stop;     /* ends the listing with STK_ERR_STOPPED; or NULL */
     int64_t deadline_ns;      /* ends it with STK_ERR_STORAGE; 0: none */
