@@ -8,12 +8,13 @@
 
 #include "image/image.h"
 
-/* JPEG quality of pictures that are recoded only because of their size. */
+/* JPEG quality of pictures that are recoded because of max_side alone. */
 #define STK_RECODE_QUALITY 90
 
 typedef struct stk_recode {
     int max_side; /* px of the longer side; 0: any */
-    int quality;  /* JPEG quality, all pictures are recoded; 0: only those that must be smaller */
+    int quality;  /* JPEG quality, all pictures are recoded; 0: only those above max_side and, if
+                     that is set, those that are no JPEG */
 } stk_recode;     /* all zero: every picture stays as it is */
 
 typedef struct stk_recoded {

@@ -15,7 +15,8 @@
 
 typedef struct stk_stage_options {
     int64_t max_side; /* px of the longer side; 0: no limit */
-    int64_t quality;  /* 0: pictures are copied; those above max_side are recoded with quality 90 */
+    int64_t quality;  /* 0: pictures are copied, but with max_side larger ones and those that are no
+                         JPEG become JPEGs of quality 90 */
     int64_t shard_size; /* pictures per shard */
     int64_t workers;    /* STK_AUTO_INT: one per core */
     double max_bad;     /* percent of bad pictures allowed; STK_AUTO_DOUBLE */

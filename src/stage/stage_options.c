@@ -9,7 +9,8 @@ static const stk_option stage_options[] = {
      .min = 0,
      .max = 32768,
      .metavar = "PX",
-     .help = "make pictures smaller whose longer side has more pixels; 0: leave them"},
+     .help = "make pictures smaller whose longer side has more pixels, and JPEGs of those in other "
+             "formats; 0: leave them"},
     {.name = "quality",
      .type = STK_OPTION_INT,
      .offset = offsetof(stk_stage_options, quality),
