@@ -2,9 +2,9 @@
  * picture_queue.h - reads and recodes many pictures at a time, and returns them one by one in
  * order.
  *
- * A stk_reader has reads in flight, threads recode the bytes that have arrived, and the caller
- * takes the pictures in the order of the list. Bytes in memory stay below STK_PICTURE_QUEUE_BYTES,
- * unless a single picture is larger. Threads: one caller at a time.
+ * A read-ahead keeps reads in flight (storage/reading/read_ahead.h), threads recode the bytes that
+ * have arrived, and the caller takes the pictures in the order of the list. Bytes in memory stay
+ * below STK_PICTURE_QUEUE_BYTES, unless a single picture is larger. Threads: one caller at a time.
  */
 #ifndef STK_STAGE_PICTURE_QUEUE_H
 #define STK_STAGE_PICTURE_QUEUE_H
