@@ -89,7 +89,8 @@ typedef struct stk_http_transfer { /* starts zeroed */
     /* The response. */
     stk_http_result result;
     stk_http_response response;
-    stk_bytes body;     /* owned; a block from before is used again. One NUL stands after it */
+    stk_bytes body;     /* owned; a block from before is used again. One NUL stands after it, unless
+                           an engine received no byte */
     size_t limit_bytes; /* bytes that the body was allowed; 0: no body came */
     bool hashed;        /* `md5` has all of the body */
     stk_md5 md5;

@@ -50,8 +50,8 @@ typedef struct stk_active_read {
     bool is_new; /* the bytes come from the source and are to be cached */
     stk_read_attempt *attempts[2];
     int64_t begun_ns;
-    int64_t counted_from_ns; /* start of the first attempt that is blamed on the object; 0: none is,
-                                or the latest was excused */
+    int64_t counted_from_ns; /* start of the first attempt that counts, for giving up and for
+                                read->ns; 0: none counts yet, or the latest was excused */
     int64_t first_failed_ns; /* when the first attempt failed; 0: none has failed */
     int64_t last_failed_ns;  /* when the latest attempt failed; 0: none has failed */
     int64_t retry_ns;        /* when the next attempt is due; 0: an attempt is in flight */

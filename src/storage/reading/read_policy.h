@@ -56,7 +56,7 @@ bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damage
 bool stk_read_policy_has_timed_out(const stk_read_policy *p, int64_t now_ns, int64_t started_ns,
                                    int64_t heard_ns);
 
-/* Whether an attempt that waits for a thread is given up: no read has got an answer for long. */
+/* Whether an attempt that waits for its turn is given up: no read has got an answer for long. */
 bool stk_read_policy_is_stuck(const stk_read_policy *p, int64_t now_ns, int64_t begun_ns);
 
 /* Whether an attempt of this age gets a hedge; if so the hedge is counted. */
