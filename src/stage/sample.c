@@ -37,6 +37,13 @@ enum { STREAM_ORDER = 16, STREAM_NAMES = 32 };
 
 static const char *const split_names[SPLITS] = {"train", "val", "test"};
 
+/* Pictures of each class by split; val is 0 in the Kaggle layout. */
+typedef struct sample_counts {
+    int64_t train;
+    int64_t val;
+    int64_t test;
+} sample_counts;
+
 typedef struct sample_work {
     const stk_sample_options *options;
     const stk_stop *stop;
@@ -52,9 +59,9 @@ typedef struct sample_work {
     stk_error error;
 } sample_work;
 
-stk_sample_counts stk_sample_count(const stk_sample_options *options) {
+static sample_counts count_pictures(const stk_sample_options *options) {
     int64_t per_class = options->per_class;
-    stk_sample_counts counts = {
+    sample_counts counts = {
         .train = per_class,
         .val = per_class / 5 > 0 ? per_class / 5 : 1,
         .test = per_class / 4 > 0 ? per_class / 4 : 1,
@@ -347,7 +354,7 @@ static stk_status claim_hidden(const char *dir, char **hidden, stk_error *err) {
 }
 
 static void plan_work(sample_work *work) {
-    stk_sample_counts counts = stk_sample_count(work->options);
+    sample_counts counts = count_pictures(work->options);
     uint64_t seed = (uint64_t)work->options->seed;
     work->per_class[TRAIN] = counts.train;
     work->per_class[VAL] = counts.val;

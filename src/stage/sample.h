@@ -43,15 +43,6 @@ extern const stk_option_table stk_sample_option_table;
 STK_CHECKED stk_status stk_sample_make(const stk_sample_options *options, const stk_events *events,
                                        const stk_stop *stop, int threads, stk_error *err);
 
-/* Pictures of each class by split; val is 0 in the Kaggle layout. */
-typedef struct stk_sample_counts {
-    int64_t train;
-    int64_t val;
-    int64_t test;
-} stk_sample_counts;
-
-stk_sample_counts stk_sample_count(const stk_sample_options *options);
-
 /* Writes "disc_stripes" into buf; returns buf. */
 const char *stk_sample_class_name(int64_t class_index, char *buf, size_t size);
 
