@@ -164,8 +164,7 @@ void stk_active_read_report(stk_reader *r, stk_active_read *active) {
     stk_read *read = active->read;
     bool fresh = active->is_new && active->has_key && read->error.status == STK_OK;
     read->keep = fresh && r->store->keeps_made;
-    read->key[0] = active->key.high;
-    read->key[1] = active->key.low;
+    read->key = active->key;
     if (fresh && !r->store->keeps_made) {
         stk_cache_put(r->store->cache, active->key, read->bytes.data, read->bytes.size);
     }

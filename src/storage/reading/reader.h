@@ -18,6 +18,7 @@
 #ifndef STK_STORAGE_READING_READER_H
 #define STK_STORAGE_READING_READER_H
 
+#include "storage/cache/cache.h"
 #include "storage/source.h"
 #include "storage/storage.h"
 
@@ -33,13 +34,13 @@ typedef struct stk_read {
     uint64_t offset; /* with is_object and a length: where the part begins */
     uint64_t length; /* 0: all of it */
 
-    stk_bytes bytes; /* what was read; the block is used again */
-    stk_error error; /* error.status is STK_OK when it went well, STOPPED when cancelled */
-    bool lost;       /* with an error: nothing more can be had from this location */
-    bool refused;    /* with an error: the location has no such object, or does not give it */
-    int64_t ns;      /* how long it took, without the wait for its turn */
-    bool keep;       /* stk_store_keep may replace the bytes in the cache */
-    uint64_t key[2]; /* for stk_store_keep */
+    stk_bytes bytes;   /* what was read; the block is used again */
+    stk_error error;   /* error.status is STK_OK when it went well, STOPPED when cancelled */
+    bool lost;         /* with an error: nothing more can be had from this location */
+    bool refused;      /* with an error: the location has no such object, or does not give it */
+    int64_t ns;        /* how long it took, without the wait for its turn */
+    bool keep;         /* stk_store_keep may replace the bytes in the cache */
+    stk_cache_key key; /* for stk_store_keep */
 } stk_read;
 
 typedef struct stk_reader_config {

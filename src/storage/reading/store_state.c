@@ -24,8 +24,7 @@ bool stk_store_keeps_made(const stk_store *s) {
 
 void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t size) {
     if (read->keep && s->cache != NULL) {
-        stk_cache_put(s->cache, (stk_cache_key){.high = read->key[0], .low = read->key[1]}, data,
-                      size);
+        stk_cache_put(s->cache, read->key, data, size);
     }
 }
 
