@@ -286,7 +286,6 @@ stk_status stk_picture_queue_next(stk_picture_queue *q, int64_t wait_ns,
     if (q->failure.status != STK_OK) {
         status = STK_FAIL(err, q->failure.status, "%s", q->failure.message);
     } else if (q->head < q->config.count && cell->state == DONE) {
-        cell->queued.item = q->head;
         *queued = &cell->queued;
     }
     pthread_mutex_unlock(&q->lock);

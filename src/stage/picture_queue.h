@@ -27,7 +27,6 @@ typedef struct stk_picture_queue_config {
 
 /* A picture; valid until stk_picture_queue_release(). */
 typedef struct stk_queued_picture {
-    size_t item; /* index in paths */
     const uint8_t *bytes;
     size_t size;
     uint64_t checksum;     /* stk_checksum of the bytes */
