@@ -153,10 +153,9 @@ const char *stk_store_text(const stk_store *store, const char *path);
 typedef struct stk_store_counters {
     uint64_t cache_hits;
     uint64_t cache_misses;
-    uint64_t cache_bytes; /* that the cache holds now */
-    uint64_t retries;     /* attempts after the first that failed */
-    uint64_t hedges;      /* second requests because the first was slow */
-    uint64_t timeouts;    /* attempts that were given up */
+    uint64_t retries;  /* attempts after the first that failed */
+    uint64_t hedges;   /* second requests because the first was slow */
+    uint64_t timeouts; /* attempts that were given up */
 } stk_store_counters;
 
 void stk_store_stats(const stk_store *store, stk_store_counters *counters);

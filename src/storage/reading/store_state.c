@@ -96,7 +96,6 @@ void stk_store_stats(const stk_store *s, stk_store_counters *counters) {
         stk_cache_stats(s->cache, &cache);
         counters->cache_hits = cache.hits;
         counters->cache_misses = cache.misses;
-        counters->cache_bytes = cache.bytes;
     }
 }
 
