@@ -281,7 +281,3 @@ const char *stk_ini_get(const stk_ini *ini, const char *section, const char *nam
     }
     return NULL;
 }
-
-const char *stk_ini_section(const stk_ini *ini, size_t index) {
-    return index < ini->section_count ? ini->sections[index] : NULL;
-}

@@ -44,7 +44,4 @@ bool stk_ini_has(const stk_ini *ini, const char *section);
 /* A value, valid as long as ini; NULL: none, or empty. */
 const char *stk_ini_get(const stk_ini *ini, const char *section, const char *name);
 
-/* The name of the section with an index, in the order of the file; NULL past the last. */
-const char *stk_ini_section(const stk_ini *ini, size_t index);
-
 #endif
