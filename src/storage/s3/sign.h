@@ -26,7 +26,8 @@ typedef struct stk_s3_unsigned {
     const char *path;         /* encoded (stk_s3_encode_path), with a slash in front */
     const stk_s3_pair *query; /* not encoded, in any order; NULL where query_count is 0 */
     size_t query_count;
-    const stk_s3_pair *headers; /* further headers to sign; Range may be sent unsigned instead */
+    const stk_s3_pair *headers; /* further headers to sign. The client has none (it sends Range
+                                   unsigned); tests check Amazon's examples with them */
     size_t header_count;
 } stk_s3_unsigned;
 
