@@ -47,10 +47,7 @@ static void *watch(void *argument) {
     int64_t asked_ns = 0;
     pthread_mutex_lock(&g->lock);
     while (!g->over) {
-        int64_t until = stk_clock_ns() + LOOK_NS;
-        struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
-                              .tv_nsec = (long)(until % 1000000000)};
-        pthread_cond_timedwait(&g->changed, &g->lock, &at);
+        (void)stk_cond_wait_until(&g->changed, &g->lock, stk_clock_ns() + LOOK_NS);
         if (asked_ns == 0 && stk_stop_asked(g->stop) != STK_STOP_NONE) {
             asked_ns = stk_clock_ns();
         }
@@ -74,12 +71,8 @@ struct cli_guard *cli_guard_begin(const stk_stop *stop) {
     if (g == NULL) {
         return NULL;
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    stk_cond_init(&g->changed);
     g->stop = stop;
     if (stk_thread_start(&g->thread, &config, watch, g, NULL) != STK_OK) {
         destroy(g);

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -224,15 +223,11 @@ void stk_machine_sampler_stop(stk_machine_sampler *sampler) {
     if (s == NULL) {
         return;
     }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += STOP_WAIT_S;
+    int64_t until_ns = stk_clock_ns() + STOP_WAIT_S * NS_PER_S;
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     pthread_cond_signal(&s->wake);
-    int result = 0;
-    while (!s->has_ended && result == 0) {
-        result = pthread_cond_timedwait(&s->ended, &s->lock, &until);
+    while (!s->has_ended && stk_cond_wait_until(&s->ended, &s->lock, until_ns)) {
     }
     bool ended = s->has_ended;
     s->abandoned = !ended;

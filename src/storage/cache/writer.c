@@ -11,7 +11,6 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/files/disk.h"
@@ -326,11 +325,6 @@ static void serve(stk_cache_disk *disk) {
     }
 }
 
-/* A monotonic time as pthread_cond_timedwait() takes it. */
-static struct timespec at_time(int64_t ns) {
-    return (struct timespec){(time_t)(ns / SECOND_NS), (long)(ns % SECOND_NS)};
-}
-
 /* Under the lock: whether enough waits for a write. */
 static bool is_enough(const stk_cache_disk *disk) {
     return disk->queued_bytes >= BATCH_BYTES || disk->queued_bytes >= disk->queue_bytes / 2;
@@ -345,8 +339,7 @@ static bool wait_for_more(stk_cache_disk *disk) {
     if (disk->quit || disk->hurrying > 0 || is_enough(disk) || stk_clock_ns() >= end_ns) {
         return false;
     }
-    struct timespec end = at_time(end_ns);
-    (void)pthread_cond_timedwait(&disk->work, &disk->cache.lock, &end);
+    (void)stk_cond_wait_until(&disk->work, &disk->cache.lock, end_ns);
     return true;
 }
 
@@ -439,12 +432,11 @@ static int64_t within(int64_t ns, double left_s) {
 void stk_cache_writer_flush(stk_cache *cache) {
     stk_cache_disk *disk = stk_cache_disk_of(cache);
     int64_t end_ns = stk_clock_ns() + within(FLUSH_NS, stk_disk_left_s());
-    struct timespec end = at_time(end_ns);
     pthread_mutex_lock(&cache->lock);
     disk->hurrying++;
     pthread_cond_signal(&disk->work);
     while ((disk->first != NULL || disk->busy) && !disk->stuck) {
-        (void)pthread_cond_timedwait(&disk->done, &cache->lock, &end);
+        (void)stk_cond_wait_until(&disk->done, &cache->lock, end_ns);
         disk->stuck = stk_clock_ns() >= end_ns && (disk->first != NULL || disk->busy);
     }
     disk->hurrying--;
@@ -466,10 +458,8 @@ void stk_cache_writer_close(stk_cache *cache) {
     disk->quit = true;
     disk->quit_ns = stk_clock_ns() + within(DRAIN_NS, left_s);
     int64_t end_ns = disk->quit_ns + within(HANG_NS, left_s - (double)DRAIN_NS / SECOND_NS);
-    struct timespec end = at_time(end_ns);
     pthread_cond_signal(&disk->work);
-    while (!disk->ended && stk_clock_ns() < end_ns) {
-        (void)pthread_cond_timedwait(&disk->done, &cache->lock, &end);
+    while (!disk->ended && stk_cond_wait_until(&disk->done, &cache->lock, end_ns)) {
     }
     bool ended = disk->ended;
     pthread_mutex_unlock(&cache->lock);
