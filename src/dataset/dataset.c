@@ -347,11 +347,7 @@ void stk_dataset_free(stk_dataset *dataset) {
     }
     struct stk_dataset_texts *texts = dataset->texts;
     if (texts != NULL) {
-        for (stk_text_block *block = texts->blocks; block != NULL;) {
-            stk_text_block *next = block->next;
-            stk_mem_free(block);
-            block = next;
-        }
+        stk_text_blocks_free(&texts->blocks);
         stk_mem_free(texts->classes);
         stk_mem_free(texts->parts);
         stk_mem_free(texts->header);

@@ -11,8 +11,6 @@
 #include "base/str.h"
 #include "base/text/names.h"
 
-#define BLOCK_BYTES ((size_t)64 * 1024)
-
 void stk_first_names_add(stk_first_names *few, const char *name) {
     if (few->count < sizeof few->first / sizeof *few->first) {
         few->first[few->count] = name;
@@ -37,30 +35,8 @@ const char *stk_plural(size_t count) {
     return count == 1 ? "" : "s";
 }
 
-/* `length` bytes of the data set's memory, or NULL. */
-static char *cut_text(struct stk_dataset_texts *texts, size_t length) {
-    stk_text_block *block = texts->blocks;
-    if (block == NULL || block->size - block->used < length) {
-        size_t size = length > BLOCK_BYTES ? length : BLOCK_BYTES;
-        block = stk_mem_raw(1, sizeof *block + size);
-        if (block == NULL) {
-            return NULL;
-        }
-        *block = (stk_text_block){.next = texts->blocks, .size = size};
-        texts->blocks = block;
-    }
-    char *text = block->text + block->used;
-    block->used += length;
-    return text;
-}
-
 char *stk_listing_keep(stk_listing *listing, const char *text, size_t length) {
-    char *copy = cut_text(listing->dataset->texts, length + 1);
-    if (copy != NULL) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
+    return stk_text_blocks_keep(&listing->dataset->texts->blocks, text, length);
 }
 
 char *stk_listing_join(stk_listing *listing, const char *folder, const char *name) {
@@ -69,7 +45,7 @@ char *stk_listing_join(stk_listing *listing, const char *folder, const char *nam
     if (n == 0) {
         return stk_listing_keep(listing, name, m);
     }
-    char *joined = cut_text(listing->dataset->texts, n + m + 2);
+    char *joined = stk_text_blocks_cut(&listing->dataset->texts->blocks, n + m + 2);
     if (joined != NULL) {
         memcpy(joined, folder, n);
         joined[n] = '/';

@@ -12,24 +12,17 @@
 #include "base/files/file.h"
 #include "base/map.h"
 #include "base/text/csv.h"
+#include "base/text/text_blocks.h"
 #include "dataset/dataset.h"
 #include "storage/data_folders.h"
 
 #define STK_EXT_MAX 8
 
-/* Texts are allocated in blocks: 100,000 paths take a few dozen allocations. */
-typedef struct stk_text_block {
-    struct stk_text_block *next;
-    size_t used;
-    size_t size;
-    char text[];
-} stk_text_block;
-
 struct stk_dataset_texts {
-    stk_text_block *blocks;
-    const char **classes; /* stk_dataset.classes points to it */
-    const char **parts;   /* stk_dataset.parts points to it */
-    const char **header;  /* stk_dataset.template_header points to it */
+    stk_text_blocks blocks; /* every text */
+    const char **classes;   /* stk_dataset.classes points to it */
+    const char **parts;     /* stk_dataset.parts points to it */
+    const char **header;    /* stk_dataset.template_header points to it */
 };
 
 /* A count and the first three names, for messages about many things. */

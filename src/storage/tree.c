@@ -8,35 +8,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define BLOCK_BYTES ((size_t)256 * 1024)
-
 /* Names with more parts are passed over: code that walks folders recurses. */
 #define DEPTH_MAX 256
-
-typedef struct stk_tree_block {
-    struct stk_tree_block *next;
-    size_t used;
-    size_t size;
-    char text[];
-} stk_tree_block;
-
-static const char *keep(stk_tree *tree, const char *text, size_t length) {
-    stk_tree_block *block = tree->blocks;
-    if (block == NULL || block->size - block->used < length + 1) {
-        size_t size = length + 1 > BLOCK_BYTES ? length + 1 : BLOCK_BYTES;
-        block = stk_mem_raw(1, sizeof *block + size);
-        if (block == NULL) {
-            return NULL;
-        }
-        *block = (stk_tree_block){.next = tree->blocks, .size = size};
-        tree->blocks = block;
-    }
-    char *copy = block->text + block->used;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    block->used += length + 1;
-    return copy;
-}
 
 /* Whether a path is that of a file, without `.` and `..`, and has at most DEPTH_MAX parts. */
 static bool is_plain(const char *path, size_t length) {
@@ -73,9 +46,9 @@ stk_status stk_tree_add(stk_tree *tree, const char *path, size_t length, uint64_
     }
     tree->objects = grown;
     if (tree->last_version == NULL || !stk_str_equal(tree->last_version, version)) {
-        tree->last_version = keep(tree, version, strlen(version));
+        tree->last_version = stk_text_blocks_keep(&tree->texts, version, strlen(version));
     }
-    const char *copy = keep(tree, path, length);
+    const char *copy = stk_text_blocks_keep(&tree->texts, path, length);
     if (copy == NULL || tree->last_version == NULL) {
         return STK_FAIL_MEMORY(err, "the list of objects");
     }
@@ -135,11 +108,7 @@ stk_status stk_tree_finish(stk_tree *tree, stk_error *err) {
 }
 
 void stk_tree_free(stk_tree *tree) {
-    for (stk_tree_block *block = tree->blocks; block != NULL;) {
-        stk_tree_block *next = block->next;
-        stk_mem_free(block);
-        block = next;
-    }
+    stk_text_blocks_free(&tree->texts);
     stk_mem_free(tree->objects);
     memset(tree, 0, sizeof *tree);
 }

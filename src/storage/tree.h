@@ -14,6 +14,7 @@
 #include <stoker/status.h>
 
 #include "base/files/file.h"
+#include "base/text/text_blocks.h"
 
 typedef struct stk_tree_object {
     const char *path;    /* owned by the tree; below the location, without a slash in front */
@@ -26,7 +27,7 @@ typedef struct stk_tree {
     stk_tree_object *objects; /* sorted by the bytes of the path after stk_tree_finish */
     size_t count;
     size_t capacity;
-    struct stk_tree_block *blocks; /* owned texts */
+    stk_text_blocks texts;    /* paths and versions */
     const char *last_version; /* the latest text of a version: the objects of a shard share one */
 } stk_tree;                   /* starts zeroed */
 

@@ -29,14 +29,15 @@ struct stk_shards {
 };
 
 /* Copies a text, or returns the earlier copy of an equal label. */
-static const char *share_text(stk_shard_index *index, stk_map *seen, const char *text) {
+static const char *share_text(stk_text_blocks *texts, stk_map *seen, const char *text) {
     size_t found;
     bool added = true;
-    bool is_short = strlen(text) <= SHARED_TEXT_BYTES;
+    size_t length = strlen(text);
+    bool is_short = length <= SHARED_TEXT_BYTES;
     if (is_short && stk_map_find(seen, text, &found)) {
         return (const char *)found;
     }
-    const char *copy = stk_shard_index_keep(index, text);
+    const char *copy = stk_text_blocks_keep(texts, text, length);
     if (copy == NULL || (is_short && !stk_map_add(seen, copy, (size_t)copy, &added))) {
         return NULL;
     }
@@ -56,7 +57,8 @@ static stk_status take_members(stk_shards *shards, const stk_shard_index *index,
     }
     for (size_t i = 0; status == STK_OK && i < index->member_count; i++) {
         const stk_index_member *m = &index->members[i];
-        const char *text = m->text != NULL ? share_text(&shards->index, &seen, m->text) : NULL;
+        const char *text =
+            m->text != NULL ? share_text(&shards->index.texts, &seen, m->text) : NULL;
         if (m->text != NULL && text == NULL) {
             status = STK_FAIL_MEMORY(err, "the list of members");
         }

@@ -23,7 +23,6 @@
 
 #define VERSION 1
 #define PIECE_BYTES ((size_t)1024 * 1024)
-#define BLOCK_BYTES ((size_t)256 * 1024)
 
 #define FLAG_CHECKSUM 1u
 #define FLAG_TEXT 2u
@@ -33,51 +32,10 @@
 
 static const char magic[8] = {'S', 'T', 'O', 'K', 'E', 'R', 'I', 'X'};
 
-typedef struct stk_index_block {
-    struct stk_index_block *next;
-    size_t used;
-    size_t size;
-    char *bytes; /* owned */
-} stk_index_block;
-
 /* ---- in memory ---- */
 
-/* Makes a block that owns `bytes`; false: no memory. */
-static bool add_block(stk_shard_index *index, char *bytes, size_t size, size_t used) {
-    stk_index_block *block = stk_mem_new(1, sizeof *block);
-    if (block == NULL) {
-        return false;
-    }
-    *block = (stk_index_block){.next = index->blocks, .used = used, .size = size, .bytes = bytes};
-    index->blocks = block;
-    return true;
-}
-
-const char *stk_shard_index_keep(stk_shard_index *index, const char *text) {
-    size_t length = strlen(text) + 1;
-    stk_index_block *block = index->blocks;
-    if (block == NULL || block->size - block->used < length) {
-        size_t size = length > BLOCK_BYTES ? length : BLOCK_BYTES;
-        char *bytes = stk_mem_raw(size, 1);
-        if (bytes == NULL || !add_block(index, bytes, size, 0)) {
-            stk_mem_free(bytes);
-            return NULL;
-        }
-        block = index->blocks;
-    }
-    char *copy = block->bytes + block->used;
-    memcpy(copy, text, length);
-    block->used += length;
-    return copy;
-}
-
 void stk_shard_index_free(stk_shard_index *index) {
-    for (stk_index_block *block = index->blocks; block != NULL;) {
-        stk_index_block *next = block->next;
-        stk_mem_free(block->bytes);
-        stk_mem_free(block);
-        block = next;
-    }
+    stk_text_blocks_free(&index->texts);
     stk_mem_free(index->shards);
     stk_mem_free(index->members);
     memset(index, 0, sizeof *index);
@@ -99,7 +57,7 @@ static bool reserve_members(stk_shard_index *index, size_t count) {
 
 stk_status stk_shard_index_add_shard(stk_shard_index *index, const char *name, uint64_t size,
                                      uint32_t *number, stk_error *err) {
-    const char *copy = stk_shard_index_keep(index, name);
+    const char *copy = stk_text_blocks_keep(&index->texts, name, strlen(name));
     if (copy == NULL || !reserve_shards(index, index->shard_count + 1)) {
         return STK_FAIL_MEMORY(err, "the index of the shards");
     }
@@ -111,8 +69,10 @@ stk_status stk_shard_index_add_shard(stk_shard_index *index, const char *name, u
 stk_status stk_shard_index_add(stk_shard_index *index, const stk_index_member *member,
                                stk_error *err) {
     stk_index_member copy = *member;
-    copy.path = stk_shard_index_keep(index, member->path);
-    copy.text = member->text != NULL ? stk_shard_index_keep(index, member->text) : NULL;
+    copy.path = stk_text_blocks_keep(&index->texts, member->path, strlen(member->path));
+    copy.text = member->text != NULL
+                    ? stk_text_blocks_keep(&index->texts, member->text, strlen(member->text))
+                    : NULL;
     if (copy.path == NULL || (member->text != NULL && copy.text == NULL) ||
         !reserve_members(index, index->member_count + 1)) {
         return STK_FAIL_MEMORY(err, "the index of the shards");
@@ -134,12 +94,7 @@ stk_status stk_shard_index_merge(stk_shard_index *into, stk_shard_index *from, s
     for (size_t i = 0; i < from->shard_count; i++) {
         into->shards[into->shard_count++] = from->shards[i];
     }
-    stk_index_block **last = &into->blocks;
-    while (*last != NULL) {
-        last = &(*last)->next;
-    }
-    *last = from->blocks;
-    from->blocks = NULL;
+    stk_text_blocks_merge(&into->texts, &from->texts);
     stk_shard_index_free(from);
     return STK_OK;
 }
@@ -393,8 +348,7 @@ stk_status stk_shard_index_load(stk_shard_index *index, const char *name, stk_by
                                 stk_error *err) {
     memset(index, 0, sizeof *index);
     stk_status status = parse(index, name, bytes, err);
-    if (status == STK_OK &&
-        !add_block(index, (char *)bytes->data, bytes->capacity, bytes->capacity)) {
+    if (status == STK_OK && !stk_text_blocks_adopt(&index->texts, bytes->data)) {
         status = STK_FAIL_MEMORY(err, name);
     }
     if (status != STK_OK) {

@@ -17,6 +17,7 @@
 #include <stoker/status.h>
 
 #include "base/files/file.h"
+#include "base/text/text_blocks.h"
 
 typedef struct stk_index_shard {
     const char *name; /* the tar's path below the location */
@@ -40,14 +41,11 @@ typedef struct stk_shard_index {
     stk_index_member *members;
     size_t member_count;
     size_t member_capacity;
-    const char *origin;             /* the text given to stk_shard_index_save(); NULL before */
-    struct stk_index_block *blocks; /* memory of all texts */
-} stk_shard_index;                  /* starts zeroed */
+    const char *origin;    /* the text given to stk_shard_index_save(); NULL before */
+    stk_text_blocks texts; /* memory of all texts */
+} stk_shard_index;         /* starts zeroed */
 
 void stk_shard_index_free(stk_shard_index *index);
-
-/* Copies a text into the index; NULL: no memory. */
-const char *stk_shard_index_keep(stk_shard_index *index, const char *text);
 
 /* Adds a tar and copies its name. *number is the value for stk_index_member.shard. */
 STK_CHECKED stk_status stk_shard_index_add_shard(stk_shard_index *index, const char *name,
