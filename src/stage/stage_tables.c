@@ -68,12 +68,9 @@ static int64_t number_in(const stk_json *about, const char *key) {
 
 stk_status stk_stage_read_about(const stk_stage_dest *dest, stk_staged *staged, stk_error *err) {
     char *path = stk_stage_dest_file(dest, STK_STAGED_ABOUT);
-    char *text = NULL;
-    size_t size = 0;
     stk_json *about = NULL;
-    stk_status status = path != NULL ? stk_file_read(path, MOST_JSON_BYTES, &text, &size, err)
+    stk_status status = path != NULL ? stk_json_read(path, MOST_JSON_BYTES, &about, err)
                                      : STK_FAIL_MEMORY(err, dest->path);
-    status = status == STK_OK ? stk_json_parse(text, size, &about, err) : status;
     staged->classes = (int)number_in(about, "classes");
     staged->train = number_in(about, "train");
     staged->val = number_in(about, "val");
@@ -82,7 +79,6 @@ stk_status stk_stage_read_about(const stk_stage_dest *dest, stk_staged *staged, 
     staged->shards = number_in(about, "shards");
     staged->bytes = number_in(about, "bytes");
     stk_json_free(about);
-    stk_mem_free(text);
     stk_mem_free(path);
     return status;
 }
