@@ -232,11 +232,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     stk_status status = STK_OK;
     stk_disk_root(out != NULL ? out : "runs", false);
     if (out != NULL) {
-        size_t length = strlen(out);
-        while (length > 1 && out[length - 1] == '/') {
-            length--; /* so that numbers can be put after the name */
-        }
-        folder->path = stk_mem_strndup(out, length);
+        folder->path = stk_path_trim(out); /* so that numbers can be put after the name */
         status = folder->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
         if (status == STK_OK && stk_path_is_dir(folder->path)) {
             status = clear_out(folder, err);
@@ -313,13 +309,9 @@ static void sweep(const char *path) {
 stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_error *err) {
     memset(folder, 0, sizeof *folder);
     folder->lock_fd = -1;
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') {
-        length--;
-    }
     bool taken = false;
     stk_disk_root(path, false);
-    folder->path = stk_mem_strndup(path, length);
+    folder->path = stk_path_trim(path);
     stk_status status =
         folder->path != NULL ? lock_folder(folder, &taken, err) : STK_FAIL_MEMORY(err, "a path");
     if (status == STK_OK && !taken) {

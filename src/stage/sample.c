@@ -398,11 +398,7 @@ static stk_status make_in(const stk_sample_options *options, const stk_events *e
 /* Removes slashes at the end of dir, which would hide its name. */
 stk_status stk_sample_make(const stk_sample_options *options, const stk_events *events,
                            const stk_stop *stop, int threads, stk_error *err) {
-    size_t length = options->dir != NULL ? strlen(options->dir) : 0;
-    while (length > 1 && options->dir[length - 1] == '/') {
-        length--;
-    }
-    char *dir = stk_mem_strndup(length > 0 ? options->dir : "", length);
+    char *dir = stk_path_trim(options->dir != NULL ? options->dir : "");
     if (dir == NULL) {
         return STK_FAIL_MEMORY(err, "a path");
     }

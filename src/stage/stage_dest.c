@@ -186,12 +186,8 @@ static stk_status check_folder(const stk_stage_dest *dest, stk_error *err) {
 }
 
 stk_status stk_stage_dest_open(stk_stage_dest *dest, const char *path, stk_error *err) {
-    size_t length = strlen(path);
     bool taken = false;
-    while (length > 1 && path[length - 1] == '/') {
-        length--;
-    }
-    *dest = (stk_stage_dest){.path = stk_mem_strndup(path, length), .lock_fd = -1};
+    *dest = (stk_stage_dest){.path = stk_path_trim(path), .lock_fd = -1};
     char *lock = dest->path != NULL ? stk_stage_dest_file(dest, LOCK_NAME) : NULL;
     stk_status status = lock != NULL ? check_folder(dest, err) : STK_FAIL_MEMORY(err, path);
     status = status == STK_OK ? stk_dir_make(dest->path, err) : status;

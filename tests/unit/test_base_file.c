@@ -362,6 +362,20 @@ static void joins_paths(void) {
     CHECK_STR(stk_path_base("a/"), "");
 }
 
+static void cuts_slashes_off_the_end(void) {
+    static const char *const trimmed[][2] = {{"a", "a"},   {"a/b/", "a/b"}, {"a///", "a"},
+                                             {"/a", "/a"}, {"/", "/"},      {"///", "/"},
+                                             {"", ""}};
+    for (size_t i = 0; i < sizeof trimmed / sizeof *trimmed; i++) {
+        char *path = stk_path_trim(trimmed[i][0]);
+        CHECK_STR(path, trimmed[i][1]);
+        stk_mem_free(path);
+    }
+    stk_mem_fail_after(0);
+    CHECK(stk_path_trim("a/") == NULL);
+    stk_mem_fail_after(-1);
+}
+
 static void a_lock_has_one_holder(void) {
     const char *folder = check_folder();
     const char *path = in(folder, "lock");
@@ -488,6 +502,7 @@ static const check_test tests[] = {
     TEST(lack_of_descriptors_is_lack_of_memory),
     TEST(lists_are_sorted),
     TEST(joins_paths),
+    TEST(cuts_slashes_off_the_end),
     TEST(a_lock_has_one_holder),
     TEST(looking_at_a_lock),
 };

@@ -22,6 +22,19 @@ char *stk_path_join(const char *a, const char *b) {
     return path;
 }
 
+char *stk_path_trim(const char *path) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    return stk_mem_strndup(path, length);
+}
+
+const char *stk_path_base(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 char *stk_path_user_cache(void) {
     const char *xdg = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
@@ -29,9 +42,4 @@ char *stk_path_user_cache(void) {
         return stk_path_join(xdg, "stoker");
     }
     return home != NULL && home[0] == '/' ? stk_str_format("%s/.cache/stoker", home) : NULL;
-}
-
-const char *stk_path_base(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
 }

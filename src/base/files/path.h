@@ -7,6 +7,9 @@
 /* "a/b" from "a" and "b"; an absolute b stands alone. NULL without memory; stk_mem_free. */
 char *stk_path_join(const char *a, const char *b);
 
+/* A copy without slashes at its end; "/" stays. NULL without memory; stk_mem_free. */
+char *stk_path_trim(const char *path);
+
 /* The file name: what follows the last slash. Points into `path`. */
 const char *stk_path_base(const char *path);
 

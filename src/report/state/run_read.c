@@ -145,11 +145,7 @@ static stk_status read_all(stk_run_read *run, stk_error *err) {
 }
 
 char *stk_run_name(const char *run_dir) {
-    size_t length = strlen(run_dir);
-    while (length > 1 && run_dir[length - 1] == '/') {
-        length--;
-    }
-    char *trimmed = stk_mem_strndup(run_dir, length);
+    char *trimmed = stk_path_trim(run_dir);
     char *name = trimmed != NULL ? stk_mem_strdup(stk_path_base(trimmed)) : NULL;
     stk_mem_free(trimmed);
     return name;

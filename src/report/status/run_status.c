@@ -257,11 +257,7 @@ stk_status stk_run_status_open(stk_run_status *status, const char *folder, bool 
                                .last_t = NAN,
                                .silent_s = NAN,
                                .with_curve = with_curve};
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/') {
-        length--;
-    }
-    status->folder = stk_mem_strndup(folder, length);
+    status->folder = stk_path_trim(folder);
     return status->folder != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
 }
 

@@ -51,23 +51,16 @@ static stk_status make_folder(const char *path, stk_error *err) {
     if (stk_path_is_dir(path)) {
         return STK_OK;
     }
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') {
-        length--;
-    }
-    size_t parent = length;
-    while (parent > 0 && path[parent - 1] != '/') {
-        parent--;
-    }
-    char *copy = stk_mem_strndup(path, length);
+    char *copy = stk_path_trim(path);
     if (copy == NULL) {
         return STK_FAIL_MEMORY(err, "the cache");
     }
+    char *slash = strrchr(copy, '/');
     stk_status status = STK_OK;
-    if (parent > 1) {
-        copy[parent - 1] = '\0';
+    if (slash != NULL && slash > copy) {
+        *slash = '\0';
         status = stk_dir_make(copy, err);
-        copy[parent - 1] = '/';
+        *slash = '/';
     }
     if (status == STK_OK && mkdir(copy, 0700) != 0 && errno != EEXIST) {
         status = STK_FAIL(err, STK_ERR_STORAGE, "cannot make the folder of the cache, %s: %s", path,
