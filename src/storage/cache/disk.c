@@ -122,19 +122,9 @@ static stk_status open_folder(stk_cache **cache, const stk_cache_config *config,
 }
 
 static bool fetch(stk_cache *cache, const stk_cache_entry *entry, uint8_t *bytes) {
-    int fd = stk_cache_disk_of(cache)->packs[entry->pack].data_fd;
-    size_t done = 0;
-    while (done < entry->length) {
-        ssize_t got = pread(fd, bytes + done, entry->length - done, (off_t)(entry->at + done));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return false;
-        }
-        done += (size_t)got;
-    }
-    return stk_checksum(bytes, entry->length) == entry->checksum;
+    const stk_pack *pack = &stk_cache_disk_of(cache)->packs[entry->pack];
+    return stk_pack_read(pack, bytes, entry->length, entry->at) == entry->length &&
+           stk_checksum(bytes, entry->length) == entry->checksum;
 }
 
 const stk_cache_kind stk_cache_on_disk = {

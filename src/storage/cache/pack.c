@@ -220,6 +220,10 @@ bool stk_pack_read_entries(stk_pack *pack, int index_fd, stk_cache_entry *entrie
     return more;
 }
 
+size_t stk_pack_read(const stk_pack *pack, uint8_t *bytes, size_t size, uint64_t at) {
+    return read_some(pack->data_fd, bytes, size, at);
+}
+
 /*
  * Locks the index, just opened for writing; true: it is locked and still the file of that name. On
  * a file system without locks, only the process that has just made the file may use it.

@@ -20,7 +20,7 @@
  * system grants it twice, the checksums still tell right bytes from wrong ones. Files with an
  * unknown head are left alone.
  *
- * Threads: a pack belongs to one thread, but all threads may read from data_fd.
+ * Threads: a pack belongs to one thread, but all threads may call stk_pack_read().
  */
 #ifndef STK_STORAGE_CACHE_PACK_H
 #define STK_STORAGE_CACHE_PACK_H
@@ -75,6 +75,9 @@ int stk_pack_open_index(const stk_pack *pack, int folder_fd);
  * outside of the data as gone. True: there may be more. Moves known_bytes on.
  */
 bool stk_pack_read_entries(stk_pack *pack, int index_fd, stk_cache_entry *entries, size_t *count);
+
+/* Reads from the data; fewer bytes at its end or after an error. Any thread. */
+size_t stk_pack_read(const stk_pack *pack, uint8_t *bytes, size_t size, uint64_t at);
 
 /* Locks a pack that is open for reading, so that this process can append to it. */
 stk_pack_result stk_pack_take(stk_pack *pack, int folder_fd);
