@@ -35,6 +35,9 @@ typedef enum stk_fetch_verdict {
 /* Most bytes of a cause, the NUL included. */
 #define STK_FETCH_CAUSE_BYTES 500
 
+/* How the cause begins when no response came; sentences about an outage leave it out. */
+#define STK_FETCH_NO_ANSWER "no answer: "
+
 typedef struct stk_fetch_result {
     stk_fetch_verdict verdict;
     double wait_s; /* how long the location asks to wait before the next try; 0: it does not ask.

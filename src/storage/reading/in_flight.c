@@ -247,7 +247,7 @@ static void note_start(stk_active_read *active, int64_t started_ns) {
  */
 static void assign_blame(stk_reader *r, stk_active_read *active, const stk_fetch_result *why,
                          int64_t started_ns, int64_t now) {
-    static const char no_answer[] = "no answer: ";
+    static const char no_answer[] = STK_FETCH_NO_ANSWER;
     stk_outage *outage = &r->store->outage;
     bool silent = why->verdict == STK_FETCH_AGAIN;
     bool excused = false;

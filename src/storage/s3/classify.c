@@ -302,7 +302,7 @@ static void classify_result(s3_failure *f) {
              STK_HTTP_HEADER_BYTES_MAX);
         break;
     case STK_HTTP_NO_RESPONSE:
-        FAIL(f, STK_FETCH_AGAIN, "no answer: %s", reason);
+        FAIL(f, STK_FETCH_AGAIN, STK_FETCH_NO_ANSWER "%s", reason);
         break;
     case STK_HTTP_BAD_CERTIFICATE:
         FAIL(f, STK_FETCH_LOST,
