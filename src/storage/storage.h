@@ -134,6 +134,9 @@ STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_by
 STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,
                                            uint64_t length, stk_bytes *bytes, stk_error *err);
 
+/* Room for the text of stk_store_version(), the NUL included. */
+#define STK_STORE_VERSION_BYTES 160
+
 /*
  * A text that changes when an object of the location itself does; cut to fit. A source that listed
  * everything knows it; other sources ask the location.

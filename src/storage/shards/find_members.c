@@ -29,14 +29,12 @@
 /* The headers of a near tar with fewer members are read as quickly as a stored list of them. */
 #define REMEMBER_MEMBERS 20000
 
-#define VERSION_SIZE 160
-
 /* One tar of the search. */
 typedef struct tar_task {
-    const char *object;           /* the tar's path; owned by `files` */
-    char version[VERSION_SIZE];   /* changes whenever the tar does */
-    const stk_index_shard *known; /* its entry in the index of `stoker stage`, or NULL */
-    bool done;                    /* `found` holds its members */
+    const char *object;                    /* the tar's path; owned by `files` */
+    char version[STK_STORE_VERSION_BYTES]; /* changes whenever the tar does */
+    const stk_index_shard *known;          /* its entry in the index of `stoker stage`, or NULL */
+    bool done;                             /* `found` holds its members */
     stk_shard_index found;
     stk_tar_counts skipped;
     stk_error error;
@@ -132,7 +130,7 @@ static stk_status read_large(stk_store *store, const char *object, stk_bytes *al
 }
 
 static stk_status load_staged(member_search *o, stk_error *err) {
-    char version[VERSION_SIZE];
+    char version[STK_STORE_VERSION_BYTES];
     stk_bytes bytes = {0};
     stk_error why = {0};
     bool far = stk_store_is_remote(o->store);

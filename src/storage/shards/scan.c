@@ -26,10 +26,10 @@ typedef struct scan {
     stk_tar_reader *reader;
     stk_shard_index *index;
     uint32_t shard;
-    bool ended;        /* the tar has no more bytes */
-    uint64_t end;      /* if ended: known size of the tar */
-    char version[160]; /* of a far tar; "": its bytes are not cached */
-    bool has_labels;   /* the tar has .cls members, so other texts are not needed */
+    bool ended;                            /* the tar has no more bytes */
+    uint64_t end;                          /* if ended: known size of the tar */
+    char version[STK_STORE_VERSION_BYTES]; /* of a far tar; "": its bytes are not cached */
+    bool has_labels; /* the tar has .cls members, so other texts are not needed */
     atomic_size_t *text_left;
 } scan;
 

@@ -12,8 +12,6 @@
 #include "storage/shards/shard_names.h"
 #include "storage/reading/store_state.h"
 
-#define VERSION_SIZE 160
-
 /* How paths of members are shown. */
 typedef struct showing {
     const stk_shard_members *found;
@@ -127,7 +125,7 @@ static stk_status add_others(stk_store *store, const stk_shard_files *files, stk
                              stk_error *err) {
     stk_status status = STK_OK;
     for (size_t i = 0; status == STK_OK && i < files->others.count; i++) {
-        char version[VERSION_SIZE];
+        char version[STK_STORE_VERSION_BYTES];
         const char *path = files->others.paths[i];
         status = stk_store_version(store, path, version, sizeof version, err);
         if (status == STK_OK) {
