@@ -16,8 +16,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
-
 /* A folder being walked and the folders above it, so that a link back up is not followed. */
 typedef struct folder_level {
     const struct folder_level *parent;
@@ -26,18 +24,12 @@ typedef struct folder_level {
 
 /* Where the extension of an image file starts in a name; its end when it has none. */
 static const char *image_extension(const char *name) {
-    size_t n = strlen(name);
-    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
-        size_t m = strlen(extensions[i]);
-        if (n > m && name[n - m - 1] != '/' && strcasecmp(name + n - m, extensions[i]) == 0) {
-            return name + n - m;
-        }
-    }
-    return name + n;
+    const char *extension = stk_picture_extension(name);
+    return name + strlen(name) - (extension != NULL ? strlen(extension) : 0);
 }
 
 bool stk_dataset_is_image_name(const char *name) {
-    return *image_extension(name) != '\0';
+    return stk_picture_extension(name) != NULL;
 }
 
 bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry) {

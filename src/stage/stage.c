@@ -22,6 +22,7 @@
 #include "stage/picture_queue.h"
 #include "stage/stage_dest.h"
 #include "stage/stage_tables.h"
+#include "storage/data_folders.h"
 #include "storage/tar/tar_write.h"
 
 #define PATIENCE_NS 100000000
@@ -97,14 +98,11 @@ static stk_status take(staging *s, const stk_queued_picture **queued, stk_error 
 
 /* Extension of a member's name: by its content, or else that of the source. */
 static const char *extension_of(const stk_queued_picture *queued, const char *path) {
-    static const char *const known[] = {"jpg", "jpeg", "png", "webp"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; queued->extension == NULL && dot != NULL && i < 4; i++) {
-        if (stk_str_equal_nocase(dot + 1, known[i])) {
-            return known[i];
-        }
+    const char *extension = stk_picture_extension(path);
+    if (queued->extension != NULL) {
+        return queued->extension;
     }
-    return queued->extension != NULL ? queued->extension : "jpg";
+    return extension != NULL ? extension + 1 : "jpg";
 }
 
 static stk_status add_member(open_shard *o, const stk_stage_picture *picture,

@@ -1,9 +1,13 @@
-/* data_folders.c - which folders of a location are no data, and one line about them. */
+/*
+ * data_folders.c - which folders of a location are no data, and one line about them; which names
+ * are those of pictures.
+ */
 #include "storage/data_folders.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -22,6 +26,19 @@
 static const char *const marks[] = {"args.json", "stage.json", STK_STAGING_NAME, RUN_LOCK};
 
 #define MARKS (sizeof marks / sizeof *marks)
+
+const char *stk_picture_extension(const char *name) {
+    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        size_t end = strlen(extensions[i]);
+        if (length > end && name[length - end - 1] != '/' &&
+            strcasecmp(name + length - end, extensions[i]) == 0) {
+            return extensions[i];
+        }
+    }
+    return NULL;
+}
 
 bool stk_folder_is_junk(const char *name) {
     static const char *const junk[] = {"__MACOSX", "lost+found",   "__pycache__",

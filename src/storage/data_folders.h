@@ -1,11 +1,11 @@
 /*
- * data_folders.h - which folders of a location are no data.
+ * data_folders.h - which folders of a location are no data, and which names are those of pictures.
  *
- * There are two kinds. Folders that unpacking and file systems leave behind are skipped silently.
- * Folders that Stoker wrote, run folders and staged copies, hold pictures too (plots), so code that
- * lists data uses stk_data_list() and reports the skipped folders in one line. A file in it marks a
- * folder as Stoker's (a run folder has its lock from the start), and so does the name `runs`. The
- * location itself is never skipped.
+ * There are two kinds of folders without data. Folders that unpacking and file systems leave behind
+ * are skipped silently. Folders that Stoker wrote, run folders and staged copies, hold pictures too
+ * (plots), so code that lists data uses stk_data_list() and reports the skipped folders in one
+ * line. A file in it marks a folder as Stoker's (a run folder has its lock from the start), and so
+ * does the name `runs`. The location itself is never skipped.
  *
  * Threads: one at a time for each stk_skipped_folders.
  */
@@ -24,6 +24,12 @@ typedef struct stk_skipped_folders {
     size_t capacity;
     stk_map seen;
 } stk_skipped_folders; /* starts zeroed */
+
+/*
+ * The extension of a picture in small letters: ".jpg", ".jpeg", ".png" or ".webp"; NULL: the name
+ * is no picture's. The name, or a path, may have it in any case.
+ */
+const char *stk_picture_extension(const char *name);
 
 /* Folders that unpacking and file systems leave behind. */
 bool stk_folder_is_junk(const char *name);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
+#include "storage/data_folders.h"
 #include "storage/fetch.h"
 #include "storage/storage.h"
 
@@ -111,10 +112,21 @@ static void a_cache_is_kept_for_its_owner(void) {
     stk_mem_free(packs);
 }
 
+static void pictures_are_told_by_their_names(void) {
+    CHECK_STR(stk_picture_extension("a.jpg"), ".jpg");
+    CHECK_STR(stk_picture_extension("a.JPEG"), ".jpeg");
+    CHECK_STR(stk_picture_extension("a.gif.Png"), ".png");
+    CHECK_STR(stk_picture_extension("b/a.webp"), ".webp");
+    static const char *const others[] = {"a.gif", "a.jpg.txt", "jpg", ".jpg", "b/.jpg", ""};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CHECK(stk_picture_extension(others[i]) == NULL);
+    }
+}
+
 static const check_test tests[] = {
     TEST(failures_are_explained),        TEST(reads_what_was_written),
     TEST(errors_name_the_object),        TEST(objects_over_the_limit_are_refused),
-    TEST(a_cache_is_kept_for_its_owner),
+    TEST(a_cache_is_kept_for_its_owner), TEST(pictures_are_told_by_their_names),
 };
 
 CHECK_MAIN(tests)

@@ -29,25 +29,20 @@ static const char *split_of_word(const char *word, size_t length) {
     return NULL;
 }
 
-static bool ends_with_one(const char *name, const char *const *tails) {
-    for (; *tails != NULL; tails++) {
-        if (stk_str_ends_with_nocase(name, *tails)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether a name is a picture's: a location with loose pictures does not consist of shards. */
 static bool is_picture(const char *name) {
-    static const char *const tails[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
-    return ends_with_one(name, tails);
+    return stk_picture_extension(name) != NULL;
 }
 
 bool stk_shards_is_tar_name(const char *name) {
     static const char *const tails[] = {".tar",     ".tar.gz", ".tgz",    ".tar.zst", ".tzst",
-                                        ".tar.bz2", ".tbz2",   ".tar.xz", ".txz",     NULL};
-    return ends_with_one(name, tails);
+                                        ".tar.bz2", ".tbz2",   ".tar.xz", ".txz"};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        if (stk_str_ends_with_nocase(name, tails[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool stk_shard_is_split(const char *name, size_t length) {
