@@ -18,10 +18,10 @@
 #include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/files/sync.h"
-#include "base/files/write_behind.h"
 #include "base/threads/thread.h"
 #include "doors.h"
 #include "folder_looks.h"
+#include "job/saved/write_behind.h"
 
 /* A disk that stores nothing while its door is closed; for this process and its children. */
 typedef struct disk_of_test {

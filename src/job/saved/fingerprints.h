@@ -11,8 +11,8 @@
 #ifndef STK_JOB_SAVED_FINGERPRINTS_H
 #define STK_JOB_SAVED_FINGERPRINTS_H
 
-#include "base/files/write_behind.h"
 #include "dataset/dataset.h"
+#include "job/saved/write_behind.h"
 #include "loader/loader.h"
 
 #define STK_FINGERPRINTS_FILE "state/pictures.safetensors"

@@ -12,13 +12,13 @@
 #ifndef STK_JOB_SAVED_STATE_SAVER_H
 #define STK_JOB_SAVED_STATE_SAVER_H
 
-#include "base/files/write_behind.h"
 #include "base/numbers/typical.h"
 #include "events/events.h"
 #include "job/recipe/network.h"
 #include "job/saved/fingerprints.h"
 #include "job/saved/saved_state.h"
 #include "job/saved/val_table.h"
+#include "job/saved/write_behind.h"
 #include "run/run_clock.h"
 #include "run/run_folder.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_base_write_behind.c - files that are put to the disk behind the caller. A program of its
+ * test_job_write_behind.c - files that are put to the disk behind the caller. A program of its
  * own: it replaces fsync().
  */
 #include "check.h"
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files/write_behind.h"
 #include "base/threads/thread.h"
 #include "folder_looks.h"
+#include "job/saved/write_behind.h"
 
 #define LARGE ((size_t)4 << 20)
 

@@ -4,7 +4,7 @@
  * A stk_write_load holds copies of all that one file needs, so that it can be abandoned with its
  * thread when the disk does not answer. The block moves into the load and back.
  */
-#include "base/files/write_behind.h"
+#include "job/saved/write_behind.h"
 
 #include <math.h>
 #include <string.h>

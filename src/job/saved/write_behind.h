@@ -13,8 +13,8 @@
  *     ... training goes on ...
  *     stk_write_behind_finish(&behind, &err);
  */
-#ifndef STK_BASE_FILES_WRITE_BEHIND_H
-#define STK_BASE_FILES_WRITE_BEHIND_H
+#ifndef STK_JOB_SAVED_WRITE_BEHIND_H
+#define STK_JOB_SAVED_WRITE_BEHIND_H
 
 #include "base/files/file.h"
 #include "base/threads/timed_call.h"
