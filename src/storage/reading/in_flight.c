@@ -214,7 +214,7 @@ static bool give_up(stk_reader *r, stk_active_read *active, bool silent, int64_t
                            now, r->policy.timeout_ns);
     }
     if (silent && r->lost.status == STK_OK && active->read != &r->probe &&
-        !stk_outage_counts(&r->store->outage) &&
+        !stk_outage_is_waited_out(&r->store->outage) &&
         stk_read_policy_defers(&r->policy, active->first_failed_ns)) {
         active->deferred_ns = now;
         if (stk_read_policy_is_lost(&r->policy)) {

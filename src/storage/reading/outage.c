@@ -30,7 +30,7 @@ void stk_outage_close(stk_outage *o) {
     pthread_mutex_destroy(&o->lock);
 }
 
-bool stk_outage_counts(const stk_outage *o) {
+bool stk_outage_is_waited_out(const stk_outage *o) {
     return o->most_ns > 0 && atomic_load(&o->answer_ns) > 0;
 }
 
@@ -59,7 +59,7 @@ void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first) {
 
 bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
                        const char *why) {
-    if (!stk_outage_counts(o)) {
+    if (!stk_outage_is_waited_out(o)) {
         return false;
     }
     pthread_mutex_lock(&o->lock);
@@ -81,7 +81,7 @@ bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool fir
 
 bool stk_outage_is_ill(stk_outage *o) {
     pthread_mutex_lock(&o->lock);
-    bool ill = stk_outage_counts(o) && o->failing > FAILING_MOST;
+    bool ill = stk_outage_is_waited_out(o) && o->failing > FAILING_MOST;
     pthread_mutex_unlock(&o->lock);
     return ill;
 }

@@ -33,7 +33,7 @@ void stk_outage_open(stk_outage *o, double most_s);
 void stk_outage_close(stk_outage *o);
 
 /* Whether silence is waited out: --outage is above 0, and the location has answered before. */
-bool stk_outage_counts(const stk_outage *o);
+bool stk_outage_is_waited_out(const stk_outage *o);
 
 /* The location has answered something. `first`: to the first attempt of a read. */
 void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);

@@ -126,8 +126,8 @@ static bool look_after(stk_reader *r, stk_active_read *active, findings *seen) {
 static void note_read(const stk_reader *r, const stk_active_read *active, findings *seen) {
     if (active->read != &r->probe) {
         seen->all_deferred = seen->all_deferred && active->deferred_ns > 0;
-        int64_t since_ns =
-            stk_outage_counts(&r->store->outage) ? active->last_failed_ns : active->first_failed_ns;
+        int64_t since_ns = stk_outage_is_waited_out(&r->store->outage) ? active->last_failed_ns
+                                                                       : active->first_failed_ns;
         seen->silent = seen->silent || (active->failures > 0 && r->policy.answer_ns <= since_ns);
     }
 }
@@ -138,7 +138,7 @@ static void note_read(const stk_reader *r, const stk_active_read *active, findin
  */
 static void probe(stk_reader *r, int64_t now) {
     int64_t pause_ns = r->policy.timeout_ns;
-    if (stk_outage_counts(&r->store->outage) && pause_ns > PROBE_NS) {
+    if (stk_outage_is_waited_out(&r->store->outage) && pause_ns > PROBE_NS) {
         pause_ns = PROBE_NS;
     }
     if (r->known == NULL || r->probe_path != NULL || now - r->probe_ns < pause_ns) {
