@@ -8,63 +8,63 @@
 
 #define REST_TIMEOUTS 20
 
-void stk_quarantine_open(stk_quarantine *b) {
-    pthread_mutex_init(&b->lock, NULL);
+void stk_quarantine_open(stk_quarantine *q) {
+    pthread_mutex_init(&q->lock, NULL);
 }
 
-void stk_quarantine_close(stk_quarantine *b) {
-    for (size_t i = 0; i < atomic_load(&b->count); i++) {
-        stk_mem_free(b->objects[i].path);
-        stk_mem_free(b->objects[i].reason);
+void stk_quarantine_close(stk_quarantine *q) {
+    for (size_t i = 0; i < atomic_load(&q->count); i++) {
+        stk_mem_free(q->objects[i].path);
+        stk_mem_free(q->objects[i].reason);
     }
-    stk_mem_free(b->objects);
-    stk_map_free(&b->indexes);
-    pthread_mutex_destroy(&b->lock);
+    stk_mem_free(q->objects);
+    stk_map_free(&q->indexes);
+    pthread_mutex_destroy(&q->lock);
 }
 
 /* Under the lock: an object that is new here; NULL without memory. */
-static stk_quarantined *add_new(stk_quarantine *b, const char *path, const char *reason) {
-    size_t count = atomic_load(&b->count);
-    stk_quarantined *grown = stk_mem_grow(b->objects, &b->capacity, count + 1, sizeof *b->objects);
-    b->objects = grown != NULL ? grown : b->objects;
+static stk_quarantined *add_new(stk_quarantine *q, const char *path, const char *reason) {
+    size_t count = atomic_load(&q->count);
+    stk_quarantined *grown = stk_mem_grow(q->objects, &q->capacity, count + 1, sizeof *q->objects);
+    q->objects = grown != NULL ? grown : q->objects;
     char *path_copy = stk_mem_strdup(path);
     char *reason_copy = stk_mem_strdup(reason);
     bool added = false;
     if (grown == NULL || path_copy == NULL || reason_copy == NULL ||
-        !stk_map_add(&b->indexes, path_copy, count, &added)) {
+        !stk_map_add(&q->indexes, path_copy, count, &added)) {
         stk_mem_free(path_copy);
         stk_mem_free(reason_copy);
         return NULL;
     }
     grown[count] = (stk_quarantined){.path = path_copy, .reason = reason_copy};
-    atomic_store(&b->count, count + 1);
+    atomic_store(&q->count, count + 1);
     return &grown[count];
 }
 
-void stk_quarantine_add(stk_quarantine *b, const char *path, const char *reason, int64_t now_ns,
+void stk_quarantine_add(stk_quarantine *q, const char *path, const char *reason, int64_t now_ns,
                         int64_t timeout_ns) {
     size_t index;
-    pthread_mutex_lock(&b->lock);
+    pthread_mutex_lock(&q->lock);
     stk_quarantined *object =
-        stk_map_find(&b->indexes, path, &index) ? &b->objects[index] : add_new(b, path, reason);
+        stk_map_find(&q->indexes, path, &index) ? &q->objects[index] : add_new(q, path, reason);
     if (object != NULL) {
         object->rest_ns = object->rest_ns > 0 ? 2 * object->rest_ns : REST_TIMEOUTS * timeout_ns;
         object->until_ns = now_ns + object->rest_ns;
     }
-    pthread_mutex_unlock(&b->lock);
+    pthread_mutex_unlock(&q->lock);
 }
 
-bool stk_quarantine_has(stk_quarantine *b, const char *path, int64_t now_ns, stk_error *why) {
+bool stk_quarantine_has(stk_quarantine *q, const char *path, int64_t now_ns, stk_error *why) {
     size_t index;
-    if (atomic_load_explicit(&b->count, memory_order_relaxed) == 0) {
+    if (atomic_load_explicit(&q->count, memory_order_relaxed) == 0) {
         return false; /* the usual case costs nothing */
     }
-    pthread_mutex_lock(&b->lock);
-    bool has = stk_map_find(&b->indexes, path, &index) && now_ns < b->objects[index].until_ns;
+    pthread_mutex_lock(&q->lock);
+    bool has = stk_map_find(&q->indexes, path, &index) && now_ns < q->objects[index].until_ns;
     if (has) {
         why->status = STK_OK;
-        (void)STK_FAIL(why, STK_ERR_STORAGE, "%s", b->objects[index].reason);
+        (void)STK_FAIL(why, STK_ERR_STORAGE, "%s", q->objects[index].reason);
     }
-    pthread_mutex_unlock(&b->lock);
+    pthread_mutex_unlock(&q->lock);
     return has;
 }
