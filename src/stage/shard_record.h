@@ -13,7 +13,7 @@
 
 /* A picture that was left out of a shard, and why. */
 typedef struct stk_stage_bad {
-    size_t picture; /* number in the list */
+    size_t picture; /* index in the list's pictures */
     char *reason;   /* owned */
 } stk_stage_bad;
 

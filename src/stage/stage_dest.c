@@ -139,7 +139,7 @@ static stk_status remove_file(const stk_stage_dest *dest, const char *name, stk_
 
 /* ---- whose folder it is ---- */
 
-static stk_status find_foreign(void *user, const char *name, stk_error *err) {
+static stk_status find_contents(void *user, const char *name, stk_error *err) {
     (void)err;
     bool *found = user;
     entry_kind kind = kind_of(name);
@@ -161,7 +161,7 @@ static stk_status has_file(const stk_stage_dest *dest, const char *name, bool *t
 /* Fails if the folder was never a staging's and is not empty. Changes nothing, not even the lock.
  */
 static stk_status check_folder(const stk_stage_dest *dest, stk_error *err) {
-    bool foreign = false;
+    bool filled = false;
     bool begun = false;
     bool done = false;
     if (stk_path_is_file(dest->path)) {
@@ -176,8 +176,8 @@ static stk_status check_folder(const stk_stage_dest *dest, stk_error *err) {
     if (status != STK_OK || begun || done) {
         return status;
     }
-    status = walk(dest, find_foreign, &foreign, err);
-    if (status == STK_OK && foreign) {
+    status = walk(dest, find_contents, &filled, err);
+    if (status == STK_OK && filled) {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "%s is not empty and holds no staging; name an empty or a new folder",
                           dest->path);

@@ -83,7 +83,7 @@ uint64_t stk_store_cache_memory(const stk_store *store);
  */
 bool stk_store_use_cache(stk_store *store, bool use);
 
-/* Whether there is such a cache, and it is switched off. */
+/* Whether options.cache_later has made a cache, and it is switched off. */
 bool stk_store_cache_waits(const stk_store *store);
 
 /* The location as it was given, without slashes at its end. */
