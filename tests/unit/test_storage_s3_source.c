@@ -410,12 +410,12 @@ static void changed_objects_are_noticed(void) {
     CHECK_INT(s3_fetch(place, &fetch, "other.txt"), STK_FETCH_OK);
     CHECK(stk_storage_s3.notice(place, words, sizeof words));
     CHECK_CONTAINS(words,
-                   "1 object of s3://bucket is newer than the remembered listing; --refresh");
+                   "1 object of s3://bucket has changed since the bucket was listed; --refresh");
     CHECK(!stk_storage_s3.notice(place, words, sizeof words));
     put("other.txt", "third", 5);
     CHECK_INT(s3_fetch(place, &fetch, "other.txt"), STK_FETCH_OK);
     CHECK(stk_storage_s3.notice(place, words, sizeof words));
-    CHECK_CONTAINS(words, "2 objects of s3://bucket are newer");
+    CHECK_CONTAINS(words, "2 objects of s3://bucket have changed");
     stk_bytes_free(&fetch.bytes);
     stk_storage_s3.close(place);
     object_server_stop(&server);

@@ -506,10 +506,9 @@ static bool notice(void *location, char *buf, size_t size) {
     if (more) {
         char number[48];
         snprintf(buf, size,
-                 "%s object%s of %s %s newer than the remembered listing; --refresh "
-                 "lists again",
+                 "%s object%s of %s %s changed since the bucket was listed; --refresh lists again",
                  stk_format_count(number, sizeof number, changed), changed == 1 ? "" : "s", p->root,
-                 changed == 1 ? "is" : "are");
+                 changed == 1 ? "has" : "have");
     }
     return more;
 }

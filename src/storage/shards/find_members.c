@@ -289,8 +289,9 @@ static void tell_reading(const member_search *o) {
         snprintf(what, sizeof what, "reading through %zu tar%s, %s", o->todo_count,
                  o->todo_count == 1 ? "" : "s", stk_format_bytes(bytes, sizeof bytes, sum));
         stk_events_decision(o->events, what,
-                            o->kept != NULL ? "there is no index beside them; the next run knows it"
-                                            : "there is no index beside them");
+                            o->kept != NULL
+                                ? "there is no index beside them; it is stored for the next run"
+                                : "there is no index beside them");
     }
 }
 
