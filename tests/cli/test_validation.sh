@@ -87,7 +87,7 @@ if [ ! -e broken/summary.json ]; then
     rm -f broken/state/validation.csv
     run train --resume broken
     expect_exit 0
-    expect_out 'validation.csv begins anew with fold [12]: .*other columns'
+    expect_out 'validation.csv begins anew with fold [23]: .*other columns'
     expect "earlier folds are missing" [ "$(wc -l <broken/validation.csv)" -lt 73 ]
 fi
 

@@ -128,10 +128,34 @@ static void votes_of_a_resumed_run(void) {
     stk_options_free(options);
 }
 
+static void keep_warning(void *user, const char *text) {
+    snprintf(user, 128, "%s", text);
+}
+
+/* A fold is named by its number from 1, and only where there are several. */
+static void a_validation_table_without_time_is_told(void) {
+    char told[128] = "";
+    stk_observer observer = {.user = told, .warning = keep_warning};
+    stk_job job = {.recipe = {.folds = 3}, .tally = {.fold = 1}};
+    job.events = (stk_events){.observers = {&observer}, .count = 1};
+    job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = 0};
+    job.out.val.owed = true;
+    stk_job_write_validation(&job, false);
+    CHECK_STR(told, "");
+    stk_job_write_validation(&job, true);
+    CHECK_STR(told, "there was no time to write validation.csv with the best epoch of fold 2");
+    job.recipe.folds = 1;
+    job.tally.fold = 0;
+    job.out.val.owed = true;
+    stk_job_write_validation(&job, true);
+    CHECK_STR(told, "there was no time to write validation.csv with the best epoch");
+}
+
 static const check_test tests[] = {
     TEST(every_ending_is_told_truthfully),
     TEST(times_of_a_resumed_run),
     TEST(votes_of_a_resumed_run),
+    TEST(a_validation_table_without_time_is_told),
 };
 
 CHECK_MAIN(tests)

@@ -198,7 +198,7 @@ static void fold_must_be_one_of_the_run(void) {
     discard(EPOCH);
     set_note("fold", "1");
     set_note("folds_done", "1");
-    refused("", "is of fold 1, counted from 0, the other says --folds 1");
+    refused("", "is of fold 2, the other says --folds 1");
 }
 
 static void lost_best_weights_are_made_up_for(void) {
@@ -537,6 +537,7 @@ static void replaced_pretrained_weights_are_noticed(void) {
             CHECK_CONTAINS(story.err.message, "is not the file that the run was begun with");
         } else {
             CHECK_INT(story.status, STK_OK);
+            CHECK_CONTAINS(story.decisions, "goes on in fold 2 at epoch ");
             CHECK_CONTAINS(story.warnings, "is not the file that the run was begun with");
         }
     }

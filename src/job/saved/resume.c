@@ -235,9 +235,9 @@ stk_status stk_resume_open(stk_resume *resume, stk_options *options, stk_run_fol
 stk_status stk_resume_check_folds(const stk_resume *resume, int folds, stk_error *err) {
     if (resume->state.fold >= folds) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "%s and args.json contradict each other: the one is of fold %d, counted "
-                        "from 0, the other says --folds %d; begin a new run",
-                        resume->path, resume->state.fold, folds);
+                        "%s and args.json contradict each other: the one is of fold %d, the "
+                        "other says --folds %d; begin a new run",
+                        resume->path, resume->state.fold + 1, folds);
     }
     return STK_OK;
 }
@@ -275,8 +275,8 @@ void stk_resume_emit(const stk_resume *resume, const stk_events *events) {
     const stk_train_position *at = &resume->state.position;
     char what[96];
     if (resume->state.fold > 0) {
-        snprintf(what, sizeof what, "goes on in fold %d at epoch %d, step %lld", resume->state.fold,
-                 at->epoch + 1, (long long)at->step + 1);
+        snprintf(what, sizeof what, "goes on in fold %d at epoch %d, step %lld",
+                 resume->state.fold + 1, at->epoch + 1, (long long)at->step + 1);
     } else {
         snprintf(what, sizeof what, "goes on at epoch %d, step %lld", at->epoch + 1,
                  (long long)at->step + 1);

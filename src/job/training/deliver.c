@@ -88,10 +88,13 @@ void stk_job_write_validation(stk_job *job, bool last) {
     if (stk_run_clock_must_halt(&job->clock, seconds)) {
         if (last) {
             job->out.val.owed = false;
+            char of_fold[32] = "";
+            if (job->recipe.folds > 1) {
+                snprintf(of_fold, sizeof of_fold, " of fold %d", job->tally.fold + 1);
+            }
             stk_events_warning(&job->events,
-                               "there was no time to write validation.csv with the best epoch of "
-                               "fold %d",
-                               job->tally.fold);
+                               "there was no time to write validation.csv with the best epoch%s",
+                               of_fold);
         }
         return;
     }

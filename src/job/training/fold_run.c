@@ -184,7 +184,7 @@ static stk_status begin_validation(const stk_running_fold *fold, stk_error *err)
                                             fold->split.val_count, err);
     if (status == STK_OK && stk_val_table_take_earlier(&job->out.val, &why) != STK_OK) {
         stk_events_warning(&job->events, "validation.csv begins anew with fold %d: %s",
-                           job->tally.fold, why.message);
+                           job->tally.fold + 1, why.message);
     }
     return status;
 }
