@@ -219,10 +219,10 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing
     } else {
         snprintf(what, sizeof what, "%d of %d views of each test image", views, wanted);
     }
-    snprintf(why, sizeof why, "one of all test images takes %s, and %s",
+    snprintf(why, sizeof why, "one view of all test images takes %s, and %s",
              stk_format_span(inference.view_s).text,
              all ? "all of them fit into 15 % of the budget"
-                 : "more of them than fit into 15 % of the budget would cost training");
+                 : "views beyond 15 % of the budget would take time from training");
     stk_events_decision(pace->events, what, why);
 }
 
