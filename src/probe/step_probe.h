@@ -26,8 +26,8 @@ typedef struct stk_step_figures {
     double ms_per_step;       /* the median over windows of steps */
     double ms_fastest;        /* mean of the fastest window */
     double ms_slowest;
-    int64_t bytes;        /* memory need: arena and state, as allocated */
-    int64_t arena_bytes;  /* part of `bytes`: activations, their gradients, workspace */
+    int64_t bytes;        /* memory need: executable and state, as allocated */
+    int64_t arena_bytes;  /* part of `bytes`: the executable's memory; on the CPU its arena */
     int64_t rss_bytes;    /* peak resident memory of the process */
     double plan_ms;       /* time to compute the memory need */
     double warmup_s;      /* from opening the device to the end of the first step at full speed */
