@@ -109,10 +109,9 @@ stk_status stk_sampler_new(stk_sampler **out, const stk_sampler_config *config, 
     s->config.world = config->world > 0 ? config->world : 1;
     stk_status status = STK_OK;
     if (config->rank >= s->config.world) {
-        status = STK_FAIL(err, STK_ERR_USAGE,
-                          "rank %zu is none of the %zu of world: they are 0 to "
-                          "%zu",
-                          config->rank, s->config.world, s->config.world - 1);
+        status =
+            STK_FAIL(err, STK_ERR_USAGE, "--rank %zu: with --world %zu it must be from 0 to %zu",
+                     config->rank, s->config.world, s->config.world - 1);
     } else if ((s->count = share(&s->config)) == 0) {
         status = STK_FAIL(err, STK_ERR_DATA, "%zu samples are too few for %zu machines",
                           config->count, s->config.world);

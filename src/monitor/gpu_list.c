@@ -101,8 +101,7 @@ size_t stk_gpu_list_choose(const char *visible, const stk_gpu_info *installed, s
             break;
         }
         if (taken[index]) {
-            snprintf(why, room,
-                     "CUDA_VISIBLE_DEVICES names a GPU twice, with which CUDA shows none");
+            snprintf(why, room, "CUDA_VISIBLE_DEVICES names a GPU twice, and then CUDA shows none");
             return 0;
         }
         taken[index] = true;

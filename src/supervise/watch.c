@@ -274,7 +274,7 @@ static void record_hang(stk_supervision *s, const char *why) {
     stk_str_appendf(&text, "%s\n\n", why);
     stk_stacks_describe(stk_guardian_pid(s->guardian), &text);
     stk_folder_writer_put(s->folder, name, &text);
-    stk_events_warning(&s->events, "the command hangs: %s; where its processes are is in %s/%s",
+    stk_events_warning(&s->events, "the command hangs: %s; %s/%s says what its processes wait for",
                        why, stk_folder_writer_path(s->folder), name);
 }
 

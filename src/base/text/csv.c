@@ -82,7 +82,7 @@ static stk_status begin_row(stk_csv *csv, csv_reader *r, size_t row, stk_error *
     if (row > STK_CSV_ROWS_MAX) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s, line %zu: the table has more than %zu rows, more than Stoker reads; "
-                        "is it the right file? divide it otherwise",
+                        "if it is the right file, divide it",
                         r->name, r->line, STK_CSV_ROWS_MAX);
     }
     uint32_t *starts = stk_mem_grow(csv->starts, &r->starts_capacity, row + 1, sizeof *starts);

@@ -69,7 +69,6 @@ stk_status stk_image_refuse_halted(const stk_image_watch *watch, const char *for
         return STK_FAIL(err, STK_ERR_STOPPED, "there was no time to decode the %s", format);
     default:
         return STK_FAIL(err, STK_ERR_DATA,
-                        "the %s takes too long to decode; it may be made to do so: convert it",
-                        format);
+                        "the %s takes too long to decode, perhaps on purpose; convert it", format);
     }
 }

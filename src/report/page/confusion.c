@@ -114,8 +114,8 @@ static stk_status add_row(stk_confusion *c, size_t row, const confusion_columns 
                 probability >= 0 && probability <= 1;
     if (!good) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "%s, line %zu: its probability or its fold is none; let `stoker train` "
-                        "write the file anew",
+                        "%s, line %zu: the probability or the fold is no valid number; let "
+                        "`stoker train` write the file anew",
                         name, stk_csv_line(table, row));
     }
     seen->path = stk_csv_cell(table, row, at->path);
