@@ -136,7 +136,7 @@ static void print_text(const listener *l, const stk_step_figures *f) {
            stk_format_bytes(bytes, sizeof bytes, (uint64_t)f->bytes), f->warmup_s,
            (long long)f->steps);
     if (isfinite(f->traffic_fraction)) {
-        printf("        %.0f %% of the %.2f TB/s that its memory copies with: %s a step\n",
+        printf("        %.0f %% of the device's memory bandwidth (%.2f TB/s): %s a step\n",
                100 * f->traffic_fraction, f->bandwidth * 1e-12,
                stk_format_bytes(bytes, sizeof bytes, (uint64_t)f->traffic_bytes));
     }
@@ -231,7 +231,7 @@ static void compare(listener *l, const stk_step_figures *f) {
         l->missing[0] != '\0') {
         l->torch_missing = l->missing;
         if (!l->session->quiet) {
-            fprintf(stderr, "stoker: PyTorch is not compared with: %s\n", cli_clean(l->missing));
+            fprintf(stderr, "stoker: no comparison with PyTorch: %s\n", cli_clean(l->missing));
         }
     }
 }

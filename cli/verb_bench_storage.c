@@ -96,10 +96,10 @@ static void print_choice(const stk_storage_choice *c, double wanted) {
     show_rate(rate, sizeof rate, wanted);
     show_rate(best, sizeof best, c->best_rate);
     if (c->enough > 0) {
-        printf("%s images/s need %lld in flight; the store gave %s objects/s with %lld, %s\n", rate,
-               (long long)c->enough, best, (long long)c->best_in_flight, more);
+        printf("%s images/s need %lld in flight; the location gave %s objects/s with %lld, %s\n",
+               rate, (long long)c->enough, best, (long long)c->best_in_flight, more);
     } else {
-        printf("%s images/s were not reached; the store gave %s objects/s with %lld in flight, "
+        printf("%s images/s were not reached; the location gave %s objects/s with %lld in flight, "
                "%s\n",
                rate, best, (long long)c->best_in_flight, more);
     }
@@ -120,8 +120,8 @@ static void print_text(const stk_storage_findings *f, double wanted) {
     stk_format_bytes(mean, sizeof mean, (uint64_t)(f->mean_bytes > 0 ? f->mean_bytes : 0));
     printf("objects       %lld of %s in the mean, listed in %.2f s\n", (long long)f->objects, mean,
            f->list_s);
-    printf("reads         %lld; %llu tried again, %llu asked for twice, %llu out of time\n",
-           (long long)f->reads, (unsigned long long)c->retries, (unsigned long long)c->hedges,
+    printf("reads         %lld; %llu retried, %llu hedged, %llu timed out\n", (long long)f->reads,
+           (unsigned long long)c->retries, (unsigned long long)c->hedges,
            (unsigned long long)c->timeouts);
     if (f->reads > f->objects) {
         printf("repeated      there are fewer objects than reads: caches on the way may have "

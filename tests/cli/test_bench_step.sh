@@ -102,16 +102,16 @@ it "says so where PyTorch is not there"
 answer_as '{"missing": "No module named torch"}'
 PATH=$PWD/fake:$PATH run bench step "${small[@]}" --batch 1,2 --compare torch
 expect_exit 0
-expect "once: $(cat "$ERR")" [ "$(grep -c 'PyTorch is not compared with: No module named torch' "$ERR")" = 1 ]
+expect "once: $(cat "$ERR")" [ "$(grep -c 'no comparison with PyTorch: No module named torch' "$ERR")" = 1 ]
 answer_as nonsense
 PATH=$PWD/fake:$PATH run bench step "${small[@]}" --batch 2 --compare torch
 expect_exit 0
-expect_err 'PyTorch is not compared with: python3 ended without an answer'
+expect_err 'no comparison with PyTorch: python3 ended without an answer'
 mkdir -p nothing
 ln -sf "$(command -v timeout)" nothing/
 PATH=$PWD/nothing run bench step "${small[@]}" --batch 2 --compare torch
 expect_exit 0
-expect_err 'PyTorch is not compared with: python3 cannot be run'
+expect_err 'no comparison with PyTorch: python3 cannot be run'
 
 it "ends at Ctrl-C"
 start bench step --model resnet18 --batch 8 --seconds 1000

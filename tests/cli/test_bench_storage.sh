@@ -56,7 +56,7 @@ run bench storage f "${short[@]}" --in-flight 1,2 --rate 1e9 --json
 expect_exit 0
 expect "there is no such number" [ "$(figure enough_in_flight)" = null ]
 run bench storage f "${short[@]}" --in-flight 1,2 --rate 1e9
-expect_out '^1,000,000,000 images/s were not reached; the store gave [0-9,]+ objects/s with [12] in flight, '
+expect_out '^1,000,000,000 images/s were not reached; the location gave [0-9,]+ objects/s with [12] in flight, '
 
 it "prints a table and a sentence for people, and nothing when it is to be quiet"
 run bench storage f "${short[@]}" --rate 20
@@ -64,7 +64,7 @@ expect_exit 0
 expect_empty "$ERR"
 expect_out '^in flight +objects/s +MB/s +p50 ms +p90 ms +p99 ms +max ms$'
 expect_out '^ +1 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$'
-expect_out '^20 images/s need [0-9]+ in flight; the store gave [0-9,]+ objects/s with [0-9]+, (more brings nothing|the most that was tried)$'
+expect_out '^20 images/s need [0-9]+ in flight; the location gave [0-9,]+ objects/s with [0-9]+, (more brings nothing|the most that was tried)$'
 expect_out '^objects +[0-9]+ of [0-9.]+ [kM]?B in the mean'
 run bench storage f "${short[@]}" --in-flight 1 --quiet
 expect_exit 0
