@@ -135,7 +135,7 @@ static void an_environment_that_expires(void) {
     setenv("AWS_CREDENTIAL_EXPIRATION", PAST, 1);
     check_error(STK_ERR_USAGE, "they expired at " PAST);
     setenv("AWS_CREDENTIAL_EXPIRATION", "tomorrow", 1);
-    check_error(STK_ERR_USAGE, "no readable time");
+    check_error(STK_ERR_USAGE, "the time at which they expire cannot be read");
 }
 
 static void profiles_in_files(void) {
@@ -287,7 +287,7 @@ static void processes_that_fail(void) {
         {"echo '{\"Version\":1," KEYS ",\"Expiration\":\"" PAST "\"}'\n", STK_ERR_STORAGE,
          "they expired at " PAST},
         {"echo '{\"Version\":1," KEYS ",\"Expiration\":\"Hush\"}'\n", STK_ERR_STORAGE,
-         "no readable time"},
+         "the time at which they expire cannot be read"},
         {"while :; do echo HushHushHushHushHushHushHush; done\n", STK_ERR_STORAGE,
          "printed more than"},
     };

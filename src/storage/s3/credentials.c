@@ -125,8 +125,8 @@ static stk_status check(const stk_s3_candidate *candidate, int64_t *expires_s, s
     *expires_s = 0;
     if (candidate->expires != NULL && !stk_s3_parse_time(candidate->expires, expires_s)) {
         return STK_FAIL(err, candidate->failure,
-                        "cannot use the credentials of %s: they say no readable time up to which "
-                        "they are good",
+                        "cannot use the credentials of %s: the time at which they expire cannot be "
+                        "read",
                         candidate->source);
     }
     if (candidate->expires != NULL && *expires_s <= (int64_t)time(NULL)) {
