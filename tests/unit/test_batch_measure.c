@@ -167,7 +167,8 @@ static void a_larger_batch_that_is_too_slow_is_left(void) {
     device_times device = {.compile_s = 0.5, .step_s = 0.1, .large_s = 4, .step_most = INFINITY};
     measure(120, device, 100000);
     CHECK_INT(seen.batch, 128);
-    CHECK_CONTAINS(seen.told, "larger ones were not measured: 8.5 s for one, of 6.0 s to spare");
+    CHECK_CONTAINS(seen.told,
+                   "larger ones were not measured: one takes 8.5 s, and 6.0 s are to spare");
 }
 
 static void a_request_to_stop_ends_it(void) {

@@ -316,7 +316,7 @@ static void options_must_be_those_of_the_state(void) {
     refused("epochs=4", "does not fit the model: 'second/");
     replace("args.json", "\"optimizer\": \"adamw\"", "\"optimizer\": \"sgd\"");
     set_note("given", "{x");
-    refused("epochs=4", "train.safetensors is damaged: its note 'given' is ");
+    refused("epochs=4", "train.safetensors is damaged: 'given' in its metadata is ");
 }
 
 /* What was written before batches could shrink says nothing of them. */

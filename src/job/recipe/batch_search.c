@@ -112,7 +112,8 @@ static const char *why_not_more(const stk_batch_search *search, char *text, size
     case STK_BATCH_BY_SPEED:
         return "a larger batch would not be faster";
     case STK_BATCH_BY_TIME:
-        snprintf(text, room, "larger ones were not measured: %.1f s for one, of %.1f s to spare",
+        snprintf(text, room,
+                 "larger ones were not measured: one takes %.1f s, and %.1f s are to spare",
                  search->last_s, search->allowed_s - search->others_s);
         return text;
     default:

@@ -146,7 +146,7 @@ static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, c
     const char *given = resume->state.given;
     status = stk_json_parse(given, strlen(given), &resume->given, &cause);
     if (status != STK_OK) {
-        (void)STK_FAIL(err, status, "%s is damaged: its note 'given' is %s", resume->path,
+        (void)STK_FAIL(err, status, "%s is damaged: 'given' in its metadata is %s", resume->path,
                        cause.message);
         stk_saved_state_free(&resume->state);
     }
