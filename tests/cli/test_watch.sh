@@ -250,7 +250,7 @@ for verb in status top stop; do
     expect_err 'there is no such folder'
     run $verb k
     expect_exit 2
-    expect_err 'holds no training run'
+    expect_err 'holds no run: it has no events.jsonl'
     run $verb '' # a variable that is not set: not the newest run
     expect_exit 2
     expect_err 'an empty word was given for --run'

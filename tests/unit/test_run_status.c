@@ -408,7 +408,7 @@ static void replaced_files(void) {
 }
 
 static void folders_without_a_run(void) {
-    static const char *const words[] = {"there is no such folder", "holds no training run"};
+    static const char *const words[] = {"there is no such folder", "holds no run"};
     for (int i = 0; i < 2; i++) {
         stk_error err = {0};
         stk_run_status status;

@@ -125,7 +125,7 @@ static stk_status read_all(stk_run_read *run, stk_error *err) {
     if (count_files(run) == 0 && !run->history.failed) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "%s is not a run folder: it has no args.json, events.jsonl, results.csv or "
-                        "summary.json; give the folder that `stoker train` wrote",
+                        "summary.json; give the folder of a `stoker train` or `stoker run`",
                         run->dir);
     }
     bool told = read_events(run);

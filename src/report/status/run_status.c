@@ -284,8 +284,8 @@ stk_status stk_run_status_read(stk_run_status *status, int64_t now_ns, stk_error
         result = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path, stk_disk_reason(errno));
     } else if (stk_disk_look(path, &info) != 0) {
         result = STK_FAIL(err, STK_ERR_USAGE,
-                          "%s holds no training run: it has no events.jsonl; give the folder that "
-                          "`stoker train` has written",
+                          "%s holds no run: it has no events.jsonl; give the folder of a `stoker "
+                          "train` or `stoker run`",
                           status->folder);
     } else if (status->inode != (uint64_t)info.st_ino || (uint64_t)info.st_size < status->at) {
         /* Not read before, or written anew by a process that resumed the run. */
