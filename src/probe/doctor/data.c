@@ -1,7 +1,7 @@
 /*
  * data.c - measures the stages before the device: storage cold and warm, decoding, the loader.
  *
- * All stages work on the same pictures, drawn at random: they are read for the first time, then
+ * All phases work on the same pictures, drawn at random: they are read for the first time, then
  * again, and some are decoded out of memory. The loader gets pictures in the state in which most
  * epochs find them: those that were read where the data set stays near after the first epoch,
  * others elsewhere.

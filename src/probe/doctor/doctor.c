@@ -1,5 +1,5 @@
 /*
- * doctor.c - options, and the stages one after the other. time.c says how long each may take.
+ * doctor.c - options, and the phases one after the other. time.c says how long each may take.
  */
 #include "probe/doctor/doctor.h"
 
@@ -98,18 +98,18 @@ static stk_status examine(doctor *d, stk_error *err) {
     static const struct {
         const char *words;
         stk_status (*measure)(doctor *d, stk_error *err);
-    } stages[] = {{"measuring storage, cold and warm", stk_doctor_storage},
+    } phases[] = {{"measuring storage, cold and warm", stk_doctor_storage},
                   {"measuring decoding", stk_doctor_decode},
                   {"measuring copies to the device", stk_doctor_copy},
                   {"measuring the bare training step", stk_doctor_steps},
                   {"measuring the loader", stk_doctor_loader},
                   {"measuring all of them together", stk_doctor_together}};
     stk_status status = stk_doctor_choose(d, err);
-    for (size_t i = 0; i < sizeof stages / sizeof *stages && status == STK_OK; i++) {
-        if (stages[i].measure != stk_doctor_copy || !d->rates.on_host) {
-            tell(d, stages[i].words); /* a CPU has no copies */
+    for (size_t i = 0; i < sizeof phases / sizeof *phases && status == STK_OK; i++) {
+        if (phases[i].measure != stk_doctor_copy || !d->rates.on_host) {
+            tell(d, phases[i].words); /* a CPU has no copies */
         }
-        status = stages[i].measure(d, err);
+        status = phases[i].measure(d, err);
         status = status == STK_OK ? stk_doctor_stopped(d, err) : status;
     }
     return status;
