@@ -1,11 +1,11 @@
 /*
- * cache_check.c - reads every file of a folder through a place and its cache, byte by byte.
+ * cache_check.c - reads every file of a folder through a location and its cache, byte by byte.
  *
- *     cache_check PLACE FOLDER CACHE SIZE
+ *     cache_check LOCATION FOLDER CACHE SIZE
  *
- * PLACE is where the same files are served from (s3://bucket), CACHE what --cache would be and SIZE
- * what --cache-size would be. Several threads read at a time, so that hits, misses and writes mix.
- * It prints how many objects came and where from; the exit code is 1 when one is missing or
+ * LOCATION is where the same files are served from (s3://bucket), CACHE what --cache would be and
+ * SIZE what --cache-size would be. Several threads read at a time, so that hits, misses and writes
+ * mix. It prints how many objects came and where from; the exit code is 1 when one is missing or
  * differs.
  */
 #include <inttypes.h>
@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
     stk_error err = {0};
     stk_pool *pool = NULL;
     if (argc != 5 || !stk_parse_bytes(argv[4], &options.cache_size)) {
-        die("usage", "cache_check PLACE FOLDER CACHE SIZE");
+        die("usage", "cache_check LOCATION FOLDER CACHE SIZE");
     }
     walk(&c, "");
     if (stk_store_open(&c.store, argv[1], &options, NULL, &err) != STK_OK ||
