@@ -259,7 +259,8 @@ int cuStreamWaitEvent(emu_stream *stream, emu_event *event, unsigned flags) {
 
 /* ---- events ---- */
 
-/* What passed times this is what events tell: whoever measures until it was enough is soon done. */
+/* Events report this many times the time that passed, so that code that measures long enough is
+ * soon done. */
 #define SLOWER 1000
 
 EMU_EXPORT int cuEventCreate(emu_event **event, unsigned flags);
