@@ -34,8 +34,8 @@ static const stk_option options[] = {
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_budget_options, deadline),
      .metavar = "TIME",
-     .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; a time that "
-             "was within the last 3 hours is past, any other without a date is the next; with "
+     .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; without "
+             "a date the next such time is meant, and one within the last 3 hours is refused; with "
              "--budget the earlier counts"},
 };
 

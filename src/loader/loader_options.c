@@ -37,7 +37,8 @@ static const stk_option options[] = {
      .offset = offsetof(stk_loader_options, sampling),
      .fallback = "natural",
      .choices = "natural balanced sqrt",
-     .help = "how often classes are seen: as often as they are, all equally often, or between"},
+     .help = "how often classes are seen: as often as the data set has them, all equally often, or "
+             "in between (square root)"},
     {.name = "max-bad",
      .may_change = true,
      .type = STK_OPTION_DOUBLE,

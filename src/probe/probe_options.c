@@ -73,7 +73,8 @@ static const stk_option storage_options[] = {
      .min = 0.01,
      .max = 86400,
      .metavar = "N",
-     .help = "length of all steps together; a step has some dozens of reads at least"},
+     .help = "length of the whole measurement; every number of reads in flight gets some dozens of "
+             "reads at least"},
 };
 
 const stk_option_table stk_storage_probe_option_table =

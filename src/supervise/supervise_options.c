@@ -152,7 +152,8 @@ static const stk_option options[] = {
      .type = STK_OPTION_TEXT,
      .offset = FIELD(name),
      .metavar = "NAME",
-     .help = "without --out the run folder is runs/NAME, numbered when taken (run)"},
+     .help = "without --out the run folder is runs/NAME, numbered when taken; without --name it is "
+             "called after the verb"},
 };
 
 const stk_option_table stk_supervise_option_table =

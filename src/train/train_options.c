@@ -14,7 +14,7 @@ static const stk_option options[] = {
      .min = 1,
      .max = 100000,
      .metavar = "N",
-     .help = "passes over the training set; auto is 20, or what the budget allows"},
+     .help = "passes over the training set; auto is 20, or what the budget allows, at most 200"},
     {.name = "batch",
      .aliases = "batch_size",
      .type = STK_OPTION_INT,
@@ -32,9 +32,9 @@ static const stk_option options[] = {
      .fallback = "speed",
      .choices = "speed fill",
      .help =
-         "what --batch auto is: the smallest batch within 3 % of the best images/s, measured on "
-         "a GPU, by rule on a CPU; or the largest that fits into 85 % of the memory. Both leave "
-         "an epoch 15 steps at least"},
+         "how --batch auto chooses: speed is the smallest batch within 3 % of the best images/s, "
+         "measured (on a CPU a rule instead); fill is the largest that fits into 85 % of the "
+         "memory. Both leave an epoch 15 steps where they can"},
     {.name = "lr",
      .aliases = "learning_rate",
      .type = STK_OPTION_DOUBLE,
@@ -45,9 +45,9 @@ static const stk_option options[] = {
      .min = 0,
      .max = 100,
      .metavar = "X",
-     .help = "highest learning rate, used as given; default: for a batch of 256 sgd has 0.5, "
-             "pretrained 0.05, adamw 0.004, pretrained 0.0005, and as much more or less as the "
-             "batch is; auto: found by the test of `stoker lr` before training"},
+     .help = "highest learning rate, used as given; default: for 256 images an update 0.5 with sgd "
+             "(pretrained 0.05) and 0.004 with adamw (pretrained 0.0005), in proportion to the "
+             "images of an update; auto: found by the test of `stoker lr` before training"},
     {.name = "optimizer",
      .aliases = "opt",
      .type = STK_OPTION_CHOICE,
@@ -178,8 +178,8 @@ static const stk_option options[] = {
      .max = 100000,
      .metavar = "N",
      .help = "stop after that many epochs without a better one; 0 never does; auto is 3 for "
-             "pretrained weights, which are soon at their best, and 0 otherwise: where the "
-             "learning rate falls to the end the best comes late"},
+             "pretrained weights, which are soon at their best, unless the budget decides on the "
+             "epochs, and 0 otherwise: a rate that falls to zero makes the last epochs the best"},
     {.name = "mixup",
      .aliases = "mixup_alpha",
      .type = STK_OPTION_DOUBLE,

@@ -28,7 +28,7 @@ typedef enum stk_policy {
 typedef struct stk_augment_options {
     double crop_scale;   /* least share of the picture's area that a training crop keeps; never
                             STK_AUTO_DOUBLE here */
-    bool flip;           /* mirror every other training picture */
+    bool flip;           /* mirror a training picture with probability 1/2 */
     double color_jitter; /* brightness, contrast and saturation change by a factor 1-x .. 1+x */
     double hue;          /* hue turns by up to this share of the circle, 0 .. 0.5 */
     double rotate;       /* degrees; turns by -x .. x */

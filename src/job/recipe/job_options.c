@@ -48,8 +48,9 @@ static const stk_option job_options[] = {
      .min = 0,
      .max = 0.9,
      .metavar = "SHARE",
-     .help = "of the numbers before the classifier, in training; auto: as the model's original was "
-             "trained"},
+     .help =
+         "share of the numbers before the classifier that is set to 0 in training; auto: as the "
+         "model's original was trained"},
     {.name = "drop-path",
      .type = STK_OPTION_DOUBLE,
      .offset = FIELD(drop_path),
@@ -124,7 +125,8 @@ static const stk_option job_options[] = {
      .type = STK_OPTION_TEXT,
      .offset = FIELD(name),
      .metavar = "NAME",
-     .help = "without --out the run folder is runs/NAME, numbered when taken (train)"},
+     .help = "without --out the run folder is runs/NAME, numbered when taken; without --name it is "
+             "called after the verb"},
     {.name = "resume",
      .momentary = true,
      .type = STK_OPTION_TEXT,
