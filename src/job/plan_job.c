@@ -119,6 +119,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
                                       count < split->val_count ? count : split->val_count),
         .on_batch = time_batch,
         .user = &times};
+    evaluation.data.batch = how.batch;
     stk_status status = backend->compile(&exec, job->network.state, &how, err);
     if (status == STK_OK) {
         evaluation.exec = exec;

@@ -130,7 +130,6 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
                                              .augment = job->recipe.augment,
                                              .crop_fraction = job->recipe.model->crop_fraction,
                                              .interpolation = job->recipe.model->interpolation},
-                               .batch = train ? job->recipe.batch : job->recipe.infer_batch,
                                .sizing = sizing,
                                .slow_after_ns = train ? picture_limit_ns(job->clock.budget_s) : 0,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling

@@ -68,7 +68,8 @@ STK_CHECKED stk_status stk_job_take_deadline(stk_job *job, const stk_observer *o
                                              stk_error *err);
 
 /* The loader configuration of training, or of validation and prediction, for these samples.
- * `indices` NULL: the first `count` samples. */
+ * `indices` NULL: the first `count` samples. `batch` is not set: whoever compiles a network sets it
+ * to that of the executable. */
 stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_sample *samples,
                                         const size_t *indices, size_t count);
 
