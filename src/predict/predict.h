@@ -18,8 +18,9 @@ typedef struct stk_view_options {
 
 extern const stk_option_table stk_view_option_table;
 
-/* Images per inference call. Fixed, so that the same weights give the same bits in train and
- * predict; fewer only when memory runs out. */
+/* Images per inference call, at most. It depends on no option, so that the same weights give the
+ * same bits in train and predict. Fewer when memory runs out and, on a CPU, for few images
+ * (train/evaluate.c). */
 #define STK_PREDICT_BATCH 64
 
 struct stk_predicted;
