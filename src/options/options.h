@@ -119,8 +119,9 @@ STK_CHECKED stk_status stk_options_parse(stk_options *options, int argc, char *c
                                          bool *help, stk_error *err);
 
 /*
- * Records the value that `auto` has become. The text replaces the value in messages and args.yaml;
- * the field of the struct keeps what was given.
+ * Records the value that is used instead of the one that was given, and why: what `auto` became, or
+ * a given value that was changed. The text replaces the value in messages and args.yaml; the field
+ * of the struct keeps what was given.
  */
 STK_CHECKED stk_status stk_options_resolve(stk_options *options, const char *name,
                                            const char *value, const char *why, stk_error *err);
@@ -155,7 +156,8 @@ void stk_options_markdown(const stk_options *options, stk_str *out);
 void stk_options_yaml(const stk_options *options, stk_str *out); /* the effective values */
 void stk_options_json(const stk_options *options, stk_str *out);
 
-/* Calls visit with each flag ("--batch"), whether it takes a value, and its choices or NULL. */
+/* Calls visit with each flag ("--batch") and its option. A bool that is not noted is visited twice:
+ * as --name and as --no-name. */
 void stk_options_each_flag(const stk_options *options,
                            void (*visit)(void *user, const char *flag, const stk_option *option),
                            void *user);

@@ -9,7 +9,7 @@ typedef struct stk_option_entry {
     const stk_option_table *table;
     void *field;    /* in the table's struct; NULL for a noted option */
     char *text;     /* owned: the value as given, or the default; never NULL */
-    char *resolved; /* owned: the value that `auto` became, or NULL */
+    char *resolved; /* owned: the value that is used instead of `text`, or NULL */
     char *why;      /* owned: the reason for `resolved`, or NULL */
     char **items;   /* owned array of owned texts: the values of a list; `text` is the last one */
     size_t item_count;
