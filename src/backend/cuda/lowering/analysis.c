@@ -87,7 +87,7 @@ static void find_squeeze(lowering *l, int source) {
     l->items[source].by = LOWER_BY_SQUEEZE;
 }
 
-/* Finds a chain whose only reader computes the norm and the activation as it loads. */
+/* Sets `by` of a chain whose only reader computes the norm and the activation as it loads. */
 static void find_by(lowering *l, int index) {
     const stk_piece *chain = &l->pieces->items[index];
     int reader = l->values[chain->output].reader;

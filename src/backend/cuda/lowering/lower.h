@@ -5,10 +5,11 @@
  * Lowering decides from the graph alone what is stored:
  *
  * - the output of a convolution in front of a norm is stored from forward to backward;
- * - where the result of a norm and an activation has one reader, it is not kept: backward computes
- *   it again, in the pass that reads the convolution's output anyway;
- * - where that reader is a depthwise convolution, a maximum pool, a squeeze-and-excite block or an
- *   addition after another norm, the result is never stored: the reader computes it as it loads;
+ * - where a convolution is the only reader of the result of a norm and an activation, or of a
+ *   squeeze-and-excite block after them, the result is not kept: backward computes it again, in the
+ *   pass that reads the output of the convolution in front of the norm anyway;
+ * - where the only reader is a depthwise convolution, a maximum pool, a squeeze-and-excite block or
+ *   an addition after another norm, the result is never stored: the reader computes it as it loads;
  * - a ReLU after an addition is stored as one bit per number.
  *
  * Autotune (tuning/decisions.h) decides which variant computes a piece. Lowering appends every

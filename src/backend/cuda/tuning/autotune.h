@@ -13,8 +13,9 @@
 
 /*
  * Times the variants of all decisions of the player's program that have no result, in the memory of
- * the player, whose contents are lost. `config` says whether to stop. *tuned: there were such
- * decisions, and the program must be lowered again.
+ * the player, whose contents are lost. `config` says whether to stop. *tuned: variants were timed,
+ * and the program must be lowered again. It is false where no decision is open, and where the
+ * memory is too small for the trials.
  */
 STK_CHECKED stk_status stk_cuda_autotune(const cuda_player *player, cuda_tuning_results *results,
                                          const stk_device_config *config, bool *tuned,
