@@ -120,12 +120,12 @@ typedef struct stk_device_memory {
     uint64_t free_bytes; /* now; memory that this process uses is not free */
 } stk_device_memory;
 
-/* Kernels and autotuning since the device was opened: done here, or loaded from the disk cache. */
+/* Kernels and convolutions since the device was opened: made here, or loaded from disk. */
 typedef struct stk_device_counts {
     int kernels_compiled;
     int kernels_loaded; /* from disk */
-    int plans_timed;    /* variants of convolutions that were timed */
-    int plans_loaded;   /* convolutions whose variant came from disk */
+    int plans_timed;    /* candidates for convolutions that were timed */
+    int plans_loaded;   /* convolutions whose candidate came from disk */
     const char *unkept; /* why the results cannot be stored for the next start; NULL: they are.
                            Valid while the device is open */
 } stk_device_counts;

@@ -22,10 +22,12 @@ typedef struct cuda_fingerprint {
 typedef struct cuda_comparison {
     const cuda_candidate_makers *makers;
     const cuda_candidates *candidates;
-    const cuda_own *own;             /* with CUDA_OWN_SUMS, which computes fingerprints */
-    const cuda_conv_call *call;      /* its inputs are finite numbers */
-    int order[CUDA_MOST_CANDIDATES]; /* numbers of candidates, the fastest first */
-    int count;                       /* entries of `order` */
+    const cuda_own *own;        /* with CUDA_OWN_SUMS, which computes fingerprints */
+    const cuda_conv_call *call; /* its inputs are finite numbers */
+    /* Numbers of candidates in order of preference: the fastest first, with `deterministic` as they
+     * were offered. "Fastest" below means first in this order. */
+    int order[CUDA_MOST_CANDIDATES];
+    int count;                                           /* entries of `order` */
     cuda_fingerprint fingerprints[CUDA_MOST_CANDIDATES]; /* of candidates, by number */
 } cuda_comparison;
 

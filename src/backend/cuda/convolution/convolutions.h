@@ -27,8 +27,9 @@ typedef struct cuda_convs_config {
     int threads;                     /* how many build plans, at least 1 */
     int multiprocessors;             /* of the device */
     int major;                       /* of its compute capability */
-    bool deterministic; /* only plans that always give the same bits, and no timing: the library's
-                           first offer, so that every run takes the same plan */
+    bool deterministic; /* only plans that always give the same bits, and no timing: the first
+                           candidate whose result is confirmed, in the order of the offers, so that
+                           every run takes the same plan */
     /* As in stk_device_config: called between two shapes; NULL: never stopped. */
     bool (*halted)(void *user, double next_s);
     void *user;
@@ -75,7 +76,7 @@ bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape);
 STK_CHECKED stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call,
                                           stk_error *err);
 
-/* How many plans were timed, and how many came from disk, since open. */
+/* How many candidates were timed, and for how many convolutions one came from disk, since open. */
 void stk_cuda_convs_counts(const cuda_convs *convs, int *timed, int *loaded);
 
 #endif
