@@ -208,8 +208,8 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     size_t device_batch = exec->started % CUDA_DEVICE_BATCHES;
     size_t ahead_index = exec->started % STK_STEPS_AHEAD;
     const cuda_step_events *events = &exec->events[ahead_index];
-    stk_status status =
-        wait_sent(exec, err); /* the caller may reuse them, even if this step fails */
+    /* The caller may reuse the pictures of the step before, even if this step fails. */
+    stk_status status = wait_sent(exec, err);
     if (status == STK_OK && config->halted != NULL && config->halted(config->user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before a step");
     }

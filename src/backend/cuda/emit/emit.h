@@ -168,7 +168,7 @@ typedef struct cuda_join {
     cuda_ref x;       /* T (rows, plane.channels): what the norm reads */
     const cuda_norm *norm;
     const cuda_added *added;
-    cuda_ref y, mask; /* as of stk_cuda_norm_apply(); y may not lie on x */
+    cuda_ref y, mask; /* as in stk_cuda_norm_apply(); y may not lie on x */
     int filters;
     cuda_ref weight;       /* T (filters, plane.channels) */
     cuda_ref z;            /* T (rows, filters): what the convolution makes */

@@ -55,7 +55,8 @@ STK_CHECKED stk_status stk_cuda_player_launch(const cuda_player *player, int op,
 STK_CHECKED stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops,
                                              stk_error *err);
 
-/* Captures a range, repeated `times`, as a graph that the caller frees. It has run before. */
+/* Captures a range, repeated `times`, as a graph that the caller frees. The range must have run
+ * before. */
 STK_CHECKED stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, int times,
                                                cuda_graph_exec *graph, stk_error *err);
 

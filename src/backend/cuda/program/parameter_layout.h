@@ -19,8 +19,9 @@ typedef struct cuda_parameter_layout {
     cuda_type type;
     bool train;      /* otherwise weights have no fresh gradients */
     size_t *offsets; /* owned, per parameter: elements before it */
-    size_t *fresh;   /* per parameter: bytes before its fresh gradient; a multiple of CUDA_ALIGN */
-    bool *weight;    /* per parameter: a convolution or linear layer reads the copy of it */
+    size_t *fresh;   /* owned, per parameter: bytes before its fresh gradient; each a multiple of
+                        CUDA_ALIGN */
+    bool *weight;    /* owned, per parameter: a convolution or linear layer reads the copy of it */
     size_t elements; /* of a block; a multiple of CUDA_CHUNK */
     size_t fresh_bytes; /* of the block of fresh gradients */
     cuda_chunk *chunks; /* owned: elements / CUDA_CHUNK */

@@ -39,7 +39,7 @@ typedef struct cuda_forward_site {
     const cuda_norm *norm;
     cuda_tail tail;
     cuda_added added;
-    cuda_ref mask;         /* of ReLU, as of stk_cuda_norm_apply() */
+    cuda_ref mask;         /* of ReLU, as in stk_cuda_norm_apply() */
     cuda_ref y;            /* T: result of norm, addition and activation */
     cuda_conv_op conv;     /* reads y; plain shape; `stats` is scratch for sums; raw and in_norm are
                               set where CUDA_FUSE_NORM_CONV may apply */
