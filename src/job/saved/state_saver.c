@@ -60,8 +60,7 @@ stk_status stk_state_saver_open(stk_state_saver *saver, const stk_run_folder *fo
 }
 
 void stk_state_saver_close(stk_state_saver *saver) {
-    stk_state_saver_wait(saver);
-    stk_write_behind_free(&saver->writer);
+    stk_state_saver_free_copy(saver);
     stk_mem_free(saver->path);
     stk_mem_free(saver->epoch_path);
     stk_mem_free(saver->best_copy);
@@ -231,6 +230,11 @@ void stk_state_saver_poll(stk_state_saver *saver) {
     if (stk_write_behind_is_done(&saver->writer)) {
         stk_state_saver_wait(saver);
     }
+}
+
+void stk_state_saver_free_copy(stk_state_saver *saver) {
+    stk_state_saver_wait(saver);
+    stk_write_behind_free(&saver->writer);
 }
 
 /* Once the new state is written, the files kept for the previous one are not needed: the new state

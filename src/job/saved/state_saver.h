@@ -58,7 +58,7 @@ STK_CHECKED stk_status stk_state_saver_open(stk_state_saver *saver, const stk_ru
                                             const stk_json *given, const char *pretrained_sum,
                                             stk_error *err);
 
-/* Waits for the writer and frees everything. */
+/* Waits for the running write, and frees everything. */
 void stk_state_saver_close(stk_state_saver *saver);
 
 /* What a state says besides tensors and position: how far the run as a whole has come. */
@@ -88,6 +88,9 @@ void stk_state_saver_wait(stk_state_saver *saver);
 
 /* Finishes a write that has ended; does not wait. */
 void stk_state_saver_poll(stk_state_saver *saver);
+
+/* Waits for the running write, and frees the memory of the copy; the next save takes it again. */
+void stk_state_saver_free_copy(stk_state_saver *saver);
 
 /* Seconds that stk_state_saver_wait() may take now, with a safety factor; and that it will likely
  * take. */

@@ -282,8 +282,7 @@ static stk_status train_in_memory(stk_running_fold *fold, stk_error *err) {
                 end_without_memory_at(job, job->recipe.batch, &why);
                 return STK_OK;
             }
-            stk_state_saver_wait(&job->saver);
-            stk_write_behind_free(&job->saver.writer); /* frees the memory of the copy */
+            stk_state_saver_free_copy(&job->saver);
             stk_error lost = {0};
             stk_status back = restart_smaller(fold, what, &why, &ready, &lost);
             if (back == STK_ERR_MEMORY) {
