@@ -259,10 +259,9 @@ stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *op
     return STK_OK;
 }
 
-stk_status stk_batch_search_check(stk_batch_search *search, const stk_recipe *recipe,
-                                  stk_error *err) {
-    search->infer_batch = recipe->infer_batch;
-    return check_memory(search, recipe->batch, err);
+stk_status stk_batch_search_check(stk_batch_search *search, stk_error *err) {
+    search->infer_batch = search->recipe->infer_batch;
+    return check_memory(search, search->recipe->batch, err);
 }
 
 /* Limits the steps of one batch; compiling does not count. */

@@ -45,9 +45,8 @@ typedef struct stk_batch_search {
 STK_CHECKED stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *options,
                                              size_t train_count, bool resuming, stk_error *err);
 
-/* Whether a recipe with this batch and infer_batch fits into the memory; STK_ERR_MEMORY: not. */
-STK_CHECKED stk_status stk_batch_search_check(stk_batch_search *search, const stk_recipe *recipe,
-                                              stk_error *err);
+/* Whether the recipe's batch and infer_batch fit into the memory; STK_ERR_MEMORY: not. */
+STK_CHECKED stk_status stk_batch_search_check(stk_batch_search *search, stk_error *err);
 
 /* Measures if to_be_measured, and chooses. Overwrites the weights in the state. */
 void stk_batch_search_measure(stk_batch_search *search);

@@ -64,7 +64,7 @@ static stk_status resume_batch(stk_job *job, stk_error *err) {
     while (status == STK_ERR_MEMORY) {
         stk_error why = {0};
         char what[128]; /* stk_recipe_emit_resumed_batch() emits the result */
-        status = stk_batch_search_check(&job->batch_search, &job->recipe, &why);
+        status = stk_batch_search_check(&job->batch_search, &why);
         stk_recipe smaller =
             stk_recipe_shrink(&job->recipe, job->loader_options, false, what, sizeof what);
         if (status == STK_ERR_MEMORY && known && what[0] != '\0') {
