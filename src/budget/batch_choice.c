@@ -1,11 +1,17 @@
-/* batch_choice.c - chooses a power of two by data set, memory and measured speed. */
+/*
+ * batch_choice.c - chooses a batch by data set, memory and measured speed: a power of two, or with
+ * `fill` the largest that fits.
+ */
 #include "budget/batch_choice.h"
 
 #include <math.h>
 
 #define LEAST_BATCH 8
 #define USUAL_MOST 128 /* the most where nothing was measured */
-#define MOST_BATCH 512 /* the most in any case: larger ones need a recipe of their own */
+
+/* The most that is chosen for its speed: larger ones learn worse with the same learning rate and
+ * schedule. */
+#define MOST_BATCH 512
 
 #define MOST_ACCUMULATE 65536 /* as in the option */
 

@@ -23,7 +23,8 @@
 #define STK_BATCH_STEPS 15
 #define STK_BATCH_FAST_STEPS 100
 
-/* Share of the free memory for a batch that nobody gave; fewer than 8 images may take all of it. */
+/* Share of the free memory for a batch that nobody gave; where fewer than 8 images fit into it, up
+ * to 8 may take all of the memory. */
 #define STK_BATCH_MEMORY_PART 0.85
 
 /* Relative loss of images/s that does not matter. */

@@ -61,7 +61,7 @@ typedef struct stk_evidence {
     double cpu_own;        /* percent of the allowed cores, used by the run */
     double iowait;         /* percent */
     const char *precision; /* "fp16" */
-    int64_t largest_batch; /* that fits in the device's memory; -1: unknown */
+    int64_t largest_batch; /* the largest that memory and data set allow; -1: unknown */
 } stk_evidence;
 
 /* A verdict with the texts that its event points to. */

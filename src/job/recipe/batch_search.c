@@ -2,8 +2,8 @@
  * batch_search.c - the batch by memory, and by measured speed.
  *
  * What memory and data set allow is arithmetic. On a GPU the batch that nobody gave is then
- * measured, a few steps of each candidate. These steps overwrite the weights: whoever trains next
- * sets them.
+ * measured, a few steps of each batch in question. These steps overwrite the weights: whoever
+ * trains next sets them.
  */
 #include "job/recipe/batch_search.h"
 

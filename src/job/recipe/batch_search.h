@@ -3,8 +3,9 @@
  *
  * stk_batch_search_plan() chooses a batch from the data set and the memory by arithmetic, before
  * anything is allocated. On a GPU, a batch that nobody gave is then measured: a few steps of
- * several batches, once a first submission exists (stk_batch_search_measure()). The results go into
- * the recipe; this struct is the search's own working data. Threads: the job's.
+ * several batches, once a first submission exists (stk_batch_search_measure()). The recipe holds
+ * the batch that is used. This struct has the facts, the choice, the measured speeds and the
+ * reason, which prepare.c, training_monitor.c and the verbs read. Threads: the job's.
  */
 #ifndef STK_JOB_RECIPE_BATCH_SEARCH_H
 #define STK_JOB_RECIPE_BATCH_SEARCH_H
@@ -51,7 +52,8 @@ STK_CHECKED stk_status stk_batch_search_check(stk_batch_search *search, stk_erro
 /* Measures if to_be_measured, and chooses. Overwrites the weights in the state. */
 void stk_batch_search_measure(stk_batch_search *search);
 
-/* The largest batch that fits, whatever was asked for. */
+/* The batch that `--batch-policy fill` would choose, whatever was asked for. Unless it is 8 or
+ * less, it takes at most 85 % of the free memory and leaves an epoch 15 steps. */
 int64_t stk_batch_search_largest(const stk_batch_search *search);
 
 #endif

@@ -80,7 +80,7 @@ struct stk_training_monitor {
     bool quick_emitted;            /* a quick verdict was emitted */
     bool notes_emitted;            /* the missing figures of the machine were emitted */
     char throttled[64];            /* last reason for which the GPU was throttled */
-    int64_t largest_batch;         /* largest batch that fits in memory; -1: not computed yet */
+    int64_t largest_batch;         /* see stk_batch_search_largest(); -1: not computed yet */
     stk_verdict_kind last_emitted; /* the last verdict emitted on steady work */
     stk_verdict_kind last_seen;    /* the last verdict considered */
     stk_verdict verdict;           /* the last verdict emitted */
