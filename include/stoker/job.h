@@ -122,9 +122,10 @@ typedef struct stk_estimate {
     bool cut;           /* less fits than was wanted */
     /* Bytes on the device: */
     uint64_t weights, gradients, optimiser, average; /* average: with --ema */
-    uint64_t activations, workspace;                 /* of a training step */
-    uint64_t inference;                              /* what validation needs in addition */
-    uint64_t device_bytes;                           /* the sum of the above */
+    uint64_t activations, workspace; /* of a training step; activations: all that the executable
+                                        takes beside its workspace */
+    uint64_t inference;              /* what validation needs in addition */
+    uint64_t device_bytes;           /* the sum of the above */
     uint64_t device_free, device_total;
     /* Bytes on the host: */
     uint64_t batches; /* batches that are prepared ahead, at most */

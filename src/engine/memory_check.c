@@ -1,4 +1,7 @@
-/* memory_check.c - adds up state, arenas and batches, and compares the sum with the free memory. */
+/*
+ * memory_check.c - adds up state, executables and batches, and compares the sum with the free
+ * memory.
+ */
 #include "engine/memory_check.h"
 
 #include <stdio.h>
@@ -22,20 +25,19 @@ static uint64_t picture_most(const stk_graph *graph) {
 stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch, uint64_t *bytes,
                             stk_error *err) {
     stk_compile_config config = *ask->compile;
-    uint64_t arenas[2] = {0};
+    uint64_t execs[2] = {0};
     *bytes = UINT64_MAX;
     if (batch > MOST_BYTES / (picture_most(ask->graph) + ask->picture_bytes)) {
         return STK_OK;
     }
     config.batch = batch;
     stk_status status =
-        ask->backend->exec_need(ask->device, ask->graph, &config, &arenas[0], NULL, err);
+        ask->backend->exec_need(ask->device, ask->graph, &config, &execs[0], NULL, err);
     if (status == STK_OK && ask->other != NULL) {
-        status =
-            ask->backend->exec_need(ask->device, ask->graph, ask->other, &arenas[1], NULL, err);
+        status = ask->backend->exec_need(ask->device, ask->graph, ask->other, &execs[1], NULL, err);
     }
     if (status == STK_OK) {
-        *bytes = arenas[0] + arenas[1] + ask->backend->state_bytes(ask->graph, ask->state) +
+        *bytes = execs[0] + execs[1] + ask->backend->state_bytes(ask->graph, ask->state) +
                  batch * ask->picture_bytes;
     }
     return status;

@@ -155,16 +155,17 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     const stk_loader_sizing *loader = &job->recipe.loader;
     stk_compile_config train = stk_network_compile_config(&job->network, &job->recipe, true);
     stk_compile_config infer = stk_network_compile_config(&job->network, &job->recipe, false);
-    uint64_t arena = 0;
+    uint64_t exec_bytes = 0;
     note_state(job, e);
     stk_status status = opened->backend->exec_need(opened->device, job->network.graph, &train,
-                                                   &arena, &e->workspace, err);
+                                                   &exec_bytes, &e->workspace, err);
     if (status == STK_OK) {
         status = opened->backend->exec_need(opened->device, job->network.graph, &infer,
                                             &e->inference, NULL, err);
     }
-    e->activations = arena - e->workspace;
-    e->device_bytes = e->weights + e->gradients + e->optimiser + e->average + arena + e->inference;
+    e->activations = exec_bytes - e->workspace;
+    e->device_bytes =
+        e->weights + e->gradients + e->optimiser + e->average + exec_bytes + e->inference;
     e->device_total = job->network.memory.total_bytes;
     e->device_free = job->network.memory.free_bytes;
     e->batches =
