@@ -11,13 +11,12 @@
 #include "job/training/folds.h"
 #include "job/training/prepare.h"
 #include "probe/doctor/doctor.h"
-
-#define SOME_RATE 1e-3 /* a learning rate that changes the weights little */
+#include "probe/step_timer.h"
 
 /* The training of the first fold, with the network that was opened for it. */
 static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor_options *wanted,
                           stk_diagnosis *diagnosis, stk_error *err) {
-    stk_update_point moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
+    stk_update_point moment = {.lr = STK_TIMED_RATE, .head_lr = STK_TIMED_RATE, .micro_steps = 1};
     stk_doctor_case patient = {.opened = &job->network.opened,
                                .model = job->recipe.model,
                                .network = {.img_size = job->recipe.img_size,

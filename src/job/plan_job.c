@@ -18,6 +18,7 @@
 #include "job/training/folds.h"
 #include "job/training/prepare.h"
 #include "predict/predict.h"
+#include "probe/step_timer.h"
 #include "train/batch_times.h"
 
 /* Measuring ends after MEASURE_S seconds and ENOUGH_STEPS steps. Slow steps get MOST_MEASURE_S
@@ -28,8 +29,6 @@
 #define MOST_MEASURE_S 8.0
 
 #define INFERENCE_S 1.5 /* seconds for which inference is measured, about */
-
-#define SOME_RATE 1e-3 /* the learning rate of the measured steps, while it is "auto" */
 
 typedef struct plan_measurement {
     stk_run_clock *clock;
@@ -77,7 +76,7 @@ static stk_status measure_training(stk_job *job, plan_measurement *m, const stk_
         .state = job->network.state,
         .graph = job->network.graph,
         .options = &job->recipe.train,
-        .lr = isnan(job->recipe.lr) ? SOME_RATE : job->recipe.lr,
+        .lr = isnan(job->recipe.lr) ? STK_TIMED_RATE : job->recipe.lr,
         .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
         .train = stk_job_loader_config(job, true, job->dataset->train.items, split->train,
                                        split->train_count),

@@ -94,11 +94,10 @@ static stk_status open_device(step_probe *p, stk_error *err) {
                                   (stk_precision)p->options->precision, &device, err);
 }
 
-/* A learning rate so low that training on random labels does not diverge: NaN and denormals would
- * make steps slow. */
+/* The update of every measured step. */
 static const stk_update gentle = {.kind = STK_SGD,
-                                  .lr = 1e-3f,
-                                  .head_lr = 1e-3f,
+                                  .lr = (float)STK_TIMED_RATE,
+                                  .head_lr = (float)STK_TIMED_RATE,
                                   .momentum = 0.9f,
                                   .nesterov = true,
                                   .weight_decay = 5e-4f,

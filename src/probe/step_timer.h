@@ -11,6 +11,10 @@
 #include "engine/backend.h"
 #include "loader/loader.h"
 
+/* Learning rate of steps that are only timed: so low that training on random labels does not
+ * diverge, since NaN and denormals would make steps slow. */
+#define STK_TIMED_RATE 1e-3
+
 /* Warming up times steps one by one until two in a row are about as fast as each other. */
 #define STK_STEP_MOST_WARM 6
 #define STK_STEP_MOST_WINDOWS 1000

@@ -19,7 +19,6 @@
 
 #define MEASURE_S 0.4   /* seconds of steps that one batch is measured for, once it is warm */
 #define LEAST_WINDOWS 5 /* parts of that time, at least; the median counts */
-#define SOME_RATE 1e-3  /* a learning rate that changes the weights little */
 
 static bool on_cpu(const stk_batch_search *search) {
     return stk_opened_device_is_cpu(&search->network->opened);
@@ -283,7 +282,7 @@ static stk_status measure(stk_batch_search *search, size_t batch, double seconds
                           double *images_per_second, stk_error *err) {
     step_limit limit = {.clock = search->clock, .seconds = seconds};
     const stk_job_network *network = search->network;
-    stk_update_point point = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
+    stk_update_point point = {.lr = STK_TIMED_RATE, .head_lr = STK_TIMED_RATE, .micro_steps = 1};
     stk_update update = stk_update_make(&search->recipe->train, &point);
     stk_step_times times = {0};
     stk_step_ask ask = {.backend = network->opened.backend,
