@@ -6,14 +6,14 @@
 
 #include <math.h>
 
+#include "train/train.h"
+
 #define LEAST_BATCH 8
 #define USUAL_MOST 128 /* the most where nothing was measured */
 
 /* The most that is chosen for its speed: larger ones learn worse with the same learning rate and
  * schedule. */
 #define MOST_BATCH 512
-
-#define MOST_ACCUMULATE 65536 /* as in the option */
 
 /* A batch that fills the memory is a whole multiple of STEP, unless that leaves less than this part
  * of it in use. */
@@ -67,7 +67,7 @@ static size_t halve_to_fit(const stk_batch_facts *f, size_t batch, uint64_t byte
 static void add_up(const stk_batch_facts *f, stk_batch_choice *c) {
     size_t steps = c->batch > 0 ? (c->wanted + c->batch / 2) / c->batch : 1;
     int64_t all = f->accumulate * (int64_t)(steps > 1 ? steps : 1);
-    c->accumulate = all < MOST_ACCUMULATE ? all : MOST_ACCUMULATE;
+    c->accumulate = all < STK_MOST_ACCUMULATE ? all : STK_MOST_ACCUMULATE;
     c->bytes = c->batch > 0 ? f->need(f->user, c->batch) : 0;
 }
 

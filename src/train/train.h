@@ -31,6 +31,9 @@ typedef enum stk_schedule {
     STK_SCHEDULE_CONSTANT /* after the warm-up */
 } stk_schedule;
 
+/* The most batches of one update. */
+#define STK_MOST_ACCUMULATE 65536
+
 typedef struct stk_train_options {
     int64_t epochs;   /* STK_AUTO_INT */
     int64_t batch;    /* STK_AUTO_INT */

@@ -12,6 +12,9 @@
 #include "engine/backend.h"
 #include "options/options.h"
 
+/* The most folds that --folds or a column of folds may ask for. */
+#define STK_MOST_FOLDS 100
+
 typedef struct stk_job_options {
     const char *model;      /* NULL: auto */
     const char *pretrained; /* NULL: none; see stk_pretrained_wanted */

@@ -20,9 +20,6 @@
 
 #define AUTO_MODEL "convnet_s"
 
-/* The most folds that --folds accepts. */
-#define MOST_FOLDS 100
-
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
 
@@ -78,11 +75,11 @@ stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
                         "--folds %d: column %s of %s gives %d folds; leave --folds out",
                         recipe->folds, dataset->part_column, dataset->root, given);
     }
-    if (given > MOST_FOLDS) {
+    if (given > STK_MOST_FOLDS) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--fold-column %s: it has %d different values in %s, which is too many for "
                         "folds (at most %d); if they are groups, pass --group-column and --folds",
-                        dataset->part_column, given, dataset->root, MOST_FOLDS);
+                        dataset->part_column, given, dataset->root, STK_MOST_FOLDS);
     }
     snprintf(text, sizeof text, "%d", given);
     snprintf(why, sizeof why, "as many as column %.80s has", dataset->part_column);
