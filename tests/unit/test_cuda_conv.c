@@ -267,7 +267,7 @@ static void check_one(bench *b, const cuda_conv_shape *shape) {
     trial t;
     stk_error err = {0};
     trial_new(b, &t, shape);
-    if (good(stk_cuda_convs_make(b->convs, &t.call, 1, &err), &err)) {
+    if (good(stk_cuda_convs_make(b->convs, &t.call, 1, NULL, NULL, &err), &err)) {
         spoil(b, &t);
         CHECK(good(stk_cuda_convs_run(b->convs, &t.call, &err), &err));
         compare(b, &t);
@@ -369,7 +369,7 @@ static void runs_in_a_captured_graph(void) {
         shape.bias = i == CUDA_CONV_FORWARD;
         shape.act = i == CUDA_CONV_FORWARD ? STK_OP_SILU : STK_OP_COUNT;
         trial_new(&b, &t, &shape);
-        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err), &err));
         CHECK_INT(driver->capture_begin(b.play.stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
         CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
         CHECK_INT(driver->capture_end(b.play.stream, &graph), 0);
@@ -427,7 +427,7 @@ static void statistics_of_what_is_written(void) {
         trial_new(&b, &t, &shape);
         CHECK(PLAY_GOOD(&b.play, memory_take(&t.call.stats, bytes)));
         CHECK(!stk_cuda_convs_has(b.convs, &shape));
-        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err), &err));
         CHECK(stk_cuda_convs_has(b.convs, &shape));
         spoil(&b, &t);
         CHECK(PLAY_GOOD(&b.play, fill(t.call.stats, 0xFF, bytes, b.play.stream)));
@@ -473,7 +473,7 @@ static void where_no_library_does_more(void) {
         trial_new(&b, &t, &shape);
         t.call.stats = b.workspace;
         for (int again = 0; again < 2; again++) {
-            CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+            CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err), &err));
             CHECK(!stk_cuda_convs_has(b.convs, &shape));
         }
         CHECK_INT(stk_cuda_convs_run(b.convs, &t.call, &err), STK_ERR_DEVICE);
@@ -790,9 +790,10 @@ static bool one_life(const char *folder, bool deterministic, int *timed, int *lo
         trial_new(&b, &trials[i], &shapes[i]);
         calls[i] = trials[i].call;
     }
-    CHECK(good(stk_cuda_convs_make(b.convs, calls, count, &err), &err));
+    CHECK(good(stk_cuda_convs_make(b.convs, calls, count, NULL, NULL, &err), &err));
     stk_cuda_convs_counts(b.convs, timed, loaded);
-    CHECK(good(stk_cuda_convs_make(b.convs, calls, count, &err), &err)); /* nothing is new */
+    /* The second time nothing is new. */
+    CHECK(good(stk_cuda_convs_make(b.convs, calls, count, NULL, NULL, &err), &err));
     for (int i = 0; i < count; i++) {
         trial *t = &trials[i];
         CHECK(send(&b, &t->x) && send(&b, &t->w) && send(&b, &t->y));
@@ -861,7 +862,7 @@ static void deterministic_gives_the_same_bits(void) {
         trial_new(&b, &t, &shape);
         float *first = stk_mem_new(t.out->count, sizeof *first);
         float *second = stk_mem_new(t.out->count, sizeof *second);
-        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err), &err));
         for (int again = 0; again < 4; again++) {
             spoil(&b, &t);
             CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
@@ -912,12 +913,12 @@ static void mistakes_are_told(void) {
     CHECK_CONTAINS(err.message, "convolution of 2 x 8 x 8 x 16 to 8 x 8 x 24, 3 x 3");
     CHECK_CONTAINS(err.message, "float16");
     memset(&err, 0, sizeof err);
-    CHECK_INT(stk_cuda_convs_make(b.convs, &t.call, 1, &err), STK_ERR_STOPPED);
+    CHECK_INT(stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err), STK_ERR_STOPPED);
     memset(&err, 0, sizeof err);
     CHECK_INT(stk_cuda_convs_run(b.convs, &t.call, &err), STK_ERR_DEVICE);
     halt = false;
     memset(&err, 0, sizeof err);
-    CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+    CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err), &err));
     spoil(&b, &t);
     CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
     compare(&b, &t);
@@ -940,14 +941,14 @@ static void without_memory_it_says_so(void) {
     for (int request = 0; request < 40; request++) {
         memset(&err, 0, sizeof err);
         stk_mem_fail_after(request);
-        stk_status status = stk_cuda_convs_make(b.convs, &t.call, 1, &err);
+        stk_status status = stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err);
         stk_mem_fail_after(-1);
         failed += status == STK_ERR_MEMORY;
         CHECK(status == STK_ERR_MEMORY || status == STK_OK);
     }
     CHECK(failed > 5);
     memset(&err, 0, sizeof err);
-    CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+    CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, NULL, NULL, &err), &err));
     CHECK(send(&b, &t.x) && send(&b, &t.w));
     spoil(&b, &t);
     CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));

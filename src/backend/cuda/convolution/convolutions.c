@@ -53,7 +53,7 @@ struct cuda_convs {
     stk_pool_halt halt;
     bool abandoned;     /* threads were abandoned: they use all of this */
     int complete_count; /* entries that were complete when threads were abandoned */
-    cuda_convs_write_noise *write_noise_for; /* during make_on(); may be NULL */
+    cuda_convs_write_noise *write_noise_for; /* during make(); may be NULL */
     void *noise_user;
 };
 
@@ -524,13 +524,8 @@ static bool are_complete(const cuda_convs *convs, const cuda_conv_call *calls, i
 }
 
 stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, int count,
+                               cuda_convs_write_noise *write_noise_for, void *user,
                                stk_error *err) {
-    return stk_cuda_convs_make_on(convs, calls, count, NULL, NULL, err);
-}
-
-stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls, int count,
-                                  cuda_convs_write_noise *write_noise_for, void *user,
-                                  stk_error *err) {
     int first = convs->count;
     if (convs->abandoned) {
         return are_complete(convs, calls, count)

@@ -54,20 +54,15 @@ typedef struct cuda_conv_call {
  * Finds the plans of all calls and runs each once, so that libraries have loaded all code before a
  * capture. Runs use the calls' addresses and overwrite what a call writes. What a call reads should
  * be finite numbers of common size, such as noise: results are compared, and zeros or NaNs compare
- * nothing. A shape with statistics or with a norm in front may have no plan, which is no error: see
- * stk_cuda_convs_has().
- */
-STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
-                                           int count, stk_error *err);
-
-/*
- * The same for memory that calls share. Before the plans of a call run, write_noise_for() gets the
- * call's number and writes noise where it reads, since earlier calls may have overwritten that.
+ * nothing. Before the plans of a call run, write_noise_for() gets the call's number and writes
+ * noise where the call reads, since earlier calls may have overwritten that. write_noise_for NULL:
+ * the memory holds noise already. A shape with statistics or with a norm in front may have no plan,
+ * which is no error: see stk_cuda_convs_has().
  */
 typedef stk_status cuda_convs_write_noise(void *user, int call, stk_error *err);
-STK_CHECKED stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls,
-                                              int count, cuda_convs_write_noise *write_noise_for,
-                                              void *user, stk_error *err);
+STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
+                                           int count, cuda_convs_write_noise *write_noise_for,
+                                           void *user, stk_error *err);
 
 /* Whether make() had this shape and found a plan for it. */
 bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape);

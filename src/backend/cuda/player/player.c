@@ -61,8 +61,8 @@ stk_status stk_cuda_player_prepare(const cuda_player *player, const cuda_noise_w
         }
     }
     if (status == STK_OK && count > 0) {
-        status = stk_cuda_convs_make_on(player->convs, made.calls, count,
-                                        writer != NULL ? write_noise_for_call : NULL, &made, err);
+        status = stk_cuda_convs_make(player->convs, made.calls, count,
+                                     writer != NULL ? write_noise_for_call : NULL, &made, err);
     }
     stk_mem_free(made.calls);
     stk_mem_free(made.ops);
