@@ -150,25 +150,26 @@ typedef struct cuda_libraries {
 enum { CUDA_LIBRARY_DRIVER, CUDA_LIBRARY_NVRTC, CUDA_LIBRARY_CUDNN, CUDA_LIBRARY_CUBLASLT };
 
 /*
- * Opens all four, from the folders in STOKER_CUDA_LIBS (divided by colons) when that is set, else
- * where the system looks, in the usual folders of CUDA, and in nvidia/<anything>/lib of Python's
- * packages; the driver is looked for where the system looks in any case. cuDNN says which major
- * version of CUDA the others must have. Failing is STK_ERR_DEVICE and a sentence that says which
- * one is missing and where it was looked for. Libraries stay in the process once they are open:
- * opening them again costs nothing.
- */
-STK_CHECKED stk_status stk_cuda_libraries_open(cuda_libraries *libraries, stk_error *err);
-void stk_cuda_libraries_close(cuda_libraries *libraries);
-
-/*
- * The same in two parts, so that a context can be made while the toolkit is opened.
  * stk_cuda_driver_open() sets all of `libraries` and opens the driver, stk_cuda_toolkit_open()
- * opens the other three. `most_major` is the newest CUDA that these may be for; 0: the driver's.
- * With `only_look` large libraries are only looked for.
+ * opens the other three. These are two calls, so that a context can be made while the toolkit is
+ * opened. `most_major` is the newest CUDA that the toolkit may be for; 0: the driver's. With
+ * `only_look` large libraries are only looked for.
+ *
+ * Libraries are opened from the folders in STOKER_CUDA_LIBS (divided by colons) when that is set,
+ * else where the system looks, in the usual folders of CUDA, and in nvidia/<anything>/lib of
+ * Python's packages; the driver is looked for where the system looks in any case. cuDNN says which
+ * major version of CUDA the others must have. Failing is STK_ERR_DEVICE and a sentence that says
+ * which library is missing and where it was looked for. Libraries stay in the process once they are
+ * open: opening them again costs nothing.
  */
 STK_CHECKED stk_status stk_cuda_driver_open(cuda_libraries *libraries, stk_error *err);
 STK_CHECKED stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major,
                                              bool only_look, stk_error *err);
+
+/* Both in one call, for tests. */
+STK_CHECKED stk_status stk_cuda_libraries_open(cuda_libraries *libraries, stk_error *err);
+
+void stk_cuda_libraries_close(cuda_libraries *libraries);
 
 /* A function to find in an open library. */
 typedef struct cuda_symbol {
