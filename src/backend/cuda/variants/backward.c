@@ -45,7 +45,6 @@ void stk_cuda_rehearse_norm_weight(cuda_program *p, const cuda_decision *decisio
     size_t written = (size_t)s->batch * (size_t)(s->out_height * s->out_width) * (size_t)s->filters;
     made->norms[0] = norm_of(p, channels);
     const cuda_norm *norm = &made->norms[0];
-    cuda_ref few = stk_cuda_noise_room(p, channels);
     *site = (cuda_norm_weight_site){.back = {.plane = in,
                                              .g = stk_cuda_noise_room(p, cuda_plane_count(in)),
                                              .x = stk_cuda_noise_room(p, cuda_plane_count(in)),
@@ -60,10 +59,7 @@ void stk_cuda_rehearse_norm_weight(cuda_program *p, const cuda_decision *decisio
                               stk_cuda_noise_room(p, written));
     site->conv.raw = site->back.x;
     site->conv.in_norm = cuda_norm_narrow(norm, s->channels);
-    /* Coefficients that are finite, since the convolution's results are compared. */
-    stk_cuda_to_float(p, channels, few, norm->weight);
-    stk_cuda_to_float(p, channels, few, norm->bias);
-    stk_cuda_norm_stats(p, in, site->back.x, norm, cuda_nothing());
+    stk_cuda_rehearse_coefs(p, in, site->back.x, norm);
 }
 
 /* ---- CUDA_FUSE_JOIN_BACK ---- */

@@ -95,15 +95,6 @@ static cuda_norm norm_of(cuda_program *p, int channels) {
                        .back = cuda_nothing()};
 }
 
-/* Coefficients that are finite: weight and bias from noise, the rest from statistics of x. */
-static void set_coefs(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm) {
-    size_t channels = (size_t)plane.channels;
-    cuda_ref few = stk_cuda_noise_room(p, channels);
-    stk_cuda_to_float(p, channels, few, norm->weight);
-    stk_cuda_to_float(p, channels, few, norm->bias);
-    stk_cuda_norm_stats(p, plane, x, norm, cuda_nothing());
-}
-
 /* The convolution of a decision, with the next norm: all that CUDA_FUSE_STATS needs. */
 static void rehearse_conv(cuda_program *p, const cuda_conv_shape *s, cuda_rehearsal *made) {
     size_t taps = (size_t)s->kernel * (size_t)s->kernel * (size_t)s->channels;
@@ -127,7 +118,7 @@ static void rehearse_norm(cuda_program *p, cuda_rehearsal *made) {
     cuda_forward_site *site = &made->site.forward;
     site->x = stk_cuda_noise_room(p, cuda_plane_count(site->plane));
     made->norms[0] = norm_of(p, site->plane.channels);
-    set_coefs(p, site->plane, site->x, &made->norms[0]);
+    stk_cuda_rehearse_coefs(p, site->plane, site->x, &made->norms[0]);
 }
 
 void stk_cuda_rehearse_stats(cuda_program *p, const cuda_decision *decision, cuda_rehearsal *made) {
@@ -151,7 +142,7 @@ void stk_cuda_rehearse_join(cuda_program *p, const cuda_decision *decision, cuda
     site->added.x = stk_cuda_noise_room(p, cuda_plane_count(site->plane));
     if (decision->detail == cuda_join_detail(decision->detail / 2, true)) {
         made->norms[2] = norm_of(p, site->plane.channels);
-        set_coefs(p, site->plane, site->added.x, &made->norms[2]);
+        stk_cuda_rehearse_coefs(p, site->plane, site->added.x, &made->norms[2]);
         site->added.norm = &made->norms[2];
     }
     site->mask = stk_cuda_buffer(p, cuda_plane_count(site->plane) / 8);

@@ -195,6 +195,10 @@ cuda_ref stk_cuda_room_floats(cuda_program *p, size_t count);
 cuda_ref stk_cuda_noise_room(cuda_program *p, size_t count);
 cuda_ref stk_cuda_noise_floats(cuda_program *p, size_t count);
 
+/* Gives a norm on noise finite coefficients, since results are compared: weight and bias from
+ * noise, the rest from statistics of x. */
+void stk_cuda_rehearse_coefs(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm);
+
 static inline size_t cuda_plane_count(cuda_plane plane) {
     return (size_t)plane.batch * (size_t)plane.pixels * (size_t)plane.channels;
 }
