@@ -27,18 +27,17 @@
 
 /* Opens the saver and validation.csv. */
 static stk_status open_state(stk_job *job, stk_error *err) {
-    stk_state_saver *saver = &job->saver;
     stk_status status = stk_val_table_open(&job->out.val, &job->out.folder, err);
     if (status != STK_OK) {
         return status;
     }
     const char *sum = job->network.pretrained_sum[0] != '\0' ? job->network.pretrained_sum
                                                              : job->resume.state.pretrained;
-    status = stk_state_saver_open(saver, &job->out.folder, job->dataset, job->options,
-                                  job->resume.given, sum, err);
-    saver->exists = job->resume.on;
-    saver->position = job->resume.state.position;
-    return status;
+    if (job->resume.on) {
+        stk_state_saver_continue(&job->saver, &job->resume.state.position);
+    }
+    return stk_state_saver_open(&job->saver, &job->out.folder, job->dataset, job->options,
+                                job->resume.given, sum, err);
 }
 
 /* Opens the files that report on the run; a resumed run continues its own. */

@@ -59,6 +59,11 @@ stk_status stk_state_saver_open(stk_state_saver *saver, const stk_run_folder *fo
                : STK_FAIL_MEMORY(err, "the state");
 }
 
+void stk_state_saver_continue(stk_state_saver *saver, const stk_train_position *position) {
+    saver->exists = true;
+    saver->position = *position;
+}
+
 void stk_state_saver_close(stk_state_saver *saver) {
     stk_state_saver_free_copy(saver);
     stk_mem_free(saver->path);

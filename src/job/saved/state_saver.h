@@ -23,7 +23,7 @@
 #include "run/run_folder.h"
 
 typedef struct stk_state_saver {
-    /* Borrowed; set by the job before stk_state_saver_open(). */
+    /* Borrowed; set by job.c when it opens the job. */
     const stk_events *events;
     stk_run_clock *clock;
     const stk_job_network *network;
@@ -57,6 +57,9 @@ STK_CHECKED stk_status stk_state_saver_open(stk_state_saver *saver, const stk_ru
                                             const stk_dataset *dataset, const stk_options *options,
                                             const stk_json *given, const char *pretrained_sum,
                                             stk_error *err);
+
+/* For a resumed run: its state is on the disk, and training stands at `position` in it. */
+void stk_state_saver_continue(stk_state_saver *saver, const stk_train_position *position);
 
 /* Waits for the running write, and frees everything. */
 void stk_state_saver_close(stk_state_saver *saver);
