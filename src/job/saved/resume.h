@@ -21,7 +21,6 @@ typedef struct stk_resume {
     stk_saved_state state; /* owned: the numbers of the saved state */
     char *path;            /* owned: the file of the saved state */
     char *damage;          /* owned: why a later state could not be used; NULL: none was damaged */
-    bool taken_up;         /* the fold of the saved state has begun in this process */
     stk_json *given;       /* owned: options that were given to the earlier processes */
     stk_str
         changes;   /* owned: per changed option its name, new value and old value, each with NUL */

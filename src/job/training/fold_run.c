@@ -19,10 +19,12 @@
 #include "job/training/lr_test.h"
 #include "weights/checkpoint.h"
 
-/* Sets the weights to begin with, or loads the state of an earlier process. */
+/* Sets the weights to begin with. In the fold that a resumed run continues, the first call loads
+ * the saved state; a later call is for a fold that begins again. */
 static stk_status first_weights(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
-    if (!job->resume.on || job->resume.taken_up) {
+    bool saved = job->resume.on && job->tally.fold == job->resume.state.fold;
+    if (!saved || fold->resumed) {
         return stk_network_first_weights(&job->network, &job->recipe, job->tally.fold, &job->clock,
                                          err);
     }
@@ -47,7 +49,6 @@ static stk_status first_weights(stk_running_fold *fold, stk_error *err) {
     }
     fold->resumed = true;
     fold->begun = true;
-    job->resume.taken_up = true;
     return status;
 }
 
