@@ -61,7 +61,7 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
     }
     stk_status status =
         stk_runfiles_resume(&job->out.files, job->out.folder.path, &point, &last_t, err);
-    resume->used_s = fmax(resume->used_s, last_t);
+    stk_resume_note_used(resume, last_t);
     if (status == STK_OK && tools->tensorboard) {
         status = stk_runfiles_add_tensorboard(job->out.files, &point, err);
     }

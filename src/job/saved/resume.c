@@ -300,6 +300,10 @@ void stk_resume_emit(const stk_resume *resume, const stk_events *events) {
     }
 }
 
+void stk_resume_note_used(stk_resume *resume, double seconds) {
+    resume->used_s = fmax(resume->used_s, seconds);
+}
+
 stk_status stk_resume_bad_images(stk_resume *resume, const stk_run_folder *folder, stk_map *told,
                                  stk_error *err) {
     char *path = stk_run_folder_file(folder, "bad_images.csv");
