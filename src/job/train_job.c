@@ -249,8 +249,7 @@ static stk_status open_monitor(stk_job *job, stk_error *err) {
 /* Does all slow work before the summary, which says how long the run took. */
 static void finish_work(stk_job *job) {
     stk_training_monitor_emit_samples(job->monitor);
-    job->network.opened.backend->state_free(job->network.state);
-    job->network.state = NULL;
+    stk_network_free_state(&job->network);
     if (job->out.files != NULL) {
         /* If there is no time, the plot and the report lack the last epochs. */
         double spare_s = stk_run_clock_left(&job->clock) -

@@ -221,7 +221,7 @@ stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *op
     stk_job_network *network = search->network;
     const stk_opened_device *opened = &network->opened;
     stk_batch_choice *c = &search->chosen;
-    stk_status status = opened->backend->memory(opened->device, &network->memory, err);
+    stk_status status = stk_network_note_memory(network, err);
     if (status != STK_OK) {
         return status;
     }

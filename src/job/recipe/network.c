@@ -14,6 +14,24 @@
 #include "base/str.h"
 #include "weights/pretrained.h"
 
+stk_job_network stk_network_begin(const stk_job_options *options) {
+    return (stk_job_network){.plain = !options->compile};
+}
+
+stk_status stk_network_open_device(stk_job_network *network, stk_options *options,
+                                   stk_run_clock *clock, stk_error *err) {
+    stk_device_config device = {.halted = stk_run_clock_must_halt, .user = clock};
+    stk_opened_device *opened = &network->opened;
+    stk_status status = stk_recipe_open_device(opened, options, &device, err);
+    network->host = (stk_host_memory){.backend = opened->backend, .device = opened->device};
+    return status;
+}
+
+stk_status stk_network_note_memory(stk_job_network *network, stk_error *err) {
+    const stk_opened_device *opened = &network->opened;
+    return opened->backend->memory(opened->device, &network->memory, err);
+}
+
 stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe, int classes,
                              stk_error *err) {
     stk_model_config config = {.img_size = recipe->img_size,
@@ -32,11 +50,15 @@ stk_status stk_network_allocate(stk_job_network *network, stk_error *err) {
                                       &network->state_config, err);
 }
 
-void stk_network_free(stk_job_network *network) {
+void stk_network_free_state(stk_job_network *network) {
     if (network->opened.backend != NULL) {
         network->opened.backend->state_free(network->state);
     }
     network->state = NULL;
+}
+
+void stk_network_free(stk_job_network *network) {
+    stk_network_free_state(network);
     stk_graph_free(network->graph);
     network->graph = NULL;
     stk_mem_free(network->pretrained);

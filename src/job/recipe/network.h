@@ -2,9 +2,9 @@
  * network.h - the network of a run on its device: the opened device, the graph, and its weights.
  *
  * One struct holds what everything that trains or predicts in a run begins with. prepare.c opens it
- * and job.c closes it. In between only the tensors in `state` change: measuring a batch, the first
- * weights, training, a loaded checkpoint and a loaded saved state each overwrite them. Threads: the
- * job's, as a device belongs to one thread.
+ * and job.c closes it, by the functions below. In between only the tensors in `state` change:
+ * measuring a batch, the first weights, training, a loaded checkpoint and a loaded saved state each
+ * overwrite them. Threads: the job's, as a device belongs to one thread.
  */
 #ifndef STK_JOB_RECIPE_NETWORK_H
 #define STK_JOB_RECIPE_NETWORK_H
@@ -31,10 +31,23 @@ typedef struct stk_job_network {
     char pretrained_sum[STK_RANDOM_ID_TEXT]; /* checksum of that file; "": none was read */
 } stk_job_network;
 
+/* A network that the options ask for; its device is not open yet. */
+stk_job_network stk_network_begin(const stk_job_options *options);
+
+/* Opens the device; the clock may halt its work. */
+STK_CHECKED stk_status stk_network_open_device(stk_job_network *network, stk_options *options,
+                                               stk_run_clock *clock, stk_error *err);
+
+/* Notes the memory of the device, before anything is allocated. */
+STK_CHECKED stk_status stk_network_note_memory(stk_job_network *network, stk_error *err);
+
 /* Builds the graph; the state is allocated by stk_network_allocate(), once the batch is known. */
 STK_CHECKED stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe,
                                          int classes, stk_error *err);
 STK_CHECKED stk_status stk_network_allocate(stk_job_network *network, stk_error *err);
+
+/* Frees the state, if there is one. */
+void stk_network_free_state(stk_job_network *network);
 
 /* Frees everything except the device. */
 void stk_network_free(stk_job_network *network);

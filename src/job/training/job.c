@@ -47,7 +47,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->storage.cache_later = job->job_options->tune;
     job->clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->recipe = stk_recipe_begin(options);
-    job->network.plain = !job->job_options->compile;
+    job->network = stk_network_begin(job->job_options);
     connect_parts(job);
     job->tally.best_acc1 = NAN;
     job->tally.best_metric = NAN;

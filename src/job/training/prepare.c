@@ -31,17 +31,13 @@ static stk_status count_training(const stk_dataset *dataset, const stk_recipe *r
     return status;
 }
 
-/* Opens the device; the clock may halt its work. */
+/* Chooses the model, and opens the device. */
 static stk_status open_device(stk_job *job, stk_error *err) {
-    stk_job_network *network = &job->network;
-    stk_device_config device = {.halted = stk_run_clock_must_halt, .user = &job->clock};
     stk_status status = stk_recipe_choose_network(&job->recipe, job->options, err);
     if (status == STK_OK) {
-        status = stk_recipe_open_device(&network->opened, job->options, &device, err);
+        status = stk_network_open_device(&job->network, job->options, &job->clock, err);
     }
-    job->clock.margin.end_s = stk_opened_device_end_s(&network->opened);
-    network->host =
-        (stk_host_memory){.backend = network->opened.backend, .device = network->opened.device};
+    job->clock.margin.end_s = stk_opened_device_end_s(&job->network.opened);
     return status;
 }
 
