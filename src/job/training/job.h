@@ -1,10 +1,11 @@
 /*
  * job.h - one run of training, as the parts that it consists of.
  *
- * Each part has one header; the table in README.md says which files write the part. Functions that
- * need a few parts take these parts. Only the files that put the parts together (job.c, prepare.c,
- * the files of fold_run.h, fold_predict.c, deliver.c and the verbs) take a whole stk_job. A job
- * stays at its address while it is open: parts point to each other. Threads: the caller's alone.
+ * Each part has one header; the table in src/job/README.md says which files write the part.
+ * Functions that need a few parts take these parts. Only the files that put the parts together
+ * (job.c, prepare.c, the files of fold_run.h, fold_predict.c, deliver.c and the verbs) take a whole
+ * stk_job. A job stays at its address while it is open: parts point to each other. Threads: the
+ * caller's alone.
  */
 #ifndef STK_JOB_TRAINING_JOB_H
 #define STK_JOB_TRAINING_JOB_H

@@ -1,9 +1,10 @@
 /*
  * outputs.h - everything that a run delivers: its folder, its predictions, its summary.
  *
- * train_job.c opens the files. fold_predict.c fills the ensemble and oof.csv, fold_run.c the rows
- * of validation.csv; deliver.c writes the submission, validation.csv and the summary. Threads: the
- * job's.
+ * train_job.c opens the files. fold_predict.c fills the ensemble and oof.csv and sets `unread`; the
+ * running fold (fold_run.h) fills the rows of validation.csv; deliver.c writes the submission,
+ * validation.csv and the summary. `unpredicted` is set by fold_predict.c and deliver.c.
+ * `late_error` keeps the first error of any of them, or of the saver. Threads: the job's.
  */
 #ifndef STK_JOB_TRAINING_OUTPUTS_H
 #define STK_JOB_TRAINING_OUTPUTS_H
