@@ -84,7 +84,7 @@ static void let_disk_answer(const pending_save *p) {
 static void end(pending_save *p) {
     let_disk_answer(p);
     clocks_release();
-    stk_write_behind_free(&p->saver.writer);
+    stk_state_saver_free_copy(&p->saver);
 }
 
 static void time_that_is_over_is_no_failure_of_the_disk(void) {
@@ -156,12 +156,42 @@ static void the_loss_is_told_once(void) {
     end(&p);
 }
 
+/* The write that runs meanwhile is not lost, and the next one takes memory again. */
+static void a_freed_copy_is_taken_again(void) {
+    pending_save p;
+    begin(&p, 50, 1);
+    atomic_store(&disk_hangs, false);
+    stk_state_saver_free_copy(&p.saver);
+    CHECK(p.saver.exists && p.saver.writer.block.data == NULL);
+    CHECK_INT(p.saver.position.epoch, 2);
+    CHECK_INT(unlink(p.path), 0);
+    p.saver.writing.epoch = 3;
+    send_state(&p, "a state");
+    stk_state_saver_wait(&p.saver);
+    CHECK_INT(p.saver.position.epoch, 3);
+    CHECK_INT(p.warnings, 0);
+    end(&p);
+}
+
+/* The state that a resumed run began with counts until another one is written. */
+static void the_state_of_a_resumed_run_counts(void) {
+    pending_save p;
+    begin(&p, 0.1, 1);
+    stk_state_saver_continue(&p.saver, &(stk_train_position){.epoch = 1});
+    stk_state_saver_wait(&p.saver);
+    CHECK(p.saver.exists);
+    CHECK_INT(p.saver.position.epoch, 1);
+    end(&p);
+}
+
 static const check_test tests[] = {
     TEST(time_that_is_over_is_no_failure_of_the_disk),
     TEST(a_disk_that_had_its_time_is_to_blame),
     TEST(who_is_asked_to_stop_at_once_leaves_the_state),
     TEST(a_state_that_comes_in_time_counts),
     TEST(the_loss_is_told_once),
+    TEST(a_freed_copy_is_taken_again),
+    TEST(the_state_of_a_resumed_run_counts),
 };
 
 CHECK_MAIN(tests)
