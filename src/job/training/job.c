@@ -14,7 +14,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 
-/* Validation and prediction use two slots: the training's batches stay ready meanwhile. */
+/* Validation and prediction use two slots. During a validation the training's batches stay ready
+ * beside them. */
 #define EVALUATION_SLOTS 2
 
 /* CPU time of one training picture: share of the budget, and the least limit in seconds. */
