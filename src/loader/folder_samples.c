@@ -1,6 +1,6 @@
 /*
  * folder_samples.c - the options of a loader on a folder, and which samples they mean: the whole
- * data set or one split.
+ * training set, or one set.
  */
 #include "loader/folder_samples.h"
 
@@ -37,7 +37,8 @@ static const stk_option options[] = {
      .offset = FIELD(split),
      .fallback = "all",
      .choices = "all train val test",
-     .help = "which pictures: all that have a label (or all there are), or one split"},
+     .help = "which pictures: the whole training set (or, without labels, all there are), or one "
+             "set"},
     {.name = "train-transform",
      .type = STK_OPTION_BOOL,
      .offset = FIELD(train),

@@ -13,7 +13,8 @@
 #include "options/options.h"
 
 typedef enum stk_folder_set {
-    STK_FOLDER_ALL, /* every picture with a label; in a folder without classes every picture */
+    STK_FOLDER_ALL, /* all training samples, not divided; without training samples, all of the test
+                       set. A given validation set is not among them */
     STK_FOLDER_TRAIN,
     STK_FOLDER_VAL,
     STK_FOLDER_TEST
