@@ -161,7 +161,8 @@ STK_CHECKED stk_status stk_dataset_check_folds(const stk_dataset *dataset, doubl
 
 /*
  * One fold as sorted indices into dataset->train: samples of fold `fold` (from 0) are in `val`, all
- * others in `train`. An empty `val` is STK_ERR_DATA.
+ * others in `train`. An empty `val` is STK_ERR_DATA, except with fewer than two folds and a
+ * validation set in the data set.
  */
 typedef struct stk_split {
     size_t *train;
