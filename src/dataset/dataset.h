@@ -120,8 +120,8 @@ STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset
 
 /*
  * The pictures of a folder, in it and below it, as a list of test samples: what `predict --data`
- * takes. A Kaggle or class-folder data set gives its test set; any other folder all its pictures.
- * Such a data set has no classes, no labels and no training samples.
+ * takes. A data set with a test set gives that set; any other folder gives all its pictures. The
+ * result has no classes, no labels and no training samples.
  */
 STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
                                                const stk_dataset_options *options,
@@ -129,8 +129,8 @@ STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
                                                const stk_events *events, stk_error *err);
 
 /*
- * For callers that need no labels: opens a data set or, where the folder has neither a table nor
- * class folders, all pictures in and below it as test samples. Wrong labels are an error.
+ * For callers that need no labels: opens a data set or, where the folder is none, the pictures that
+ * stk_dataset_open_images() lists. Wrong labels are an error.
  */
 STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
                                             const stk_dataset_options *options,
