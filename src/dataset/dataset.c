@@ -222,6 +222,7 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
 
 static stk_status list_layout(stk_listing *listing, stk_error *err) {
     if (stk_staged_exists(listing)) {
+        listing->dataset->layout = STK_LAYOUT_STAGED;
         return stk_staged_list(listing, false, err);
     }
     const char *table = stk_kaggle_table(listing);
@@ -274,6 +275,7 @@ static stk_status list_images(stk_listing *listing, stk_error *err) {
     bool has_rows = false;
     dataset->layout = stk_kaggle_table(listing) != NULL ? STK_LAYOUT_KAGGLE : STK_LAYOUT_FOLDERS;
     if (stk_staged_exists(listing)) {
+        dataset->layout = STK_LAYOUT_STAGED;
         status = stk_staged_list(listing, true, err);
         has_rows = dataset->test.count > 0;
     } else {

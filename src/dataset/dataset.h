@@ -3,8 +3,8 @@
  * WebDataset tars, or a staged copy.
  *
  * stk_dataset_open() looks at a folder, decides which layout it has, checks it and lists it. Lists
- * are sorted, so the same folder gives the same data set. A data set is read-only after opening and
- * may be read by many threads. All texts belong to the data set.
+ * have a fixed order, so the same folder gives the same data set. A data set is read-only after
+ * opening and may be read by many threads. All texts belong to the data set.
  */
 #ifndef STK_DATASET_DATASET_H
 #define STK_DATASET_DATASET_H
@@ -89,8 +89,7 @@ typedef struct stk_dataset {
     const char *root;           /* the location's name, for people */
     const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
     int class_count;
-    /* Sorted by path (folders), key (WebDataset) or id (Kaggle); staged: in the original's order.
-     */
+    /* Sorted by path (folders, WebDataset) or id (Kaggle); staged: in the original's order. */
     stk_sample_list train;
     stk_sample_list val;  /* a given validation set, in the same order; empty without one */
     stk_sample_list test; /* in the order of the submission's rows */

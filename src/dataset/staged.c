@@ -173,7 +173,6 @@ static void forget_classes(stk_dataset *dataset) {
 
 stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err) {
     stk_csv csv = {0};
-    listing->dataset->layout = STK_LAYOUT_STAGED;
     stk_status status = read_about(listing, err);
     status = status == STK_OK ? stk_listing_csv(listing, STK_STAGED_SAMPLES, &csv, err) : status;
     if (status != STK_OK) {
