@@ -76,8 +76,8 @@ typedef enum stk_division {
     STK_DIVIDE_GROUPS   /* a column of the table: samples with the same value stay together */
 } stk_division;
 
-/* The tables of a staged data set; the first says how to read the second. The column that divides
- * the samples follows under its own name where one was asked for. */
+/* The files of a staged data set: stage.json says how to read samples.csv. samples.csv has these
+ * columns and, where one was asked for, the column that divides the samples, under its own name. */
 #define STK_STAGED_ABOUT "stage.json"
 #define STK_STAGED_SAMPLES "samples.csv"
 #define STK_STAGED_HEADER "split,class,id,path,member"

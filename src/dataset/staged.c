@@ -17,9 +17,8 @@
 static const char *const about_names[] = {STK_STAGED_ABOUT, NULL};
 static const char *const samples_names[] = {STK_STAGED_SAMPLES, NULL};
 
-/* The column that divides the samples follows those that are always there. */
+/* The columns of STK_STAGED_HEADER; the column that divides the samples follows them. */
 enum { SPLIT, CLASS, ID, PATH, MEMBER, COLUMNS, PART = COLUMNS };
-static const char *const column_names[COLUMNS] = {"split", "class", "id", "path", "member"};
 
 /* The lists of a data set, by the name that a row has for them. */
 typedef struct split_list {
@@ -81,9 +80,12 @@ static stk_status read_about(stk_listing *listing, stk_error *err) {
 }
 
 static stk_status check_table(const stk_listing *listing, const stk_csv *csv, stk_error *err) {
+    const char *names = STK_STAGED_HEADER; /* those of the columns that were not compared yet */
     bool fits = csv->columns == COLUMNS || csv->columns == PART + 1;
     for (int i = 0; fits && i < COLUMNS; i++) {
-        fits = stk_str_equal(csv->header[i], column_names[i]);
+        size_t length = strcspn(names, ",");
+        fits = strlen(csv->header[i]) == length && memcmp(csv->header[i], names, length) == 0;
+        names += length + (names[length] != '\0' ? 1 : 0);
     }
     return fits ? STK_OK
                 : fail_damaged(listing, STK_STAGED_SAMPLES, "its columns have other names", err);

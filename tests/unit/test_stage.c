@@ -716,6 +716,9 @@ static void damaged_descriptions_are_refused(void) {
         {"stage.json", "{\"format\": 2}", "another version"},
         {"stage.json", "{\"format\": 1}", NULL},
         {"samples.csv", "a,b\n1,2\n", "its columns have other names"},
+        {"samples.csv", "split,class,id,path,members\n,,,,\n", "its columns have other names"},
+        {"samples.csv", "split,class,id,path,membe\n,,,,\n", "its columns have other names"},
+        {"samples.csv", "\"split,class\",id,path,member,a\n,,,,\n", "its columns have other names"},
         {"samples.csv", "split,class,id,path,member\nx,ant,1,1,1.jpg\n", "no known name"},
         {"samples.csv", "split,class,id,path,member\ntrain,,1,1,1.jpg\n", "has no class"},
     };
