@@ -10,6 +10,7 @@
 #define STK_IMAGE_DECODE_DECODERS_H
 
 #include "image/image.h"
+#include "image/resample/resample.h"
 
 /* From the header. */
 typedef struct stk_image_info {
@@ -46,7 +47,7 @@ typedef struct stk_image_receiver {
     void (*take)(void *user, int count); /* that many rows were written */
 } stk_image_receiver;
 
-#define STK_RECEIVER_ROWS 16
+#define STK_RECEIVER_ROWS STK_RESAMPLE_ROWS
 
 typedef struct stk_image_decoder {
     const char *name;                                      /* "JPEG" */
