@@ -148,7 +148,7 @@ static stk_status find_sets(stk_listing *listing, stk_error *err) {
             status = stk_data_is_own(listing->dataset->store, entry.name, &own, err);
         }
         if (own) {
-            status = stk_skipped_folders_add(&listing->passed, entry.name, err);
+            status = stk_skipped_folders_add(&listing->skipped, entry.name, err);
             stk_mem_free(entry.name);
         } else {
             top->entries[kept++] = entry;
@@ -191,17 +191,17 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
             STK_FAIL(err, STK_ERR_DATA,
                      "the folder %s %s; put class folders with pictures into it, or "
                      "check the path given with --data",
-                     dataset->root, listing->passed.count > 0 ? "has no data in it" : "is empty");
+                     dataset->root, listing->skipped.count > 0 ? "has no data in it" : "is empty");
     }
     return status;
 }
 
 /* A warning before an error may never be shown, so the error repeats it. */
-static void tell_passed_over(const stk_listing *listing, stk_status status, stk_error *err) {
+static void tell_skipped(const stk_listing *listing, stk_status status, stk_error *err) {
     if (status == STK_ERR_DATA) {
-        stk_skipped_folders_explain(&listing->passed, err);
-    } else if (listing->passed.count > 0) {
-        stk_skipped_folders_report(&listing->passed, listing->dataset->root, listing->events);
+        stk_skipped_folders_explain(&listing->skipped, err);
+    } else if (listing->skipped.count > 0) {
+        stk_skipped_folders_report(&listing->skipped, listing->dataset->root, listing->events);
     }
 }
 
@@ -210,8 +210,8 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     stk_map_free(&listing->class_labels);
     stk_map_free(&listing->part_numbers);
     stk_dir_list_free(&listing->top);
-    tell_passed_over(listing, status, err);
-    stk_skipped_folders_free(&listing->passed);
+    tell_skipped(listing, status, err);
+    stk_skipped_folders_free(&listing->skipped);
     if (status == STK_OK) {
         *dataset = listing->dataset;
     } else {

@@ -33,8 +33,8 @@ typedef struct stk_dataset_options {
     /* The subset. 0, negative numbers and auto mean all. */
     int64_t classes;
     int64_t per_class; /* training pictures of each class */
-    /* Validation pictures of each class; taken from the training pictures without a validation set.
-     */
+    /* Validation pictures of each class. Without a validation set they are taken from the training
+     * pictures. */
     int64_t val_per_class;
     int64_t subset_seed;
 } stk_dataset_options;

@@ -53,7 +53,7 @@ typedef struct stk_listing {
     const stk_events *events;           /* borrowed, may be NULL */
     stk_dataset *dataset;               /* being made */
     stk_dir_list top;                   /* entries of the root folder */
-    stk_skipped_folders passed;         /* folders that Stoker wrote; reported at the end */
+    stk_skipped_folders skipped;        /* folders that Stoker wrote; reported at the end */
     stk_set_folder sets[STK_SET_KINDS];
     char ext[STK_EXT_MAX]; /* ".jpg" of --image-ext; "": every picture counts */
     stk_map class_labels;  /* class name to label */
