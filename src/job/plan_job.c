@@ -93,9 +93,9 @@ static stk_status measure_training(stk_job *job, plan_measurement *m, const stk_
 }
 
 /* Notes when a batch was done; its results are dropped. */
-static void time_batch(void *user, const stk_batch *batch, const size_t *rows,
+static void time_batch(void *user, const stk_batch *batch, const size_t *entries,
                        const float *logits) {
-    (void)rows;
+    (void)entries;
     (void)logits;
     stk_batch_times_note(user, batch->count, stk_clock_ns());
 }

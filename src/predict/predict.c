@@ -36,21 +36,22 @@ typedef struct view_collector {
     stk_batch_times times; /* of the running pass */
 } view_collector;
 
-static void collect(void *user, const stk_batch *batch, const size_t *rows, const float *logits) {
+static void collect(void *user, const stk_batch *batch, const size_t *entries,
+                    const float *logits) {
     view_collector *c = user;
     stk_batch_times_note(&c->times, batch->count, stk_clock_ns());
     size_t classes = (size_t)c->prediction->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
-        double *row = c->probs + rows[i] * classes;
+        double *row = c->probs + entries[i] * classes;
         if (batch->bad[i]) {
             continue;
         }
-        int views = ++c->views[rows[i]];
+        int views = ++c->views[entries[i]];
         stk_softmax(logits + i * classes, (int)classes, c->view_probs);
         for (size_t k = 0; k < classes; k++) {
             row[k] = views == 1 ? c->view_probs[k] : row[k] + (c->view_probs[k] - row[k]) / views;
         }
-        c->have[rows[i]] = true;
+        c->have[entries[i]] = true;
     }
 }
 

@@ -30,20 +30,23 @@ typedef struct evaluation_pass {
     stk_loader *loader;
     const stk_batch *pending; /* the batch in flight; NULL: none */
     float *logits;            /* owned: (batch, classes) */
-    size_t *batch_rows;       /* owned: (batch) */
+    size_t *batch_entries;    /* owned: (batch) */
     size_t seen;              /* samples evaluated in this pass */
     bool whole;               /* this pass evaluated all its samples */
-    size_t *rows;    /* (data.count), owned: rows of evaluation->data in this pass; NULL: all */
-    size_t *indices; /* (data.count), owned: the same for data.indices */
+    /* (data.count), owned: the entries of evaluation->data that this pass has; NULL: all. */
+    size_t *entries;
+    /* (data.count), owned: the indices of these entries, as data.indices; NULL in the first pass.
+     */
+    size_t *indices;
 } evaluation_pass;
 
 /* Hands a batch with its logits to the caller. */
 static void take(evaluation_pass *r, const stk_batch *batch) {
-    const size_t *entries = stk_loader_entries(batch);
+    const size_t *in_pass = stk_loader_entries(batch);
     for (size_t i = 0; i < batch->count; i++) {
-        r->batch_rows[i] = r->rows != NULL ? r->rows[entries[i]] : entries[i];
+        r->batch_entries[i] = r->entries != NULL ? r->entries[in_pass[i]] : in_pass[i];
     }
-    r->evaluation->on_batch(r->evaluation->user, batch, r->batch_rows, r->logits);
+    r->evaluation->on_batch(r->evaluation->user, batch, r->batch_entries, r->logits);
     r->seen += batch->count;
     stk_loader_release(r->loader, batch);
 }
@@ -155,17 +158,17 @@ static stk_status begin_next_pass(evaluation_pass *r, bool *more, stk_error *err
     if (count == 0) {
         return STK_OK;
     }
-    size_t *rows = stk_mem_new(count, sizeof *rows);
+    size_t *entries = stk_mem_new(count, sizeof *entries);
     size_t *indices = stk_mem_new(count, sizeof *indices);
-    if (rows == NULL || indices == NULL) {
-        stk_mem_free(rows);
+    if (entries == NULL || indices == NULL) {
+        stk_mem_free(entries);
         stk_mem_free(indices);
         return STK_FAIL_MEMORY(err, "predictions");
     }
-    count = stk_loader_take_late(r->loader, rows, count);
+    count = stk_loader_take_late(r->loader, entries, count);
     for (size_t i = 0; i < count; i++) {
-        rows[i] = r->rows != NULL ? r->rows[rows[i]] : rows[i];
-        indices[i] = all != NULL ? all[rows[i]] : rows[i];
+        entries[i] = r->entries != NULL ? r->entries[entries[i]] : entries[i];
+        indices[i] = all != NULL ? all[entries[i]] : entries[i];
     }
     int64_t most = r->evaluation->final_limit_ns;
     if (most > 0 && r->data.slow_after_ns >= most) {
@@ -174,9 +177,9 @@ static stk_status begin_next_pass(evaluation_pass *r, bool *more, stk_error *err
     }
     stk_loader_close(r->loader);
     r->loader = NULL;
-    stk_mem_free(r->rows);
+    stk_mem_free(r->entries);
     stk_mem_free(r->indices);
-    r->rows = rows;
+    r->entries = entries;
     r->indices = indices;
     r->data.indices = indices;
     r->data.count = count;
@@ -195,9 +198,9 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     r.data.batch = batch_of(e);
     r.data.slow_after_ns = FIRST_LIMIT_NS;
     r.logits = stk_mem_raw(r.data.batch * (size_t)e->classes, sizeof *r.logits);
-    r.batch_rows = stk_mem_raw(r.data.batch, sizeof *r.batch_rows);
+    r.batch_entries = stk_mem_raw(r.data.batch, sizeof *r.batch_entries);
     stk_status status =
-        r.logits != NULL && r.batch_rows != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
+        r.logits != NULL && r.batch_entries != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
     while (status == STK_OK && more) {
         status = run_pass(&r, err);
         if (r.loader != NULL && e->bad != NULL) {
@@ -211,8 +214,8 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     }
     stk_loader_close(r.loader);
     stk_mem_free(r.logits);
-    stk_mem_free(r.batch_rows);
-    stk_mem_free(r.rows);
+    stk_mem_free(r.batch_entries);
+    stk_mem_free(r.entries);
     stk_mem_free(r.indices);
     return status;
 }

@@ -17,11 +17,12 @@ typedef struct stk_evaluation {
     int64_t final_limit_ns; /* CPU time after which a picture is reported as bad, unless the others
                                take as long; 0: none is */
     /*
-     * Receives each batch with its logits (count, classes); rows where batch->bad are invalid.
-     * rows[i] is the index of sample i in the list of `data`. Slow pictures are evaluated last; a
-     * batch before may already have contained them, marked bad.
+     * Receives each batch with its logits (count, classes); the logits of a sample in batch->bad
+     * are invalid. entries[i] is the entry of sample i in `data`. Slow pictures are evaluated last;
+     * a batch before may already have contained them, marked bad.
      */
-    void (*on_batch)(void *user, const stk_batch *batch, const size_t *rows, const float *logits);
+    void (*on_batch)(void *user, const stk_batch *batch, const size_t *entries,
+                     const float *logits);
     void (*bad)(void *user, const char *path, const char *reason); /* may be NULL */
     void *user;
 } stk_evaluation;

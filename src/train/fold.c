@@ -45,11 +45,11 @@ static void tell_bad_val(void *user, const char *path, const char *reason) {
     stk_events_bad_image(t->config->events, path, "val", reason);
 }
 
-static void count_validation(void *user, const stk_batch *batch, const size_t *rows,
+static void count_validation(void *user, const stk_batch *batch, const size_t *entries,
                              const float *logits) {
     stk_trainer *t = user;
     stk_batch_times_note(&t->val_times, batch->count, stk_clock_ns());
-    (void)rows;
+    (void)entries;
     stk_sample_results *results = t->config->sample_results;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {

@@ -392,11 +392,12 @@ static void slow_pictures_do_not_hold_up_others(void) {
     close_model(&m);
 }
 
-static void note_rows(void *user, const stk_batch *batch, const size_t *rows, const float *logits) {
+static void note_entries(void *user, const stk_batch *batch, const size_t *entries,
+                         const float *logits) {
     model *m = user;
     (void)logits;
     for (size_t i = 0; i < batch->count; i++) {
-        m->have[rows[i]] = !batch->bad[i];
+        m->have[entries[i]] = !batch->bad[i];
     }
 }
 
@@ -421,7 +422,7 @@ static void slow_pictures_can_be_given_up(void) {
                                  .classes = CLASSES,
                                  .data = m.prediction.data,
                                  .final_limit_ns = 100000000,
-                                 .on_batch = note_rows,
+                                 .on_batch = note_entries,
                                  .bad = note_bad,
                                  .user = &m};
     evaluation.data.samples = samples;
