@@ -12,7 +12,7 @@
 #include <stoker/status.h>
 
 typedef struct stk_sample_result {
-    size_t sample;     /* index among the samples of the loader */
+    size_t sample;     /* the sample's number, as in stk_batch.samples */
     int predicted;     /* the most likely class */
     float probability; /* of the true class */
 } stk_sample_result;
@@ -39,7 +39,7 @@ void stk_sample_results_add(stk_sample_results *results, size_t sample,
                             const float *logits /* (classes) */, int classes, int label,
                             double loss);
 
-/* Sorts by sample index. */
+/* Sorts by the sample's number. */
 void stk_sample_results_sort(stk_sample_results *results);
 
 #endif
