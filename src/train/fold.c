@@ -509,6 +509,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     t->standing.step_s = NAN;
     t->standing.wait_s = NAN;
     t->standing.val_s = NAN;
+    t->standing.val_even_s = NAN;
     if (c->resume == NULL) {
         stk_trainer_save(t, false);
     }

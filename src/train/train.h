@@ -68,11 +68,13 @@ typedef struct stk_train_standing {
     int64_t steps_per_epoch;
     int64_t steps_done;  /* in all epochs */
     int64_t steps_timed; /* steps that this process measured */
-    double step_s;     /* recent seconds per step, see typical_step.h; NaN before the second step */
-    double wait_s;     /* part of step_s spent waiting for pictures */
-    int validations;   /* validations that this process measured */
-    double val_s;      /* seconds of the last validation; NaN before the first */
-    double val_even_s; /* the same, had its slowest batch been as fast as the others */
+    double step_s;   /* recent seconds per step, see typical_step.h; NaN before the second step */
+    double wait_s;   /* part of step_s spent waiting for pictures */
+    int validations; /* validations that this process measured */
+    double val_s;    /* seconds of the last validation; NaN before the first */
+    /* Seconds of the last validation, had its slowest batch been as fast as the others; NaN before
+     * the first validation. */
+    double val_even_s;
     /* All planned steps are done and validated: is there time for more? Training would continue
      * here. */
     bool over;

@@ -32,6 +32,7 @@ static void hooks_are_called_in_order(void) {
     CHECK_INT(f.step.steps, 2);
     CHECK_INT(f.step.epoch, 3);
     CHECK(!isnan(f.last_progress.step_s) && !isnan(f.last_progress.val_s));
+    CHECK(f.last_progress.val_even_s > 0);
     close_fold(&f);
 }
 
@@ -139,6 +140,16 @@ static void going_on_for_nothing_ends_it(void) {
     CHECK_INT(script.step_count, 3);
     CHECK_INT(script.infers, 2); /* and nothing is validated again */
     CHECK_INT(f.result.epochs_done, 2);
+    close_fold(&f);
+}
+
+static void nothing_is_measured_before_the_first_step(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.stop_at = 0;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(isnan(f.last_progress.step_s) && isnan(f.last_progress.wait_s));
+    CHECK(isnan(f.last_progress.val_s) && isnan(f.last_progress.val_even_s));
     close_fold(&f);
 }
 
@@ -503,6 +514,7 @@ static const check_test tests[] = {
     TEST(training_goes_on_where_there_is_time),
     TEST(training_goes_on_within_an_epoch),
     TEST(going_on_for_nothing_ends_it),
+    TEST(nothing_is_measured_before_the_first_step),
     TEST(stop_ends_at_once),
     TEST(no_steps_at_all),
     TEST(patience_stops),
