@@ -1,7 +1,7 @@
 /*
  * train.h - one fold: steps, schedule, validation, best weights.
  *
- * stk_train_fold() trains a state until the pace hook says that it is enough. It knows no
+ * stk_train_fold() trains a state until the pace hook says that it is enough. The trainer knows no
  * deadlines or files. The `pace` hook says how many steps there will be; it is asked before
  * every step and may change its answer. The `checkpoint` hook saves weights. The learning rate
  * follows progress from 0 to 1 over the steps that are left, so it ends low however often the total
@@ -121,7 +121,8 @@ typedef struct stk_train_config {
     const stk_backend *backend;
     stk_state *state; /* with weights to start from */
     const stk_graph *graph;
-    const stk_train_options *options; /* "auto" resolved; epochs, batch and lr in it are not read */
+    /* "auto" resolved, except in head_lr; epochs, batch and lr in it are not read. */
+    const stk_train_options *options;
     double lr;                        /* highest learning rate; the head may have its own */
     stk_compile_config train_compile; /* of training; the trainer sets `frozen` */
     stk_compile_config val_compile;   /* of validation */
