@@ -2,8 +2,8 @@
  * loader.c - opens a loader; the consumer's side of the ring.
  *
  * Batch b, counted over all epochs, is in the slot ring[b mod room_slots]. The consumer waits only
- * when its batch is not complete, workers only when no slot is free or no bytes have arrived. Four
- * times a second stk_loader_next() lets the tuner change the number of workers and slots.
+ * when its batch is not complete, workers only when no slot is free or no bytes have arrived. At
+ * most four times a second stk_loader_next() lets the tuner change the number of workers and slots.
  */
 #include "loader/loader.h"
 
@@ -217,7 +217,7 @@ static void set_size(stk_loader *l, int workers, int slots) {
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Samples the counters four times a second and follows the tuner's advice. */
+/* Reads the counters every quarter of a second at most, and follows the tuner's advice. */
 static void tune(stk_loader *l) {
     int64_t now = stk_clock_ns();
     if (now - l->sampled_ns < TUNE_NS) {
