@@ -1,10 +1,11 @@
 /*
  * pieces.h - a graph divided into pieces, the units that a backend computes.
  *
- * A piece is one node, or a chain of nodes that a backend computes together: a convolution, the
- * batch norm after it, perhaps stochastic depth, an addition and an activation. Only the output of
- * a chain and the convolution's output (`inner`, which the norm's backward reads) are ever stored.
- * Pieces are listed in an order in which they can be computed; backward goes the other way.
+ * A piece is one node, or a chain of nodes that a backend computes together: a batch norm, perhaps
+ * with a convolution before it and with stochastic depth, an addition and an activation after it.
+ * Only a chain's output and, where it has a convolution, the convolution's output (`inner`, which
+ * the norm's backward reads) are ever stored. Pieces are listed in an order in which they can be
+ * computed; backward goes the other way.
  */
 #ifndef STK_ENGINE_PIECES_H
 #define STK_ENGINE_PIECES_H
