@@ -100,7 +100,7 @@ typedef struct stk_step_input {
     uint64_t seed;            /* dropout derives from seed and step: see stk_drop_factor */
     uint64_t step;            /* steps of this training so far */
     bool keep_gradients;      /* add to the existing gradients instead of clearing them */
-    const stk_update *update; /* NULL: leave the parameters alone (accumulation) */
+    const stk_update *update; /* NULL: no update (accumulation); only running statistics move */
 } stk_step_input;
 
 typedef struct stk_step_output {
@@ -221,10 +221,10 @@ typedef struct stk_backend {
     void (*exec_free)(stk_exec *exec); /* waits for running steps; NULL is fine */
     uint64_t (*exec_bytes)(const stk_exec *exec);
 
-    /* Forward, backward and, with input->update, the optimiser. A halted step leaves the parameters
-     * alone, but gradients and running statistics are then useless. With output NULL the step may
-     * still run when the call returns: collect() returns its result, and the pictures and labels
-     * must stay valid until then or until the next step() has returned. */
+    /* Forward, backward and, with input->update, the optimiser. A halted step updates no weights,
+     * but gradients and running statistics are then useless. With output NULL the step may still
+     * run when the call returns: collect() returns its result, and the pictures and labels must
+     * stay valid until then or until the next step() has returned. */
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
     /* Returns the results of steps without an output, in order and each once: of all that have
