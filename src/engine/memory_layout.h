@@ -1,5 +1,5 @@
 /*
- * memory_layout.h - where every activation, gradient and piece of workspace lies in one arena.
+ * memory_layout.h - where every activation, every gradient and the workspace lie in one arena.
  *
  * The layout is arithmetic on the graph, the batch size and the needs that the backend states for
  * each piece. It takes less than a millisecond for any batch, allocates no arena, and its size is
