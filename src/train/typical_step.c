@@ -9,37 +9,37 @@
 /* Groups that count: a lasting change is believed after the fourth. */
 #define GROUPS 7
 
-void stk_typical_step_wait(stk_typical_step *p, double seconds) {
-    p->waited += p->timed > 0 ? seconds : 0;
+void stk_typical_step_wait(stk_typical_step *t, double seconds) {
+    t->waited += t->timed > 0 ? seconds : 0;
 }
 
-void stk_typical_step_add(stk_typical_step *p, double seconds) {
-    if (p->timed++ == 0) {
+void stk_typical_step_add(stk_typical_step *t, double seconds) {
+    if (t->timed++ == 0) {
         return; /* the first step warms up and does not count */
     }
-    p->steps++;
-    p->seconds += seconds;
-    if (p->seconds < GROUP_S) {
+    t->steps++;
+    t->seconds += seconds;
+    if (t->seconds < GROUP_S) {
         return;
     }
-    p->step_s.room = p->wait_s.room = GROUPS;
-    stk_typical_note(&p->step_s, p->seconds / (double)p->steps);
-    stk_typical_note(&p->wait_s, p->waited / (double)p->steps);
-    p->steps = 0;
-    p->seconds = p->waited = 0;
+    t->step_s.room = t->wait_s.room = GROUPS;
+    stk_typical_note(&t->step_s, t->seconds / (double)t->steps);
+    stk_typical_note(&t->wait_s, t->waited / (double)t->steps);
+    t->steps = 0;
+    t->seconds = t->waited = 0;
 }
 
 /* Before the first group is full, its steps count as they are. */
-static double value_of(const stk_typical_step *p, const stk_typical *groups, double open) {
+static double value_of(const stk_typical_step *t, const stk_typical *groups, double open) {
     return groups->count > 0 ? stk_typical_value(groups)
-           : p->steps > 0    ? open / (double)p->steps
+           : t->steps > 0    ? open / (double)t->steps
                              : NAN;
 }
 
-double stk_typical_step_s(const stk_typical_step *p) {
-    return value_of(p, &p->step_s, p->seconds);
+double stk_typical_step_s(const stk_typical_step *t) {
+    return value_of(t, &t->step_s, t->seconds);
 }
 
-double stk_typical_step_wait_s(const stk_typical_step *p) {
-    return value_of(p, &p->wait_s, p->waited);
+double stk_typical_step_wait_s(const stk_typical_step *t) {
+    return value_of(t, &t->wait_s, t->waited);
 }

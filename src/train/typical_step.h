@@ -24,13 +24,13 @@ typedef struct stk_typical_step {
 } stk_typical_step;
 
 /* Before a step: its pictures were waited for that long. */
-void stk_typical_step_wait(stk_typical_step *pace, double seconds);
+void stk_typical_step_wait(stk_typical_step *typical, double seconds);
 
 /* A step took that long, waiting included. */
-void stk_typical_step_add(stk_typical_step *pace, double seconds);
+void stk_typical_step_add(stk_typical_step *typical, double seconds);
 
 /* Seconds per step, and the part spent waiting for pictures; NaN before the second step. */
-double stk_typical_step_s(const stk_typical_step *pace);
-double stk_typical_step_wait_s(const stk_typical_step *pace);
+double stk_typical_step_s(const stk_typical_step *typical);
+double stk_typical_step_wait_s(const stk_typical_step *typical);
 
 #endif
