@@ -159,7 +159,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
                                      .user = l};
     l->issue_batch = l->config.order.first_epoch * l->epoch_batches + l->config.order.first_batch;
     l->next_batch = l->issue_batch;
-    l->sampled_ns = stk_clock_ns();
+    l->read_at_ns = stk_clock_ns();
     stk_status status =
         check_target(l, l->config.order.first_epoch, l->config.order.first_batch, err);
     if (status == STK_OK) {
@@ -220,24 +220,24 @@ static void set_size(stk_loader *l, int workers, int slots) {
 /* Reads the counters every quarter of a second at most, and follows the tuner's advice. */
 static void tune(stk_loader *l) {
     int64_t now = stk_clock_ns();
-    if (now - l->sampled_ns < TUNE_NS) {
+    if (now - l->read_at_ns < TUNE_NS) {
         return;
     }
     stk_loader_counters c = stk_loader_counters_of(l);
     uint64_t full_ns = atomic_load(&l->full_wait_ns);
-    double idle_s = (double)(c.read_wait_ns - l->sampled.read_wait_ns) * 1e-9 +
-                    (double)(c.slot_wait_ns - l->sampled.slot_wait_ns) * 1e-9;
-    double full_s = (double)(full_ns - l->sampled_full_ns) * 1e-9;
-    stk_tuner_sample sample = {.seconds = (double)(now - l->sampled_ns) * 1e-9,
-                               .wait_s = (double)(c.wait_ns - l->sampled.wait_ns) * 1e-9,
-                               .full_wait_s = full_s,
-                               .other_wait_s = idle_s > full_s ? idle_s - full_s : 0,
-                               .workers = c.workers,
-                               .slots = c.slots};
-    stk_tuner_advice advice = stk_tuner_judge(&l->tuner, &sample);
-    l->sampled_ns = now;
-    l->sampled = c;
-    l->sampled_full_ns = full_ns;
+    double idle_s = (double)(c.read_wait_ns - l->last_reading.read_wait_ns) * 1e-9 +
+                    (double)(c.slot_wait_ns - l->last_reading.slot_wait_ns) * 1e-9;
+    double full_s = (double)(full_ns - l->last_full_ns) * 1e-9;
+    stk_tuner_reading reading = {.seconds = (double)(now - l->read_at_ns) * 1e-9,
+                                 .wait_s = (double)(c.wait_ns - l->last_reading.wait_ns) * 1e-9,
+                                 .full_wait_s = full_s,
+                                 .other_wait_s = idle_s > full_s ? idle_s - full_s : 0,
+                                 .workers = c.workers,
+                                 .slots = c.slots};
+    stk_tuner_advice advice = stk_tuner_judge(&l->tuner, &reading);
+    l->read_at_ns = now;
+    l->last_reading = c;
+    l->last_full_ns = full_ns;
     if (advice.workers != c.workers || advice.slots != c.slots) {
         set_size(l, advice.workers, advice.slots);
     }

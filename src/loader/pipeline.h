@@ -125,10 +125,10 @@ struct stk_loader {
     size_t bad_count, bad_capacity, bad_told; /* lock */
     uint8_t *is_bad; /* owned: (count), 1 once an entry is in `bad`; lock */
 
-    stk_tuner tuner; /* consumer only, as are the next three */
-    int64_t sampled_ns;
-    stk_loader_counters sampled;
-    uint64_t sampled_full_ns; /* full_wait_ns */
+    stk_tuner tuner;    /* consumer's thread only */
+    int64_t read_at_ns; /* when the counters were last read for the tuner; consumer's thread only */
+    stk_loader_counters last_reading; /* the counters at read_at_ns; consumer's thread only */
+    uint64_t last_full_ns;            /* full_wait_ns at read_at_ns; consumer's thread only */
 
     /* Counters: written by their owners, read by anybody. */
     atomic_int wanted;     /* workers with an index below this work, the others are parked */
