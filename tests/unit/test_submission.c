@@ -217,7 +217,7 @@ static void numbers_as_the_library_writes_them(void) {
     static const char *const header[] = {"id", "a", "b"};
     static const char *const classes[] = {"a", "b"};
     stk_dataset d = make(header, 3, 0);
-    stk_rng rng = stk_rng_make(7, (stk_rng_stream)0, 0, 0);
+    stk_rng rng = stk_rng_make(7, (stk_rng_purpose)0, 0, 0);
     d.test = (stk_sample_list){many, ROWS};
     for (int i = 0; i < ROWS; i++) {
         double value = stk_rng_uniform(&rng) * pow(10, -(i % 17));

@@ -12,9 +12,9 @@ static uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-stk_rng stk_rng_make(uint64_t seed, stk_rng_stream stream, uint64_t epoch, uint64_t index) {
+stk_rng stk_rng_make(uint64_t seed, stk_rng_purpose purpose, uint64_t epoch, uint64_t index) {
     uint64_t key = mix(seed + GOLDEN);
-    key = mix(key ^ ((uint64_t)stream * GOLDEN));
+    key = mix(key ^ ((uint64_t)purpose * GOLDEN));
     key = mix(key + epoch * 0xD1342543DE82EF95ull);
     key = mix(key ^ (index * GOLDEN + 1));
     return (stk_rng){.key = key, .counter = 0};

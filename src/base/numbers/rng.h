@@ -1,7 +1,7 @@
 /*
  * rng.h - random numbers that are a function of what they are for.
  *
- * A generator is made from (seed, stream, epoch, index) and gives the same numbers wherever and
+ * A generator is made from (seed, purpose, epoch, index) and gives the same numbers wherever and
  * whenever it is made: nothing depends on how many threads run or on what was drawn before. It is a
  * counter that goes through a 64-bit mixer (splitmix64). Threads: a generator belongs to one.
  */
@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* What a stream of numbers is for; two purposes never share numbers. */
-typedef enum stk_rng_stream {
+/* What numbers are drawn for; two purposes never share numbers. */
+typedef enum stk_rng_purpose {
     STK_RNG_SPLIT = 1,   /* dividing samples into train, validation and folds */
     STK_RNG_ORDER,       /* the order of samples in an epoch */
     STK_RNG_AUGMENT,     /* how one sample is cropped, flipped, coloured */
@@ -23,14 +23,14 @@ typedef enum stk_rng_stream {
     STK_RNG_PAUSE,       /* how long to wait before trying again */
     STK_RNG_SUBSET,      /* which classes and samples a subset has */
     STK_RNG_DROP         /* what dropout and stochastic depth leave out */
-} stk_rng_stream;
+} stk_rng_purpose;
 
 typedef struct stk_rng {
     uint64_t key;     /* what the numbers are for, mixed */
     uint64_t counter; /* numbers drawn so far; setting it to n skips the first n */
 } stk_rng;
 
-stk_rng stk_rng_make(uint64_t seed, stk_rng_stream stream, uint64_t epoch, uint64_t index);
+stk_rng stk_rng_make(uint64_t seed, stk_rng_purpose purpose, uint64_t epoch, uint64_t index);
 
 uint64_t stk_rng_u64(stk_rng *rng);
 
