@@ -138,8 +138,9 @@ typedef struct stk_event_sample {
     const char *gpu_throttled; /* what holds the clock down, such as "power, heat"; "": nothing */
     double pcie_in;            /* bytes per second to the GPU */
     double pcie_out;
-    double cpu;     /* load of the cores that this process may use, by all processes */
-    double cpu_own; /* the same, by this process and its children */
+    double cpu; /* load of the cores that this process may use, by all processes */
+    /* Load of the cores that this process may use, by this process and its children. */
+    double cpu_own;
     double iowait;
     int core_count;     /* entries of `cores`; 0: not known */
     const float *cores; /* load of each core, by all processes */

@@ -173,7 +173,7 @@ typedef struct stk_diagnosis {
     double storage_warm;           /* read again */
     double cold_bytes, warm_bytes; /* per second */
     double decode;                 /* decoding, scaling and augmenting, by all workers */
-    double decode_worker;          /* the same, by one worker */
+    double decode_worker;          /* decoding, scaling and augmenting, by one worker */
     double core_share; /* share of the cores that decoding got, 0 to 1: below 1 others use them */
     double loader;     /* the whole loader, with a consumer that takes no time */
     double copy;       /* from the host to the device; INFINITY: they share memory */

@@ -83,7 +83,9 @@ typedef struct stk_update {
     /* AdamW: updates of the backbone so far, this one included; from 1. Skipped updates count here;
      * the device, which knows them first, subtracts them. */
     int64_t step;
-    int64_t head_step; /* the same for the classifier: more than `step` after a frozen phase */
+    /* AdamW: updates of the classifier so far, this one included; more than `step` after a frozen
+     * phase. */
+    int64_t head_step;
     float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
     float clip_norm;  /* gradients are scaled down to this norm, all taken together; 0: never */

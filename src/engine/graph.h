@@ -21,7 +21,7 @@
 typedef enum stk_op {
     STK_OP_INPUT,      /* uint8 pixels, normalised by mean and std */
     STK_OP_CONV,       /* 2-d convolution, square kernel, zero padding */
-    STK_OP_DEPTHWISE,  /* the same with one filter per channel */
+    STK_OP_DEPTHWISE,  /* 2-d convolution with one filter per channel */
     STK_OP_BATCH_NORM, /* per channel, over batch and pixels */
     STK_OP_RELU,
     STK_OP_RELU6, /* min(max(x, 0), 6) */
@@ -33,7 +33,8 @@ typedef enum stk_op {
     STK_OP_MAX_POOL,
     STK_OP_AVG_POOL,  /* over all pixels */
     STK_OP_DROPOUT,   /* numbers become zero at random, the others larger; training only */
-    STK_OP_DROP_PATH, /* the same for whole samples: stochastic depth */
+    STK_OP_DROP_PATH, /* stochastic depth: whole samples become zero at random, the others larger;
+                         training only */
     STK_OP_LINEAR,
     STK_OP_LOSS, /* softmax cross-entropy against soft targets; its output are probabilities */
     STK_OP_COUNT

@@ -33,10 +33,10 @@ typedef struct batch_slot {
     size_t missing;   /* rows that are not filled yet; lock */
     int64_t ready_ns; /* when it became complete; lock */
     uint8_t *images;  /* from config.memory; NULL until the slot is first used */
-    int *labels;      /* owned, as the next three */
-    size_t *samples;
-    size_t *entries;
-    bool *bad;
+    int *labels;      /* owned */
+    size_t *samples;  /* owned */
+    size_t *entries;  /* owned */
+    bool *bad;        /* owned */
 } batch_slot;
 
 /* A sample on its way into a slot. */

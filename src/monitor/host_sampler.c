@@ -50,15 +50,15 @@ typedef struct core_ticks {
 /* All counters at one moment. NaN: unknown. */
 typedef struct host_counters {
     int64_t at_ns;
-    double own_s;       /* CPU time of the run's processes and of their ended children */
-    double group_s;     /* CPU time of the control group that limits cores */
-    double resident;    /* bytes of the run's processes */
-    double memory_used; /* bytes, of the group that limits memory or of the machine */
-    double disk_read;   /* bytes since the start, as are the next three */
-    double disk_written;
-    double net_in;
-    double net_out;
-    core_ticks *cores; /* core_count of them */
+    double own_s;        /* CPU time of the run's processes and of their ended children */
+    double group_s;      /* CPU time of the control group that limits cores */
+    double resident;     /* bytes of the run's processes */
+    double memory_used;  /* bytes, of the group that limits memory or of the machine */
+    double disk_read;    /* bytes since the start */
+    double disk_written; /* bytes since the start */
+    double net_in;       /* bytes since the start */
+    double net_out;      /* bytes since the start */
+    core_ticks *cores;   /* core_count of them */
 } host_counters;
 
 struct stk_host_sampler {

@@ -53,7 +53,7 @@ typedef struct sample_work {
     uint64_t order[SPLITS];    /* keys of the permutations that mix a split */
     stk_rng names;             /* the source of ids */
     atomic_bool ended;    /* after an error or a request to stop: the remaining tasks do nothing */
-    pthread_mutex_t lock; /* guards the next three */
+    pthread_mutex_t lock; /* guards status, failed_task and error */
     stk_status status;
     size_t failed_task; /* task that `error` is from: the lowest number wins */
     stk_error error;

@@ -49,8 +49,8 @@ struct stk_io_threads {
     bool quit;                /* lock */
     bool closed;              /* only abandoned threads are left; lock */
     atomic_int threads;       /* abandoned ones not counted; written under the lock */
-    void (*after)(void *arg); /* lock, as the next: from close */
-    void *arg;
+    void (*after)(void *arg); /* from close; lock */
+    void *arg;                /* for `after`; lock */
 };
 
 static void free_task(queued_task *t) {

@@ -91,7 +91,7 @@ typedef struct stk_train_orders {
     int64_t total_steps; /* planned steps of this fold: training ends when steps_done reaches it */
     bool stop;           /* end now */
     int workers;         /* decode workers from now on, as far as there is room; 0: no change */
-    int slots;           /* the same for slots */
+    int slots;           /* slots from now on, as far as there is room; 0: no change */
 } stk_train_orders;
 
 typedef struct stk_train_hooks {

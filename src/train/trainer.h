@@ -78,7 +78,7 @@ typedef struct stk_trainer {
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
     stk_account account;     /* where time went; a stretch ends with the event of an epoch */
     int asked_workers;       /* decode workers that the pace last asked for; 0: never */
-    int asked_slots;         /* the same for slots */
+    int asked_slots;         /* slots that the pace last asked for; 0: never */
     bool told_batch;         /* the event of the first batch was emitted */
 } stk_trainer;
 

@@ -57,7 +57,7 @@ typedef struct play_device {
     void (*set_order)(int reversed);
     const char *(*function_kinds)(cuda_function function);
     cuda_kernels *kernels;     /* of programs; owned */
-    cuda_kernels *proofs;      /* the same, compiled by the real NVRTC; NULL: not asked for */
+    cuda_kernels *proofs;      /* of programs, by the real NVRTC; owned; NULL: not asked for */
     struct play_kernel *given; /* whose text was given; owned */
 } play_device;
 

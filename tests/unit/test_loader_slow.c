@@ -212,9 +212,9 @@ static void closing_and_seeking_cancel_decoding(void) {
 
 static pthread_mutex_t door_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t door = PTHREAD_COND_INITIALIZER;
-static bool door_shut; /* nobody comes out of libjpeg; door_lock, as the next two */
-static int door_waiting;
-static int door_passed;
+static bool door_shut;   /* nobody comes out of libjpeg; door_lock */
+static int door_waiting; /* workers in front of the door; door_lock */
+static int door_passed;  /* workers that came through it; door_lock */
 
 /* Stands in for libjpeg's own, which it calls. */
 boolean jpeg_start_decompress(j_decompress_ptr cinfo) {

@@ -47,11 +47,12 @@ struct stk_pool {
     _Atomic uint64_t open;  /* number of the run << 32 | its tasks that nobody has taken */
     atomic_size_t finished; /* tasks of the run */
     atomic_size_t expected; /* tasks that end the run: all of them, fewer after a halt */
-    size_t tasks; /* this and the two below belong to a run while one of its tasks is open */
+    /* tasks, task and context belong to a run while one of its tasks is open. */
+    size_t tasks;
     stk_pool_task *task;
     void *context;
-    bool (*halted)(
-        void *user); /* this and the two below: only the thread that calls run uses them */
+    /* Only the thread that calls run uses halted, user and was_halted. */
+    bool (*halted)(void *user);
     void *user;
     bool was_halted;
 };

@@ -35,7 +35,7 @@ struct stk_screen {
     stk_event_sink sink;      /* receives the events */
     stk_run_view view;        /* state of the run; lacks texts for which there was no memory */
     stk_str line;             /* the line that is being built */
-    stk_str clean;            /* the same, fit for a terminal */
+    stk_str clean;            /* `line`, fit for a terminal */
     bool live;                /* the cursor stands after a line that will be redrawn */
     bool drawn;               /* drawn_ns is set */
     int64_t drawn_ns;         /* when a line was redrawn last, or a plain progress line printed */

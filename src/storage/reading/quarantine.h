@@ -29,10 +29,10 @@ typedef struct stk_quarantined {
 
 typedef struct stk_quarantine {
     pthread_mutex_t lock;
-    stk_map indexes;          /* path to index in `objects`; lock, also for the next two */
-    stk_quarantined *objects; /* owned */
-    size_t capacity;
-    atomic_size_t count; /* of the objects; written under the lock */
+    stk_map indexes;          /* path to index in `objects`; lock */
+    stk_quarantined *objects; /* owned; lock */
+    size_t capacity;          /* lock */
+    atomic_size_t count;      /* of the objects; written under the lock */
 } stk_quarantine;
 
 void stk_quarantine_open(stk_quarantine *quarantine);

@@ -38,7 +38,7 @@ typedef struct stk_s3_candidate {
     const char *token;
     const char *expires;     /* "2026-11-15T12:34:56Z" */
     const char *key_id_name; /* what the provider calls the key id: "AWS_ACCESS_KEY_ID" */
-    const char *secret_name; /* the same for the secret */
+    const char *secret_name; /* what the provider calls the secret */
     const char *source;      /* as in stk_s3_credentials */
     stk_status failure;      /* status of the error when it cannot be used: USAGE or STORAGE */
 } stk_s3_candidate;

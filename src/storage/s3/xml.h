@@ -20,7 +20,7 @@
 typedef struct stk_s3_page {
     /* Receives each object; its key is decoded. False ends parsing with STK_ERR_MEMORY. */
     bool (*object)(void *user, const char *key, size_t length, uint64_t size, const char *etag);
-    /* Receives each common prefix (folder). False as above. */
+    /* Receives each common prefix (folder). False ends parsing with STK_ERR_MEMORY. */
     bool (*folder)(void *user, const char *prefix, size_t length);
     void *user;     /* first argument of both */
     bool truncated; /* out: another page follows */

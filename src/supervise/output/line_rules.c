@@ -21,9 +21,9 @@
 typedef enum rule_kind {
     NOTHING,          /* no rule; or a word that changes no meaning */
     FIGURES,          /* the pattern's numbers are figures */
-    BAR_FIGURES,      /* the same, from a progress bar */
+    BAR_FIGURES,      /* the numbers of a progress bar are figures */
     OUT_OF_MEMORY,    /* a GPU ran out of memory */
-    OUT_OF_MEMORY_IF, /* the same if the line names a GPU */
+    OUT_OF_MEMORY_IF, /* a GPU ran out of memory if the line names a GPU */
     ERROR,            /* the line is an error */
     ERROR_ALONE,      /* the line is an error if it holds nothing else */
     /* Words that change the meaning of what follows. */

@@ -76,7 +76,7 @@ struct stk_output {
     stk_transcript *log; /* owned */
     int64_t start_ns;
     _Atomic uint64_t bytes;
-    pthread_mutex_t line_lock; /* guards the next two */
+    pthread_mutex_t line_lock; /* guards on_line and user */
     void (*on_line)(void *user, const char *line, size_t length, double at_s); /* NULL: closed */
     void *user;
     pthread_mutex_t lock;   /* guards the fields below and those of the streams */

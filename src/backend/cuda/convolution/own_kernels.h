@@ -17,7 +17,8 @@ typedef enum cuda_own_part {
     CUDA_OWN_SUMS,       /* fingerprint of the result, written at the workspace's start */
     CUDA_OWN_BLOCKS,     /* a convolution of 16 channels: kernels/conv_blocks.cu */
     CUDA_OWN_ROWS,       /* a 1x1 convolution of few channels: kernels/conv_rows.cu */
-    CUDA_OWN_BLOCKS_SUM, /* adds up what the two above leave per block: statistics or a gradient */
+    CUDA_OWN_BLOCKS_SUM, /* adds up what CUDA_OWN_BLOCKS and CUDA_OWN_ROWS leave per block:
+                            statistics or a gradient */
     CUDA_OWN_PARTS
 } cuda_own_part;
 

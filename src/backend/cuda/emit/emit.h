@@ -132,7 +132,7 @@ typedef struct cuda_layer_back {
     cuda_plane plane;      /* of the convolution's output */
     int channels;          /* of its input */
     cuda_ref g;            /* T (rows, plane.channels): of the chain's output */
-    cuda_ref x;            /* T, the same: what the norm read */
+    cuda_ref x;            /* T (rows, plane.channels): what the norm read */
     const cuda_norm *norm; /* with `back` */
     cuda_tail tail;
     cuda_ref mask;            /* as in stk_cuda_norm_backward() */
@@ -141,7 +141,7 @@ typedef struct cuda_layer_back {
     const cuda_norm *in_norm; /* it read in_act(scale * input + shift); NULL: `input` itself */
     stk_op in_act;
     cuda_ref weight;      /* T (plane.channels, channels) */
-    cuda_ref weight_grad; /* T, the same, written */
+    cuda_ref weight_grad; /* T (plane.channels, channels), written */
     cuda_ref dx;          /* T (rows, channels), written; with `accumulate` added to its contents */
     bool accumulate;
     cuda_ref partial; /* stk_cuda_layer_back_scratch() bytes */
@@ -229,7 +229,7 @@ typedef struct cuda_depthwise {
     int out_height, out_width;
     int kernel, stride, pad; /* pad: above and left */
     cuda_ref weight;         /* float32 (C, 1, kernel, kernel) */
-    cuda_ref weight_grad;    /* float32, the same, written */
+    cuda_ref weight_grad;    /* float32 (C, 1, kernel, kernel), written */
     cuda_ref x;              /* what the convolution reads; see in_norm */
     /* The convolution reads act(scale * x + shift), with scale and shift of this norm; NULL: x. */
     const cuda_norm *in_norm;

@@ -35,10 +35,10 @@ typedef struct source {
 } source;
 
 typedef struct kernel {
-    char *key;  /* owned: see key_of() */
-    char *file; /* owned, as are the next two: a program may be gone before its kernels */
-    char *name;
-    char *defines;
+    char *key;     /* owned: see key_of() */
+    char *file;    /* owned: a program may be gone before its kernels */
+    char *name;    /* owned: a program may be gone before its kernels */
+    char *defines; /* owned: a program may be gone before its kernels */
     cuda_type type;
     unsigned shared_bytes; /* the most that a launch asks for */
     unsigned shared_set;   /* bytes that the function is prepared for */
