@@ -30,10 +30,10 @@
 #define QUALITY 85
 #define PER_CLASS_MAX 100000
 
-/* Epoch numbers for the random stream: pictures use their split's number, other draws those below.
- */
 enum { TRAIN, VAL, TEST, SPLITS };
-enum { STREAM_ORDER = 16, STREAM_NAMES = 32 };
+
+/* Epochs of the random numbers: a picture has the number of its split, other draws have these. */
+enum { EPOCH_ORDER = 16, EPOCH_NAMES = 32 };
 
 static const char *const split_names[SPLITS] = {"train", "val", "test"};
 
@@ -362,10 +362,10 @@ static void plan_work(sample_work *work) {
     for (int split = 0; split < SPLITS; split++) {
         work->begin[split + 1] =
             work->begin[split] + (size_t)(work->per_class[split] * work->options->classes);
-        stk_rng rng = stk_rng_make(seed, STK_RNG_SAMPLE_DATA, STREAM_ORDER + (uint64_t)split, 0);
+        stk_rng rng = stk_rng_make(seed, STK_RNG_SAMPLE_DATA, EPOCH_ORDER + (uint64_t)split, 0);
         work->order[split] = stk_rng_u64(&rng);
     }
-    work->names = stk_rng_make(seed, STK_RNG_SAMPLE_DATA, STREAM_NAMES, 0);
+    work->names = stk_rng_make(seed, STK_RNG_SAMPLE_DATA, EPOCH_NAMES, 0);
 }
 
 static stk_status make_in(const stk_sample_options *options, const stk_events *events,
