@@ -112,7 +112,7 @@ STK_CHECKED stk_status stk_image_resize(const stk_image *image, stk_crop crop, i
 /* How a sample becomes the network's input. */
 typedef struct stk_transform {
     int size;   /* px, side of the output square */
-    bool train; /* augmented; false: the centre */
+    bool train; /* augmented; false: for evaluation, see `view` */
     stk_augment_options augment;
     double crop_fraction;            /* evaluation: share of the short side that is kept */
     stk_interpolation interpolation; /* evaluation; training is always bilinear */

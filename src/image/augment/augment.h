@@ -24,7 +24,8 @@ typedef enum stk_policy {
     STK_POLICY_TRIVIALAUGMENT /* Mueller and Hutter, 2021: one operation of any strength */
 } stk_policy;
 
-/* The options of augmentation, as stk_augment_apply takes them. */
+/* The options of augmentation. stk_transform_draw() uses crop_scale and flip, stk_augment_apply()
+ * the others. */
 typedef struct stk_augment_options {
     double crop_scale;   /* least share of the picture's area that a training crop keeps; never
                             STK_AUTO_DOUBLE here */
