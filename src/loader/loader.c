@@ -1,5 +1,5 @@
 /*
- * loader.c - opens a loader; the consumer's side of the ring.
+ * loader.c - starts a loader; the consumer's side of the ring.
  *
  * Batch b, counted over all epochs, is in the slot ring[b mod room_slots]. The consumer waits only
  * when its batch is not complete, workers only when no slot is free or no bytes have arrived. At
@@ -30,7 +30,7 @@
 /* How often a waiting consumer asks whether to go on waiting. */
 #define HALT_NS 50000000
 
-/* ---- opening ---- */
+/* ---- starting ---- */
 
 static stk_sampler_config sampler_config(const stk_loader_config *c) {
     return (stk_sampler_config){.count = c->count,
