@@ -122,7 +122,8 @@ typedef struct stk_loader_config {
     /*
      * CPU time after which a picture is put aside, unless the others take as long (0: never). With
      * order.replace_bad the next sample replaces it; otherwise its row is marked bad and
-     * stk_loader_take_late returns it.
+     * stk_loader_take_late returns it. The same limit holds for wall time once an eighth of it was
+     * used as CPU time.
      */
     int64_t slow_after_ns;
     size_t stop_after_bad;         /* fail when this many samples are bad; 0: never */

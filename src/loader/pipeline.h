@@ -187,7 +187,8 @@ STK_CHECKED stk_status stk_worker_decode(decode_worker *w, const loader_task *t,
 
 /* slow_pictures.c */
 
-/* CPU time after which the next picture is put aside; 0: only the limit of src/image holds. */
+/* CPU time after which the next picture is put aside; 0: only the limit of src/image holds. The
+ * same limit holds for wall time once an eighth of it was used as CPU time. */
 int64_t stk_loader_picture_limit_ns(const stk_loader *l);
 
 /* Whether the sample exceeded such a limit before; takes the lock. */
