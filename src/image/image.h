@@ -101,14 +101,6 @@ typedef struct stk_crop {
  */
 typedef enum stk_interpolation { STK_BILINEAR, STK_BICUBIC } stk_interpolation;
 
-/*
- * Scales the part to out (size, size, 3), antialiased, with integer weights. Pixels outside the
- * part do not count. `flip` mirrors the result.
- */
-STK_CHECKED stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size,
-                                        stk_interpolation filter, bool flip, uint8_t *out,
-                                        stk_error *err);
-
 /* How a sample becomes the network's input. */
 typedef struct stk_transform {
     int size;   /* px, side of the output square */

@@ -4,6 +4,7 @@
  * expected squares and the script that made both are in tests/golden.
  */
 #include "check.h"
+#include "resize_picture.h"
 
 #include "base/error.h"
 #include "base/files/file.h"
@@ -130,7 +131,7 @@ static double mean_difference(const stk_image *picture, const stk_image *expecte
     uint8_t *out = stk_mem_raw(count, 1);
     double sum = -1;
     if (out != NULL &&
-        stk_image_resize(picture, c->crop, c->size, c->filter, false, out, err) == STK_OK) {
+        resize_picture(picture, c->crop, c->size, c->filter, false, out, err) == STK_OK) {
         sum = 0;
         for (size_t i = 0; i < count; i++) {
             sum += abs(out[i] - expected->pixels[i]);

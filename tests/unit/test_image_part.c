@@ -3,6 +3,7 @@
  */
 #include "check.h"
 #include "image_kinds.h"
+#include "resize_picture.h"
 
 #include "base/error.h"
 
@@ -102,7 +103,7 @@ static bool both_ways(stk_image_scratch *scratch, const stk_transform *transform
     bool flip = false;
     stk_crop crop = stk_transform_draw(transform, image->width, image->height, &drawn, &flip);
     stk_status status =
-        stk_image_resize(image, crop, transform->size, filter_of(transform), flip, expected, &err);
+        resize_picture(image, crop, transform->size, filter_of(transform), flip, expected, &err);
     if (status == STK_OK) {
         status =
             stk_transform_apply(scratch, transform, file->bytes, file->size, rng, out, NULL, &err);
@@ -221,8 +222,8 @@ static bool divided_equals(const blob *file, const stk_transform *transform, stk
     crop =
         (stk_crop){crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor};
     bool same = catch_part(&whole, file, 0, &err) == STK_OK &&
-                stk_image_resize(&whole.rows, crop, size, filter_of(transform), flip, expected,
-                                 &err) == STK_OK &&
+                resize_picture(&whole.rows, crop, size, filter_of(transform), flip, expected,
+                               &err) == STK_OK &&
                 memcmp(out, expected, (size_t)size * (size_t)size * 3) == 0;
     stk_image_free(&whole.rows);
     stk_mem_free(expected);

@@ -1,5 +1,6 @@
 /* test_image_raw.c - pictures as plain pixels. */
 #include "check.h"
+#include "resize_picture.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -55,7 +56,7 @@ static void a_transform_takes_the_same_part(void) {
             stk_transform_apply(scratch, &transform, raw.data, raw.size, rng, got, NULL, &err),
             &err);
         stk_crop crop = stk_transform_draw(&transform, 60, 40, &same, &flip);
-        REQUIRE_OK(stk_image_resize(&image, crop, 24, STK_BILINEAR, flip, want, &err), &err);
+        REQUIRE_OK(resize_picture(&image, crop, 24, STK_BILINEAR, flip, want, &err), &err);
         CHECK_INT(memcmp(got, want, sizeof got), 0);
     }
     stk_image_scratch_free(scratch);

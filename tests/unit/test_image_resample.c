@@ -4,6 +4,7 @@
  */
 #include "check.h"
 #include "image_files.h"
+#include "resize_picture.h"
 
 #include "base/error.h"
 #include "image/resample/resample.h"
@@ -252,11 +253,11 @@ static stk_resample_task draw_job(stk_rng *rng, const stk_image *image, int size
     return job;
 }
 
-/* What stk_image_resize makes of it, which holds the whole picture and gives row after row. */
+/* What resize_picture() makes of it, which holds the whole picture and gives row after row. */
 static stk_status expect(const stk_image *image, const stk_resample_task *job, uint8_t *out,
                          stk_error *err) {
     stk_status status =
-        stk_image_resize(image, job->crop, job->size, job->filter, job->mirror_x, out, err);
+        resize_picture(image, job->crop, job->size, job->filter, job->mirror_x, out, err);
     size_t row = 3 * (size_t)job->size;
     for (int y = 0; job->mirror_y && y < job->size / 2; y++) {
         uint8_t *a = out + (size_t)y * row;

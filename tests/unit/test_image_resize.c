@@ -1,5 +1,6 @@
 /* test_image_resize.c - scaling and the choice of the part: exactness, bounds, determinism. */
 #include "check.h"
+#include "resize_picture.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -63,7 +64,7 @@ static void scale_of_one_copies(void) {
         stk_image image = noise(size, size, 1);
         uint8_t out[33 * 33 * 3];
         stk_interpolation filter = filters[size / 2 % FILTERS];
-        REQUIRE_OK(stk_image_resize(&image, whole(&image), size, filter, false, out, &err), &err);
+        REQUIRE_OK(resize_picture(&image, whole(&image), size, filter, false, out, &err), &err);
         CHECK_INT(memcmp(out, image.pixels, (size_t)(size * size * 3)), 0);
         stk_image_free(&image);
     }
@@ -73,9 +74,8 @@ static void whole_pixel_crop_copies(void) {
     stk_error err = {0};
     stk_image image = noise(40, 30, 2);
     uint8_t out[8 * 8 * 3];
-    REQUIRE_OK(
-        stk_image_resize(&image, (stk_crop){31, 21, 8, 8}, 8, STK_BILINEAR, false, out, &err),
-        &err);
+    REQUIRE_OK(resize_picture(&image, (stk_crop){31, 21, 8, 8}, 8, STK_BILINEAR, false, out, &err),
+               &err);
     for (int y = 0; y < 8; y++) {
         CHECK_INT(memcmp(out + y * 24, image.pixels + 3 * ((y + 21) * 40 + 31), 24), 0);
     }
@@ -94,7 +94,7 @@ static void constant_stays_constant(void) {
             for (size_t j = 0; j < 4 * FILTERS; j++) {
                 int size = sizes[j % 4];
                 REQUIRE_OK(
-                    stk_image_resize(&image, whole(&image), size, filters[j / 4], false, out, &err),
+                    resize_picture(&image, whole(&image), size, filters[j / 4], false, out, &err),
                     &err);
                 for (int k = 0; k < size * size * 3; k++) {
                     REQUIRE(out[k] == value);
@@ -112,7 +112,7 @@ static void check_definition(stk_interpolation filter) {
         {0, 0, 61, 47}, {3.25, 10.5, 40.75, 20.125}, {20, 20, 5, 7}, {0.4, 0.6, 60.1, 46.2}};
     uint8_t out[24 * 24 * 3];
     for (size_t k = 0; k < sizeof crops / sizeof *crops; k++) {
-        REQUIRE_OK(stk_image_resize(&image, crops[k], 24, filter, false, out, &err), &err);
+        REQUIRE_OK(resize_picture(&image, crops[k], 24, filter, false, out, &err), &err);
         double worst = 0;
         for (int i = 0; i < 24 * 24 * 3; i++) {
             double expected = reference(&image, crops[k], 24, filter, i / 3 % 24, i / 72, i % 3);
@@ -135,8 +135,8 @@ static void flip_mirrors(void) {
     uint8_t plain[20 * 20 * 3];
     uint8_t mirrored[20 * 20 * 3];
     stk_crop crop = {2.5, 1.25, 41, 30};
-    REQUIRE_OK(stk_image_resize(&image, crop, 20, STK_BILINEAR, false, plain, &err), &err);
-    REQUIRE_OK(stk_image_resize(&image, crop, 20, STK_BILINEAR, true, mirrored, &err), &err);
+    REQUIRE_OK(resize_picture(&image, crop, 20, STK_BILINEAR, false, plain, &err), &err);
+    REQUIRE_OK(resize_picture(&image, crop, 20, STK_BILINEAR, true, mirrored, &err), &err);
     for (int y = 0; y < 20; y++) {
         for (int x = 0; x < 20; x++) {
             CHECK_INT(memcmp(plain + 3 * (20 * y + x), mirrored + 3 * (20 * y + 19 - x), 3), 0);
@@ -150,20 +150,20 @@ static void crop_outside_is_clamped(void) {
     stk_image image = noise(30, 20, 6);
     uint8_t out[16 * 16 * 3];
     uint8_t expected[16 * 16 * 3];
-    REQUIRE_OK(stk_image_resize(&image, whole(&image), 16, STK_BILINEAR, false, expected, &err),
+    REQUIRE_OK(resize_picture(&image, whole(&image), 16, STK_BILINEAR, false, expected, &err),
                &err);
-    REQUIRE_OK(stk_image_resize(&image, (stk_crop){-7, -9, 1000, 1e300}, 16, STK_BILINEAR, false,
-                                out, &err),
-               &err);
+    REQUIRE_OK(
+        resize_picture(&image, (stk_crop){-7, -9, 1000, 1e300}, 16, STK_BILINEAR, false, out, &err),
+        &err);
     CHECK_INT(memcmp(out, expected, sizeof out), 0);
     static const stk_crop odd[] = {
         {500, 500, 10, 10},     {-50, -50, 10, 10},    {5, 5, 0, 0},    {5, 5, -3, -3},
         {29.999, 19.999, 1, 1}, {0, 0, NAN, INFINITY}, {NAN, NAN, 5, 5}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        REQUIRE_OK(stk_image_resize(&image, odd[i], 16, STK_BILINEAR, i % 2 == 0, out, &err), &err);
+        REQUIRE_OK(resize_picture(&image, odd[i], 16, STK_BILINEAR, i % 2 == 0, out, &err), &err);
     }
     /* A crop right of and below the picture is its last pixel. */
-    REQUIRE_OK(stk_image_resize(&image, odd[0], 16, STK_BILINEAR, false, out, &err), &err);
+    REQUIRE_OK(resize_picture(&image, odd[0], 16, STK_BILINEAR, false, out, &err), &err);
     CHECK_INT(memcmp(out, image.pixels + 3 * (30 * 20 - 1), 3), 0);
     stk_image_free(&image);
 }
@@ -172,10 +172,10 @@ static void sizes_out_of_range_are_refused(void) {
     stk_error err = {0};
     stk_image image = noise(4, 4, 7);
     uint8_t out[3];
-    CHECK_INT(stk_image_resize(&image, whole(&image), 0, STK_BILINEAR, false, out, &err),
+    CHECK_INT(resize_picture(&image, whole(&image), 0, STK_BILINEAR, false, out, &err),
               STK_ERR_USAGE);
     CHECK_CONTAINS(err.message, "0 px");
-    CHECK_INT(stk_image_resize(&image, whole(&image), 1 << 20, STK_BILINEAR, false, out, NULL),
+    CHECK_INT(resize_picture(&image, whole(&image), 1 << 20, STK_BILINEAR, false, out, NULL),
               STK_ERR_USAGE);
     stk_image_free(&image);
 }
@@ -188,7 +188,7 @@ static void extreme_shapes_scale(void) {
     memset(image.pixels, 90, (size_t)image.width * 3);
     memset(image.pixels, 10, (size_t)image.width * 3 / 2);
     uint8_t out[2 * 2 * 3];
-    REQUIRE_OK(stk_image_resize(&image, whole(&image), 2, STK_BILINEAR, false, out, &err), &err);
+    REQUIRE_OK(resize_picture(&image, whole(&image), 2, STK_BILINEAR, false, out, &err), &err);
     CHECK_NEAR(out[0], 20, 8); /* the triangle reaches into the other half */
     CHECK_NEAR(out[3], 80, 8);
     CHECK_INT(out[0] + out[3], 100);

@@ -225,25 +225,3 @@ stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *
     }
     return status;
 }
-
-stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size,
-                            stk_interpolation filter, bool flip, uint8_t *out, stk_error *err) {
-    stk_resampler resampler = {0};
-    stk_resample_task task = {.width = image->width,
-                              .height = image->height,
-                              .crop = crop,
-                              .size = size,
-                              .mirror_x = flip,
-                              .filter = filter};
-    stk_status status = stk_resampler_begin(&resampler, &task, out, err);
-    if (status == STK_OK) {
-        status = stk_resampler_rows(&resampler, 0, image->width, err);
-    }
-    size_t row_bytes = 3 * (size_t)image->width;
-    for (int y = resampler.down.from; status == STK_OK && y < resampler.down.to; y++) {
-        memcpy(stk_resampler_room(&resampler, 1), image->pixels + (size_t)y * row_bytes, row_bytes);
-        stk_resampler_take(&resampler, 1);
-    }
-    stk_resampler_free(&resampler);
-    return status;
-}
