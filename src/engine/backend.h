@@ -248,7 +248,7 @@ typedef struct stk_backend {
                           stk_error *err);
 } stk_backend;
 
-/* Gives every parameter its first values: see stk_graph_init_param(). */
+/* Gives every parameter its first values: see stk_graph_init_part(). */
 STK_CHECKED stk_status stk_state_first_weights(const stk_backend *backend, stk_state *state,
                                                const stk_graph *graph, uint64_t seed,
                                                stk_error *err);

@@ -389,7 +389,3 @@ void stk_graph_init_part(const stk_graph *graph, int index, uint64_t seed, size_
         }
     }
 }
-
-void stk_graph_init_param(const stk_graph *graph, int index, uint64_t seed, float *values) {
-    stk_graph_init_part(graph, index, seed, 0, graph->params[index].count, values);
-}

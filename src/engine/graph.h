@@ -168,10 +168,8 @@ void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan);
 /* Declares the logits, adds the loss, and returns the first mistake of the builder calls. */
 STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err);
 
-/* First values of a parameter, in memory order, from the seed and its position in the graph. */
-void stk_graph_init_param(const stk_graph *graph, int param, uint64_t seed, float *values);
-
-/* The same for `count` of its values, from value `from` on. */
+/* First values of a parameter, in memory order, from the seed and the parameter's position in the
+ * graph: `count` values from value `from` on. */
 void stk_graph_init_part(const stk_graph *graph, int param, uint64_t seed, size_t from,
                          size_t count, float *values);
 

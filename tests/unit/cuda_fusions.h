@@ -11,6 +11,7 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/tuning/decisions.h"
 #include "cuda_play.h"
+#include "first_values.h"
 
 static const stk_backend *const cuda = &stk_cuda_backend;
 
@@ -165,7 +166,7 @@ static inline float *step_results(bench *b, const stk_backend *backend, stk_stat
     }
     for (int p = 0; p < b->graph->param_count; p++) {
         float *values = stk_mem_new(b->graph->params[p].count, sizeof *values);
-        stk_graph_init_param(b->graph, p, 3, values);
+        first_values(b->graph, p, 3, values);
         if (b->set != NULL) {
             b->set(&b->graph->params[p], values);
         }

@@ -10,6 +10,7 @@
 #include "backend/cuda/device.h"
 #include "base/numbers/rng.h"
 #include "cuda_play.h"
+#include "first_values.h"
 #include "op_networks.h"
 
 enum { PAIR_CPU, PAIR_GPU };
@@ -140,7 +141,7 @@ static inline void pair_fill(pair *p, uint64_t seed) {
     for (int i = 0; i < p->graph->param_count; i++) {
         const stk_param *param = &p->graph->params[i];
         float *values = stk_mem_new(param->count, sizeof *values);
-        stk_graph_init_param(p->graph, i, seed, values);
+        first_values(p->graph, i, seed, values);
         bool variance = strstr(param->name, "running_var") != NULL;
         bool ones = param->rank == 1 && param->trainable && strstr(param->name, "weight") != NULL;
         for (size_t k = 0; k < param->count && param->rank == 1; k++) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "check.h"
+#include "first_values.h"
 #include "models/models.h"
 
 #define SIZE_PX 16
@@ -74,7 +75,7 @@ static bool set_up(fixture *f) {
         float *values = stk_mem_new(f->graph->params[p].count, sizeof *values);
         good = values != NULL;
         if (good) {
-            stk_graph_init_param(f->graph, p, 1, values);
+            first_values(f->graph, p, 1, values);
             good = f->backend->state_write(f->state, STK_TENSOR_VALUE, p, values, &err) == STK_OK;
         }
         stk_mem_free(values);

@@ -4,6 +4,7 @@
  * written for it.
  */
 #include "check.h"
+#include "first_values.h"
 
 #include <stdint.h>
 
@@ -180,7 +181,7 @@ static float *first_weights(const stk_graph *g, int param, uint64_t seed) {
     if (values == NULL) {
         exit(1);
     }
-    stk_graph_init_param(g, param, seed, values);
+    first_values(g, param, seed, values);
     return values;
 }
 

@@ -4,6 +4,7 @@
  * compared in test_models_golden.c.
  */
 #include "check.h"
+#include "first_values.h"
 
 #include "backend/cpu/device.h"
 #include "base/mem.h"
@@ -447,7 +448,7 @@ static bool infer_with(const char *name, double dropout, double drop_path, float
                 cpu->compile(&exec, state, &config, &err) == STK_OK;
     for (int p = 0; good && p < graph->param_count; p++) {
         float *values = stk_mem_raw(graph->params[p].count, sizeof *values);
-        stk_graph_init_param(graph, p, 1, values);
+        first_values(graph, p, 1, values);
         good = cpu->state_write(state, STK_TENSOR_VALUE, p, values, &err) == STK_OK;
         stk_mem_free(values);
     }

@@ -6,6 +6,7 @@
  * that say which rows are in which batch hold the clocks, so that nothing takes any time.
  */
 #include "check.h"
+#include "first_values.h"
 #include "image_files.h"
 #include "simulated_clock.h"
 #include "small_pictures.h"
@@ -203,7 +204,7 @@ static void open_model(model *m) {
          &err);
     for (int p = 0; p < m->graph->param_count; p++) {
         float *values = stk_mem_new(m->graph->params[p].count, sizeof *values);
-        stk_graph_init_param(m->graph, p, 3, values);
+        first_values(m->graph, p, 3, values);
         must(stk_cpu_backend.state_write(m->state, STK_TENSOR_VALUE, p, values, &err), &err);
         stk_mem_free(values);
     }

@@ -9,6 +9,7 @@
 #ifndef STK_TESTS_TRAIN_FOLD_H
 #define STK_TESTS_TRAIN_FOLD_H
 
+#include "first_values.h"
 #include "small_pictures.h"
 
 #include "backend/cpu/device.h"
@@ -281,7 +282,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     must(f->backend->state_new(&f->state, f->device, graph, &keeps, &err), &err);
     for (int p = 0; p < graph->param_count; p++) {
         float *values = stk_mem_new(graph->params[p].count, sizeof *values);
-        stk_graph_init_param(graph, p, 1, values);
+        first_values(graph, p, 1, values);
         must(f->backend->state_write(f->state, STK_TENSOR_VALUE, p, values, &err), &err);
         stk_mem_free(values);
     }
