@@ -24,7 +24,7 @@ cppcheck --quiet --error-exitcode=1 --std=c11 --language=c --platform=unix64 \
 
 if [ "${2:-}" != fast ]; then
     # One process per file. Large files come first, so that none is checked alone at the end.
-    nodes=10000
+    nodes=4000
     [ "${2:-}" != deep ] || nodes=225000
     # The compiler of the build may be gcc, which has options that clang-tidy does not know.
     limit=(-Xclang -analyzer-config -Xclang "max-nodes=$nodes" -Wno-unused-command-line-argument)

@@ -154,6 +154,7 @@ static void same_seed_same_bytes(void) {
     static run_story second;
     static run_story other;
     char c[300];
+    CHECK_LONG();
     enter();
     train(&first, shared_data(), a, "seed=5 mixup=0.2", plain);
     train(&second, shared_data(), b, "seed=5 mixup=0.2 workers=5 prefetch=1", plain);
