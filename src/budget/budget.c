@@ -16,27 +16,18 @@
 /* Share of the time of a fold: if whole epochs leave more unused, a part of an epoch follows. */
 #define PART_SHARE 0.05
 
+#define FIELD(name) offsetof(stk_budget_options, name)
+
 static const stk_option options[] = {
-    {.name = "budget",
-     .may_change = true,
-     .aliases = "time_limit",
-     .type = STK_OPTION_DURATION,
-     .offset = offsetof(stk_budget_options, budget_s),
-     .fallback = "auto",
-     .may_be_auto = true,
-     .min = 1,
-     .max = 1e9,
-     .metavar = "T",
-     .help =
-         "time from start to written submission: 11m, 2h30m, 00:11:00 or seconds; auto is none"},
-    {.name = "deadline",
-     .momentary = true,
-     .type = STK_OPTION_TEXT,
-     .offset = offsetof(stk_budget_options, deadline),
-     .metavar = "TIME",
-     .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; without "
-             "a date the next such time is meant, and one within the last 3 hours is refused; with "
-             "--budget the earlier counts"},
+    STK_OPTION(
+        DURATION, "budget", budget_s, STK_OPTION_AUTO, STK_OPTION_RANGE(1, 1e9), .may_change = true,
+        .aliases = "time_limit", .metavar = "T",
+        .help =
+            "time from start to written submission: 11m, 2h30m, 00:11:00 or seconds; auto is none"),
+    STK_OPTION(TEXT, "deadline", deadline, .momentary = true, .metavar = "TIME",
+               .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; "
+                       "without a date the next such time is meant, and one within the last 3 "
+                       "hours is refused; with --budget the earlier counts"),
 };
 
 const stk_option_table stk_budget_option_table =

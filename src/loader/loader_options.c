@@ -1,55 +1,28 @@
 /* loader_options.c - the loader's options, and the sizing that follows from them on a machine. */
 #include "loader/loader.h"
 
+#define FIELD(name) offsetof(stk_loader_options, name)
+
 static const stk_option options[] = {
-    {.name = "workers",
-     .may_change = true,
-     .aliases = "num_workers",
-     .type = STK_OPTION_INT,
-     .offset = offsetof(stk_loader_options, workers),
-     .fallback = "auto",
-     .may_be_auto = true,
-     .min = 0,
-     .max = 1024,
-     .metavar = "N",
-     .help = "threads that decode; auto starts with the cores and follows the need; 0 means 1"},
-    {.name = "prefetch",
-     .may_change = true,
-     .aliases = "prefetch_factor",
-     .type = STK_OPTION_INT,
-     .offset = offsetof(stk_loader_options, prefetch),
-     .fallback = "auto",
-     .may_be_auto = true,
-     .min = 1,
-     .max = 1024,
-     .metavar = "N",
-     .help = "batches prepared ahead, per worker; auto is what the consumer needs"},
-    {.name = "loader-memory",
-     .may_change = true,
-     .type = STK_OPTION_BYTES,
-     .offset = offsetof(stk_loader_options, loader_memory),
-     .fallback = "auto",
-     .may_be_auto = true,
-     .metavar = "SIZE",
-     .help = "most memory for prepared batches and reads; auto is an eighth of the memory"},
-    {.name = "sampling",
-     .type = STK_OPTION_CHOICE,
-     .offset = offsetof(stk_loader_options, sampling),
-     .fallback = "natural",
-     .choices = "natural balanced sqrt",
-     .help = "how often classes are seen: as often as the data set has them, all equally often, or "
-             "in between (square root)"},
-    {.name = "max-bad",
-     .may_change = true,
-     .type = STK_OPTION_DOUBLE,
-     .offset = offsetof(stk_loader_options, max_bad),
-     .fallback = "auto",
-     .may_be_auto = true,
-     .min = 0,
-     .max = 100,
-     .metavar = "PERCENT",
-     .help = "stop when more of the pictures than this cannot be used; auto is 5, and more than "
-             "three pictures"},
+    STK_OPTION(
+        INT, "workers", workers, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 1024), .may_change = true,
+        .aliases = "num_workers", .metavar = "N",
+        .help = "threads that decode; auto starts with the cores and follows the need; 0 means 1"),
+    STK_OPTION(INT, "prefetch", prefetch, STK_OPTION_AUTO, STK_OPTION_RANGE(1, 1024),
+               .may_change = true, .aliases = "prefetch_factor", .metavar = "N",
+               .help = "batches prepared ahead, per worker; auto is what the consumer needs"),
+    STK_OPTION(BYTES, "loader-memory", loader_memory, STK_OPTION_AUTO, .may_change = true,
+               .metavar = "SIZE",
+               .help =
+                   "most memory for prepared batches and reads; auto is an eighth of the memory"),
+    STK_OPTION(CHOICE, "sampling", sampling, .fallback = "natural",
+               .choices = "natural balanced sqrt",
+               .help = "how often classes are seen: as often as the data set has them, all equally "
+                       "often, or in between (square root)"),
+    STK_OPTION(DOUBLE, "max-bad", max_bad, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100),
+               .may_change = true, .metavar = "PERCENT",
+               .help = "stop when more of the pictures than this cannot be used; auto is 5, and "
+                       "more than three pictures"),
 };
 
 const stk_option_table stk_loader_option_table =

@@ -78,6 +78,21 @@ typedef struct stk_option {
     const char *help;    /* one line, no full stop */
 } stk_option;
 
+/*
+ * A row of an option table: the type without STK_OPTION_, the name, the field, then other members
+ * of stk_option. The file defines FIELD(name) as the offset in the table's struct.
+ */
+#define STK_OPTION(kind, flag, field, ...) \
+    { .name = (flag), .type = STK_OPTION_##kind, .offset = FIELD(field), __VA_ARGS__ }
+
+/* A row of an option without effect, and so without a field. */
+#define STK_NOTED_OPTION(kind, flag, ...) \
+    { .name = (flag), .type = STK_OPTION_##kind, .noted = true, __VA_ARGS__ }
+
+/* Members of a row: the option may be "auto" and is so by default; the range of a number. */
+#define STK_OPTION_AUTO .fallback = "auto", .may_be_auto = true
+#define STK_OPTION_RANGE(low, high) .min = (low), .max = (high)
+
 typedef struct stk_option_table {
     const char *group; /* heading in help */
     const stk_option *options;

@@ -10,18 +10,15 @@
 #include "base/mem.h"
 #include "train/batch_times.h"
 
+#define FIELD(name) offsetof(stk_view_options, name)
+
 static const stk_option view_options[] = {
-    {.name = "tta",
-     .may_change = true,
-     .type = STK_OPTION_INT,
-     .offset = offsetof(stk_view_options, tta),
-     .fallback = "1",
-     .min = 1,
-     .max = STK_TRANSFORM_VIEWS,
-     .metavar = "N",
-     .help = "test-time augmentation: views of each picture whose predictions are averaged; 2 adds "
-             "its mirror image, more add slightly smaller parts and their mirror images; takes N "
-             "times as long; fewer are used when a budget is short"},
+    STK_OPTION(INT, "tta", tta, .fallback = "1", STK_OPTION_RANGE(1, STK_TRANSFORM_VIEWS),
+               .may_change = true, .metavar = "N",
+               .help =
+                   "test-time augmentation: views of each picture whose predictions are averaged; "
+                   "2 adds its mirror image, more add slightly smaller parts and their mirror "
+                   "images; takes N times as long; fewer are used when a budget is short"),
 };
 
 const stk_option_table stk_view_option_table =

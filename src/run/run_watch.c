@@ -23,37 +23,34 @@
 
 #define LOOK_GAP_NS 20000000 /* interval between two checks whether the run has ended */
 
+#define FIELD(name) offsetof(stk_watch_options, name)
+
 static const stk_option watch_options[] = {
-    {.name = "run",
-     .type = STK_OPTION_TEXT,
-     .offset = offsetof(stk_watch_options, run),
-     .metavar = "RUN",
-     .help = "run folder, which may also be given without the flag"},
+    STK_OPTION(TEXT, "run", run, .metavar = "RUN",
+               .help = "run folder, which may also be given without the flag"),
 };
 
 const stk_option_table stk_watch_option_table =
     STK_OPTION_TABLE("Which run", watch_options, stk_watch_options);
 
+#undef FIELD
+#define FIELD(name) offsetof(stk_stop_options, name)
+
 static const stk_option stop_options[] = {
-    {.name = "wait",
-     .type = STK_OPTION_DURATION,
-     .offset = offsetof(stk_stop_options, wait_s),
-     .fallback = "15s",
-     .min = 0,
-     .max = 1e6,
-     .metavar = "T",
-     .help = "longest wait for the end of the run; 0: only ask it to end"},
+    STK_OPTION(DURATION, "wait", wait_s, .fallback = "15s", STK_OPTION_RANGE(0, 1e6),
+               .metavar = "T",
+               .help = "longest wait for the end of the run; 0: only ask it to end"),
 };
 
 const stk_option_table stk_stop_option_table =
     STK_OPTION_TABLE("Stopping", stop_options, stk_stop_options);
 
+#undef FIELD
+#define FIELD(name) offsetof(stk_top_options, name)
+
 static const stk_option top_options[] = {
-    {.name = "once",
-     .type = STK_OPTION_BOOL,
-     .offset = offsetof(stk_top_options, once),
-     .fallback = "false",
-     .help = "show one picture and end, as when the output is no terminal"},
+    STK_OPTION(BOOL, "once", once, .fallback = "false",
+               .help = "show one picture and end, as when the output is no terminal"),
 };
 
 const stk_option_table stk_top_option_table =

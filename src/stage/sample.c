@@ -409,37 +409,18 @@ stk_status stk_sample_make(const stk_sample_options *options, const stk_events *
     return status;
 }
 
+#define FIELD(name) offsetof(stk_sample_options, name)
+
 static const stk_option sample_options[] = {
-    {.name = "layout",
-     .type = STK_OPTION_CHOICE,
-     .offset = offsetof(stk_sample_options, layout),
-     .fallback = "folder",
-     .choices = "folder kaggle",
-     .help = "class folders, or a competition's images with CSV files"},
-    {.name = "classes",
-     .type = STK_OPTION_INT,
-     .offset = offsetof(stk_sample_options, classes),
-     .fallback = "6",
-     .min = 2,
-     .max = STK_SAMPLE_MAX_CLASSES,
-     .metavar = "N",
-     .help = "how many classes, each a shape with a texture"},
-    {.name = "per-class",
-     .type = STK_OPTION_INT,
-     .offset = offsetof(stk_sample_options, per_class),
-     .fallback = "100",
-     .min = 2,
-     .max = PER_CLASS_MAX,
-     .metavar = "N",
-     .help = "training pictures of each class"},
-    {.name = "seed",
-     .type = STK_OPTION_INT,
-     .offset = offsetof(stk_sample_options, seed),
-     .fallback = "0",
-     .min = 0,
-     .max = 9e15,
-     .metavar = "N",
-     .help = "another number makes other pictures"},
+    STK_OPTION(CHOICE, "layout", layout, .fallback = "folder", .choices = "folder kaggle",
+               .help = "class folders, or a competition's images with CSV files"),
+    STK_OPTION(INT, "classes", classes, .fallback = "6",
+               STK_OPTION_RANGE(2, STK_SAMPLE_MAX_CLASSES), .metavar = "N",
+               .help = "how many classes, each a shape with a texture"),
+    STK_OPTION(INT, "per-class", per_class, .fallback = "100", STK_OPTION_RANGE(2, PER_CLASS_MAX),
+               .metavar = "N", .help = "training pictures of each class"),
+    STK_OPTION(INT, "seed", seed, .fallback = "0", STK_OPTION_RANGE(0, 9e15), .metavar = "N",
+               .help = "another number makes other pictures"),
 };
 
 const stk_option_table stk_sample_option_table =

@@ -13,21 +13,15 @@
 
 #define DEFAULT_SECONDS "110" /* so that opening and closing end within two minutes */
 
+#define FIELD(name) offsetof(stk_doctor_options, name)
+
 static const stk_option options[] = {
-    {.name = "seconds",
-     .type = STK_OPTION_DOUBLE,
-     .offset = offsetof(stk_doctor_options, seconds),
-     .fallback = DEFAULT_SECONDS,
-     .min = 0.1,
-     .max = 86400,
-     .metavar = "N",
-     .help =
-         "approximate length of all measurements together; with less time the figures are rougher"},
-    {.name = "plot",
-     .type = STK_OPTION_TEXT,
-     .offset = offsetof(stk_doctor_options, plot),
-     .metavar = "FILE.png|svg",
-     .help = "draw the rates and what changes would bring as bars"},
+    STK_OPTION(DOUBLE, "seconds", seconds, .fallback = DEFAULT_SECONDS,
+               STK_OPTION_RANGE(0.1, 86400), .metavar = "N",
+               .help = "approximate length of all measurements together; with less time the "
+                       "figures are rougher"),
+    STK_OPTION(TEXT, "plot", plot, .metavar = "FILE.png|svg",
+               .help = "draw the rates and what changes would bring as bars"),
 };
 
 const stk_option_table stk_doctor_option_table =

@@ -16,65 +16,34 @@
 #include "storage/shards/shard_names.h"
 #include "storage/shards/shards.h"
 
-#define FIELD(name) offsetof(stk_storage_options, name)
 #define DEFAULT_TIMEOUT "30"
 #define DEFAULT_TIMEOUT_S 30.0
 #define DEFAULT_OUTAGE "300"
 
+#define FIELD(name) offsetof(stk_storage_options, name)
+
 static const stk_option options[] = {
-    {.name = "cache",
-     .may_change = true,
-     .type = STK_OPTION_TEXT,
-     .offset = FIELD(cache),
-     .fallback = "auto",
-     .may_be_auto = true,
-     .metavar = "DIR|ram|decoded|off",
-     .help =
-         "where pictures are kept after the first read: a folder, memory, or decoded in memory; "
-         "auto is a folder of the user's cache for data that is far away, and off for other "
-         "data"},
-    {.name = "cache-size",
-     .may_change = true,
-     .type = STK_OPTION_BYTES,
-     .offset = FIELD(cache_size),
-     .fallback = "auto",
-     .may_be_auto = true,
-     .metavar = "SIZE",
-     .help = "most that the cache may hold; auto is half of what is free on its disk, or a quarter "
-             "of the memory"},
-    {.name = "refresh",
-     .may_change = true,
-     .type = STK_OPTION_BOOL,
-     .offset = FIELD(refresh),
-     .fallback = "false",
-     .help = "list remote data again instead of taking the list of an earlier run"},
-    {.name = "anonymous",
-     .may_change = true,
-     .aliases = "no_sign_request",
-     .type = STK_OPTION_BOOL,
-     .offset = FIELD(anonymous),
-     .fallback = "false",
-     .help = "read public buckets without credentials"},
-    {.name = "read-timeout",
-     .may_change = true,
-     .type = STK_OPTION_DURATION,
-     .offset = FIELD(read_timeout_s),
-     .fallback = DEFAULT_TIMEOUT,
-     .min = 0.1,
-     .max = 86400,
-     .metavar = "T",
-     .help = "how long an attempt to read may give no sign of life; then it is repeated, and after "
-             "that the picture counts as bad"},
-    {.name = "outage",
-     .may_change = true,
-     .type = STK_OPTION_DURATION,
-     .offset = FIELD(outage_s),
-     .fallback = DEFAULT_OUTAGE,
-     .min = 0,
-     .max = 86400 * 7,
-     .metavar = "T",
-     .help = "how long training, prediction and staging wait for a location that answers nothing "
-             "at all, before the run ends; 0: no longer than for a few reads"},
+    STK_OPTION(TEXT, "cache", cache, STK_OPTION_AUTO, .may_change = true,
+               .metavar = "DIR|ram|decoded|off",
+               .help = "where pictures are kept after the first read: a folder, memory, or decoded "
+                       "in memory; auto is a folder of the user's cache for data that is far away, "
+                       "and off for other data"),
+    STK_OPTION(BYTES, "cache-size", cache_size, STK_OPTION_AUTO, .may_change = true,
+               .metavar = "SIZE",
+               .help = "most that the cache may hold; auto is half of what is free on its disk, or "
+                       "a quarter of the memory"),
+    STK_OPTION(BOOL, "refresh", refresh, .fallback = "false", .may_change = true,
+               .help = "list remote data again instead of taking the list of an earlier run"),
+    STK_OPTION(BOOL, "anonymous", anonymous, .fallback = "false", .may_change = true,
+               .aliases = "no_sign_request", .help = "read public buckets without credentials"),
+    STK_OPTION(DURATION, "read-timeout", read_timeout_s, .fallback = DEFAULT_TIMEOUT,
+               STK_OPTION_RANGE(0.1, 86400), .may_change = true, .metavar = "T",
+               .help = "how long an attempt to read may give no sign of life; then it is repeated, "
+                       "and after that the picture counts as bad"),
+    STK_OPTION(DURATION, "outage", outage_s, .fallback = DEFAULT_OUTAGE,
+               STK_OPTION_RANGE(0, 86400 * 7), .may_change = true, .metavar = "T",
+               .help = "how long training, prediction and staging wait for a location that answers "
+                       "nothing at all, before the run ends; 0: no longer than for a few reads"),
 };
 
 const stk_option_table stk_storage_option_table =
