@@ -126,52 +126,36 @@ static const stk_option detach_options[] = {
 const stk_option_table stk_detach_option_table =
     STK_OPTION_TABLE("Background", detach_options, stk_detach_options);
 
-static const stk_option_table *const train_tables[] = {
-    &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
-    &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
-    &stk_view_option_table,    &stk_budget_option_table,  &stk_tools_option_table,
-    &stk_detach_option_table,  &stk_output_option_table,
-};
+/* The tables of training: of train, plan, lr and doctor. */
+#define TRAINING_TABLES                                                               \
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,      \
+        &stk_train_option_table, &stk_loader_option_table, &stk_augment_option_table, \
+        &stk_view_option_table, &stk_budget_option_table
 
-static const stk_option_table *const plan_tables[] = {
-    &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
-    &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
-    &stk_view_option_table,    &stk_budget_option_table,  &stk_tools_option_table,
-    &stk_output_option_table,
-};
+static const stk_option_table *const train_tables[] = {
+    TRAINING_TABLES, &stk_tools_option_table, &stk_detach_option_table, &stk_output_option_table};
+
+static const stk_option_table *const plan_tables[] = {TRAINING_TABLES, &stk_tools_option_table,
+                                                      &stk_output_option_table};
 
 /* All that train has, so that one configuration file serves both. */
 static const stk_option_table *const lr_tables[] = {
-    &stk_lr_option_table,      &stk_dataset_option_table, &stk_storage_option_table,
-    &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
-    &stk_augment_option_table, &stk_view_option_table,    &stk_budget_option_table,
-    &stk_tools_option_table,   &stk_output_option_table,
-};
+    &stk_lr_option_table, TRAINING_TABLES, &stk_tools_option_table, &stk_output_option_table};
 
 /* The same for the doctor. */
-static const stk_option_table *const doctor_tables[] = {
-    &stk_doctor_option_table,  &stk_dataset_option_table, &stk_storage_option_table,
-    &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
-    &stk_augment_option_table, &stk_view_option_table,    &stk_budget_option_table,
-    &stk_output_option_table,
-};
+static const stk_option_table *const doctor_tables[] = {&stk_doctor_option_table, TRAINING_TABLES,
+                                                        &stk_output_option_table};
 
 static const stk_option_table *const predict_tables[] = {
     &stk_predict_option_table, &stk_view_option_table,    &stk_budget_option_table,
-    &stk_dataset_option_table, &stk_storage_option_table, &stk_output_option_table,
-};
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_output_option_table};
 
-static const stk_option_table *const sample_tables[] = {
-    &stk_sample_option_table,
-    &stk_output_option_table,
-};
+static const stk_option_table *const sample_tables[] = {&stk_sample_option_table,
+                                                        &stk_output_option_table};
 
 static const stk_option_table *const stage_tables[] = {
-    &stk_dataset_option_table,
-    &stk_stage_option_table,
-    &stk_storage_option_table,
-    &stk_output_option_table,
-};
+    &stk_dataset_option_table, &stk_stage_option_table, &stk_storage_option_table,
+    &stk_output_option_table};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
