@@ -6,10 +6,10 @@
  * stk_event_pass turns such a call back into a callback. An event of a kind is a pointer to its
  * struct of stoker/events.h; a warning, which is a bare text there, has a struct here.
  *
- * The chain of a call, for a step: stk_events_step() (events.c) -> stk_event_pass() -> the
- * observer's `step`, which for a sink is take_step(), made by the macro TAKE of any_event.c ->
- * the sink's `take`: jsonl_take(), runfiles_take(), run_history_take(), screen_take(),
- * metrics_file_take() or queued_take() of src/report, or stk_run_view_take().
+ * The chain of a call, for a step: stk_events_step(), made by the macro EMIT of events.c ->
+ * stk_event_pass() -> the observer's `step`, which for a sink is take_step(), made by the macro
+ * TAKE of any_event.c -> the sink's `take`: jsonl_take(), runfiles_take(), run_history_take(),
+ * screen_take(), metrics_file_take() or queued_take() of src/report, or stk_run_view_take().
  * Threads: safe, nothing is stored.
  */
 #ifndef STK_EVENTS_ANY_EVENT_H
@@ -17,23 +17,35 @@
 
 #include <stoker/events.h>
 
+/*
+ * X(constant of the kind, callback and member of stk_any_event, struct): the events that their call
+ * stk_events_NAME() passes on as they are.
+ */
+#define STK_PLAIN_EVENTS(X)                                   \
+    X(STK_EVENT_START, start, stk_event_start)                \
+    X(STK_EVENT_PLAN, plan, stk_event_plan)                   \
+    X(STK_EVENT_STEP, step, stk_event_step)                   \
+    X(STK_EVENT_EPOCH, epoch, stk_event_epoch)                \
+    X(STK_EVENT_SUBMISSION, submission, stk_event_submission) \
+    X(STK_EVENT_STOP, stop, stk_summary)                      \
+    X(STK_EVENT_PROGRESS, progress, stk_event_progress)       \
+    X(STK_EVENT_BATCH, batch, stk_event_batch)                \
+    X(STK_EVENT_SAMPLE, sample, stk_event_sample)             \
+    X(STK_EVENT_VERDICT, verdict, stk_event_verdict)          \
+    X(STK_EVENT_ATTEMPT, attempt, stk_event_attempt)
+
+/* All kinds but the warning, whose callback takes a text. */
+#define STK_STRUCT_EVENTS(X)                                  \
+    STK_PLAIN_EVENTS(X)                                       \
+    X(STK_EVENT_DECISION, decision, stk_event_decision)       \
+    X(STK_EVENT_CHECKPOINT, checkpoint, stk_event_checkpoint) \
+    X(STK_EVENT_BAD_IMAGE, bad_image, stk_event_bad_image)
+
 typedef enum stk_event_kind {
-    STK_EVENT_START,
-    STK_EVENT_PLAN,
-    STK_EVENT_DECISION,
-    STK_EVENT_STEP,
-    STK_EVENT_EPOCH,
-    STK_EVENT_CHECKPOINT,
-    STK_EVENT_BAD_IMAGE,
-    STK_EVENT_SUBMISSION,
-    STK_EVENT_WARNING, /* stk_event_warning */
-    STK_EVENT_STOP,    /* stk_summary */
-    STK_EVENT_PROGRESS,
-    STK_EVENT_BATCH,
-    STK_EVENT_SAMPLE,
-    STK_EVENT_VERDICT,
-    STK_EVENT_ATTEMPT,
+#define X(kind, name, type) kind,
+    STK_STRUCT_EVENTS(X) STK_EVENT_WARNING,
     STK_EVENT_KINDS
+#undef X
 } stk_event_kind;
 
 typedef struct stk_event_warning {
@@ -42,21 +54,10 @@ typedef struct stk_event_warning {
 
 /* Room for one event of any kind. Every member lies at the union's own address. */
 typedef union stk_any_event {
-    stk_event_start start;
-    stk_event_plan plan;
-    stk_event_decision decision;
-    stk_event_step step;
-    stk_event_epoch epoch;
-    stk_event_checkpoint checkpoint;
-    stk_event_bad_image bad_image;
-    stk_event_submission submission;
+#define X(kind, name, type) type name;
+    STK_STRUCT_EVENTS(X)
+#undef X
     stk_event_warning warning;
-    stk_summary stop;
-    stk_event_progress progress;
-    stk_event_batch batch;
-    stk_event_sample sample;
-    stk_event_verdict verdict;
-    stk_event_attempt attempt;
 } stk_any_event;
 
 /* Bytes of the struct of a kind. */

@@ -21,25 +21,16 @@ void stk_events_add(stk_events *events, const stk_observer *observer) {
     }
 }
 
-void stk_events_start(const stk_events *events, const stk_event_start *event) {
-    emit(events, STK_EVENT_START, event);
-}
-
-void stk_events_plan(const stk_events *events, const stk_event_plan *event) {
-    emit(events, STK_EVENT_PLAN, event);
-}
+/* stk_events_start() and the other calls that take an event. */
+#define EMIT(kind, name, type)                                            \
+    void stk_events_##name(const stk_events *events, const type *event) { \
+        emit(events, kind, event);                                        \
+    }
+STK_PLAIN_EVENTS(EMIT)
 
 void stk_events_decision(const stk_events *events, const char *what, const char *why) {
     stk_event_decision event = {what, why};
     emit(events, STK_EVENT_DECISION, &event);
-}
-
-void stk_events_step(const stk_events *events, const stk_event_step *event) {
-    emit(events, STK_EVENT_STEP, event);
-}
-
-void stk_events_epoch(const stk_events *events, const stk_event_epoch *event) {
-    emit(events, STK_EVENT_EPOCH, event);
 }
 
 void stk_events_checkpoint(const stk_events *events, const char *path, bool best) {
@@ -59,10 +50,6 @@ void stk_events_bad_image(const stk_events *events, const char *path, const char
     emit(events, STK_EVENT_BAD_IMAGE, &event);
 }
 
-void stk_events_submission(const stk_events *events, const stk_event_submission *event) {
-    emit(events, STK_EVENT_SUBMISSION, event);
-}
-
 void stk_events_warning(const stk_events *events, const char *format, ...) {
     char text[1024];
     va_list args;
@@ -71,28 +58,4 @@ void stk_events_warning(const stk_events *events, const char *format, ...) {
     va_end(args);
     stk_hide_addresses(text);
     emit(events, STK_EVENT_WARNING, &(stk_event_warning){text});
-}
-
-void stk_events_stop(const stk_events *events, const stk_summary *summary) {
-    emit(events, STK_EVENT_STOP, summary);
-}
-
-void stk_events_progress(const stk_events *events, const stk_event_progress *event) {
-    emit(events, STK_EVENT_PROGRESS, event);
-}
-
-void stk_events_batch(const stk_events *events, const stk_event_batch *event) {
-    emit(events, STK_EVENT_BATCH, event);
-}
-
-void stk_events_sample(const stk_events *events, const stk_event_sample *event) {
-    emit(events, STK_EVENT_SAMPLE, event);
-}
-
-void stk_events_verdict(const stk_events *events, const stk_event_verdict *event) {
-    emit(events, STK_EVENT_VERDICT, event);
-}
-
-void stk_events_attempt(const stk_events *events, const stk_event_attempt *event) {
-    emit(events, STK_EVENT_ATTEMPT, event);
 }

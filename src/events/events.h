@@ -37,7 +37,7 @@ void stk_events_bad_image(const stk_events *events, const char *path, const char
                           const char *reason);
 void stk_events_submission(const stk_events *events, const stk_event_submission *event);
 void stk_events_warning(const stk_events *events, const char *format, ...) STK_PRINTF(2, 3);
-void stk_events_stop(const stk_events *events, const stk_summary *summary);
+void stk_events_stop(const stk_events *events, const stk_summary *event);
 void stk_events_progress(const stk_events *events, const stk_event_progress *event);
 void stk_events_batch(const stk_events *events, const stk_event_batch *event);
 void stk_events_sample(const stk_events *events, const stk_event_sample *event);
