@@ -364,29 +364,35 @@ bool stk_disk_run(const char *path, void (*work)(void *state), void *state,
 
 /* ---- the calls ---- */
 
+/* X(operation, its system call, with the members of a call `c`). SYNC and RESOLVE need more than
+ * that: see perform(). */
+#define OPERATIONS(X)                                                           \
+    X(OPEN, open(c->path, c->flags, c->mode))                                   \
+    X(CLOSE, close(c->fd))                                                      \
+    X(READ, read(c->fd, c->data, c->size))                                      \
+    X(READ_AT, pread(c->fd, c->data, c->size, c->at))                           \
+    X(WRITE, write(c->fd, c->data, c->size))                                    \
+    X(WRITE_AT, pwrite(c->fd, c->data, c->size, c->at))                         \
+    X(CUT, ftruncate(c->fd, c->at))                                             \
+    X(LOCK, flock(c->fd, c->flags))                                             \
+    X(LOOK, stat(c->path, &c->info))                                            \
+    X(LOOK_LINK, lstat(c->path, &c->info))                                      \
+    X(LOOK_AT, fstat(c->fd, &c->info))                                          \
+    X(SET_MODE, fchmod(c->fd, c->mode))                                         \
+    X(SET_OWNER, fchown(c->fd, c->owner, c->group))                             \
+    X(ACCESS, access(c->path, c->flags))                                        \
+    X(MAKE_DIR, mkdir(c->path, c->mode))                                        \
+    X(REMOVE_DIR, rmdir(c->path))                                               \
+    X(REMOVE, unlink(c->path))                                                  \
+    X(RENAME, rename(c->path, c->to))                                           \
+    X(EXCHANGE, renameat2(AT_FDCWD, c->path, AT_FDCWD, c->to, RENAME_EXCHANGE)) \
+    X(LINK, link(c->path, c->to))
+
 typedef enum operation {
-    OPEN,
-    CLOSE,
-    READ,
-    READ_AT,
-    WRITE,
-    WRITE_AT,
-    SYNC,
-    CUT,
-    LOCK,
-    LOOK,
-    LOOK_LINK,
-    LOOK_AT,
-    SET_MODE,
-    SET_OWNER,
-    ACCESS,
-    MAKE_DIR,
-    REMOVE_DIR,
-    REMOVE,
-    RENAME,
-    EXCHANGE,
-    LINK,
+#define X(op, made) op,
+    OPERATIONS(X) SYNC,
     RESOLVE
+#undef X
 } disk_operation;
 
 /* A call and its answer. Pointers lead to the caller's memory, or, on the second thread, to copies
@@ -421,71 +427,17 @@ static void drop_file(call *c) {
 static void perform(void *state) {
     call *c = state;
     switch (c->op) {
-    case OPEN:
-        c->result = open(c->path, c->flags, c->mode);
+#define X(op, made)       \
+    case op:              \
+        c->result = made; \
         break;
-    case CLOSE:
-        c->result = close(c->fd);
-        break;
-    case READ:
-        c->result = read(c->fd, c->data, c->size);
-        break;
-    case READ_AT:
-        c->result = pread(c->fd, c->data, c->size, c->at);
-        break;
-    case WRITE:
-        c->result = write(c->fd, c->data, c->size);
-        break;
-    case WRITE_AT:
-        c->result = pwrite(c->fd, c->data, c->size, c->at);
-        break;
+        OPERATIONS(X)
+#undef X
     case SYNC:
         c->result = stk_sync(c->fd);
         c->error = errno;
         drop_file(c);
         errno = c->error;
-        break;
-    case CUT:
-        c->result = ftruncate(c->fd, c->at);
-        break;
-    case LOCK:
-        c->result = flock(c->fd, c->flags);
-        break;
-    case LOOK:
-        c->result = stat(c->path, &c->info);
-        break;
-    case LOOK_LINK:
-        c->result = lstat(c->path, &c->info);
-        break;
-    case SET_MODE:
-        c->result = fchmod(c->fd, c->mode);
-        break;
-    case SET_OWNER:
-        c->result = fchown(c->fd, c->owner, c->group);
-        break;
-    case LOOK_AT:
-        c->result = fstat(c->fd, &c->info);
-        break;
-    case ACCESS:
-        c->result = access(c->path, c->flags);
-        break;
-    case MAKE_DIR:
-        c->result = mkdir(c->path, c->mode);
-        break;
-    case REMOVE_DIR:
-        c->result = rmdir(c->path);
-        break;
-    case REMOVE:
-        c->result = unlink(c->path);
-        break;
-    case RENAME:
-        c->result = rename(c->path, c->to);
-        break;
-    case EXCHANGE:
-        c->result = renameat2(AT_FDCWD, c->path, AT_FDCWD, c->to, RENAME_EXCHANGE);
-        break;
-    case LINK:
-        c->result = link(c->path, c->to);
         break;
     case RESOLVE:
         c->text = realpath(c->path, NULL);
