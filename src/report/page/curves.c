@@ -93,30 +93,30 @@ stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out, stk
     stk_page_open_section(out, "curves", "Curves");
     put_fold_key(history, out);
     stk_str_append(out, "<div class=\"grid\">\n");
-    stk_status status =
-        put_curve(history,
-                  (stk_chart){.id = "plot-loss",
-                              .caption = "Loss",
-                              .most = stk_epoch_highest_loss(history->rows, history->row_count)},
-                  loss_measures, 2, out, err);
-    if (status == STK_OK) {
-        status = put_curve(
-            history, (stk_chart){.id = "plot-accuracy", .caption = "Accuracy, %", .percent = true},
-            accuracy_measures, stk_epoch_top5_matters(history->rows, history->row_count) ? 3 : 2,
-            out, err);
-    }
-    if (status == STK_OK) {
-        status = put_curve(
-            history, (stk_chart){.id = "plot-lr", .caption = "Learning rate", .from_zero = true},
-            rate_measures, 1, out, err);
-    }
-    if (status == STK_OK) {
-        status = put_curve(history,
-                           (stk_chart){.id = "plot-speed",
-                                       .caption = "Speed and waiting by epoch",
-                                       .from_zero = true,
-                                       .right_percent = true},
-                           speed_measures, 2, out, err);
+    const struct {
+        stk_chart chart;
+        const stk_epoch_measure *measures;
+        size_t count;
+    } curves[] = {
+        {{.id = "plot-loss",
+          .caption = "Loss",
+          .most = stk_epoch_highest_loss(history->rows, history->row_count)},
+         loss_measures,
+         2},
+        {{.id = "plot-accuracy", .caption = "Accuracy, %", .percent = true},
+         accuracy_measures,
+         stk_epoch_top5_matters(history->rows, history->row_count) ? 3 : 2},
+        {{.id = "plot-lr", .caption = "Learning rate", .from_zero = true}, rate_measures, 1},
+        {{.id = "plot-speed",
+          .caption = "Speed and waiting by epoch",
+          .from_zero = true,
+          .right_percent = true},
+         speed_measures,
+         2},
+    };
+    stk_status status = STK_OK;
+    for (size_t i = 0; i < sizeof curves / sizeof *curves && status == STK_OK; i++) {
+        status = put_curve(history, curves[i].chart, curves[i].measures, curves[i].count, out, err);
     }
     stk_str_append(out, "</div>\n");
     stk_page_close_section(out);
@@ -268,82 +268,63 @@ typedef struct timeline {
     track tracks[MOST_TRACKS]; /* up to the first without a label */
 } timeline;
 
+/* Rows: arguments are members in their order; a gauge goes without STK_GAUGE_. */
+#define TIMELINE(id, caption, percent, ...) \
+    {                                       \
+        id, caption, percent, {             \
+            __VA_ARGS__                     \
+        }                                   \
+    }
+#define TRACK(label, gauge, ...) \
+    { label, STK_GAUGE_##gauge, __VA_ARGS__ }
+
 static const timeline speed_timelines[] = {
-    {"plot-throughput",
-     "Training images per second",
-     false,
-     {{"images/s", STK_GAUGE_IMAGES_PER_SECOND, 0x3f9d6c, 1, 0, false}}},
-    {"plot-waiting",
-     "Waiting for data, %",
-     true,
-     {{"of the time", STK_GAUGE_WAIT_FRACTION, 0xc64f4f, 0.01, 0, false}}},
-    {"plot-queue",
-     "Batches ready, and workers",
-     false,
-     {{"batches ready", STK_GAUGE_BATCHES_READY, 0x3b6fb6, 1, 0, false},
-      {"room for", STK_GAUGE_SLOTS, 0x6f7680, 1, 4, false},
-      {"workers", STK_GAUGE_WORKERS, 0xe07b39, 1, 2, false}}},
+    TIMELINE("plot-throughput", "Training images per second", false,
+             TRACK("images/s", IMAGES_PER_SECOND, 0x3f9d6c, 1, 0, false)),
+    TIMELINE("plot-waiting", "Waiting for data, %", true,
+             TRACK("of the time", WAIT_FRACTION, 0xc64f4f, 0.01, 0, false)),
+    TIMELINE("plot-queue", "Batches ready, and workers", false,
+             TRACK("batches ready", BATCHES_READY, 0x3b6fb6, 1, 0, false),
+             TRACK("room for", SLOTS, 0x6f7680, 1, 4, false),
+             TRACK("workers", WORKERS, 0xe07b39, 1, 2, false)),
 };
 
 /* What a supervised command printed. */
 static const timeline said_timelines[] = {
-    {"plot-throughput",
-     "Images per second, as the command says",
-     false,
-     {{"images/s", STK_GAUGE_STEP_RATE, 0x3f9d6c, 1, 0, false}}},
-    {"plot-loss",
-     "Loss, as the command says",
-     false,
-     {{"loss", STK_GAUGE_LOSS, 0x3b6fb6, 1, 0, false}}},
+    TIMELINE("plot-throughput", "Images per second, as the command says", false,
+             TRACK("images/s", STEP_RATE, 0x3f9d6c, 1, 0, false)),
+    TIMELINE("plot-loss", "Loss, as the command says", false,
+             TRACK("loss", LOSS, 0x3b6fb6, 1, 0, false)),
 };
 
 static const timeline gpu_timelines[] = {
-    {"plot-gpu",
-     "GPU, %",
-     true,
-     {{"some kernel runs", STK_GAUGE_GPU_UTIL, 0x3b6fb6, 1, 0, false},
-      {"multiprocessors active", STK_GAUGE_SM_ACTIVITY, 0x3f9d6c, 1, 0, false}}},
-    {"plot-gpu-memory",
-     "GPU memory, GB",
-     false,
-     {{"used", STK_GAUGE_GPU_MEMORY_USED, 0x8268ad, GIGA, 0, false},
-      {"by this run", STK_GAUGE_GPU_MEMORY_OWN, 0x3b6fb6, GIGA, 0, false},
-      {"in all", STK_GAUGE_GPU_MEMORY_TOTAL, 0x6f7680, GIGA, 4, false}}},
-    {"plot-gpu-power",
-     "GPU power and clock",
-     false,
-     {{"W, left", STK_GAUGE_GPU_POWER, 0xc64f4f, 1, 0, false},
-      {"°C, left", STK_GAUGE_GPU_TEMPERATURE, 0xe07b39, 1, 3, false},
-      {"MHz, right", STK_GAUGE_GPU_CLOCK, 0x35a2b4, 1, 0, true}}},
-    {"plot-pcie",
-     "PCIe, MB/s",
-     false,
-     {{"to the GPU", STK_GAUGE_PCIE_IN, 0x3b6fb6, MEGA, 0, false},
-      {"from it", STK_GAUGE_PCIE_OUT, 0xe07b39, MEGA, 0, false}}},
+    TIMELINE("plot-gpu", "GPU, %", true, TRACK("some kernel runs", GPU_UTIL, 0x3b6fb6, 1, 0, false),
+             TRACK("multiprocessors active", SM_ACTIVITY, 0x3f9d6c, 1, 0, false)),
+    TIMELINE("plot-gpu-memory", "GPU memory, GB", false,
+             TRACK("used", GPU_MEMORY_USED, 0x8268ad, GIGA, 0, false),
+             TRACK("by this run", GPU_MEMORY_OWN, 0x3b6fb6, GIGA, 0, false),
+             TRACK("in all", GPU_MEMORY_TOTAL, 0x6f7680, GIGA, 4, false)),
+    TIMELINE("plot-gpu-power", "GPU power and clock", false,
+             TRACK("W, left", GPU_POWER, 0xc64f4f, 1, 0, false),
+             TRACK("°C, left", GPU_TEMPERATURE, 0xe07b39, 1, 3, false),
+             TRACK("MHz, right", GPU_CLOCK, 0x35a2b4, 1, 0, true)),
+    TIMELINE("plot-pcie", "PCIe, MB/s", false,
+             TRACK("to the GPU", PCIE_IN, 0x3b6fb6, MEGA, 0, false),
+             TRACK("from it", PCIE_OUT, 0xe07b39, MEGA, 0, false)),
 };
 
 static const timeline host_timelines[] = {
-    {"plot-cpu",
-     "CPU, % of all cores",
-     true,
-     {{"by anybody", STK_GAUGE_CPU, 0x6f7680, 1, 0, false},
-      {"by this run", STK_GAUGE_CPU_OWN, 0x3b6fb6, 1, 0, false},
-      {"waiting for disks", STK_GAUGE_IOWAIT, 0xc64f4f, 1, 3, false}}},
-    {"plot-memory",
-     "Memory, GB",
-     false,
-     {{"of this run", STK_GAUGE_RESIDENT, 0x8268ad, GIGA, 0, false},
-      {"of the machine", STK_GAUGE_MEMORY_USED, 0x6f7680, GIGA, 0, false}}},
-    {"plot-disk",
-     "Disks, MB/s",
-     false,
-     {{"read", STK_GAUGE_DISK_READ, 0x3f9d6c, MEGA, 0, false},
-      {"written", STK_GAUGE_DISK_WRITTEN, 0xe07b39, MEGA, 0, false}}},
-    {"plot-network",
-     "Network, MB/s",
-     false,
-     {{"in", STK_GAUGE_NET_IN, 0x3f9d6c, MEGA, 0, false},
-      {"out", STK_GAUGE_NET_OUT, 0xe07b39, MEGA, 0, false}}},
+    TIMELINE("plot-cpu", "CPU, % of all cores", true,
+             TRACK("by anybody", CPU, 0x6f7680, 1, 0, false),
+             TRACK("by this run", CPU_OWN, 0x3b6fb6, 1, 0, false),
+             TRACK("waiting for disks", IOWAIT, 0xc64f4f, 1, 3, false)),
+    TIMELINE("plot-memory", "Memory, GB", false,
+             TRACK("of this run", RESIDENT, 0x8268ad, GIGA, 0, false),
+             TRACK("of the machine", MEMORY_USED, 0x6f7680, GIGA, 0, false)),
+    TIMELINE("plot-disk", "Disks, MB/s", false, TRACK("read", DISK_READ, 0x3f9d6c, MEGA, 0, false),
+             TRACK("written", DISK_WRITTEN, 0xe07b39, MEGA, 0, false)),
+    TIMELINE("plot-network", "Network, MB/s", false, TRACK("in", NET_IN, 0x3f9d6c, MEGA, 0, false),
+             TRACK("out", NET_OUT, 0xe07b39, MEGA, 0, false)),
 };
 
 static stk_status put_timeline(const stk_run_history *history, const timeline *t, stk_point *points,
