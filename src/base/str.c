@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,20 +33,6 @@ bool stk_str_reserve(stk_str *str, size_t extra) {
     return true;
 }
 
-/* Appends printf output. Callers own the va_list and end it. */
-static void append_format(stk_str *str, const char *format, va_list args) {
-    va_list again;
-    va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
-    if (length >= 0 && stk_str_reserve(str, (size_t)length)) {
-        vsnprintf(str->text + str->length, (size_t)length + 1, format, again);
-        str->length += (size_t)length;
-    } else {
-        str->failed = true;
-    }
-    va_end(again);
-}
-
 void stk_str_free(stk_str *str) {
     stk_mem_free(str->text);
     memset(str, 0, sizeof *str);
@@ -75,10 +60,23 @@ void stk_str_append(stk_str *str, const char *text) {
     stk_str_append_bytes(str, text, strlen(text));
 }
 
+void stk_str_append_args(stk_str *str, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length >= 0 && stk_str_reserve(str, (size_t)length)) {
+        vsnprintf(str->text + str->length, (size_t)length + 1, format, again);
+        str->length += (size_t)length;
+    } else {
+        str->failed = true;
+    }
+    va_end(again);
+}
+
 void stk_str_appendf(stk_str *str, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    append_format(str, format, args);
+    stk_str_append_args(str, format, args);
     va_end(args);
 }
 
@@ -105,7 +103,7 @@ char *stk_str_format(const char *format, ...) {
     stk_str str = {0};
     va_list args;
     va_start(args, format);
-    append_format(&str, format, args);
+    stk_str_append_args(&str, format, args);
     va_end(args);
     return stk_str_take(&str);
 }

@@ -7,6 +7,7 @@
 #ifndef STK_BASE_STR_H
 #define STK_BASE_STR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,9 @@ bool stk_str_reserve(stk_str *str, size_t extra);
 void stk_str_append(stk_str *str, const char *text);
 void stk_str_append_bytes(stk_str *str, const void *bytes, size_t length);
 void stk_str_appendf(stk_str *str, const char *format, ...) STK_PRINTF(2, 3);
+
+/* Appends printf output of arguments that the caller has begun and ends. */
+void stk_str_append_args(stk_str *str, const char *format, va_list args) STK_PRINTF(2, 0);
 
 /* True while every append succeeded. */
 bool stk_str_ok(const stk_str *str);

@@ -9,6 +9,7 @@
 #include "report/observers/screen.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -34,7 +35,7 @@ struct stk_screen {
     stk_screen_config config;
     stk_event_sink sink;      /* receives the events */
     stk_run_view view;        /* state of the run; lacks texts for which there was no memory */
-    stk_str line;             /* the line that is being built */
+    stk_str line;             /* the line that is being built; empty between lines */
     stk_str clean;            /* `line`, fit for a terminal */
     bool live;                /* the cursor stands after a line that will be redrawn */
     bool drawn;               /* drawn_ns is set */
@@ -45,16 +46,13 @@ struct stk_screen {
 
 /* ---- lines ---- */
 
-static void begin_line(stk_screen *screen) {
-    stk_str_clear(&screen->line);
-}
-
-/* The finished line as it may be shown, NULL without memory. */
+/* The finished line as it may be shown, NULL without memory. The next line begins empty. */
 static const char *clean_line(stk_screen *screen) {
     stk_str_clear(&screen->clean);
     stk_report_append_line(&screen->clean, stk_str_text(&screen->line));
-    return stk_str_ok(&screen->line) && stk_str_ok(&screen->clean) ? stk_str_text(&screen->clean)
-                                                                   : NULL;
+    bool whole = stk_str_ok(&screen->line) && stk_str_ok(&screen->clean);
+    stk_str_clear(&screen->line);
+    return whole ? stk_str_text(&screen->clean) : NULL;
 }
 
 /* Shows the line for good, in place of a redrawn one. */
@@ -68,6 +66,15 @@ static void end_line(stk_screen *screen) {
         fflush(screen->config.out);
         screen->live = false;
     }
+}
+
+/* Shows a line that is one format. */
+STK_PRINTF(2, 3) static void say(stk_screen *screen, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    stk_str_append_args(&screen->line, format, args);
+    va_end(args);
+    end_line(screen);
 }
 
 static int columns_of(const stk_screen *screen) {
@@ -161,36 +168,40 @@ static const char *plural(int64_t count) {
     return count == 1 ? "" : "s";
 }
 
+/* Adds an item of a list: first what divides it from the text before it, which is ", " from then
+ * on. */
+STK_PRINTF(3, 4)
+static void put_item(stk_str *line, const char **before, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    stk_str_append(line, *before);
+    stk_str_append_args(line, format, args);
+    va_end(args);
+    *before = ", ";
+}
+
 /* ---- lines of events ---- */
 
 static void show_data(stk_screen *screen, const stk_event_start *event) {
-    begin_line(screen);
     stk_str *line = &screen->line;
-    const char *comma = "";
-    stk_str_append(line, "data: ");
+    const char *before = "data: ";
     if (event->data != NULL) {
-        stk_str_append(line, event->data);
-        comma = ", ";
+        put_item(line, &before, "%s", event->data);
     }
     if (event->train_images >= 0) {
-        stk_str_appendf(line, "%s%lld training image%s", comma, (long long)event->train_images,
-                        plural(event->train_images));
-        comma = ", ";
+        put_item(line, &before, "%lld training image%s", (long long)event->train_images,
+                 plural(event->train_images));
     }
     if (event->val_images > 0) {
-        stk_str_appendf(line, "%s%lld validation", comma, (long long)event->val_images);
-        comma = ", ";
+        put_item(line, &before, "%lld validation", (long long)event->val_images);
     }
     if (event->test_images > 0) {
-        stk_str_appendf(line, "%s%lld test", comma, (long long)event->test_images);
-        comma = ", ";
+        put_item(line, &before, "%lld test", (long long)event->test_images);
     }
     if (event->classes > 0) {
-        stk_str_appendf(line, "%s%d class%s", comma, event->classes,
-                        event->classes == 1 ? "" : "es");
-        comma = ", ";
+        put_item(line, &before, "%d class%s", event->classes, event->classes == 1 ? "" : "es");
     }
-    if (comma[0] != '\0') {
+    if (before[0] == ',') { /* an item was put; otherwise the line is empty */
         end_line(screen);
     }
 }
@@ -204,37 +215,26 @@ static bool is_mixed(const char *precision) {
  * is 2^30 bytes.
  */
 static void show_resources(stk_screen *screen, const stk_event_start *event) {
-    stk_str *line = &screen->line;
     if (event->cores <= 0) {
         return;
     }
-    begin_line(screen);
-    stk_str_appendf(line, "RESOURCES: %d CPU core%s, batch=%d, GPU=%s, Mixed Precision=%s",
-                    event->cores, plural(event->cores), event->batch,
-                    event->device_name != NULL ? event->device_name : "none",
-                    is_mixed(event->precision) ? "ON" : "OFF");
-    end_line(screen);
+    say(screen, "RESOURCES: %d CPU core%s, batch=%d, GPU=%s, Mixed Precision=%s", event->cores,
+        plural(event->cores), event->batch,
+        event->device_name != NULL ? event->device_name : "none",
+        is_mixed(event->precision) ? "ON" : "OFF");
     if (event->device_name != NULL && event->device_bytes > 0) {
-        begin_line(screen);
-        stk_str_appendf(line, "GPU Memory: %.1f GB", (double)event->device_bytes / GIGABYTE);
-        end_line(screen);
+        say(screen, "GPU Memory: %.1f GB", (double)event->device_bytes / GIGABYTE);
     }
-    begin_line(screen);
-    stk_str_appendf(line, "DataLoader: num_workers=%d, prefetch_factor=%d, persistent_workers=True",
-                    event->workers, event->prefetch);
-    end_line(screen);
+    say(screen, "DataLoader: num_workers=%d, prefetch_factor=%d, persistent_workers=True",
+        event->workers, event->prefetch);
 }
 
 static void show_start(stk_screen *screen, const stk_event_start *event) {
     if (event->chosen != NULL && !screen->config.beside) { /* else the attempt's line says it */
-        begin_line(screen);
-        stk_str_append(&screen->line, event->chosen);
-        end_line(screen);
+        say(screen, "%s", event->chosen);
     }
     if (event->run_dir != NULL) {
-        begin_line(screen);
-        stk_str_appendf(&screen->line, "run folder: %s", event->run_dir);
-        end_line(screen);
+        say(screen, "run folder: %s", event->run_dir);
     }
     if (!screen->config.beside) {
         show_data(screen, event);
@@ -276,7 +276,6 @@ static void show_plan(stk_screen *screen, const stk_event_plan *plan) {
         return;
     }
     screen->plan = *plan;
-    begin_line(screen);
     stk_str_append(line, "plan: ");
     put_fold(screen, line, plan->fold, ": ");
     if (plan->epochs > 0) {
@@ -301,12 +300,8 @@ static void show_decision(stk_screen *screen, const stk_event_decision *event) {
     if (event->what == NULL) {
         return;
     }
-    begin_line(screen);
-    stk_str_append(&screen->line, event->what);
-    if (event->why != NULL) {
-        stk_str_appendf(&screen->line, ": %s", event->why);
-    }
-    end_line(screen);
+    bool has_why = event->why != NULL;
+    say(screen, "%s%s%s", event->what, has_why ? ": " : "", has_why ? event->why : "");
 }
 
 /* Whether it is time to draw: at once on a terminal, after a first wait among plain lines. */
@@ -352,7 +347,6 @@ static void show_step(stk_screen *screen, const stk_event_step *event) {
     if (screen->config.beside || !is_due(screen, new_epoch)) {
         return;
     }
-    begin_line(screen);
     put_epoch(screen, line, event->fold, event->epoch, event->epochs);
     put_progress(line, event);
     put_loss(line, "loss", event->loss);
@@ -367,7 +361,6 @@ static void show_epoch(stk_screen *screen, const stk_event_epoch *event) {
     stk_str *line = &screen->line;
     const stk_event_step *step = &screen->last_step;
     bool has_step = step->epoch == event->epoch && step->fold == event->fold;
-    begin_line(screen);
     put_epoch(screen, line, event->fold, event->epoch, event->epochs);
     if (has_step) {
         put_progress(line, step);
@@ -393,7 +386,6 @@ static void show_bad_image(stk_screen *screen, const stk_event_bad_image *event)
     if (screen->view.bad_images > NAMED_BAD_IMAGES) {
         return;
     }
-    begin_line(screen);
     stk_str_appendf(&screen->line, "warning: bad image %s",
                     event->path != NULL ? event->path : "without a name");
     if (event->split != NULL) {
@@ -411,7 +403,6 @@ static void show_submission(stk_screen *screen, const stk_event_submission *even
     if (event->path == NULL) {
         return;
     }
-    begin_line(screen);
     stk_str_appendf(line, "submission: %s (", event->path);
     if (event->rows >= 0) {
         stk_str_appendf(line, "%lld row%s%s", (long long)event->rows, plural(event->rows),
@@ -433,19 +424,14 @@ static void show_submission(stk_screen *screen, const stk_event_submission *even
 static void show_use(stk_screen *screen, const stk_event_verdict *event) {
     stk_str *line = &screen->line;
     if (isfinite(event->gpu_memory_used) && event->gpu_memory_total > 0) {
-        begin_line(screen);
-        stk_str_appendf(line, "GPU Memory Used: %.1f GB / %.1f GB (%.1f%%)",
-                        event->gpu_memory_used / GIGABYTE, event->gpu_memory_total / GIGABYTE,
-                        100 * event->gpu_memory_used / event->gpu_memory_total);
-        end_line(screen);
+        say(screen, "GPU Memory Used: %.1f GB / %.1f GB (%.1f%%)",
+            event->gpu_memory_used / GIGABYTE, event->gpu_memory_total / GIGABYTE,
+            100 * event->gpu_memory_used / event->gpu_memory_total);
     }
     if (event->batch != NULL) {
-        begin_line(screen);
-        stk_str_appendf(line, "VALIDATION: %s", event->batch);
-        end_line(screen);
+        say(screen, "VALIDATION: %s", event->batch);
     }
     if (isfinite(event->images_per_second)) {
-        begin_line(screen);
         stk_str_append(line, "speed:");
         put_rate(line, event->images_per_second, "img/s");
         put_percent(line, "wait", 100 * event->wait_fraction, 0);
@@ -461,13 +447,10 @@ static void show_verdict(stk_screen *screen, const stk_event_verdict *event) {
     if (event->first && !screen->config.beside) {
         show_use(screen, event);
     }
-    begin_line(screen);
-    stk_str_append(&screen->line, event->text);
-    end_line(screen);
+    say(screen, "%s", event->text);
 }
 
 static void show_attempt(stk_screen *screen, const stk_event_attempt *event) {
-    begin_line(screen);
     if (event->ended) {
         stk_attempt_put_line(&screen->line, event);
     } else {
@@ -479,9 +462,7 @@ static void show_attempt(stk_screen *screen, const stk_event_attempt *event) {
 }
 
 static void show_warning(stk_screen *screen, const char *text) {
-    begin_line(screen);
-    stk_str_appendf(&screen->line, "warning: %s", text);
-    end_line(screen);
+    say(screen, "warning: %s", text);
 }
 
 /* "12.3 MB", "80.1 MB/s". */
@@ -500,7 +481,6 @@ static void show_progress(stk_screen *screen, const stk_event_progress *event) {
     if (screen->config.beside || event->what == NULL || !is_due(screen, false)) {
         return;
     }
-    begin_line(screen);
     stk_str_append(line, event->what);
     put_progress(line, &screen->last_step);
     put_bytes(line, (double)event->bytes, "");
@@ -513,36 +493,29 @@ static void show_progress(stk_screen *screen, const stk_event_progress *event) {
 
 static void show_result(stk_screen *screen, const stk_summary *summary) {
     stk_str *line = &screen->line;
-    const char *between = ": ";
-    begin_line(screen);
+    const char *before = ": ";
     stk_str_append(line, stk_report_words(summary->status != NULL ? summary->status : "complete"));
     if (isfinite(summary->best_acc1)) {
-        stk_str_appendf(line, "%sbest validation accuracy %.1f%%", between, summary->best_acc1);
-        between = ", ";
+        put_item(line, &before, "best validation accuracy %.1f%%", summary->best_acc1);
     }
     bool other_metric = summary->metric != NULL && !stk_str_equal(summary->metric, "acc1");
     if (other_metric && isfinite(summary->best_metric)) {
-        stk_str_appendf(line, "%sbest %s %.4g", between, summary->metric, summary->best_metric);
-        between = ", ";
+        put_item(line, &before, "best %s %.4g", summary->metric, summary->best_metric);
     }
     if (summary->epochs_done >= 0) {
-        stk_str_appendf(line, "%s%d epoch%s", between, summary->epochs_done,
-                        plural(summary->epochs_done));
-        between = ", ";
+        put_item(line, &before, "%d epoch%s", summary->epochs_done, plural(summary->epochs_done));
     }
     if (summary->folds_planned > 1 && summary->folds_done >= 0) {
-        stk_str_appendf(line, "%s%d of %d folds", between, summary->folds_done,
-                        summary->folds_planned);
-        between = ", ";
+        put_item(line, &before, "%d of %d folds", summary->folds_done, summary->folds_planned);
         if (isfinite(summary->oof_acc1)) {
-            stk_str_appendf(line, ", out-of-fold accuracy %.1f%%", summary->oof_acc1);
+            put_item(line, &before, "out-of-fold accuracy %.1f%%", summary->oof_acc1);
         }
         if (other_metric && isfinite(summary->oof_metric)) {
-            stk_str_appendf(line, ", out-of-fold %s %.4g", summary->metric, summary->oof_metric);
+            put_item(line, &before, "out-of-fold %s %.4g", summary->metric, summary->oof_metric);
         }
     }
     if (summary->stop_reason != NULL) {
-        stk_str_appendf(line, "%s%s", between[0] == ':' ? between : "; ",
+        stk_str_appendf(line, "%s%s", before[0] == ':' ? before : "; ",
                         stk_report_stop_words(summary));
     }
     end_line(screen);
@@ -551,15 +524,12 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
 /* A row of the block: "  run folder  runs/demo". Without a value there is no row. */
 static void show_row(stk_screen *screen, const char *name, const char *value) {
     if (value != NULL) {
-        begin_line(screen);
-        stk_str_appendf(&screen->line, "  %-11s %s", name, value);
-        end_line(screen);
+        say(screen, "  %-11s %s", name, value);
     }
 }
 
 static void show_time(stk_screen *screen, const stk_summary *summary) {
     if (isfinite(summary->used_s)) {
-        begin_line(screen);
         stk_str_appendf(&screen->line, "  %-11s ", "time");
         put_seconds(&screen->line, summary->used_s, true);
         if (isfinite(summary->budget_s)) {
@@ -574,7 +544,6 @@ static void show_time(stk_screen *screen, const stk_summary *summary) {
 static void show_attempts(stk_screen *screen, const stk_summary *summary) {
     show_row(screen, "estimate", summary->estimate);
     for (int i = 0; i < summary->attempt_count; i++) {
-        begin_line(screen);
         stk_str_appendf(&screen->line, "  %-11s ", i == 0 ? "attempts" : "");
         stk_attempt_put_line(&screen->line, &summary->attempts[i]);
         end_line(screen);
@@ -605,15 +574,13 @@ static void show_bad_images(stk_screen *screen, const stk_summary *summary) {
     if (bad <= (quiet ? NAMED_BAD_IMAGES : 0)) {
         return;
     }
-    begin_line(screen);
     if (quiet) {
-        stk_str_appendf(&screen->line, "warning: %lld bad images; %s/bad_images.csv names them",
-                        (long long)bad, folder);
+        say(screen, "warning: %lld bad images; %s/bad_images.csv names them", (long long)bad,
+            folder);
     } else {
-        stk_str_appendf(&screen->line, "  %-11s %lld, named in %s/bad_images.csv", "bad images",
-                        (long long)bad, folder);
+        say(screen, "  %-11s %lld, named in %s/bad_images.csv", "bad images", (long long)bad,
+            folder);
     }
-    end_line(screen);
 }
 
 /* Where the results lie. */
@@ -644,7 +611,6 @@ static void show_files(stk_screen *screen, const stk_summary *summary) {
 static void show_stop(stk_screen *screen, const stk_summary *summary) {
     const stk_event_verdict *verdict = stk_run_view_verdict(&screen->view);
     if (!screen->config.beside) {
-        begin_line(screen);
         end_line(screen);
     }
     show_result(screen, summary);
