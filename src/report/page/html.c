@@ -55,6 +55,12 @@ void stk_page_put_text(stk_str *out, const char *text) {
     stk_report_append_markup(out, text != NULL ? text : STK_PAGE_UNKNOWN);
 }
 
+void stk_page_put_in(stk_str *out, const char *before, const char *text, const char *after) {
+    stk_str_append(out, before);
+    stk_page_put_text(out, text);
+    stk_str_append(out, after);
+}
+
 void stk_page_begin(stk_str *out, const char *title) {
     stk_str_append(out,
                    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -65,9 +71,7 @@ void stk_page_begin(stk_str *out, const char *title) {
     stk_page_put_text(out, title);
     stk_str_append(out, "</title>\n<style>\n");
     stk_str_append(out, style);
-    stk_str_append(out, "</style>\n</head>\n<body>\n<main>\n<h1>");
-    stk_page_put_text(out, title);
-    stk_str_append(out, "</h1>\n");
+    stk_page_put_in(out, "</style>\n</head>\n<body>\n<main>\n<h1>", title, "</h1>\n");
 }
 
 void stk_page_end(stk_str *out) {
@@ -83,9 +87,7 @@ void stk_page_close_section(stk_str *out) {
 }
 
 void stk_page_put_cell(stk_str *out, const char *text) {
-    stk_str_append(out, "<td>");
-    stk_page_put_text(out, text);
-    stk_str_append(out, "</td>");
+    stk_page_put_in(out, "<td>", text, "</td>");
 }
 
 void stk_page_put_number_cell(stk_str *out, int decimals, double value) {

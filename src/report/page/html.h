@@ -22,6 +22,9 @@ void stk_page_close_section(stk_str *out);
 /* A text; NULL: not known. */
 void stk_page_put_text(stk_str *out, const char *text);
 
+/* A text between two pieces of markup, which are not escaped. */
+void stk_page_put_in(stk_str *out, const char *before, const char *text, const char *after);
+
 /* A cell of a table with a text (NULL: not known), or with a number (NaN: not known). */
 void stk_page_put_cell(stk_str *out, const char *text);
 void stk_page_put_number_cell(stk_str *out, int decimals, double value);

@@ -187,24 +187,19 @@ static void put_picture(const stk_confusion *confusion, const stk_confusion_miss
                         const stk_thumb *thumb, stk_str *out) {
     stk_str_append(out, "<figure>");
     if (thumb != NULL && thumb->jpeg != NULL) {
-        stk_str_append(out, "<img alt=\"");
-        stk_report_append_markup(out, miss->path);
-        stk_str_append(out, "\" src=\"data:image/jpeg;base64,");
+        stk_page_put_in(out, "<img alt=\"", miss->path, "\" src=\"data:image/jpeg;base64,");
         put_base64(out, thumb->jpeg, thumb->size);
         stk_str_append(out, "\">");
     }
-    stk_str_append(out, "<figcaption><strong>");
-    stk_report_append_markup(out, confusion->classes[miss->label]);
-    stk_str_append(out, "</strong> taken for <strong>");
+    stk_page_put_in(out, "<figcaption><strong>", confusion->classes[miss->label],
+                    "</strong> taken for <strong>");
     stk_report_append_markup(out, confusion->classes[miss->predicted]);
     stk_str_appendf(out, "</strong>; the true class had %.2g %%<br><code>",
                     100 * miss->probability);
     stk_report_append_markup(out, miss->path);
     stk_str_append(out, "</code>");
     if (thumb != NULL && thumb->jpeg == NULL && thumb->why[0] != '\0') {
-        stk_str_append(out, "<br><span class=\"soft\">no picture: ");
-        stk_report_append_markup(out, thumb->why);
-        stk_str_append(out, "</span>");
+        stk_page_put_in(out, "<br><span class=\"soft\">no picture: ", thumb->why, "</span>");
     }
     stk_str_append(out, "</figcaption></figure>\n");
 }

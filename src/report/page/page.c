@@ -36,13 +36,10 @@ static void put_remedies(stk_str *out, const stk_event_verdict *verdict) {
     stk_str_append(out, "<h3>What would make it faster</h3>\n<ol class=\"remedies\">\n");
     for (int i = 0; i < verdict->remedy_count; i++) {
         const stk_remedy *remedy = &verdict->remedies[i];
-        stk_str_append(out, "<li>");
-        stk_page_put_text(out, remedy->text);
+        stk_page_put_in(out, "<li>", remedy->text, "");
         put_gain(out, remedy->gain);
         if (remedy->flags != NULL && remedy->flags[0] != '\0') {
-            stk_str_append(out, "<br><code>");
-            stk_page_put_text(out, remedy->flags);
-            stk_str_append(out, "</code>");
+            stk_page_put_in(out, "<br><code>", remedy->flags, "</code>");
         }
         stk_str_append(out, "</li>\n");
     }
@@ -54,32 +51,24 @@ static void put_verdict(stk_str *out, const stk_run_history *history) {
     const char *kind = verdict == NULL ? "" : verdict->fine ? " class=\"fine\"" : " class=\"slow\"";
     stk_str_appendf(out, "<section id=\"verdict\"%s>\n<h2>Verdict", kind);
     if (verdict != NULL && verdict->name != NULL) {
-        stk_str_append(out, ": ");
-        stk_page_put_text(out, verdict->name);
+        stk_page_put_in(out, ": ", verdict->name, "");
     }
     stk_str_append(out, "</h2>\n");
     if (verdict == NULL) {
         const char *said =
             stk_run_view_has_ended(&history->view) ? history->view.summary->verdict : NULL;
-        stk_str_append(out, "<p class=\"lead\">");
-        stk_page_put_text(out, said != NULL
-                                   ? said
-                                   : "Too little was seen to say why the run is as fast as it is.");
-        stk_str_append(out, "</p>\n</section>\n");
+        stk_page_put_in(
+            out, "<p class=\"lead\">",
+            said != NULL ? said : "Too little was seen to say why the run is as fast as it is.",
+            "</p>\n</section>\n");
         return;
     }
-    stk_str_append(out, "<p class=\"lead\">");
-    stk_page_put_text(out, verdict->text);
-    stk_str_append(out, "</p>\n");
+    stk_page_put_in(out, "<p class=\"lead\">", verdict->text, "</p>\n");
     if (verdict->evidence != NULL && verdict->evidence[0] != '\0') {
-        stk_str_append(out, "<p class=\"soft\">Evidence: ");
-        stk_page_put_text(out, verdict->evidence);
-        stk_str_append(out, "</p>\n");
+        stk_page_put_in(out, "<p class=\"soft\">Evidence: ", verdict->evidence, "</p>\n");
     }
     if (verdict->batch != NULL) {
-        stk_str_append(out, "<p>");
-        stk_page_put_text(out, verdict->batch);
-        stk_str_append(out, "</p>\n");
+        stk_page_put_in(out, "<p>", verdict->batch, "</p>\n");
     }
     put_remedies(out, verdict);
     stk_page_close_section(out);
@@ -130,8 +119,7 @@ static void put_state(stk_str *out, const stk_run_history *history, const stk_su
     if (stk_run_view_has_ended(&history->view)) {
         stk_page_put_text(out, stk_report_words(summary->status));
         if (summary->stop_reason != NULL) {
-            stk_str_append(out, ": ");
-            stk_page_put_text(out, stk_report_stop_words(summary));
+            stk_page_put_in(out, ": ", stk_report_stop_words(summary), "");
         }
     } else {
         stk_str_append(out, "no end was written: it goes on, or was killed");
@@ -144,8 +132,7 @@ static void put_results(stk_str *out, const stk_run_history *history, const stk_
     bool other = summary->metric != NULL && strcmp(summary->metric, "acc1") != 0;
     put_number(out, "Best validation accuracy", 2, summary->best_acc1, " %");
     if (other && isfinite(summary->best_metric)) {
-        stk_str_append(out, "<div><dt>Best ");
-        stk_page_put_text(out, summary->metric);
+        stk_page_put_in(out, "<div><dt>Best ", summary->metric, "");
         stk_str_appendf(out, "</dt><dd>%.5g", summary->best_metric);
         close_figure(out);
     }
@@ -208,13 +195,10 @@ static void put_setting(stk_str *out, const stk_run_history *history, const stk_
 /* The supervised command, and its forecast. */
 static void put_command(stk_str *out, const stk_summary *summary) {
     if (summary->command != NULL) {
-        stk_str_append(out, "<p class=\"soft\">Command: <code>");
-        stk_page_put_text(out, summary->command);
-        stk_str_append(out, "</code></p>\n");
+        stk_page_put_in(out, "<p class=\"soft\">Command: <code>", summary->command,
+                        "</code></p>\n");
         if (summary->estimate != NULL) {
-            stk_str_append(out, "<p>By its own words: ");
-            stk_page_put_text(out, summary->estimate);
-            stk_str_append(out, "</p>\n");
+            stk_page_put_in(out, "<p>By its own words: ", summary->estimate, "</p>\n");
         }
     }
 }
@@ -234,9 +218,8 @@ static void put_figures(stk_str *out, const stk_run_history *history, const stk_
     stk_str_append(out, "</dl>\n");
     put_command(out, summary);
     if (history->view.start != NULL && history->view.start->data != NULL) {
-        stk_str_append(out, "<p class=\"soft\">Data: <code>");
-        stk_page_put_text(out, history->view.start->data);
-        stk_str_append(out, "</code></p>\n");
+        stk_page_put_in(out, "<p class=\"soft\">Data: <code>", history->view.start->data,
+                        "</code></p>\n");
     }
     stk_page_close_section(out);
 }
@@ -264,8 +247,7 @@ static void put_notes(stk_str *out, const stk_run_history *history, stk_note_kin
         put_time(out, note->at_s);
         stk_page_put_text(out, note->what);
         if (note->why != NULL && note->why[0] != '\0') {
-            stk_str_append(out, ": ");
-            stk_page_put_text(out, note->why);
+            stk_page_put_in(out, ": ", note->why, "");
         }
         stk_str_append(out, "</li>\n");
     }
@@ -315,9 +297,7 @@ static void put_attempt_row(stk_str *out, const stk_event_attempt *attempt) {
     stk_page_put_cell(out, attempt->verdict);
     stk_page_put_cell(out, stk_str_text(&end));
     stk_page_put_cell(out, attempt->kept ? "yes" : "");
-    stk_str_append(out, "<td><code>");
-    stk_page_put_text(out, attempt->command);
-    stk_str_append(out, "</code></td></tr>\n");
+    stk_page_put_in(out, "<td><code>", attempt->command, "</code></td></tr>\n");
     out->failed = out->failed || !stk_str_ok(&name) || !stk_str_ok(&memory) || !stk_str_ok(&end);
     stk_str_free(&name);
     stk_str_free(&memory);
@@ -423,9 +403,7 @@ static void put_options(stk_str *out, const stk_page *page) {
     /* The command of a supervised run is shown above. */
     const stk_run_view *view = &page->history->view;
     if (view->start != NULL && view->start->chosen != NULL && stk_run_view_command(view) == NULL) {
-        stk_str_append(out, "<p>Chosen: ");
-        stk_page_put_text(out, view->start->chosen);
-        stk_str_append(out, "</p>\n");
+        stk_page_put_in(out, "<p>Chosen: ", view->start->chosen, "</p>\n");
     }
     stk_str_append(out, "<details><summary>All options as they were used</summary>\n"
                         "<div class=\"scroll\"><table>\n<tr><th>option</th><th>value</th>"
