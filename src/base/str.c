@@ -38,6 +38,11 @@ void stk_str_free(stk_str *str) {
     memset(str, 0, sizeof *str);
 }
 
+void stk_str_free_part(stk_str *whole, stk_str *part) {
+    whole->failed = whole->failed || part->failed;
+    stk_str_free(part);
+}
+
 void stk_str_clear(stk_str *str) {
     str->length = 0;
     str->failed = false;

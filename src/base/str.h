@@ -24,6 +24,9 @@ typedef struct stk_str {
 void stk_str_free(stk_str *str);
 void stk_str_clear(stk_str *str);
 
+/* Frees a text that was put into another one, which fails if the part has failed. */
+void stk_str_free_part(stk_str *whole, stk_str *part);
+
 /* Makes room for so many more bytes: appending them needs no memory. False: there is none. */
 bool stk_str_reserve(stk_str *str, size_t extra);
 

@@ -174,8 +174,7 @@ static void append_quoted(stk_str *out, const char *text) {
         }
         p += length;
     }
-    out->failed = out->failed || !stk_str_ok(&json);
-    stk_str_free(&json);
+    stk_str_free_part(out, &json);
 }
 
 /* A comment ends with its line. */

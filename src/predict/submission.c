@@ -340,8 +340,7 @@ static void append_header(stk_str *out, const columns *c, const stk_dataset *dat
         stk_str_append(&name, classes[k]);
         stk_str_append(out, ",");
         stk_csv_append(out, stk_str_text(&name));
-        out->failed = out->failed || !stk_str_ok(&name);
-        stk_str_free(&name);
+        stk_str_free_part(out, &name);
     }
 }
 

@@ -157,8 +157,7 @@ static void append_labelled(stk_str *out, const char *name, const char *help, st
         append_head(out, name, help);
         stk_str_appendf(out, "stoker_%s{%s} 1\n", name, stk_str_text(labels));
     }
-    out->failed = out->failed || !stk_str_ok(labels);
-    stk_str_free(labels);
+    stk_str_free_part(out, labels);
 }
 
 /*
@@ -181,8 +180,7 @@ static void append_label(stk_str *labels, const char *name, const char *text) {
         }
     }
     stk_str_append(labels, "\"");
-    labels->failed = labels->failed || !stk_str_ok(&clean);
-    stk_str_free(&clean);
+    stk_str_free_part(labels, &clean);
 }
 
 /* As chosen at the start. Once the run has ended, as used: it may have been measured, or shrunk

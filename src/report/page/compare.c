@@ -269,8 +269,7 @@ static void print_table(const compare_table *t, stk_str *out) {
         }
         stk_str_append_bytes(out, stk_str_text(&line), end);
         stk_str_append(out, "\n");
-        out->failed = out->failed || !stk_str_ok(&line);
-        stk_str_free(&line);
+        stk_str_free_part(out, &line);
     }
 }
 
@@ -490,8 +489,7 @@ static stk_status put_curves(const stk_run_read *runs, size_t count, stk_str *ou
         stk_str_appendf(out, "<div class=\"grid\">\n%s</div>\n", plots.text);
         stk_page_close_section(out);
     }
-    out->failed = out->failed || !stk_str_ok(&plots);
-    stk_str_free(&plots);
+    stk_str_free_part(out, &plots);
     return status;
 }
 

@@ -372,8 +372,7 @@ static stk_status put_timeline_section(const stk_run_history *history, const cha
         stk_str_append(out, "</div>\n");
         stk_page_close_section(out);
     }
-    out->failed = out->failed || !stk_str_ok(&plots);
-    stk_str_free(&plots);
+    stk_str_free_part(out, &plots);
     stk_mem_free(points);
     return status;
 }

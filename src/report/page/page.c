@@ -298,10 +298,9 @@ static void put_attempt_row(stk_str *out, const stk_event_attempt *attempt) {
     stk_page_put_cell(out, stk_str_text(&end));
     stk_page_put_cell(out, attempt->kept ? "yes" : "");
     stk_page_put_in(out, "<td><code>", attempt->command, "</code></td></tr>\n");
-    out->failed = out->failed || !stk_str_ok(&name) || !stk_str_ok(&memory) || !stk_str_ok(&end);
-    stk_str_free(&name);
-    stk_str_free(&memory);
-    stk_str_free(&end);
+    stk_str_free_part(out, &name);
+    stk_str_free_part(out, &memory);
+    stk_str_free_part(out, &end);
 }
 
 /* All attempts, also one that still runs. */
@@ -418,8 +417,7 @@ static void put_options(stk_str *out, const stk_page *page) {
         stk_str_append(out, "<td>");
         put_reason(out, page->args_yaml, stk_json_key_of(value));
         stk_str_append(out, "</td></tr>\n");
-        out->failed = out->failed || !stk_str_ok(&text);
-        stk_str_free(&text);
+        stk_str_free_part(out, &text);
     }
     stk_str_append(out, "</table></div></details>\n");
     stk_page_close_section(out);

@@ -129,8 +129,7 @@ static void put_words(stk_str *out, const char *name, stk_str *words) {
     begin_row(out, name);
     stk_report_append_line(out, stk_str_text(words));
     stk_str_append(out, "\n");
-    out->failed = out->failed || !stk_str_ok(words);
-    stk_str_free(words);
+    stk_str_free_part(out, words);
 }
 
 /* The command, its attempts that have ended, and the one that runs. */

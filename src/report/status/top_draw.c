@@ -258,8 +258,7 @@ static void draw_command(top_frame *f) {
     }
     put_foreign(f, stk_str_text(&words));
     end_line(f);
-    f->out->failed = f->out->failed || !stk_str_ok(&words);
-    stk_str_free(&words);
+    stk_str_free_part(f->out, &words);
 }
 
 /* The progress of the running epoch. */
@@ -635,6 +634,5 @@ void stk_top_draw(const stk_run_status *status, const stk_top_look *look, stk_st
     int rows = f.look.rows == 0 ? CURVE_ROWS : f.look.rows - f.line - words_rows;
     draw_curve(&f, rows < MOST_CURVE_ROWS ? rows : MOST_CURVE_ROWS);
     stk_str_append(out, stk_str_text(&words));
-    out->failed = out->failed || !stk_str_ok(&words);
-    stk_str_free(&words);
+    stk_str_free_part(out, &words);
 }

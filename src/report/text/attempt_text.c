@@ -104,8 +104,7 @@ static void put_result(stk_str *out, const stk_event_attempt *attempt) {
     if (memory.length > 0) {
         stk_str_appendf(out, ", GPU memory %s", memory.text);
     }
-    out->failed = out->failed || !stk_str_ok(&memory);
-    stk_str_free(&memory);
+    stk_str_free_part(out, &memory);
     if (attempt->verdict != NULL) {
         stk_str_appendf(out, ", %s", attempt->verdict);
     }

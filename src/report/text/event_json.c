@@ -28,9 +28,8 @@ static void put_text(stk_json_writer *writer, const char *text) {
     if (text != NULL) {
         stk_report_append_utf8(&clean, text);
     }
-    writer->out->failed = writer->out->failed || !stk_str_ok(&clean);
     stk_json_put_string(writer, text != NULL ? stk_str_text(&clean) : NULL);
-    stk_str_free(&clean);
+    stk_str_free_part(writer->out, &clean);
 }
 
 static void put_object(stk_json_writer *writer, const stk_fields *fields, const void *part) {

@@ -47,8 +47,7 @@ void stk_report_append_markup(stk_str *out, const char *text) {
             rest++;
         }
     }
-    out->failed = out->failed || !stk_str_ok(&clean);
-    stk_str_free(&clean);
+    stk_str_free_part(out, &clean);
 }
 
 /* The sentence that belongs to the word in the table; without one, the word itself. */

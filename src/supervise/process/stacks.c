@@ -272,8 +272,7 @@ static void append_process(stacks_text *v, const stk_proc *proc) {
     append_command(v, proc, ended || blocked || proc->state == 'D');
     stk_str_append(text, "\n");
     stk_str_append(text, stk_str_text(&threads));
-    text->failed = text->failed || !stk_str_ok(&threads);
-    stk_str_free(&threads);
+    stk_str_free_part(text, &threads);
     if (!ended) {
         append_files(v, proc->pid);
     }
