@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/public_struct.h"
-#include "base/text/locale.h"
-#include "job/training/folds.h"
 #include "job/training/prepare.h"
 #include "probe/doctor/doctor.h"
 #include "probe/step_timer.h"
@@ -45,23 +43,22 @@ static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor
     return status;
 }
 
-static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_diagnosis *diagnosis,
+static stk_status run_doctor(stk_job *job, const stk_observer *observer, void *diagnosis,
                              stk_error *err) {
     const stk_doctor_options *wanted = stk_options_values(job->options, &stk_doctor_option_table);
     stk_split split = {0};
     size_t train = 0;
     size_t val = 0;
+    job->clock.budget_s = NAN;      /* --budget and --deadline are the training's */
+    job->clock.halt_on_stop = true; /* half a measurement is useless */
+    job->storage.deadline_ns = 0;
+    job->storage.outage_s = stk_storage_to_measure(job->options).outage_s;
     stk_status status = wanted->plot != NULL ? stk_doctor_can_draw(wanted->plot, err) : STK_OK;
     if (status == STK_OK) {
         status = stk_job_prepare(job, observer, &train, &val, err);
     }
     if (status == STK_OK) {
-        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why,
-                        train, &job->events);
-        status = stk_job_measure_batch(job, err);
-    }
-    if (status == STK_OK) {
-        status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
+        status = stk_job_begin_first_fold(job, train, &split, NULL, err);
     }
     if (status == STK_OK) {
         status = examine(job, &split, wanted, diagnosis, err);
@@ -73,20 +70,7 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
 stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *diagnosis,
                       stk_error *err) {
     stk_status status = STK_PUBLIC_BEGIN(stk_diagnosis, diagnosis, run, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    stk_job job = {.verb = "doctor", .out = {.folder = {.lock_fd = -1}}};
-    stk_locale locale = stk_locale_enter();
-    status = stk_job_open_first(&job, options, run, err);
-    job.clock.budget_s = NAN;      /* --budget and --deadline are the training's */
-    job.clock.halt_on_stop = true; /* half a measurement is useless */
-    job.storage.deadline_ns = 0;
-    job.storage.outage_s = stk_storage_to_measure(options).outage_s;
-    if (status == STK_OK) {
-        status = run_doctor(&job, run != NULL ? run->observer : NULL, diagnosis, err);
-    }
-    stk_job_close(&job);
-    stk_locale_leave(locale);
-    return status;
+    return status == STK_OK
+               ? stk_job_look_at_first("doctor", options, run, run_doctor, diagnosis, err)
+               : status;
 }

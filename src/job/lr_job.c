@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/public_struct.h"
-#include "base/text/locale.h"
-#include "job/training/folds.h"
 #include "job/training/lr_test.h"
 #include "job/training/prepare.h"
 
@@ -20,9 +18,9 @@ static int steps_of(const stk_job *job) {
 }
 
 /* Tests with the pictures that the first fold would train on. */
-static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *err) {
+static stk_status test_first_fold(stk_job *job, size_t train, stk_lr_curve *curve, stk_error *err) {
     stk_split split;
-    stk_status status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
+    stk_status status = stk_job_begin_first_fold(job, train, &split, NULL, err);
     if (status != STK_OK) {
         return status;
     }
@@ -53,12 +51,17 @@ static void hand_over(const stk_job *job, const stk_lr_curve *curve, stk_found_l
     memcpy(found->points, curve->points, (size_t)curve->count * sizeof *curve->points);
 }
 
-static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found_lr *found,
+static stk_status run_test(stk_job *job, const stk_observer *observer, void *result,
                            stk_error *err) {
+    stk_found_lr *found = result;
     stk_lr_curve curve = {.suggestion = NAN};
     size_t train = 0;
     size_t val = 0;
-    stk_status status = stk_job_prepare(job, observer, &train, &val, err);
+    job->clock.budget_s = NAN; /* --budget is the training's; --deadline holds for the test, too */
+    stk_status status = stk_job_take_deadline(job, observer, err);
+    if (status == STK_OK) {
+        status = stk_job_prepare(job, observer, &train, &val, err);
+    }
     if (status == STK_OK) {
         status = stk_job_claim_folder(&job->out.folder, job->job_options, job->verb, err);
     }
@@ -67,12 +70,7 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
     }
     if (status == STK_OK) {
         stk_job_emit_start(job, train, val);
-        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why,
-                        train, &job->events);
-        status = stk_job_measure_batch(job, err);
-    }
-    if (status == STK_OK) {
-        status = test_first_fold(job, &curve, err);
+        status = test_first_fold(job, train, &curve, err);
     }
     if (status == STK_OK) {
         hand_over(job, &curve, found);
@@ -100,19 +98,6 @@ stk_status stk_find_lr(stk_options *options, const stk_run *run, stk_found_lr *f
     if (status != STK_OK) {
         return status;
     }
-    stk_job job = {.verb = "lr", .out = {.folder = {.lock_fd = -1}}};
-    stk_locale locale = stk_locale_enter();
     found->lr = NAN;
-    status = stk_job_open_first(&job, options, run, err);
-    job.clock.budget_s = NAN; /* --budget is the training's; --deadline holds for the test, too */
-    const stk_observer *observer = run != NULL ? run->observer : NULL;
-    if (status == STK_OK) {
-        status = stk_job_take_deadline(&job, observer, err);
-    }
-    if (status == STK_OK) {
-        status = run_test(&job, observer, found, err);
-    }
-    stk_job_close(&job);
-    stk_locale_leave(locale);
-    return status;
+    return stk_job_look_at_first("lr", options, run, run_test, found, err);
 }

@@ -11,11 +11,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/public_struct.h"
-#include "base/text/locale.h"
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
-#include "job/training/folds.h"
 #include "job/training/prepare.h"
 #include "predict/predict.h"
 #include "probe/step_timer.h"
@@ -246,10 +244,9 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
     return status;
 }
 
-/* Chooses the batch as a training would, and fills in what was measured for it. */
-static stk_status choose_batch(stk_job *job, stk_estimate *e, stk_error *err) {
+/* Fills in the batch, which was chosen as a training would, and what was measured for it. */
+static void note_batch(const stk_job *job, stk_estimate *e) {
     const stk_batch_curve *curve = &job->batch_search.curve;
-    stk_status status = stk_job_measure_batch(job, err);
     e->batch = (int64_t)job->recipe.batch;
     e->accumulate = job->recipe.train.accumulate;
     snprintf(e->batch_why, sizeof e->batch_why, "%s", job->batch_search.why);
@@ -258,23 +255,34 @@ static stk_status choose_batch(stk_job *job, stk_estimate *e, stk_error *err) {
         e->measured[i].images_per_second = curve->points[i].images_per_second;
     }
     e->measured_count = (int)curve->count;
+}
+
+/* The budget is that of the training; it does not limit the planning. */
+static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
+    const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
+    stk_status status =
+        stk_run_clock_set_deadline(&job->clock, budget->deadline, &job->events, err);
+    e->budget_s = job->clock.budget_s;
+    job->batch_search.budget_s = e->budget_s;
+    job->clock.budget_s = NAN;
+    job->storage.deadline_ns = 0;
     return status;
 }
 
-static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estimate *e,
+static stk_status run_plan(stk_job *job, const stk_observer *observer, void *result,
                            stk_error *err) {
+    stk_estimate *e = result;
     size_t train = 0;
     size_t val = 0;
     stk_split split = {0};
     const stk_sample *val_samples = NULL;
-    stk_status status = stk_job_prepare(job, observer, &train, &val, err);
+    stk_status status = take_budget(job, e, err);
     if (status == STK_OK) {
-        stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why,
-                        train, &job->events);
-        status = choose_batch(job, e, err);
+        status = stk_job_prepare(job, observer, &train, &val, err);
     }
     if (status == STK_OK) {
-        status = stk_fold_split(job->dataset, &job->recipe, 0, &split, &val_samples, err);
+        status = stk_job_begin_first_fold(job, train, &split, &val_samples, err);
+        note_batch(job, e);
     }
     if (status != STK_OK) {
         return status;
@@ -290,33 +298,8 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     return status;
 }
 
-/* The budget is that of the training; it does not limit the planning. */
-static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
-    const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
-    stk_status status =
-        stk_run_clock_set_deadline(&job->clock, budget->deadline, &job->events, err);
-    e->budget_s = job->clock.budget_s;
-    job->batch_search.budget_s = e->budget_s;
-    job->clock.budget_s = NAN;
-    job->storage.deadline_ns = 0;
-    return status;
-}
-
 stk_status stk_plan_run(stk_options *options, const stk_run *run, stk_estimate *e, stk_error *err) {
     stk_status status = STK_PUBLIC_BEGIN(stk_estimate, e, run, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    stk_job job = {.verb = "plan", .out = {.folder = {.lock_fd = -1}}};
-    stk_locale locale = stk_locale_enter();
-    status = stk_job_open_first(&job, options, run, err);
-    if (status == STK_OK) {
-        status = take_budget(&job, e, err);
-    }
-    if (status == STK_OK) {
-        status = run_plan(&job, run != NULL ? run->observer : NULL, e, err);
-    }
-    stk_job_close(&job);
-    stk_locale_leave(locale);
-    return status;
+    return status == STK_OK ? stk_job_look_at_first("plan", options, run, run_plan, e, err)
+                            : status;
 }

@@ -136,8 +136,7 @@ static void add_observers(stk_job *job) {
 /* Emits what the run is, and what was decided so far. */
 static void emit_begin(stk_job *job, stk_event_buffer *buffer, size_t train, size_t val) {
     stk_job_emit_start(job, train, val);
-    stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why, train,
-                    &job->events);
+    stk_job_emit_recipe(job, train);
     if (job->resume.on) {
         stk_resume_emit(&job->resume, &job->events);
         warn_changed_files(job);

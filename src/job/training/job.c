@@ -13,6 +13,7 @@
 #include "base/files/disk.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
 
 /* Validation and prediction use two slots. During a validation the training's batches stay ready
  * beside them. */
@@ -62,16 +63,6 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->storage.events = &job->events;
 }
 
-stk_status stk_job_open_first(stk_job *job, stk_options *options, const stk_run *run,
-                              stk_error *err) {
-    stk_job_open(job, options, run);
-    if (job->job_options->resume != NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--resume is for train; %s looks at a training that begins", job->verb);
-    }
-    return STK_OK;
-}
-
 void stk_job_close(stk_job *job) {
     stk_run_outputs *out = &job->out;
     stk_training_monitor_close(job->monitor);
@@ -89,6 +80,21 @@ void stk_job_close(stk_job *job) {
     stk_val_table_free(&out->val);
     stk_str_free(&job->chosen);
     stk_resume_free(&job->resume);
+}
+
+stk_status stk_job_look_at_first(const char *verb, stk_options *options, const stk_run *run,
+                                 stk_job_look *look, void *result, stk_error *err) {
+    stk_job job = {.verb = verb, .out = {.folder = {.lock_fd = -1}}};
+    stk_locale locale = stk_locale_enter();
+    stk_job_open(&job, options, run);
+    stk_status status =
+        job.job_options->resume == NULL
+            ? look(&job, run != NULL ? run->observer : NULL, result, err)
+            : STK_FAIL(err, STK_ERR_USAGE,
+                       "--resume is for train; %s looks at a training that begins", verb);
+    stk_job_close(&job);
+    stk_locale_leave(locale);
+    return status;
 }
 
 stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
@@ -191,6 +197,11 @@ void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
                              .test_images = (int64_t)job->dataset->test.count,
                              .budget_s = job->resume.used_s + job->clock.budget_s};
     stk_events_start(&job->events, &event);
+}
+
+void stk_job_emit_recipe(const stk_job *job, size_t train) {
+    stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why, train,
+                    &job->events);
 }
 
 stk_lr_test stk_job_lr_test(stk_job *job) {

@@ -59,10 +59,15 @@ typedef struct stk_job {
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
 void stk_job_close(stk_job *job);
 
-/* As stk_job_open(), for a verb that looks at the beginning of a training: refuses --resume. The
- * caller closes the job also after an error. */
-STK_CHECKED stk_status stk_job_open_first(stk_job *job, stk_options *options, const stk_run *run,
-                                          stk_error *err);
+/* What a verb does with an opened job. `observer` is the caller's; the verb fills in `result`. */
+typedef stk_status stk_job_look(stk_job *job, const stk_observer *observer, void *result,
+                                stk_error *err);
+
+/* Opens a job for a verb that looks at the beginning of a training, calls `look`, and closes the
+ * job. Refuses --resume. */
+STK_CHECKED stk_status stk_job_look_at_first(const char *verb, stk_options *options,
+                                             const stk_run *run, stk_job_look *look, void *result,
+                                             stk_error *err);
 
 /* Turns --deadline into a budget; `observer` receives that decision. */
 STK_CHECKED stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer,
@@ -80,6 +85,9 @@ STK_CHECKED stk_status stk_job_write_args(const stk_run_folder *folder, stk_opti
 
 /* Emits the first event of a run. `train` and `val` are the images of a fold. */
 void stk_job_emit_start(stk_job *job, size_t train, size_t val);
+
+/* Emits the decisions of the recipe that need a reason of their own. */
+void stk_job_emit_recipe(const stk_job *job, size_t train);
 
 /* What the learning-rate test of this job works with; it borrows the job's parts. */
 stk_lr_test stk_job_lr_test(stk_job *job);

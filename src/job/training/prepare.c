@@ -214,3 +214,11 @@ stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
                ? stk_job_write_args(&job->out.folder, job->options, err)
                : status;
 }
+
+stk_status stk_job_begin_first_fold(stk_job *job, size_t train, stk_split *split,
+                                    const stk_sample **val_samples, stk_error *err) {
+    stk_job_emit_recipe(job, train);
+    stk_status status = stk_job_measure_batch(job, err);
+    return status == STK_OK ? stk_fold_split(job->dataset, &job->recipe, 0, split, val_samples, err)
+                            : status;
+}

@@ -28,4 +28,11 @@ STK_CHECKED stk_status stk_job_claim_folder(stk_run_folder *folder, const stk_jo
  */
 STK_CHECKED stk_status stk_job_measure_batch(stk_job *job, stk_error *err);
 
+/*
+ * Begins the first fold for a verb that looks at it: emits the recipe, measures the batch, splits
+ * the samples. `split` and `val_samples` are as for stk_fold_split().
+ */
+STK_CHECKED stk_status stk_job_begin_first_fold(stk_job *job, size_t train, stk_split *split,
+                                                const stk_sample **val_samples, stk_error *err);
+
 #endif
