@@ -145,18 +145,13 @@ static void print_text(const listener *l, const stk_step_figures *f) {
     }
 }
 
-/* One line of JSON; `put` fills the object. */
+/* One line of JSON; `put` fills the object. A failure is the listener's error. */
 static void print_json(listener *l, void (*put)(stk_json_writer *writer, const void *figures),
                        const void *figures) {
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 0);
     put(&writer, figures);
-    if (stk_str_ok(&text)) {
-        puts(stk_str_text(&text));
-    } else {
-        (void)STK_FAIL_MEMORY(&l->error, "the figures");
-    }
-    stk_str_free(&text);
+    (void)cli_print_object(&text, &l->error);
 }
 
 /* The speed of PyTorch compared with a step of Stoker. */

@@ -121,4 +121,14 @@ ended 60
 expect_exit 130
 expect_err 'stopped'
 
+it "says why its figures could not be printed"
+if [ -w /dev/full ]; then
+    # shellcheck disable=SC2016  # the inner shell expands
+    run_any sh -c '"$@" >/dev/full' sh "$STOKER" bench step "${small[@]}" --batch 2 --json
+    expect_exit 5
+    expect_err 'cannot write to standard output: '
+else
+    skip "there is no /dev/full"
+fi
+
 finish
