@@ -274,6 +274,27 @@ static void waiting_ends_early(void) {
     }
 }
 
+static void work_of_several_calls_has_one_time_out(void) {
+    const char *folder = check_folder();
+    const char *pipe = make_hanging(folder, "pipe");
+    struct stat info;
+    stk_disk *disk = stk_disk_enter_within(1e300);
+    CHECK_INT(stk_disk_look("/", &info), 0);
+    CHECK(stk_disk_left_s() > 60);
+    CHECK(stk_disk_leave(disk));
+    disk = stk_disk_enter_within(0.05);
+    CHECK_INT(stk_disk_open(pipe, O_RDONLY | O_CLOEXEC, 0), -1);
+    CHECK_INT(errno, ETIMEDOUT);
+    errno = 0;
+    CHECK_INT(stk_disk_look("/", &info), -1); /* nothing is asked for any more */
+    CHECK_INT(errno, ETIMEDOUT);
+    CHECK(stk_disk_left_s() <= 0);
+    CHECK(!stk_disk_leave(disk));
+    CHECK_INT(stk_disk_look("/", &info), 0);
+    CHECK(stk_disk_leave(NULL));
+    free_hanging(pipe);
+}
+
 /* Threads are not inherited: a child must not wait for its parent's. */
 static void a_child_goes_on(void) {
 #ifdef CHECK_THREAD_SANITIZED
@@ -324,6 +345,7 @@ static const check_test tests[] = {
     TEST(what_hangs_is_left_behind),
     TEST(a_root_hangs_as_a_whole),
     TEST(waiting_ends_early),
+    TEST(work_of_several_calls_has_one_time_out),
     TEST(a_child_goes_on),
     TEST(there_is_an_end_to_what_is_left_behind),
 };

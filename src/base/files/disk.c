@@ -41,6 +41,8 @@
 #define OPTIONAL_RUN_S 15.0 /* of stk_disk_run */
 #define OPTIONAL_RUN_SHARE 0.3
 
+#define LONGEST_S 1e9 /* of stk_disk_enter_within */
+
 #define MOST_ROOTS 8
 #define MOST_ABANDONED 16
 
@@ -72,9 +74,11 @@ struct stk_disk {
     int root_count;
     abandoned_call abandoned[MOST_ABANDONED];
     int abandoned_count;
-    double synced_s; /* time waited for syncs */
-    int slow_file;   /* 1 + the descriptor of a file whose sync was abandoned; 0: none */
-    int64_t stop_ns; /* when a request to stop was first seen; 0: there is none */
+    double synced_s;  /* time waited for syncs */
+    int slow_file;    /* 1 + the descriptor of a file whose sync was abandoned; 0: none */
+    int64_t stop_ns;  /* when a request to stop was first seen; 0: there is none */
+    int64_t until_ns; /* of stk_disk_enter_within: when calls begin to fail at once; 0: never */
+    bool late;        /* a call has timed out */
     char reason[128];
 };
 
@@ -85,16 +89,31 @@ static atomic_int unstored; /* abandoned syncs that failed later */
 
 /* ---- entering ---- */
 
-stk_disk *stk_disk_enter(const stk_disk_config *config) {
+static stk_disk *enter(const stk_disk_config *config) {
     stk_disk *d = stk_mem_new(1, sizeof *d);
     if (d != NULL) {
         d->config = *config;
         d->pid = getpid();
         d->before = entered;
         entered = d;
+    }
+    return d;
+}
+
+stk_disk *stk_disk_enter(const stk_disk_config *config) {
+    stk_disk *d = enter(config);
+    if (d != NULL) {
         char *kept = stk_path_user_cache();
         stk_disk_root(kept, true);
         stk_mem_free(kept);
+    }
+    return d;
+}
+
+stk_disk *stk_disk_enter_within(double within_s) {
+    stk_disk *d = enter(&(stk_disk_config){.look_s = INFINITY, .move_s = INFINITY});
+    if (d != NULL) {
+        d->until_ns = stk_clock_ns() + (int64_t)(fmin(fmax(within_s, 0), LONGEST_S) * 1e9);
     }
     return d;
 }
@@ -103,10 +122,11 @@ bool stk_disk_is_entered(void) {
     return entered != NULL;
 }
 
-void stk_disk_leave(stk_disk *d) {
+bool stk_disk_leave(stk_disk *d) {
     if (d == NULL) {
-        return;
+        return true;
     }
+    bool in_time = !d->late;
     entered = d->before;
     bool own = d->pid == getpid();
     for (int i = 0; i < d->abandoned_count; i++) {
@@ -123,6 +143,7 @@ void stk_disk_leave(stk_disk *d) {
         stk_mem_free(d->roots[i].path);
     }
     stk_mem_free(d);
+    return in_time;
 }
 
 void stk_disk_root(const char *path, bool optional) {
@@ -229,29 +250,33 @@ static double sync_limit(const stk_disk *d) {
     return limit_s < d->config.move_s ? limit_s : INFINITY;
 }
 
+/* Seconds until nobody may wait any more. */
+static double time_left(const stk_disk *d) {
+    double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
+    return d->until_ns != 0 ? fmin(left_s, -stk_clock_since_s(d->until_ns)) : left_s;
+}
+
 static wait_limits limits_for(const stk_disk *d, const char *path, call_kind kind) {
     const root *r = root_of(d, path);
     wait_limits p = {.begun_ns = stk_clock_ns(),
                      .limit_s = kind == LOOKS ? d->config.look_s : d->config.move_s,
-                     .least_s = LEAST_S,
+                     .least_s = d->until_ns != 0 ? 0 : LEAST_S,
                      .stop_s = kind == MOVES || kind == SYNCS ? STOP_MOVE_S : STOP_LOOK_S};
     if (kind == SYNCS) {
         p.limit_s = fmin(p.limit_s, sync_limit(d));
     }
     if (r != NULL && r->optional) {
-        double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
         double most_s = kind == RUNS ? OPTIONAL_RUN_S : OPTIONAL_S;
         double share = kind == RUNS ? OPTIONAL_RUN_SHARE : OPTIONAL_SHARE;
         p.least_s = LEAST_OPTIONAL_S;
-        p.limit_s = fmin(p.limit_s, fmin(most_s, fmax(share * left_s, p.least_s)));
+        p.limit_s = fmin(p.limit_s, fmin(most_s, fmax(share * time_left(d), p.least_s)));
     }
     return p;
 }
 
 static bool is_over(stk_disk *d, const wait_limits *p) {
     double waited_s = stk_clock_since_s(p->begun_ns);
-    const stk_disk_config *c = &d->config;
-    stk_stop_level asked = stk_stop_asked(c->stop);
+    stk_stop_level asked = stk_stop_asked(d->config.stop);
     if (asked != STK_STOP_NONE && d->stop_ns == 0) {
         d->stop_ns = stk_clock_ns();
     }
@@ -260,7 +285,7 @@ static bool is_over(stk_disk *d, const wait_limits *p) {
     }
     double since_stop_s = d->stop_ns != 0 ? fmin(waited_s, stk_clock_since_s(d->stop_ns)) : 0;
     return waited_s >= p->limit_s || asked == STK_STOP_NOW || since_stop_s >= p->stop_s ||
-           (c->left_s != NULL && c->left_s(c->user) <= 0);
+           time_left(d) <= 0;
 }
 
 /* Waits for the call that was begun; false: it has timed out. */
@@ -278,14 +303,13 @@ double stk_disk_left_s(void) {
     if (d == NULL) {
         return INFINITY;
     }
-    double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
     switch (stk_stop_asked(d->config.stop)) {
     case STK_STOP_NONE:
-        return left_s;
+        return time_left(d);
     case STK_STOP_SOON:
-        return fmin(left_s, STOP_LOOK_S);
+        return fmin(time_left(d), STOP_LOOK_S);
     default:
-        return fmin(left_s, 0);
+        return fmin(time_left(d), 0);
     }
 }
 
@@ -333,12 +357,14 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
                 void (*drop)(void *state)) {
     stk_disk *d = entered;
     int before = errno;
-    if (d == NULL || !get_ready(d)) {
+    bool over = d != NULL && d->until_ns != 0 && time_left(d) <= 0;
+    if (d == NULL || (!over && !get_ready(d))) {
         work(state);
         return true;
     }
     int most = kind == SYNCS && isfinite(sync_limit(d)) ? MOST_SLOW : MOST_ABANDONED;
-    if (abandoned_at(d, path) != NULL || d->abandoned_count >= most) {
+    if (over || abandoned_at(d, path) != NULL || d->abandoned_count >= most) {
+        d->late = true;
         drop(state);
         errno = ETIMEDOUT;
         return false;
@@ -351,6 +377,7 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
         errno = before;
         return true;
     }
+    d->late = true;
     explain(d, stk_clock_since_s(p.begun_ns));
     abandon(d, path, kind, state, drop);
     errno = ETIMEDOUT;

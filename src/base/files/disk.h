@@ -50,8 +50,15 @@ typedef struct stk_disk_config {
 stk_disk *stk_disk_enter(const stk_disk_config *config);
 bool stk_disk_is_entered(void); /* whether the calling thread has entered a disk */
 
-/* Leaves the disk; the one entered before counts again. NULL is fine. */
-void stk_disk_leave(stk_disk *disk);
+/*
+ * Enters a disk for work of several calls that has one time-out. Once within_s have passed, every
+ * call fails at once, on any root: the rest of the work does nothing. NULL without memory.
+ */
+stk_disk *stk_disk_enter_within(double within_s);
+
+/* Leaves the disk; the one entered before counts again. False: a call has timed out. NULL is fine.
+ */
+bool stk_disk_leave(stk_disk *disk);
 
 /*
  * Declares that all paths below `path` are on one disk: when one call hangs, others fail at once.
