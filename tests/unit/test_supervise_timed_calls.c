@@ -82,6 +82,13 @@ static void a_file_is_changed_and_put_back(void) {
     REQUIRE(setting.original != NULL && setting.changed != NULL);
     CHECK_INT(mode_of(setting.original), 0600);
     CHECK_INT(mode_of(setting.changed), 0600);
+    CHECK_INT(stk_setting_value_within(&setting, NULL, 0), -1); /* no time, no answer */
+    CHECK(stk_setting_set_within(&setting, NULL, 8, folder, 0, &err) == STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "c.json, or of its copy in the run folder, has not answered for");
+    err = (stk_error){0};
+    CHECK(stk_setting_restore_within(&setting, &mine, 0, &err) == STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "has not answered for");
+    err = (stk_error){0};
     REQUIRE_OK(stk_setting_restore_within(&setting, &mine, LONG_S, &err), &err);
     CHECK(mine);
     char *text = get_file(folder, "c.json");

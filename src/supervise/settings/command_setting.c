@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/files/write_target.h"
 #include "base/mem.h"
@@ -155,7 +156,7 @@ static stk_status write_copies(stk_command_setting *setting, bool first, const f
     if (status == STK_OK && ours) {
         status = stk_file_write_how(setting->changed, next->data, next->size, &how, err);
     } else if (status == STK_OK) {
-        (void)unlink(setting->changed);
+        (void)stk_disk_remove(setting->changed);
     }
     stk_mem_free(before.data);
     stk_mem_free(changed.data);
@@ -355,12 +356,49 @@ stk_status stk_setting_restore(stk_command_setting *setting, bool *mine, stk_err
         }
     }
     if (status == STK_OK && *mine) {
-        (void)unlink(setting->changed); /* so the other setting of this file restores nothing */
+        /* So the other setting of this file restores nothing. */
+        (void)stk_disk_remove(setting->changed);
     }
     stk_mem_free(now.data);
     stk_mem_free(changed.data);
     stk_mem_free(before.data);
     return status;
+}
+
+/* ---- on disks that may hang ---- */
+
+/* Leaves the disk; after a time-out that is the error, whatever failed because of it. */
+static stk_status leave(stk_disk *disk, const stk_command_setting *setting, double within_s,
+                        stk_status status, stk_error *err) {
+    if (stk_disk_leave(disk)) {
+        return status;
+    }
+    stk_error_clear(err);
+    return STK_FAIL(err, STK_ERR_STORAGE,
+                    "the disk of %s, or of its copy in the run folder, has not answered for %s",
+                    setting->config.file, stk_format_span(within_s).text);
+}
+
+int64_t stk_setting_value_within(const stk_command_setting *setting, const stk_command *command,
+                                 double within_s) {
+    stk_disk *disk = stk_disk_enter_within(within_s);
+    int64_t value = stk_setting_value(setting, command);
+    stk_disk_leave(disk);
+    return value;
+}
+
+stk_status stk_setting_set_within(stk_command_setting *setting, stk_command *command, int64_t value,
+                                  const char *run_dir, double within_s, stk_error *err) {
+    stk_disk *disk = stk_disk_enter_within(within_s);
+    stk_status status = stk_setting_set(setting, command, value, run_dir, err);
+    return leave(disk, setting, within_s, status, err);
+}
+
+stk_status stk_setting_restore_within(stk_command_setting *setting, bool *mine, double within_s,
+                                      stk_error *err) {
+    stk_disk *disk = stk_disk_enter_within(within_s);
+    stk_status status = stk_setting_restore(setting, mine, err);
+    return leave(disk, setting, within_s, status, err);
 }
 
 void stk_setting_close(stk_command_setting *setting) {

@@ -8,8 +8,7 @@
  * has changed the file meanwhile.
  *
  * The file and the run folder may lie on disks that hang. The supervisor uses the _within variants:
- * they do the work on a separate thread and abandon it after within_s with STK_ERR_STORAGE.
- * Settings of the other kinds touch no disk.
+ * they give up after within_s with STK_ERR_STORAGE. Settings of the other kinds touch no disk.
  *
  * Threads: one at a time.
  */
