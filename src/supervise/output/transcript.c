@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/threads/task_queue.h"
-#include "base/threads/timed_call.h"
 
 #define NS_PER_MS 1000000
 #define STAMP_SECONDS 999999 /* highest number of seconds that leaves room for milliseconds */
@@ -77,63 +77,26 @@ static void free_file(void *user) {
     stk_mem_free(f);
 }
 
-/* Opening the file, on a disk that may hang. */
-typedef struct log_opening {
-    log_file *file; /* owned */
-    stk_status status;
-    stk_error why;
-} log_opening;
-
-static void free_opening(void *user) {
-    log_opening *o = user;
-    if (o->file != NULL) {
-        free_file(o->file);
-    }
-    stk_mem_free(o);
-}
-
-static void open_file(void *user) {
-    log_opening *o = user;
-    log_file *f = o->file;
+static stk_status open_within(log_file *f, double within_s, stk_error *err) {
+    stk_disk *disk = stk_disk_enter_within(within_s);
     /* Output may hold secrets, so only the owner may read it. */
-    o->status =
-        stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd, &o->why);
-}
-
-static log_opening *new_opening(const char *path) {
-    log_opening *o = stk_mem_new(1, sizeof *o);
-    log_file *f = o != NULL ? stk_mem_new(1, sizeof *f) : NULL;
-    if (f == NULL) {
-        stk_mem_free(o);
-        return NULL;
-    }
-    pthread_mutex_init(&f->lock, NULL);
-    f->fd = -1;
-    f->path = stk_mem_strdup(path);
-    o->file = f;
-    if (f->path == NULL) {
-        free_opening(o);
-        return NULL;
-    }
-    return o;
-}
-
-static stk_status open_within(log_file **out, const char *path, double within_s, stk_error *err) {
-    log_opening *o = new_opening(path);
-    if (o == NULL) {
-        return STK_FAIL_MEMORY(err, path);
-    }
-    if (!stk_timed_call_within(open_file, o, free_opening, within_s)) {
-        return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, no_answer);
-    }
     stk_status status =
-        o->status == STK_OK ? STK_OK : STK_FAIL(err, o->status, "%s", o->why.message);
-    if (status == STK_OK) {
-        *out = o->file;
-        o->file = NULL;
+        stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd, err);
+    if (!stk_disk_leave(disk)) {
+        stk_error_clear(err);
+        status = STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", f->path, no_answer);
     }
-    free_opening(o);
     return status;
+}
+
+static log_file *new_file(const char *path) {
+    log_file *f = stk_mem_new(1, sizeof *f);
+    if (f != NULL) {
+        pthread_mutex_init(&f->lock, NULL);
+        f->fd = -1;
+        f->path = stk_mem_strdup(path);
+    }
+    return f;
 }
 
 stk_status stk_transcript_open(stk_transcript **transcript, const char *path, double within_s,
@@ -143,7 +106,10 @@ stk_status stk_transcript_open(stk_transcript **transcript, const char *path, do
         return STK_FAIL_MEMORY(err, path);
     }
     pthread_mutex_init(&t->giving, NULL);
-    stk_status status = open_within(&t->file, path, within_s, err);
+    t->file = new_file(path);
+    stk_status status = t->file != NULL && t->file->path != NULL
+                            ? open_within(t->file, within_s, err)
+                            : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
         status = stk_task_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err);
     }
