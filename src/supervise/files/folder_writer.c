@@ -1,11 +1,12 @@
 /* folder_writer.c - writes the files of the run from a queue, and reports what is missing. */
 #include "supervise/files/folder_writer.h"
 
+#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/locale.h"
@@ -13,22 +14,15 @@
 #include "run/run_folder.h"
 #include "report/observers/queued.h"
 #include "report/runfiles.h"
-#include "base/threads/timed_call.h"
 
 #define QUEUE_BYTES ((size_t)4 << 20) /* thousands of events */
 
 /* State of the background thread; outlives the writer if the disk hangs. */
 typedef struct folder_files {
-    char *out; /* this and all below are owned */
-    char *name;
-    stk_str yaml;
-    stk_str json;
-    stk_run_folder folder;
+    stk_run_folder folder; /* owned, as the next two */
     stk_runfiles *files;
     char *full_path;
-    stk_status status; /* of opening */
-    stk_error why;     /* of opening; later of the first file that could not be written */
-    bool put_failed;   /* a file could not be written */
+    stk_error why; /* of the first file that could not be written */
 } folder_files;
 
 struct stk_folder_writer {
@@ -43,11 +37,7 @@ static void free_files(void *state) {
     folder_files *in = state;
     stk_runfiles_free(in->files);
     stk_run_folder_close(&in->folder);
-    stk_str_free(&in->yaml);
-    stk_str_free(&in->json);
     stk_mem_free(in->full_path);
-    stk_mem_free(in->name);
-    stk_mem_free(in->out);
     stk_mem_free(in);
 }
 
@@ -65,48 +55,36 @@ static stk_status write_private(const folder_files *in, const char *name, const 
 }
 
 static char *full_path_of(const char *path) {
-    char *real = realpath(path, NULL);
-    char *copy = stk_mem_strdup(real != NULL ? real : path);
-    free(real);
-    return copy;
+    char *full = stk_disk_resolve(path);
+    return full != NULL || errno == ENOMEM ? full : stk_mem_strdup(path);
 }
 
-static void open_folder(void *state) {
-    folder_files *in = state;
-    stk_error *err = &in->why;
-    in->status = stk_run_folder_open(&in->folder, in->out, in->name, err);
-    if (in->status == STK_OK) {
+static stk_status open_folder(folder_files *in, const stk_folder_writer_config *config,
+                              stk_error *err) {
+    stk_str json = {0};
+    stk_str yaml = {0};
+    stk_options_json(config->options, &json);
+    stk_options_yaml(config->options, &yaml);
+    stk_status status = stk_str_ok(&json) && stk_str_ok(&yaml)
+                            ? stk_run_folder_open(&in->folder, config->out, config->name, err)
+                            : STK_FAIL_MEMORY(err, "the run folder");
+    if (status == STK_OK) {
         /* These files mark the folder as a run's, even if the rest fails. */
-        in->status = write_private(in, "args.json", &in->json, err);
+        status = write_private(in, "args.json", &json, err);
     }
-    if (in->status == STK_OK) {
-        in->status = write_private(in, "args.yaml", &in->yaml, err);
+    if (status == STK_OK) {
+        status = write_private(in, "args.yaml", &yaml, err);
     }
-    if (in->status == STK_OK) {
+    if (status == STK_OK) {
         in->full_path = full_path_of(in->folder.path);
-        in->status = in->full_path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+        status = in->full_path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
-    if (in->status == STK_OK) {
-        in->status = stk_runfiles_new_supervised(&in->files, in->folder.path, err);
+    if (status == STK_OK) {
+        status = stk_runfiles_new_supervised(&in->files, in->folder.path, err);
     }
-}
-
-static folder_files *new_files(const stk_folder_writer_config *config) {
-    folder_files *in = stk_mem_new(1, sizeof *in);
-    if (in == NULL) {
-        return NULL;
-    }
-    in->folder.lock_fd = -1;
-    in->out = config->out != NULL ? stk_mem_strdup(config->out) : NULL;
-    in->name = stk_mem_strdup(config->name);
-    stk_options_yaml(config->options, &in->yaml);
-    stk_options_json(config->options, &in->json);
-    if ((config->out != NULL && in->out == NULL) || in->name == NULL || !stk_str_ok(&in->yaml) ||
-        !stk_str_ok(&in->json)) {
-        free_files(in);
-        return NULL;
-    }
-    return in;
+    stk_str_free(&json);
+    stk_str_free(&yaml);
+    return status;
 }
 
 static void take_moment(void *user, int64_t moment_ns) {
@@ -116,25 +94,30 @@ static void take_moment(void *user, int64_t moment_ns) {
 stk_status stk_folder_writer_open(stk_folder_writer **writer,
                                   const stk_folder_writer_config *config, stk_error *err) {
     stk_folder_writer *w = stk_mem_new(1, sizeof *w);
-    folder_files *in = w != NULL ? new_files(config) : NULL;
+    folder_files *in = w != NULL ? stk_mem_new(1, sizeof *in) : NULL;
     if (in == NULL) {
         stk_mem_free(w);
         return STK_FAIL_MEMORY(err, "the run folder");
     }
-    if (!stk_timed_call_within(open_folder, in, free_files, config->within_s)) {
-        stk_mem_free(w);
+    w->in = in;
+    in->folder.lock_fd = -1;
+    stk_disk *disk = stk_disk_enter_within(config->within_s);
+    stk_status status = open_folder(in, config, err);
+    if (status != STK_OK) {
+        stk_folder_writer_close(w, 0); /* before the disk is left: closing a file may hang */
+    }
+    if (!stk_disk_leave(disk) && status != STK_OK) {
+        stk_error_clear(err);
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "the disk of the run folder %s has not answered for %s: nothing was "
                         "started; give --out on another disk",
                         config->out != NULL ? config->out : "runs",
                         stk_format_span(config->within_s).text);
     }
-    w->in = in;
-    stk_status status =
-        in->status == STK_OK ? STK_OK : STK_FAIL(err, in->status, "%s", in->why.message);
-    if (status == STK_OK) {
-        status = stk_task_queue_open(&w->queue, "writes the run folder", QUEUE_BYTES, err);
+    if (status != STK_OK) {
+        return status;
     }
+    status = stk_task_queue_open(&w->queue, "writes the run folder", QUEUE_BYTES, err);
     if (status == STK_OK) {
         stk_queued_target told = {
             .observer = stk_runfiles_observer(in->files), .at = take_moment, .user = in->files};
@@ -174,11 +157,8 @@ typedef struct put_task {
 
 static void put_file(void *user) {
     put_task *task = user;
-    stk_error why = {0};
-    if (write_private(task->in, task->name, &task->text, &why) != STK_OK && !task->in->put_failed) {
-        task->in->put_failed = true;
-        task->in->why = why;
-    }
+    stk_status status = write_private(task->in, task->name, &task->text, &task->in->why);
+    (void)status; /* `why` keeps the first error */
     stk_str_free(&task->text);
     stk_mem_free(task);
 }
@@ -274,7 +254,7 @@ bool stk_folder_writer_flush(stk_folder_writer *writer, double within_s, stk_str
         return false;
     }
     bool whole = !stk_runfiles_lacking(in->files, text);
-    if (in->put_failed) {
+    if (in->why.status != STK_OK) {
         stk_str_appendf(text, "%s%s", whole ? "" : "; ", in->why.message);
         whole = false;
     }
