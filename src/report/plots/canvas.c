@@ -12,17 +12,17 @@ bool stk_canvas_has_png(void) {
 #endif
 }
 
-stk_status stk_canvas_new(stk_canvas **canvas, stk_canvas_format format, int width_px,
-                          int height_px, stk_error *err) {
-#ifdef STK_HAVE_CAIRO
-    return stk_canvas_cairo_new(canvas, format, width_px, height_px, err);
-#else
-    if (format == STK_CANVAS_PNG) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "cannot draw a PNG: this build has no cairo; ask for SVG, or install "
-                        "libcairo2-dev and build again");
+stk_status stk_canvas_for(stk_canvas **canvas, const char *path, int width_px, int height_px,
+                          stk_error *err) {
+    if (stk_str_ends_with_nocase(path, ".svg")) {
+        return stk_canvas_svg_new(canvas, width_px, height_px, err);
     }
-    return stk_canvas_svg_new(canvas, width_px, height_px, err);
+#ifdef STK_HAVE_CAIRO
+    return stk_canvas_cairo_new(canvas, width_px, height_px, err);
+#else
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "cannot draw a PNG: this build has no cairo; ask for SVG, or install "
+                    "libcairo2-dev and build again");
 #endif
 }
 
@@ -65,13 +65,6 @@ double stk_canvas_text_width(stk_canvas *canvas, const char *text, const stk_fon
 
 stk_status stk_canvas_finish(stk_canvas *canvas, stk_str *out, stk_error *err) {
     return canvas->type->finish(canvas, out, err);
-}
-
-stk_status stk_canvas_for(stk_canvas **canvas, const char *path, int width_px, int height_px,
-                          stk_error *err) {
-    stk_canvas_format format =
-        stk_str_ends_with_nocase(path, ".svg") ? STK_CANVAS_SVG : STK_CANVAS_PNG;
-    return stk_canvas_new(canvas, format, width_px, height_px, err);
 }
 
 stk_status stk_canvas_save(stk_canvas *canvas, const char *path, const stk_file_how *how,

@@ -2,9 +2,8 @@
  * canvas.h - inside the report room: what a plot is drawn on. Lines, filled rectangles, dots, text.
  *
  * Coordinates are pixels from the upper left corner. Two implementations draw the same picture:
- * canvas_cairo.c makes PNG and SVG in builds with cairo; canvas_svg.c writes plain SVG in all
- * builds. Drawing calls do not fail: stk_canvas_finish returns the first failure. Threads: one at a
- * time.
+ * canvas_cairo.c makes PNG in builds with cairo; canvas_svg.c writes SVG in all builds. Drawing
+ * calls do not fail: stk_canvas_finish returns the first failure. Threads: one at a time.
  */
 #ifndef STK_REPORT_PLOTS_CANVAS_H
 #define STK_REPORT_PLOTS_CANVAS_H
@@ -17,8 +16,6 @@
 
 #include "base/files/file.h"
 #include "base/str.h"
-
-typedef enum stk_canvas_format { STK_CANVAS_PNG, STK_CANVAS_SVG } stk_canvas_format;
 
 typedef struct stk_point {
     double x; /* px */
@@ -62,10 +59,8 @@ struct stk_canvas {
     int height_px;
 };
 
-/* A white canvas of the best implementation. PNG without cairo is STK_ERR_USAGE. */
-STK_CHECKED stk_status stk_canvas_new(stk_canvas **canvas, stk_canvas_format format, int width_px,
-                                      int height_px, stk_error *err);
-/* The same for a file of this name: SVG if the name ends with .svg, otherwise PNG. */
+/* A white canvas for a file of this name: SVG if the name ends with .svg, otherwise PNG. PNG
+ * without cairo is STK_ERR_USAGE. */
 STK_CHECKED stk_status stk_canvas_for(stk_canvas **canvas, const char *path, int width_px,
                                       int height_px, stk_error *err);
 void stk_canvas_free(stk_canvas *canvas);
@@ -94,8 +89,8 @@ STK_CHECKED stk_status stk_canvas_save(stk_canvas *canvas, const char *path,
                                        const stk_file_how *how, stk_error *err);
 
 /* The implementations. stk_canvas_cairo_new() exists only if STK_HAVE_CAIRO is defined. */
-STK_CHECKED stk_status stk_canvas_cairo_new(stk_canvas **canvas, stk_canvas_format format,
-                                            int width_px, int height_px, stk_error *err);
+STK_CHECKED stk_status stk_canvas_cairo_new(stk_canvas **canvas, int width_px, int height_px,
+                                            stk_error *err);
 STK_CHECKED stk_status stk_canvas_svg_new(stk_canvas **canvas, int width_px, int height_px,
                                           stk_error *err);
 

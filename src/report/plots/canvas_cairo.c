@@ -1,9 +1,8 @@
-/* canvas_cairo.c - a canvas on cairo, which makes PNG and SVG from the same calls. */
+/* canvas_cairo.c - a canvas on cairo, which makes PNG. */
 #include "report/plots/canvas.h"
 
 #ifdef STK_HAVE_CAIRO
 
-#include <cairo-svg.h>
 #include <cairo.h>
 #include <errno.h>
 #include <math.h>
@@ -20,10 +19,8 @@
 
 typedef struct cairo_canvas {
     stk_canvas base;
-    stk_canvas_format format;
     cairo_surface_t *surface; /* owned */
     cairo_t *cairo;           /* owned */
-    stk_str bytes;            /* the SVG file, as cairo hands it out */
     bool failed;              /* a text found no memory */
     bool wordless;            /* there are no fonts to be had */
 } cairo_canvas;
@@ -115,12 +112,6 @@ static void paint_text(stk_canvas *canvas, double x, double y, const char *text,
     stk_str_free(&clean);
 }
 
-static cairo_status_t collect(void *user, const unsigned char *data, unsigned int length) {
-    stk_str *bytes = user;
-    stk_str_append_bytes(bytes, data, length);
-    return stk_str_ok(bytes) ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_NO_MEMORY;
-}
-
 /* The pixels as PNG. Cairo's own call takes seven times as long, and plots are drawn often. */
 static stk_status encode(cairo_canvas *canvas, stk_str *out, stk_error *err) {
     stk_image image;
@@ -155,30 +146,20 @@ static stk_status encode(cairo_canvas *canvas, stk_str *out, stk_error *err) {
 static stk_status paint_finish(stk_canvas *canvas, stk_str *out, stk_error *err) {
     cairo_canvas *c = of(canvas);
     cairo_status_t status = cairo_status(c->cairo);
-    if (status == CAIRO_STATUS_SUCCESS && c->format == STK_CANVAS_SVG) {
-        cairo_surface_finish(c->surface);
-        status = cairo_surface_status(c->surface);
-    }
-    if (status == CAIRO_STATUS_NO_MEMORY || c->failed || !stk_str_ok(&c->bytes)) {
+    if (status == CAIRO_STATUS_NO_MEMORY || c->failed) {
         return STK_FAIL_MEMORY(err, "a picture");
     }
     if (status != CAIRO_STATUS_SUCCESS) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "cannot draw a picture: cairo says: %s",
                         cairo_status_to_string(status));
     }
-    if (c->format == STK_CANVAS_PNG) {
-        return encode(c, out, err);
-    }
-    stk_str_append_bytes(out, stk_str_text(&c->bytes), c->bytes.length);
-    return stk_str_ok(out) ? STK_OK : STK_FAIL_MEMORY(err, "a picture");
+    return encode(c, out, err);
 }
 
-/* The surface may still write bytes while it is destroyed, so the text is freed last. */
 static void paint_free(stk_canvas *canvas) {
     cairo_canvas *c = of(canvas);
     cairo_destroy(c->cairo);
     cairo_surface_destroy(c->surface);
-    stk_str_free(&c->bytes);
     stk_mem_free(c);
 }
 
@@ -231,19 +212,14 @@ static bool has_fonts(void) {
     return found;
 }
 
-stk_status stk_canvas_cairo_new(stk_canvas **out, stk_canvas_format format, int width_px,
-                                int height_px, stk_error *err) {
+stk_status stk_canvas_cairo_new(stk_canvas **out, int width_px, int height_px, stk_error *err) {
     cairo_canvas *canvas = stk_mem_new(1, sizeof *canvas);
     if (canvas == NULL) {
         return STK_FAIL_MEMORY(err, "a picture");
     }
     canvas->base = (stk_canvas){&cairo_type, width_px, height_px};
-    canvas->format = format;
     canvas->wordless = !has_fonts();
-    canvas->surface =
-        format == STK_CANVAS_PNG
-            ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, width_px, height_px)
-            : cairo_svg_surface_create_for_stream(collect, &canvas->bytes, width_px, height_px);
+    canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width_px, height_px);
     canvas->cairo = cairo_create(canvas->surface);
     if (cairo_status(canvas->cairo) != CAIRO_STATUS_SUCCESS) {
         stk_status status = STK_FAIL(

@@ -1,5 +1,5 @@
 /*
- * canvas_svg.c - a canvas that writes SVG 1.1 as text, for builds without cairo.
+ * canvas_svg.c - a canvas that writes SVG 1.1 as text, without any library.
  *
  * Whoever shows the picture brings the font, so widths of text are estimated.
  */
