@@ -25,7 +25,7 @@ static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
                    : STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
     }
     stk_error cause = {0};
-    stk_status status = stk_run_folder_json(run, "args.json", args, &cause);
+    stk_status status = stk_json_read_in(run, "args.json", args, &cause);
     if (status == STK_OK) {
         return STK_OK;
     }
@@ -33,11 +33,8 @@ static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     if (answers != STK_OK) {
         return answers;
     }
-    char *path = stk_path_join(run, "args.json");
-    bool unread = path == NULL || status == STK_ERR_MEMORY ||
-                  (status != STK_ERR_DATA && stk_path_is_file(path));
-    stk_mem_free(path);
-    if (unread) {
+    if (status == STK_ERR_MEMORY ||
+        (status != STK_ERR_DATA && stk_path_has_file(run, "args.json"))) {
         return STK_FAIL(err, status, "--run %s: %s", run, cause.message);
     }
     return STK_FAIL(err, STK_ERR_USAGE, "--run %s%s: %s", run,

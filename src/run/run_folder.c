@@ -24,7 +24,6 @@
 
 #define MOST_NUMBERS 100000
 #define DEFAULT_NAME "train"
-#define MOST_JSON_BYTES ((size_t)1 << 20)
 
 /* A process that only asks whether a folder is locked holds its lock for an instant; these
  * attempts outlast it. */
@@ -173,9 +172,7 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     /* A run that ended right after its birth has left its lock and nothing worth keeping. */
     bool only_lock = list.count == 1 && strcmp(list.entries[0].name, "state") == 0;
     /* A run that was killed before its options were written is known by its lock. */
-    char *lock = lock_path(folder->path);
-    bool is_run = lock != NULL && stk_path_is_file(lock);
-    stk_mem_free(lock);
+    bool is_run = stk_path_has_file(folder->path, STK_RUN_LOCK);
     for (size_t i = 0; i < list.count; i++) {
         is_run = is_run || strcmp(list.entries[i].name, "args.json") == 0;
     }
@@ -288,7 +285,7 @@ static void sweep_below(const char *path, int depth) {
 /* Reads the id that the run got when it began. An unreadable file is reported by stk_resume_*. */
 static void recall_id(stk_run_folder *folder) {
     stk_json *args = NULL;
-    if (stk_run_folder_json(folder->path, "args.json", &args, NULL) == STK_OK) {
+    if (stk_json_read_in(folder->path, "args.json", &args, NULL) == STK_OK) {
         const char *id = stk_json_string(stk_json_get(args, "run_id"));
         snprintf(folder->id, sizeof folder->id, "%s", id != NULL ? id : "");
     }
@@ -341,7 +338,7 @@ static void read_signature(const char *folder, stk_run_owner *owner) {
     stk_json *signature = NULL;
     uint64_t number = 0;
     uint64_t born = 0;
-    if (stk_run_folder_json(folder, STK_RUN_LOCK, &signature, NULL) != STK_OK) {
+    if (stk_json_read_in(folder, STK_RUN_LOCK, &signature, NULL) != STK_OK) {
         return;
     }
     if (stk_json_u64(stk_json_get(signature, "pid"), &number) && number <= INT32_MAX) {
@@ -375,15 +372,6 @@ stk_status stk_run_folder_owner(const char *path, stk_run_owner *owner, stk_erro
 
 char *stk_run_folder_file(const stk_run_folder *folder, const char *name) {
     return stk_path_join(folder->path, name);
-}
-
-stk_status stk_run_folder_json(const char *folder, const char *name, stk_json **json,
-                               stk_error *err) {
-    char *path = stk_path_join(folder, name);
-    stk_status status = path != NULL ? stk_json_read(path, MOST_JSON_BYTES, json, err)
-                                     : STK_FAIL_MEMORY(err, "a path");
-    stk_mem_free(path);
-    return status;
 }
 
 stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name, stk_str *text,

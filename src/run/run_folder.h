@@ -3,8 +3,8 @@
  *
  * Opening a run folder finds or makes it and locks it: one process at a time writes a run folder.
  * The lock is a file lock on state/lock, so it ends with the process, however that ends. The lock
- * file also names the process. Threads: the owner's; stk_run_folder_owner() and
- * stk_run_folder_json() may be called for any folder from any thread.
+ * file also names the process. Threads: the owner's; stk_run_folder_owner() may be called for any
+ * folder from any thread.
  */
 #ifndef STK_RUN_RUN_FOLDER_H
 #define STK_RUN_RUN_FOLDER_H
@@ -64,11 +64,6 @@ STK_CHECKED stk_status stk_run_folder_owner(const char *path, stk_run_owner *own
 
 /* A path inside the folder; NULL without memory; freed with stk_mem_free. */
 char *stk_run_folder_file(const stk_run_folder *folder, const char *name);
-
-/* Reads a JSON file of any run folder; freed with stk_json_free. Its errors do not name the file.
- */
-STK_CHECKED stk_status stk_run_folder_json(const char *folder, const char *name, stk_json **json,
-                                           stk_error *err);
 
 /* Replaces a file of the folder atomically. Takes the text and empties it. */
 STK_CHECKED stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name,

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files/disk.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 
 #define FAIL_SYSTEM(err, what, path)                                            \
@@ -209,6 +210,13 @@ bool stk_path_is_dir(const char *path) {
 bool stk_path_is_file(const char *path) {
     struct stat info;
     return stk_disk_look(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool stk_path_has_file(const char *folder, const char *name) {
+    char *path = stk_path_join(folder, name);
+    bool has = path != NULL && stk_path_is_file(path);
+    stk_mem_free(path);
+    return has;
 }
 
 stk_status stk_path_check_answer(const char *path, stk_error *err) {

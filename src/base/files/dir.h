@@ -46,6 +46,7 @@ void stk_dir_list_free(stk_dir_list *list);
 /* Links are followed. False also where the disk does not answer. */
 bool stk_path_is_dir(const char *path);
 bool stk_path_is_file(const char *path);
+bool stk_path_has_file(const char *folder, const char *name); /* false also without memory */
 
 /*
  * For a caller that found nothing at `path`: STK_ERR_STORAGE where a call below that path hangs

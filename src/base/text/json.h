@@ -60,6 +60,10 @@ STK_CHECKED stk_status stk_json_parse(const char *text, size_t size, stk_json **
 /* Reads and parses a file of at most most_bytes. */
 STK_CHECKED stk_status stk_json_read(const char *path, size_t most_bytes, stk_json **root,
                                      stk_error *err);
+
+/* The same for a file of a folder; at most 1 MiB. Errors of the text do not name the file. */
+STK_CHECKED stk_status stk_json_read_in(const char *folder, const char *name, stk_json **root,
+                                        stk_error *err);
 void stk_json_free(stk_json *root);
 
 stk_json_kind stk_json_kind_of(const stk_json *value); /* NULL counts as STK_JSON_NULL */

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 
 #define MAX_DEPTH 64
+#define MOST_BYTES_IN ((size_t)1 << 20) /* of stk_json_read_in */
 
 typedef struct tree tree;
 
@@ -405,6 +406,15 @@ stk_status stk_json_read(const char *path, size_t most_bytes, stk_json **root, s
         status = stk_json_parse(text, size, root, err);
     }
     stk_mem_free(text);
+    return status;
+}
+
+stk_status stk_json_read_in(const char *folder, const char *name, stk_json **root, stk_error *err) {
+    char *path = stk_path_join(folder, name);
+    *root = NULL;
+    stk_status status = path != NULL ? stk_json_read(path, MOST_BYTES_IN, root, err)
+                                     : STK_FAIL_MEMORY(err, "a path");
+    stk_mem_free(path);
     return status;
 }
 

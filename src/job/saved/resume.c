@@ -19,23 +19,16 @@
 static stk_status read_json(const stk_run_folder *folder, const char *name, stk_json **json,
                             stk_error *err) {
     stk_error cause = {0};
-    stk_status status = stk_run_folder_json(folder->path, name, json, &cause);
+    stk_status status = stk_json_read_in(folder->path, name, json, &cause);
     return status == STK_OK ? status
                             : STK_FAIL(err, status, "%s/%s: %s", folder->path, name, cause.message);
-}
-
-static bool has_file(const char *run, const char *name) {
-    char *path = stk_path_join(run, name);
-    bool there = path != NULL && stk_path_is_file(path);
-    stk_mem_free(path);
-    return there;
 }
 
 /* Refuses a folder that cannot be resumed before anything in it is touched. */
 static stk_status check_folder(const char *run, stk_error *err) {
     bool is_dir = stk_path_is_dir(run);
-    bool has_args = is_dir && has_file(run, "args.json");
-    bool has_state = has_args && has_file(run, STK_SAVED_STATE_FILE);
+    bool has_args = is_dir && stk_path_has_file(run, "args.json");
+    bool has_state = has_args && stk_path_has_file(run, STK_SAVED_STATE_FILE);
     stk_status answers = stk_path_check_answer(run, err);
     if (answers != STK_OK) {
         return answers;
@@ -113,7 +106,7 @@ static stk_status check_epochs(const stk_resume *resume, const stk_options *opti
 static bool is_complete(const stk_resume *resume, const stk_options *options,
                         const stk_run_folder *folder, bool more_time) {
     stk_json *summary = NULL;
-    if (!has_file(folder->path, "summary.json") ||
+    if (!stk_path_has_file(folder->path, "summary.json") ||
         read_json(folder, "summary.json", &summary, NULL) != STK_OK) {
         return false;
     }
@@ -157,7 +150,7 @@ static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, c
 static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, stk_error *err) {
     stk_error why = {0};
     stk_status status = read_state(resume, folder, STK_SAVED_STATE_FILE, &why);
-    if (status == STK_ERR_DATA && has_file(folder->path, STK_SAVED_STATE_EPOCH) &&
+    if (status == STK_ERR_DATA && stk_path_has_file(folder->path, STK_SAVED_STATE_EPOCH) &&
         read_state(resume, folder, STK_SAVED_STATE_EPOCH, NULL) == STK_OK) {
         resume->damage = stk_mem_strdup(why.message);
         return resume->damage != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a message");

@@ -39,11 +39,10 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
     char *yaml = NULL;
     char *path = file != NULL ? stk_mem_strdup(file) : stk_path_join(run_dir, "report.html");
     char *name = stk_run_name(run_dir);
-    char *json_path = stk_path_join(run_dir, "args.json");
     char *yaml_path = stk_path_join(run_dir, "args.yaml");
     char *submission = stk_path_join(run_dir, "submission.csv");
-    bool named = path != NULL && json_path != NULL && yaml_path != NULL && submission != NULL;
-    if (named && stk_json_read(json_path, MOST_ARGS_BYTES, &args, NULL) != STK_OK) {
+    bool named = path != NULL && yaml_path != NULL && submission != NULL;
+    if (named && stk_json_read_in(run_dir, "args.json", &args, NULL) != STK_OK) {
         args = NULL; /* the page does without args.json and args.yaml */
     }
     if (named && stk_file_read(yaml_path, MOST_ARGS_BYTES, &yaml, &size, NULL) != STK_OK) {
@@ -63,7 +62,6 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
     stk_json_free(args);
     stk_mem_free(submission);
     stk_mem_free(yaml_path);
-    stk_mem_free(json_path);
     stk_mem_free(yaml);
     stk_mem_free(name);
     stk_mem_free(path);

@@ -23,7 +23,6 @@
 #define CURVE_PIECE ((uint64_t)1 << 23) /* more than an hour of a run */
 #define HEAD_PIECE ((size_t)1 << 16)    /* the first start event lies within it */
 #define FOLLOW_PIECE ((size_t)1 << 22)
-#define MOST_JSON_BYTES ((size_t)1 << 20)
 #define MOST_TABLE_BYTES ((size_t)1 << 24)
 
 void stk_curve_add(stk_curve *curve, double value) {
@@ -195,22 +194,13 @@ static stk_status read_on(stk_run_status *status, const char *path, uint64_t siz
 
 /* A small JSON file of the folder; NULL where there is none that can be read. */
 static stk_json *read_json(const stk_run_status *status, const char *name) {
-    char *path = stk_path_join(status->folder, name);
     stk_json *json = NULL;
-    if (path != NULL && stk_json_read(path, MOST_JSON_BYTES, &json, NULL) == STK_OK &&
+    if (stk_json_read_in(status->folder, name, &json, NULL) == STK_OK &&
         stk_json_kind_of(json) != STK_JSON_OBJECT) {
         stk_json_free(json);
         json = NULL;
     }
-    stk_mem_free(path);
     return json;
-}
-
-static bool has_file(const stk_run_status *status, const char *name) {
-    char *path = stk_path_join(status->folder, name);
-    bool has = path != NULL && stk_path_is_file(path);
-    stk_mem_free(path);
-    return has;
 }
 
 /* Rows below the header of a table; -1: there is no such file. */
@@ -239,7 +229,7 @@ static void read_others(stk_run_status *status) {
     }
     status->epochs_done = count_rows(status, "results.csv");
     status->bad_images = count_rows(status, "bad_images.csv");
-    status->resumable = has_file(status, STK_SAVED_STATE_FILE);
+    status->resumable = stk_path_has_file(status->folder, STK_SAVED_STATE_FILE);
     if (status->metric == NULL) {
         stk_json *args = read_json(status, "args.json");
         const char *metric = stk_json_string(stk_json_get(args, "metric"));
@@ -333,7 +323,8 @@ stk_summary stk_run_status_summary(const stk_run_status *status) {
                                  .best_acc1 = NAN,
                                  .used_s = stk_run_status_used_s(status),
                                  .metric = status->metric,
-                                 .has_submission = has_file(status, "submission.csv")};
+                                 .has_submission =
+                                     stk_path_has_file(status->folder, "submission.csv")};
     return stk_run_summary(&status->view, &facts);
 }
 
