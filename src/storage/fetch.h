@@ -1,5 +1,6 @@
 /*
- * fetch.h - inside storage: one attempt to get something from a location, and its result.
+ * fetch.h - inside storage: one attempt to get something from a location, its result, and the wait
+ * before the next attempt.
  *
  * Threads: a stk_fetch belongs to whoever begins it until the source's begin(), then to the source
  * until it calls `done`.
@@ -12,6 +13,7 @@
 #include <stoker/status.h>
 
 #include "base/files/file.h"
+#include "base/numbers/rng.h"
 
 /* What an attempt shall bring. Only sources without a tree are asked for the last three. */
 typedef enum stk_fetch_kind {
@@ -41,7 +43,7 @@ typedef enum stk_fetch_verdict {
 typedef struct stk_fetch_result {
     stk_fetch_verdict verdict;
     double wait_s; /* how long the location asks to wait before the next try; 0: it does not ask.
-                      backoff.h limits the wait */
+                      stk_backoff_s() limits the wait */
     stk_status status; /* of the error, unless the verdict is OK or CANCELLED */
     bool is_sentence;  /* the cause is a whole sentence that names the object */
     /* What follows "cannot read OBJECT: ". STK_ERR_MEMORY has a sentence of its own instead. */
@@ -73,5 +75,14 @@ typedef struct stk_fetch {
      */
     void (*done)(struct stk_fetch *fetch);
 } stk_fetch;
+
+/*
+ * Seconds to wait after `failures` failures in a row, 1 or more: 0.1 after the first, twice as long
+ * after each further one, at most 5. A random part, up to half, is left out, so that requests that
+ * failed together do not come back together. If the location asks for a wait of `asked_s`, the
+ * pause is at least that long, but at most 5. Readers and the lister of S3 share it; the caller's
+ * lock guards `rng`.
+ */
+double stk_backoff_s(stk_rng *rng, int failures, double asked_s);
 
 #endif

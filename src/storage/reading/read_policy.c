@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/backoff.h"
+#include "storage/fetch.h"
 
 #define NS_PER_S 1000000000.0
 

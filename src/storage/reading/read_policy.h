@@ -43,7 +43,7 @@ void stk_read_policy_note_success(stk_read_policy *p, int64_t now_ns, int64_t to
 /* Computes the median of the peers again; called several times a second. */
 void stk_read_policy_update_median(stk_read_policy *p);
 
-/* The pause before the next attempt (backoff.h). */
+/* The pause before the next attempt (stk_backoff_s()). */
 int64_t stk_read_policy_backoff_ns(stk_read_policy *p, int failures, double asked_s);
 
 /*

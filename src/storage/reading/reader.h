@@ -7,9 +7,9 @@
  *
  * One read policy holds for all locations. Bytes come from the cache if it has them; otherwise they
  * are read and put into the cache. An attempt that takes too long is given up. A failed attempt is
- * repeated after a random pause that grows (backoff.h). An attempt that is far slower than others
- * gets a hedge, and the first answer counts. A read ends with an error when time or attempts are
- * used up.
+ * repeated after a random pause that grows (stk_backoff_s()). An attempt that is far slower than
+ * others gets a hedge, and the first answer counts. A read ends with an error when time or attempts
+ * are used up.
  *
  * An outage is waited out for as long as the options allow (outage.h); then the location is lost.
  * Where outages are not waited out, the location is lost after several failed reads in a row. Reads

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/threads/thread.h"
-#include "storage/backoff.h"
+#include "storage/fetch.h"
 #include "storage/s3/xml.h"
 #include "storage/storage.h"
 
