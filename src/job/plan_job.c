@@ -17,7 +17,7 @@
 #include "job/training/prepare.h"
 #include "predict/predict.h"
 #include "probe/step_timer.h"
-#include "train/batch_times.h"
+#include "train/times.h"
 
 /* Measuring ends after MEASURE_S seconds and ENOUGH_STEPS steps. Slow steps get MOST_MEASURE_S
  * seconds, and then LEAST_STEPS are enough. */

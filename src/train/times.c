@@ -1,4 +1,4 @@
-/* times.c - divides the time of a training among its parts. */
+/* times.c - divides the time of a training among its parts; evens out the slowest batch. */
 #include "train/times.h"
 
 #include <math.h>
@@ -111,4 +111,22 @@ stk_times stk_account_close_stretch(stk_account *account, int64_t now_ns) {
     *account =
         (stk_account){.before = stk_times_add(&account->before, &stretch), .since_ns = now_ns};
     return stretch;
+}
+
+void stk_batch_times_note(stk_batch_times *times, size_t images, int64_t now_ns) {
+    double seconds = (double)(now_ns - times->last_ns) * 1e-9;
+    if (seconds > times->slowest_s) {
+        times->slowest_s = seconds;
+        times->slowest = images;
+    }
+    times->images += images;
+    times->last_ns = now_ns;
+}
+
+double stk_batch_times_even(const stk_batch_times *times, double seconds) {
+    double others = (double)(times->images - times->slowest);
+    double others_s = fmax(seconds - times->slowest_s, 0);
+    return others > 0
+               ? others_s + fmin(times->slowest_s, others_s / others * (double)times->slowest)
+               : seconds;
 }

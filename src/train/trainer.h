@@ -8,7 +8,6 @@
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
 
-#include "train/batch_times.h"
 #include "train/typical_step.h"
 #include "train/times.h"
 #include "train/train.h"

@@ -14,7 +14,7 @@
 #include "base/numbers/rng.h"
 #include "job/training/job.h"
 #include "job/steering/pace.h"
-#include "train/batch_times.h"
+#include "train/times.h"
 #include "train/typical_step.h"
 #include "train/train.h"
 

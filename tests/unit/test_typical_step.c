@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/numbers/typical.h"
-#include "train/batch_times.h"
+#include "train/times.h"
 #include "train/typical_step.h"
 
 static void the_middle_one_of_the_last_counts(void) {
