@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "probe/doctor/doctor.h"
-#include "probe/doctor/text.h"
 #include "report/text/event_json.h"
 
 /* What was examined, then the rates of the stages in the order of the pipeline. */

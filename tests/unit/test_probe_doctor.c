@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "base/files/file.h"
+#include "probe/doctor/doctor.h"
 #include "probe/doctor/phases.h"
-#include "probe/doctor/text.h"
 #include "report/plots/bars.h"
 
 /* A GPU beside 8 cores with 4 workers, which decoding holds back. */

@@ -2,7 +2,8 @@
  * doctor.h - measures each stage of a training alone, then all of them together.
  *
  * The diagnosis names the slowest stage and predicts what changes would bring, with the arithmetic
- * of monitor/rates.h on the measured rates. Threads: measure one thing at a time in a process.
+ * of monitor/rates.h on the measured rates. Threads: measure one thing at a time in a process; the
+ * functions of text.c are safe.
  */
 #ifndef STK_PROBE_DOCTOR_DOCTOR_H
 #define STK_PROBE_DOCTOR_DOCTOR_H
@@ -11,6 +12,7 @@
 #include <stoker/stop.h>
 
 #include "backend/opened_device.h"
+#include "base/str.h"
 #include "events/events.h"
 #include "loader/loader.h"
 #include "models/models.h"
@@ -48,6 +50,14 @@ typedef struct stk_doctor_case {
 /* Measures; a request to stop gives STK_ERR_STOPPED. */
 STK_CHECKED stk_status stk_doctor_examine(const stk_doctor_case *patient, stk_diagnosis *diagnosis,
                                           stk_error *err);
+
+/* ---- text.c: the diagnosis in words and bars, for a terminal and for a picture ---- */
+
+/* Appends the whole diagnosis as lines for people. */
+void stk_doctor_print(const stk_diagnosis *diagnosis, stk_str *text);
+
+/* Appends one sentence that names the narrowest stage and what that means. */
+void stk_doctor_verdict(const stk_diagnosis *diagnosis, stk_str *text);
 
 /* Checks before any measurement that this build can draw such a file and that it can be written. */
 STK_CHECKED stk_status stk_doctor_can_draw(const char *path, stk_error *err);

@@ -4,7 +4,7 @@
  * Rates of stages differ a thousandfold. Bars are proportional up to a few times the rate of all
  * stages together, and cut off there.
  */
-#include "probe/doctor/text.h"
+#include "probe/doctor/doctor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include "base/files/file.h"
 #include "base/files/write_target.h"
 #include "base/str.h"
-#include "probe/doctor/doctor.h"
 #include "report/plots/bars.h"
 
 /* The longest bar is this many times the rate of all together, or the best change if more. */
