@@ -1,6 +1,6 @@
 /*
- * device.h - one GPU: stk_device, and the backend's table (defined in exec.c). state.h has the
- * functions on a state.
+ * device.h - one GPU: stk_device, and the backend's table (defined in exec.c); the parameters of a
+ * network on it: stk_state.
  *
  * A device owns its context, its streams, compiled kernels, execution plans and the store of
  * results on disk. A state holds the parameters of one network on a device. Both belong to one
@@ -78,5 +78,23 @@ struct stk_state {
     bool scaled;      /* the loss scale is dynamic, as fp16 needs it; otherwise it is 1 */
     uint64_t version; /* grows with every change of the parameters: executables then renew copies */
 };
+
+/* ---- state.c: the state_ and extras_ functions of stk_backend ---- */
+
+stk_status stk_cuda_state_new(stk_state **state, stk_device *device, const stk_graph *graph,
+                              const stk_state_config *config, stk_error *err);
+void stk_cuda_state_free(stk_state *state);
+uint64_t stk_cuda_state_bytes(const stk_graph *graph, const stk_state_config *config);
+bool stk_cuda_state_has(const stk_state *state, stk_tensor_kind kind);
+stk_status stk_cuda_state_read(stk_state *state, stk_tensor_kind kind, int param, float *values,
+                               stk_error *err);
+stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int param,
+                                const float *values, stk_error *err);
+stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_EXTRAS],
+                                      stk_error *err);
+stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
+                                       stk_error *err);
+/* Resets the loss scale, dynamic or 1. The count of skipped updates stays. */
+STK_CHECKED stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err);
 
 #endif

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "backend/cuda/lowering/lower.h"
-#include "backend/cuda/state.h"
-#include "backend/cuda/step.h"
 #include "backend/cuda/tuning/autotune.h"
 #include "base/error.h"
 #include "base/mem.h"

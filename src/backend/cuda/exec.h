@@ -1,5 +1,5 @@
 /*
- * exec.h - inside the CUDA backend: an executable.
+ * exec.h - inside the CUDA backend: an executable, its training steps and inferences.
  *
  * An executable is a network compiled for one batch size: four programs, one allocation on the
  * device for all that they need, and the queue of steps that run ahead of the host. It belongs to
@@ -81,6 +81,26 @@ struct stk_exec {
     /* Of a smaller executable: the executable whose allocation it uses; NULL: it has its own. */
     struct stk_exec *home;
 };
+
+/*
+ * step.c: step, collect, infer and fetch of engine/backend.h. A step may still run when
+ * stk_cuda_step() returns; stk_cuda_collect() returns its result later.
+ */
+
+/* As step() of the interface, for exactly the batch that the executable was compiled for. */
+STK_CHECKED stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input,
+                                     stk_step_output *output, stk_error *err);
+
+/* Queues a result that the smaller executable has computed; collect() returns it in its turn. */
+STK_CHECKED stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output,
+                                          stk_error *err);
+
+STK_CHECKED stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
+                                        size_t room, size_t *count, stk_error *err);
+
+STK_CHECKED stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count,
+                                      float *logits, stk_error *err);
+STK_CHECKED stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err);
 
 /*
  * Functions of engine/backend.h that measure the device for people: where the time of a step goes

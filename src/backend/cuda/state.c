@@ -1,5 +1,5 @@
 /* state.c - the parameters of a network on the device, with gradients and optimiser state. */
-#include "backend/cuda/state.h"
+#include "backend/cuda/device.h"
 
 #include <stdio.h>
 #include <string.h>

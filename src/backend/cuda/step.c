@@ -7,7 +7,7 @@
  * a step; their times are read together with its result. Values that change from step to step lie
  * in cuda_step_constants.
  */
-#include "backend/cuda/step.h"
+#include "backend/cuda/exec.h"
 
 #include <math.h>
 #include <string.h>
