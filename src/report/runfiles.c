@@ -20,7 +20,7 @@
 #include "report/observers/jsonl.h"
 #include "report/observers/lines.h"
 #include "report/page/write.h"
-#include "report/plots/results.h"
+#include "report/plots/plots.h"
 #include "report/state/run_history.h"
 #include "report/state/replay.h"
 #include "report/observers/tfevents.h"

@@ -7,7 +7,7 @@
 #include "base/files/file.h"
 #include "probe/doctor/doctor.h"
 #include "probe/doctor/phases.h"
-#include "report/plots/bars.h"
+#include "report/plots/plots.h"
 
 /* A GPU beside 8 cores with 4 workers, which decoding holds back. */
 static stk_rates rates_of_a_gpu(void) {

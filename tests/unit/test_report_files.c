@@ -14,7 +14,7 @@
 #include "base/text/json.h"
 #include "events/events.h"
 #include "report/plots/canvas.h"
-#include "report/plots/results.h"
+#include "report/plots/plots.h"
 #include "report/observers/jsonl.h"
 #include "report/observers/lines.h"
 #include "report/runfiles.h"

@@ -1,5 +1,5 @@
 /* test_report_lr_plot.c - the picture of a learning-rate test, as the SVG that is always there. */
-#include "report/plots/lr.h"
+#include "report/plots/plots.h"
 
 #include "base/files/file.h"
 #include "base/mem.h"

@@ -5,7 +5,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "report/plots/canvas.h"
-#include "report/plots/results.h"
+#include "report/plots/plots.h"
 #include "report/text/text.h"
 
 /* Rows of a run that learns, as a plot would be given them. */

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "report/plots/lr.h"
+#include "report/plots/plots.h"
 
 /* Most of the remaining time, as a share, that a training with a budget spends on the test. */
 #define TEST_SHARE 0.1

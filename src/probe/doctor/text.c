@@ -14,7 +14,7 @@
 #include "base/files/file.h"
 #include "base/files/write_target.h"
 #include "base/str.h"
-#include "report/plots/bars.h"
+#include "report/plots/plots.h"
 
 /* The longest bar is this many times the rate of all together, or the best change if more. */
 #define LONGEST 4.0

@@ -1,5 +1,5 @@
 /* bars.c - a column of labels, a column of bars, and the number after each. */
-#include "report/plots/bars.h"
+#include "report/plots/plots.h"
 
 #include <math.h>
 

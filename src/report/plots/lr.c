@@ -4,7 +4,7 @@
  * The highest losses are cut off: the test ends when the loss explodes, and that last rise would
  * flatten the valley that the picture is about.
  */
-#include "report/plots/lr.h"
+#include "report/plots/plots.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * results.c - the results plot: three charts side by side, a title and legends.
  */
-#include "report/plots/results.h"
+#include "report/plots/plots.h"
 
 #include <math.h>
 #include <stdio.h>
