@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "report/plots/epoch_lines.h"
 #include "report/page/html.h"
-#include "report/page/sections.h"
+#include "report/page/page.h"
 #include "report/text/text.h"
 
 #define MOST_MEASURES 3

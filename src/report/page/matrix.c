@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "report/plots/axis.h"
 #include "report/page/html.h"
-#include "report/page/sections.h"
+#include "report/page/page.h"
 #include "report/text/text.h"
 
 #define LABELLED 40

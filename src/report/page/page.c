@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "report/text/attempt_text.h"
 #include "report/page/html.h"
-#include "report/page/sections.h"
 #include "report/text/event_json.h"
 #include "report/text/text.h"
 
