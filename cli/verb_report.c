@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/json.h"
-#include "report/page/compare.h"
 #include "report/report_options.h"
 #include "report/page/report_runs.h"
 

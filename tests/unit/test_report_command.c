@@ -10,7 +10,6 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/json.h"
-#include "report/page/compare.h"
 #include "report/page/report_runs.h"
 #include "report/state/run_read.h"
 #include "report/status/run_status.h"

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/text/json.h"
 #include "events/events.h"
-#include "report/page/compare.h"
 #include "report/state/replay.h"
 #include "report/page/report_runs.h"
 #include "report/state/run_read.h"

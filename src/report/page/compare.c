@@ -3,7 +3,7 @@
  *
  * Terminal and page show the same cells, so a table is filled with texts first and then drawn.
  */
-#include "report/page/compare.h"
+#include "report/page/report_runs.h"
 
 #include <limits.h>
 #include <math.h>

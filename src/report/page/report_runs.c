@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "report/page/compare.h"
 #include "report/page/write.h"
 
 #define MOST_VALIDATION_BYTES ((size_t)1 << 30)
