@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supervise/settings/config_scan.h"
+#include "supervise/settings/config_keys.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("{\"lr\": 0.1, \"train\": {\"batch_size\": 32, \"l\": [1, {\"b\": 2}]}}\n"),

@@ -18,7 +18,7 @@
 #include "base/files/file.h"
 #include "base/files/write_target.h"
 #include "base/mem.h"
-#include "supervise/settings/config_scan.h"
+#include "supervise/settings/config_keys.h"
 
 /* Largest file that is read; no configuration is near this. */
 #define FILE_MOST (16 << 20)

@@ -2,7 +2,7 @@
  * config_keys.h - the keys of a JSON or YAML file, each with the bytes of its value.
  *
  * Used to replace one number in a file that somebody wrote by hand: the bytes of the value change,
- * all other bytes (comments, order, blanks) stay. config_scan.h fills the list. Threads: one at a
+ * all other bytes (comments, order, blanks) stay. config_scan.c fills the list. Threads: one at a
  * time.
  */
 #ifndef STK_SUPERVISE_SETTINGS_CONFIG_KEYS_H
@@ -47,5 +47,21 @@ STK_CHECKED stk_status stk_config_keys_add(stk_config_keys *keys, size_t parent,
 STK_CHECKED stk_status stk_config_keys_find(const stk_config_keys *keys, const char *key,
                                             const stk_config_key **found, int64_t *value,
                                             stk_error *err);
+
+/* Deepest nesting of mappings and lists. */
+#define STK_CONFIG_DEPTH 64
+
+/*
+ * Lists the keys of a text. `file` ends in .json, .yaml or .yml; `file` and `text` are borrowed
+ * until the list is freed. STK_ERR_USAGE: another ending, or the text is not valid. Free the list
+ * after an error too.
+ *
+ * YAML is read by libyaml, whose events carry the position of every scalar; without libyaml only
+ * JSON can be read. A file with anchors, aliases or several documents is refused, since one number
+ * could then stand for more than one key. libyaml is strict: control characters, bytes that are not
+ * UTF-8, tabs as indentation and values such as `@x` or `a: b: c` are errors.
+ */
+STK_CHECKED stk_status stk_config_scan(stk_config_keys *keys, const char *file, const char *text,
+                                       size_t size, stk_error *err);
 
 #endif

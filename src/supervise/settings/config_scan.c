@@ -6,7 +6,7 @@
  *
  * libyaml reports events with marks. A mark counts characters, not bytes; byte_of() converts it.
  */
-#include "supervise/settings/config_scan.h"
+#include "supervise/settings/config_keys.h"
 
 #include <stdio.h>
 #include <string.h>
