@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "storage/tar/shard_index.h"
 #include "storage/shards/shard_names.h"
-#include "storage/shards/scan.h"
+#include "storage/shards/find_members.h"
 #include "storage/reading/store_state.h"
 #include "storage/shards/shards.h"
 #include "storage/tar/tar_write.h"

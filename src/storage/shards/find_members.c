@@ -17,7 +17,6 @@
 #include "base/numbers/checksum.h"
 #include "base/str.h"
 #include "base/threads/pool.h"
-#include "storage/shards/scan.h"
 #include "storage/reading/store_state.h"
 
 /* Parts that are read in parallel: of several tars, or of one. */

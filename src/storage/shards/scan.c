@@ -1,5 +1,5 @@
 /* scan.c - reads the headers of one tar: hops between them, or reads from front to back. */
-#include "storage/shards/scan.h"
+#include "storage/shards/find_members.h"
 
 #include <string.h>
 
