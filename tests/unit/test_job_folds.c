@@ -8,7 +8,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "job/saved/oof.h"
-#include "job/training/prior.h"
+#include "job/training/folds.h"
 
 #define N 10
 

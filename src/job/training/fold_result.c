@@ -7,7 +7,7 @@
 #include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/str.h"
-#include "job/training/prior.h"
+#include "job/training/folds.h"
 #include "job/training/fold_run.h"
 
 /* Whether the budget decided how much was trained. */

@@ -1,7 +1,7 @@
 /*
  * prior.c - the score of class priors on a validation set.
  */
-#include "job/training/prior.h"
+#include "job/training/folds.h"
 
 #include <math.h>
 
