@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/public_struct.h"
-#include "job/training/prepare.h"
+#include "job/training/job.h"
 #include "probe/doctor/doctor.h"
 #include "probe/step_timer.h"
 

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/public_struct.h"
+#include "job/training/job.h"
 #include "job/training/lr_test.h"
-#include "job/training/prepare.h"
 
 static int steps_of(const stk_job *job) {
     const stk_lr_options *options = stk_options_values(job->options, &stk_lr_option_table);

@@ -14,7 +14,7 @@
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
-#include "job/training/prepare.h"
+#include "job/training/job.h"
 #include "predict/predict.h"
 #include "probe/step_timer.h"
 #include "train/times.h"

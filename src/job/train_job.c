@@ -18,10 +18,8 @@
 #include "base/mem.h"
 #include "base/public_struct.h"
 #include "base/text/locale.h"
-#include "job/training/deliver.h"
-#include "job/training/fold_predict.h"
 #include "job/training/fold_run.h"
-#include "job/training/prepare.h"
+#include "job/training/job.h"
 #include "report/report_options.h"
 #include "run/event_buffer.h"
 

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/device.h"
 #include "base/error.h"
-#include "job/training/prepare.h"
+#include "job/training/job.h"
 #include "models/models.h"
 
 #define SIZE 12

@@ -4,7 +4,7 @@
 #include <stoker/job.h>
 
 #include "base/clock.h"
-#include "job/training/deliver.h"
+#include "job/training/job.h"
 
 /* A run of so many folds with ten test rows, as it stands when all work is done. */
 typedef struct ending {

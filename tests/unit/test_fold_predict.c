@@ -3,7 +3,7 @@
 
 #include "backend/cpu/device.h"
 #include "base/error.h"
-#include "job/training/fold_predict.h"
+#include "job/training/job.h"
 #include "models/models.h"
 #include "storage/store/store.h"
 

@@ -1,7 +1,7 @@
 /*
  * deliver.c - submission, validation.csv, summary, outcome.
  */
-#include "job/training/deliver.h"
+#include "job/training/job.h"
 
 #include <math.h>
 #include <stdio.h>

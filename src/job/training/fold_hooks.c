@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files/file.h"
-#include "job/training/deliver.h"
 #include "job/training/folds.h"
 #include "job/training/fold_run.h"
 #include "weights/checkpoint.h"

@@ -1,7 +1,7 @@
 /*
  * fold_predict.c - predictions with the weights of one fold, in as many views as there is time for.
  */
-#include "job/training/fold_predict.h"
+#include "job/training/job.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "budget/prediction_choice.h"
-#include "job/training/deliver.h"
 #include "job/training/folds.h"
 #include "predict/predict.h"
 #include "weights/checkpoint.h"

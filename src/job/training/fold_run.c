@@ -13,8 +13,6 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "job/training/deliver.h"
-#include "job/training/fold_predict.h"
 #include "job/training/folds.h"
 #include "job/training/lr_test.h"
 #include "weights/checkpoint.h"

@@ -1,11 +1,11 @@
 /*
  * job.h - one run of training, as the parts that it consists of.
  *
- * Each part has one header; the table in src/job/README.md says which files write the part.
- * Functions that need a few parts take these parts. Only the files that put the parts together
- * (job.c, prepare.c, the files of fold_run.h, fold_predict.c, deliver.c and the verbs) take a whole
- * stk_job. A job stays at its address while it is open: parts point to each other. Threads: the
- * caller's alone.
+ * Each part of the struct has one header; the table in src/job/README.md says which files write the
+ * part. Functions that need a few parts take these parts. Only the files that put the parts
+ * together (job.c, prepare.c, the files of fold_run.h, fold_predict.c, deliver.c and the verbs)
+ * take a whole stk_job. A job stays at its address while it is open: parts point to each other.
+ * Threads: the caller's alone.
  */
 #ifndef STK_JOB_TRAINING_JOB_H
 #define STK_JOB_TRAINING_JOB_H
@@ -91,5 +91,85 @@ void stk_job_emit_recipe(const stk_job *job, size_t train);
 
 /* What the learning-rate test of this job works with; it borrows the job's parts. */
 stk_lr_test stk_job_lr_test(stk_job *job);
+
+/*
+ * ---- prepare.c: from options to a run that can begin: data set, recipe, device, network ----
+ *
+ * Every verb that trains calls this first. Nothing is written until stk_job_claim_folder(), so that
+ * the input may still be refused.
+ */
+
+/*
+ * Opens the data set, makes the recipe, opens the device and builds the network. `observer`
+ * receives the warnings and decisions meanwhile. *train and *val become the number of images of a
+ * fold.
+ */
+STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
+                                       size_t *val, stk_error *err);
+
+/* Opens a new run folder, once nothing can be refused any more: the folder of --out, or a new one
+ * below runs/ with the name of --name or else of the verb. */
+STK_CHECKED stk_status stk_job_claim_folder(stk_run_folder *folder, const stk_job_options *options,
+                                            const char *verb, stk_error *err);
+
+/*
+ * Measures the batch if the search asks for it (to_be_measured), and completes the recipe with the
+ * result. Emits the batch and writes the options again. Overwrites the weights.
+ */
+STK_CHECKED stk_status stk_job_measure_batch(stk_job *job, stk_error *err);
+
+/*
+ * Begins the first fold for a verb that looks at it: emits the recipe, measures the batch, splits
+ * the samples. `split` and `val_samples` are as for stk_fold_split().
+ */
+STK_CHECKED stk_status stk_job_begin_first_fold(stk_job *job, size_t train, stk_split *split,
+                                                const stk_sample **val_samples, stk_error *err);
+
+/* ---- fold_predict.c: predictions with the weights of one fold ---- */
+
+/* Predicts the test set with the weights in the state, adds the predictions to the ensemble, and
+ * replaces the submission. *whole is false where there was no time for all rows and views, or no
+ * picture could be read. */
+STK_CHECKED stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err);
+
+/* Predicts the fold's own validation samples and writes oof.csv, which with many classes takes
+ * long. */
+STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_split *split,
+                                           const stk_sample *val_samples, stk_error *err);
+
+/* A fold that an earlier process finished: its model predicts both sets again, so that the ensemble
+ * and the out-of-fold predictions have it. Writes no file. *whole: there was time for all
+ * predictions. */
+STK_CHECKED stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err);
+
+/* ---- deliver.c: what a run hands over: submission, summary, outcome or error ---- */
+
+/*
+ * Writes the submission from the ensemble as it stands; `status` is "prior", "partial" or
+ * "complete". If there is no time to write another one, an existing submission stays, with a
+ * warning.
+ */
+STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
+
+/*
+ * Writes validation.csv when the running fold has a better epoch and there is time for it. If there
+ * is no time at the `last` call of a fold, a warning says so.
+ */
+void stk_job_write_validation(stk_job *job, bool last);
+
+/* Emits why no model was trained, where the budget was the reason. */
+void stk_job_emit_untrained(stk_job *job);
+
+/* Fills in the summary; `status` is that of the run. */
+void stk_job_finish_summary(stk_job *job, stk_status status);
+
+/* For a resumed run that has nothing left to do, instead of the calls above: emits that, and
+ * delivers what the run folder has. */
+STK_CHECKED stk_status stk_job_deliver_complete(stk_job *job, stk_error *err);
+
+void stk_job_fill_outcome(const stk_run_outputs *out, stk_outcome *outcome);
+
+/* Fails where the run has nothing to deliver, or an error was put off until now. */
+STK_CHECKED stk_status stk_job_check_delivered(const stk_job *job, stk_error *err);
 
 #endif

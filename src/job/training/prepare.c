@@ -1,7 +1,7 @@
 /*
  * prepare.c - everything before the first event of a run: data set, recipe, device, network.
  */
-#include "job/training/prepare.h"
+#include "job/training/job.h"
 
 #include <math.h>
 #include <stdio.h>
