@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define STK_NS_PER_S INT64_C(1000000000)
+
 /* Nanoseconds of the monotonic clock; setting the wall clock does not move it. */
 int64_t stk_clock_ns(void);
 

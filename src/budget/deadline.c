@@ -7,9 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-
-#define NS_PER_S 1000000000
 
 /*
  * A time of day that passed within so many seconds is an error, since the user is late and hardly
@@ -113,7 +112,7 @@ static stk_status next_time(const char *text, time_t now_s, struct tm *day, time
 
 stk_status stk_deadline_read(stk_deadline *deadline, const char *text, int64_t now_ns,
                              stk_error *err) {
-    time_t now_s = (time_t)(now_ns / NS_PER_S);
+    time_t now_s = (time_t)(now_ns / STK_NS_PER_S);
     struct tm now;
     if (localtime_r(&now_s, &now) == NULL) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "--deadline: the clock shows no time of day");
@@ -137,7 +136,8 @@ stk_status stk_deadline_read(stk_deadline *deadline, const char *text, int64_t n
             return fail_format(text, err);
         }
     }
-    deadline->left_s = ((double)moment - (double)now_s) - (double)(now_ns % NS_PER_S) / NS_PER_S;
+    deadline->left_s =
+        ((double)moment - (double)now_s) - (double)(now_ns % STK_NS_PER_S) / STK_NS_PER_S;
     deadline->days_ahead = days_between(now, wanted);
     strftime(deadline->moment, sizeof deadline->moment, "%Y-%m-%d %H:%M:%S", &wanted);
     if (deadline->left_s <= 0) {

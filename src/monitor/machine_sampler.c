@@ -24,7 +24,6 @@
 #define RING 600        /* samples that wait to be taken; the oldest are dropped */
 #define STOP_WAIT_S 1   /* for a reading that does not end */
 #define BUS_ID_BYTES 32 /* a PCI address with its NUL */
-#define NS_PER_S 1000000000
 
 struct stk_machine_sampler {
     pthread_t thread;
@@ -85,7 +84,7 @@ static void store(stk_machine_sampler *s, const stk_event_sample *sample) {
 
 static void read_all(stk_machine_sampler *s, stk_event_sample *sample) {
     int64_t now_ns = stk_clock_ns();
-    *sample = (stk_event_sample){.at_s = (double)(now_ns - s->start_ns) / NS_PER_S,
+    *sample = (stk_event_sample){.at_s = (double)(now_ns - s->start_ns) / STK_NS_PER_S,
                                  .images_per_second = NAN,
                                  .wait_fraction = NAN,
                                  .batches_ready = -1,
@@ -202,7 +201,7 @@ stk_status stk_machine_sampler_start(stk_machine_sampler **sampler,
     }
     s->root = config->root;
     s->start_ns = config->start_ns;
-    s->every_ns = (int64_t)((config->every_s > 0 ? config->every_s : 1) * NS_PER_S);
+    s->every_ns = (int64_t)((config->every_s > 0 ? config->every_s : 1) * STK_NS_PER_S);
     stk_status status = stk_host_sampler_open(&s->host, &host, err);
     if (status == STK_OK) {
         s->core_count = stk_host_sampler_cores(s->host);
@@ -223,7 +222,7 @@ void stk_machine_sampler_stop(stk_machine_sampler *sampler) {
     if (s == NULL) {
         return;
     }
-    int64_t until_ns = stk_clock_ns() + STOP_WAIT_S * NS_PER_S;
+    int64_t until_ns = stk_clock_ns() + STOP_WAIT_S * STK_NS_PER_S;
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     pthread_cond_signal(&s->wake);

@@ -19,8 +19,6 @@
 #include "loader/loader.h"
 #include "probe/own_use.h"
 
-#define NS_PER_S 1000000000
-
 /* How long a consumer sleeps without looking whether it should stop. */
 #define NAP_NS 50000000
 
@@ -60,7 +58,7 @@ static stk_status sleep_until(const epoch_probe *p, int64_t end_ns, stk_error *e
     stk_status status = check_stop(p, err);
     for (int64_t now = stk_clock_ns(); status == STK_OK && now < end_ns; now = stk_clock_ns()) {
         int64_t until = end_ns - now < NAP_NS ? end_ns : now + NAP_NS;
-        struct timespec at = {.tv_sec = until / NS_PER_S, .tv_nsec = until % NS_PER_S};
+        struct timespec at = {.tv_sec = until / STK_NS_PER_S, .tv_nsec = until % STK_NS_PER_S};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
         status = check_stop(p, err);
     }
@@ -83,7 +81,7 @@ static stk_status consume(epoch_probe *p, int64_t asked_ns, bool *ended, bool *l
     p->waited_ns += waited;
     p->images += batch->count;
     if (p->rate > 0) {
-        p->free_ns += waited + (int64_t)((double)batch->count / p->rate * NS_PER_S);
+        p->free_ns += waited + (int64_t)((double)batch->count / p->rate * STK_NS_PER_S);
         status = sleep_until(p, p->free_ns, err);
     }
     info = stk_loader_info_of(p->loader);
@@ -101,13 +99,13 @@ static stk_status close_epoch(epoch_probe *p, stk_epoch_list *list, stk_error *e
     }
     counter_reading now = take_reading(p);
     const counter_reading *before = &p->before;
-    double seconds = (double)(now.ns - before->ns) / NS_PER_S;
+    double seconds = (double)(now.ns - before->ns) / STK_NS_PER_S;
     list->items = grown;
     grown[list->count] = (stk_epoch_figures){
         .epoch = (int64_t)list->count,
         .seconds = seconds,
         .images_per_second = (double)p->images / seconds,
-        .wait_fraction = (double)p->waited_ns / NS_PER_S / seconds,
+        .wait_fraction = (double)p->waited_ns / STK_NS_PER_S / seconds,
         .images = (int64_t)p->images,
         .read_bytes = (int64_t)(now.read_bytes - before->read_bytes),
         .cache_hits = (int64_t)(now.store.cache_hits - before->store.cache_hits),
@@ -148,7 +146,7 @@ static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_
                    stk_loader_figures *f) {
     stk_loader_counters spent = stk_loader_counters_of(p->loader);
     stk_loader_figures_describe(p->loader, f);
-    f->seconds = (double)(p->before.ns - p->start_ns) / NS_PER_S;
+    f->seconds = (double)(p->before.ns - p->start_ns) / STK_NS_PER_S;
     for (size_t i = 0; i < list->count; i++) {
         f->images += list->items[i].images;
     }

@@ -24,8 +24,6 @@
 #include "probe/picture_walk.h"
 #include "storage/reading/reader.h"
 
-#define NS_PER_S 1000000000
-
 /* Pictures that are listed at most: more would not change what is measured. */
 #define MOST_OBJECTS 200000
 
@@ -280,7 +278,7 @@ static void sum_up(storage_probe *p, stk_storage_step *step) {
         qsort(p->times, kept, sizeof *p->times, compare_times);
     }
     step->in_flight = (int64_t)p->target;
-    step->seconds = (double)(t->end_ns - t->start_ns) / NS_PER_S;
+    step->seconds = (double)(t->end_ns - t->start_ns) / STK_NS_PER_S;
     step->reads = (int64_t)t->reads;
     step->failed = (int64_t)t->failed;
     step->objects_per_second = step->seconds > 0 ? (double)t->reads / step->seconds : 0;
@@ -300,7 +298,8 @@ static stk_status run_step(storage_probe *p, int64_t in_flight, double seconds,
     stk_status status = STK_OK;
     pthread_mutex_lock(&p->lock);
     p->target = (size_t)in_flight;
-    p->now = (tally){.begun_ns = stk_clock_ns(), .length_ns = (int64_t)(seconds * NS_PER_S) + 1};
+    p->now =
+        (tally){.begun_ns = stk_clock_ns(), .length_ns = (int64_t)(seconds * STK_NS_PER_S) + 1};
     pthread_mutex_unlock(&p->lock);
     top_up(p);
     pthread_mutex_lock(&p->lock);

@@ -14,7 +14,6 @@
 #include "image/image.h"
 #include "storage/reading/reader.h"
 
-#define NS_PER_S 1000000000LL
 #define QUALITY 80
 
 /* Bytes of an encoded picture that a busy core decodes in a second. */
@@ -63,7 +62,7 @@ static stk_status shrink(const making *m, const stk_read *read, stk_thumb *thumb
 
 static void use(const making *m, const stk_read *read, stk_thumb *thumb) {
     stk_error why = {0};
-    double left_s = (double)(m->end_ns - stk_clock_ns()) / NS_PER_S;
+    double left_s = (double)(m->end_ns - stk_clock_ns()) / STK_NS_PER_S;
     if (read->error.status != STK_OK) {
         say_why(thumb, read->error.status == STK_ERR_STOPPED ? no_time : read->error.message);
     } else if (left_s < (double)read->bytes.size / SLOW_DECODE) {

@@ -15,8 +15,6 @@
 #include "base/numbers/checksum.h"
 #include "base/str.h"
 
-#define NS_PER_S 1000000000
-
 /* The probe's object is replaced at most once in this time. */
 #define KNOWN_NS 1000000000
 
@@ -537,7 +535,7 @@ bool stk_active_read_time_out(stk_reader *r, stk_active_read *active, int which)
     }
     stk_fetch_result silence = {0};
     (void)stk_fetch_fail(&silence, STK_FETCH_AGAIN, STK_ERR_STORAGE, "no answer within %.3g s",
-                         (double)r->policy.timeout_ns / NS_PER_S);
+                         (double)r->policy.timeout_ns / STK_NS_PER_S);
     return fail(r, active, &silence, started);
 }
 
@@ -559,7 +557,7 @@ void stk_reader_lose_after_outage(stk_reader *r) {
     (void)STK_FAIL(&why, STK_ERR_STORAGE,
                    "nothing can be read from %s any more: no answer for %s, as long as --outage "
                    "allows (%s)",
-                   r->store->root, stk_format_span((double)outage->most_ns / NS_PER_S).text,
+                   r->store->root, stk_format_span((double)outage->most_ns / STK_NS_PER_S).text,
                    outage->why);
     pthread_mutex_unlock(&outage->lock);
     lose_location(r, &why);

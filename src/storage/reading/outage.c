@@ -3,26 +3,25 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
-#define NS_PER_S 1e9
-
 /* A warning is due after ten seconds or a tenth of --outage, whichever is less. */
-#define TELL_NS ((int64_t)10 * 1000000000)
+#define TELL_NS (10 * STK_NS_PER_S)
 #define TELL_SHARE 10
 
 /* An outage is dated back at most so far; this process may have been stopped. */
-#define MOST_BEFORE_NS ((int64_t)60 * 1000000000)
+#define MOST_BEFORE_NS (60 * STK_NS_PER_S)
 
 /* A gap this long between two looks means that this process was stopped. */
-#define STOPPED_NS ((int64_t)2 * 1000000000)
+#define STOPPED_NS (2 * STK_NS_PER_S)
 
 /* How much one read moves the share of failing reads; above the second share a location is ill. */
 #define FAILING_WEIGHT 0.02
 #define FAILING_MOST 0.25
 
 void stk_outage_open(stk_outage *o, double most_s) {
-    *o = (stk_outage){.most_ns = (int64_t)(most_s * NS_PER_S)};
+    *o = (stk_outage){.most_ns = (int64_t)(most_s * STK_NS_PER_S)};
     pthread_mutex_init(&o->lock, NULL);
 }
 
@@ -47,7 +46,7 @@ void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first) {
     pthread_mutex_lock(&o->lock);
     int64_t begun_ns = atomic_load(&o->begun_ns);
     if (begun_ns > 0) {
-        o->over_s = o->told ? (double)(now_ns - begun_ns) / NS_PER_S : 0;
+        o->over_s = o->told ? (double)(now_ns - begun_ns) / STK_NS_PER_S : 0;
         o->told = false;
         atomic_store(&o->begun_ns, 0);
     }
@@ -113,8 +112,8 @@ bool stk_outage_notice(stk_outage *o, const char *location, int64_t now_ns, char
         o->told = true;
         o->over_s = 0; /* the last end was not told: people see one outage */
         snprintf(buf, size, "%s: no answer for %s (%s): waiting up to %s", location,
-                 stk_format_span((double)(now_ns - begun_ns) / NS_PER_S).text, o->why,
-                 stk_format_span((double)o->most_ns / NS_PER_S).text);
+                 stk_format_span((double)(now_ns - begun_ns) / STK_NS_PER_S).text, o->why,
+                 stk_format_span((double)o->most_ns / STK_NS_PER_S).text);
     } else if (ends) {
         snprintf(buf, size, "%s answers again after %s", location, stk_format_span(o->over_s).text);
         o->over_s = 0;

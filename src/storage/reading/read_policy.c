@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "storage/fetch.h"
-
-#define NS_PER_S 1000000000.0
 
 #define MOST_ATTEMPTS 12 /* of a read */
 #define MOST_DAMAGED 4   /* attempts of a read that bring wrong bytes */
@@ -32,7 +31,7 @@
 #define FEWEST_PEERS 8
 
 void stk_read_policy_init(stk_read_policy *p, double timeout_s, uint64_t seed) {
-    *p = (stk_read_policy){.timeout_ns = (int64_t)(timeout_s * NS_PER_S),
+    *p = (stk_read_policy){.timeout_ns = (int64_t)(timeout_s * STK_NS_PER_S),
                            .credit = 1,
                            .rng = stk_rng_make(seed, STK_RNG_PAUSE, 0, 0)};
 }
@@ -69,7 +68,7 @@ void stk_read_policy_update_median(stk_read_policy *p) {
 }
 
 int64_t stk_read_policy_backoff_ns(stk_read_policy *p, int failures, double asked_s) {
-    return (int64_t)(stk_backoff_s(&p->rng, failures, asked_s) * NS_PER_S);
+    return (int64_t)(stk_backoff_s(&p->rng, failures, asked_s) * STK_NS_PER_S);
 }
 
 bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,

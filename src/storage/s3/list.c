@@ -25,8 +25,6 @@
 #include "storage/s3/xml.h"
 #include "storage/storage.h"
 
-#define NS_PER_S 1000000000
-
 /* How often the lister looks whether it should stop; when it warns of a silent store. */
 #define POLL_NS 50000000
 #define WARN_NS 2000000000
@@ -366,7 +364,7 @@ static stk_status take_failure(s3_lister *l, page_request *p, const stk_fetch_re
     t->next = l->folders;
     l->folders = t;
     l->answered = l->answered || status > 0;
-    bool late = (double)(now_ns - l->good_ns) > limit_s * NS_PER_S;
+    bool late = (double)(now_ns - l->good_ns) > limit_s * STK_NS_PER_S;
     bool unreadable =
         request->transfer.result == STK_HTTP_BAD_HEADERS && ++t->unreadable >= UNREADABLE_MAX;
     bool again = why->verdict == STK_FETCH_AGAIN || why->verdict == STK_FETCH_DAMAGED ||
@@ -386,7 +384,7 @@ static stk_status take_failure(s3_lister *l, page_request *p, const stk_fetch_re
     if (request->recovery == STK_S3_RECOVERY_NONE) { /* else the client has recovered */
         pause_s = stk_backoff_s(&l->rng, ++t->failures, why->wait_s);
     }
-    t->retry_ns = now_ns + (int64_t)(pause_s * NS_PER_S);
+    t->retry_ns = now_ns + (int64_t)(pause_s * STK_NS_PER_S);
     return STK_OK;
 }
 

@@ -36,7 +36,6 @@
 #define LEAST_END_S 0.2          /* least time for threads to end */
 #define LONGEST_S 1e6            /* longest wait, also for INFINITY */
 #define LOG_S 30.0               /* time-out of opening the log */
-#define NS_PER_S 1000000000
 
 /* How a record ends; see output.h. */
 #define BY_NEWLINE ' '
@@ -114,7 +113,7 @@ static void call_on_line(stream *s, const char *line, size_t length) {
     stk_output *o = s->owner;
     pthread_mutex_lock(&o->line_lock);
     if (o->on_line != NULL) {
-        o->on_line(o->user, line, length, (double)(s->now_ns - o->start_ns) / NS_PER_S);
+        o->on_line(o->user, line, length, (double)(s->now_ns - o->start_ns) / STK_NS_PER_S);
     }
     pthread_mutex_unlock(&o->line_lock);
 }
@@ -528,7 +527,7 @@ static bool wait_until(stk_output *o, bool (*is)(const stk_output *o), int64_t m
 }
 
 static int64_t moment_in(double seconds) {
-    return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * NS_PER_S);
+    return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * STK_NS_PER_S);
 }
 
 bool stk_output_flush(stk_output *output, double within_s) {
@@ -550,7 +549,7 @@ bool stk_output_flush(stk_output *output, double within_s) {
     }
     pthread_mutex_unlock(&o->lock);
     if (o->log != NULL) { /* so that stk_output_error() knows of a late error */
-        (void)stk_transcript_flush(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
+        (void)stk_transcript_flush(o->log, (double)(end_ns - stk_clock_ns()) / STK_NS_PER_S);
     }
     return whole;
 }
