@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/mem.h"
+
 #define PART_MOST 24 /* bytes of a part of a name that is looked at */
 #define PARTS_MOST 8
 
@@ -89,8 +91,6 @@ static bool ends_with_one(const char *part, const char *const *endings, size_t c
     return false;
 }
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 bool stk_hide_is_secret(const char *name, size_t length) {
     static const char *const anywhere[] = {"secret",      "secrets", "password",   "passwords",
                                            "passwd",      "pwd",     "passphrase", "credential",
@@ -107,7 +107,7 @@ bool stk_hide_is_secret(const char *name, size_t length) {
                                         "storage", "ssh",     "license", "master",  "service"};
     name_parts p = split(name, length);
     for (int i = 0; i < p.count; i++) {
-        if (is_among(p.text[i], anywhere, COUNT(anywhere))) {
+        if (is_among(p.text[i], anywhere, STK_COUNT(anywhere))) {
             return true;
         }
     }
@@ -116,8 +116,9 @@ bool stk_hide_is_secret(const char *name, size_t length) {
     }
     const char *end = p.text[p.count - 1];
     bool key = strcmp(end, "key") == 0 && p.count > 1 &&
-               is_among(p.text[p.count - 2], whose, COUNT(whose));
-    return key || is_among(end, last, COUNT(last)) || ends_with_one(end, endings, COUNT(endings));
+               is_among(p.text[p.count - 2], whose, STK_COUNT(whose));
+    return key || is_among(end, last, STK_COUNT(last)) ||
+           ends_with_one(end, endings, STK_COUNT(endings));
 }
 
 static bool looks_random(const char *value, size_t length) {
@@ -154,7 +155,7 @@ static stk_hide_when hide_when(const char *name, size_t length) {
 /* Whether the value is a number, or true or false: then it is a setting, not a secret. */
 static bool is_setting(const char *value, size_t length) {
     static const char *const words[] = {"true", "false", "yes", "no", "on", "off"};
-    for (size_t i = 0; i < COUNT(words); i++) {
+    for (size_t i = 0; i < STK_COUNT(words); i++) {
         if (strlen(words[i]) == length && strncasecmp(value, words[i], length) == 0) {
             return true;
         }
@@ -174,7 +175,7 @@ static bool is_known_token(const char *word, size_t length) {
         "sk_",   "hf_",  "AKIA", "ASIA",  "xoxb-", "xoxa-",       "xoxp-",  "xoxs-",
         "xoxr-", "AIza", "npm_", "pypi-", "eyJ",   "dckr_pat_",   "r8_",    "lsv2_",
     };
-    for (size_t i = 0; i < COUNT(beginnings); i++) {
+    for (size_t i = 0; i < STK_COUNT(beginnings); i++) {
         size_t known = strlen(beginnings[i]);
         if (length >= known + RANDOM_LEAST && strncmp(word, beginnings[i], known) == 0 &&
             (looks_random(word + known, length - known) ||
@@ -243,7 +244,7 @@ static const char *value_after(const char *name, const char *p) {
 /* Whether the value of a header, which may have blanks and marks in it, stands after a name. */
 static bool is_header(const char *name, const char *end) {
     static const char *const headers[] = {"authorization", "cookie"};
-    for (size_t i = 0; i < COUNT(headers); i++) {
+    for (size_t i = 0; i < STK_COUNT(headers); i++) {
         size_t length = strlen(headers[i]);
         if ((size_t)(end - name) >= length && strncasecmp(end - length, headers[i], length) == 0) {
             return true;

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The number of elements of an array (not of a pointer). */
+#define STK_COUNT(array) (sizeof(array) / sizeof *(array))
+
 /* `count` elements of `size` bytes, zeroed. A product that overflows is a failure. */
 void *stk_mem_new(size_t count, size_t size);
 

@@ -51,7 +51,7 @@ static bool is_year(const char *word) {
 }
 
 static bool is_companion(const char *word) {
-    for (size_t i = 0; i < sizeof companions / sizeof *companions; i++) {
+    for (size_t i = 0; i < STK_COUNT(companions); i++) {
         if (stk_str_equal(word, companions[i])) {
             return true;
         }
@@ -68,10 +68,10 @@ static stk_set_kind read_name(const char *name, clarity *clear) {
     char word[STK_WORD_MOST];
     for (const char *at = name; stk_next_word(&at, word);) {
         size_t i = 0;
-        while (i < sizeof words / sizeof *words && !stk_str_equal(words[i].word, word)) {
+        while (i < STK_COUNT(words) && !stk_str_equal(words[i].word, word)) {
             i++;
         }
-        if (i < sizeof words / sizeof *words) {
+        if (i < STK_COUNT(words)) {
             named[words[i].kind] = true;
             weak = weak || words[i].weak;
         } else if (isdigit((unsigned char)word[0])) {

@@ -142,7 +142,7 @@ static stk_status add_rows(stk_listing *listing, const stk_csv *csv, bool only_t
         {"val", &dataset->val, &listing->val_capacity},
         {"test", &dataset->test, &listing->test_capacity},
     };
-    enum { SPLITS = sizeof splits / sizeof *splits, TEST = SPLITS - 1 };
+    enum { SPLITS = STK_COUNT(splits), TEST = SPLITS - 1 };
     stk_first_names missing = {0};
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {

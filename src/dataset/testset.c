@@ -29,7 +29,7 @@ typedef enum id_style { ID_BASE, ID_STEM, ID_PATH } id_style;
 static bool is_template_name(const char *name, bool *packed) {
     size_t length = strlen(name);
     *packed = false;
-    for (size_t i = 0; !*packed && i < sizeof packed_tails / sizeof *packed_tails; i++) {
+    for (size_t i = 0; !*packed && i < STK_COUNT(packed_tails); i++) {
         *packed = stk_str_ends_with_nocase(name, packed_tails[i]);
         length -= *packed ? strlen(packed_tails[i]) : 0;
     }

@@ -44,7 +44,7 @@ static const struct {
     {NVML_REASON_SYNC_BOOST, "sync boost"},
 };
 
-enum { REASONS = sizeof reasons / sizeof *reasons };
+enum { REASONS = STK_COUNT(reasons) };
 
 /* How a figure of several GPUs becomes one. */
 typedef enum gpu_merge { MEAN, SUM, MOST } gpu_merge;
@@ -66,7 +66,7 @@ static const struct {
     {offsetof(stk_event_sample, pcie_out), SUM},
 };
 
-enum { FIGURES = sizeof figures / sizeof *figures };
+enum { FIGURES = STK_COUNT(figures) };
 
 typedef struct sampled_gpu {
     nvml_device device;

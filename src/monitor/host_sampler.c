@@ -222,7 +222,7 @@ static double read_machine_memory(stk_host_sampler *sampler) {
 static bool is_made_of_others(const char *name) {
     static const char *const kinds[] = {"dm-", "loop", "ram",  "zram",  "md",
                                         "sr",  "fd",   "drbd", "bcache"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < STK_COUNT(kinds); i++) {
         if (starts(name, kinds[i]) && isdigit((unsigned char)name[strlen(kinds[i])])) {
             return true;
         }
@@ -277,7 +277,7 @@ static bool is_on_another(const char *name) {
     static const char *const kinds[] = {"veth",  "docker", "br-",  "virbr",   "ifb",
                                         "dummy", "bond",   "team", "tun",     "tap",
                                         "wg",    "cni",    "cali", "flannel", "vxlan"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < STK_COUNT(kinds); i++) {
         if (starts(name, kinds[i])) {
             return true;
         }
@@ -436,7 +436,7 @@ static void open_files(stk_host_sampler *sampler, const char *proc) {
         [FILE_STAT] = "stat",       [FILE_SELF_STAT] = "self/stat", [FILE_STATM] = "self/statm",
         [FILE_MEMINFO] = "meminfo", [FILE_DISKS] = "diskstats",     [FILE_NET] = "net/dev",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < STK_COUNT(names); i++) {
         sampler->files[i] = open_in(proc, names[i]);
     }
 }

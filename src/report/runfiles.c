@@ -512,7 +512,7 @@ bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {
                                         "report.html",
                                         "summary.json"};
     const char *before = "of the run folder ";
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < STK_COUNT(names); i++) {
         if ((files->lacking & (1U << i)) != 0) {
             stk_str_appendf(text, "%s%s", before, names[i]);
             before = ", ";

@@ -73,7 +73,7 @@ static stk_status check_links(const char *folder, stk_error *err) {
         "lr.csv",      "lr.png",         "lr.svg",      "output.log",   "predictions.csv",
         "log.txt"};
     stk_status status = STK_OK;
-    for (size_t i = 0; i < sizeof names / sizeof *names && status == STK_OK; i++) {
+    for (size_t i = 0; i < STK_COUNT(names) && status == STK_OK; i++) {
         char *path = stk_path_join(folder, names[i]);
         status = path != NULL ? check_link(path, err) : STK_FAIL_MEMORY(err, "a path");
         if (status == STK_OK && stk_path_is_dir(path)) {

@@ -63,8 +63,6 @@ static const stk_option_table *const stop_tables[] = {
 static const stk_option_table *const top_tables[] = {&stk_watch_option_table, &stk_top_option_table,
                                                      &stk_output_option_table};
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- which run ---- */
 
 /* When the run of a folder began; -1: the folder holds no run. */
@@ -195,13 +193,13 @@ stk_status stk_watch_stop(const char *folder, double wait_s, const stk_stop *sto
 /* ---- options ---- */
 
 stk_status stk_options_for_status(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "status", status_tables, COUNT(status_tables), err);
+    return stk_options_new(options, "status", status_tables, STK_COUNT(status_tables), err);
 }
 
 stk_status stk_options_for_stop(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "stop", stop_tables, COUNT(stop_tables), err);
+    return stk_options_new(options, "stop", stop_tables, STK_COUNT(stop_tables), err);
 }
 
 stk_status stk_options_for_top(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "top", top_tables, COUNT(top_tables), err);
+    return stk_options_new(options, "top", top_tables, STK_COUNT(top_tables), err);
 }

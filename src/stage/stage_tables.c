@@ -159,7 +159,7 @@ static stk_status write_samples(const stk_stage_dest *dest, const stk_staging_li
                                    sample->path != NULL ? sample->path : "",
                                    member != NULL ? member : "",
                                    s == STK_STAGE_TRAIN ? stk_stage_part(dataset, sample) : ""};
-            size_t count = sizeof cells / sizeof *cells;
+            size_t count = STK_COUNT(cells);
             append_row(&t.text, cells, dataset->part_column != NULL ? count : count - 1);
             status = flush(&t, FLUSH_BYTES, err);
         }
@@ -193,7 +193,7 @@ static stk_status write_bad(const stk_stage_dest *dest, const stk_staging_list *
         const stk_stage_picture *picture = &list->pictures[bad->items[i].picture];
         const char *cells[] = {picture->sample->path, stk_stage_split_names[picture->split],
                                bad->items[i].reason};
-        append_row(&t.text, cells, sizeof cells / sizeof *cells);
+        append_row(&t.text, cells, STK_COUNT(cells));
     }
     return close_table(&t, status, err);
 }

@@ -34,7 +34,7 @@ static stk_status read_signal(const char *text, int *number, stk_error *err) {
     int64_t given = 0;
     text = text != NULL ? text : names[0].name; /* an empty text is NULL */
     const char *bare = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < STK_COUNT(names); i++) {
         if (stk_str_equal_nocase(bare, names[i].name) ||
             (stk_parse_int(text, &given) && given == names[i].number)) {
             *number = names[i].number;

@@ -35,7 +35,7 @@ stk_status stk_train_finite(const stk_backend *backend, stk_state *state, const 
     }
     float *values = stk_mem_raw(largest, sizeof *values);
     stk_status status = values != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a parameter");
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && status == STK_OK; k++) {
+    for (size_t k = 0; k < STK_COUNT(kinds) && status == STK_OK; k++) {
         if (!backend->state_has(state, kinds[k])) {
             continue;
         }

@@ -15,7 +15,7 @@
 
 /* Prefixes that wrappers and training scripts put before names, alone or in pairs. */
 static const char *const prefixes[] = {"", "module.", "model.", "state_dict."};
-#define PREFIXES (sizeof prefixes / sizeof *prefixes)
+#define PREFIXES STK_COUNT(prefixes)
 
 /* The tensors of one kind of mismatch. */
 typedef struct mismatch {

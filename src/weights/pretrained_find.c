@@ -97,13 +97,13 @@ static bool set_name(weight_search *s, const char *name) {
     if (!split_name(name, s->base, s->tag, sizeof s->base)) {
         return false;
     }
-    for (size_t i = 0; s->tag[0] == '\0' && i < sizeof old_endings / sizeof *old_endings; i++) {
+    for (size_t i = 0; s->tag[0] == '\0' && i < STK_COUNT(old_endings); i++) {
         if (stk_str_ends_with_nocase(s->base, old_endings[i].ending)) {
             s->base[strlen(s->base) - strlen(old_endings[i].ending)] = '\0';
             snprintf(s->tag, sizeof s->tag, "%s", old_endings[i].tag);
         }
     }
-    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+    for (size_t i = 0; i < STK_COUNT(defaults); i++) {
         if (strcmp(defaults[i].name, s->base) == 0) {
             s->default_tag = defaults[i].tag;
         }
@@ -359,7 +359,7 @@ static stk_status not_found(const weight_search *s, const char *wanted, stk_erro
 static bool is_path(const char *text) {
     static const char *const endings[] = {".safetensors", ".pth", ".pt", ".bin"};
     bool path = strchr(text, '/') != NULL;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    for (size_t i = 0; i < STK_COUNT(endings); i++) {
         path = path || stk_str_ends_with_nocase(text, endings[i]);
     }
     return path;
@@ -368,7 +368,7 @@ static bool is_path(const char *text) {
 /* "timm/resnet50" and "hf-hub:timm/resnet50" name the same as "resnet50". */
 static const char *without_hub(const char *wanted) {
     static const char *const heads[] = {"hf-hub:timm/", "hf_hub:timm/", "timm/"};
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    for (size_t i = 0; i < STK_COUNT(heads); i++) {
         if (strncmp(wanted, heads[i], strlen(heads[i])) == 0) {
             return wanted + strlen(heads[i]);
         }

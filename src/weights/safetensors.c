@@ -26,7 +26,7 @@ static const struct {
     {"U8", 1, false},      {"BOOL", 1, false}, {"F8_E4M3", 1, false}, {"F8_E5M2", 1, false},
     {"F8_E8M0", 1, false},
 };
-#define TYPES (sizeof types / sizeof *types)
+#define TYPES STK_COUNT(types)
 
 /* The index of a type in the table; TYPES: there is none. */
 static size_t find_type(const char *dtype) {

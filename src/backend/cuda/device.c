@@ -80,7 +80,7 @@ static stk_status ask_device(stk_device *d, stk_error *err) {
     } wanted[] = {{CUDA_ATTRIBUTE_MULTIPROCESSORS, &d->multiprocessors},
                   {CUDA_ATTRIBUTE_MAJOR, &d->major},
                   {CUDA_ATTRIBUTE_MINOR, &d->minor}};
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && result == CUDA_GOOD; i++) {
+    for (size_t i = 0; i < STK_COUNT(wanted) && result == CUDA_GOOD; i++) {
         result = driver->device_attribute(wanted[i].value, wanted[i].attribute, d->ordinal);
     }
     d->name[sizeof d->name - 1] = '\0';

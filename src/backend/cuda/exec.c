@@ -147,7 +147,7 @@ static stk_status cuda_exec_need(stk_device *device, const stk_graph *graph,
 
 static void free_step_events(const cuda_driver *d, const cuda_step_events *m) {
     const cuda_event events[] = {m->sending, m->copied, m->ready, m->begun, m->updating, m->done};
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+    for (size_t i = 0; i < STK_COUNT(events); i++) {
         events[i] != NULL ? d->event_free(events[i]) : 0;
     }
 }
@@ -448,7 +448,7 @@ static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_
     if (status == STK_OK && home != NULL) {
         share_memory(exec, home);
     }
-    for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
+    for (size_t i = 0; i < STK_COUNT(compile_steps) && status == STK_OK; i++) {
         status = compile_steps[i](exec, err);
     }
     if (status != STK_OK) {

@@ -2,6 +2,7 @@
 #include "job/recipe/job_options.h"
 
 #include "backend/opened_device.h"
+#include "base/mem.h"
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "loader/loader.h"
@@ -157,32 +158,30 @@ static const stk_option_table *const stage_tables[] = {
     &stk_dataset_option_table, &stk_stage_option_table, &stk_storage_option_table,
     &stk_output_option_table};
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 stk_status stk_options_for_train(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "train", train_tables, COUNT(train_tables), err);
+    return stk_options_new(options, "train", train_tables, STK_COUNT(train_tables), err);
 }
 
 stk_status stk_options_for_lr(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "lr", lr_tables, COUNT(lr_tables), err);
+    return stk_options_new(options, "lr", lr_tables, STK_COUNT(lr_tables), err);
 }
 
 stk_status stk_options_for_doctor(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "doctor", doctor_tables, COUNT(doctor_tables), err);
+    return stk_options_new(options, "doctor", doctor_tables, STK_COUNT(doctor_tables), err);
 }
 
 stk_status stk_options_for_plan(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "plan", plan_tables, COUNT(plan_tables), err);
+    return stk_options_new(options, "plan", plan_tables, STK_COUNT(plan_tables), err);
 }
 
 stk_status stk_options_for_predict(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "predict", predict_tables, COUNT(predict_tables), err);
+    return stk_options_new(options, "predict", predict_tables, STK_COUNT(predict_tables), err);
 }
 
 stk_status stk_options_for_sample(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "sample", sample_tables, COUNT(sample_tables), err);
+    return stk_options_new(options, "sample", sample_tables, STK_COUNT(sample_tables), err);
 }
 
 stk_status stk_options_for_stage(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "stage", stage_tables, COUNT(stage_tables), err);
+    return stk_options_new(options, "stage", stage_tables, STK_COUNT(stage_tables), err);
 }

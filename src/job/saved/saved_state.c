@@ -72,7 +72,7 @@ static const note notes[] = {
     {"seed", COUNT64, AT(seed)},
 };
 
-#define NOTES (sizeof notes / sizeof *notes)
+#define NOTES STK_COUNT(notes)
 #define TEXT_NOTES 4 /* samples, given, run, pretrained */
 #define NOTE_TEXT 32 /* 17 digits, sign, point and exponent */
 
@@ -235,7 +235,7 @@ static bool counts_are_sound(const stk_saved_state *run) {
                  p->accumulate <= MOST_STEPS && (p->accumulate > 0) == (p->batch > 0) &&
                  (double)p->steps_done <= ((double)p->epoch + 1) * (double)p->steps_per_epoch &&
                  p->steps_done <= MOST_STEPS;
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t i = 0; i < STK_COUNT(counts); i++) {
         sound = sound && counts[i] < MOST_EPOCHS;
     }
     return sound;

@@ -17,7 +17,7 @@
 #define FILE_S 0.02      /* seconds that a slow disk takes for any file */
 
 static const char *const columns[] = {"path", "label", "predicted", "probability", "fold"};
-#define COLUMNS (sizeof columns / sizeof *columns)
+#define COLUMNS STK_COUNT(columns)
 #define FOLD_COLUMN 4
 
 stk_status stk_val_table_open(stk_val_table *table, const stk_run_folder *folder, stk_error *err) {

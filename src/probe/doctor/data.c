@@ -76,7 +76,7 @@ static stk_in_flight_list flights_for(const doctor *d, size_t pictures, bool onc
     int64_t most = once ? (int64_t)(pictures / FLIGHT_SHARE) : INT64_MAX;
     int64_t reads = (int64_t)d->patient->data.sizing.most_reads;
     most = reads > 0 && reads < most ? reads : most;
-    for (size_t i = 0; i < sizeof in_flight / sizeof *in_flight && in_flight[i] <= most; i++) {
+    for (size_t i = 0; i < STK_COUNT(in_flight) && in_flight[i] <= most; i++) {
         list.numbers[i] = in_flight[i];
         list.count = i + 1;
     }

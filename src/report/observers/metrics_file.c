@@ -113,8 +113,6 @@ static const metric metrics[] = {
     {"network_sent_bytes_per_second", "Sent, loopback left out.", SAMPLE(net_out), 1},
 };
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 /* A text on its way to the disk, with copies of everything that the write needs. */
 typedef struct delivery {
     char *path;   /* owned */
@@ -274,7 +272,7 @@ static void append_end(stk_str *out, const stk_run_view *view) {
 static void append_all(stk_str *out, const stk_metrics_file *m) {
     append_info(out, m->view.start);
     append_clock(out, m);
-    for (size_t i = 0; i < COUNT_OF(metrics); i++) {
+    for (size_t i = 0; i < STK_COUNT(metrics); i++) {
         append_gauge(out, metrics[i].name, metrics[i].help, value_of(m, &metrics[i]));
     }
     append_times(out, m);

@@ -51,8 +51,6 @@ typedef struct curve {
     size_t offset; /* of a double in the event's struct; one that is not finite is left out */
 } curve;
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 #define STEP(name) \
     { "step/" #name, offsetof(stk_event_step, name) }
 static const curve step_curves[] = {
@@ -368,7 +366,7 @@ static void on_step(void *user, const stk_event_step *event) {
     t->stepped = true;
     t->step_ns = now;
     begin_summary(t);
-    put_curves(t, step_curves, COUNT_OF(step_curves), event);
+    put_curves(t, step_curves, STK_COUNT(step_curves), event);
     write_training(t);
 }
 
@@ -423,7 +421,7 @@ static void on_sample(void *user, const stk_event_sample *event) {
     }
     t->sample_s = event->at_s;
     begin_summary(t);
-    put_curves(t, sample_curves, COUNT_OF(sample_curves), event);
+    put_curves(t, sample_curves, STK_COUNT(sample_curves), event);
     put_scalar(t, "loader/batches_ready", event->batches_ready >= 0 ? event->batches_ready : NAN);
     put_scalar(t, "loader/workers", event->workers >= 0 ? event->workers : NAN);
     stk_status status = open_file(t, &t->machine, "machine", second, &t->error);

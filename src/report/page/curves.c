@@ -203,7 +203,7 @@ stk_status stk_page_put_times(const stk_times *times, stk_str *out, stk_error *e
         {"checkpoints", 0x8c6d4f, times->checkpoint_s, 0},
         {"other", 0x6f7680, times->other_s, 0},
     };
-    size_t count = sizeof parts / sizeof *parts;
+    size_t count = STK_COUNT(parts);
     double total = 0;
     for (size_t i = 0; i < count; i++) {
         parts[i].value = parts[i].value > 0 ? parts[i].value : 0;
@@ -411,8 +411,6 @@ static stk_status put_cores(const stk_run_history *history, stk_str *out, stk_er
     return status;
 }
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static void put_throttling(const stk_run_history *history, stk_str *out) {
     if (history->throttled > 0) {
         stk_str_appendf(out,
@@ -431,17 +429,17 @@ stk_status stk_page_put_timelines(const stk_run_history *history, stk_str *out, 
     stk_status status =
         stk_run_view_command(&history->view) != NULL
             ? put_timeline_section(history, "throughput", "Progress", said_timelines,
-                                   COUNT(said_timelines), out, err)
+                                   STK_COUNT(said_timelines), out, err)
             : put_timeline_section(history, "throughput", "Throughput and waiting", speed_timelines,
-                                   COUNT(speed_timelines), out, err);
+                                   STK_COUNT(speed_timelines), out, err);
     if (status == STK_OK) {
         put_throttling(history, out);
-        status = put_timeline_section(history, "gpu", "GPU", gpu_timelines, COUNT(gpu_timelines),
-                                      out, err);
+        status = put_timeline_section(history, "gpu", "GPU", gpu_timelines,
+                                      STK_COUNT(gpu_timelines), out, err);
     }
     if (status == STK_OK) {
         status = put_timeline_section(history, "host", "Host", host_timelines,
-                                      COUNT(host_timelines), out, err);
+                                      STK_COUNT(host_timelines), out, err);
     }
     return status == STK_OK ? put_cores(history, out, err) : status;
 }

@@ -90,7 +90,7 @@ static stk_chart_axis range_of_y(const stk_chart *chart, bool right) {
 static double time_step(double span, int ticks) {
     static const double steps[] = {1,   2,   5,    10,   15,   30,    60,    120,  300,
                                    600, 900, 1800, 3600, 7200, 10800, 21600, 43200};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    for (size_t i = 0; i < STK_COUNT(steps); i++) {
         if (span / steps[i] <= ticks) {
             return steps[i];
         }

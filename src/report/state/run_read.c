@@ -43,7 +43,7 @@ static void note_damage(stk_run_read *run, const char *path, const stk_error *wh
 static int count_files(stk_run_read *run) {
     static const char *const names[] = {"args.json", "events.jsonl", "results.csv", "summary.json"};
     int count = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < STK_COUNT(names); i++) {
         count += has_file(run, names[i]);
     }
     return count;

@@ -28,8 +28,6 @@ static const char *const sample_keys[] = {
     "gpu_util", "sm_activity", "gpu_memory_used", "gpu_memory_total", "gpu_memory_own",
     "cpu",      "cpu_own",     "resident",        "batches_ready",    "slots"};
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 static void put_whole(stk_json_writer *writer, const char *key, int64_t value) {
     stk_json_key(writer, key);
     if (value >= 0) {
@@ -55,11 +53,11 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
     stk_json_key(writer, "resumable");
     stk_json_put_bool(writer, status->resumable && !status->running);
     stk_event_put(writer, STK_EVENT_STOP, &summary);
-    for (size_t i = 0; i < COUNT_OF(step_keys); i++) {
+    for (size_t i = 0; i < STK_COUNT(step_keys); i++) {
         stk_event_put_member(writer, STK_EVENT_STEP, stk_run_view_step(&status->view),
                              step_keys[i]);
     }
-    for (size_t i = 0; i < COUNT_OF(sample_keys); i++) {
+    for (size_t i = 0; i < STK_COUNT(sample_keys); i++) {
         stk_event_put_member(writer, STK_EVENT_SAMPLE, stk_run_view_sample(&status->view),
                              sample_keys[i]);
     }

@@ -57,7 +57,7 @@ static stk_status refuse_unsupported(const stk_s3_profile *profile, stk_error *e
                         "identity, which Stoker cannot do; run %s first, or unset them",
                         WORKAROUND);
     }
-    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+    for (size_t i = 0; i < STK_COUNT(unsupported); i++) {
         if (stk_s3_profile_get(profile, unsupported[i].name) != NULL) {
             return STK_FAIL(err, STK_ERR_USAGE,
                             "the AWS profile '%s' %s (%s), which Stoker cannot do; run %s first, "

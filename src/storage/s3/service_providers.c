@@ -101,7 +101,7 @@ static bool is_allowed(const char *url) {
         allowed = strcmp(scheme, "https") == 0;
         if (strcmp(scheme, "http") == 0) {
             allowed = is_loopback(bare);
-            for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+            for (size_t i = 0; i < STK_COUNT(hosts); i++) {
                 allowed = allowed || strcmp(bare, hosts[i]) == 0;
             }
         }

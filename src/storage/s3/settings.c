@@ -170,7 +170,7 @@ static const char *written_endpoint(const stk_s3_profile *profile, const char **
         (ignore != NULL && stk_parse_bool(ignore, &ignored) && ignored)) {
         return NULL;
     }
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    for (size_t i = 0; i < STK_COUNT(variables); i++) {
         const char *found = stk_s3_environment(variables[i]);
         if (found != NULL) {
             *by = variables[i];
@@ -219,7 +219,7 @@ static stk_status find_style(const stk_s3_profile *profile, stk_s3_style *style,
         [STK_S3_STYLE_VIRTUAL] = "virtual",
     };
     const char *value = stk_s3_profile_get(profile, "s3.addressing_style");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < STK_COUNT(names); i++) {
         if (value == NULL || stk_str_equal_nocase(value, names[i])) {
             *style = (stk_s3_style)i;
             return STK_OK;
@@ -287,7 +287,7 @@ static const char *amazon_domain(const char *region) {
         {"us-iso-", "c2s.ic.gov"},
         {"us-isob-", "sc2s.sgov.gov"},
     };
-    for (size_t i = 0; i < sizeof domains / sizeof *domains; i++) {
+    for (size_t i = 0; i < STK_COUNT(domains); i++) {
         if (strncmp(region, domains[i].prefix, strlen(domains[i].prefix)) == 0) {
             return domains[i].domain;
         }

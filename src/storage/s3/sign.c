@@ -159,7 +159,7 @@ static void hash_request(const stk_s3_unsigned *request, const char *query,
     stk_sha256 hash;
     stk_sha256_begin(&hash);
     const char *const lines[] = {request->method, request->path, query};
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    for (size_t i = 0; i < STK_COUNT(lines); i++) {
         hash_text(&hash, lines[i]);
         hash_text(&hash, "\n");
     }
@@ -183,7 +183,7 @@ static stk_status derive_key(const char *secret, const char *date, const char *r
     stk_hmac_sha256(first, strlen(first), date, strlen(date), key);
     stk_mem_free_secret(first);
     const char *const words[] = {region, "s3", "aws4_request"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < STK_COUNT(words); i++) {
         stk_hmac_sha256(key, STK_SHA256_BYTES, words[i], strlen(words[i]), key);
     }
     return STK_OK;

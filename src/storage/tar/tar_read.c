@@ -105,7 +105,7 @@ static const char *compression(const uint8_t *bytes) {
     } formats[] = {{"gzip", "\x1f\x8b", 2},        {"zstd", "\x28\xb5\x2f\xfd", 4},
                    {"xz", "\xfd\x37zXZ", 5},       {"bzip2", "BZh", 3},
                    {"lz4", "\x04\x22\x4d\x18", 4}, {"zip", "PK\x03\x04", 4}};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    for (size_t i = 0; i < STK_COUNT(formats); i++) {
         if (memcmp(bytes, formats[i].magic, formats[i].size) == 0) {
             return formats[i].name;
         }

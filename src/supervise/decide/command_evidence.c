@@ -199,7 +199,7 @@ double stk_command_evidence_working_since(const stk_command_evidence *evidence) 
 /* ---- Processes ---- */
 
 static bool has_launchers_name(const char *name) {
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+    for (size_t i = 0; i < STK_COUNT(launchers); i++) {
         if (strcmp(name, launchers[i]) == 0) {
             return true;
         }

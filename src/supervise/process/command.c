@@ -82,7 +82,7 @@ static bool runs_a_line(char *const *argv) {
     static const char *const shells[] = {"sh", "bash", "dash", "zsh", "ksh", "ash"};
     size_t count = count_of(argv);
     bool line = count > 2 && argv[1][0] == '-' && argv[1][strlen(argv[1]) - 1] == 'c';
-    for (size_t i = 0; line && i < sizeof shells / sizeof *shells; i++) {
+    for (size_t i = 0; line && i < STK_COUNT(shells); i++) {
         if (stk_str_equal(stk_path_base(argv[0]), shells[i])) {
             return true;
         }

@@ -77,7 +77,7 @@ static void default_signals(void) {
 static void ignore_signals(void) {
     static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGQUIT,
                                   SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
-    set_signals(SIG_IGN, ignored, sizeof ignored / sizeof *ignored);
+    set_signals(SIG_IGN, ignored, STK_COUNT(ignored));
 }
 
 static bool is_kept(const guard_state *g, int fd) {

@@ -31,7 +31,7 @@ static stk_status find_functions(cuda_lt_functions *api, void *library, stk_erro
         CUDA_LT_FUNCTIONS(X)
 #undef X
     };
-    return stk_cuda_symbols(library, "cuBLASLt", wanted, sizeof wanted / sizeof wanted[0], err);
+    return stk_cuda_symbols(library, "cuBLASLt", wanted, STK_COUNT(wanted), err);
 }
 
 stk_status stk_cuda_lt_open(cuda_lt **lt, void *library, cuda_stream stream, stk_error *err) {
@@ -106,7 +106,7 @@ static int describe(const cuda_lt *lt, const cuda_conv_shape *shape, cuda_lt_pla
 
 static void forget(const cuda_lt *lt, cuda_lt_plan *plan) {
     cuda_lt_object matrices[] = {plan->a, plan->b, plan->d};
-    for (size_t i = 0; i < sizeof matrices / sizeof matrices[0]; i++) {
+    for (size_t i = 0; i < STK_COUNT(matrices); i++) {
         if (matrices[i] != NULL) {
             (void)lt->api.matrix_free(matrices[i]);
         }

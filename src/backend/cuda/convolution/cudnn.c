@@ -30,7 +30,7 @@ static stk_status find_functions(cuda_dnn_functions *api, void *library, stk_err
 #undef X
             {"cudnnGetErrorString", &api->error_string},
     };
-    return stk_cuda_symbols(library, "cuDNN", wanted, sizeof wanted / sizeof wanted[0], err);
+    return stk_cuda_symbols(library, "cuDNN", wanted, STK_COUNT(wanted), err);
 }
 
 /*
@@ -245,7 +245,7 @@ stk_status stk_cuda_dnn_offers(cuda_dnn *dnn, const cuda_conv_shape *shape, bool
         return STK_FAIL_MEMORY(err, "the plans of convolutions");
     }
     stk_cuda_dnn_graph_begin(graph, dnn, shape, plain);
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0] && graph->status == 0; i++) {
+    for (size_t i = 0; i < STK_COUNT(modes) && graph->status == 0; i++) {
         ask(graph, modes[i], shape, deterministic, offers, count, most);
     }
     stk_cuda_dnn_graph_end(graph);

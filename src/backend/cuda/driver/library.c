@@ -105,16 +105,16 @@ static stk_status fill_driver(search *s, stk_error *err) {
     cuda_driver *table = &s->libraries->driver;
     const cuda_symbol wanted[] = {CUDA_DRIVER_FUNCTIONS(X)};
     return stk_cuda_symbols(s->libraries->handles[CUDA_LIBRARY_DRIVER],
-                            s->libraries->found[CUDA_LIBRARY_DRIVER], wanted,
-                            sizeof wanted / sizeof *wanted, err);
+                            s->libraries->found[CUDA_LIBRARY_DRIVER], wanted, STK_COUNT(wanted),
+                            err);
 }
 
 static stk_status fill_nvrtc(search *s, stk_error *err) {
     cuda_nvrtc *table = &s->libraries->nvrtc;
     const cuda_symbol wanted[] = {CUDA_NVRTC_FUNCTIONS(X)};
     return stk_cuda_symbols(s->libraries->handles[CUDA_LIBRARY_NVRTC],
-                            s->libraries->found[CUDA_LIBRARY_NVRTC], wanted,
-                            sizeof wanted / sizeof *wanted, err);
+                            s->libraries->found[CUDA_LIBRARY_NVRTC], wanted, STK_COUNT(wanted),
+                            err);
 }
 #undef X
 
@@ -248,7 +248,7 @@ stk_status stk_cuda_libraries_open(cuda_libraries *libraries, stk_error *err) {
 }
 
 void stk_cuda_libraries_close(cuda_libraries *libraries) {
-    for (size_t i = 0; i < sizeof libraries->handles / sizeof *libraries->handles; i++) {
+    for (size_t i = 0; i < STK_COUNT(libraries->handles); i++) {
         if (libraries->handles[i] != NULL) {
             dlclose(libraries->handles[i]);
         }
@@ -287,7 +287,7 @@ bool stk_cuda_is_lost(int result) {
         719, /* LAUNCH_FAILED */
     };
     bool found = false;
-    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+    for (size_t i = 0; i < STK_COUNT(lost); i++) {
         found = found || lost[i] == result;
     }
     return found;
