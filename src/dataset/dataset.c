@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "dataset/listing.h"
 
 #define FIELD(name) offsetof(stk_dataset_options, name)

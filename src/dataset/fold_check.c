@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 typedef struct fold_counts {
     const stk_dataset *dataset;

@@ -4,9 +4,6 @@
  */
 #include "dataset/listing.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"

@@ -8,7 +8,6 @@
  */
 #include "dataset/listing.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/str.h"

@@ -7,7 +7,6 @@
 #include "dataset/listing.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

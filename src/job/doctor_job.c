@@ -3,8 +3,6 @@
  * each of its stages. Writes nothing except the plot, if one was asked for.
  */
 
-#include "base/clock.h"
-#include "base/error.h"
 #include "base/machine.h"
 #include "base/public_struct.h"
 #include "job/training/job.h"

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/public_struct.h"
 #include "budget/fold_choice.h"
 #include "budget/inference.h"

@@ -5,16 +5,11 @@
  * priors exists before the first step; the summary is the last file.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
-#include "base/machine.h"
 #include "base/mem.h"
 #include "base/public_struct.h"
 #include "base/text/locale.h"

@@ -7,7 +7,6 @@
  * none of it.
  */
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/threads/thread.h"
 #include "loader/pipeline.h"
 

@@ -4,8 +4,6 @@
  */
 #include "loader/loader.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/str.h"

@@ -7,8 +7,6 @@
  */
 #include "loader/loader.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"

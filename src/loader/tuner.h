@@ -11,7 +11,6 @@
 #define STK_LOADER_TUNER_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 typedef struct stk_tuner {
     int most_workers; /* cores that may be used */

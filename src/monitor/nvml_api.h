@@ -11,7 +11,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 typedef struct nvmlDevice_st *nvml_device;
 typedef struct nvmlGpmSample_st *nvml_gpm_sample;

@@ -6,7 +6,6 @@
  */
 #include "monitor/tune.h"
 
-#include <stddef.h>
 #include <stdio.h>
 
 /* Shorter intervals are ignored. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/text/json.h"
 #include "options/store.h"
 

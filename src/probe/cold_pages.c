@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"

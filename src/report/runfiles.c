@@ -7,7 +7,6 @@
 #include "report/runfiles.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "base/files/disk.h"
 #include "base/clock.h"

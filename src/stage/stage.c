@@ -7,7 +7,6 @@
  */
 #include "stage/stage.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 /* stage_tables.c - writes samples.csv and the other tables, and the description of a staging. */
 #include "stage/stage_tables.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"

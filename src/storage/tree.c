@@ -1,7 +1,6 @@
 /* tree.c - objects sorted by path, so that a folder is a stretch of the list. */
 #include "storage/tree.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

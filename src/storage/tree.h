@@ -7,7 +7,6 @@
 #ifndef STK_STORAGE_TREE_H
 #define STK_STORAGE_TREE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,13 +2,8 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/machine.h"
 #include "base/mem.h"
 #include "report/state/run_summary.h"
 #include "supervise/settings/command_setting.h"

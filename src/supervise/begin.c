@@ -1,16 +1,12 @@
 /* begin.c - reads the options and opens everything that a run needs before its first command. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/machine.h"

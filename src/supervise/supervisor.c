@@ -4,10 +4,8 @@
  */
 #include <stoker/supervise.h>
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

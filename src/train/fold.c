@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "train/trainer.h"
 
 /* Images that a validation which ended early must have seen, unless it has seen half of all: for a

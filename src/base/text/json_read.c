@@ -7,8 +7,6 @@
  */
 #include "base/text/json.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"

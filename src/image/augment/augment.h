@@ -9,7 +9,6 @@
 #define STK_IMAGE_AUGMENT_AUGMENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/numbers/rng.h"

@@ -9,9 +9,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
-#include "base/mem.h"
-
 #define TAG_ORIENTATION 0x0112
 #define TYPE_SHORT 3
 #define TYPE_LONG 4

@@ -10,7 +10,6 @@
 #include <setjmp.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "image/decode/png_guard.h"
 

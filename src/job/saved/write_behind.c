@@ -7,7 +7,6 @@
 #include "job/saved/write_behind.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -6,13 +6,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "job/training/folds.h"
 #include "job/training/lr_test.h"
 #include "weights/checkpoint.h"

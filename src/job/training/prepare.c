@@ -3,17 +3,10 @@
  */
 #include "job/training/job.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/files/disk.h"
 #include "base/files/file.h"
-#include "base/mem.h"
-#include "base/numbers/checksum.h"
 #include "job/training/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"

@@ -2,7 +2,6 @@
  * changes.c - predicts the effect of changes: the arithmetic of monitor/rates.h on rates that were
  * measured with the change wherever that was possible.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

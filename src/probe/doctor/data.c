@@ -7,7 +7,6 @@
  * others elsewhere.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -5,10 +5,8 @@
  * batch is timed first. Where steps of the whole batch cannot be measured, a smaller batch is.
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "engine/memory_check.h"
 #include "probe/doctor/phases.h"
 #include "probe/step_timer.h"

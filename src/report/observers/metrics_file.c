@@ -9,8 +9,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/error.h"
 #include "report/plots/epoch_lines.h"
 
 #define HEADER_PX 40.0  /* title */

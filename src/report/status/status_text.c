@@ -1,6 +1,5 @@
 /* status_text.c - the status of a run: one JSON object for programs, lines for people. */
 #include <math.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "base/mem.h"

@@ -1,8 +1,6 @@
 /* quarantine.c - a map from paths to the time when they may be asked for again. */
 #include "storage/reading/quarantine.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/mem.h"
 

@@ -12,7 +12,6 @@
 #include "storage/reading/reader.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

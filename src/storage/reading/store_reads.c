@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/threads/thread.h"
 
 /* How often a caller that waits looks at the stop request, the deadline and the outage. */

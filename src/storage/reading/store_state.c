@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 
 uint64_t stk_store_cache_memory(const stk_store *s) {
     return s->cache_memory;

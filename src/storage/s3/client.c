@@ -12,10 +12,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"

@@ -12,9 +12,7 @@
 #include "storage/s3/list.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"

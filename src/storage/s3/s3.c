@@ -22,7 +22,6 @@
 #include <time.h>
 
 #include "base/numbers/checksum.h"
-#include "base/clock.h"
 #include "base/numbers/digest.h"
 #include "base/error.h"
 #include "base/hide.h"

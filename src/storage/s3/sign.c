@@ -8,7 +8,6 @@
 #include "storage/s3/sign.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 
 /* S3's XML is shallow; deeper XML is not from S3. */
 #define DEPTH_MAX 16

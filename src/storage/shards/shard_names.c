@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "storage/tar/shard_index.h"
-#include "storage/shards/shards.h"
 
 /* Names of splits, and the folder that each is shown as. */
 static const struct {

@@ -1,10 +1,8 @@
 /* store.c - opening and closing a location: its source, its shards, its cache. */
 #include "storage/store/store.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

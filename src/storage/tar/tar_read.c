@@ -9,7 +9,6 @@
  */
 #include "storage/tar/tar_read.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 

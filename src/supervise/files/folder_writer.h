@@ -9,8 +9,6 @@
 #ifndef STK_SUPERVISE_FILES_FOLDER_WRITER_H
 #define STK_SUPERVISE_FILES_FOLDER_WRITER_H
 
-#include <stdint.h>
-
 #include <stoker/events.h>
 
 #include "base/str.h"

@@ -8,7 +8,6 @@
 #include "supervise/output/command_progress.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "supervise/output/line_rules.h"
 #include "supervise/output/line_text.h"

@@ -14,7 +14,6 @@
 #ifndef STK_SUPERVISE_PROCESS_GUARDIAN_H
 #define STK_SUPERVISE_PROCESS_GUARDIAN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,7 +1,6 @@
 /* config_keys.c - the list of keys, and the search for the one that the user means. */
 #include "supervise/settings/config_keys.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"

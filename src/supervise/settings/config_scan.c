@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/str.h"
 #include "base/text/json.h"
 

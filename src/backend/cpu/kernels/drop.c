@@ -4,8 +4,6 @@
  */
 #include "backend/cpu/kernels/kernels.h"
 
-#include <string.h>
-
 typedef struct drop_args {
     const cpu_call *call;
     const float *from; /* x or dy */

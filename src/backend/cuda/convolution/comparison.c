@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/error.h"
-
 /*
  * What results are written over, in bytes: numbers between 2 and 3 in all types. A plan that leaves
  * holes, or adds where it should not, then differs from others.

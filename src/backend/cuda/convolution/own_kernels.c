@@ -6,7 +6,6 @@
 
 #include "backend/cuda/convolution/cudnn.h"
 #include "backend/cuda/program/grid.h"
-#include "base/error.h"
 
 /* What buffer numbers of these programs mean. */
 enum {

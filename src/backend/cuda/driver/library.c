@@ -11,7 +11,6 @@
 #include <glob.h>
 #include <link.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/driver/search.h"

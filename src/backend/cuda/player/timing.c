@@ -6,7 +6,6 @@
  * work on the device only makes times longer.
  */
 #include "backend/cuda/player/player.h"
-#include "base/error.h"
 
 #define REPEATS 3        /* of a range in its graph */
 #define ROUNDS 4         /* measurements of each range */

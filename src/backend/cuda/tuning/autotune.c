@@ -6,7 +6,6 @@
  */
 #include "backend/cuda/tuning/autotune.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
