@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "weights/widen.h"
 
 #define LENGTH_BYTES 8
 /* The header of our largest network has a third of a megabyte. A hostile one costs forty times its

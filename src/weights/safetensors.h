@@ -84,4 +84,11 @@ STK_CHECKED stk_status stk_tensors_create(stk_file_writer **writer, const char *
                                           const stk_tensor_note *notes, size_t note_count,
                                           stk_error *err);
 
+/*
+ * widen.c, only for this room: converts `count` numbers of the type "F16", "BF16", "F64" or "F32",
+ * little-endian and on any boundary, to float32. Every F16 and BF16 has an exact float; an F64
+ * becomes the nearest one. False for another type.
+ */
+bool stk_widen(const char *dtype, const void *from, size_t count, float *to);
+
 #endif

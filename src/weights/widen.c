@@ -2,7 +2,7 @@
  * widen.c - converts fp16 and bf16 by their bits, since not every compiler has types for them.
  * Denormal numbers are kept.
  */
-#include "weights/widen.h"
+#include "weights/safetensors.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tensor_files.h"
-#include "weights/widen.h"
+#include "weights/safetensors.h"
 
 static void the_file_has_the_form_of_the_format(void) {
     stk_error err = {0};
