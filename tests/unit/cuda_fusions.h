@@ -9,7 +9,7 @@
 
 #include "backend/cpu/device.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/tuning/decisions.h"
+#include "backend/cuda/tuning/tuning.h"
 #include "cuda_play.h"
 #include "first_values.h"
 

@@ -4,7 +4,7 @@
  */
 #include "check.h"
 
-#include "backend/cuda/tuning/decisions.h"
+#include "backend/cuda/tuning/tuning.h"
 #include "backend/cuda/lowering/lower.h"
 #include "base/numbers/rng.h"
 #include "models/models.h"

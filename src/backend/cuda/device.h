@@ -9,7 +9,7 @@
 #ifndef STK_BACKEND_CUDA_DEVICE_H
 #define STK_BACKEND_CUDA_DEVICE_H
 
-#include "backend/cuda/tuning/tuning_results.h"
+#include "backend/cuda/tuning/tuning.h"
 #include "backend/cuda/convolution/convolutions.h"
 #include "backend/cuda/program/kernels.h"
 #include "backend/cuda/program/parameter_layout.h"

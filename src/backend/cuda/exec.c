@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "backend/cuda/lowering/lower.h"
-#include "backend/cuda/tuning/autotune.h"
+#include "backend/cuda/tuning/tuning.h"
 #include "base/error.h"
 #include "base/mem.h"
 

@@ -12,7 +12,7 @@
  *   an addition after another norm, the result is never stored: the reader computes it as it loads;
  * - a ReLU after an addition is stored as one bit per number.
  *
- * Autotune (tuning/decisions.h) decides which variant computes a piece. Lowering appends every
+ * Autotune (tuning/tuning.h) decides which variant computes a piece. Lowering appends every
  * variant that applies, and only the chosen one runs (stk_cuda_emit_variants()). So the memory need
  * is the same for all results of autotune, and known before anything is timed.
  */
@@ -20,7 +20,7 @@
 #define STK_BACKEND_CUDA_LOWERING_LOWER_H
 
 #include "backend/cuda/program/parameter_layout.h"
-#include "backend/cuda/tuning/tuning_results.h"
+#include "backend/cuda/tuning/tuning.h"
 #include "engine/pieces.h"
 
 /*

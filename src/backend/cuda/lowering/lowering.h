@@ -7,7 +7,7 @@
 #define STK_BACKEND_CUDA_LOWERING_LOWERING_H
 
 #include "backend/cuda/lowering/lower.h"
-#include "backend/cuda/tuning/decisions.h"
+#include "backend/cuda/tuning/tuning.h"
 
 /*
  * A weight gradient that cannot be computed before the norm in front of its convolution has

@@ -4,7 +4,7 @@
  * All variants of all open decisions stand in one program, so that several threads make their
  * plans and kernels at once.
  */
-#include "backend/cuda/tuning/autotune.h"
+#include "backend/cuda/tuning/tuning.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* decisions.c - takes the variant that a tuning result names, and notes the decision. */
-#include "backend/cuda/tuning/decisions.h"
+#include "backend/cuda/tuning/tuning.h"
 
 #include <stdio.h>
 

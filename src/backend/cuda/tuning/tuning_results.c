@@ -1,5 +1,5 @@
 /* tuning_results.c - a list of names and variants; in the store each is a blob of one byte. */
-#include "backend/cuda/tuning/tuning_results.h"
+#include "backend/cuda/tuning/tuning.h"
 
 #include <stdio.h>
 #include <string.h>
