@@ -2,7 +2,6 @@
 #include "base/mem.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,22 +76,25 @@ void stk_mem_free_secret(char *text) {
     }
 }
 
-void *stk_mem_grow(void *old, size_t *capacity, size_t need, size_t size) {
-    if (need <= *capacity && old != NULL) {
-        return old;
+bool stk_mem_reserve(void *array, size_t *capacity, size_t need, size_t size) {
+    void *block; /* copied, since the caller's pointer has a type of its own */
+    memcpy(&block, array, sizeof block);
+    if (need <= *capacity && block != NULL) {
+        return true;
     }
     size_t wanted = *capacity > 0 ? *capacity : 16;
     while (wanted < need) {
         if (wanted > SIZE_MAX / 2) {
-            return NULL;
+            return false;
         }
         wanted *= 2;
     }
-    void *grown = stk_mem_resize(old, wanted, size);
-    if (grown != NULL) {
+    block = stk_mem_resize(block, wanted, size);
+    if (block != NULL) {
+        memcpy(array, &block, sizeof block);
         *capacity = wanted;
     }
-    return grown;
+    return block != NULL;
 }
 
 void stk_mem_fail_after(int64_t requests) {

@@ -1,12 +1,13 @@
 /*
  * mem.h - all memory of the library comes from here, so that a test can make the Nth request fail.
  *
- * Every function returns NULL when there is no memory; callers turn that into STK_ERR_MEMORY.
+ * Every request returns NULL when there is no memory; callers turn that into STK_ERR_MEMORY.
  * stk_mem_free frees every block. Threads: safe.
  */
 #ifndef STK_BASE_MEM_H
 #define STK_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,10 +35,15 @@ void stk_mem_free(void *block);
 void stk_mem_free_secret(char *text);
 
 /*
- * Makes room for `need` elements in a growing array: doubles *capacity as often as it takes.
- * Returns the (perhaps moved) array, or NULL, in which case the old one is still there.
+ * Makes room for `need` elements of `size` bytes in a growing array: doubles *capacity as often as
+ * it takes. `array` is the address of the pointer to the array, which may move. Without memory the
+ * answer is false, and the array and *capacity stay as they are.
  */
-void *stk_mem_grow(void *old, size_t *capacity, size_t need, size_t size);
+bool stk_mem_reserve(void *array, size_t *capacity, size_t need, size_t size);
+
+/* The same for a pointer and a capacity: STK_RESERVE(list->items, list->capacity, count + 1). */
+#define STK_RESERVE(array, capacity, need) \
+    stk_mem_reserve(&(array), &(capacity), (need), sizeof *(array))
 
 /*
  * For tests: the request with this number (0 is the next) and all later ones fail; a negative

@@ -18,17 +18,11 @@
 #define LONGEST_S (9999.0 * 3600)
 
 bool stk_str_reserve(stk_str *str, size_t extra) {
-    if (str->failed) {
-        return false;
-    }
-    char *text = extra < SIZE_MAX - str->length - 1
-                     ? stk_mem_grow(str->text, &str->capacity, str->length + extra + 1, 1)
-                     : NULL;
-    if (text == NULL) {
+    if (str->failed || extra >= SIZE_MAX - str->length - 1 ||
+        !STK_RESERVE(str->text, str->capacity, str->length + extra + 1)) {
         str->failed = true;
         return false;
     }
-    str->text = text;
     str->text[str->length] = '\0';
     return true;
 }

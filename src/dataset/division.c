@@ -74,18 +74,13 @@ stk_status stk_division_add(stk_listing *listing, const char *value, int *part, 
         *part = (int)index;
         return STK_OK;
     }
-    const char **grown =
-        stk_mem_grow(dataset->texts->parts, &listing->part_capacity, index + 1, sizeof *grown);
-    if (grown == NULL) {
+    const char *name = stk_listing_keep(listing, value, strlen(value));
+    if (name == NULL || !STK_RESERVE(dataset->texts->parts, listing->part_capacity, index + 1) ||
+        !stk_map_add(&listing->part_numbers, name, index, &added)) {
         return STK_FAIL_MEMORY(err, column);
     }
-    dataset->texts->parts = grown;
-    dataset->parts = grown;
-    grown[index] = stk_listing_keep(listing, value, strlen(value));
-    if (grown[index] == NULL || !stk_map_add(&listing->part_numbers, grown[index], index, &added)) {
-        return STK_FAIL_MEMORY(err, column);
-    }
-    dataset->part_count++;
+    dataset->parts = dataset->texts->parts;
+    dataset->texts->parts[dataset->part_count++] = name;
     *part = (int)index;
     return STK_OK;
 }

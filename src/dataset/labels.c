@@ -80,12 +80,11 @@ static stk_status gather(column *c, size_t label, stk_error *err) {
             t->items[place].rows++;
             continue;
         }
-        label_text *items = stk_mem_grow(t->items, &t->capacity, t->count + 1, sizeof *items);
-        t->items = items != NULL ? items : t->items;
-        if (items == NULL || !stk_map_add(&t->indices, text, t->count, &added)) {
+        if (!STK_RESERVE(t->items, t->capacity, t->count + 1) ||
+            !stk_map_add(&t->indices, text, t->count, &added)) {
             return STK_FAIL_MEMORY(err, c->where);
         }
-        items[t->count++] = (label_text){text, 1};
+        t->items[t->count++] = (label_text){text, 1};
     }
     return STK_OK;
 }

@@ -96,32 +96,25 @@ stk_status stk_listing_class(stk_listing *listing, const char *name, int *label,
         return STK_OK;
     }
     number = (size_t)dataset->class_count;
-    const char **grown =
-        stk_mem_grow(dataset->texts->classes, &listing->class_capacity, number + 1, sizeof *grown);
-    if (grown == NULL) {
-        return STK_FAIL_MEMORY(err, "the class names");
-    }
-    dataset->texts->classes = grown;
-    dataset->classes = grown;
     bool added;
-    grown[number] = stk_listing_keep(listing, name, strlen(name));
-    if (grown[number] == NULL ||
-        !stk_map_add(&listing->class_labels, grown[number], number, &added)) {
+    const char *copy = stk_listing_keep(listing, name, strlen(name));
+    if (copy == NULL ||
+        !STK_RESERVE(dataset->texts->classes, listing->class_capacity, number + 1) ||
+        !stk_map_add(&listing->class_labels, copy, number, &added)) {
         return STK_FAIL_MEMORY(err, "the class names");
     }
-    dataset->class_count++;
+    dataset->classes = dataset->texts->classes;
+    dataset->texts->classes[dataset->class_count++] = copy;
     *label = (int)number;
     return STK_OK;
 }
 
 stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, stk_sample sample,
                            stk_error *err) {
-    stk_sample *grown = stk_mem_grow(list->items, capacity, list->count + 1, sizeof *grown);
-    if (grown == NULL) {
+    if (!STK_RESERVE(list->items, *capacity, list->count + 1)) {
         return STK_FAIL_MEMORY(err, "the list of samples");
     }
-    list->items = grown;
-    grown[list->count++] = sample;
+    list->items[list->count++] = sample;
     return STK_OK;
 }
 

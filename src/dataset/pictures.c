@@ -39,14 +39,10 @@ bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *ent
 }
 
 static stk_status add_picture(stk_pictures *pictures, const char *path, stk_error *err) {
-    const char **grown =
-        stk_mem_grow(pictures->paths, &pictures->capacity, pictures->count + 1, sizeof *grown);
-    if (grown == NULL || path == NULL) {
-        pictures->paths = grown != NULL ? grown : pictures->paths;
+    if (path == NULL || !STK_RESERVE(pictures->paths, pictures->capacity, pictures->count + 1)) {
         return STK_FAIL_MEMORY(err, "the list of pictures");
     }
-    pictures->paths = grown;
-    grown[pictures->count++] = path;
+    pictures->paths[pictures->count++] = path;
     return STK_OK;
 }
 

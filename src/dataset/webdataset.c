@@ -222,16 +222,14 @@ static stk_status read_names(shard_part *p, stk_error *err) {
         size_t length = strcspn(line, "\n");
         char name[CLASS_BYTES + 1];
         char *copy = stk_mem_strndup(line, length);
-        const char **grown = stk_mem_grow(p->names, &capacity, p->name_count + 1, sizeof *grown);
-        p->names = grown != NULL ? grown : p->names;
-        if (copy == NULL || grown == NULL) {
+        if (copy == NULL || !STK_RESERVE(p->names, capacity, p->name_count + 1)) {
             status = STK_FAIL_MEMORY(err, file);
         } else if (!copy_class(copy, name, sizeof name)) {
             name[0] = '\0'; /* a blank line counts, so that numbers stay right */
         }
         if (status == STK_OK) {
-            grown[p->name_count] = stk_listing_keep(listing, name, strlen(name));
-            status = grown[p->name_count++] != NULL ? STK_OK : STK_FAIL_MEMORY(err, file);
+            p->names[p->name_count] = stk_listing_keep(listing, name, strlen(name));
+            status = p->names[p->name_count++] != NULL ? STK_OK : STK_FAIL_MEMORY(err, file);
         }
         stk_mem_free(copy);
         line += length + (line[length] == '\n' ? 1 : 0);

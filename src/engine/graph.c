@@ -34,38 +34,29 @@ static bool failed(const stk_graph *graph) {
 
 /* Adds a node over up to two inputs and the value it makes; STK_NO_VALUE after a mistake. */
 static int add_node(stk_graph *graph, stk_node node, stk_shape shape) {
-    stk_node *nodes = stk_mem_grow(graph->nodes, &graph->node_capacity,
-                                   (size_t)graph->node_count + 1, sizeof *nodes);
-    graph->nodes = nodes != NULL ? nodes : graph->nodes;
-    stk_value *values = stk_mem_grow(graph->values, &graph->value_capacity,
-                                     (size_t)graph->value_count + 1, sizeof *values);
-    graph->values = values != NULL ? values : graph->values;
-    if (nodes == NULL || values == NULL) {
+    if (!STK_RESERVE(graph->nodes, graph->node_capacity, (size_t)graph->node_count + 1) ||
+        !STK_RESERVE(graph->values, graph->value_capacity, (size_t)graph->value_count + 1)) {
         STK_FAIL_MEMORY(&graph->error, "a network's graph");
         return STK_NO_VALUE;
     }
     int index = graph->node_count++;
     int output = graph->value_count++;
     for (int i = 0; i < node.input_count; i++) {
-        stk_value *input = &values[node.inputs[i]];
-        input->uses++;
+        graph->values[node.inputs[i]].uses++;
     }
     node.output = output;
-    nodes[index] = node;
-    values[output] = (stk_value){.shape = shape, .producer = index};
+    graph->nodes[index] = node;
+    graph->values[output] = (stk_value){.shape = shape, .producer = index};
     return output;
 }
 
 /* Adds a parameter to the node being made. */
 static void add_param(stk_graph *graph, stk_node *node, const char *module, const char *part,
                       stk_param param) {
-    stk_param *params = stk_mem_grow(graph->params, &graph->param_capacity,
-                                     (size_t)graph->param_count + 1, sizeof *params);
-    if (params == NULL) {
+    if (!STK_RESERVE(graph->params, graph->param_capacity, (size_t)graph->param_count + 1)) {
         STK_FAIL_MEMORY(&graph->error, "a network's parameters");
         return;
     }
-    graph->params = params;
     int length = snprintf(param.name, sizeof param.name, "%s.%s", module, part);
     if (length >= (int)sizeof param.name) {
         STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the parameter name %s.%s is too long", module,
@@ -78,7 +69,7 @@ static void add_param(stk_graph *graph, stk_node *node, const char *module, cons
     param.offset = graph->param_elements;
     graph->param_elements += param.count;
     node->params[node->param_count++] = graph->param_count;
-    params[graph->param_count++] = param;
+    graph->params[graph->param_count++] = param;
 }
 
 stk_status stk_graph_new(stk_graph **out, int img_size, int classes, stk_error *err) {

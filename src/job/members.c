@@ -137,11 +137,9 @@ static stk_status find_order(const stk_member *first, stk_member *member, stk_er
 /* Adds a model if its file exists. *there: the file exists, even if it cannot be read. */
 static stk_status add_model(stk_members *v, const char *run, const char *name,
                             const stk_events *events, bool *there, stk_error *err) {
-    stk_member *grown = stk_mem_grow(v->items, &v->capacity, v->count + 1, sizeof *v->items);
     stk_member member = {.run = run, .path = stk_path_join(run, name), .weight = 1};
-    v->items = grown != NULL ? grown : v->items;
-    stk_status status =
-        grown != NULL && member.path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+    bool room = member.path != NULL && STK_RESERVE(v->items, v->capacity, v->count + 1);
+    stk_status status = room ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     *there = status == STK_OK && stk_path_is_file(member.path);
     stk_error why = {0};
     bool good = *there && stk_checkpoint_info_read(member.path, &member.info, &why) == STK_OK;

@@ -18,11 +18,8 @@ static stk_status remember_bad(stk_loader *l, size_t entry, const char *reason, 
     stk_status status = STK_OK;
     pthread_mutex_lock(&l->lock);
     if (l->is_bad[entry] == 0) {
-        bad_sample *grown =
-            stk_mem_grow(l->bad, &l->bad_capacity, l->bad_count + 1, sizeof *l->bad);
         char *copy = stk_mem_strdup(reason);
-        l->bad = grown != NULL ? grown : l->bad;
-        if (grown == NULL || copy == NULL) {
+        if (copy == NULL || !STK_RESERVE(l->bad, l->bad_capacity, l->bad_count + 1)) {
             stk_mem_free(copy);
             status = STK_FAIL_MEMORY(err, "the list of bad images");
         } else {

@@ -50,15 +50,13 @@ bool stk_loader_is_slow(stk_loader *l, size_t entry, int64_t limit_ns) {
 
 stk_status stk_loader_put_aside(stk_loader *l, size_t entry, stk_error *err) {
     pthread_mutex_lock(&l->lock);
-    size_t *grown =
-        stk_mem_grow(l->late.items, &l->late.capacity, l->late.count + 1, sizeof *l->late.items);
-    l->late.items = grown != NULL ? grown : l->late.items;
-    if (grown != NULL) {
+    bool room = STK_RESERVE(l->late.items, l->late.capacity, l->late.count + 1);
+    if (room) {
         l->late.items[l->late.count++] = entry;
     }
     pthread_mutex_unlock(&l->lock);
     atomic_fetch_add(&l->late_total, 1);
-    return grown != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of slow images");
+    return room ? STK_OK : STK_FAIL_MEMORY(err, "the list of slow images");
 }
 
 size_t stk_loader_take_late(stk_loader *l, size_t *entries, size_t room) {

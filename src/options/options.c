@@ -234,10 +234,7 @@ static void drop_items(stk_option_entry *entry) {
 /* Values of the same source add up; those of a stronger source begin the list anew. */
 static bool add_item(stk_option_entry *entry, const char *text, stk_option_source source) {
     char *copy = stk_mem_strdup(text);
-    char **grown = stk_mem_grow(entry->items, &entry->item_capacity, entry->item_count + 1,
-                                sizeof *entry->items);
-    entry->items = grown != NULL ? grown : entry->items;
-    if (copy == NULL || grown == NULL) {
+    if (copy == NULL || !STK_RESERVE(entry->items, entry->item_capacity, entry->item_count + 1)) {
         stk_mem_free(copy);
         return false;
     }

@@ -92,16 +92,13 @@ static stk_status consume(epoch_probe *p, int64_t asked_ns, bool *ended, bool *l
 
 /* Adds the epoch that has just ended. */
 static stk_status close_epoch(epoch_probe *p, stk_epoch_list *list, stk_error *err) {
-    stk_epoch_figures *grown =
-        stk_mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
-    if (grown == NULL) {
+    if (!STK_RESERVE(list->items, list->capacity, list->count + 1)) {
         return STK_FAIL_MEMORY(err, "the figures");
     }
     counter_reading now = take_reading(p);
     const counter_reading *before = &p->before;
     double seconds = (double)(now.ns - before->ns) / STK_NS_PER_S;
-    list->items = grown;
-    grown[list->count] = (stk_epoch_figures){
+    list->items[list->count] = (stk_epoch_figures){
         .epoch = (int64_t)list->count,
         .seconds = seconds,
         .images_per_second = (double)p->images / seconds,

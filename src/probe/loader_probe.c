@@ -117,12 +117,9 @@ static stk_status note_samples(loader_probe *p, const stk_batch *batch, stk_erro
     if (p->seen_count >= MAX_SEEN) {
         return STK_OK;
     }
-    size_t *grown =
-        stk_mem_grow(p->seen, &p->seen_capacity, p->seen_count + batch->count, sizeof *p->seen);
-    if (grown == NULL) {
+    if (!STK_RESERVE(p->seen, p->seen_capacity, p->seen_count + batch->count)) {
         return STK_FAIL_MEMORY(err, "the list of pictures");
     }
-    p->seen = grown;
     for (size_t i = 0; i < batch->count; i++) {
         if (!batch->bad[i]) {
             p->seen[p->seen_count++] = batch->samples[i];

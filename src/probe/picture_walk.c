@@ -33,15 +33,11 @@ static bool leads_back(const level *here) {
 
 /* Takes the path, which may be NULL for lack of memory. */
 static stk_status add(stk_picture_paths *paths, char *path, stk_error *err) {
-    char **grown = path != NULL ? stk_mem_grow(paths->items, &paths->capacity, paths->count + 1,
-                                               sizeof *paths->items)
-                                : NULL;
-    if (grown == NULL) {
+    if (path == NULL || !STK_RESERVE(paths->items, paths->capacity, paths->count + 1)) {
         stk_mem_free(path);
         return STK_FAIL_MEMORY(err, "the list of pictures");
     }
-    paths->items = grown;
-    grown[paths->count++] = path;
+    paths->items[paths->count++] = path;
     return STK_OK;
 }
 

@@ -14,15 +14,12 @@
 
 stk_status stk_stage_bad_add(stk_stage_bad_list *list, size_t picture, const char *reason,
                              stk_error *err) {
-    stk_stage_bad *grown =
-        stk_mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
     char *copy = stk_mem_strdup(reason);
-    list->items = grown != NULL ? grown : list->items;
-    if (grown == NULL || copy == NULL) {
+    if (copy == NULL || !STK_RESERVE(list->items, list->capacity, list->count + 1)) {
         stk_mem_free(copy);
         return STK_FAIL_MEMORY(err, "the list of bad pictures");
     }
-    grown[list->count++] = (stk_stage_bad){.picture = picture, .reason = copy};
+    list->items[list->count++] = (stk_stage_bad){.picture = picture, .reason = copy};
     return STK_OK;
 }
 

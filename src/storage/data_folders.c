@@ -84,15 +84,12 @@ stk_status stk_skipped_folders_add(stk_skipped_folders *skipped, const char *pat
         return STK_OK;
     }
     char *copy = stk_mem_strdup(path);
-    char **grown = copy != NULL ? stk_mem_grow(skipped->paths, &skipped->capacity,
-                                               skipped->count + 1, sizeof *grown)
-                                : NULL;
-    skipped->paths = grown != NULL ? grown : skipped->paths;
-    if (grown == NULL || !stk_map_add(&skipped->seen, copy, skipped->count, &added)) {
+    if (copy == NULL || !STK_RESERVE(skipped->paths, skipped->capacity, skipped->count + 1) ||
+        !stk_map_add(&skipped->seen, copy, skipped->count, &added)) {
         stk_mem_free(copy);
         return STK_FAIL_MEMORY(err, path);
     }
-    grown[skipped->count++] = copy;
+    skipped->paths[skipped->count++] = copy;
     return STK_OK;
 }
 

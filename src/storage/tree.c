@@ -38,12 +38,9 @@ stk_status stk_tree_add(stk_tree *tree, const char *path, size_t length, uint64_
     if (!is_plain(path, length)) {
         return STK_OK;
     }
-    stk_tree_object *grown =
-        stk_mem_grow(tree->objects, &tree->capacity, tree->count + 1, sizeof *grown);
-    if (grown == NULL) {
+    if (!STK_RESERVE(tree->objects, tree->capacity, tree->count + 1)) {
         return STK_FAIL_MEMORY(err, "the list of objects");
     }
-    tree->objects = grown;
     if (tree->last_version == NULL || !stk_str_equal(tree->last_version, version)) {
         tree->last_version = stk_text_blocks_keep(&tree->texts, version, strlen(version));
     }
@@ -51,7 +48,7 @@ stk_status stk_tree_add(stk_tree *tree, const char *path, size_t length, uint64_
     if (copy == NULL || tree->last_version == NULL) {
         return STK_FAIL_MEMORY(err, "the list of objects");
     }
-    grown[tree->count++] = (stk_tree_object){
+    tree->objects[tree->count++] = (stk_tree_object){
         .path = copy, .version = tree->last_version, .size = size, .value = value};
     return STK_OK;
 }

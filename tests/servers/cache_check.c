@@ -37,12 +37,10 @@ static void die(const char *what, const char *why) {
 }
 
 static void add_path(check *c, char *path) {
-    char **grown = stk_mem_grow(c->paths, &c->capacity, c->count + 1, sizeof *c->paths);
-    if (grown == NULL || path == NULL) {
+    if (path == NULL || !STK_RESERVE(c->paths, c->capacity, c->count + 1)) {
         die("files", "out of memory");
     }
-    c->paths = grown;
-    grown[c->count++] = path;
+    c->paths[c->count++] = path;
 }
 
 /* All files below a folder; `below` is "" or ends with a slash. */

@@ -50,8 +50,10 @@ static void overflow_is_a_failure(void) {
     CHECK(stk_mem_aligned(huge) == NULL);
     CHECK(stk_mem_aligned(huge - 32) == NULL);
     CHECK(stk_mem_strndup("x", huge) == NULL);
-    CHECK(stk_mem_grow(NULL, &capacity, huge, 1) == NULL);
-    CHECK(stk_mem_grow(NULL, &capacity, huge / 2, 16) == NULL);
+    char *none = NULL;
+    CHECK(!stk_mem_reserve(&none, &capacity, huge, 1));
+    CHECK(!stk_mem_reserve(&none, &capacity, huge / 2, 16));
+    CHECK(none == NULL);
     CHECK_INT(capacity, 16);
 }
 
@@ -59,19 +61,18 @@ static void growing_keeps_what_was_there(void) {
     int *numbers = NULL;
     size_t capacity = 0;
     for (int i = 0; i < 10000; i++) {
-        int *grown = stk_mem_grow(numbers, &capacity, (size_t)i + 1, sizeof *grown);
-        REQUIRE(grown != NULL);
-        numbers = grown;
+        REQUIRE(STK_RESERVE(numbers, capacity, (size_t)i + 1));
         numbers[i] = i;
     }
     CHECK(capacity >= 10000 && capacity < 20000);
     for (int i = 0; i < 10000; i++) {
         REQUIRE(numbers[i] == i);
     }
-    CHECK(stk_mem_grow(numbers, &capacity, 5, sizeof *numbers) == numbers);
+    const int *kept = numbers;
+    CHECK(STK_RESERVE(numbers, capacity, 5) && numbers == kept);
     stk_mem_fail_after(0);
     size_t before = capacity;
-    CHECK(stk_mem_grow(numbers, &capacity, capacity + 1, sizeof *numbers) == NULL);
+    CHECK(!STK_RESERVE(numbers, capacity, capacity + 1) && numbers == kept);
     stk_mem_fail_after(-1);
     CHECK_INT(capacity, before);
     CHECK_INT(numbers[9999], 9999);

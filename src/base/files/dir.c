@@ -176,11 +176,8 @@ stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err) {
 
 bool stk_dir_list_add(stk_dir_list *list, size_t *capacity, const char *name, size_t length,
                       bool is_dir) {
-    stk_dir_entry *grown =
-        stk_mem_grow(list->entries, capacity, list->count + 1, sizeof *list->entries);
     char *copy = stk_mem_strndup(name, length);
-    list->entries = grown != NULL ? grown : list->entries;
-    if (grown == NULL || copy == NULL) {
+    if (copy == NULL || !STK_RESERVE(list->entries, *capacity, list->count + 1)) {
         stk_mem_free(copy);
         return false;
     }

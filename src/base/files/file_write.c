@@ -214,15 +214,12 @@ static stk_status spill(stk_file_writer *writer, stk_error *err) {
 
 /* Appends to the block; false without memory. */
 static bool gather(stk_bytes *block, const void *data, size_t size) {
-    uint8_t *grown = block->size > SIZE_MAX - size
-                         ? NULL
-                         : stk_mem_grow(block->data, &block->capacity, block->size + size, 1);
-    if (grown == NULL) {
+    if (block->size > SIZE_MAX - size ||
+        !STK_RESERVE(block->data, block->capacity, block->size + size)) {
         return false;
     }
-    block->data = grown;
     if (size > 0) {
-        memcpy(grown + block->size, data, size);
+        memcpy(block->data + block->size, data, size);
     }
     block->size += size;
     return true;

@@ -85,15 +85,12 @@ static stk_status begin_row(stk_csv *csv, csv_reader *r, size_t row, stk_error *
                         "if it is the right file, divide it",
                         r->name, r->line, STK_CSV_ROWS_MAX);
     }
-    uint32_t *starts = stk_mem_grow(csv->starts, &r->starts_capacity, row + 1, sizeof *starts);
-    csv->starts = starts != NULL ? starts : csv->starts;
-    uint32_t *lines = stk_mem_grow(csv->lines, &r->lines_capacity, row + 1, sizeof *lines);
-    csv->lines = lines != NULL ? lines : csv->lines;
-    if (starts == NULL || lines == NULL) {
+    if (!STK_RESERVE(csv->starts, r->starts_capacity, row + 1) ||
+        !STK_RESERVE(csv->lines, r->lines_capacity, row + 1)) {
         return STK_FAIL_MEMORY(err, r->name);
     }
-    starts[row] = (uint32_t)(r->out - csv->buffer);
-    lines[row] = (uint32_t)r->line;
+    csv->starts[row] = (uint32_t)(r->out - csv->buffer);
+    csv->lines[row] = (uint32_t)r->line;
     return STK_OK;
 }
 

@@ -178,15 +178,11 @@ static stk_status read_string(tree *t, const char **out, stk_error *err) {
 }
 
 static stk_status new_value(tree *t, stk_json_kind kind, size_t *index, stk_error *err) {
-    stk_json *values = stk_mem_grow(t->values, &t->capacity, t->count + 1, sizeof *values);
-    if (values == NULL) {
+    if (!STK_RESERVE(t->values, t->capacity, t->count + 1)) {
         return STK_FAIL_MEMORY(err, "a JSON tree");
     }
-    t->values = values;
     *index = t->count++;
-    memset(&values[*index], 0, sizeof *values);
-    values[*index].kind = kind;
-    values[*index].end = *index + 1;
+    t->values[*index] = (stk_json){.kind = kind, .end = *index + 1};
     return STK_OK;
 }
 

@@ -80,12 +80,10 @@ bool stk_proc_is_dead(const stk_proc *proc) {
 
 /* Adds one process; true also where it has just ended. */
 static bool add(stk_proc_tree *tree, pid_t pid) {
-    stk_proc *grown = stk_mem_grow(tree->items, &tree->capacity, tree->count + 1, sizeof *grown);
-    if (grown == NULL) {
+    if (!STK_RESERVE(tree->items, tree->capacity, tree->count + 1)) {
         return false;
     }
-    tree->items = grown;
-    if (stk_proc_read(&grown[tree->count], pid)) {
+    if (stk_proc_read(&tree->items[tree->count], pid)) {
         tree->count++;
     }
     return true;

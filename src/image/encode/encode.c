@@ -49,12 +49,10 @@ static void print_nothing(j_common_ptr common) {
 
 /* Makes room after the first `used` bytes. */
 static void grow(jpeg_writer *writer, size_t used) {
-    uint8_t *grown = stk_mem_grow(writer->bytes, &writer->capacity, used + 4096, 1);
-    if (grown == NULL) {
+    if (!STK_RESERVE(writer->bytes, writer->capacity, used + 4096)) {
         leave(writer, STK_FAIL_MEMORY(writer->err, "encoding a JPEG"));
     }
-    writer->bytes = grown;
-    writer->target.next_output_byte = grown + used;
+    writer->target.next_output_byte = writer->bytes + used;
     writer->target.free_in_buffer = writer->capacity - used;
 }
 

@@ -43,12 +43,10 @@ static stk_status meet(stk_confusion *c, stk_map *places, size_t *capacity, cons
     if (!added) {
         return STK_OK;
     }
-    const char **grown = stk_mem_grow(c->classes, capacity, places->count, sizeof *grown);
-    if (grown == NULL) {
+    if (!STK_RESERVE(c->classes, *capacity, places->count)) {
         return STK_FAIL_MEMORY(err, "the classes");
     }
-    c->classes = grown;
-    grown[c->class_count++] = name;
+    c->classes[c->class_count++] = name;
     return STK_OK;
 }
 

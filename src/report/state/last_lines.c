@@ -30,13 +30,10 @@ static bool is_true(const stk_json *object, const char *key) {
 }
 
 static void add_line(stk_last_lines *last, const char *line, size_t length) {
-    stk_text_line *grown =
-        stk_mem_grow(last->lines, &last->capacity, last->count + 1, sizeof *last->lines);
-    if (grown == NULL) {
+    if (!STK_RESERVE(last->lines, last->capacity, last->count + 1)) {
         last->failed = true;
         return;
     }
-    last->lines = grown;
     last->lines[last->count++] = (stk_text_line){line, length};
 }
 

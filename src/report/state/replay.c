@@ -69,12 +69,10 @@ stk_status stk_replay_file(stk_replay *replay, const char *path, stk_error *err)
     for (uint64_t at = 0; left > 0 && status == STK_OK;) {
         size_t part = left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
         kept = kept > MOST_LINE_BYTES ? 0 : kept; /* the rest of that line is skipped as well */
-        char *grown = stk_mem_grow(block, &capacity, kept + part, 1);
-        if (grown == NULL) {
+        if (!STK_RESERVE(block, capacity, kept + part)) {
             status = STK_FAIL_MEMORY(err, path);
             break;
         }
-        block = grown;
         status = stk_file_read_at(reader, at, block + kept, part, err);
         if (status == STK_OK) {
             size_t size = kept + part;

@@ -19,12 +19,10 @@ static void add_note(stk_run_history *history, stk_note_kind kind, const char *w
     if (notes->count >= STK_HISTORY_NOTES) {
         return;
     }
-    stk_note *grown = stk_mem_grow(notes->items, &notes->capacity, notes->count + 1, sizeof *grown);
-    if (grown == NULL) {
+    if (!STK_RESERVE(notes->items, notes->capacity, notes->count + 1)) {
         history->failed = true;
         return;
     }
-    notes->items = grown;
     stk_note *note = &notes->items[notes->count];
     stk_event_pool *pool = &history->note_texts;
     *note = (stk_note){.at_s = history->view.now_s,
@@ -49,13 +47,10 @@ static void take_epoch(stk_run_history *history, const stk_event_epoch *event) {
         return; /* a line of a file that somebody else wrote */
     }
     drop_rows(history, event->fold, event->epoch);
-    stk_event_epoch *grown = stk_mem_grow(history->rows, &history->row_capacity,
-                                          history->row_count + 1, sizeof *history->rows);
-    if (grown == NULL) {
+    if (!STK_RESERVE(history->rows, history->row_capacity, history->row_count + 1)) {
         history->failed = true;
         return;
     }
-    history->rows = grown;
     history->rows[history->row_count++] = *event;
 }
 

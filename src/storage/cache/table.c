@@ -86,14 +86,11 @@ static bool grow(stk_cache_table *table) {
     if (table->count % CHUNK_ENTRIES != 0) {
         return true;
     }
-    stk_cache_entry **chunks =
-        stk_mem_grow(table->chunks, &table->chunk_capacity, chunk + 1, sizeof *chunks);
-    if (chunks == NULL) {
+    if (!STK_RESERVE(table->chunks, table->chunk_capacity, chunk + 1)) {
         return false;
     }
-    table->chunks = chunks;
-    chunks[chunk] = stk_mem_raw(CHUNK_ENTRIES, sizeof **chunks);
-    return chunks[chunk] != NULL;
+    table->chunks[chunk] = stk_mem_raw(CHUNK_ENTRIES, sizeof **table->chunks);
+    return table->chunks[chunk] != NULL;
 }
 
 bool stk_cache_table_add(stk_cache_table *table, const stk_cache_entry *entry) {

@@ -23,20 +23,19 @@ void stk_quarantine_close(stk_quarantine *q) {
 /* Under the lock: an object that is new here; NULL without memory. */
 static stk_quarantined *add_new(stk_quarantine *q, const char *path, const char *reason) {
     size_t count = atomic_load(&q->count);
-    stk_quarantined *grown = stk_mem_grow(q->objects, &q->capacity, count + 1, sizeof *q->objects);
-    q->objects = grown != NULL ? grown : q->objects;
     char *path_copy = stk_mem_strdup(path);
     char *reason_copy = stk_mem_strdup(reason);
     bool added = false;
-    if (grown == NULL || path_copy == NULL || reason_copy == NULL ||
+    if (path_copy == NULL || reason_copy == NULL ||
+        !STK_RESERVE(q->objects, q->capacity, count + 1) ||
         !stk_map_add(&q->indexes, path_copy, count, &added)) {
         stk_mem_free(path_copy);
         stk_mem_free(reason_copy);
         return NULL;
     }
-    grown[count] = (stk_quarantined){.path = path_copy, .reason = reason_copy};
+    q->objects[count] = (stk_quarantined){.path = path_copy, .reason = reason_copy};
     atomic_store(&q->count, count + 1);
-    return &grown[count];
+    return &q->objects[count];
 }
 
 void stk_quarantine_add(stk_quarantine *q, const char *path, const char *reason, int64_t now_ns,

@@ -97,17 +97,12 @@ static stk_status read_section(ini_parser *at, char *line, stk_error *err) {
         return STK_OK;
     }
     bool added = false;
-    const char **sections = stk_mem_grow(ini->sections, &ini->section_capacity,
-                                         ini->section_count + 1, sizeof *sections);
-    if (sections == NULL) {
-        return STK_FAIL_MEMORY(err, at->file);
-    }
-    ini->sections = sections;
-    if (!stk_map_add(&at->known, name, ini->section_count, &added)) {
+    if (!STK_RESERVE(ini->sections, ini->section_capacity, ini->section_count + 1) ||
+        !stk_map_add(&at->known, name, ini->section_count, &added)) {
         return STK_FAIL_MEMORY(err, at->file);
     }
     at->section = ini->section_count;
-    sections[ini->section_count++] = name;
+    ini->sections[ini->section_count++] = name;
     return STK_OK;
 }
 
@@ -119,14 +114,11 @@ static stk_status read_entry(ini_parser *at, char *line, const char *marks, cons
     if (mark == NULL || mark == line) {
         return malformed(at, "is neither a [section] nor a `name = value`", err);
     }
-    ini_entry *entries =
-        stk_mem_grow(ini->entries, &ini->entry_capacity, ini->entry_count + 1, sizeof *entries);
-    if (entries == NULL) {
+    if (!STK_RESERVE(ini->entries, ini->entry_capacity, ini->entry_count + 1)) {
         return STK_FAIL_MEMORY(err, at->file);
     }
     *mark = '\0';
-    ini->entries = entries;
-    entries[ini->entry_count++] = (ini_entry){
+    ini->entries[ini->entry_count++] = (ini_entry){
         .name = trim(line), .value = trim(mark + 1), .parent = parent, .section = at->section};
     return STK_OK;
 }

@@ -179,12 +179,7 @@ static bool take_folder(void *user, const char *prefix, size_t length) {
         return false;
     }
     char *copy = stk_mem_strndup(prefix, length);
-    char **grown =
-        stk_mem_grow(t->folders, &t->folder_capacity, t->folder_count + 1, sizeof *t->folders);
-    if (grown != NULL) {
-        t->folders = grown;
-    }
-    if (copy == NULL || grown == NULL) {
+    if (copy == NULL || !STK_RESERVE(t->folders, t->folder_capacity, t->folder_count + 1)) {
         stk_mem_free(copy);
         return false;
     }

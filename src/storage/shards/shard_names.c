@@ -148,14 +148,12 @@ stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
 
 /* Adds "folder/name" to the list. */
 static stk_status keep(stk_path_list *list, const char *folder, const char *name, stk_error *err) {
-    char **grown = stk_mem_grow(list->paths, &list->capacity, list->count + 1, sizeof *grown);
-    list->paths = grown != NULL ? grown : list->paths;
     char *path = folder[0] != '\0' ? stk_path_join(folder, name) : stk_mem_strdup(name);
-    if (grown == NULL || path == NULL) {
+    if (path == NULL || !STK_RESERVE(list->paths, list->capacity, list->count + 1)) {
         stk_mem_free(path);
         return STK_FAIL_MEMORY(err, "the list of shards");
     }
-    grown[list->count++] = path;
+    list->paths[list->count++] = path;
     return STK_OK;
 }
 

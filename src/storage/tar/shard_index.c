@@ -41,24 +41,11 @@ void stk_shard_index_free(stk_shard_index *index) {
     memset(index, 0, sizeof *index);
 }
 
-static bool reserve_shards(stk_shard_index *index, size_t count) {
-    stk_index_shard *grown =
-        stk_mem_grow(index->shards, &index->shard_capacity, count, sizeof *grown);
-    index->shards = grown != NULL ? grown : index->shards;
-    return grown != NULL;
-}
-
-static bool reserve_members(stk_shard_index *index, size_t count) {
-    stk_index_member *grown =
-        stk_mem_grow(index->members, &index->member_capacity, count, sizeof *grown);
-    index->members = grown != NULL ? grown : index->members;
-    return grown != NULL;
-}
-
 stk_status stk_shard_index_add_shard(stk_shard_index *index, const char *name, uint64_t size,
                                      uint32_t *number, stk_error *err) {
     const char *copy = stk_text_blocks_keep(&index->texts, name, strlen(name));
-    if (copy == NULL || !reserve_shards(index, index->shard_count + 1)) {
+    if (copy == NULL ||
+        !STK_RESERVE(index->shards, index->shard_capacity, index->shard_count + 1)) {
         return STK_FAIL_MEMORY(err, "the index of the shards");
     }
     *number = (uint32_t)index->shard_count;
@@ -74,7 +61,7 @@ stk_status stk_shard_index_add(stk_shard_index *index, const stk_index_member *m
                     ? stk_text_blocks_keep(&index->texts, member->text, strlen(member->text))
                     : NULL;
     if (copy.path == NULL || (member->text != NULL && copy.text == NULL) ||
-        !reserve_members(index, index->member_count + 1)) {
+        !STK_RESERVE(index->members, index->member_capacity, index->member_count + 1)) {
         return STK_FAIL_MEMORY(err, "the index of the shards");
     }
     index->members[index->member_count++] = copy;
@@ -82,8 +69,9 @@ stk_status stk_shard_index_add(stk_shard_index *index, const stk_index_member *m
 }
 
 stk_status stk_shard_index_merge(stk_shard_index *into, stk_shard_index *from, stk_error *err) {
-    if (!reserve_shards(into, into->shard_count + from->shard_count) ||
-        !reserve_members(into, into->member_count + from->member_count)) {
+    if (!STK_RESERVE(into->shards, into->shard_capacity, into->shard_count + from->shard_count) ||
+        !STK_RESERVE(into->members, into->member_capacity,
+                     into->member_count + from->member_count)) {
         return STK_FAIL_MEMORY(err, "the index of the shards");
     }
     for (size_t i = 0; i < from->member_count; i++) {
@@ -298,7 +286,7 @@ static stk_status take_all(stk_shard_index *index, input *in, const char *name, 
         in->failed = true;
         return STK_OK;
     }
-    if (!reserve_shards(index, shards)) {
+    if (!STK_RESERVE(index->shards, index->shard_capacity, shards)) {
         return STK_FAIL_MEMORY(err, name);
     }
     for (; index->shard_count < shards && !in->failed; index->shard_count++) {
@@ -311,7 +299,7 @@ static stk_status take_all(stk_shard_index *index, input *in, const char *name, 
         in->failed = true;
         return STK_OK;
     }
-    if (!reserve_members(index, (size_t)members)) {
+    if (!STK_RESERVE(index->members, index->member_capacity, (size_t)members)) {
         return STK_FAIL_MEMORY(err, name);
     }
     for (; index->member_count < members && !in->failed; index->member_count++) {

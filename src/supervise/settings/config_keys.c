@@ -20,13 +20,10 @@ void stk_config_keys_free(stk_config_keys *keys) {
 
 stk_status stk_config_keys_add(stk_config_keys *keys, size_t parent, const char *key, size_t *index,
                                stk_error *err) {
-    stk_config_key *grown =
-        stk_mem_grow(keys->list, &keys->capacity, keys->count + 1, sizeof *keys->list);
-    if (grown == NULL) {
+    if (!STK_RESERVE(keys->list, keys->capacity, keys->count + 1)) {
         return STK_FAIL_MEMORY(err, keys->file);
     }
-    keys->list = grown;
-    const stk_config_key *above = parent != SIZE_MAX ? &grown[parent] : NULL;
+    const stk_config_key *above = parent != SIZE_MAX ? &keys->list[parent] : NULL;
     stk_config_key item = {.depth = above != NULL ? above->depth + 1 : 1,
                            .name = above != NULL ? strlen(above->key_path) + 1 : 0};
     item.key_path =
@@ -35,7 +32,7 @@ stk_status stk_config_keys_add(stk_config_keys *keys, size_t parent, const char 
         return STK_FAIL_MEMORY(err, keys->file);
     }
     *index = keys->count;
-    grown[keys->count++] = item;
+    keys->list[keys->count++] = item;
     return STK_OK;
 }
 

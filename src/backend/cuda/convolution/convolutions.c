@@ -186,11 +186,8 @@ static stk_status add_entries(cuda_convs *convs, const cuda_conv_call *calls, in
         if (find(convs, key) != NULL) {
             continue;
         }
-        size_t need = (size_t)convs->count + 1;
-        conv_entry **grown =
-            stk_mem_grow(convs->entries, &convs->capacity, need, sizeof(conv_entry *));
-        convs->entries = grown != NULL ? grown : convs->entries;
-        conv_entry *entry = grown != NULL ? stk_mem_new(1, sizeof *entry) : NULL;
+        bool room = STK_RESERVE(convs->entries, convs->capacity, (size_t)convs->count + 1);
+        conv_entry *entry = room ? stk_mem_new(1, sizeof *entry) : NULL;
         if (entry == NULL) {
             return STK_FAIL_MEMORY(err, "the plans of convolutions");
         }

@@ -81,10 +81,8 @@ static void add(cuda_folders *f, const char *path) {
             return;
         }
     }
-    char **grown = stk_mem_grow(f->paths, &f->capacity, f->count + 1, sizeof *grown);
     char *copy = stk_mem_strdup(path);
-    f->paths = grown != NULL ? grown : f->paths;
-    if (grown == NULL || copy == NULL) {
+    if (copy == NULL || !STK_RESERVE(f->paths, f->capacity, f->count + 1)) {
         stk_mem_free(copy);
         return;
     }

@@ -249,10 +249,8 @@ static void add_files(stored_files *all, const char *place) {
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
         struct stat info;
         char *path = stk_path_join(place, entry->d_name);
-        stored_file *grown =
-            stk_mem_grow(all->files, &all->capacity, all->count + 1, sizeof *grown);
-        all->files = grown != NULL ? grown : all->files;
-        if (path != NULL && grown != NULL && lstat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+        if (path != NULL && STK_RESERVE(all->files, all->capacity, all->count + 1) &&
+            lstat(path, &info) == 0 && S_ISREG(info.st_mode)) {
             all->files[all->count++] = (stored_file){path, (uint64_t)info.st_size, info.st_mtime};
             all->bytes += (uint64_t)info.st_size;
         } else {

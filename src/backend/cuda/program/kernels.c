@@ -362,8 +362,6 @@ static stk_status add_kernel(cuda_kernels *k, const cuda_launch *launch, cuda_ty
                              const char *key, stk_error *err) {
     bool added = false;
     kernel *one = stk_mem_new(1, sizeof *one);
-    kernel **grown = stk_mem_grow(k->kernels, &k->capacity, k->count + 1, sizeof *grown);
-    k->kernels = grown != NULL ? grown : k->kernels;
     if (one != NULL) {
         one->key = stk_mem_strdup(key);
         one->file = stk_mem_strdup(launch->file);
@@ -371,8 +369,8 @@ static stk_status add_kernel(cuda_kernels *k, const cuda_launch *launch, cuda_ty
         one->defines = stk_mem_strdup(launch->defines);
         one->type = type;
     }
-    if (one == NULL || grown == NULL || one->key == NULL || one->file == NULL ||
-        one->name == NULL || one->defines == NULL ||
+    if (one == NULL || one->key == NULL || one->file == NULL || one->name == NULL ||
+        one->defines == NULL || !STK_RESERVE(k->kernels, k->capacity, k->count + 1) ||
         !stk_map_add(&k->by_key, one->key, k->count, &added)) {
         free_kernel(one);
         return STK_FAIL_MEMORY(err, "the list of kernels");

@@ -26,13 +26,10 @@ void stk_cuda_program_free(cuda_program *p) {
 }
 
 cuda_ref stk_cuda_buffer(cuda_program *p, size_t bytes) {
-    size_t need = (size_t)p->buffer_count + 1;
-    cuda_buffer *grown = stk_mem_grow(p->buffers, &p->buffer_capacity, need, sizeof *grown);
-    if (grown == NULL) {
+    if (!STK_RESERVE(p->buffers, p->buffer_capacity, (size_t)p->buffer_count + 1)) {
         (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
         return cuda_nothing();
     }
-    p->buffers = grown;
     p->buffers[p->buffer_count] = (cuda_buffer){.bytes = bytes, .birth = -1, .death = -1};
     return (cuda_ref){p->buffer_count++, 0};
 }
@@ -45,14 +42,11 @@ cuda_ref stk_cuda_counters(cuda_program *p, int count) {
 
 /* A new operation; without memory for it, a dummy that is never read. */
 static cuda_op *add_op(cuda_program *p, cuda_op_kind kind) {
-    size_t need = (size_t)p->op_count + 1;
-    cuda_op *grown = stk_mem_grow(p->ops, &p->op_capacity, need, sizeof *grown);
     cuda_op *op = &p->lost;
-    if (grown == NULL) {
-        (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
-    } else {
-        p->ops = grown;
+    if (STK_RESERVE(p->ops, p->op_capacity, (size_t)p->op_count + 1)) {
         op = &p->ops[p->op_count++];
+    } else {
+        (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
     }
     memset(op, 0, sizeof *op);
     op->kind = kind;

@@ -16,13 +16,10 @@ void stk_cuda_decision_name(const cuda_decision *decision, char name[CUDA_RESULT
 }
 
 static int note(cuda_program *p, const cuda_decision *decision) {
-    size_t need = (size_t)p->decision_count + 1;
-    cuda_decision *grown = stk_mem_grow(p->decisions, &p->decision_capacity, need, sizeof *grown);
-    if (grown == NULL) {
+    if (!STK_RESERVE(p->decisions, p->decision_capacity, (size_t)p->decision_count + 1)) {
         (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
         return 0;
     }
-    p->decisions = grown;
     p->decisions[p->decision_count++] = *decision;
     return p->decision_count;
 }

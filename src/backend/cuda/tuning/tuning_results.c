@@ -48,13 +48,10 @@ static tuning_result *find(const cuda_tuning_results *results, const char *name)
 static void note(cuda_tuning_results *results, const char *name, int variant) {
     tuning_result *known = find(results, name);
     if (known == NULL) {
-        tuning_result *grown =
-            stk_mem_grow(results->items, &results->capacity, results->count + 1, sizeof *grown);
-        if (grown == NULL) {
+        if (!STK_RESERVE(results->items, results->capacity, results->count + 1)) {
             return;
         }
-        results->items = grown;
-        known = &grown[results->count++];
+        known = &results->items[results->count++];
         snprintf(known->name, sizeof known->name, "%s", name);
     }
     known->variant = variant;
