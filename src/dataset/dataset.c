@@ -132,11 +132,11 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     status = status == STK_OK ? stk_listing_dir(listing, "", &listing->top, &own, err) : status;
     status = status == STK_OK ? find_sets(listing, err) : status;
     if (status == STK_OK && listing->top.count == 0) {
-        status =
-            STK_FAIL(err, STK_ERR_DATA,
-                     "the folder %s %s; put class folders with pictures into it, or "
-                     "check the path given with --data",
-                     dataset->root, listing->skipped.count > 0 ? "has no data in it" : "is empty");
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "the folder %s %s; put class folders with pictures into it, or "
+                          "check the path given with --data",
+                          dataset->root,
+                          listing->skipped.paths.count > 0 ? "has no data in it" : "is empty");
     }
     return status;
 }
@@ -145,7 +145,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
 static void tell_skipped(const stk_listing *listing, stk_status status, stk_error *err) {
     if (status == STK_ERR_DATA) {
         stk_skipped_folders_explain(&listing->skipped, err);
-    } else if (listing->skipped.count > 0) {
+    } else if (listing->skipped.paths.count > 0) {
         stk_skipped_folders_report(&listing->skipped, listing->dataset->root, listing->events);
     }
 }

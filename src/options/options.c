@@ -218,33 +218,25 @@ bool stk_options_store(const stk_option_entry *entry, const char *text) {
         break;
     case STK_OPTION_LIST:
         *(stk_option_list *)entry->field =
-            (stk_option_list){(const char *const *)entry->items, entry->item_count};
+            (stk_option_list){(const char *const *)entry->items.items, entry->items.count};
         break;
     }
     return true;
 }
 
-static void drop_items(stk_option_entry *entry) {
-    for (size_t i = 0; i < entry->item_count; i++) {
-        stk_mem_free(entry->items[i]);
-    }
-    entry->item_count = 0;
-}
-
-/* Values of the same source add up; those of a stronger source begin the list anew. */
+/*
+ * Values of the same source add up; those of a stronger source begin the list anew. An empty text
+ * adds nothing.
+ */
 static bool add_item(stk_option_entry *entry, const char *text, stk_option_source source) {
-    char *copy = stk_mem_strdup(text);
-    if (copy == NULL || !STK_RESERVE(entry->items, entry->item_capacity, entry->item_count + 1)) {
-        stk_mem_free(copy);
+    stk_texts fresh = {0};
+    stk_texts *items = source == entry->source ? &entry->items : &fresh;
+    if (text[0] != '\0' && !stk_texts_take(items, stk_mem_strdup(text))) {
         return false;
     }
-    if (source != entry->source) {
-        drop_items(entry);
-    }
-    if (copy[0] == '\0') { /* nothing, as with any option */
-        stk_mem_free(copy);
-    } else {
-        entry->items[entry->item_count++] = copy;
+    if (items == &fresh) {
+        stk_texts_free(&entry->items);
+        entry->items = fresh;
     }
     return true;
 }
@@ -435,8 +427,7 @@ void stk_options_free(stk_options *options) {
     }
     for (size_t i = 0; i < options->count; i++) {
         stk_mem_free(options->entries[i].text);
-        drop_items(&options->entries[i]);
-        stk_mem_free(options->entries[i].items);
+        stk_texts_free(&options->entries[i].items);
         drop_resolved(&options->entries[i]);
     }
     for (size_t i = 0; i < options->table_count && options->values != NULL; i++) {

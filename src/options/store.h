@@ -2,18 +2,17 @@
 #ifndef STK_OPTIONS_STORE_H
 #define STK_OPTIONS_STORE_H
 
+#include "base/text/text_blocks.h"
 #include "options/options.h"
 
 typedef struct stk_option_entry {
     const stk_option *option;
     const stk_option_table *table;
-    void *field;    /* in the table's struct; NULL for a noted option */
-    char *text;     /* owned: the value as given, or the default; never NULL */
-    char *resolved; /* owned: the value that is used instead of `text`, or NULL */
-    char *why;      /* owned: the reason for `resolved`, or NULL */
-    char **items;   /* owned array of owned texts: the values of a list; `text` is the last one */
-    size_t item_count;
-    size_t item_capacity;
+    void *field;              /* in the table's struct; NULL for a noted option */
+    char *text;               /* owned: the value as given, or the default; never NULL */
+    char *resolved;           /* owned: the value that is used instead of `text`, or NULL */
+    char *why;                /* owned: the reason for `resolved`, or NULL */
+    stk_texts items;          /* the values of a list; `text` is the last one */
     stk_option_source source; /* of text */
 } stk_option_entry;
 

@@ -19,7 +19,7 @@ typedef struct picture_walk {
     stk_store *store;
     size_t most;
     stk_skipped_folders *passed;
-    stk_picture_paths *paths;
+    stk_texts *paths;
 } picture_walk;
 
 static bool leads_back(const level *here) {
@@ -29,16 +29,6 @@ static bool leads_back(const level *here) {
         back = back || (up->identity.inode == mine->inode && up->identity.device == mine->device);
     }
     return back;
-}
-
-/* Takes the path, which may be NULL for lack of memory. */
-static stk_status add(stk_picture_paths *paths, char *path, stk_error *err) {
-    if (path == NULL || !STK_RESERVE(paths->items, paths->capacity, paths->count + 1)) {
-        stk_mem_free(path);
-        return STK_FAIL_MEMORY(err, "the list of pictures");
-    }
-    paths->items[paths->count++] = path;
-    return STK_OK;
 }
 
 static char *join(const char *folder, const char *name) {
@@ -62,7 +52,8 @@ static stk_status walk_folder(const picture_walk *w, const char *folder, const l
                                    : STK_FAIL_MEMORY(err, "the list of pictures");
             stk_mem_free(below);
         } else if (stk_dataset_is_image_name(entry->name)) {
-            status = add(w->paths, join(folder, entry->name), err);
+            bool added = stk_texts_take(w->paths, join(folder, entry->name));
+            status = added ? STK_OK : STK_FAIL_MEMORY(err, "the list of pictures");
         }
     }
     stk_dir_list_free(&list);
@@ -70,7 +61,7 @@ static stk_status walk_folder(const picture_walk *w, const char *folder, const l
 }
 
 stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *events,
-                            stk_picture_paths *paths, stk_error *err) {
+                            stk_texts *paths, stk_error *err) {
     stk_skipped_folders passed = {0};
     picture_walk w = {.store = store, .most = most, .passed = &passed, .paths = paths};
     memset(paths, 0, sizeof *paths);
@@ -84,12 +75,4 @@ stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *eve
                           stk_store_root(store));
     }
     return status;
-}
-
-void stk_picture_paths_free(stk_picture_paths *paths) {
-    for (size_t i = 0; i < paths->count; i++) {
-        stk_mem_free(paths->items[i]);
-    }
-    stk_mem_free(paths->items);
-    memset(paths, 0, sizeof *paths);
 }

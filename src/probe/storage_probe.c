@@ -70,7 +70,7 @@ typedef struct storage_probe {
     stk_reader *reader;
     const stk_stop *stop;     /* borrowed */
     bool own_store;           /* opened here */
-    stk_picture_paths found;  /* pictures found by listing, if the caller gave none */
+    stk_texts found;          /* pictures found by listing, if the caller gave none */
     const char *const *paths; /* (path_count) */
     size_t path_count;
     bool once;
@@ -391,7 +391,7 @@ static void close_probe(storage_probe *p, size_t slots) {
     }
     stk_mem_free(p->slots);
     stk_mem_free(p->times);
-    stk_picture_paths_free(&p->found);
+    stk_texts_free(&p->found);
     pthread_cond_destroy(&p->change);
     pthread_mutex_destroy(&p->lock);
 }

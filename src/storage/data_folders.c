@@ -83,13 +83,11 @@ stk_status stk_skipped_folders_add(stk_skipped_folders *skipped, const char *pat
     if (stk_map_find(&skipped->seen, path, &index)) {
         return STK_OK;
     }
-    char *copy = stk_mem_strdup(path);
-    if (copy == NULL || !STK_RESERVE(skipped->paths, skipped->capacity, skipped->count + 1) ||
-        !stk_map_add(&skipped->seen, copy, skipped->count, &added)) {
-        stk_mem_free(copy);
+    stk_texts *paths = &skipped->paths;
+    if (!stk_texts_take(paths, stk_mem_strdup(path)) ||
+        !stk_map_add(&skipped->seen, paths->items[paths->count - 1], paths->count - 1, &added)) {
         return STK_FAIL_MEMORY(err, path);
     }
-    skipped->paths[skipped->count++] = copy;
     return STK_OK;
 }
 
@@ -157,17 +155,18 @@ static int compare(const void *a, const void *b) {
 /* The first names, in order. */
 static void list_names(const stk_skipped_folders *skipped, char names[NAMES_TEXT]) {
     size_t length = 0;
-    qsort(skipped->paths, skipped->count, sizeof *skipped->paths, compare);
-    for (size_t i = 0; i < skipped->count && i < NAMES_TOLD; i++) {
+    qsort(skipped->paths.items, skipped->paths.count, sizeof *skipped->paths.items, compare);
+    for (size_t i = 0; i < skipped->paths.count && i < NAMES_TOLD; i++) {
         length += (size_t)snprintf(names + length, NAMES_TEXT - length, "%s%.*s", i > 0 ? ", " : "",
-                                   NAME_BYTES, skipped->paths[i]);
+                                   NAME_BYTES, skipped->paths.items[i]);
     }
-    snprintf(names + length, NAMES_TEXT - length, "%s", skipped->count > NAMES_TOLD ? " ..." : "");
+    snprintf(names + length, NAMES_TEXT - length, "%s",
+             skipped->paths.count > NAMES_TOLD ? " ..." : "");
 }
 
 void stk_skipped_folders_explain(const stk_skipped_folders *skipped, stk_error *err) {
     char names[NAMES_TEXT];
-    if (skipped->count == 0 || err == NULL) {
+    if (skipped->paths.count == 0 || err == NULL) {
         return;
     }
     list_names(skipped, names);
@@ -180,7 +179,7 @@ void stk_skipped_folders_explain(const stk_skipped_folders *skipped, stk_error *
 void stk_skipped_folders_report(const stk_skipped_folders *skipped, const char *root,
                                 const stk_events *events) {
     char names[NAMES_TEXT];
-    if (skipped->count == 0) {
+    if (skipped->paths.count == 0) {
         return;
     }
     list_names(skipped, names);
@@ -188,15 +187,12 @@ void stk_skipped_folders_report(const stk_skipped_folders *skipped, const char *
                        "passed over %zu folder%s of %s: %s; what Stoker wrote (folders called "
                        "%s, and those with args.json, stage.json, %s or " RUN_LOCK
                        " in them) is no data, so rename a class that is called so",
-                       skipped->count, skipped->count == 1 ? "" : "s", root, names, STK_RUNS_FOLDER,
-                       STK_STAGING_NAME);
+                       skipped->paths.count, skipped->paths.count == 1 ? "" : "s", root, names,
+                       STK_RUNS_FOLDER, STK_STAGING_NAME);
 }
 
 void stk_skipped_folders_free(stk_skipped_folders *skipped) {
-    for (size_t i = 0; i < skipped->count; i++) {
-        stk_mem_free(skipped->paths[i]);
-    }
-    stk_mem_free(skipped->paths);
+    stk_texts_free(&skipped->paths);
     stk_map_free(&skipped->seen);
     memset(skipped, 0, sizeof *skipped);
 }

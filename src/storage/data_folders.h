@@ -13,15 +13,14 @@
 #define STK_STORAGE_DATA_FOLDERS_H
 
 #include "base/map.h"
+#include "base/text/text_blocks.h"
 #include "storage/storage.h"
 
 /* The folder that runs are written to by default. */
 #define STK_RUNS_FOLDER "runs"
 
 typedef struct stk_skipped_folders {
-    char **paths; /* owned, as are the texts: below the location, each once */
-    size_t count;
-    size_t capacity;
+    stk_texts paths; /* below the location, each once */
     stk_map seen;
 } stk_skipped_folders; /* starts zeroed */
 

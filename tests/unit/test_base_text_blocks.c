@@ -102,12 +102,40 @@ static void lack_of_memory_changes_nothing(void) {
     stk_mem_free(block);
 }
 
+static void a_list_takes_texts(void) {
+    stk_texts texts = {0};
+    char text[16];
+    for (int i = 0; i < 40; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        REQUIRE(stk_texts_take(&texts, stk_mem_strdup(text)));
+    }
+    CHECK_INT(texts.count, 40);
+    CHECK_STR(texts.items[0], "0");
+    CHECK_STR(texts.items[39], "39");
+    CHECK(!stk_texts_take(&texts, NULL));
+    while (texts.count < texts.capacity) {
+        REQUIRE(stk_texts_take(&texts, stk_mem_strdup("more")));
+    }
+    size_t full = texts.count;
+    char *last = stk_mem_strdup("last");
+    REQUIRE(last != NULL);
+    stk_mem_fail_after(0);
+    CHECK(!stk_texts_take(&texts, last)); /* freed all the same */
+    stk_mem_fail_after(-1);
+    CHECK_INT(texts.count, full);
+    CHECK_STR(texts.items[0], "0");
+    stk_texts_free(&texts);
+    CHECK(texts.items == NULL && texts.count == 0 && texts.capacity == 0);
+    stk_texts_free(&texts);
+}
+
 static const check_test tests[] = {
     TEST(texts_stay_as_they_are),
     TEST(a_text_may_be_larger_than_a_block),
     TEST(adopted_blocks_are_freed_with_the_rest),
     TEST(merged_texts_move_and_stay),
     TEST(lack_of_memory_changes_nothing),
+    TEST(a_list_takes_texts),
 };
 
 CHECK_MAIN(tests)

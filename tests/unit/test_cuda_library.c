@@ -170,8 +170,8 @@ static void a_driver_that_does_not_fit_is_told(void) {
 }
 
 static bool has_folder(const cuda_folders *folders, const char *path) {
-    for (size_t i = 0; i < folders->count; i++) {
-        if (strcmp(folders->paths[i], path) == 0) {
+    for (size_t i = 0; i < folders->paths.count; i++) {
+        if (strcmp(folders->paths.items[i], path) == 0) {
             return true;
         }
     }
@@ -225,15 +225,15 @@ static void packages_of_python_are_found(void) {
     CHECK(has_folder(&folders, a));
     CHECK(has_folder(&folders, b));
     CHECK(has_folder(&folders, c));
-    for (size_t i = 0; i < folders.count; i++) {
-        CHECK(stk_path_is_dir(folders.paths[i]));
+    for (size_t i = 0; i < folders.paths.count; i++) {
+        CHECK(stk_path_is_dir(folders.paths.items[i]));
     }
     stk_cuda_folders_free(&folders);
 
     setenv("STOKER_CUDA_LIBS", other, 1);
     stk_cuda_folders_find(&folders);
     CHECK(folders.given);
-    CHECK_INT(folders.count, 1);
+    CHECK_INT(folders.paths.count, 1);
     stk_cuda_folders_free(&folders);
     unsetenv("STOKER_CUDA_LIBS");
     unsetenv("VIRTUAL_ENV");
@@ -248,7 +248,7 @@ static void a_search_without_memory_ends(void) {
         stk_mem_fail_after(i);
         stk_cuda_folders_find(&folders);
         stk_mem_fail_after(-1);
-        CHECK(folders.count <= 3);
+        CHECK(folders.paths.count <= 3);
         stk_cuda_folders_free(&folders);
     }
     unsetenv("STOKER_CUDA_LIBS");

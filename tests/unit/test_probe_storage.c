@@ -141,7 +141,7 @@ static void walks_over_all_folders_and_no_link_twice(void) {
     char root[256];
     char path[320];
     stk_error err = {0};
-    stk_picture_paths paths;
+    stk_texts paths;
     snprintf(root, sizeof root, "%s", check_folder());
     make_folder(root, "a/deep");
     make_folder(root, "empty");
@@ -165,16 +165,16 @@ static void walks_over_all_folders_and_no_link_twice(void) {
         CHECK(strcmp(paths.items[i], "top.jpg") == 0 || strcmp(paths.items[i], "a/one.PNG") == 0 ||
               strcmp(paths.items[i], "a/deep/two.webp") == 0);
     }
-    stk_picture_paths_free(&paths);
+    stk_texts_free(&paths);
     REQUIRE_OK(stk_picture_walk(store, 2, NULL, &paths, &err), &err);
     CHECK_INT(paths.count, 2);
-    stk_picture_paths_free(&paths);
+    stk_texts_free(&paths);
     stk_store_close(store);
 }
 
 static void walking_says_that_there_is_nothing(void) {
     stk_error err = {0};
-    stk_picture_paths paths;
+    stk_texts paths;
     char root[256];
     snprintf(root, sizeof root, "%s", check_folder());
     write_text(root, "notes.txt", "x");
@@ -182,7 +182,7 @@ static void walking_says_that_there_is_nothing(void) {
     CHECK_INT(stk_picture_walk(store, 100, NULL, &paths, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "no pictures");
     CHECK_CONTAINS(err.message, root);
-    stk_picture_paths_free(&paths);
+    stk_texts_free(&paths);
     stk_store_close(store);
 }
 
@@ -255,7 +255,7 @@ static void reads_each_object_before_any_again(void) {
 static void reads_given_pictures_once(void) {
     stk_error err = {0};
     stk_storage_findings f;
-    stk_picture_paths paths = {0};
+    stk_texts paths = {0};
     stk_storage_options options = {
         .cache = "ram", .cache_size = STK_AUTO_BYTES, .read_timeout_s = 30};
     stk_storage_question q = question_of(shared_folder(), "1,2,4");
@@ -279,7 +279,7 @@ static void reads_given_pictures_once(void) {
     q.once = true;
     REQUIRE_OK(stk_probe_storage(&q, NULL, &f, &err), &err);
     CHECK_INT(f.reads, 1);
-    stk_picture_paths_free(&paths);
+    stk_texts_free(&paths);
     stk_store_close(q.store);
 }
 

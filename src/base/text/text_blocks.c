@@ -79,3 +79,20 @@ void stk_text_blocks_free(stk_text_blocks *texts) {
         stk_mem_free(block);
     }
 }
+
+bool stk_texts_take(stk_texts *texts, char *text) {
+    if (text == NULL || !STK_RESERVE(texts->items, texts->capacity, texts->count + 1)) {
+        stk_mem_free(text);
+        return false;
+    }
+    texts->items[texts->count++] = text;
+    return true;
+}
+
+void stk_texts_free(stk_texts *texts) {
+    for (size_t i = 0; i < texts->count; i++) {
+        stk_mem_free(texts->items[i]);
+    }
+    stk_mem_free(texts->items);
+    *texts = (stk_texts){0};
+}

@@ -1,8 +1,8 @@
 /*
- * text_blocks.h - texts that are freed together, in few large blocks of memory.
+ * text_blocks.h - texts that are freed together: in few large blocks of memory, or in a list.
  *
- * A million paths take some hundred allocations this way. A text stays where it is until
- * stk_text_blocks_free(). Threads: one at a time.
+ * A million paths in blocks take some hundred allocations. A text stays where it is until
+ * stk_text_blocks_free() or stk_texts_free(). Threads: one at a time.
  */
 #ifndef STK_BASE_TEXT_TEXT_BLOCKS_H
 #define STK_BASE_TEXT_TEXT_BLOCKS_H
@@ -30,5 +30,18 @@ void stk_text_blocks_merge(stk_text_blocks *into, stk_text_blocks *from);
 
 /* Frees all texts; the struct is empty then. */
 void stk_text_blocks_free(stk_text_blocks *texts);
+
+/* A list of texts, each a block of its own. */
+typedef struct stk_texts {
+    char **items; /* owned array of owned texts */
+    size_t count;
+    size_t capacity;
+} stk_texts; /* starts zeroed */
+
+/* Adds the text, which it takes even where it fails. False without memory, or if text is NULL. */
+bool stk_texts_take(stk_texts *texts, char *text);
+
+/* Frees all texts and the list; the struct is empty then. */
+void stk_texts_free(stk_texts *texts);
 
 #endif

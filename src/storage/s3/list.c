@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/text_blocks.h"
 #include "base/threads/thread.h"
 #include "storage/fetch.h"
 #include "storage/s3/xml.h"
@@ -42,13 +43,11 @@
 
 /* One folder to list. */
 typedef struct folder_listing {
-    char *prefix;   /* owned */
-    int depth;      /* folders below the location */
-    bool by_level;  /* list only the folder itself, not everything below it */
-    stk_str token;  /* continuation token of the next page; "": the first page */
-    char **folders; /* owned: the folders inside, as whole prefixes; found by level */
-    size_t folder_count;
-    size_t folder_capacity;
+    char *prefix;      /* owned */
+    int depth;         /* folders below the location */
+    bool by_level;     /* list only the folder itself, not everything below it */
+    stk_str token;     /* continuation token of the next page; "": the first page */
+    stk_texts folders; /* the folders inside, as whole prefixes; found by level */
     bool first_page;   /* the next page is the first */
     size_t seen;       /* how many folders the first page shows */
     stk_str seen_last; /* the last folder that the page shows */
@@ -92,10 +91,7 @@ static void free_folder(folder_listing *t) {
     if (t == NULL) {
         return;
     }
-    for (size_t i = 0; i < t->folder_count; i++) {
-        stk_mem_free(t->folders[i]);
-    }
-    stk_mem_free(t->folders);
+    stk_texts_free(&t->folders);
     stk_str_free(&t->token);
     stk_str_free(&t->seen_last);
     stk_mem_free(t->prefix);
@@ -116,13 +112,6 @@ static bool add_folder(s3_lister *l, char *prefix, int depth, bool by_level) {
     t->next = l->folders;
     l->folders = t;
     return true;
-}
-
-static void drop_folders(folder_listing *t) {
-    for (size_t i = 0; i < t->folder_count; i++) {
-        stk_mem_free(t->folders[i]);
-    }
-    t->folder_count = 0;
 }
 
 /* ---- pages ---- */
@@ -174,17 +163,8 @@ static bool take_object(void *user, const char *key, size_t length, uint64_t siz
 
 static bool take_folder(void *user, const char *prefix, size_t length) {
     s3_lister *l = user;
-    folder_listing *t = l->now;
-    if (!count_name(l, length + sizeof(folder_listing))) {
-        return false;
-    }
-    char *copy = stk_mem_strndup(prefix, length);
-    if (copy == NULL || !STK_RESERVE(t->folders, t->folder_capacity, t->folder_count + 1)) {
-        stk_mem_free(copy);
-        return false;
-    }
-    t->folders[t->folder_count++] = copy;
-    return true;
+    return count_name(l, length + sizeof(folder_listing)) &&
+           stk_texts_take(&l->now->folders, stk_mem_strndup(prefix, length));
 }
 
 /* The last page of a folder was read: adds the folders inside it to the list. Takes the folder. */
@@ -196,9 +176,9 @@ static bool end_folder(s3_lister *l, folder_listing *t) {
         l->folders = t;
         return true;
     }
-    for (size_t i = 0; i < t->folder_count && good; i++) {
-        good = add_folder(l, t->folders[i], t->depth + 1, false);
-        t->folders[i] = NULL;
+    for (size_t i = 0; i < t->folders.count && good; i++) {
+        good = add_folder(l, t->folders.items[i], t->depth + 1, false);
+        t->folders.items[i] = NULL;
     }
     free_folder(t);
     return good;
@@ -209,11 +189,11 @@ static void choose_next(s3_lister *l, folder_listing *t, stk_str *token) {
     /* No folder on the page: a folder of pictures, unless it is the location itself. */
     bool few = t->seen < MAX_IN_FLIGHT && (t->seen > 0 || t->depth == 0);
     bool split = t->first_page && !t->by_level && t->depth < DEPTH_MAX && few;
-    bool too_many = t->by_level && t->folder_count > FOLDERS_MAX && !l->one_level;
+    bool too_many = t->by_level && t->folders.count > FOLDERS_MAX && !l->one_level;
     if (split || too_many) {
         t->by_level = split;
         t->first_page = false;
-        drop_folders(t);
+        stk_texts_free(&t->folders);
         stk_str_clear(&t->token);
         return;
     }
@@ -514,18 +494,18 @@ static size_t parent_length(const char *prefix, size_t length) {
 /* Fills in the names of the folders in a folder, which it owns, and cuts their slashes off. */
 static size_t folder_names(const folder_listing *t, const char **names) {
     size_t head = strlen(t->prefix);
-    for (size_t i = 0; i < t->folder_count; i++) {
-        size_t length = strlen(t->folders[i]);
-        t->folders[i][length > 0 ? length - 1 : 0] = '\0';
-        names[i] = t->folders[i] + (head < length ? head : length);
+    for (size_t i = 0; i < t->folders.count; i++) {
+        size_t length = strlen(t->folders.items[i]);
+        t->folders.items[i][length > 0 ? length - 1 : 0] = '\0';
+        names[i] = t->folders.items[i] + (head < length ? head : length);
     }
-    return t->folder_count;
+    return t->folders.count;
 }
 
 /* Fails with what exists instead: the folders that were found in the level above. */
 static stk_status fail_near(const stk_s3_listing *listing, const folder_listing *t,
                             const char *missing, stk_error *err) {
-    const char **names = stk_mem_new(t->folder_count, sizeof *names);
+    const char **names = stk_mem_new(t->folders.count, sizeof *names);
     if (names == NULL) {
         return STK_FAIL_MEMORY(err, listing->location);
     }
@@ -561,7 +541,7 @@ static stk_status fail_empty(const stk_s3_listing *listing, stk_error *err) {
         if (l != NULL) {
             l->one_level = true;
             if (missing != NULL && add_folder(l, stk_mem_strndup(prefix, head), 0, true) &&
-                work(l, NULL) == STK_OK && l->folders != NULL && l->folders->folder_count > 0) {
+                work(l, NULL) == STK_OK && l->folders != NULL && l->folders->folders.count > 0) {
                 status = fail_near(listing, l->folders, missing, err);
             }
             close_lister(l);

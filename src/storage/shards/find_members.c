@@ -318,7 +318,7 @@ static stk_status run_all(member_search *o, stk_error *err) {
         return STK_FAIL_MEMORY(err, "the list of shards");
     }
     for (size_t i = 0; i < count; i++) {
-        o->tasks[i].object = o->files->tars.paths[i];
+        o->tasks[i].object = o->files->tars.items[i];
     }
     stk_status status = match_staged(o, err);
     status = status == STK_OK ? run_tasks(o, count, look_at, err) : status;

@@ -147,27 +147,14 @@ stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top,
 }
 
 /* Adds "folder/name" to the list. */
-static stk_status keep(stk_path_list *list, const char *folder, const char *name, stk_error *err) {
+static stk_status keep(stk_texts *list, const char *folder, const char *name, stk_error *err) {
     char *path = folder[0] != '\0' ? stk_path_join(folder, name) : stk_mem_strdup(name);
-    if (path == NULL || !STK_RESERVE(list->paths, list->capacity, list->count + 1)) {
-        stk_mem_free(path);
-        return STK_FAIL_MEMORY(err, "the list of shards");
-    }
-    list->paths[list->count++] = path;
-    return STK_OK;
-}
-
-static void free_list(stk_path_list *list) {
-    for (size_t i = 0; i < list->count; i++) {
-        stk_mem_free(list->paths[i]);
-    }
-    stk_mem_free(list->paths);
-    memset(list, 0, sizeof *list);
+    return stk_texts_take(list, path) ? STK_OK : STK_FAIL_MEMORY(err, "the list of shards");
 }
 
 void stk_shard_files_free(stk_shard_files *files) {
-    free_list(&files->tars);
-    free_list(&files->others);
+    stk_texts_free(&files->tars);
+    stk_texts_free(&files->others);
 }
 
 static stk_status take_folder(stk_store *store, const char *folder, stk_shard_files *files,

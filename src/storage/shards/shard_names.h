@@ -8,19 +8,13 @@
 #include "storage/data_folders.h"
 #include "storage/storage.h"
 
-/* Paths below the location; owned. */
-typedef struct stk_path_list {
-    char **paths;
-    size_t count;
-    size_t capacity;
-} stk_path_list;
-
+/* Paths below the location. */
 typedef struct stk_shard_files {
-    stk_path_list tars;   /* sorted by folder and name */
-    stk_path_list others; /* tables and texts beside the tars */
-    bool has_index;       /* there is an index of `stoker stage` */
-    bool is_staging;      /* a `stoker stage` into the location has not finished */
-} stk_shard_files;        /* starts zeroed */
+    stk_texts tars;   /* sorted by folder and name */
+    stk_texts others; /* tables and texts beside the tars */
+    bool has_index;   /* there is an index of `stoker stage` */
+    bool is_staging;  /* a `stoker stage` into the location has not finished */
+} stk_shard_files;    /* starts zeroed */
 
 void stk_shard_files_free(stk_shard_files *files);
 

@@ -126,7 +126,7 @@ static stk_status add_others(stk_store *store, const stk_shard_files *files, stk
     stk_status status = STK_OK;
     for (size_t i = 0; status == STK_OK && i < files->others.count; i++) {
         char version[STK_STORE_VERSION_BYTES];
-        const char *path = files->others.paths[i];
+        const char *path = files->others.items[i];
         status = stk_store_version(store, path, version, sizeof version, err);
         if (status == STK_OK) {
             status = stk_tree_add(tree, path, strlen(path), stk_store_size(store, path), version,

@@ -46,8 +46,8 @@ typedef struct search {
 /* Whether a library lies in one of the folders. */
 static bool lies_there(const search *s, const char *soname) {
     bool there = false;
-    for (size_t i = 0; i < s->folders.count && !there; i++) {
-        char *path = stk_path_join(s->folders.paths[i], soname);
+    for (size_t i = 0; i < s->folders.paths.count && !there; i++) {
+        char *path = stk_path_join(s->folders.paths.items[i], soname);
         there = path != NULL && stk_path_is_file(path);
         stk_mem_free(path);
     }

@@ -76,17 +76,12 @@ static const char *const usual[] = {
 };
 
 static void add(cuda_folders *f, const char *path) {
-    for (size_t i = 0; i < f->count; i++) {
-        if (strcmp(f->paths[i], path) == 0) {
+    for (size_t i = 0; i < f->paths.count; i++) {
+        if (strcmp(f->paths.items[i], path) == 0) {
             return;
         }
     }
-    char *copy = stk_mem_strdup(path);
-    if (copy == NULL || !STK_RESERVE(f->paths, f->capacity, f->count + 1)) {
-        stk_mem_free(copy);
-        return;
-    }
-    f->paths[f->count++] = copy;
+    (void)stk_texts_take(&f->paths, stk_mem_strdup(path));
 }
 
 /* Adds every folder that matches. */
@@ -312,8 +307,8 @@ void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int
                             bool of_driver, char *trouble, size_t room) {
     void *handle = folders->given ? NULL : dlopen(soname, flags);
     trouble[0] = '\0';
-    for (size_t i = 0; i < folders->count && handle == NULL; i++) {
-        char *path = stk_path_join(folders->paths[i], soname);
+    for (size_t i = 0; i < folders->paths.count && handle == NULL; i++) {
+        char *path = stk_path_join(folders->paths.items[i], soname);
         if (path != NULL && stk_path_is_file(path)) {
             handle = stk_cuda_path_open(path, flags, trouble, room);
         }
@@ -323,9 +318,6 @@ void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int
 }
 
 void stk_cuda_folders_free(cuda_folders *folders) {
-    for (size_t i = 0; i < folders->count; i++) {
-        stk_mem_free(folders->paths[i]);
-    }
-    stk_mem_free(folders->paths);
-    *folders = (cuda_folders){0};
+    stk_texts_free(&folders->paths);
+    folders->given = false;
 }

@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/text/text_blocks.h"
+
 typedef struct cuda_folders {
-    char **paths; /* owned, in the order of the search; existing folders, each once */
-    size_t count;
-    size_t capacity;
-    bool given; /* STOKER_CUDA_LIBS names them; no others are searched */
+    stk_texts paths; /* in the order of the search; existing folders, each once */
+    bool given;      /* STOKER_CUDA_LIBS names them; no others are searched */
 } cuda_folders;
 
 /* Finds the folders. Out of memory: those found so far. Where a disk does not answer within some
