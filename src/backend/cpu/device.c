@@ -338,6 +338,26 @@ static void aim(const stk_exec *exec, int index, cpu_call *call) {
     }
 }
 
+static void run_forward(const cpu_kernel *kernel, cpu_call *call) {
+    if (kernel->forward != NULL) {
+        kernel->forward(call);
+    } else {
+        stk_pool_run(call->pool, call->batch, kernel->forward_sample, call);
+    }
+}
+
+static void run_backward(const cpu_kernel *kernel, cpu_call *call) {
+    bool wanted = false; /* the gradient of an input */
+    for (int i = 0; i < call->piece->input_count; i++) {
+        wanted = wanted || call->dx[i] != NULL;
+    }
+    if (kernel->backward != NULL) {
+        kernel->backward(call);
+    } else if (wanted) {
+        stk_pool_run(call->pool, call->batch, kernel->backward_sample, call);
+    }
+}
+
 static bool is_loss(const stk_exec *exec, int index) {
     int node = exec->pieces.items[index].node;
     return node != STK_NO_NODE && exec->state->graph->nodes[node].op == STK_OP_LOSS;
@@ -461,14 +481,15 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         aim(exec, i, &call);
-        kernel_of(&exec->pieces, i)->forward(&call);
+        run_forward(kernel_of(&exec->pieces, i), &call);
         status = check_halt(exec, &timed, err);
     }
     for (int i = exec->pieces.count - 1; i >= 0 && status == STK_OK; i--) {
         const cpu_kernel *kernel = kernel_of(&exec->pieces, i);
-        if (exec->pieces.items[i].live && kernel->backward != NULL) {
+        bool passes = kernel->backward != NULL || kernel->backward_sample != NULL;
+        if (exec->pieces.items[i].live && passes) {
             aim(exec, i, &call);
-            kernel->backward(&call);
+            run_backward(kernel, &call);
             status = check_halt(exec, &timed, err);
         }
     }
@@ -510,7 +531,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         if (!is_loss(exec, i)) {
             aim(exec, i, &call);
-            kernel_of(&exec->pieces, i)->forward(&call);
+            run_forward(kernel_of(&exec->pieces, i), &call);
             if (i + 1 == exec->pieces.count || is_loss(exec, i + 1)) {
                 timed.next_times = 0; /* no part follows */
             }

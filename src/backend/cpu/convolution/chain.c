@@ -383,4 +383,4 @@ static void backward(const cpu_call *call) {
     }
 }
 
-const cpu_kernel stk_cpu_chain = {needs, forward, backward};
+const cpu_kernel stk_cpu_chain = {.needs = needs, .forward = forward, .backward = backward};

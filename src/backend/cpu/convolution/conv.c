@@ -347,4 +347,5 @@ static void conv_backward(const cpu_call *call) {
     stk_cpu_conv_weight_gradient(NULL, call);
 }
 
-const cpu_kernel stk_cpu_conv = {conv_needs, conv_forward, conv_backward};
+const cpu_kernel stk_cpu_conv = {
+    .needs = conv_needs, .forward = conv_forward, .backward = conv_backward};

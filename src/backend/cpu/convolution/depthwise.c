@@ -360,4 +360,4 @@ static void backward(const cpu_call *call) {
     stk_pool_run(call->pool, slabs, sum_task, &args);
 }
 
-const cpu_kernel stk_cpu_depthwise = {needs, forward, backward};
+const cpu_kernel stk_cpu_depthwise = {.needs = needs, .forward = forward, .backward = backward};

@@ -55,7 +55,10 @@ typedef struct cpu_kernel {
     /* NULL: nothing beyond the values. */
     stk_piece_needs (*needs)(const cpu_ask *ask);
     void (*forward)(const cpu_call *call);
-    void (*backward)(const cpu_call *call); /* NULL: no gradients pass */
+    void (*backward)(const cpu_call *call);
+    /* Instead of `forward` and `backward`: tasks over a cpu_call, each of which does one sample. */
+    stk_pool_task *forward_sample;
+    stk_pool_task *backward_sample; /* neither this nor `backward`: no gradients pass */
 } cpu_kernel;
 
 extern const cpu_kernel stk_cpu_chain; /* a whole chain of stk_piece */

@@ -199,4 +199,5 @@ static void norm_backward(const cpu_call *call) {
     }
 }
 
-const cpu_kernel stk_cpu_batch_norm = {norm_needs, norm_forward, norm_backward};
+const cpu_kernel stk_cpu_batch_norm = {
+    .needs = norm_needs, .forward = norm_forward, .backward = norm_backward};

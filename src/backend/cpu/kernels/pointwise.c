@@ -71,12 +71,7 @@ static void input_task(void *context, size_t task, int thread) {
     }
 }
 
-static void input_forward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, call->batch, input_task, &copy);
-}
-
-const cpu_kernel stk_cpu_input = {.forward = input_forward};
+const cpu_kernel stk_cpu_input = {.forward_sample = input_task};
 
 /* ---- addition ---- */
 

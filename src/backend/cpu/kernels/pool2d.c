@@ -132,19 +132,8 @@ static void max_grad_task(void *context, size_t task, int thread) {
     }
 }
 
-static void max_forward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, call->batch, max_task, &copy);
-}
-
-static void max_backward(const cpu_call *call) {
-    cpu_call copy = *call;
-    if (call->dx[0] != NULL) {
-        stk_pool_run(call->pool, call->batch, max_grad_task, &copy);
-    }
-}
-
-const cpu_kernel stk_cpu_max_pool = {max_needs, max_forward, max_backward};
+const cpu_kernel stk_cpu_max_pool = {
+    .needs = max_needs, .forward_sample = max_task, .backward_sample = max_grad_task};
 
 /* ---- average over all pixels ---- */
 
@@ -205,16 +194,5 @@ static void average_grad_task(void *context, size_t task, int thread) {
           call->accumulate[0]);
 }
 
-static void average_forward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, call->batch, average_task, &copy);
-}
-
-static void average_backward(const cpu_call *call) {
-    cpu_call copy = *call;
-    if (call->dx[0] != NULL) {
-        stk_pool_run(call->pool, call->batch, average_grad_task, &copy);
-    }
-}
-
-const cpu_kernel stk_cpu_avg_pool = {.forward = average_forward, .backward = average_backward};
+const cpu_kernel stk_cpu_avg_pool = {.forward_sample = average_task,
+                                     .backward_sample = average_grad_task};

@@ -71,17 +71,7 @@ static void scale_grad_task(void *context, size_t task, int thread) {
                pixels_of(call->out), channels, call->accumulate[0]);
 }
 
-static void scale_forward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, call->batch, scale_task, &copy);
-}
-
-static void scale_backward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, call->batch, scale_grad_task, &copy);
-}
-
-const cpu_kernel stk_cpu_scale = {.forward = scale_forward, .backward = scale_backward};
+const cpu_kernel stk_cpu_scale = {.forward_sample = scale_task, .backward_sample = scale_grad_task};
 
 /* ---- shortcut: every stride-th pixel, zeros before and after its channels ---- */
 
@@ -126,16 +116,5 @@ static void shortcut_grad_task(void *context, size_t task, int thread) {
     }
 }
 
-static void shortcut_forward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, call->batch, shortcut_task, &copy);
-}
-
-static void shortcut_backward(const cpu_call *call) {
-    cpu_call copy = *call;
-    if (call->dx[0] != NULL) {
-        stk_pool_run(call->pool, call->batch, shortcut_grad_task, &copy);
-    }
-}
-
-const cpu_kernel stk_cpu_shortcut = {.forward = shortcut_forward, .backward = shortcut_backward};
+const cpu_kernel stk_cpu_shortcut = {.forward_sample = shortcut_task,
+                                     .backward_sample = shortcut_grad_task};
