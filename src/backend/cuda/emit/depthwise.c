@@ -245,33 +245,13 @@ static unsigned workers_of(const cuda_program *p, const depthwise_task *t, const
 
 static void define_cut(cuda_launch *launch, const depthwise_task *t, const cut *k) {
     const cuda_depthwise *conv = t->conv;
-    const struct {
-        const char *name;
-        int value;
-    } all[] = {{"C", conv->channels},
-               {"EVEN", conv->channels % 8 == 0},
-               {"KS", conv->kernel},
-               {"ST", conv->stride},
-               {"PD", conv->pad},
-               {"IH", conv->height},
-               {"IW", conv->width},
-               {"OH", conv->out_height},
-               {"OW", conv->out_width},
-               {"IN_NORM", conv->in_norm != NULL},
-               {"ACT", conv->in_norm != NULL ? stk_cuda_act_code(conv->in_act) : 0},
-               {"SL", k->slab},
-               {"TR", k->rows},
-               {"TC", k->columns},
-               {"NY", k->down},
-               {"NX", k->across},
-               {"NN", k->samples},
-               {"GAP", k->gap},
-               {"DOWN", k->down_first},
-               {"THREADS", k->threads},
-               {"BLOCKS", k->blocks}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        stk_cuda_define(launch, all[i].name, all[i].value);
-    }
+    CUDA_DEFINES(
+        launch, {"C", conv->channels}, {"EVEN", conv->channels % 8 == 0}, {"KS", conv->kernel},
+        {"ST", conv->stride}, {"PD", conv->pad}, {"IH", conv->height}, {"IW", conv->width},
+        {"OH", conv->out_height}, {"OW", conv->out_width}, {"IN_NORM", conv->in_norm != NULL},
+        {"ACT", conv->in_norm != NULL ? stk_cuda_act_code(conv->in_act) : 0}, {"SL", k->slab},
+        {"TR", k->rows}, {"TC", k->columns}, {"NY", k->down}, {"NX", k->across}, {"NN", k->samples},
+        {"GAP", k->gap}, {"DOWN", k->down_first}, {"THREADS", k->threads}, {"BLOCKS", k->blocks});
 }
 
 /*

@@ -20,6 +20,11 @@ typedef struct cuda_plane {
     int channels;
 } cuda_plane;
 
+/* Pixels of the whole batch. */
+static inline size_t cuda_rows(cuda_plane plane) {
+    return (size_t)plane.batch * (size_t)plane.pixels;
+}
+
 /* What follows a norm in its chain. */
 typedef struct cuda_tail {
     stk_op act;      /* STK_OP_RELU, RELU6, SILU; STK_OP_COUNT: none */

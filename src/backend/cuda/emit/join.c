@@ -23,10 +23,6 @@ typedef struct join_grid {
     size_t shared_bytes;
 } join_grid;
 
-static size_t rows_of(const cuda_join *join) {
-    return (size_t)join->plane.batch * (size_t)join->plane.pixels;
-}
-
 /* Two blocks for each multiprocessor are better than one: while one waits, the other computes. */
 static int threads_of(const cuda_program *p, const cuda_join *join) {
     int pieces = join->plane.channels / 8;
@@ -52,7 +48,7 @@ static join_grid shape_of(const cuda_program *p, const cuda_join *join) {
     s.blocks = ALL_THREADS / s.threads;
     s.rows = high > TILE_ROWS ? high : TILE_ROWS;
     s.shared_bytes = (2 + 2 * STAGES) * (size_t)s.rows * row;
-    size_t tiles = cuda_ceil(rows_of(join), (size_t)s.rows);
+    size_t tiles = cuda_ceil(cuda_rows(join->plane), (size_t)s.rows);
     size_t most = (size_t)p->multiprocessors * (size_t)s.blocks;
     s.grid = (unsigned)(tiles < most ? tiles : most);
     return s;
@@ -73,7 +69,7 @@ void stk_cuda_join(cuda_program *p, const cuda_join *join) {
     CUDA_ARGS(launch, join->x, join->norm->coefs, join->added->x,
               other != NULL ? other->coefs : cuda_nothing(), join->weight, join->y, join->mask,
               join->z, join->partial);
-    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
 }
 
 void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
@@ -88,6 +84,6 @@ void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
               next->running_var, next->coefs);
     stk_cuda_arg_int(launch, next->narrow);
     stk_cuda_arg_int(launch, (int)shape_of(p, join).grid);
-    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
     stk_cuda_arg_float(launch, next->epsilon);
 }

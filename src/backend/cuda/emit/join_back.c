@@ -25,10 +25,6 @@ typedef struct join_back_grid {
     size_t shared_bytes;
 } join_back_grid;
 
-static size_t rows_of(const cuda_join_back *join) {
-    return (size_t)join->plane.batch * (size_t)join->plane.pixels;
-}
-
 static bool has_other(const cuda_join_back *join) {
     return join->other_norm != NULL;
 }
@@ -63,7 +59,7 @@ static join_back_grid shape_of(const cuda_program *p, const cuda_join_back *join
     s.shared_bytes = (size_t)s.stages * stage;
     s.grid[1] = (unsigned)(join->plane.channels / s.columns);
     size_t share = (size_t)p->multiprocessors * (size_t)s.blocks / s.grid[1];
-    size_t tiles = cuda_ceil(rows_of(join), TILE_ROWS);
+    size_t tiles = cuda_ceil(cuda_rows(join->plane), TILE_ROWS);
     s.grid[0] = (unsigned)(tiles < share ? tiles : share > 0 ? share : 1);
     return s;
 }
@@ -86,7 +82,7 @@ void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join) {
     CUDA_ARGS(launch, join->dy, join->weight, join->old, join->mask, join->x, join->norm->coefs,
               has_other(join) ? join->other_x : cuda_nothing(),
               has_other(join) ? join->other_norm->coefs : cuda_nothing(), join->dz, join->partial);
-    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
 }
 
 /* Arguments that describe a norm; NULL: none. */
@@ -110,5 +106,5 @@ void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
     tell_norm(launch, join->norm);
     tell_norm(launch, join->other_norm);
     stk_cuda_arg_int(launch, (int)s.grid[0]);
-    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
 }

@@ -30,10 +30,6 @@ typedef struct layer_grid {
     size_t shared_bytes;
 } layer_grid;
 
-static size_t rows_of(const cuda_layer_back *layer) {
-    return (size_t)layer->plane.batch * (size_t)layer->plane.pixels;
-}
-
 /* Pieces from one row in shared memory to the next, as APART of tiles.cuh. */
 static size_t apart(int channels) {
     size_t pieces = cuda_ceil((size_t)channels, 16) * 2;
@@ -97,7 +93,7 @@ static layer_grid shape_of(const cuda_program *p, const cuda_layer_back *layer) 
         s.tall = 2;
     }
     s.shared_bytes = weights + (size_t)s.stages * stage_bytes(layer, s.rows);
-    s.grid = cuda_blocks(p, rows_of(layer), (size_t)s.rows, s.blocks);
+    s.grid = cuda_blocks(p, cuda_rows(layer->plane), (size_t)s.rows, s.blocks);
     return s;
 }
 
@@ -134,7 +130,7 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
               has_mask(layer) ? layer->mask : cuda_nothing(), layer->added_dx, layer->input,
               layer->in_norm != NULL ? layer->in_norm->coefs : cuda_nothing(), layer->weight,
               layer->dx, layer->partial, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
-    stk_cuda_arg_int(launch, (int32_t)rows_of(layer));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(layer->plane));
     stk_cuda_arg_int(launch, layer->plane.pixels);
     stk_cuda_arg_float(launch, layer->tail.drop_rate);
     stk_cuda_arg_int(launch, layer->tail.drop_node);

@@ -102,10 +102,6 @@ static int rows_tile(int groups) {
     return best;
 }
 
-static size_t rows_of(cuda_plane plane) {
-    return (size_t)plane.batch * (size_t)plane.pixels;
-}
-
 static norm_grid shape_of(const cuda_program *p, cuda_plane plane, int tile, int threads,
                           effort e) {
     norm_grid s = {.groups = ceil_div(plane.channels, LANES), .tile = tile, .depth = e.depth};
@@ -114,7 +110,7 @@ static norm_grid shape_of(const cuda_program *p, cuda_plane plane, int tile, int
     s.threads = high * tile;
     s.blocks = e.threads / threads;
     int most = p->multiprocessors * s.blocks / s.tiles;
-    size_t wanted = cuda_ceil(rows_of(plane), (size_t)high * (size_t)e.depth);
+    size_t wanted = cuda_ceil(cuda_rows(plane), (size_t)high * (size_t)e.depth);
     size_t limit = most > 1 ? (size_t)most : 1;
     s.grid = (unsigned)(wanted < limit ? wanted : limit);
     return s;
@@ -202,7 +198,7 @@ static void define_chain(cuda_launch *launch, const norm_chain *c) {
 /* The last arguments of every pass. */
 static void tell_rows(cuda_launch *launch, cuda_plane plane, const cuda_tail *tail) {
     stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
-    stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(plane));
     stk_cuda_arg_int(launch, plane.pixels);
     stk_cuda_arg_float(launch, tail->drop_rate);
     stk_cuda_arg_int(launch, tail->drop_node);
@@ -242,7 +238,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     arg_norm(launch, norm);
     stk_cuda_arg_int(launch, norm->narrow);
     CUDA_ARGS(launch, partial, stk_cuda_counters(p, s.tiles));
-    stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(plane));
     stk_cuda_arg_float(launch, norm->epsilon);
 }
 
@@ -260,7 +256,7 @@ void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *
     arg_norm(launch, norm);
     stk_cuda_arg_int(launch, norm->narrow);
     stk_cuda_arg_int(launch, plane.channels);
-    stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
+    stk_cuda_arg_int(launch, (int32_t)cuda_rows(plane));
     stk_cuda_arg_float(launch, norm->epsilon);
 }
 

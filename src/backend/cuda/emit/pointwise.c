@@ -48,31 +48,27 @@ void stk_cuda_pass(cuda_program *p, size_t count, cuda_ref dy, cuda_ref dx, bool
     }
 }
 
-static size_t rows_of(cuda_plane plane) {
-    return (size_t)plane.batch * (size_t)plane.pixels;
-}
-
 void stk_cuda_bias(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref bias, cuda_ref y) {
     size_t wide = (size_t)cuda_wide(plane.channels);
-    size_t vectors = rows_of(plane) * (size_t)plane.channels / wide;
+    size_t vectors = cuda_rows(plane) * (size_t)plane.channels / wide;
     unsigned blocks = cuda_blocks(p, vectors, THREADS, PER_PROCESSOR);
     cuda_launch *l = stk_cuda_launch(p, file, "bias", blocks, 1, THREADS, 0);
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", (long)wide});
     CUDA_ARGS(l, x, bias, y);
-    stk_cuda_arg_long(l, (int64_t)rows_of(plane));
+    stk_cuda_arg_long(l, (int64_t)cuda_rows(plane));
 }
 
 void stk_cuda_bias_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref bias_grad) {
     cuda_tiles t = cuda_tiles_of(plane.channels);
     size_t rows = THREADS / (size_t)t.tile;
-    unsigned blocks = cuda_blocks(p, rows_of(plane), rows * 8, 2);
+    unsigned blocks = cuda_blocks(p, cuda_rows(plane), rows * 8, 2);
     cuda_ref partial = stk_cuda_buffer(p, blocks * (size_t)plane.channels * sizeof(float));
     cuda_ref counters = stk_cuda_counters(p, t.count);
     cuda_launch *l = stk_cuda_launch(p, file, "bias_back", blocks, (unsigned)t.count, THREADS,
                                      (unsigned)(THREADS * t.wide) * sizeof(float));
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", t.wide}, {"TILE", t.tile});
     CUDA_ARGS(l, dy, partial, bias_grad, counters);
-    stk_cuda_arg_long(l, (int64_t)rows_of(plane));
+    stk_cuda_arg_long(l, (int64_t)cuda_rows(plane));
 }
 
 void stk_cuda_scale(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref gate, cuda_ref y) {

@@ -90,11 +90,11 @@ static void conv_and_stats(lowering *l, int chain) {
         s->stats_variant = stk_cuda_decide(l->p, l->results, &decision, &s->stats_decision);
     }
     if (item->may_join) {
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN, &site, 1, item->join_variant);
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_join, &site, 1, item->join_variant);
     } else if (normalises) {
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_NORM_CONV, &site, 1, v->norm_variant);
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_norm_conv, &site, 1, v->norm_variant);
     } else {
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_STATS, &site, 0, s->stats_variant);
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_stats, &site, 0, s->stats_variant);
     }
 }
 
@@ -171,7 +171,7 @@ void stk_cuda_lower_chain(lowering *l, int chain) {
         v->raw = item->inner;
         v->in_norm = cuda_norm_narrow(&item->norm, plane.channels);
         decide_norm_conv(l, v);
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_NORM_CONV, &site, 0, v->norm_variant);
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_norm_conv, &site, 0, v->norm_variant);
     } else if (!stk_cuda_lower_join(l, chain, &site)) {
         stk_cuda_norm_apply(l->p, plane, s->x, s->norm, &s->tail, &s->added, s->y, s->mask);
     }
@@ -249,7 +249,7 @@ static void reduce_and_weight(lowering *l, const lower_value *v, const cuda_norm
     }
     cuda_variant_span span = stk_cuda_variants_begin(l->p);
     if (normalises) {
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_NORM_WEIGHT, &site, 0, variant);
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_norm_weight, &site, 0, variant);
     } else {
         stk_cuda_fusions[CUDA_FUSE_NORM_WEIGHT].emit(l->p, &site, 0, CUDA_PLAIN);
     }
@@ -281,7 +281,7 @@ static cuda_norm_back reduce_norm(lowering *l, int chain) {
     item->norm.back = stk_cuda_lower_norm_back(l, chain);
     if (output->may_join_back) {
         output->join_back.join_back.back = back;
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join_back, 1,
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_join_back, &output->join_back, 1,
                                output->join_back_variant);
     } else if (output->late.node >= 0) {
         reduce_and_weight(l, output, &back, piece->output);
@@ -296,7 +296,7 @@ static cuda_norm_back reduce_norm(lowering *l, int chain) {
 static void norm_backward(lowering *l, lower_value *output, const cuda_norm_back *back) {
     if (output->may_join_back) {
         output->join_back.join_back.back = *back;
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &output->join_back, 2,
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_join_back, &output->join_back, 2,
                                output->join_back_variant);
     } else {
         stk_cuda_norm_backward(l->p, back);

@@ -59,6 +59,6 @@ bool stk_cuda_lower_join(lowering *l, int chain, cuda_site *site) {
     s->conv.stats = reader->stats_scratch;
     reader->may_join = true;
     reader->join_variant = decide(l, conv, s->added.norm != NULL);
-    stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN, site, 0, reader->join_variant);
+    stk_cuda_emit_variants(l->p, stk_cuda_emit_join, site, 0, reader->join_variant);
     return true;
 }

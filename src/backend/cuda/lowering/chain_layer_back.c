@@ -156,7 +156,7 @@ bool stk_cuda_lower_layer_back(lowering *l, int chain, const cuda_norm_back *bac
     cuda_variant_span span = stk_cuda_variants_begin(l->p);
     for (int k = 0; k < passes; k++) {
         const cuda_site both = {.layer_back = sites[k]};
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_LAYER_BACK, &both, 0, variant);
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_layer_back, &both, 0, variant);
         stk_cuda_variants_add(l->p, &span, k == chosen);
     }
     stk_cuda_variants_end(l->p, &span);

@@ -13,7 +13,8 @@ void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy) {
 static void data_back(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate) {
     const lower_value *v = &l->values[graph_node_of(l, node)->inputs[0]];
     if (stk_cuda_lower_join_back(l, node, dy, dx, accumulate)) {
-        stk_cuda_emit_variants(l->p, CUDA_FUSE_JOIN_BACK, &v->join_back, 0, v->join_back_variant);
+        stk_cuda_emit_variants(l->p, stk_cuda_emit_join_back, &v->join_back, 0,
+                               v->join_back_variant);
     } else {
         cuda_conv_op conv = stk_cuda_lower_data_op(l, node, dy, dx, accumulate);
         stk_cuda_conv(l->p, &conv);

@@ -28,7 +28,7 @@ void stk_cuda_emit_layer_back(cuda_program *p, const cuda_site *site, int part, 
         }
         if (layer->join != NULL) {
             const cuda_site join = {.join_back = *layer->join};
-            stk_cuda_emit_both(p, stk_cuda_emit_join_back, &join, 0, layer->joins);
+            stk_cuda_emit_variants(p, stk_cuda_emit_join_back, &join, 0, layer->joins);
         } else {
             stk_cuda_conv(p, &layer->data);
         }

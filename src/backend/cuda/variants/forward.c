@@ -38,7 +38,7 @@ void stk_cuda_emit_norm_conv(cuda_program *p, const cuda_site *site, int part, i
     const cuda_forward_site *s = &site->forward;
     if (variant == CUDA_PLAIN) {
         part == 0 ? emit_apply(p, s)
-                  : stk_cuda_emit_both(p, stk_cuda_emit_stats, site, 0, s->stats_variant);
+                  : stk_cuda_emit_variants(p, stk_cuda_emit_stats, site, 0, s->stats_variant);
     } else if (part == 1) {
         cuda_conv_op conv = s->conv;
         conv.x = cuda_nothing(); /* the convolution reads `raw` instead */
@@ -72,7 +72,7 @@ void stk_cuda_emit_join(cuda_program *p, const cuda_site *site, int part, int va
     cuda_join join = join_of(s);
     if (variant == CUDA_PLAIN) {
         part == 0 ? emit_apply(p, s)
-                  : stk_cuda_emit_both(p, stk_cuda_emit_stats, site, 0, s->stats_variant);
+                  : stk_cuda_emit_variants(p, stk_cuda_emit_stats, site, 0, s->stats_variant);
     } else if (part == 0) {
         stk_cuda_join(p, &join);
         stk_cuda_join_finalise(p, &join);

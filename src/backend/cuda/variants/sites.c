@@ -4,8 +4,8 @@
  */
 #include "backend/cuda/variants/variants.h"
 
-void stk_cuda_emit_both(cuda_program *p, cuda_emit_part *emit, const cuda_site *site, int part,
-                        int chosen) {
+void stk_cuda_emit_variants(cuda_program *p, cuda_emit_part *emit, const cuda_site *site, int part,
+                            int chosen) {
     cuda_variant_span span = stk_cuda_variants_begin(p);
     for (int variant = 0; variant < CUDA_VARIANTS; variant++) {
         emit(p, site, part, variant);

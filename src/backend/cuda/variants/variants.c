@@ -30,8 +30,3 @@ const cuda_fusion_row stk_cuda_fusions[CUDA_FUSIONS] = {
                              .emit = stk_cuda_emit_join_back,
                              .rehearse = stk_cuda_rehearse_join_back},
 };
-
-void stk_cuda_emit_variants(cuda_program *p, cuda_fusion fusion, const cuda_site *site, int part,
-                            int chosen) {
-    stk_cuda_emit_both(p, stk_cuda_fusions[fusion].emit, site, part, chosen);
-}

@@ -138,10 +138,11 @@ typedef struct cuda_fusion_row {
 extern const cuda_fusion_row stk_cuda_fusions[CUDA_FUSIONS];
 
 /*
- * Appends both variants of a part. `chosen` runs; of the other one only the buffers are laid out,
- * so that the memory need is the same whichever is chosen (stk_cuda_variants_begin()).
+ * Appends both variants of a part of a row's `emit`. `chosen` runs; of the other one only the
+ * buffers are laid out, so that the memory need is the same whichever is chosen
+ * (stk_cuda_variants_begin()).
  */
-void stk_cuda_emit_variants(cuda_program *p, cuda_fusion fusion, const cuda_site *site, int part,
+void stk_cuda_emit_variants(cuda_program *p, cuda_emit_part *emit, const cuda_site *site, int part,
                             int chosen);
 
 /* The norm's second pass where ReLU and its mask were applied already. */
@@ -182,10 +183,6 @@ cuda_rehearse stk_cuda_rehearse_layer_back;
 size_t stk_cuda_layer_back_site_scratch(const cuda_program *p, const cuda_site *site);
 
 /* ---- sites.c: for the files above ---- */
-
-/* stk_cuda_emit_variants() of a row's function. */
-void stk_cuda_emit_both(cuda_program *p, cuda_emit_part *emit, const cuda_site *site, int part,
-                        int chosen);
 
 /* A buffer for `count` numbers of T, or of float32. */
 cuda_ref stk_cuda_room(cuda_program *p, size_t count);
