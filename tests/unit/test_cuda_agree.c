@@ -187,9 +187,7 @@ static void check_sums(play_device *play, cuda_type type, size_t count, unsigned
     cuda_launch *launch = stk_cuda_launch(&p, "conv_check", "check_sums", blocks, 1, 256,
                                           256 * CUDA_OWN_SUM_COUNT * sizeof(float));
     stk_cuda_define(launch, "WIDE", CUDA_OWN_SUM_COUNT);
-    stk_cuda_arg(launch, from);
-    stk_cuda_arg(launch, to);
-    stk_cuda_arg_long(launch, (int64_t)count);
+    CUDA_ARGS(launch, from, to, cuda_long(count));
     play_data data[] = {
         {.ref = from, .kind = PLAY_T, .count = count, .in = x},
         {.ref = to, .kind = PLAY_FLOAT, .count = (size_t)blocks * CUDA_OWN_SUM_COUNT, .out = rows},

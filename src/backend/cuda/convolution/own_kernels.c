@@ -39,8 +39,8 @@ void stk_cuda_own_free(cuda_own *own) {
     stk_cuda_program_free(&own->program);
 }
 
-static void add_place(cuda_launch *launch, int place) {
-    stk_cuda_arg(launch, (cuda_ref){place, 0});
+static cuda_ref at(int place) {
+    return (cuda_ref){place, 0};
 }
 
 static void define_tail(cuda_launch *launch, const cuda_conv_shape *shape) {
@@ -57,33 +57,26 @@ static void add_tail(cuda_program *p, const cuda_conv_shape *shape) {
                         cuda_blocks(p, groups, 4 * THREADS, BLOCKS_PER_PROCESSOR), 1, THREADS, 0);
     CUDA_DEFINES(launch, {"C", shape->filters}, {"WIDE", wide});
     define_tail(launch, shape);
-    add_place(launch, PLACE_Y);
-    add_place(launch, PLACE_BIAS);
-    add_place(launch, PLACE_ADDED);
-    stk_cuda_arg_long(launch, (int64_t)groups);
+    CUDA_ARGS(launch, at(PLACE_Y), at(PLACE_BIAS), at(PLACE_ADDED), cuda_long(groups));
 }
 
 static void add_down(cuda_program *p, const cuda_conv_shape *shape) {
     unsigned blocks = (unsigned)cuda_ceil((size_t)shape->filters, THREADS);
     cuda_launch *launch = stk_cuda_launch(p, "conv_tail", "bias_down", blocks, 1, THREADS, 0);
-    add_place(launch, PLACE_BIAS);
-    add_place(launch, PLACE_DOWN);
-    stk_cuda_arg_int(launch, shape->filters);
+    CUDA_ARGS(launch, at(PLACE_BIAS), at(PLACE_DOWN), cuda_int(shape->filters));
 }
 
 /* Scale and shift, where the input is the norm of a stored tensor. */
 static void add_in_norm(cuda_launch *launch, const cuda_conv_shape *shape) {
     stk_cuda_define(launch, "IN_NORM", shape->in_norm);
-    add_place(launch, PLACE_IN_NORM);
+    stk_cuda_arg(launch, at(PLACE_IN_NORM));
 }
 
 static void add_sizes(cuda_launch *launch, const cuda_conv_shape *shape) {
-    const int sizes[] = {shape->batch,      shape->height,    shape->width,   shape->channels,
-                         shape->out_height, shape->out_width, shape->filters, shape->kernel,
-                         shape->stride,     shape->pad};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        stk_cuda_arg_int(launch, sizes[i]);
-    }
+    CUDA_ARGS(launch, cuda_int(shape->batch), cuda_int(shape->height), cuda_int(shape->width),
+              cuda_int(shape->channels), cuda_int(shape->out_height), cuda_int(shape->out_width),
+              cuda_int(shape->filters), cuda_int(shape->kernel), cuda_int(shape->stride),
+              cuda_int(shape->pad));
 }
 
 static void add_weight(cuda_program *p, const cuda_conv_shape *shape) {
@@ -91,9 +84,7 @@ static void add_weight(cuda_program *p, const cuda_conv_shape *shape) {
                     cuda_ceil((size_t)shape->channels, 32);
     cuda_launch *launch = stk_cuda_launch(p, "conv_plain", "conv_weight", (unsigned)blocks, 1,
                                           THREADS, THREADS * sizeof(float));
-    add_place(launch, PLACE_X);
-    add_place(launch, PLACE_W);
-    add_place(launch, PLACE_Y);
+    CUDA_ARGS(launch, at(PLACE_X), at(PLACE_W), at(PLACE_Y));
     add_in_norm(launch, shape);
     add_sizes(launch, shape);
 }
@@ -111,13 +102,10 @@ static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
     cuda_launch *launch =
         stk_cuda_launch(p, "conv_plain", forward ? "conv_forward" : "conv_data",
                         cuda_blocks(p, count, THREADS, BLOCKS_PER_PROCESSOR), 1, THREADS, 0);
-    add_place(launch, PLACE_X);
-    add_place(launch, PLACE_W);
-    add_place(launch, PLACE_Y);
+    CUDA_ARGS(launch, at(PLACE_X), at(PLACE_W), at(PLACE_Y));
     if (forward) {
         define_tail(launch, shape);
-        add_place(launch, PLACE_BIAS);
-        add_place(launch, PLACE_ADDED);
+        CUDA_ARGS(launch, at(PLACE_BIAS), at(PLACE_ADDED));
         add_in_norm(launch, shape);
     } else {
         stk_cuda_define(launch, "ACCUMULATE", shape->accumulate);
@@ -175,16 +163,12 @@ static void add_blocks(cuda_program *p, const cuda_conv_shape *s) {
         stk_cuda_launch(p, "conv_blocks", forward ? "blocks_forward" : "blocks_weight",
                         blocks_grid(p, s), 1, BLOCK_THREADS, blocks_shared(s));
     CUDA_DEFINES(launch, {"FILTERS", s->filters}, {"TAPS", s->kernel}, {"STATS", s->stats});
-    add_place(launch, PLACE_X);
+    stk_cuda_arg(launch, at(PLACE_X));
     if (forward) {
-        add_place(launch, PLACE_W);
+        stk_cuda_arg(launch, at(PLACE_W));
     }
-    add_place(launch, PLACE_Y);
-    add_place(launch, PLACE_SUMS);
-    const int sizes[] = {s->batch, s->height, s->width, s->out_height, s->out_width};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        stk_cuda_arg_int(launch, sizes[i]);
-    }
+    CUDA_ARGS(launch, at(PLACE_Y), at(PLACE_SUMS), cuda_int(s->batch), cuda_int(s->height),
+              cuda_int(s->width), cuda_int(s->out_height), cuda_int(s->out_width));
 }
 
 /* ---- kernels/conv_rows.cu ---- */
@@ -261,12 +245,8 @@ static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
     CUDA_DEFINES(launch, {"K", s->channels}, {"N", s->filters}, {"ACROSS", g.across},
                  {"TALL", g.tall}, {"ROWS", g.rows}, {"STAGES", g.stages}, {"BLOCKS", g.blocks},
                  {"STATS", s->stats}, {"IN_NORM", s->in_norm});
-    add_place(launch, PLACE_X);
-    add_place(launch, PLACE_W);
-    add_place(launch, PLACE_IN_NORM);
-    add_place(launch, PLACE_Y);
-    add_place(launch, PLACE_SUMS);
-    stk_cuda_arg_int(launch, s->batch * s->height * s->width);
+    CUDA_ARGS(launch, at(PLACE_X), at(PLACE_W), at(PLACE_IN_NORM), at(PLACE_Y), at(PLACE_SUMS),
+              cuda_int(s->batch * s->height * s->width));
 }
 
 /* Adds up the partial results of the blocks of either kernel. */
@@ -280,10 +260,8 @@ static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
                                           (unsigned)cuda_ceil((size_t)count, SUM_COLUMNS), 1,
                                           SUM_THREADS, SUM_THREADS * (unsigned)sizeof(float));
     CUDA_DEFINES(launch, {"WEIGHT", weight}, {"REDUCERS", SUM_REDUCERS});
-    add_place(launch, PLACE_SUMS);
-    add_place(launch, weight ? PLACE_W : PLACE_STATS);
-    stk_cuda_arg_int(launch, (int32_t)blocks);
-    stk_cuda_arg_int(launch, count);
+    CUDA_ARGS(launch, at(PLACE_SUMS), at(weight ? PLACE_W : PLACE_STATS), cuda_int((int32_t)blocks),
+              cuda_int(count));
 }
 
 static cuda_pointer find_place(const void *context, cuda_ref ref) {
@@ -320,9 +298,7 @@ static void add_sums(cuda_program *p, const cuda_conv_shape *shape) {
     cuda_launch *launch = stk_cuda_launch(p, "conv_check", "check_sums", blocks, 1, THREADS,
                                           THREADS * CUDA_OWN_SUM_COUNT * sizeof(float));
     stk_cuda_define(launch, "WIDE", CUDA_OWN_SUM_COUNT);
-    add_place(launch, place_written(shape));
-    add_place(launch, PLACE_SUMS);
-    stk_cuda_arg_long(launch, (int64_t)count);
+    CUDA_ARGS(launch, at(place_written(shape)), at(PLACE_SUMS), cuda_long(count));
 }
 
 void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape) {

@@ -295,11 +295,8 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
     stk_cuda_define(l, "STATS", norm != NULL);
     const cuda_norm *n = norm != NULL ? norm : &none;
     CUDA_ARGS(l, conv->x, conv->in_norm != NULL ? conv->in_norm->coefs : cuda_nothing(),
-              conv->weight, y);
-    stk_cuda_arg_int(l, conv->batch);
-    CUDA_ARGS(l, n->weight, n->bias, n->running_mean, n->running_var);
-    stk_cuda_arg_float(l, n->epsilon);
-    CUDA_ARGS(l, n->coefs, slots, counters);
+              conv->weight, y, cuda_int(conv->batch), n->weight, n->bias, n->running_mean,
+              n->running_var, cuda_float(n->epsilon), n->coefs, slots, counters);
 }
 
 static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
@@ -321,9 +318,8 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
     cuda_launch *l = launch_task(p, "depthwise_back", "depthwise_back", &t, &slots, &counters);
     CUDA_DEFINES(l, {"DX", t.dx}, {"ADD", t.add});
     CUDA_ARGS(l, dy, conv->x, norm != NULL ? norm->coefs : cuda_nothing(),
-              wanted ? conv->weight : cuda_nothing(), dx, conv->weight_grad);
-    stk_cuda_arg_int(l, conv->batch);
-    CUDA_ARGS(l, sums ? norm->weight : cuda_nothing(), sums ? norm->weight_grad : cuda_nothing(),
+              wanted ? conv->weight : cuda_nothing(), dx, conv->weight_grad, cuda_int(conv->batch),
+              sums ? norm->weight : cuda_nothing(), sums ? norm->weight_grad : cuda_nothing(),
               sums ? norm->bias_grad : cuda_nothing(), sums ? norm->back : cuda_nothing(), slots,
               counters);
 }

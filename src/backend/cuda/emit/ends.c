@@ -9,13 +9,9 @@ static const char file[] = "ends";
 /* The arguments of both kernels that read pictures. */
 static void describe_pictures(cuda_launch *l, const stk_graph *graph, bool train, cuda_ref y) {
     CUDA_DEFINES(l, {"SIZE", graph->img_size}, {"TRAIN", train});
-    CUDA_ARGS(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), y);
-    for (int c = 0; c < 3; c++) {
-        stk_cuda_arg_float(l, graph->mean[c]);
-    }
-    for (int c = 0; c < 3; c++) {
-        stk_cuda_arg_float(l, graph->std[c]);
-    }
+    CUDA_ARGS(l, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), y, cuda_float(graph->mean[0]),
+              cuda_float(graph->mean[1]), cuda_float(graph->mean[2]), cuda_float(graph->std[0]),
+              cuda_float(graph->std[1]), cuda_float(graph->std[2]));
 }
 
 void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y) {
@@ -60,8 +56,7 @@ static void filter(cuda_program *p, const char *name, int count, int written, cu
                    cuda_ref to) {
     size_t blocks = cuda_ceil((size_t)count * (size_t)written, THREADS);
     cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)blocks, 1, THREADS, 0);
-    CUDA_ARGS(l, from, to);
-    stk_cuda_arg_int(l, count);
+    CUDA_ARGS(l, from, to, cuda_int(count));
 }
 
 void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cuda_ref padded) {
@@ -81,20 +76,17 @@ void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cud
         stk_cuda_launch(p, file, "loss", (unsigned)batch, 1, threads, threads * 12 + 8);
     CUDA_ARGS(l, logits, dlogits, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0),
               cuda_fixed_at(CUDA_FIXED_SCALER, 0), cuda_fixed_at(CUDA_FIXED_RESULT, 0), losses,
-              right, counter);
-    stk_cuda_arg_int(l, classes);
+              right, counter, cuda_int(classes));
 }
 
 void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y) {
     cuda_launch *l =
         stk_cuda_launch(p, file, "to_float", cuda_blocks(p, count, THREADS * 8, 8), 1, THREADS, 0);
-    CUDA_ARGS(l, x, y);
-    stk_cuda_arg_long(l, (int64_t)count);
+    CUDA_ARGS(l, x, y, cuda_long(count));
 }
 
 void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y) {
     cuda_launch *l =
         stk_cuda_launch(p, file, "noise", cuda_blocks(p, count, THREADS * 8, 8), 1, THREADS, 0);
-    stk_cuda_arg(l, y);
-    stk_cuda_arg_long(l, (int64_t)count);
+    CUDA_ARGS(l, y, cuda_long(count));
 }

@@ -68,8 +68,7 @@ void stk_cuda_join(cuda_program *p, const cuda_join *join) {
                  {"ADDED", other != NULL ? 2 : 1});
     CUDA_ARGS(launch, join->x, join->norm->coefs, join->added->x,
               other != NULL ? other->coefs : cuda_nothing(), join->weight, join->y, join->mask,
-              join->z, join->partial);
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
+              join->z, join->partial, cuda_int((int32_t)cuda_rows(join->plane)));
 }
 
 void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
@@ -81,9 +80,7 @@ void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
     CUDA_DEFINES(launch, {"N", join->filters}, {"WIDTH", FINALISE_WIDTH},
                  {"REDUCERS", FINALISE_REDUCERS});
     CUDA_ARGS(launch, join->partial, next->weight, next->bias, next->running_mean,
-              next->running_var, next->coefs);
-    stk_cuda_arg_int(launch, next->narrow);
-    stk_cuda_arg_int(launch, (int)shape_of(p, join).grid);
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
-    stk_cuda_arg_float(launch, next->epsilon);
+              next->running_var, next->coefs, cuda_int(next->narrow),
+              cuda_int((int)shape_of(p, join).grid), cuda_int((int32_t)cuda_rows(join->plane)),
+              cuda_float(next->epsilon));
 }

@@ -81,8 +81,8 @@ void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join) {
                  {"OTHER", has_other(join)});
     CUDA_ARGS(launch, join->dy, join->weight, join->old, join->mask, join->x, join->norm->coefs,
               has_other(join) ? join->other_x : cuda_nothing(),
-              has_other(join) ? join->other_norm->coefs : cuda_nothing(), join->dz, join->partial);
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
+              has_other(join) ? join->other_norm->coefs : cuda_nothing(), join->dz, join->partial,
+              cuda_int((int32_t)cuda_rows(join->plane)));
 }
 
 /* Arguments that describe a norm; NULL: none. */
@@ -105,6 +105,5 @@ void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
     stk_cuda_arg(launch, join->partial);
     tell_norm(launch, join->norm);
     tell_norm(launch, join->other_norm);
-    stk_cuda_arg_int(launch, (int)s.grid[0]);
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(join->plane));
+    CUDA_ARGS(launch, cuda_int((int)s.grid[0]), cuda_int((int32_t)cuda_rows(join->plane)));
 }

@@ -129,16 +129,13 @@ void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
     CUDA_ARGS(launch, layer->g, layer->x, layer->norm->coefs, layer->norm->back,
               has_mask(layer) ? layer->mask : cuda_nothing(), layer->added_dx, layer->input,
               layer->in_norm != NULL ? layer->in_norm->coefs : cuda_nothing(), layer->weight,
-              layer->dx, layer->partial, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(layer->plane));
-    stk_cuda_arg_int(launch, layer->plane.pixels);
-    stk_cuda_arg_float(launch, layer->tail.drop_rate);
-    stk_cuda_arg_int(launch, layer->tail.drop_node);
+              layer->dx, layer->partial, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0),
+              cuda_int((int32_t)cuda_rows(layer->plane)), cuda_int(layer->plane.pixels),
+              cuda_float(layer->tail.drop_rate), cuda_int(layer->tail.drop_node));
     launch = stk_cuda_launch(p, FILE_NAME, "layer_back_sum",
                              (unsigned)cuda_ceil(count, (size_t)4 * SUM_QUADS), 1, SUM_THREADS,
                              SUM_THREADS * PIECE);
     CUDA_DEFINES(launch, {"COUNT", (long)count}, {"QUADS", SUM_QUADS},
                  {"REDUCERS", SUM_THREADS / SUM_QUADS});
-    CUDA_ARGS(launch, layer->partial, layer->weight_grad);
-    stk_cuda_arg_int(launch, (int)s.grid);
+    CUDA_ARGS(launch, layer->partial, layer->weight_grad, cuda_int((int)s.grid));
 }

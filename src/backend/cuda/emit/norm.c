@@ -197,11 +197,8 @@ static void define_chain(cuda_launch *launch, const norm_chain *c) {
 
 /* The last arguments of every pass. */
 static void tell_rows(cuda_launch *launch, cuda_plane plane, const cuda_tail *tail) {
-    stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(plane));
-    stk_cuda_arg_int(launch, plane.pixels);
-    stk_cuda_arg_float(launch, tail->drop_rate);
-    stk_cuda_arg_int(launch, tail->drop_node);
+    CUDA_ARGS(launch, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), cuda_int((int32_t)cuda_rows(plane)),
+              cuda_int(plane.pixels), cuda_float(tail->drop_rate), cuda_int(tail->drop_node));
 }
 
 static cuda_ref when(bool so, cuda_ref ref) {
@@ -236,10 +233,8 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     cuda_launch *launch = launch_sums(p, FORWARD, "norm_stats", plane, s, 2);
     stk_cuda_arg(launch, x);
     arg_norm(launch, norm);
-    stk_cuda_arg_int(launch, norm->narrow);
-    CUDA_ARGS(launch, partial, stk_cuda_counters(p, s.tiles));
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(plane));
-    stk_cuda_arg_float(launch, norm->epsilon);
+    CUDA_ARGS(launch, cuda_int(norm->narrow), partial, stk_cuda_counters(p, s.tiles),
+              cuda_int((int32_t)cuda_rows(plane)), cuda_float(norm->epsilon));
 }
 
 /* A kernel with one thread for each channel. */
@@ -254,17 +249,14 @@ void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *
     cuda_launch *launch = launch_channels(p, "norm_finalise", plane.channels);
     stk_cuda_arg(launch, sums);
     arg_norm(launch, norm);
-    stk_cuda_arg_int(launch, norm->narrow);
-    stk_cuda_arg_int(launch, plane.channels);
-    stk_cuda_arg_int(launch, (int32_t)cuda_rows(plane));
-    stk_cuda_arg_float(launch, norm->epsilon);
+    CUDA_ARGS(launch, cuda_int(norm->narrow), cuda_int(plane.channels),
+              cuda_int((int32_t)cuda_rows(plane)), cuda_float(norm->epsilon));
 }
 
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm) {
     cuda_launch *launch = launch_channels(p, "norm_running", channels);
     arg_norm(launch, norm);
-    stk_cuda_arg_int(launch, channels);
-    stk_cuda_arg_float(launch, norm->epsilon);
+    CUDA_ARGS(launch, cuda_int(channels), cuda_float(norm->epsilon));
 }
 
 void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,

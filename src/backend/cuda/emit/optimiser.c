@@ -27,8 +27,8 @@ static cuda_ref fixed(cuda_fixed which) {
 void stk_cuda_gather(cuda_program *p, const cuda_optimiser *o) {
     cuda_launch *l = over(p, "gather", o->elements, 4);
     CUDA_ARGS(l, fixed(CUDA_FIXED_FRESH), fixed(CUDA_FIXED_GRADIENTS), fixed(CUDA_FIXED_TABLE),
-              fixed(CUDA_FIXED_CONSTANTS), fixed(CUDA_FIXED_SCALER));
-    stk_cuda_arg_int(l, chunks_of(o->elements));
+              fixed(CUDA_FIXED_CONSTANTS), fixed(CUDA_FIXED_SCALER),
+              cuda_int(chunks_of(o->elements)));
 }
 
 /* The norm of all gradients, for clipping. */
@@ -39,8 +39,7 @@ static void squares(cuda_program *p, const cuda_optimiser *o) {
     cuda_launch *l = stk_cuda_launch(p, file, "squares", blocks, 1, THREADS,
                                      (THREADS + 1) * (unsigned)sizeof(double));
     CUDA_ARGS(l, fixed(CUDA_FIXED_GRADIENTS), fixed(CUDA_FIXED_TABLE), fixed(CUDA_FIXED_CONSTANTS),
-              fixed(CUDA_FIXED_RESULT), partial, counter);
-    stk_cuda_arg_int(l, chunks_of(o->elements));
+              fixed(CUDA_FIXED_RESULT), partial, counter, cuda_int(chunks_of(o->elements)));
 }
 
 static void update(cuda_program *p, const cuda_optimiser *o) {
@@ -51,8 +50,8 @@ static void update(cuda_program *p, const cuda_optimiser *o) {
               fixed(CUDA_FIXED_MOMENTUM),
               o->kind == STK_ADAMW ? fixed(CUDA_FIXED_SECOND) : cuda_nothing(),
               o->ema ? fixed(CUDA_FIXED_EMA) : cuda_nothing(), fixed(CUDA_FIXED_TABLE),
-              fixed(CUDA_FIXED_CONSTANTS), fixed(CUDA_FIXED_SCALER), fixed(CUDA_FIXED_RESULT));
-    stk_cuda_arg_int(l, chunks_of(o->elements));
+              fixed(CUDA_FIXED_CONSTANTS), fixed(CUDA_FIXED_SCALER), fixed(CUDA_FIXED_RESULT),
+              cuda_int(chunks_of(o->elements)));
 }
 
 void stk_cuda_optimise(cuda_program *p, const cuda_optimiser *o) {
@@ -64,8 +63,8 @@ void stk_cuda_optimise(cuda_program *p, const cuda_optimiser *o) {
 
 void stk_cuda_copy_weights(cuda_program *p, size_t elements) {
     cuda_launch *l = over(p, "copy_weights", elements, 1);
-    CUDA_ARGS(l, fixed(CUDA_FIXED_VALUES), fixed(CUDA_FIXED_WEIGHTS), fixed(CUDA_FIXED_TABLE));
-    stk_cuda_arg_int(l, chunks_of(elements));
+    CUDA_ARGS(l, fixed(CUDA_FIXED_VALUES), fixed(CUDA_FIXED_WEIGHTS), fixed(CUDA_FIXED_TABLE),
+              cuda_int(chunks_of(elements)));
 }
 
 void stk_cuda_fold(cuda_program *p, int filters, int per_filter, cuda_ref weight, cuda_ref own_bias,
@@ -76,8 +75,6 @@ void stk_cuda_fold(cuda_program *p, int filters, int per_filter, cuda_ref weight
     CUDA_ARGS(l, weight, own_bias, norm != NULL ? norm->weight : cuda_nothing(),
               norm != NULL ? norm->bias : cuda_nothing(),
               norm != NULL ? norm->running_mean : cuda_nothing(),
-              norm != NULL ? norm->running_var : cuda_nothing());
-    stk_cuda_arg_float(l, norm != NULL ? norm->epsilon : 0);
-    CUDA_ARGS(l, folded, bias);
-    stk_cuda_arg_int(l, per_filter);
+              norm != NULL ? norm->running_var : cuda_nothing(),
+              cuda_float(norm != NULL ? norm->epsilon : 0), folded, bias, cuda_int(per_filter));
 }

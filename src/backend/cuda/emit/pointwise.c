@@ -22,22 +22,19 @@ static cuda_launch *per_sample(cuda_program *p, const char *name, size_t vectors
 void stk_cuda_act(cuda_program *p, stk_op act, size_t count, cuda_ref x, cuda_ref y) {
     cuda_launch *l = flat(p, "act", count, 4);
     stk_cuda_define(l, "ACT", stk_cuda_act_code(act));
-    CUDA_ARGS(l, x, y);
-    stk_cuda_arg_long(l, (int64_t)count);
+    CUDA_ARGS(l, x, y, cuda_long(count));
 }
 
 void stk_cuda_act_back(cuda_program *p, stk_op act, size_t count, cuda_ref x, cuda_ref y,
                        cuda_ref dy, cuda_ref dx, bool accumulate) {
     cuda_launch *l = flat(p, "act_back", count, 2);
     CUDA_DEFINES(l, {"ACT", stk_cuda_act_code(act)}, {"ACCUMULATE", accumulate});
-    CUDA_ARGS(l, act == STK_OP_SILU ? x : y, dy, dx);
-    stk_cuda_arg_long(l, (int64_t)count);
+    CUDA_ARGS(l, act == STK_OP_SILU ? x : y, dy, dx, cuda_long(count));
 }
 
 void stk_cuda_add(cuda_program *p, size_t count, cuda_ref a, cuda_ref b, cuda_ref y) {
     cuda_launch *l = flat(p, "add", count, 4);
-    CUDA_ARGS(l, a, b, y);
-    stk_cuda_arg_long(l, (int64_t)count);
+    CUDA_ARGS(l, a, b, y, cuda_long(count));
 }
 
 void stk_cuda_pass(cuda_program *p, size_t count, cuda_ref dy, cuda_ref dx, bool accumulate) {
@@ -54,8 +51,7 @@ void stk_cuda_bias(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref bias,
     unsigned blocks = cuda_blocks(p, vectors, THREADS, PER_PROCESSOR);
     cuda_launch *l = stk_cuda_launch(p, file, "bias", blocks, 1, THREADS, 0);
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", (long)wide});
-    CUDA_ARGS(l, x, bias, y);
-    stk_cuda_arg_long(l, (int64_t)cuda_rows(plane));
+    CUDA_ARGS(l, x, bias, y, cuda_long(cuda_rows(plane)));
 }
 
 void stk_cuda_bias_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref bias_grad) {
@@ -67,8 +63,7 @@ void stk_cuda_bias_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref
     cuda_launch *l = stk_cuda_launch(p, file, "bias_back", blocks, (unsigned)t.count, THREADS,
                                      (unsigned)(THREADS * t.wide) * sizeof(float));
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", t.wide}, {"TILE", t.tile});
-    CUDA_ARGS(l, dy, partial, bias_grad, counters);
-    stk_cuda_arg_long(l, (int64_t)cuda_rows(plane));
+    CUDA_ARGS(l, dy, partial, bias_grad, counters, cuda_long(cuda_rows(plane)));
 }
 
 void stk_cuda_scale(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref gate, cuda_ref y) {
@@ -76,8 +71,7 @@ void stk_cuda_scale(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref gate
     int vectors = plane.pixels * (plane.channels / wide);
     cuda_launch *l = per_sample(p, "scale", (size_t)vectors, plane.batch);
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", wide});
-    CUDA_ARGS(l, x, gate, y);
-    stk_cuda_arg_int(l, vectors);
+    CUDA_ARGS(l, x, gate, y, cuda_int(vectors));
 }
 
 void stk_cuda_scale_back(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref gate, cuda_ref dy,
@@ -87,11 +81,8 @@ void stk_cuda_scale_back(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref
         stk_cuda_launch(p, file, "scale_back", (unsigned)t.count, (unsigned)plane.batch, THREADS,
                         (unsigned)(THREADS * t.wide) * sizeof(float));
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", t.wide}, {"TILE", t.tile});
-    CUDA_ARGS(l, x, gate, dy, dx);
-    stk_cuda_arg_int(l, accumulate_x);
-    stk_cuda_arg(l, dgate);
-    stk_cuda_arg_int(l, accumulate_gate);
-    stk_cuda_arg_int(l, plane.pixels);
+    CUDA_ARGS(l, x, gate, dy, dx, cuda_int(accumulate_x), dgate, cuda_int(accumulate_gate),
+              cuda_int(plane.pixels));
 }
 
 void stk_cuda_drop(cuda_program *p, cuda_plane plane, const stk_node *node, int number, cuda_ref x,
@@ -102,10 +93,8 @@ void stk_cuda_drop(cuda_program *p, cuda_plane plane, const stk_node *node, int 
     size_t wide = path && sample % 8 != 0 ? 1 : 8;
     cuda_launch *l = per_sample(p, "drop", cuda_ceil(count, wide), path ? plane.batch : 1);
     CUDA_DEFINES(l, {"PATH", path}, {"WIDE", (long)wide}, {"ACCUMULATE", accumulate});
-    CUDA_ARGS(l, x, y, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0));
-    stk_cuda_arg_long(l, (int64_t)count);
-    stk_cuda_arg_float(l, node->rate);
-    stk_cuda_arg_int(l, number);
+    CUDA_ARGS(l, x, y, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0), cuda_long(count),
+              cuda_float(node->rate), cuda_int(number));
 }
 
 /* Both directions of a shortcut, `over` being the shape of what is written. */
@@ -120,10 +109,8 @@ static cuda_launch *shortcut(cuda_program *p, const char *name, int batch, stk_s
 }
 
 static void shapes(cuda_launch *l, stk_shape in, stk_shape out) {
-    stk_cuda_arg_int(l, in.height);
-    stk_cuda_arg_int(l, in.width);
-    stk_cuda_arg_int(l, out.height);
-    stk_cuda_arg_int(l, out.width);
+    CUDA_ARGS(l, cuda_int(in.height), cuda_int(in.width), cuda_int(out.height),
+              cuda_int(out.width));
 }
 
 void stk_cuda_shortcut(cuda_program *p, int batch, stk_shape in, stk_shape out, int stride,

@@ -22,10 +22,8 @@ static cuda_launch *windows(cuda_program *p, const char *name, const cuda_pool *
 }
 
 static void shapes(cuda_launch *l, const cuda_pool *pool) {
-    stk_cuda_arg_int(l, pool->in.height);
-    stk_cuda_arg_int(l, pool->in.width);
-    stk_cuda_arg_int(l, pool->out.height);
-    stk_cuda_arg_int(l, pool->out.width);
+    CUDA_ARGS(l, cuda_int(pool->in.height), cuda_int(pool->in.width), cuda_int(pool->out.height),
+              cuda_int(pool->out.width));
 }
 
 void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const cuda_norm *norm,
@@ -76,12 +74,11 @@ void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref wh
     size_t partial = sums * 2 * (size_t)pool->in.channels * sizeof(float);
     cuda_launch *l = cells(p, "pool_norm_reduce", pool, t, sums, act);
     CUDA_ARGS(l, where, dy, x, norm->weight, norm->coefs, norm->weight_grad, norm->bias_grad,
-              norm->back, stk_cuda_buffer(p, partial), stk_cuda_counters(p, t.count));
-    stk_cuda_arg_int(l, pool->batch);
+              norm->back, stk_cuda_buffer(p, partial), stk_cuda_counters(p, t.count),
+              cuda_int(pool->batch));
     shapes(l, pool);
     l = cells(p, "pool_norm_backward", pool, t, blocks, act);
-    CUDA_ARGS(l, where, dy, x, norm->coefs, norm->back, dx);
-    stk_cuda_arg_int(l, pool->batch);
+    CUDA_ARGS(l, where, dy, x, norm->coefs, norm->back, dx, cuda_int(pool->batch));
     shapes(l, pool);
 }
 
@@ -90,8 +87,7 @@ void stk_cuda_avg_pool(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref y
     cuda_launch *l = stk_cuda_launch(p, file, "avg_pool", (unsigned)t.count, (unsigned)plane.batch,
                                      THREADS, (unsigned)(THREADS * t.wide) * sizeof(float));
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", t.wide}, {"TILE", t.tile});
-    CUDA_ARGS(l, x, y);
-    stk_cuda_arg_int(l, plane.pixels);
+    CUDA_ARGS(l, x, y, cuda_int(plane.pixels));
 }
 
 void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref dx,
@@ -102,6 +98,5 @@ void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda
     cuda_launch *l =
         stk_cuda_launch(p, file, "avg_pool_back", blocks, (unsigned)plane.batch, THREADS, 0);
     CUDA_DEFINES(l, {"C", plane.channels}, {"WIDE", wide}, {"ACCUMULATE", accumulate});
-    CUDA_ARGS(l, dy, dx);
-    stk_cuda_arg_int(l, plane.pixels);
+    CUDA_ARGS(l, dy, dx, cuda_int(plane.pixels));
 }

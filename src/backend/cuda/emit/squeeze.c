@@ -108,25 +108,21 @@ void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out) 
     cuda_ref partial = partial_of(p, block, &s, 1);
 
     cuda_launch *l = pass(p, block, &s, "squeeze_sum", true);
-    CUDA_ARGS(l, block->x, block->norm->coefs, partial);
-    stk_cuda_arg_int(l, s.chunks);
+    CUDA_ARGS(l, block->x, block->norm->coefs, partial, cuda_int(s.chunks));
 
     int each = reduced > 64 ? 2 : 1; /* hidden channels of a warp */
     l = layer(p, block, "squeeze_hidden", ceil_to(reduced, 8 * each), ceil_to(batch, 4), THREADS,
               (size_t)(channels < ROUND ? channels : ROUND) * 4);
     stk_cuda_define(l, "EACH", each);
-    CUDA_ARGS(l, partial, block->w1, block->b1, block->squeezed, block->hidden);
-    stk_cuda_arg_int(l, batch);
-    stk_cuda_arg_int(l, s.chunks);
+    CUDA_ARGS(l, partial, block->w1, block->b1, block->squeezed, block->hidden, cuda_int(batch),
+              cuda_int(s.chunks));
 
     l = layer(p, block, "squeeze_gate", ceil_to(channels, 64), ceil_to(batch, 16), THREADS,
               (size_t)reduced * 16 + (size_t)(reduced + 1) * 64);
-    CUDA_ARGS(l, block->hidden, block->w2, block->b2, block->gate);
-    stk_cuda_arg_int(l, batch);
+    CUDA_ARGS(l, block->hidden, block->w2, block->b2, block->gate, cuda_int(batch));
 
     l = pass(p, block, &s, "squeeze_apply", false);
-    CUDA_ARGS(l, block->x, block->norm->coefs, block->gate, out);
-    stk_cuda_arg_int(l, s.chunks);
+    CUDA_ARGS(l, block->x, block->norm->coefs, block->gate, out, cuda_int(s.chunks));
 }
 
 /* Buffers between the kernels of backward. */
@@ -162,9 +158,8 @@ static void emit_back_hidden(cuda_program *p, const cuda_squeeze *block, const s
         layer(p, block, "squeeze_back_hidden", (unsigned)b->parts, ceil_to(block->plane.batch, 2),
               HIDDEN_THREADS, cuda_ceil(2 * piece, 4) * 4 + apart);
     stk_cuda_define(l, "PARTS", b->parts);
-    CUDA_ARGS(l, partial, block->gate, block->w2, b->dgate, b->totals, b->dhidden);
-    stk_cuda_arg_int(l, block->plane.batch);
-    stk_cuda_arg_int(l, s->chunks);
+    CUDA_ARGS(l, partial, block->gate, block->w2, b->dgate, b->totals, b->dhidden,
+              cuda_int(block->plane.batch), cuda_int(s->chunks));
 }
 
 /* The gradients of both layers, dsqueezed, and the sums for the norm. */
@@ -188,10 +183,9 @@ static void emit_weights(cuda_program *p, const cuda_squeeze *block, const betwe
                            (unsigned)threads, floats > least ? floats : least);
     CUDA_DEFINES(l, {"CH", (long)ch}, {"PART", (long)part}, {"PARTS", b->parts});
     CUDA_ARGS(l, b->totals, block->gate, block->squeezed, block->hidden, b->dgate, b->dhidden,
-              block->w1, block->dw1, block->db1, block->dw2, block->db2, dsqueezed);
-    stk_cuda_arg_int(l, block->plane.batch);
-    CUDA_ARGS(l, block->norm->coefs, block->norm->weight, block->norm->weight_grad,
-              block->norm->bias_grad, block->norm->back);
+              block->w1, block->dw1, block->db1, block->dw2, block->db2, dsqueezed,
+              cuda_int(block->plane.batch), block->norm->coefs, block->norm->weight,
+              block->norm->weight_grad, block->norm->bias_grad, block->norm->back);
 }
 
 void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_ref dp,
@@ -202,8 +196,7 @@ void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_re
 
     cuda_launch *l = pass(p, block, &s, "squeeze_back_sum", true);
     stk_cuda_define(l, "AGAIN", cuda_is_something(again));
-    CUDA_ARGS(l, block->x, dp, block->norm->coefs, block->gate, again, partial);
-    stk_cuda_arg_int(l, s.chunks);
+    CUDA_ARGS(l, block->x, dp, block->norm->coefs, block->gate, again, partial, cuda_int(s.chunks));
 
     emit_back_hidden(p, block, &s, partial, &b);
     emit_weights(p, block, &b, dsqueezed);
@@ -213,6 +206,6 @@ void stk_cuda_squeeze_backward(cuda_program *p, const cuda_squeeze *block, cuda_
                                cuda_ref dsqueezed, cuda_ref dx) {
     spread s = spread_of(p, block->plane, BACKWARD_BLOCKS);
     cuda_launch *l = pass(p, block, &s, "squeeze_back_apply", false);
-    CUDA_ARGS(l, block->x, dp, block->norm->coefs, block->gate, dsqueezed, block->norm->back, dx);
-    stk_cuda_arg_int(l, s.chunks);
+    CUDA_ARGS(l, block->x, dp, block->norm->coefs, block->gate, dsqueezed, block->norm->back, dx,
+              cuda_int(s.chunks));
 }

@@ -71,26 +71,18 @@ void stk_cuda_define(cuda_launch *launch, const char *name, long value) {
     snprintf(launch->defines + used, sizeof launch->defines - used, "-D%s=%ld ", name, value);
 }
 
-static cuda_arg *add_arg(cuda_launch *launch, cuda_arg_kind kind) {
-    int last = launch->arg_count < CUDA_MOST_ARGS ? launch->arg_count++ : CUDA_MOST_ARGS - 1;
-    launch->args[last] = (cuda_arg){.kind = kind};
-    return &launch->args[last];
-}
-
 void stk_cuda_arg(cuda_launch *launch, cuda_ref ref) {
-    add_arg(launch, CUDA_ARG_REF)->ref = ref;
-}
-
-void stk_cuda_arg_int(cuda_launch *launch, int32_t value) {
-    add_arg(launch, CUDA_ARG_INT)->number = value;
-}
-
-void stk_cuda_arg_long(cuda_launch *launch, int64_t value) {
-    add_arg(launch, CUDA_ARG_LONG)->big = value;
-}
-
-void stk_cuda_arg_float(cuda_launch *launch, float value) {
-    add_arg(launch, CUDA_ARG_FLOAT)->real = value;
+    int last = launch->arg_count < CUDA_MOST_ARGS ? launch->arg_count++ : CUDA_MOST_ARGS - 1;
+    cuda_arg arg = {.kind = CUDA_ARG_REF, .ref = ref};
+    if (ref.buffer == CUDA_NUMBER_INT) {
+        arg = (cuda_arg){.kind = CUDA_ARG_INT, .number = (int32_t)ref.offset};
+    } else if (ref.buffer == CUDA_NUMBER_LONG) {
+        arg = (cuda_arg){.kind = CUDA_ARG_LONG, .big = (int64_t)ref.offset};
+    } else if (ref.buffer == CUDA_NUMBER_FLOAT) {
+        arg = (cuda_arg){.kind = CUDA_ARG_FLOAT};
+        memcpy(&arg.real, &ref.offset, sizeof arg.real);
+    }
+    launch->args[last] = arg;
 }
 
 void stk_cuda_defines(cuda_launch *launch, const cuda_define *defines, size_t count) {

@@ -10,6 +10,8 @@
 #ifndef STK_BACKEND_CUDA_PROGRAM_PROGRAM_H
 #define STK_BACKEND_CUDA_PROGRAM_PROGRAM_H
 
+#include <string.h>
+
 #include "engine/backend.h"
 
 /* A position in device memory: a buffer, and bytes from its start. */
@@ -240,12 +242,29 @@ cuda_launch *stk_cuda_launch(cuda_program *p, const char *file, const char *name
                              unsigned grid_y, unsigned threads, unsigned shared_bytes);
 void stk_cuda_define(cuda_launch *launch, const char *name, long value);
 void stk_cuda_arg(cuda_launch *launch, cuda_ref ref);
-void stk_cuda_arg_int(cuda_launch *launch, int32_t value);
-void stk_cuda_arg_long(cuda_launch *launch, int64_t value);
-void stk_cuda_arg_float(cuda_launch *launch, float value);
+
+/*
+ * A number as an argument, for stk_cuda_arg() and CUDA_ARGS() alone: it stands in the place of a
+ * position, with its type instead of a buffer and its bits instead of an offset.
+ */
+enum { CUDA_NUMBER_INT = CUDA_NO_BUFFER - 3, CUDA_NUMBER_LONG, CUDA_NUMBER_FLOAT };
+
+static inline cuda_ref cuda_int(int32_t value) {
+    return (cuda_ref){CUDA_NUMBER_INT, (size_t)value};
+}
+
+static inline cuda_ref cuda_long(size_t value) {
+    return (cuda_ref){CUDA_NUMBER_LONG, value};
+}
+
+static inline cuda_ref cuda_float(float value) {
+    cuda_ref number = {CUDA_NUMBER_FLOAT, 0};
+    memcpy(&number.offset, &value, sizeof value);
+    return number;
+}
 
 /* Several at once, in this order: CUDA_DEFINES(launch, {"C", 64}, {"ACT", 1}) and
- * CUDA_ARGS(launch, x, y). */
+ * CUDA_ARGS(launch, x, y, cuda_int(rows)). */
 #define CUDA_DEFINES(launch, ...)                                \
     stk_cuda_defines(launch, (const cuda_define[]){__VA_ARGS__}, \
                      sizeof((const cuda_define[]){__VA_ARGS__}) / sizeof(cuda_define))
