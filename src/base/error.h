@@ -18,6 +18,9 @@
 #define STK_FAIL_MEMORY(err, what) \
     STK_FAIL((err), STK_ERR_MEMORY, "out of memory for %s; free some memory and run again", (what))
 
+/* The next step of several: `call` is made only if all steps before it went well. */
+#define STK_THEN(status, call) ((status) = (status) == STK_OK ? (call) : (status))
+
 stk_status stk_error_set(stk_error *err, stk_status status, const char *file, int line,
                          const char *format, ...) STK_PRINTF(5, 6);
 

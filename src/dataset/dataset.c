@@ -117,7 +117,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     }
     stk_error cause = {0};
     stk_status status = set_ext(listing, err);
-    status = status == STK_OK ? stk_division_check(listing->options, err) : status;
+    STK_THEN(status, stk_division_check(listing->options, err));
     if (status == STK_OK) {
         status = stk_store_open(&dataset->store, path, storage, listing->events, &cause);
         if (status != STK_OK) {
@@ -129,8 +129,8 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     dataset->id_name = "id";
     dataset->label_name = "label";
     bool own;
-    status = status == STK_OK ? stk_listing_dir(listing, "", &listing->top, &own, err) : status;
-    status = status == STK_OK ? find_sets(listing, err) : status;
+    STK_THEN(status, stk_listing_dir(listing, "", &listing->top, &own, err));
+    STK_THEN(status, find_sets(listing, err));
     if (status == STK_OK && listing->top.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "the folder %s %s; put class folders with pictures into it, or "
@@ -184,7 +184,7 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
     }
     bool samples = false;
     stk_status status = stk_division_need_table(listing, err);
-    status = status == STK_OK ? stk_webdataset_exists(listing, &samples, err) : status;
+    STK_THEN(status, stk_webdataset_exists(listing, &samples, err));
     if (status != STK_OK || samples) {
         listing->dataset->layout = STK_LAYOUT_WEBDATASET;
         return status == STK_OK ? stk_webdataset_list(listing, err) : status;
@@ -199,15 +199,15 @@ stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *op
     stk_listing listing = {.options = options, .events = events};
     *dataset = NULL;
     stk_status status = begin(&listing, storage, err);
-    status = status == STK_OK ? list_layout(&listing, err) : status;
-    status = status == STK_OK ? stk_listing_finish(&listing, err) : status;
+    STK_THEN(status, list_layout(&listing, err));
+    STK_THEN(status, stk_listing_finish(&listing, err));
     return end(&listing, status, dataset, err);
 }
 
 static stk_status list_all_pictures(stk_listing *listing, stk_error *err) {
     stk_pictures pictures = {0};
     stk_status status = stk_pictures_scan(listing, "", NULL, &pictures, err);
-    status = status == STK_OK ? stk_testset_from_files(listing, &pictures, false, err) : status;
+    STK_THEN(status, stk_testset_from_files(listing, &pictures, false, err));
     stk_pictures_free(&pictures);
     return status;
 }
@@ -251,7 +251,7 @@ stk_status stk_dataset_open_images(stk_dataset **dataset, const stk_dataset_opti
     stk_listing listing = {.options = options, .events = events};
     *dataset = NULL;
     stk_status status = begin(&listing, storage, err);
-    status = status == STK_OK ? list_images(&listing, err) : status;
+    STK_THEN(status, list_images(&listing, err));
     return end(&listing, status, dataset, err);
 }
 
@@ -265,7 +265,7 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
         bool labels = false;
         bool folders = false;
         status = stk_webdataset_exists(&listing, &labels, err);
-        status = status == STK_OK ? stk_folders_exist(&listing, &folders, err) : status;
+        STK_THEN(status, stk_folders_exist(&listing, &folders, err));
         if (status != STK_OK) {
             return end(&listing, status, dataset, err);
         }

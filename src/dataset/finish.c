@@ -90,14 +90,14 @@ stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
                         listing->dataset->root);
     }
     stk_status status = need_two_classes(listing, err);
-    status = status == STK_OK ? stk_listing_sort_classes(listing->dataset, err) : status;
-    status = status == STK_OK ? stk_division_sort(listing, err) : status;
+    STK_THEN(status, stk_listing_sort_classes(listing->dataset, err));
+    STK_THEN(status, stk_division_sort(listing, err));
     if (status == STK_OK && listing->options->rare_class == STK_RARE_DROP) {
         /* Before the subset, so that it has as many classes as were asked for. */
         status = treat_rare_if_split(listing, err);
     }
-    status = status == STK_OK ? stk_subset_classes(listing, err) : status;
-    status = status == STK_OK ? treat_rare_if_split(listing, err) : status;
-    status = status == STK_OK ? stk_subset_pictures(listing, err) : status;
+    STK_THEN(status, stk_subset_classes(listing, err));
+    STK_THEN(status, treat_rare_if_split(listing, err));
+    STK_THEN(status, stk_subset_pictures(listing, err));
     return status == STK_OK ? stk_division_finish(listing, err) : status;
 }

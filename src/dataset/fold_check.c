@@ -148,7 +148,7 @@ stk_status stk_dataset_check_folds(const stk_dataset *dataset, double val_fracti
         return STK_OK; /* nothing is divided */
     }
     stk_status status = count_folds(&n, val_fraction, folds, seed, err);
-    status = status == STK_OK ? check_sizes(&n, err) : status;
+    STK_THEN(status, check_sizes(&n, err));
     if (status == STK_OK && dataset->division != STK_DIVIDE_CLASSES) {
         tell_division(&n, events);
     }

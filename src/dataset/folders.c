@@ -115,10 +115,8 @@ static stk_status list_class(stk_listing *listing, const char *folder, const cha
     if (status == STK_OK && !pictures.own) {
         status = stk_listing_class(listing, name, &label, err);
     }
-    if (status == STK_OK) {
-        status =
-            add_pictures(&pictures, label, &listing->dataset->train, &listing->train_capacity, err);
-    }
+    STK_THEN(status, add_pictures(&pictures, label, &listing->dataset->train,
+                                  &listing->train_capacity, err));
     stk_pictures_free(&pictures);
     return status;
 }
@@ -152,9 +150,9 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
             stk_first_names_add(&empty, entry->name);
         }
     }
-    status = status == STK_OK ? check_loose(listing, where, &loose, folders, err) : status;
-    status = status == STK_OK ? check_empty(listing, where, &empty, err) : status;
-    status = status == STK_OK ? check_too_high(listing, folder, where, only, err) : status;
+    STK_THEN(status, check_loose(listing, where, &loose, folders, err));
+    STK_THEN(status, check_empty(listing, where, &empty, err));
+    STK_THEN(status, check_too_high(listing, folder, where, only, err));
     stk_mem_free(where);
     return status;
 }
@@ -199,7 +197,7 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
             stk_first_names_add(&loose, entry->name);
         }
     }
-    status = status == STK_OK ? check_loose(listing, full, &loose, folders, err) : status;
+    STK_THEN(status, check_loose(listing, full, &loose, folders, err));
     if (status == STK_OK && listing->dataset->val.count == 0) {
         stk_events_warning(listing->events,
                            "%s has no pictures; a part of the training set will validate instead",
@@ -274,7 +272,7 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
         stk_dir_list entries = {0};
         bool own;
         status = stk_listing_dir(listing, train, &entries, &own, err);
-        status = status == STK_OK ? list_train(listing, train, &entries, err) : status;
+        STK_THEN(status, list_train(listing, train, &entries, err));
         stk_dir_list_free(&entries);
     }
     if (status == STK_OK && val != NULL) {

@@ -314,9 +314,7 @@ static stk_status add_samples(stk_listing *listing, const kaggle_table *t, stk_e
             status =
                 stk_division_add(listing, stk_csv_cell(&t->csv, row, t->part), &sample.part, err);
         }
-        if (status == STK_OK) {
-            status = stk_listing_add(train, &listing->train_capacity, sample, err);
-        }
+        STK_THEN(status, stk_listing_add(train, &listing->train_capacity, sample, err));
     }
     if (train->count > 1) {
         qsort(train->items, train->count, sizeof *train->items, compare_ids);
@@ -352,9 +350,9 @@ static stk_status open_table(stk_listing *listing, kaggle_table *t, stk_error *e
     }
     stk_csv_trim(&t->csv);
     status = stk_pictures_scan(listing, folder, folder[0] == '\0' ? test : NULL, &t->pictures, err);
-    status = status == STK_OK ? stk_pictures_index(listing, &t->pictures, err) : status;
-    status = status == STK_OK ? choose_part(listing, t, err) : status;
-    status = status == STK_OK ? choose_id(listing, t, err) : status;
+    STK_THEN(status, stk_pictures_index(listing, &t->pictures, err));
+    STK_THEN(status, choose_part(listing, t, err));
+    STK_THEN(status, choose_id(listing, t, err));
     return status == STK_OK ? match_rows(listing, t, err) : status;
 }
 
@@ -394,21 +392,19 @@ stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
         *fits = false;
         goto done;
     }
-    status = status == STK_OK ? check_contents(listing, &t, err) : status;
-    status = status == STK_OK ? choose_label(listing, &t, err) : status;
-    status = status == STK_OK ? keep_names(listing, &t, err) : status;
-    status = status == STK_OK ? check_cells(&t, err) : status;
-    if (status == STK_OK) {
-        status = stk_labels_check(listing, &t.csv, t.where, t.file, t.label, err);
-    }
-    status = status == STK_OK ? check_twice(&t, err) : status;
-    status = status == STK_OK ? check_missing(listing, &t, err) : status;
+    STK_THEN(status, check_contents(listing, &t, err));
+    STK_THEN(status, choose_label(listing, &t, err));
+    STK_THEN(status, keep_names(listing, &t, err));
+    STK_THEN(status, check_cells(&t, err));
+    STK_THEN(status, stk_labels_check(listing, &t.csv, t.where, t.file, t.label, err));
+    STK_THEN(status, check_twice(&t, err));
+    STK_THEN(status, check_missing(listing, &t, err));
     if (status == STK_OK) {
         /* Before looking for pictures without labels: test rows may lie in the same folder. */
         status = stk_testset_list(listing, &t.pictures, false, listing->dataset->id_name, err);
     }
-    status = status == STK_OK ? check_unlabelled(listing, &t, err) : status;
-    status = status == STK_OK ? add_samples(listing, &t, err) : status;
+    STK_THEN(status, check_unlabelled(listing, &t, err));
+    STK_THEN(status, add_samples(listing, &t, err));
 done:
     stk_pictures_free(&t.pictures);
     stk_csv_free(&t.csv);

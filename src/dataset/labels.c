@@ -298,7 +298,7 @@ static stk_status judge_lists(const column *c, const divided *d, stk_error *err)
 static stk_status check_lists(const column *c, stk_error *err) {
     divided d = {0};
     stk_status status = divide_all(c, &d, err);
-    status = status == STK_OK ? judge_lists(c, &d, err) : status;
+    STK_THEN(status, judge_lists(c, &d, err));
     stk_map_free(&d.seen);
     stk_mem_free(d.block);
     return status;
@@ -310,9 +310,8 @@ stk_status stk_labels_check(const stk_listing *listing, const stk_csv *csv, cons
         .listing = listing, .csv = csv, .where = where, .file = file, .name = csv->header[label]};
     numbers n;
     stk_status status = gather(&c, label, err);
-    if (status == STK_OK) {
-        status = all_numbers(&c.labels, &n) ? check_numbers(&c, &n, err) : check_lists(&c, err);
-    }
+    STK_THEN(status,
+             all_numbers(&c.labels, &n) ? check_numbers(&c, &n, err) : check_lists(&c, err));
     free_texts(&c.labels);
     return status;
 }
@@ -409,7 +408,7 @@ stk_status stk_labels_check_columns(const stk_csv *csv, const char *where, size_
         others += flags[i];
     }
     stk_status status = find_flags(csv, flags, where, err);
-    status = status == STK_OK ? judge_flags(csv, where, flags, others, err) : status;
+    STK_THEN(status, judge_flags(csv, where, flags, others, err));
     stk_mem_free(flags);
     return status;
 }

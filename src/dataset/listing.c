@@ -64,9 +64,7 @@ stk_status stk_listing_csv(const stk_listing *listing, const char *path, stk_csv
     char *name = stk_listing_full(listing, path);
     stk_status status = name != NULL ? stk_store_read(listing->dataset->store, path, &bytes, err)
                                      : STK_FAIL_MEMORY(err, path);
-    if (status == STK_OK) {
-        status = stk_csv_take(name, &bytes, csv, err);
-    }
+    STK_THEN(status, stk_csv_take(name, &bytes, csv, err));
     stk_bytes_free(&bytes);
     stk_mem_free(name);
     return status;

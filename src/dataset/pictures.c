@@ -112,10 +112,8 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
     const folder_level *parent = pictures->folder[0] == '\0' ? NULL
                                  : slash != NULL             ? &above[1]
                                                              : &above[0];
-    if (status == STK_OK) {
-        status =
-            walk_folder(listing, pictures->folder, skip, parent, pictures, &pictures->own, err);
-    }
+    STK_THEN(status,
+             walk_folder(listing, pictures->folder, skip, parent, pictures, &pictures->own, err));
     if (status != STK_OK) {
         stk_pictures_free(pictures);
         return status;

@@ -188,9 +188,7 @@ stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, in
     stk_status status = fold_of != NULL
                             ? stk_dataset_deal(dataset, val_fraction, folds, seed, fold_of, err)
                             : STK_FAIL_MEMORY(err, "the division of the samples");
-    if (status == STK_OK) {
-        status = collect(fold_of, count, there >= 2 ? fold : 0, split, err);
-    }
+    STK_THEN(status, collect(fold_of, count, there >= 2 ? fold : 0, split, err));
     stk_mem_free(fold_of);
     if (status == STK_OK && split->val_count == 0 && (there >= 2 || dataset->val.count == 0)) {
         stk_split_free(split);

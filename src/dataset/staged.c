@@ -70,10 +70,8 @@ static stk_status read_about(stk_listing *listing, stk_error *err) {
                           "%d); stage the data set again",
                           dataset->root, (unsigned long long)format, STK_STAGED_FORMAT);
     }
-    status =
-        status == STK_OK ? keep_text(listing, about, "id_name", &dataset->id_name, err) : status;
-    status = status == STK_OK ? keep_text(listing, about, "label_name", &dataset->label_name, err)
-                              : status;
+    STK_THEN(status, keep_text(listing, about, "id_name", &dataset->id_name, err));
+    STK_THEN(status, keep_text(listing, about, "label_name", &dataset->label_name, err));
     stk_json_free(about);
     stk_bytes_free(&bytes);
     return status;
@@ -176,7 +174,7 @@ static void forget_classes(stk_dataset *dataset) {
 stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err) {
     stk_csv csv = {0};
     stk_status status = read_about(listing, err);
-    status = status == STK_OK ? stk_listing_csv(listing, STK_STAGED_SAMPLES, &csv, err) : status;
+    STK_THEN(status, stk_listing_csv(listing, STK_STAGED_SAMPLES, &csv, err));
     if (status != STK_OK) {
         return status;
     }
@@ -184,10 +182,8 @@ stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err)
     if (status == STK_OK && !only_test) {
         status = check_part(listing, &csv, err);
     }
-    status = status == STK_OK ? add_rows(listing, &csv, only_test, err) : status;
-    if (status == STK_OK) {
-        status = stk_testset_header(listing, listing->dataset->id_name, err);
-    }
+    STK_THEN(status, add_rows(listing, &csv, only_test, err));
+    STK_THEN(status, stk_testset_header(listing, listing->dataset->id_name, err));
     if (only_test) {
         forget_classes(listing->dataset);
     }

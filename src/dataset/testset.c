@@ -321,7 +321,7 @@ static stk_status list_template(stk_listing *listing, stk_pictures *pictures, co
                           "so fill it or remove the file",
                           listing->dataset->root, file);
     }
-    status = status == STK_OK ? add_rows(listing, pictures, &csv, file, by_class, err) : status;
+    STK_THEN(status, add_rows(listing, pictures, &csv, file, by_class, err));
     stk_csv_free(&csv);
     return status;
 }

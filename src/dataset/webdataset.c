@@ -338,9 +338,8 @@ static stk_status take_sample(void *user, const sample_group *group, bool *stop,
         return STK_OK;
     }
     stk_sample sample = {.path = path, .id = path};
-    status =
-        status == STK_OK ? name_class(p, group, member, text, sizeof text, &name, err) : status;
-    status = status == STK_OK ? find_label(p, group, member, name, &sample.label, err) : status;
+    STK_THEN(status, name_class(p, group, member, text, sizeof text, &name, err));
+    STK_THEN(status, find_label(p, group, member, name, &sample.label, err));
     return status == STK_OK ? stk_listing_add(p->list, p->capacity, sample, err) : status;
 }
 
@@ -375,7 +374,7 @@ static stk_status list_part(shard_part *p, stk_error *err) {
     p->unlabelled = (stk_first_names){0};
     p->orphans = (stk_first_names){0};
     stk_status status = walk(&w, p->folder, &stop, err);
-    status = status == STK_OK ? check_pairs(p, err) : status;
+    STK_THEN(status, check_pairs(p, err));
     stk_listing_sort(p->list);
     return status;
 }
@@ -462,8 +461,8 @@ stk_status stk_webdataset_list(stk_listing *listing, stk_error *err) {
                     .list = &dataset->train,
                     .capacity = &listing->train_capacity};
     stk_status status = read_names(&p, err);
-    status = status == STK_OK ? divide_names(&p, err) : status;
-    status = status == STK_OK ? list_part(&p, err) : status;
+    STK_THEN(status, divide_names(&p, err));
+    STK_THEN(status, list_part(&p, err));
     if (status == STK_OK && val != NULL) {
         p.folder = val;
         p.is_train = false;
@@ -471,8 +470,8 @@ stk_status stk_webdataset_list(stk_listing *listing, stk_error *err) {
         p.capacity = &listing->val_capacity;
         status = list_part(&p, err);
     }
-    status = status == STK_OK ? stk_testset_list(listing, NULL, false, NULL, err) : status;
-    status = status == STK_OK ? label_test(&p, err) : status;
+    STK_THEN(status, stk_testset_list(listing, NULL, false, NULL, err));
+    STK_THEN(status, label_test(&p, err));
     stk_mem_free(p.names);
     return status;
 }

@@ -3,6 +3,7 @@
  * each of its stages. Writes nothing except the plot, if one was asked for.
  */
 
+#include "base/error.h"
 #include "base/machine.h"
 #include "base/public_struct.h"
 #include "job/training/job.h"
@@ -52,12 +53,8 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, void *d
     job->storage.deadline_ns = 0;
     job->storage.outage_s = stk_storage_to_measure(job->options).outage_s;
     stk_status status = wanted->plot != NULL ? stk_doctor_can_draw(wanted->plot, err) : STK_OK;
-    if (status == STK_OK) {
-        status = stk_job_prepare(job, observer, &train, &val, err);
-    }
-    if (status == STK_OK) {
-        status = stk_job_begin_first_fold(job, train, &split, NULL, err);
-    }
+    STK_THEN(status, stk_job_prepare(job, observer, &train, &val, err));
+    STK_THEN(status, stk_job_begin_first_fold(job, train, &split, NULL, err));
     if (status == STK_OK) {
         status = examine(job, &split, wanted, diagnosis, err);
         stk_split_free(&split);

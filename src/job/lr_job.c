@@ -29,9 +29,7 @@ static stk_status test_first_fold(stk_job *job, size_t train, stk_lr_curve *curv
     data.stop_after_bad = stk_loader_bad_limit(job->loader_options, data.count);
     status =
         stk_network_first_weights(&job->network, &job->recipe, job->tally.fold, &job->clock, err);
-    if (status == STK_OK) {
-        status = stk_lr_test_run(&test, &data, steps_of(job), INFINITY, curve, err);
-    }
+    STK_THEN(status, stk_lr_test_run(&test, &data, steps_of(job), INFINITY, curve, err));
     stk_split_free(&split);
     return status;
 }
@@ -58,15 +56,9 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, void *res
     size_t val = 0;
     job->clock.budget_s = NAN; /* --budget is the training's; --deadline holds for the test, too */
     stk_status status = stk_job_take_deadline(job, observer, err);
-    if (status == STK_OK) {
-        status = stk_job_prepare(job, observer, &train, &val, err);
-    }
-    if (status == STK_OK) {
-        status = stk_job_claim_folder(&job->out.folder, job->job_options, job->verb, err);
-    }
-    if (status == STK_OK) {
-        status = stk_job_write_args(&job->out.folder, job->options, err);
-    }
+    STK_THEN(status, stk_job_prepare(job, observer, &train, &val, err));
+    STK_THEN(status, stk_job_claim_folder(&job->out.folder, job->job_options, job->verb, err));
+    STK_THEN(status, stk_job_write_args(&job->out.folder, job->options, err));
     if (status == STK_OK) {
         stk_job_emit_start(job, train, val);
         status = test_first_fold(job, train, &curve, err);

@@ -49,9 +49,8 @@ static stk_status read_options(const char *run, stk_options **options, stk_error
     stk_json *args = NULL;
     stk_error cause = {0};
     stk_status status = read_args(run, &args, err);
-    if (status == STK_OK) {
-        status = stk_options_new(options, "train", tables, sizeof tables / sizeof *tables, err);
-    }
+    STK_THEN(status,
+             stk_options_new(options, "train", tables, sizeof tables / sizeof *tables, err));
     if (status == STK_OK &&
         stk_options_recall(*options, args, NULL, NULL, NULL, &cause) != STK_OK) {
         status = STK_FAIL(err, cause.status, "%s/args.json: %s", run, cause.message);
@@ -242,9 +241,7 @@ stk_status stk_members_find(stk_members *v, const stk_predict_options *options,
             continue;
         }
         status = read_options(runs->items[r], &trained, err);
-        if (status == STK_OK) {
-            status = add_run(v, runs->items[r], trained, events, err);
-        }
+        STK_THEN(status, add_run(v, runs->items[r], trained, events, err));
         if (r == 0) {
             v->options = trained;
         } else {

@@ -82,9 +82,7 @@ static stk_status measure_training(stk_job *job, plan_measurement *m, const stk_
         .hooks = {.user = m, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
     config.train.stop_after_bad = stk_loader_bad_limit(job->loader_options, split->train_count);
     stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
-    if (status == STK_OK) {
-        status = stk_train_fold(&config, &result, err);
-    }
+    STK_THEN(status, stk_train_fold(&config, &result, err));
     e->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
     return status;
 }
@@ -155,10 +153,8 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     note_state(job, e);
     stk_status status = opened->backend->exec_need(opened->device, job->network.graph, &train,
                                                    &exec_bytes, &e->workspace, err);
-    if (status == STK_OK) {
-        status = opened->backend->exec_need(opened->device, job->network.graph, &infer,
-                                            &e->inference, NULL, err);
-    }
+    STK_THEN(status, opened->backend->exec_need(opened->device, job->network.graph, &infer,
+                                                &e->inference, NULL, err));
     e->activations = exec_bytes - e->workspace;
     e->device_bytes =
         e->weights + e->gradients + e->optimiser + e->average + exec_bytes + e->inference;
@@ -216,9 +212,7 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
                            const stk_sample *val_samples, stk_error *err) {
     plan_measurement m = {.clock = &job->clock, .step_s = NAN};
     stk_status status = note_memory(job, e, err);
-    if (status == STK_OK) {
-        status = measure_training(job, &m, split, e, err);
-    }
+    STK_THEN(status, measure_training(job, &m, split, e, err));
     if (status == STK_OK && stk_run_clock_stopping(&job->clock)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before enough was measured");
     }
@@ -226,11 +220,9 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
         return STK_FAIL(err, STK_ERR_DATA, "no step could be measured: the training went wrong");
     }
     double picture_s = NAN;
-    if (status == STK_OK) {
-        status =
-            measure_inference(job, split, val_samples,
-                              m.step_s / (double)e->batch * STK_INFERENCE_PART, &picture_s, err);
-    }
+    STK_THEN(status,
+             measure_inference(job, split, val_samples,
+                               m.step_s / (double)e->batch * STK_INFERENCE_PART, &picture_s, err));
     if (status == STK_OK) {
         e->setup_s = m.setup_s;
         e->step_s = m.step_s;
@@ -276,9 +268,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, void *res
     stk_split split = {0};
     const stk_sample *val_samples = NULL;
     stk_status status = take_budget(job, e, err);
-    if (status == STK_OK) {
-        status = stk_job_prepare(job, observer, &train, &val, err);
-    }
+    STK_THEN(status, stk_job_prepare(job, observer, &train, &val, err));
     if (status == STK_OK) {
         status = stk_job_begin_first_fold(job, train, &split, &val_samples, err);
         note_batch(job, e);

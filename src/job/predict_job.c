@@ -218,8 +218,7 @@ static stk_status find_place(predict_job *job, stk_error *err) {
     stk_write_target place = {0};
     stk_error why = {0};
     stk_status status = name_file(job, err);
-    status =
-        status == STK_OK ? stk_write_target_find(&place, job->path, job->how.chosen, err) : status;
+    STK_THEN(status, stk_write_target_find(&place, job->path, job->how.chosen, err));
     if (status != STK_OK) {
         return status;
     }
@@ -261,9 +260,7 @@ static stk_status load(const predict_job *job, const stk_member *member, loaded_
     stk_model_config config = {.img_size = info->img_size, .classes = info->class_count};
     stk_state_config weights = {.train = false};
     stk_status status = stk_model_find(info->model, &model, err);
-    if (status == STK_OK) {
-        status = stk_model_build(model, &config, &l->graph, err);
-    }
+    STK_THEN(status, stk_model_build(model, &config, &l->graph, err));
     if (status == STK_OK) {
         memcpy(l->graph->mean, info->mean, sizeof l->graph->mean);
         memcpy(l->graph->std, info->std, sizeof l->graph->std);
@@ -454,35 +451,23 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
     stk_status status =
         stk_run_clock_set_deadline(&job->clock, job->budget->deadline, &job->events, err);
     job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
-    if (status == STK_OK) {
-        status = stk_members_find(&job->members, job->options, &job->events, err);
-    }
-    if (status == STK_OK) {
-        status = find_place(job, err);
-    }
+    STK_THEN(status, stk_members_find(&job->members, job->options, &job->events, err));
+    STK_THEN(status, find_place(job, err));
     if (status == STK_OK) {
         status = stk_opened_device_open(&job->opened, job->options->device,
                                         (stk_precision)job->options->precision, &config, err);
         job->clock.margin.end_s = stk_opened_device_end_s(&job->opened);
         job->host = (stk_host_memory){job->opened.backend, job->opened.device};
     }
-    if (status == STK_OK) {
-        status = open_data(job, err);
-    }
+    STK_THEN(status, open_data(job, err));
     if (status == STK_OK && job->dataset->test.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%s has no test images; give a folder of pictures with --data",
                           job->dataset->root);
     }
-    if (status == STK_OK) {
-        status = open_ensemble(job, err);
-    }
-    if (status == STK_OK) {
-        status = open_file(job, outcome, err);
-    }
-    if (status == STK_OK) {
-        status = run_members(job, outcome, err);
-    }
+    STK_THEN(status, open_ensemble(job, err));
+    STK_THEN(status, open_file(job, outcome, err));
+    STK_THEN(status, run_members(job, outcome, err));
     return status == STK_OK ? deliver(job, outcome, err) : status;
 }
 

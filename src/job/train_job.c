@@ -58,9 +58,7 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
     if (status == STK_OK && tools->tensorboard) {
         status = stk_runfiles_add_tensorboard(job->out.files, &point, err);
     }
-    if (status == STK_OK) {
-        status = stk_resume_bad_images(resume, &job->out.folder, &job->bad_told, err);
-    }
+    STK_THEN(status, stk_resume_bad_images(resume, &job->out.folder, &job->bad_told, err));
     if (status == STK_OK) {
         (void)stk_disk_remove(
             summary); /* a folder without a summary belongs to a run that is not finished */
@@ -151,10 +149,8 @@ static void emit_begin(stk_job *job, stk_event_buffer *buffer, size_t train, siz
 static stk_status open_predictions(stk_job *job, stk_error *err) {
     stk_run_outputs *out = &job->out;
     stk_status status = job->recipe.folds > 1 ? stk_oof_open(&out->oof, job->dataset, err) : STK_OK;
-    if (status == STK_OK) {
-        status = stk_ensemble_open(&out->ensemble, job->dataset->test.count,
-                                   (size_t)job->dataset->class_count, err);
-    }
+    STK_THEN(status, stk_ensemble_open(&out->ensemble, job->dataset->test.count,
+                                       (size_t)job->dataset->class_count, err));
     if (status != STK_OK || out->ensemble.rows == 0) {
         return status;
     }
@@ -175,9 +171,7 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
     if (status == STK_OK) { /* before args.yaml: it may find damage, and then nothing is changed */
         status = open_runfiles(job, err);
     }
-    if (status == STK_OK) {
-        status = stk_job_write_args(&job->out.folder, job->options, err);
-    }
+    STK_THEN(status, stk_job_write_args(&job->out.folder, job->options, err));
     if (status != STK_OK) {
         return status;
     }
@@ -287,9 +281,7 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
     stk_events early = {0};
     stk_events_add(&early, &buffer->observer);
     stk_status status = open_metrics(job, &early, err);
-    if (status == STK_OK) {
-        status = stk_job_prepare(job, &buffer->observer, &train, &val, err);
-    }
+    STK_THEN(status, stk_job_prepare(job, &buffer->observer, &train, &val, err));
     if (status == STK_OK && !job->resume.on) {
         status = stk_job_claim_folder(&job->out.folder, job->job_options, job->verb, err);
     }
@@ -298,15 +290,9 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
         return stk_run_clock_failed(&job->clock, status, err);
     }
     status = begin(job, buffer, train, val, err);
-    if (status == STK_OK) {
-        status = open_monitor(job, err);
-    }
-    if (status == STK_OK) {
-        status = stk_job_measure_batch(job, err);
-    }
-    if (status == STK_OK) {
-        status = run_folds(job, err);
-    }
+    STK_THEN(status, open_monitor(job, err));
+    STK_THEN(status, stk_job_measure_batch(job, err));
+    STK_THEN(status, run_folds(job, err));
     if (status == STK_OK) {
         stk_job_emit_untrained(job);
     }
@@ -318,9 +304,9 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
         stk_events_stop(&job->events, &job->out.summary);
         warn_lacking(job);
     }
-    status = status == STK_OK ? stk_job_check_delivered(job, err) : status;
+    STK_THEN(status, stk_job_check_delivered(job, err));
     stk_state_saver_explain(&job->saver, job->tally.folds_done, job->out.folder.path, err);
-    status = status == STK_OK ? check_summary(job, err) : status;
+    STK_THEN(status, check_summary(job, err));
     if (job->out.metrics != NULL) {
         stk_metrics_file_finish(job->out.metrics, stk_status_exit_code(status));
     }
@@ -350,13 +336,9 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
         status = stk_run_clock_failed(&job.clock, status, err);
     }
     stk_job_open(&job, options, run);
-    if (status == STK_OK) {
-        status = stk_job_take_deadline(&job, &buffer.observer, err);
-    }
-    if (status == STK_OK) {
-        status =
-            job.resume.complete ? stk_job_deliver_complete(&job, err) : run_job(&job, &buffer, err);
-    }
+    STK_THEN(status, stk_job_take_deadline(&job, &buffer.observer, err));
+    STK_THEN(status, job.resume.complete ? stk_job_deliver_complete(&job, err)
+                                         : run_job(&job, &buffer, err));
     if (outcome != NULL) {
         stk_job_fill_outcome(&job.out, outcome);
     }

@@ -74,7 +74,7 @@ static stk_status decode_whole(decode_worker *w, const loader_task *t, bool is_o
     }
     enter_library(w);
     status = stk_image_decode_within(from->data, from->size, limit, &image, why);
-    status = status == STK_OK ? stk_image_encode_raw(&image, &w->raw, why) : status;
+    STK_THEN(status, stk_image_encode_raw(&image, &w->raw, why));
     stk_image_free(&image);
     if (!leave_library(w)) {
         return STK_ERR_STOPPED;

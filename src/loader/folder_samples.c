@@ -90,9 +90,7 @@ stk_status stk_folder_samples_open(stk_folder_samples *f, const stk_options *giv
     stk_status status = folder->split == STK_FOLDER_ALL
                             ? stk_dataset_open_any(&f->dataset, &data, &storage, events, err)
                             : stk_dataset_open(&f->dataset, &data, &storage, events, err);
-    if (status == STK_OK) {
-        status = choose(f, &data, folder, err);
-    }
+    STK_THEN(status, choose(f, &data, folder, err));
     if (status != STK_OK) {
         stk_folder_samples_close(f);
     }

@@ -188,9 +188,7 @@ stk_status stk_loader_start(stk_loader **out, const stk_loader_config *config, s
         measure_epoch(l);
         status = allocate(l, err);
     }
-    if (status == STK_OK) {
-        status = begin(l, err);
-    }
+    STK_THEN(status, begin(l, err));
     if (status != STK_OK) {
         stk_loader_close(l);
         return status;
@@ -421,8 +419,8 @@ stk_status stk_loader_weigh(stk_loader *l, const double *weights, size_t count, 
     }
     config.sampling = STK_SAMPLING_WEIGHTED;
     config.weights = chosen;
-    status = status == STK_OK ? stk_sampler_new(&sampler, &config, err) : status;
-    status = status == STK_OK ? restart(l, 0, &sampler, err) : status;
+    STK_THEN(status, stk_sampler_new(&sampler, &config, err));
+    STK_THEN(status, restart(l, 0, &sampler, err));
     stk_sampler_free(sampler);
     stk_mem_free(chosen);
     return status;

@@ -208,7 +208,7 @@ stk_status stk_machine_sampler_start(stk_machine_sampler **sampler,
         s->cores = stk_mem_new((RING + 1) * (size_t)s->core_count, sizeof *s->cores);
         status = s->cores != NULL ? STK_OK : STK_FAIL_MEMORY(err, "sampling the machine");
     }
-    status = status == STK_OK ? start_thread(s, err) : status;
+    STK_THEN(status, start_thread(s, err));
     if (status != STK_OK) {
         destroy(s);
         return status;

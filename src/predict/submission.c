@@ -364,8 +364,8 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
         return STK_FAIL(err, STK_ERR_INTERNAL, "cannot write %s: there are no classes", path);
     }
     stk_status status = match_columns(&c, dataset, classes, class_count, err);
-    status = status == STK_OK ? check_columns(&c, dataset, classes, class_count, err) : status;
-    status = status == STK_OK ? stk_file_create_how(&writer, path, how, err) : status;
+    STK_THEN(status, check_columns(&c, dataset, classes, class_count, err));
+    STK_THEN(status, stk_file_create_how(&writer, path, how, err));
     if (status == STK_OK) {
         append_header(&out, &c, dataset, classes, class_count);
         stk_str_append(&out, "\n");
@@ -386,7 +386,7 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
             }
         }
     }
-    status = status == STK_OK ? flush(writer, &out, err) : status;
+    STK_THEN(status, flush(writer, &out, err));
     if (status == STK_OK) {
         status = stk_file_commit(writer, err);
     } else {

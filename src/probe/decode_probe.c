@@ -219,8 +219,8 @@ stk_status stk_decode_probe_open(stk_decode_probe **out, stk_store *store, const
     if (probe->files == NULL || probe->shares == NULL) {
         status = STK_FAIL_MEMORY(err, "pictures to decode");
     }
-    status = status == STK_OK ? read_files(probe, store, paths, count, stop, err) : status;
-    status = status == STK_OK ? stk_pool_new(&probe->pool, threads, err) : status;
+    STK_THEN(status, read_files(probe, store, paths, count, stop, err));
+    STK_THEN(status, stk_pool_new(&probe->pool, threads, err));
     if (status != STK_OK) {
         stk_decode_probe_close(probe);
         return status;

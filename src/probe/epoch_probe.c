@@ -71,7 +71,7 @@ static stk_status consume(epoch_probe *p, int64_t asked_ns, bool *ended, bool *l
     const stk_batch *batch = NULL;
     stk_loader_info info;
     stk_status status = check_stop(p, err);
-    status = status == STK_OK ? stk_loader_next(p->loader, &batch, err) : status;
+    STK_THEN(status, stk_loader_next(p->loader, &batch, err));
     *ended = batch == NULL;
     *last = false;
     if (status != STK_OK || batch == NULL) {
@@ -174,7 +174,7 @@ stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, c
     p.free_ns = p.start_ns;
     p.before.ns = p.start_ns;
     stk_status status = stk_loader_open_stoppable(&p.loader, options, stop, events, err);
-    status = status == STK_OK ? run(&p, feed->epochs == 0, seconds, figures, list, err) : status;
+    STK_THEN(status, run(&p, feed->epochs == 0, seconds, figures, list, err));
     if (status == STK_OK) {
         sum_up(&p, list, stk_own_processor_s() - cpu_s, figures);
     }

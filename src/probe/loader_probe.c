@@ -72,10 +72,10 @@ static stk_status check_stop(const loader_probe *p, stk_error *err) {
 /* The next batch; a stream that has an end begins again. */
 static stk_status take(loader_probe *p, const stk_batch **batch, stk_error *err) {
     stk_status status = check_stop(p, err);
-    status = status == STK_OK ? stk_loader_next(p->loader, batch, err) : status;
+    STK_THEN(status, stk_loader_next(p->loader, batch, err));
     if (status == STK_OK && *batch == NULL) {
         status = stk_loader_seek(p->loader, 0, 0, err);
-        status = status == STK_OK ? stk_loader_next(p->loader, batch, err) : status;
+        STK_THEN(status, stk_loader_next(p->loader, batch, err));
     }
     if (status == STK_OK && *batch == NULL) {
         status = STK_FAIL(err, STK_ERR_DATA, "the loader has no batch to measure");
@@ -142,7 +142,7 @@ static stk_status warm_up(loader_probe *p, stk_error *err) {
             note_memory(p);
         }
     }
-    status = status == STK_OK ? settle(p, &rest, err) : status;
+    STK_THEN(status, settle(p, &rest, err));
     note_memory(p);
     return status;
 }
@@ -219,7 +219,7 @@ static stk_status loader_slice(loader_probe *p, double least_s, double *seconds,
             stk_loader_release(p->loader, batch);
         }
     } while (status == STK_OK && stk_clock_since_s(start) < least_s);
-    status = status == STK_OK ? settle(p, &rest, err) : status;
+    STK_THEN(status, settle(p, &rest, err));
     if (status != STK_OK) {
         return status;
     }
@@ -242,12 +242,10 @@ static stk_status measure(loader_probe *p, double seconds, stk_error *err) {
         status = loader_slice(p, slice_s, &took, err);
         counters = stk_loader_counters_of(p->loader);
         double cpu = stk_own_processor_s();
-        if (status == STK_OK) {
-            status = stk_decode_probe_run(p->decoder, usable_cores(p->cores, counters.workers),
-                                          took, p->stop, &p->decoded, err);
-        }
+        STK_THEN(status, stk_decode_probe_run(p->decoder, usable_cores(p->cores, counters.workers),
+                                              took, p->stop, &p->decoded, err));
         p->decode_cpu_seconds += stk_own_processor_s() - cpu;
-        status = status == STK_OK ? check_stop(p, err) : status;
+        STK_THEN(status, check_stop(p, err));
     } while (status == STK_OK && p->seconds < seconds);
     return status;
 }
@@ -308,16 +306,15 @@ stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop
     if (!(stk_storage_to_measure(options).outage_s > 0)) {
         status = stk_options_set(options, "outage", "0", err);
     }
-    status = status == STK_OK ? stk_loader_open_stoppable(&p.loader, options, stop, events, err)
-                              : status;
-    status = status == STK_OK ? take(&p, &first, err) : status;
+    STK_THEN(status, stk_loader_open_stoppable(&p.loader, options, stop, events, err));
+    STK_THEN(status, take(&p, &first, err));
     if (status == STK_OK) {
         figures->first_batch_ms = stk_clock_since_s(start) * 1e3;
         stk_loader_release(p.loader, first);
         status = warm_up(&p, err);
     }
-    status = status == STK_OK ? open_decoder(&p, dataset->data, err) : status;
-    status = status == STK_OK ? measure(&p, seconds, err) : status;
+    STK_THEN(status, open_decoder(&p, dataset->data, err));
+    STK_THEN(status, measure(&p, seconds, err));
     if (status == STK_OK) {
         sum_up(&p, figures);
     }

@@ -130,9 +130,7 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, const stk_
         .sheet = &drawn};
     stk_status status = stk_folder_samples_open(&m.samples, options, stop, events, err);
     size_t rows = m.samples.count < STK_SHEET_ROWS ? m.samples.count : STK_SHEET_ROWS;
-    if (status == STK_OK) {
-        status = stk_image_scratch_new(&m.scratch, NULL, err);
-    }
+    STK_THEN(status, stk_image_scratch_new(&m.scratch, NULL, err));
     if (status == STK_OK) {
         m.view = stk_mem_raw((size_t)side * (size_t)side, 3);
         status =
@@ -160,8 +158,8 @@ stk_status stk_sheet_write(stk_options *options, const stk_stop *stop, const stk
     size_t size = 0;
     const stk_file_how how = {.chosen = true, .stop = stop};
     stk_status status = stk_sheet_draw(options, stop, events, &sheet, err);
-    status = status == STK_OK ? stk_image_encode_png(&sheet, &bytes, &size, err) : status;
-    status = status == STK_OK ? stk_file_write_how(path, bytes, size, &how, err) : status;
+    STK_THEN(status, stk_image_encode_png(&sheet, &bytes, &size, err));
+    STK_THEN(status, stk_file_write_how(path, bytes, size, &how, err));
     stk_image_free(&sheet);
     stk_mem_free(bytes);
     return status;

@@ -122,18 +122,10 @@ static stk_status open_network(step_probe *p, stk_error *err) {
                           .compile = &config};
     stk_status status = stk_model_build(p->model, &network, &p->graph, err);
     ask.graph = p->graph;
-    if (status == STK_OK) {
-        status = stk_memory_check(&ask, err);
-    }
-    if (status == STK_OK) {
-        status = o->backend->state_new(&p->state, o->device, p->graph, &recipe.state, err);
-    }
-    if (status == STK_OK) {
-        status = stk_state_first_weights(o->backend, p->state, p->graph, 0, err);
-    }
-    if (status == STK_OK) {
-        status = o->backend->compile(&p->exec, p->state, &config, err);
-    }
+    STK_THEN(status, stk_memory_check(&ask, err));
+    STK_THEN(status, o->backend->state_new(&p->state, o->device, p->graph, &recipe.state, err));
+    STK_THEN(status, stk_state_first_weights(o->backend, p->state, p->graph, 0, err));
+    STK_THEN(status, o->backend->compile(&p->exec, p->state, &config, err));
     if (status == STK_OK) {
         p->timer = (stk_step_timer){.backend = o->backend,
                                     .device = o->device,
@@ -260,18 +252,10 @@ static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_
         f->precision = stk_precision_name(p->opened.precision);
         status = open_network(p, err);
     }
-    if (status == STK_OK) {
-        status = stk_step_timer_warm_up(&p->timer, err);
-    }
-    if (status == STK_OK) {
-        status = run_windows(p, f, err);
-    }
-    if (status == STK_OK) {
-        status = note_memory(p, f, err);
-    }
-    if (status == STK_OK) {
-        status = note_traffic(p, f, err);
-    }
+    STK_THEN(status, stk_step_timer_warm_up(&p->timer, err));
+    STK_THEN(status, run_windows(p, f, err));
+    STK_THEN(status, note_memory(p, f, err));
+    STK_THEN(status, note_traffic(p, f, err));
     if (status == STK_OK) {
         note_counts(p, f);
         status = note_profile(p, f, err);
@@ -301,9 +285,7 @@ stk_status stk_probe_step(stk_options *options, const stk_stop *stop,
     p->options = stk_options_values(options, &stk_step_probe_option_table);
     p->stop = stop;
     stk_status status = find_model(p, err);
-    if (status == STK_OK) {
-        status = read_batches(p->options->batch, batches, &count, err);
-    }
+    STK_THEN(status, read_batches(p->options->batch, batches, &count, err));
     for (size_t i = 0; i < count && status == STK_OK; i++) {
         stk_step_figures figures;
         status = measure(p, batches[i], &figures, err);

@@ -69,9 +69,7 @@ static stk_status run_window(stk_step_timer *t, int64_t steps, double *seconds, 
     for (int64_t i = 0; i < steps && status == STK_OK; i++) {
         status = one_step(t, err);
     }
-    if (status == STK_OK) {
-        status = collect(t, true, err);
-    }
+    STK_THEN(status, collect(t, true, err));
     *seconds = stk_clock_since_s(begin) / (double)steps;
     return status;
 }
@@ -148,15 +146,9 @@ stk_status stk_step_time(const stk_step_ask *ask, stk_step_times *times, stk_err
                             .update = ask->update,
                             .halt = ask->halt};
     stk_status status = ask->backend->compile(&timer.exec, ask->state, &ask->how, err);
-    if (status == STK_OK) {
-        status = stk_step_timer_open(&timer, err);
-    }
-    if (status == STK_OK) {
-        status = stk_step_timer_warm_up(&timer, err);
-    }
-    if (status == STK_OK) {
-        status = stk_step_timer_run(&timer, ask->seconds, ask->windows, times, err);
-    }
+    STK_THEN(status, stk_step_timer_open(&timer, err));
+    STK_THEN(status, stk_step_timer_warm_up(&timer, err));
+    STK_THEN(status, stk_step_timer_run(&timer, ask->seconds, ask->windows, times, err));
     ask->backend->exec_free(timer.exec); /* first: a step may still read the pictures */
     stk_step_timer_close(&timer);
     return status;

@@ -427,8 +427,8 @@ stk_status stk_probe_storage(const stk_storage_question *q, const stk_stop *stop
     p.order = stk_rng_u64(&p.rng);
     stk_status status = open_location(&p, q, err);
     f->list_s = stk_clock_since_s(start);
-    status = status == STK_OK ? prepare(&p, &q->in_flight, err) : status;
-    status = status == STK_OK ? run_steps(&p, q, f, err) : status;
+    STK_THEN(status, prepare(&p, &q->in_flight, err));
+    STK_THEN(status, run_steps(&p, q, f, err));
     if (status == STK_OK) {
         tell(&p, f, q->wanted);
     }

@@ -280,9 +280,7 @@ static stk_status open_tables(stk_runfiles *files, bool again, stk_error *err) {
         status =
             stk_file_write(files->bad_path, bad_images_header, sizeof bad_images_header - 1, err);
     }
-    if (status == STK_OK) {
-        status = stk_lines_open(files->bad_path, &files->bad_fd, err);
-    }
+    STK_THEN(status, stk_lines_open(files->bad_path, &files->bad_fd, err));
     if (status == STK_OK) {
         files->bad_lines = (stk_lines){.fd = files->bad_fd, .name = files->bad_path};
     }
@@ -292,11 +290,9 @@ static stk_status open_tables(stk_runfiles *files, bool again, stk_error *err) {
 /* Makes the files that exist from the start, so that a folder that cannot be written shows now. */
 static stk_status open_files(stk_runfiles *files, bool again, stk_error *err) {
     stk_status status = files->supervised ? STK_OK : open_tables(files, again, err);
-    if (status == STK_OK) {
-        status = files->how.owner_only
-                     ? stk_lines_open_private(files->events_path, &files->events_fd, err)
-                     : stk_lines_open(files->events_path, &files->events_fd, err);
-    }
+    STK_THEN(status, files->how.owner_only
+                         ? stk_lines_open_private(files->events_path, &files->events_fd, err)
+                         : stk_lines_open(files->events_path, &files->events_fd, err));
     if (status == STK_OK) {
         stk_jsonl_config config = {.fd = files->events_fd, .name = files->events_path};
         status = stk_jsonl_new(&files->jsonl, &config, err);
@@ -394,18 +390,10 @@ stk_status stk_runfiles_resume(stk_runfiles **out, const char *run_dir,
                                const stk_resume_point *point, double *last_t, stk_error *err) {
     stk_runfiles *files = NULL;
     stk_status status = make_files(&files, run_dir, err);
-    if (status == STK_OK) {
-        status = stk_earlier_lines(files->bad_path, err);
-    }
-    if (status == STK_OK) {
-        status = stk_earlier_events(files->events_path, point, last_t, err);
-    }
-    if (status == STK_OK) {
-        status = recall(files, point, err);
-    }
-    if (status == STK_OK) {
-        status = open_files(files, true, err);
-    }
+    STK_THEN(status, stk_earlier_lines(files->bad_path, err));
+    STK_THEN(status, stk_earlier_events(files->events_path, point, last_t, err));
+    STK_THEN(status, recall(files, point, err));
+    STK_THEN(status, open_files(files, true, err));
     if (status != STK_OK) {
         stk_runfiles_free(files);
         return status;

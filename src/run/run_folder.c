@@ -90,7 +90,7 @@ static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *er
     *taken = false;
     stk_status status = state != NULL && lock != NULL ? check_links(folder->path, err)
                                                       : STK_FAIL_MEMORY(err, "a path");
-    status = status == STK_OK ? stk_dir_make(state, err) : status;
+    STK_THEN(status, stk_dir_make(state, err));
     for (int i = 0; i < LOCK_TRIES && status == STK_OK && !*taken; i++) {
         if (i > 0) {
             nanosleep(&(struct timespec){.tv_nsec = LOCK_GAP_NS}, NULL);
@@ -234,16 +234,12 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
         if (status == STK_OK && stk_path_is_dir(folder->path)) {
             status = clear_out(folder, err);
         }
-        if (status == STK_OK) {
-            status = stk_dir_make(folder->path, err);
-        }
+        STK_THEN(status, stk_dir_make(folder->path, err));
     } else {
         status = claim_name(folder, name != NULL ? name : DEFAULT_NAME, err);
     }
     bool taken = false;
-    if (status == STK_OK) {
-        status = lock_folder(folder, &taken, err);
-    }
+    STK_THEN(status, lock_folder(folder, &taken, err));
     if (status == STK_OK && !taken) {
         status = STK_FAIL(err, STK_ERR_USAGE, "%s: another run has just begun to write there",
                           folder->path);
@@ -401,9 +397,7 @@ stk_status stk_run_folder_write_options(const stk_run_folder *folder, const stk_
     }
     stk_str_free(&args);
     stk_status status = stk_run_folder_write(folder, "args.json", &json, err);
-    if (status == STK_OK) {
-        status = stk_run_folder_write(folder, "args.yaml", &yaml, err);
-    }
+    STK_THEN(status, stk_run_folder_write(folder, "args.yaml", &yaml, err));
     stk_str_free(&yaml);
     return status;
 }

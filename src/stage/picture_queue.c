@@ -232,7 +232,7 @@ stk_status stk_picture_queue_open(stk_picture_queue **out, const stk_picture_que
                             ? stk_read_ahead_open(&q->ahead, &reading, 0, err)
                             : STK_FAIL_MEMORY(err, "staging");
     stk_store_bound(config->store, STK_PICTURE_QUEUE_BYTES);
-    status = status == STK_OK ? start_threads(q, err) : status;
+    STK_THEN(status, start_threads(q, err));
     if (status != STK_OK) {
         stk_picture_queue_close(q);
         return status;

@@ -150,16 +150,10 @@ static stk_status make_picture(const sample_work *work, int split, size_t i, stk
     size_t size = 0;
     char *path = picture_path(work, split, i);
     stk_status status = path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a sample picture");
-    if (status == STK_OK) {
-        status = stk_draw_picture(&image, (int)(class_index % STK_DRAW_SHAPES),
-                                  class_texture(class_index), rng, err);
-    }
-    if (status == STK_OK) {
-        status = stk_image_encode_jpeg(&image, QUALITY, &bytes, &size, err);
-    }
-    if (status == STK_OK) {
-        status = write_plainly(path, bytes, size, err);
-    }
+    STK_THEN(status, stk_draw_picture(&image, (int)(class_index % STK_DRAW_SHAPES),
+                                      class_texture(class_index), rng, err));
+    STK_THEN(status, stk_image_encode_jpeg(&image, QUALITY, &bytes, &size, err));
+    STK_THEN(status, write_plainly(path, bytes, size, err));
     stk_mem_free(bytes);
     stk_image_free(&image);
     stk_mem_free(path);
@@ -236,21 +230,15 @@ static stk_status write_table(const sample_work *work, const char *name, int spl
 
 static stk_status write_tables(const sample_work *work, stk_error *err) {
     stk_status status = write_table(work, "train.csv", TRAIN, false, err);
-    if (status == STK_OK) {
-        status = write_table(work, "sample_submission.csv", TEST, true, err);
-    }
-    if (status == STK_OK) {
-        status = write_table(work, "solution.csv", TEST, false, err);
-    }
+    STK_THEN(status, write_table(work, "sample_submission.csv", TEST, true, err));
+    STK_THEN(status, write_table(work, "solution.csv", TEST, false, err));
     return status;
 }
 
 static stk_status fill_folder(sample_work *work, int threads, stk_error *err) {
     stk_status status = make_folders(work, err);
     stk_pool *pool = NULL;
-    if (status == STK_OK) {
-        status = stk_pool_new(&pool, threads > 1 ? threads : 1, err);
-    }
+    STK_THEN(status, stk_pool_new(&pool, threads > 1 ? threads : 1, err));
     if (status == STK_OK) {
         pthread_mutex_init(&work->lock, NULL);
         stk_pool_run(pool, work->begin[SPLITS], run_task, work);
@@ -372,12 +360,8 @@ static stk_status make_in(const stk_sample_options *options, const stk_events *e
                           const stk_stop *stop, int threads, stk_error *err) {
     char *hidden = NULL;
     stk_status status = check_options(options, err);
-    if (status == STK_OK) {
-        status = check_target(options->dir, err);
-    }
-    if (status == STK_OK) {
-        status = claim_hidden(options->dir, &hidden, err);
-    }
+    STK_THEN(status, check_target(options->dir, err));
+    STK_THEN(status, claim_hidden(options->dir, &hidden, err));
     if (status != STK_OK) {
         return status;
     }

@@ -168,7 +168,7 @@ static stk_status begin_shard(staging *s, open_shard *o, const stk_stage_shard *
     char *path = stk_stage_dest_file(&s->dest, stk_stage_shard_name(shard, name));
     stk_status status = path != NULL ? stk_shard_index_add_shard(&o->index, name, 0, &number, err)
                                      : STK_FAIL_MEMORY(err, name);
-    status = status == STK_OK ? stk_tar_writer_open(&o->tar, path, err) : status;
+    STK_THEN(status, stk_tar_writer_open(&o->tar, path, err));
     stk_mem_free(path);
     return status;
 }
@@ -177,11 +177,9 @@ static stk_status end_shard(staging *s, open_shard *o, stk_error *err) {
     stk_tar_writer *tar = o->tar;
     o->tar = NULL;
     stk_status status = stk_tar_writer_commit(tar, &o->index.shards[0].size, err);
-    if (status == STK_OK) {
-        status =
-            stk_stage_record_save(s->dest.path, &s->list, o->shard, &o->index,
-                                  s->bad.items + o->first_bad, s->bad.count - o->first_bad, err);
-    }
+    STK_THEN(status,
+             stk_stage_record_save(s->dest.path, &s->list, o->shard, &o->index,
+                                   s->bad.items + o->first_bad, s->bad.count - o->first_bad, err));
     s->shards_done += status == STK_OK;
     return status;
 }
@@ -192,7 +190,7 @@ static stk_status make_shard(staging *s, const stk_stage_shard *shard, stk_error
     for (size_t i = 0; status == STK_OK && i < shard->count; i++) {
         status = add_picture(s, &o, shard->first + i, err);
     }
-    status = status == STK_OK ? end_shard(s, &o, err) : status;
+    STK_THEN(status, end_shard(s, &o, err));
     stk_tar_writer_discard(o.tar);
     stk_shard_index_free(&o.index);
     return status;
@@ -297,8 +295,8 @@ static stk_status gather(staging *s, stk_shard_index *all, stk_stage_bad_list *b
                               "a shard in %s was changed or removed by someone else meanwhile",
                               s->dest.path);
         }
-        status = status == STK_OK ? note_members(&s->list, shard, &index, members, err) : status;
-        status = status == STK_OK ? stk_shard_index_merge(all, &index, err) : status;
+        STK_THEN(status, note_members(&s->list, shard, &index, members, err));
+        STK_THEN(status, stk_shard_index_merge(all, &index, err));
         stk_shard_index_free(&index);
     }
     return status;
@@ -324,8 +322,8 @@ static stk_status finish(staging *s, stk_error *err) {
         }
         status = stk_stage_write_tables(&s->dest, &s->list, s->request, members, &bad, staged, err);
     }
-    status = status == STK_OK ? stk_shard_index_save(&all, "", index, err) : status;
-    status = status == STK_OK ? stk_stage_dest_end(&s->dest, err) : status;
+    STK_THEN(status, stk_shard_index_save(&all, "", index, err));
+    STK_THEN(status, stk_stage_dest_end(&s->dest, err));
     if (status == STK_OK && bad.count > 0) {
         stk_events_warning(s->request->events,
                            "%zu of %zu pictures could not be used; %s/bad_images.csv names them",
@@ -396,8 +394,8 @@ static stk_status fill(staging *s, stk_error *err) {
                  s->list.shard_count);
         stk_events_decision(s->request->events, "going on", why);
     }
-    status = status == STK_OK ? make_shards(s, &cause) : status;
-    status = status == STK_OK ? finish(s, &cause) : status;
+    STK_THEN(status, make_shards(s, &cause));
+    STK_THEN(status, finish(s, &cause));
     return status == STK_OK ? STK_OK : add_remedy(s, status, &cause, err);
 }
 
@@ -406,10 +404,9 @@ static stk_status run(staging *s, stk_error *err) {
     stk_str about = {0};
     stk_dest_state state = STK_DEST_OPEN;
     stk_status status = stk_dataset_open_any(&s->dataset, r->data, r->storage, r->events, err);
-    status = status == STK_OK ? check_dir(s, err) : status;
-    status =
-        status == STK_OK ? stk_staging_list_make(&s->list, s->dataset, r->options, err) : status;
-    status = status == STK_OK ? stk_stage_dest_open(&s->dest, r->dir, err) : status;
+    STK_THEN(status, check_dir(s, err));
+    STK_THEN(status, stk_staging_list_make(&s->list, s->dataset, r->options, err));
+    STK_THEN(status, stk_stage_dest_open(&s->dest, r->dir, err));
     if (status == STK_OK) {
         stk_stage_about(&about, &s->list, r, NULL);
         status = stk_str_ok(&about) ? stk_stage_dest_begin(&s->dest, &s->list, stk_str_text(&about),
@@ -419,7 +416,7 @@ static stk_status run(staging *s, stk_error *err) {
     if (status == STK_OK && state == STK_DEST_FINISHED) {
         s->staged->already = true;
         status = stk_stage_read_about(&s->dest, s->staged, err);
-        status = status == STK_OK ? stk_stage_dest_end(&s->dest, err) : status;
+        STK_THEN(status, stk_stage_dest_end(&s->dest, err));
     } else if (status == STK_OK) {
         status = fill(s, err);
     }

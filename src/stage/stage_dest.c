@@ -172,7 +172,7 @@ static stk_status check_folder(const stk_stage_dest *dest, stk_error *err) {
         return STK_OK;
     }
     stk_status status = has_file(dest, STK_STAGING_NAME, &begun, err);
-    status = status == STK_OK ? has_file(dest, STK_STAGED_ABOUT, &done, err) : status;
+    STK_THEN(status, has_file(dest, STK_STAGED_ABOUT, &done, err));
     if (status != STK_OK || begun || done) {
         return status;
     }
@@ -190,8 +190,8 @@ stk_status stk_stage_dest_open(stk_stage_dest *dest, const char *path, stk_error
     *dest = (stk_stage_dest){.path = stk_path_trim(path), .lock_fd = -1};
     char *lock = dest->path != NULL ? stk_stage_dest_file(dest, LOCK_NAME) : NULL;
     stk_status status = lock != NULL ? check_folder(dest, err) : STK_FAIL_MEMORY(err, path);
-    status = status == STK_OK ? stk_dir_make(dest->path, err) : status;
-    status = status == STK_OK ? stk_file_lock(lock, &dest->lock_fd, &taken, err) : status;
+    STK_THEN(status, stk_dir_make(dest->path, err));
+    STK_THEN(status, stk_file_lock(lock, &dest->lock_fd, &taken, err));
     if (status == STK_OK && !taken) {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "another staging is writing to %s right now; wait for it or name another "
@@ -351,7 +351,7 @@ static stk_status clean(const stk_stage_dest *dest, const stk_staging_list *list
                         stk_error *err) {
     shard_check check = {.dest = dest, .list = list};
     stk_status status = remove_tables(dest, err);
-    status = status == STK_OK ? remove_all(dest, CUT_OFF, err) : status;
+    STK_THEN(status, remove_all(dest, CUT_OFF, err));
     if (status == STK_OK && other) {
         status = remove_all(dest, RECORD, err);
     }
@@ -376,8 +376,8 @@ stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_staging_list *li
     bool has_index = false;
     *state = STK_DEST_OPEN;
     stk_status status = read_about(dest, STK_STAGING_NAME, &is_begun, &begun, err);
-    status = status == STK_OK ? read_about(dest, STK_STAGED_ABOUT, &is_done, &done, err) : status;
-    status = status == STK_OK ? has_file(dest, STK_SHARD_INDEX_NAME, &has_index, err) : status;
+    STK_THEN(status, read_about(dest, STK_STAGED_ABOUT, &is_done, &done, err));
+    STK_THEN(status, has_file(dest, STK_SHARD_INDEX_NAME, &has_index, err));
     bool same = is_same_list(is_begun ? begun : done, list);
     if (status == STK_OK && same && is_same_list(done, list) && has_index) {
         *state = STK_DEST_FINISHED;
@@ -385,7 +385,7 @@ stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_staging_list *li
         status = refuse_other(dest, is_begun ? begun : done, staging_json, !is_begun, err);
     } else if (status == STK_OK) {
         status = is_begun && same ? STK_OK : write_staging(dest, staging_json, err);
-        status = status == STK_OK ? clean(dest, list, !same, err) : status;
+        STK_THEN(status, clean(dest, list, !same, err));
     }
     stk_json_free(begun);
     stk_json_free(done);
@@ -394,6 +394,6 @@ stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_staging_list *li
 
 stk_status stk_stage_dest_end(stk_stage_dest *dest, stk_error *err) {
     stk_status status = remove_all(dest, CUT_OFF, err);
-    status = status == STK_OK ? remove_all(dest, RECORD, err) : status;
+    STK_THEN(status, remove_all(dest, RECORD, err));
     return status == STK_OK ? remove_file(dest, STK_STAGING_NAME, err) : status;
 }

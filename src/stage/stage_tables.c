@@ -113,7 +113,7 @@ static stk_status flush(table *t, size_t at_least, stk_error *err) {
 
 /* Ends the table, also after a failure. */
 static stk_status close_table(table *t, stk_status status, stk_error *err) {
-    status = status == STK_OK ? flush(t, 0, err) : status;
+    STK_THEN(status, flush(t, 0, err));
     if (status == STK_OK) {
         status = stk_file_commit(t->file, err);
     } else {
@@ -212,9 +212,7 @@ static stk_status copy_template(const stk_stage_dest *dest, const stk_dataset *d
         return STK_OK;
     }
     stk_status status = stk_store_read(dataset->store, dataset->template_file, &bytes, err);
-    if (status == STK_OK) {
-        status = write_text(dest, "sample_submission.csv", bytes.data, bytes.size, err);
-    }
+    STK_THEN(status, write_text(dest, "sample_submission.csv", bytes.data, bytes.size, err));
     stk_bytes_free(&bytes);
     return status;
 }
@@ -225,16 +223,14 @@ stk_status stk_stage_write_tables(const stk_stage_dest *dest, const stk_staging_
                                   stk_error *err) {
     stk_str about = {0};
     stk_status status = write_samples(dest, list, members, err);
-    status = status == STK_OK ? write_classes(dest, list->dataset, err) : status;
-    status = status == STK_OK ? write_bad(dest, list, bad, err) : status;
-    status = status == STK_OK ? copy_template(dest, list->dataset, err) : status;
+    STK_THEN(status, write_classes(dest, list->dataset, err));
+    STK_THEN(status, write_bad(dest, list, bad, err));
+    STK_THEN(status, copy_template(dest, list->dataset, err));
     stk_stage_about(&about, list, request, staged);
     if (status == STK_OK && !stk_str_ok(&about)) {
         status = STK_FAIL_MEMORY(err, STK_STAGED_ABOUT);
     }
-    if (status == STK_OK) {
-        status = write_text(dest, STK_STAGED_ABOUT, about.text, about.length, err);
-    }
+    STK_THEN(status, write_text(dest, STK_STAGED_ABOUT, about.text, about.length, err));
     stk_str_free(&about);
     return status;
 }

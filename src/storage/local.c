@@ -176,9 +176,7 @@ static stk_status list(const char *path, stk_io_task *task, stk_error *err) {
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
         status = put(bytes, entry->is_dir ? "d" : "f", 1, err);
-        if (status == STK_OK) {
-            status = put(bytes, entry->name, strlen(entry->name) + 1, err);
-        }
+        STK_THEN(status, put(bytes, entry->name, strlen(entry->name) + 1, err));
     }
     stk_dir_list_free(&entries);
     errno = why;

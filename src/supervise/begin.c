@@ -83,15 +83,9 @@ static stk_status open_settings(stk_supervision *s, stk_error *err) {
                         "%s cannot be the batch size and the number of workers at once", both);
     }
     stk_status status = stk_setting_open(&s->batch_setting, &batch, err);
-    if (status == STK_OK) {
-        status = stk_setting_open(&s->workers_setting, &workers, err);
-    }
-    if (status == STK_OK) {
-        status = stk_setting_check(&s->batch_setting, &s->command, err);
-    }
-    if (status == STK_OK) {
-        status = stk_setting_check(&s->workers_setting, &s->command, err);
-    }
+    STK_THEN(status, stk_setting_open(&s->workers_setting, &workers, err));
+    STK_THEN(status, stk_setting_check(&s->batch_setting, &s->command, err));
+    STK_THEN(status, stk_setting_check(&s->workers_setting, &s->command, err));
     s->batch_given = stk_setting_value(&s->batch_setting, &s->command);
     s->workers_given = (int)stk_setting_value(&s->workers_setting, &s->command);
     return status;
@@ -102,9 +96,7 @@ static stk_status make_timetable(stk_supervision *s, stk_error *err) {
                                  .grace_s = s->o->stop_grace_s,
                                  .predicts = s->o->predict != NULL};
     stk_status status = stk_slice_read(&facts.reserve, "reserve", s->o->reserve, err);
-    if (status == STK_OK) {
-        status = stk_slice_read(&facts.stop_at, "stop-at", s->o->stop_at, err);
-    }
+    STK_THEN(status, stk_slice_read(&facts.stop_at, "stop-at", s->o->stop_at, err));
     if (status == STK_OK && facts.reserve.given && facts.stop_at.given) {
         status = STK_FAIL(err, STK_ERR_USAGE, "--reserve and --stop-at say the same; give one");
     }
@@ -236,9 +228,7 @@ static stk_status open_json(stk_supervision *s, stk_error *err) {
     }
     stk_status status = stk_relay_open(&s->json_relay, fd, &s->json_end, err);
     stk_jsonl_config config = {.fd = s->json_end, .name = "--json-fd"};
-    if (status == STK_OK) {
-        status = stk_jsonl_new(&s->jsonl, &config, err);
-    }
+    STK_THEN(status, stk_jsonl_new(&s->jsonl, &config, err));
     if (status == STK_OK) {
         stk_events_add(&s->events, stk_jsonl_observer(s->jsonl));
     }
@@ -273,9 +263,7 @@ static stk_status open_folder(stk_supervision *s, stk_error *err) {
                                        .name = s->o->name != NULL ? s->o->name : "run",
                                        .options = s->options,
                                        .within_s = stk_supervision_spare(s, FOLDER_S)};
-    if (status == STK_OK) {
-        status = stk_folder_writer_open(&s->folder, &config, err);
-    }
+    STK_THEN(status, stk_folder_writer_open(&s->folder, &config, err));
     if (status != STK_OK) {
         return status;
     }
@@ -292,34 +280,16 @@ static stk_status open_folder(stk_supervision *s, stk_error *err) {
 stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, size_t count,
                                  stk_error *err) {
     stk_status status = stk_command_make(&s->command, words, count, NULL, err);
-    if (status == STK_OK) {
-        status = read_signal(s->o->stop_signal, &s->stop_signal, err);
-    }
-    if (status == STK_OK) {
-        status = read_fill(s->o->fill, &s->fill, err);
-    }
-    if (status == STK_OK) {
-        status = open_settings(s, err);
-    }
-    if (status == STK_OK) {
-        status = make_timetable(s, err);
-    }
-    if (status == STK_OK) {
-        status = open_json(s, err);
-    }
-    if (status == STK_OK) {
-        status = stk_expected_file_begin_within(&s->expected, s->o->expect,
-                                                stk_supervision_spare(s, FOLDER_S), err);
-    }
-    if (status == STK_OK) {
-        status = open_folder(s, err);
-    }
-    if (status == STK_OK) {
-        status = stk_supervision_set_environment(s, &s->command, err);
-    }
-    if (status == STK_OK) {
-        status = open_guardian(s, err);
-    }
+    STK_THEN(status, read_signal(s->o->stop_signal, &s->stop_signal, err));
+    STK_THEN(status, read_fill(s->o->fill, &s->fill, err));
+    STK_THEN(status, open_settings(s, err));
+    STK_THEN(status, make_timetable(s, err));
+    STK_THEN(status, open_json(s, err));
+    STK_THEN(status, stk_expected_file_begin_within(&s->expected, s->o->expect,
+                                                    stk_supervision_spare(s, FOLDER_S), err));
+    STK_THEN(status, open_folder(s, err));
+    STK_THEN(status, stk_supervision_set_environment(s, &s->command, err));
+    STK_THEN(status, open_guardian(s, err));
     if (status != STK_OK) {
         return status;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 /* Largest share of the time left for a wait that may be in vain. */
 #define SPARE_SHARE 0.2
@@ -54,12 +55,8 @@ stk_status stk_supervision_set_environment(const stk_supervision *s, stk_command
     char number[32];
     const char *dir = stk_folder_writer_full_path(s->folder);
     stk_status status = stk_command_set_env(command, "PYTHONUNBUFFERED", "1", true, err);
-    if (status == STK_OK) {
-        status = stk_command_set_env(command, "PYTHONFAULTHANDLER", "1", true, err);
-    }
-    if (status == STK_OK) {
-        status = stk_command_set_env(command, "STOKER_RUN_DIR", dir, false, err);
-    }
+    STK_THEN(status, stk_command_set_env(command, "PYTHONFAULTHANDLER", "1", true, err));
+    STK_THEN(status, stk_command_set_env(command, "STOKER_RUN_DIR", dir, false, err));
     if (status == STK_OK && !isinf(s->timetable.stop_s)) {
         double start_s = (double)stk_clock_wall_ns() * 1e-9 - stk_supervision_now(s);
         snprintf(number, sizeof number, "%.0f", start_s + s->timetable.stop_s);

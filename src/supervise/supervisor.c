@@ -142,12 +142,8 @@ static stk_status predict(stk_supervision *s, stk_error *err) {
     stk_command command = {0};
     stk_attempt *a = NULL;
     stk_status status = stk_command_make(&command, NULL, 0, s->o->predict, err);
-    if (status == STK_OK) {
-        status = stk_supervision_set_environment(s, &command, err);
-    }
-    if (status == STK_OK) {
-        status = stk_attempt_start(s, &command, false, &a, err);
-    }
+    STK_THEN(status, stk_supervision_set_environment(s, &command, err));
+    STK_THEN(status, stk_attempt_start(s, &command, false, &a, err));
     if (status == STK_OK) {
         stk_attempt_end why = stk_attempt_watch(s, a);
         stk_attempt_finish(s, a, why);
@@ -398,7 +394,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     stk_error own = {0};
     err = err != NULL ? err : &own;
     stk_status status = STK_PUBLIC_CHECK(stk_passing, passing, err);
-    status = status == STK_OK ? STK_PUBLIC_BEGIN(stk_supervised, outcome, run_with, err) : status;
+    STK_THEN(status, STK_PUBLIC_BEGIN(stk_supervised, outcome, run_with, err));
     if (status != STK_OK) {
         return status;
     }
@@ -429,9 +425,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
         stk_events_add(&s->events, run_with->observer);
     }
     status = stk_run_clock_set_deadline(&s->clock, budget->deadline, &s->events, err);
-    if (status == STK_OK) {
-        status = run(s, words, count, err);
-    }
+    STK_THEN(status, run(s, words, count, err));
     fill_outcome(s, outcome);
     close_all(s);
     stk_mem_free(s);

@@ -497,9 +497,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
                                          (stk_metric)c->options->metric, err);
-    if (status == STK_OK) {
-        status = open_loader(t, err);
-    }
+    STK_THEN(status, open_loader(t, err));
     if (status != STK_OK) {
         return status;
     }

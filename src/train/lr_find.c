@@ -122,9 +122,7 @@ static stk_status open_finder(lr_finder *f, stk_error *err) {
     stk_status status = f->curve->points != NULL && f->initial != NULL
                             ? copy_weights(f, false, err)
                             : STK_FAIL_MEMORY(err, "the learning-rate test");
-    if (status == STK_OK) {
-        status = c->backend->compile(&f->exec, c->state, &c->compile, err);
-    }
+    STK_THEN(status, c->backend->compile(&f->exec, c->state, &c->compile, err));
     if (status == STK_OK) {
         stk_loader_config data = c->train;
         data.batch = c->compile.batch;

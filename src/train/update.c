@@ -55,9 +55,7 @@ stk_status stk_train_reset_state(const stk_backend *backend, stk_state *state,
         }
         if (status == STK_OK && backend->state_has(state, STK_TENSOR_EMA)) {
             status = backend->state_read(state, STK_TENSOR_VALUE, p, values, err);
-            if (status == STK_OK) {
-                status = backend->state_write(state, STK_TENSOR_EMA, p, values, err);
-            }
+            STK_THEN(status, backend->state_write(state, STK_TENSOR_EMA, p, values, err));
         }
         stk_mem_free(values);
     }

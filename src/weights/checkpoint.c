@@ -58,9 +58,7 @@ static stk_status save_with_notes(const char *path, const weights_source *from,
     stk_status status = stk_tensors_create(&writer, path, tensors, (size_t)graph->param_count,
                                            notes, note_count, err);
     stk_mem_free(tensors);
-    if (status == STK_OK) {
-        status = append_numbers(writer, path, from, err);
-    }
+    STK_THEN(status, append_numbers(writer, path, from, err));
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;
@@ -224,15 +222,9 @@ stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
         return status;
     }
     status = read_classes(path, &file, info, err);
-    if (status == STK_OK) {
-        status = read_plain(path, &file, info, err);
-    }
-    if (status == STK_OK) {
-        status = read_floats(path, &file, "mean", -FLT_MAX, info->mean, err);
-    }
-    if (status == STK_OK) {
-        status = read_floats(path, &file, "std", FLT_MIN, info->std, err);
-    }
+    STK_THEN(status, read_plain(path, &file, info, err));
+    STK_THEN(status, read_floats(path, &file, "mean", -FLT_MAX, info->mean, err));
+    STK_THEN(status, read_floats(path, &file, "std", FLT_MIN, info->std, err));
     stk_tensors_close(&file);
     if (status != STK_OK) {
         stk_checkpoint_info_free(info);
@@ -288,9 +280,7 @@ stk_status stk_checkpoint_load(const char *path, const stk_backend *backend, stk
     }
     size_t *from = stk_mem_raw((size_t)graph->param_count, sizeof *from);
     status = from != NULL ? match(path, &file, graph, from, err) : STK_FAIL_MEMORY(err, path);
-    if (status == STK_OK) {
-        status = stk_fill_state(&file, path, from, false, backend, state, graph, err);
-    }
+    STK_THEN(status, stk_fill_state(&file, path, from, false, backend, state, graph, err));
     stk_mem_free(from);
     stk_tensors_close(&file);
     return status;

@@ -146,9 +146,7 @@ static stk_status parse_header(stk_tensor_file *file, const char *path, const ch
         return STK_FAIL(err, status, "%s is damaged: its header is %s", path, cause.message);
     }
     status = read_entries(file, path, size, err);
-    if (status == STK_OK) {
-        status = check_offsets(file, path, size, err);
-    }
+    STK_THEN(status, check_offsets(file, path, size, err));
     for (size_t i = 0; i < file->count && status == STK_OK; i++) {
         bool added; /* the header's reader has refused repeated names */
         status = stk_map_add(&file->names, file->tensors[i].name, i, &added)
@@ -219,9 +217,7 @@ static stk_status read_header(stk_tensor_file *file, const char *path, uint64_t 
     if (status == STK_OK && is_pickle(begin) && (length == 0 || text[0] != '{')) {
         status = fail_pickle(path, err);
     }
-    if (status == STK_OK) {
-        status = parse_header(file, path, text, (size_t)length, size - file->start, err);
-    }
+    STK_THEN(status, parse_header(file, path, text, (size_t)length, size - file->start, err));
     stk_mem_free(text);
     return status;
 }
@@ -240,9 +236,7 @@ stk_status stk_tensors_parse(stk_tensor_file *file, const char *name, const void
 stk_status stk_tensors_open(stk_tensor_file *file, const char *path, stk_error *err) {
     memset(file, 0, sizeof *file);
     stk_status status = stk_file_open(&file->reader, path, err);
-    if (status == STK_OK) {
-        status = read_header(file, path, stk_file_size(file->reader), err);
-    }
+    STK_THEN(status, read_header(file, path, stk_file_size(file->reader), err));
     if (status != STK_OK) {
         stk_tensors_close(file);
     }
@@ -357,9 +351,7 @@ stk_status stk_tensors_begin(stk_file_writer *writer, const stk_tensor *tensors,
         length[i] = (uint8_t)((uint64_t)header.length >> (8 * i));
     }
     stk_status status = stk_file_append(writer, length, sizeof length, err);
-    if (status == STK_OK) {
-        status = stk_file_append(writer, header.text, header.length, err);
-    }
+    STK_THEN(status, stk_file_append(writer, header.text, header.length, err));
     stk_str_free(&header);
     return status;
 }
@@ -369,9 +361,7 @@ stk_status stk_tensors_create(stk_file_writer **out, const char *path, const stk
                               stk_error *err) {
     stk_file_writer *writer = NULL;
     stk_status status = stk_file_create(&writer, path, err);
-    if (status == STK_OK) {
-        status = stk_tensors_begin(writer, tensors, count, notes, note_count, err);
-    }
+    STK_THEN(status, stk_tensors_begin(writer, tensors, count, notes, note_count, err));
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;

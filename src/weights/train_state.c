@@ -120,9 +120,7 @@ static stk_status write_numbers(summed_writer *writer, const stk_backend *backen
              p < graph->param_count && status == STK_OK && is_kept(backend, state, k, gradients);
              p++) {
             status = backend->state_read(state, (stk_tensor_kind)k, p, values, err);
-            if (status == STK_OK) {
-                status = append(writer, values, graph->params[p].count * sizeof *values, err);
-            }
+            STK_THEN(status, append(writer, values, graph->params[p].count * sizeof *values, err));
         }
     }
     stk_mem_free(values);
@@ -144,21 +142,11 @@ stk_status stk_train_state_save(stk_file_writer *writer, const stk_backend *back
         status = add_vector(EXTRAS_NAME, "F32", STK_STATE_EXTRAS, STK_STATE_EXTRAS * sizeof(float),
                             tensors, &count, err);
     }
-    if (status == STK_OK) {
-        status = add_vector(CHECKSUM_NAME, "U64", 1, sizeof(uint64_t), tensors, &count, err);
-    }
-    if (status == STK_OK) {
-        status = stk_tensors_begin(writer, tensors, count, notes, note_count, err);
-    }
-    if (status == STK_OK) {
-        status = write_numbers(&summed, backend, state, graph, gradients, err);
-    }
-    if (status == STK_OK) {
-        status = write_extras(&summed, backend, state, err);
-    }
-    if (status == STK_OK) {
-        status = stk_file_append(writer, &summed.sum, sizeof summed.sum, err);
-    }
+    STK_THEN(status, add_vector(CHECKSUM_NAME, "U64", 1, sizeof(uint64_t), tensors, &count, err));
+    STK_THEN(status, stk_tensors_begin(writer, tensors, count, notes, note_count, err));
+    STK_THEN(status, write_numbers(&summed, backend, state, graph, gradients, err));
+    STK_THEN(status, write_extras(&summed, backend, state, err));
+    STK_THEN(status, stk_file_append(writer, &summed.sum, sizeof summed.sum, err));
     free_tensors(tensors, count);
     if (status != STK_OK) {
         stk_file_discard(writer);
@@ -267,14 +255,10 @@ stk_status stk_train_state_load(const stk_tensor_file *file, const char *path,
              p++, next++) {
             const stk_tensor *found = stk_tensors_find(file, tensors[next].name);
             status = stk_tensors_read(file, found, values, err);
-            if (status == STK_OK) {
-                status = backend->state_write(state, (stk_tensor_kind)k, p, values, err);
-            }
+            STK_THEN(status, backend->state_write(state, (stk_tensor_kind)k, p, values, err));
         }
     }
-    if (status == STK_OK) {
-        status = read_extras(file, backend, state, err);
-    }
+    STK_THEN(status, read_extras(file, backend, state, err));
     stk_mem_free(values);
     free_tensors(tensors, count);
     return status;

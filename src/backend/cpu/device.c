@@ -83,9 +83,7 @@ static stk_status cpu_device_open(stk_device **out, const stk_device_config *con
         return STK_FAIL_MEMORY(err, "the CPU device");
     }
     stk_status status = stk_cpu_blas_begin(err);
-    if (status == STK_OK) {
-        status = stk_pool_new(&device->pool, config->threads, err);
-    }
+    STK_THEN(status, stk_pool_new(&device->pool, config->threads, err));
     if (status != STK_OK) {
         stk_mem_free(device);
         return status;
@@ -277,10 +275,8 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
     if (status == STK_OK && config->train) {
         status = check_kind(state, STK_TENSOR_GRADIENT, err);
     }
-    if (status == STK_OK) {
-        status =
-            make_layout(&exec->pieces, &exec->layout, state->device, state->graph, config, err);
-    }
+    STK_THEN(status,
+             make_layout(&exec->pieces, &exec->layout, state->device, state->graph, config, err));
     if (status == STK_OK) {
         exec->arena = stk_mem_aligned(exec->layout.arena_bytes);
         if (exec->arena == NULL) {

@@ -93,13 +93,9 @@ bool stk_cuda_usable(int index, char *why, size_t room) {
     stk_error err = {0};
     stk_device d = {.config = {.index = index}, .driver = &d.libraries.driver};
     stk_status status = stk_cuda_driver_open(&d.libraries, &err);
-    if (status == STK_OK) {
-        status = ask_device(&d, &err);
-    }
+    STK_THEN(status, ask_device(&d, &err));
     bool seen = status == STK_OK;
-    if (status == STK_OK) {
-        status = stk_cuda_toolkit_open(&d.libraries, most_major_for(&d), true, &err);
-    }
+    STK_THEN(status, stk_cuda_toolkit_open(&d.libraries, most_major_for(&d), true, &err));
     if (status == STK_OK) {
         snprintf(why, room, "%s, driver for CUDA %d.%d, cuDNN %d.%d", d.name,
                  d.libraries.driver_version / 1000, d.libraries.driver_version % 1000 / 10,
@@ -130,19 +126,13 @@ static stk_status make_context(stk_device *d, stk_error *err) {
     stk_status status =
         stk_cuda_check(d->driver, d->driver->context_retain(&d->context, d->ordinal),
                        "making a context on the GPU", err);
-    if (status == STK_OK) {
-        status = stk_cuda_enter(d, err);
-    }
-    if (status == STK_OK) {
-        status =
-            stk_cuda_check(d->driver, d->driver->stream_new(&d->compute, CUDA_STREAM_NON_BLOCKING),
-                           "making a stream on the GPU", err);
-    }
-    if (status == STK_OK) {
-        status =
-            stk_cuda_check(d->driver, d->driver->stream_new(&d->copy, CUDA_STREAM_NON_BLOCKING),
-                           "making a stream on the GPU", err);
-    }
+    STK_THEN(status, stk_cuda_enter(d, err));
+    STK_THEN(status,
+             stk_cuda_check(d->driver, d->driver->stream_new(&d->compute, CUDA_STREAM_NON_BLOCKING),
+                            "making a stream on the GPU", err));
+    STK_THEN(status,
+             stk_cuda_check(d->driver, d->driver->stream_new(&d->copy, CUDA_STREAM_NON_BLOCKING),
+                            "making a stream on the GPU", err));
     return status;
 }
 
@@ -225,9 +215,7 @@ static stk_status open_makers(stk_device *d, stk_error *err) {
                                .deterministic = d->config.deterministic,
                                .halted = d->config.halted,
                                .user = d->config.user};
-    if (status == STK_OK) {
-        status = stk_cuda_convs_open(&d->convs, &convs, err);
-    }
+    STK_THEN(status, stk_cuda_convs_open(&d->convs, &convs, err));
     return status == STK_OK && !d->config.deterministic
                ? stk_cuda_tuning_results_open(&d->tuning_results, d->store, err)
                : status;
@@ -259,21 +247,11 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
     d->config = *config;
     d->driver = &d->libraries.driver;
     stk_status status = stk_cuda_driver_open(&d->libraries, err);
-    if (status == STK_OK) {
-        status = ask_device(d, err);
-    }
-    if (status == STK_OK) {
-        status = open_both(d, err);
-    }
-    if (status == STK_OK) {
-        status = hold_memory(d, err);
-    }
-    if (status == STK_OK) {
-        status = open_store(d, err);
-    }
-    if (status == STK_OK) {
-        status = open_makers(d, err);
-    }
+    STK_THEN(status, ask_device(d, err));
+    STK_THEN(status, open_both(d, err));
+    STK_THEN(status, hold_memory(d, err));
+    STK_THEN(status, open_store(d, err));
+    STK_THEN(status, open_makers(d, err));
     if (status != STK_OK) {
         stk_cuda_device_close(d);
         return status;
@@ -325,11 +303,9 @@ stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory,
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     stk_status status = stk_cuda_enter(device, err);
-    if (status == STK_OK) {
-        status =
-            stk_cuda_check(device->driver, device->driver->memory_info(&free_bytes, &total_bytes),
-                           "asking the GPU for its free memory", err);
-    }
+    STK_THEN(status,
+             stk_cuda_check(device->driver, device->driver->memory_info(&free_bytes, &total_bytes),
+                            "asking the GPU for its free memory", err));
     if (device->limit_bytes != SIZE_MAX) {
         size_t left = device->limit_bytes - device->taken_bytes;
         total_bytes = (size_t)device->config.memory_bytes;

@@ -96,13 +96,10 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
         exec->programs[i].major = device->major;
     }
     stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
-    if (status == STK_OK) {
-        status = stk_cuda_parameter_layout_make(&exec->layout, graph, type, config->train, err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_lower(&exec->programs[PLAY_MAIN], &exec->pieces, &exec->layout,
-                                (int)config->batch, results, &exec->logits, err);
-    }
+    STK_THEN(status,
+             stk_cuda_parameter_layout_make(&exec->layout, graph, type, config->train, err));
+    STK_THEN(status, stk_cuda_lower(&exec->programs[PLAY_MAIN], &exec->pieces, &exec->layout,
+                                    (int)config->batch, results, &exec->logits, err));
     if (status == STK_OK) {
         stk_cuda_lower_weights(&exec->programs[PLAY_WEIGHTS], &exec->pieces, &exec->layout);
     }
@@ -319,12 +316,8 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
     stk_cuda_noise(&noise, main->arena_bytes / cuda_type_bytes(main->type), all);
     stk_status status = stk_cuda_program_lay_out(&noise, err);
     player.program = &noise;
-    if (status == STK_OK) {
-        status = stk_cuda_kernels_make(exec->state->device->kernels, programs, 1, err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_player_run(&player, err);
-    }
+    STK_THEN(status, stk_cuda_kernels_make(exec->state->device->kernels, programs, 1, err));
+    STK_THEN(status, stk_cuda_player_run(&player, err));
     stk_cuda_program_free(&noise);
     return status;
 }
@@ -381,15 +374,9 @@ static stk_status make_kernels(stk_exec *exec, stk_error *err) {
 /* Makes the kernels and plans of all programs. */
 static stk_status make_plans(stk_exec *exec, stk_error *err) {
     stk_status status = make_kernels(exec, err);
-    if (status == STK_OK) {
-        status = make_noise(exec, err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_player_run(&exec->players[PLAY_WEIGHTS], err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_player_prepare(&exec->players[PLAY_MAIN], NULL, err);
-    }
+    STK_THEN(status, make_noise(exec, err));
+    STK_THEN(status, stk_cuda_player_run(&exec->players[PLAY_WEIGHTS], err));
+    STK_THEN(status, stk_cuda_player_prepare(&exec->players[PLAY_MAIN], NULL, err));
     /* A program that replaces another may contain further fused convolutions without a plan. */
     for (int round = 0; round < MOST_RETRACTIONS && status == STK_OK; round++) {
         if (!stk_cuda_autotune_retract(&exec->players[PLAY_MAIN],
@@ -397,9 +384,8 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
             break;
         }
         status = lower_again(exec, err);
-        status = status == STK_OK ? make_kernels(exec, err) : status;
-        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[PLAY_MAIN], NULL, err)
-                                  : status;
+        STK_THEN(status, make_kernels(exec, err));
+        STK_THEN(status, stk_cuda_player_prepare(&exec->players[PLAY_MAIN], NULL, err));
     }
     return status;
 }
@@ -441,10 +427,8 @@ static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_
                                   state->blocks[STK_TENSOR_SECOND] != 0 ? STK_ADAMW : STK_SGD,
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
-    if (status == STK_OK) {
-        status = lay_out(exec, state->device, state->graph, config, &kinds,
-                         state->device->tuning_results, err);
-    }
+    STK_THEN(status, lay_out(exec, state->device, state->graph, config, &kinds,
+                             state->device->tuning_results, err));
     if (status == STK_OK && home != NULL) {
         share_memory(exec, home);
     }
@@ -511,9 +495,7 @@ static stk_status cuda_step(stk_exec *exec, const stk_step_input *input, stk_ste
                             stk_error *err) {
     stk_exec *found = NULL;
     stk_status status = check_count(exec, input->count, true, err);
-    if (status == STK_OK) {
-        status = find_exec(exec, input->count, &found, err);
-    }
+    STK_THEN(status, find_exec(exec, input->count, &found, err));
     if (status != STK_OK || output != NULL || found == exec) {
         return status == STK_OK ? stk_cuda_step(found, input, output, err) : status;
     }

@@ -92,9 +92,7 @@ static stk_status time_ops(const cuda_player *player, cuda_event *events, double
             result |= d->event_elapsed_ms(&took, events[i], events[i + 1]);
             ms[i] = round == 0 || took < ms[i] ? took : ms[i];
         }
-        if (status == STK_OK) {
-            status = stk_cuda_check(d, result, "timing a step", err);
-        }
+        STK_THEN(status, stk_cuda_check(d, result, "timing a step", err));
     }
     return status;
 }
@@ -110,9 +108,7 @@ static stk_status profile_one(const cuda_player *player, stk_profile_line *lines
     for (size_t i = 0; i <= ops && status == STK_OK; i++) {
         status = stk_cuda_check(d, d->event_new(&events[i], 0), "making events", err);
     }
-    if (status == STK_OK) {
-        status = time_ops(player, events, ms, err);
-    }
+    STK_THEN(status, time_ops(player, events, ms, err));
     for (size_t i = 0; i < ops && status == STK_OK; i++) {
         add_line(lines, room, count, player->program, &player->program->ops[i], ms[i]);
     }

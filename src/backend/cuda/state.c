@@ -97,10 +97,8 @@ stk_status stk_cuda_state_new(stk_state **out, stk_device *device, const stk_gra
     uint64_t bytes = stk_cuda_state_bytes(graph, config);
     cuda_pointer memory = 0;
     stk_status status = stk_cuda_enter(device, err);
-    if (status == STK_OK) {
-        status = stk_cuda_parameter_layout_make(&state->layout, graph, CUDA_TYPE_F32, config->train,
-                                                err);
-    }
+    STK_THEN(status, stk_cuda_parameter_layout_make(&state->layout, graph, CUDA_TYPE_F32,
+                                                    config->train, err));
     if (status == STK_OK) {
         char what[96];
         snprintf(what, sizeof what, "taking %.1f MiB of the GPU's memory for the parameters",
@@ -171,9 +169,7 @@ stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_E
                                       stk_error *err) {
     cuda_scaler scaler = {.scale = 1};
     stk_status status = stk_cuda_enter(state->device, err);
-    if (status == STK_OK) {
-        status = read_scaler(state, &scaler, err);
-    }
+    STK_THEN(status, read_scaler(state, &scaler, err));
     extras[0] = scaler.scale;
     extras[1] = (float)scaler.dynamic;
     extras[2] = (float)scaler.good;

@@ -121,16 +121,12 @@ static stk_status run_step(stk_exec *exec, const stk_step_input *input, cuda_eve
                            stk_error *err) {
     const stk_device *device = exec->state->device;
     stk_status status = renew_weight_copies(exec, err);
-    if (status == STK_OK) {
-        status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
-    }
+    STK_THEN(status, stk_cuda_player_run(&exec->players[PLAY_MAIN], err));
     if (status == STK_OK && input->update == NULL) {
         status = stk_cuda_player_run(&exec->players[PLAY_GATHER], err);
     }
-    if (status == STK_OK) {
-        status = check(exec, device->driver->event_record(updating, device->compute),
-                       "a training step", err);
-    }
+    STK_THEN(status, check(exec, device->driver->event_record(updating, device->compute),
+                           "a training step", err));
     if (status == STK_OK && input->update != NULL) {
         status = stk_cuda_player_run(&exec->players[PLAY_UPDATE], err);
     }
@@ -216,9 +212,7 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
     }
-    if (status == STK_OK) {
-        status = send(exec, input->images, input->count, device_batch, events, err);
-    }
+    STK_THEN(status, send(exec, input->images, input->count, device_batch, events, err));
     if (status != STK_OK) {
         return status;
     }
@@ -231,23 +225,15 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
                    device->driver->copy_in(exec->memory + exec->sizes.labels[device_batch], labels,
                                            input->count * sizeof *labels, device->copy),
                    "sending labels", err);
-    if (status == STK_OK) {
-        status = hand_over(exec, events, &exec->queue->constants[ahead_index], err);
-    }
+    STK_THEN(status, hand_over(exec, events, &exec->queue->constants[ahead_index], err));
     exec->started++;
-    if (status == STK_OK) {
-        status = run_step(exec, input, events->updating, err);
-    }
-    if (status == STK_OK) {
-        status = finish(exec, device_batch, ahead_index, err);
-    }
+    STK_THEN(status, run_step(exec, input, events->updating, err));
+    STK_THEN(status, finish(exec, device_batch, ahead_index, err));
     if (status != STK_OK || output == NULL) {
         return status;
     }
     status = check(exec, device->driver->event_wait(events->done), "a training step", err);
-    if (status == STK_OK) {
-        status = take_output(exec, ahead_index, output, err);
-    }
+    STK_THEN(status, take_output(exec, ahead_index, output, err));
     hand_out_last(exec);
     return status;
 }
@@ -273,9 +259,7 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
     const cuda_driver *d = exec->state->device->driver;
     *count = 0;
     stk_status status = stk_cuda_enter(exec->state->device, err);
-    if (status == STK_OK) {
-        status = wait_sent(exec, err);
-    }
+    STK_THEN(status, wait_sent(exec, err));
     while (status == STK_OK && *count < room && exec->collected < exec->started) {
         size_t ahead_index = exec->collected % STK_STEPS_AHEAD;
         cuda_event done = exec->events[ahead_index].done;
@@ -284,9 +268,7 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
             break;
         }
         status = check(exec, result, "a training step", err);
-        if (status == STK_OK) {
-            status = take_output(exec, ahead_index, &outputs[*count], err);
-        }
+        STK_THEN(status, take_output(exec, ahead_index, &outputs[*count], err));
         if (status == STK_OK) {
             ++*count;
             exec->collected++;
@@ -327,18 +309,10 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
         (cuda_step_constants){.images = exec->memory + exec->sizes.images[device_batch]};
     const cuda_step_events *events = &exec->events[device_batch];
     stk_status status = send(exec, images, count, device_batch, events, err);
-    if (status == STK_OK) {
-        status = hand_over(exec, events, &exec->queue->constants[device_batch], err);
-    }
-    if (status == STK_OK) {
-        status = renew_weight_copies(exec, err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
-    }
-    if (status == STK_OK) {
-        status = finish_infer(exec, device_batch, bytes, err);
-    }
+    STK_THEN(status, hand_over(exec, events, &exec->queue->constants[device_batch], err));
+    STK_THEN(status, renew_weight_copies(exec, err));
+    STK_THEN(status, stk_cuda_player_run(&exec->players[PLAY_MAIN], err));
+    STK_THEN(status, finish_infer(exec, device_batch, bytes, err));
     exec->started += status == STK_OK;
     return status == STK_OK && logits != NULL ? stk_cuda_fetch(exec, logits, err) : status;
 }
@@ -350,9 +324,8 @@ stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "there is no inference to fetch");
     }
     stk_status status = stk_cuda_enter(exec->state->device, err);
-    if (status == STK_OK) {
-        status = check(exec, d->event_wait(exec->events[device_batch].done), "an inference", err);
-    }
+    STK_THEN(status,
+             check(exec, d->event_wait(exec->events[device_batch].done), "an inference", err));
     if (status == STK_OK) {
         size_t room = exec->config.batch * (size_t)exec->state->graph->classes;
         memcpy(logits, exec->answers + device_batch * room, exec->answer_bytes[device_batch]);

@@ -205,9 +205,7 @@ static stk_status spill(stk_file_writer *writer, stk_error *err) {
     stk_bytes *block = writer->block;
     writer->block = NULL;
     stk_status status = open_target(writer, err);
-    if (status == STK_OK) {
-        status = write_all(writer, block->data, block->size, err);
-    }
+    STK_THEN(status, write_all(writer, block->data, block->size, err));
     stk_bytes_free(block);
     return status;
 }
@@ -317,9 +315,7 @@ stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
         return STK_OK;
     }
     stk_status status = writer->block != NULL ? spill(writer, err) : STK_OK;
-    if (status == STK_OK) {
-        status = write_held(writer, err);
-    }
+    STK_THEN(status, write_held(writer, err));
     if (status == STK_OK && !writer->target.stream) {
         status = replace(writer, err);
     }
@@ -417,9 +413,7 @@ stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
         return STK_OK;
     }
     status = stk_file_read(path, 0, &data, &size, err);
-    if (status == STK_OK) {
-        status = stk_file_write(alias, data, size, err);
-    }
+    STK_THEN(status, stk_file_write(alias, data, size, err));
     stk_mem_free(data);
     return status;
 }

@@ -151,7 +151,7 @@ stk_status stk_write_target_find(stk_write_target *target, const char *path, boo
         target->is_there = stk_disk_look_link(path, &target->info) == 0;
         status = target->is_there || errno == ENOENT ? STK_OK : FAIL_WRITING(err, path);
     }
-    status = status == STK_OK ? check_kind(target, path, chosen, err) : status;
+    STK_THEN(status, check_kind(target, path, chosen, err));
     if (status != STK_OK) {
         stk_write_target_free(target);
     }

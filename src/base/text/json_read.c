@@ -396,9 +396,7 @@ stk_status stk_json_read(const char *path, size_t most_bytes, stk_json **root, s
     size_t size = 0;
     *root = NULL;
     stk_status status = stk_file_read(path, most_bytes, &text, &size, err);
-    if (status == STK_OK) {
-        status = stk_json_parse(text, size, root, err);
-    }
+    STK_THEN(status, stk_json_parse(text, size, root, err));
     stk_mem_free(text);
     return status;
 }

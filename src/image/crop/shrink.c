@@ -49,7 +49,7 @@ static stk_status begin_shrinking(void *user, const stk_image_info *info, stk_im
     fit(s->max_side, &width, &height);
     uint64_t bytes = 3 * (uint64_t)width * (uint64_t)height + info->whole_bytes;
     stk_status status = stk_image_scratch_enter(s->scratch, bytes, err);
-    status = status == STK_OK ? stk_image_new(s->image, width, height, err) : status;
+    STK_THEN(status, stk_image_new(s->image, width, height, err));
     if (status != STK_OK) {
         return status;
     }
@@ -109,7 +109,7 @@ stk_status stk_image_shrink(stk_image_scratch *scratch, const uint8_t *bytes, si
                                    .room = room_for_rows,
                                    .take = take_rows};
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
-    status = status == STK_OK ? stk_image_orient(image, s.orientation, &receiver, err) : status;
+    STK_THEN(status, stk_image_orient(image, s.orientation, &receiver, err));
     stk_image_scratch_leave(scratch);
     if (status != STK_OK) {
         stk_image_free(image);

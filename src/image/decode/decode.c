@@ -117,9 +117,7 @@ stk_status stk_image_decode_within(const uint8_t *bytes, size_t size, const stk_
                                    .room = room_in_whole,
                                    .take = take_whole};
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
-    if (status == STK_OK) {
-        status = stk_image_orient(image, w.orientation, &receiver, err);
-    }
+    STK_THEN(status, stk_image_orient(image, w.orientation, &receiver, err));
     if (status != STK_OK) {
         stk_image_free(image);
     }

@@ -213,9 +213,7 @@ stk_status stk_image_png_orientation(const uint8_t *bytes, size_t size, int *ori
         tags.exif = exif.data;
         tags.exif_size = exif.size;
     }
-    if (status == STK_OK) {
-        status = read_text(&found.xmp, &xmp, &tags.xmp, &tags.xmp_size, err);
-    }
+    STK_THEN(status, read_text(&found.xmp, &xmp, &tags.xmp, &tags.xmp_size, err));
     *orientation = stk_image_orientation(&tags);
     stk_bytes_free(&exif);
     stk_bytes_free(&xmp);

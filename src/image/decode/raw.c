@@ -41,10 +41,8 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
     }
     stk_image_info info = {.width = (int)width, .height = (int)height, .orientation = 1};
     stk_image_part part = {.divisor = 1};
-    status = status == STK_OK ? receiver->begin(receiver->user, &info, &part, err) : status;
-    if (status == STK_OK) {
-        status = receiver->rows(receiver->user, part.x, part.width, err);
-    }
+    STK_THEN(status, receiver->begin(receiver->user, &info, &part, err));
+    STK_THEN(status, receiver->rows(receiver->user, part.x, part.width, err));
     stk_image_watch watch = stk_image_watch_start(receiver);
     for (int y = 0; status == STK_OK && y < part.height; y++) {
         if (stk_image_halted(&watch)) {

@@ -187,9 +187,7 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
     if (status == STK_OK && stk_image_halted(&watch)) {
         status = stk_image_refuse_halted(&watch, "WebP", err);
     }
-    if (status == STK_OK) {
-        status = receiver->begin(receiver->user, &info, &part, err);
-    }
+    STK_THEN(status, receiver->begin(receiver->user, &info, &part, err));
     return status == STK_OK ? read_part(&config, bytes, size, &part, receiver, &watch, err)
                             : status;
 }

@@ -259,10 +259,8 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task, 
     r->waiting = 0;
     stk_status status = make_axis(&r->across, task->crop.x, task->crop.width, task->width,
                                   task->size, task->filter, task->mirror_x, err);
-    if (status == STK_OK) {
-        status = make_axis(&r->down, task->crop.y, task->crop.height, task->height, size_down,
-                           task->filter, false, err);
-    }
+    STK_THEN(status, make_axis(&r->down, task->crop.y, task->crop.height, task->height, size_down,
+                               task->filter, false, err));
     if (status != STK_OK) {
         return status;
     }

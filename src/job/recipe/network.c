@@ -169,9 +169,7 @@ stk_status stk_network_find_pretrained(stk_job_network *network, const stk_recip
         return status;
     }
     status = stk_pretrained_check(place.path, model, network->graph, &report, err);
-    if (status == STK_OK) {
-        status = check_pretrained(network, place.path, before, err);
-    }
+    STK_THEN(status, check_pretrained(network, place.path, before, err));
     if (status == STK_OK) {
         /* An absolute path works from any folder. Links of a hub's cache stay links: the names of
          * their targets say nothing. */

@@ -124,14 +124,10 @@ stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options, s
     } else if (status == STK_OK) {
         status = resolve_number(options, "img-size", recipe->img_size, "auto", err);
     }
-    if (status == STK_OK) {
-        status = choose_rate(options, "dropout", job->dropout, recipe->model->dropout,
-                             &recipe->dropout, err);
-    }
-    if (status == STK_OK) {
-        status = choose_rate(options, "drop-path", job->drop_path, recipe->model->drop_path,
-                             &recipe->drop_path, err);
-    }
+    STK_THEN(status, choose_rate(options, "dropout", job->dropout, recipe->model->dropout,
+                                 &recipe->dropout, err));
+    STK_THEN(status, choose_rate(options, "drop-path", job->drop_path, recipe->model->drop_path,
+                                 &recipe->drop_path, err));
     return status;
 }
 
@@ -289,16 +285,10 @@ stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
     recipe->batch_chosen = choice->batch;
     recipe->infer_batch = infer_batch;
     stk_status status = to_be_measured ? STK_OK : resolve_batch(options, facts, choice, err);
-    if (status == STK_OK) {
-        status = choose_rates(recipe, options, stk_batch_rate_scale(facts, choice),
-                              facts->train_count, to_be_measured, err);
-    }
-    if (status == STK_OK) {
-        status = choose_epochs(recipe, options, budget, err);
-    }
-    if (status == STK_OK) {
-        status = choose_loader(recipe, options, loader, err);
-    }
+    STK_THEN(status, choose_rates(recipe, options, stk_batch_rate_scale(facts, choice),
+                                  facts->train_count, to_be_measured, err));
+    STK_THEN(status, choose_epochs(recipe, options, budget, err));
+    STK_THEN(status, choose_loader(recipe, options, loader, err));
     return status == STK_OK ? choose_augment(recipe, options, err) : status;
 }
 

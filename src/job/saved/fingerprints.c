@@ -97,9 +97,7 @@ static stk_status write_file(stk_seen_pictures *pictures, const uint64_t *values
         return status;
     }
     status = stk_tensors_begin(writer, tensors, 2, notes, 2, err);
-    if (status == STK_OK) {
-        status = stk_file_append(writer, values, count * sizeof *values, err);
-    }
+    STK_THEN(status, stk_file_append(writer, values, count * sizeof *values, err));
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;
@@ -152,9 +150,7 @@ static stk_status read_file(const stk_seen_pictures *pictures, const stk_tensor_
         return STK_FAIL(err, STK_ERR_DATA, "%s is not of these pictures", path);
     }
     stk_status status = read_list(file, "train", path, &pictures->train, values, err);
-    if (status == STK_OK) {
-        status = read_list(file, "val", path, &pictures->val, values + train, err);
-    }
+    STK_THEN(status, read_list(file, "val", path, &pictures->val, values + train, err));
     sum_text(values, train + pictures->val.count, sum);
     if (status == STK_OK && (written == NULL || strcmp(written, sum) != 0)) {
         status = STK_FAIL(err, STK_ERR_DATA, "%s is damaged", path);

@@ -73,7 +73,7 @@ stk_status stk_oof_score(stk_oof *oof, stk_metric metric, size_t *rows, stk_erro
     const stk_dataset *d = oof->dataset;
     stk_metrics metrics;
     stk_status status = stk_metrics_open(&metrics, d->class_count, d->train.count, metric, err);
-    status = status == STK_OK ? add_rows(oof, &metrics, err) : status;
+    STK_THEN(status, add_rows(oof, &metrics, err));
     if (status == STK_OK) {
         oof->acc1 = stk_metrics_value(&metrics, STK_METRIC_ACC1);
         oof->metric = stk_metrics_value(&metrics, metric);

@@ -181,24 +181,14 @@ static stk_status take_up(stk_resume *resume, stk_options *options, const stk_ru
                           stk_error *err) {
     stk_json *args = NULL;
     stk_status status = find_state(resume, folder, err);
-    if (status == STK_OK) {
-        status = check_run(resume, folder, err);
-    }
-    if (status == STK_OK) {
-        status = read_json(folder, "args.json", &args, err);
-    }
-    if (status == STK_OK) {
-        status = accept_same_data(options, args, err);
-    }
-    if (status == STK_OK) {
-        status = stk_options_recall(options, args, resume->given, note_change, resume, err);
-    }
+    STK_THEN(status, check_run(resume, folder, err));
+    STK_THEN(status, read_json(folder, "args.json", &args, err));
+    STK_THEN(status, accept_same_data(options, args, err));
+    STK_THEN(status, stk_options_recall(options, args, resume->given, note_change, resume, err));
     if (status == STK_OK && !stk_str_ok(&resume->changes)) {
         status = STK_FAIL_MEMORY(err, "options");
     }
-    if (status == STK_OK) {
-        status = check_epochs(resume, options, err);
-    }
+    STK_THEN(status, check_epochs(resume, options, err));
     stk_json_free(args);
     return status;
 }
@@ -210,12 +200,8 @@ stk_status stk_resume_open(stk_resume *resume, stk_options *options, stk_run_fol
     bool more_time = stk_options_source(options, "budget") != STK_FROM_DEFAULT ||
                      stk_options_source(options, "deadline") != STK_FROM_DEFAULT;
     stk_status status = check_folder(job->resume, err);
-    if (status == STK_OK) {
-        status = stk_run_folder_reopen(folder, job->resume, err);
-    }
-    if (status == STK_OK) {
-        status = take_up(resume, options, folder, err);
-    }
+    STK_THEN(status, stk_run_folder_reopen(folder, job->resume, err));
+    STK_THEN(status, take_up(resume, options, folder, err));
     if (status == STK_OK) {
         resume->on = true;
         resume->used_s = resume->state.used_s;

@@ -300,7 +300,7 @@ stk_status stk_saved_state_read(const char *path, stk_saved_state *run, stk_erro
     stk_status status = stk_tensors_open(&file, path, err);
     if (status == STK_OK) {
         status = stk_train_state_verify(&file, path, err);
-        status = status == STK_OK ? read_notes(&file, path, run, err) : status;
+        STK_THEN(status, read_notes(&file, path, run, err));
         stk_tensors_close(&file);
     }
     if (status != STK_OK) {

@@ -278,10 +278,8 @@ static stk_status copy_state(stk_state_saver *saver, stk_error *err) {
     saver->writer.sync_s = sync_limit(saver);
     stk_status status = stk_write_behind_begin(&saver->writer, &writer, saver->path,
                                                stk_state_saver_copies(saver->network), err);
-    if (status == STK_OK) {
-        status = stk_saved_state_write(writer, &saver->numbers, saver->network->opened.backend,
-                                       saver->network->state, saver->network->graph, err);
-    }
+    STK_THEN(status, stk_saved_state_write(writer, &saver->numbers, saver->network->opened.backend,
+                                           saver->network->state, saver->network->graph, err));
     if (status == STK_OK) {
         remove_kept_later(saver);
         stk_write_behind_start(&saver->writer);

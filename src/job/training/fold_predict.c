@@ -184,8 +184,7 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
         stk_oof_add(&job->out.oof, job->tally.fold, split->val, split->val_count, probs, have);
         job->clock.extra_file_s = OOF_SAVE_PART * write_s;
         status = write_oof(job, err);
-        status =
-            status == STK_OK ? stk_oof_score(&job->out.oof, metric_of(job), &rows, err) : status;
+        STK_THEN(status, stk_oof_score(&job->out.oof, metric_of(job), &rows, err));
     }
     if (status == STK_OK && rows > 0) {
         emit_oof(job, rows);

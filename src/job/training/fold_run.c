@@ -321,16 +321,10 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     stk_status status = stk_fold_split(job->dataset, &job->recipe, job->tally.fold, &fold.split,
                                        &fold.val_samples, err);
     fold.pace.val_images = fold.split.val_count;
-    if (status == STK_OK) {
-        status = make_paths(&fold, err);
-    }
-    if (status == STK_OK) {
-        status = begin_validation(&fold, err);
-    }
+    STK_THEN(status, make_paths(&fold, err));
+    STK_THEN(status, begin_validation(&fold, err));
     bool ready = true;
-    if (status == STK_OK) {
-        status = begin(&fold, &ready, err);
-    }
+    STK_THEN(status, begin(&fold, &ready, err));
     ready = ready && status == STK_OK;
     if (ready) {
         status = train_in_memory(&fold, err);
@@ -343,12 +337,10 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
         return STK_OK;
     }
     if (ready) {
-        status = status == STK_OK ? stk_fold_check_prior(&fold, err) : status;
+        STK_THEN(status, stk_fold_check_prior(&fold, err));
         stk_fold_add_result(&fold, status != STK_OK);
     }
-    if (status == STK_OK) {
-        status = predict_in_memory(&fold, err);
-    }
+    STK_THEN(status, predict_in_memory(&fold, err));
     stk_state_saver_wait(&job->saver);
     stk_job_write_validation(job, true);
     close_fold(&fold);

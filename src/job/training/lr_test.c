@@ -75,12 +75,8 @@ stk_status stk_lr_test_run(const stk_lr_test *test, const stk_loader_config *dat
     test->clock->halt_on_stop = true; /* half a test is useless */
     stk_status status = stk_lr_find(&config, curve, err);
     test->clock->halt_on_stop = false;
-    if (status == STK_OK) {
-        status = write_points(test, curve, err);
-    }
-    if (status == STK_OK) {
-        status = write_plot(test, curve, err);
-    }
+    STK_THEN(status, write_points(test, curve, err));
+    STK_THEN(status, write_plot(test, curve, err));
     if (status != STK_OK) {
         stk_lr_curve_free(curve);
     }

@@ -27,9 +27,7 @@ static stk_status count_training(const stk_dataset *dataset, const stk_recipe *r
 /* Chooses the model, and opens the device. */
 static stk_status open_device(stk_job *job, stk_error *err) {
     stk_status status = stk_recipe_choose_network(&job->recipe, job->options, err);
-    if (status == STK_OK) {
-        status = stk_network_open_device(&job->network, job->options, &job->clock, err);
-    }
+    STK_THEN(status, stk_network_open_device(&job->network, job->options, &job->clock, err));
     job->clock.margin.end_s = stk_opened_device_end_s(&job->network.opened);
     return status;
 }
@@ -69,13 +67,9 @@ static stk_status resume_batch(stk_job *job, stk_error *err) {
 static stk_status open_network(stk_job *job, size_t train_count, stk_error *err) {
     stk_status status =
         stk_network_build(&job->network, &job->recipe, job->dataset->class_count, err);
-    if (status == STK_OK) {
-        status = stk_batch_search_plan(&job->batch_search, job->options, train_count,
-                                       job->resume.on, err);
-    }
-    if (status == STK_OK) {
-        status = complete_recipe(job, err);
-    }
+    STK_THEN(status, stk_batch_search_plan(&job->batch_search, job->options, train_count,
+                                           job->resume.on, err));
+    STK_THEN(status, complete_recipe(job, err));
     if (status == STK_OK) {
         stk_recipe_describe(job->options, &job->chosen);
         status = stk_str_ok(&job->chosen) ? STK_OK : STK_FAIL_MEMORY(err, "options");
@@ -95,9 +89,7 @@ static stk_status check_resume(const stk_job *job, stk_error *err) {
     int64_t steps = 0;
     stk_status status =
         stk_fold_count_steps(job->dataset, &job->recipe, resume->state.fold, batch, &steps, err);
-    if (status == STK_OK) {
-        status = stk_resume_check_steps(resume, (int64_t)job->recipe.seed, steps, err);
-    }
+    STK_THEN(status, stk_resume_check_steps(resume, (int64_t)job->recipe.seed, steps, err));
     return status == STK_OK
                ? stk_saved_state_fits(resume->path, &resume->state, network->opened.backend,
                                       network->state, network->graph, err)
@@ -139,26 +131,14 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_events early = {0};
     stk_events_add(&early, observer);
     stk_status status = check_empty(job->options, err);
-    if (status == STK_OK) {
-        status = open_dataset(job, &early, err);
-    }
-    if (status == STK_OK) {
-        status = stk_recipe_take_folds(&job->recipe, job->options, job->dataset, err);
-    }
+    STK_THEN(status, open_dataset(job, &early, err));
+    STK_THEN(status, stk_recipe_take_folds(&job->recipe, job->options, job->dataset, err));
     job->time = stk_time_plan_begin(&job->recipe);
-    if (status == STK_OK) {
-        status = count_training(job->dataset, &job->recipe, train, val, err);
-    }
-    if (status == STK_OK) {
-        status = stk_dataset_check_folds(job->dataset, job->recipe.val_fraction, job->recipe.folds,
-                                         job->recipe.seed, &early, err);
-    }
-    if (status == STK_OK) {
-        status = open_device(job, err);
-    }
-    if (status == STK_OK) {
-        status = open_network(job, *train, err);
-    }
+    STK_THEN(status, count_training(job->dataset, &job->recipe, train, val, err));
+    STK_THEN(status, stk_dataset_check_folds(job->dataset, job->recipe.val_fraction,
+                                             job->recipe.folds, job->recipe.seed, &early, err));
+    STK_THEN(status, open_device(job, err));
+    STK_THEN(status, open_network(job, *train, err));
     if (status == STK_OK && job->resume.on) {
         status = check_resume(job, err);
     }

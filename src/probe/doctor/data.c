@@ -118,13 +118,9 @@ static stk_status read_cold(doctor *d, stk_error *err) {
     stk_status status = stk_cold_pages_drop(d->patient->data.store, d->paths, &count,
                                             DROP_SHARE * seconds, d->patient->stop, err);
     stk_storage_question q = {.once = true, .seconds = (1 - DROP_SHARE) * seconds};
-    if (status == STK_OK) {
-        status = stk_doctor_stopped(d, err);
-    }
-    if (status == STK_OK) {
-        status = read_pictures(d, &q, count > 0 ? count : 1, &d->found->storage_cold,
-                               &d->found->cold_bytes, &begun, err);
-    }
+    STK_THEN(status, stk_doctor_stopped(d, err));
+    STK_THEN(status, read_pictures(d, &q, count > 0 ? count : 1, &d->found->storage_cold,
+                                   &d->found->cold_bytes, &begun, err));
     d->read_count = (size_t)begun;
     return status;
 }
@@ -149,10 +145,8 @@ static stk_status read_warm(doctor *d, stk_error *err) {
         seconds /= 2;
     }
     stk_storage_question again = {.store = d->patient->data.store, .seconds = seconds};
-    if (status == STK_OK) {
-        status = read_pictures(d, &again, count, &d->found->storage_warm, &d->found->warm_bytes,
-                               &begun, err);
-    }
+    STK_THEN(status, read_pictures(d, &again, count, &d->found->storage_warm, &d->found->warm_bytes,
+                                   &begun, err));
     d->read_count = count;
     return status;
 }
@@ -168,9 +162,7 @@ stk_status stk_doctor_storage(doctor *d, stk_error *err) {
     stk_diagnosis *f = d->found;
     f->is_remote = stk_store_is_remote(d->patient->data.store);
     stk_status status = read_cold(d, err);
-    if (status == STK_OK) {
-        status = read_warm(d, err);
-    }
+    STK_THEN(status, read_warm(d, err));
     f->pictures = (int64_t)d->read_count;
     f->is_kept = is_kept(d);
     d->rates.storage = f->is_kept || isnan(f->storage_cold) ? f->storage_warm : f->storage_cold;
@@ -204,9 +196,7 @@ static stk_status decode_plain(doctor *d, stk_decode_probe *probe, stk_error *er
     bool others = threads != d->rates.cores;
     stk_status status = stk_decode_probe_view(probe, &view, err);
     double each = seconds / (others ? 3 : 2);
-    if (status == STK_OK) {
-        status = time_decoding(d, probe, threads, each, &d->rates.decode, err);
-    }
+    STK_THEN(status, time_decoding(d, probe, threads, each, &d->rates.decode, err));
     d->changes.all_cores = d->rates.decode;
     if (status == STK_OK && others) {
         status = time_decoding(d, probe, d->rates.cores, each, &d->changes.all_cores, err);
@@ -214,11 +204,9 @@ static stk_status decode_plain(doctor *d, stk_decode_probe *probe, stk_error *er
     if (status == STK_OK && d->changes.small_size > 0) {
         view.size = d->changes.small_size;
         status = stk_decode_probe_view(probe, &view, err);
-        status = status == STK_OK
-                     ? time_decoding(d, probe, threads, each, &d->changes.small_decode, err)
-                     : status;
+        STK_THEN(status, time_decoding(d, probe, threads, each, &d->changes.small_decode, err));
         view.size = d->patient->data.transform.size;
-        status = status == STK_OK ? stk_decode_probe_view(probe, &view, err) : status;
+        STK_THEN(status, stk_decode_probe_view(probe, &view, err));
     }
     return status;
 }
@@ -244,7 +232,7 @@ static stk_status decode_whole(void *user, stk_image_scratch *scratch, const stk
     (void)user;
     (void)scratch;
     stk_status status = stk_image_decode(from->data, from->size, &image, err);
-    status = status == STK_OK ? stk_image_encode_raw(&image, to, err) : status;
+    STK_THEN(status, stk_image_encode_raw(&image, to, err));
     stk_image_free(&image);
     return status;
 }
@@ -261,12 +249,8 @@ static stk_status decode_remade(doctor *d, stk_decode_probe *probe, stk_error *e
         c->staging_shrinks = bytes < d->found->picture_bytes;
         status = time_decoding(d, probe, threads, seconds / 3, &c->staged, err);
     }
-    if (status == STK_OK) {
-        status = stk_decode_probe_remake(probe, decode_whole, NULL, stop, &bytes, err);
-    }
-    if (status == STK_OK) {
-        status = time_decoding(d, probe, threads, seconds / 3, &c->decoded, err);
-    }
+    STK_THEN(status, stk_decode_probe_remake(probe, decode_whole, NULL, stop, &bytes, err));
+    STK_THEN(status, time_decoding(d, probe, threads, seconds / 3, &c->decoded, err));
     return status;
 }
 
@@ -286,9 +270,7 @@ stk_status stk_doctor_decode(doctor *d, stk_error *err) {
         double bytes;
         status = stk_decode_probe_remake(probe, decode_whole, NULL, d->patient->stop, &bytes, err);
     }
-    if (status == STK_OK) {
-        status = decode_plain(d, probe, err);
-    }
+    STK_THEN(status, decode_plain(d, probe, err));
     if (status == STK_OK) {
         d->found->decode_worker = d->rates.decode;
         d->found->decode = stk_rates_of(&d->rates, STK_STAGE_DECODE);
@@ -371,12 +353,8 @@ stk_status stk_doctor_loader(doctor *d, stk_error *err) {
     stk_loader *loader = NULL;
     drained result = {0};
     stk_status status = stk_loader_start(&loader, &data, err);
-    if (status == STK_OK) {
-        status = drain(d, loader, WARM_SHARE * seconds, 0, &result, err);
-    }
-    if (status == STK_OK) {
-        status = drain(d, loader, (1 - WARM_SHARE) * seconds, LEAST_IMAGES, &result, err);
-    }
+    STK_THEN(status, drain(d, loader, WARM_SHARE * seconds, 0, &result, err));
+    STK_THEN(status, drain(d, loader, (1 - WARM_SHARE) * seconds, LEAST_IMAGES, &result, err));
     stk_loader_close(loader);
     if (status == STK_OK && result.images > 0) {
         take_loader(d, &result);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/mem.h"
 #include "probe/doctor/phases.h"
 
@@ -103,7 +104,7 @@ static stk_status examine(doctor *d, stk_error *err) {
             tell(d, phases[i].words); /* a CPU has no copies */
         }
         status = phases[i].measure(d, err);
-        status = status == STK_OK ? stk_doctor_stopped(d, err) : status;
+        STK_THEN(status, stk_doctor_stopped(d, err));
     }
     return status;
 }

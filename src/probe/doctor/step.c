@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "engine/memory_check.h"
 #include "probe/doctor/phases.h"
 #include "probe/step_timer.h"
@@ -169,12 +170,8 @@ static stk_status measure_smaller(doctor *d, double step_s, stk_error *err) {
         return STK_OK;
     }
     stk_status status = backend->state_new(&state, p->opened->device, graph, &p->state_config, err);
-    if (status == STK_OK) {
-        status = stk_state_first_weights_unless(backend, state, graph, 0, must_stop, d, err);
-    }
-    if (status == STK_OK) {
-        status = time_step(d, graph, state, d->rates.batch, seconds, &small_s, err);
-    }
+    STK_THEN(status, stk_state_first_weights_unless(backend, state, graph, 0, must_stop, d, err));
+    STK_THEN(status, time_step(d, graph, state, d->rates.batch, seconds, &small_s, err));
     if (status == STK_OK) {
         d->changes.small_step = (double)d->rates.batch / small_s;
     }
@@ -202,12 +199,8 @@ stk_status stk_doctor_steps(doctor *d, stk_error *err) {
     double step_s = NAN;
     stk_status status = stk_state_first_weights_unless(p->opened->backend, p->state, p->graph, 0,
                                                        must_stop, d, err);
-    if (status == STK_OK) {
-        status = choose_batch(d, err);
-    }
-    if (status == STK_OK) {
-        status = measure_step(d, &step_s, err);
-    }
+    STK_THEN(status, choose_batch(d, err));
+    STK_THEN(status, measure_step(d, &step_s, err));
     if (status == STK_OK) {
         d->rates.step = (double)d->rates.batch / step_s;
         d->found->step = d->rates.step;
@@ -268,7 +261,7 @@ static stk_status one_step(feeding *f, stk_error *err) {
         stk_loader_release(f->loader, f->held);
     }
     f->held = batch;
-    status = status == STK_OK ? collect(f, false, err) : status;
+    STK_THEN(status, collect(f, false, err));
     return status == STK_OK ? stk_doctor_stopped(f->d, err) : status;
 }
 
@@ -285,7 +278,7 @@ static stk_status feed(feeding *f, double seconds, int64_t least, double *took, 
         *took = stk_clock_since_s(start);
     } while (status == STK_OK && (*took < seconds || f->steps < least) &&
              *took < MOST_LENGTHS * seconds);
-    status = status == STK_OK ? collect(f, true, err) : status;
+    STK_THEN(status, collect(f, true, err));
     *took = stk_clock_since_s(start);
     return status;
 }
@@ -307,9 +300,7 @@ static stk_status measure_feeding(feeding *f, double seconds, stk_diagnosis *fou
     double took = 0;
     stk_status status = feed(f, WARM_SHARE * seconds, 1, &took, err);
     before = stk_loader_counters_of(f->loader);
-    if (status == STK_OK) {
-        status = feed(f, (1 - WARM_SHARE) * seconds, LEAST_MEASURED, &took, err);
-    }
+    STK_THEN(status, feed(f, (1 - WARM_SHARE) * seconds, LEAST_MEASURED, &took, err));
     after = stk_loader_counters_of(f->loader);
     if (status == STK_OK && took > 0) {
         found->together = images_made(f, &before, &after) / took;
@@ -329,12 +320,8 @@ stk_status stk_doctor_together(doctor *d, stk_error *err) {
     data.sizing.slots = data.sizing.slots < SLOTS ? data.sizing.slots : SLOTS;
     data.sizing.most_slots = data.sizing.slots;
     stk_status status = backend->compile(&f.exec, d->patient->state, &how, err);
-    if (status == STK_OK) {
-        status = stk_loader_start(&f.loader, &data, err);
-    }
-    if (status == STK_OK) {
-        status = measure_feeding(&f, seconds, d->found, err);
-    }
+    STK_THEN(status, stk_loader_start(&f.loader, &data, err));
+    STK_THEN(status, measure_feeding(&f, seconds, d->found, err));
     backend->exec_free(f.exec); /* first: a step may still read the pictures */
     stk_loader_close(f.loader);
     return status;

@@ -234,9 +234,7 @@ stk_status stk_doctor_can_draw(const char *path, stk_error *err) {
                         path);
     }
     stk_status status = stk_write_target_check("--plot", path, err);
-    if (status == STK_OK) {
-        status = stk_canvas_for(&canvas, path, 1, 1, err);
-    }
+    STK_THEN(status, stk_canvas_for(&canvas, path, 1, 1, err));
     stk_canvas_free(canvas);
     return status;
 }

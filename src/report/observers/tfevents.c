@@ -250,9 +250,7 @@ static stk_status name_file(const stk_tfevents *t, const char *folder, char **pa
     char host[128] = "";
     long long seconds = 0;
     stk_status status = stk_dir_make(folder, err);
-    if (status == STK_OK) {
-        status = name_seconds(t, folder, &seconds, is_first, err);
-    }
+    STK_THEN(status, name_seconds(t, folder, &seconds, is_first, err));
     if (status != STK_OK) {
         return status;
     }
@@ -278,9 +276,7 @@ static stk_status open_file(stk_tfevents *t, event_file *file, const char *below
     stk_status status = folder != NULL ? name_file(t, folder, &path, &is_first, err)
                                        : STK_FAIL_MEMORY(err, t->folder);
     stk_mem_free(folder);
-    if (status == STK_OK) {
-        status = stk_lines_open(path, &fd, err);
-    }
+    STK_THEN(status, stk_lines_open(path, &fd, err));
     if (status != STK_OK) {
         stk_mem_free(path);
         return status;
@@ -400,9 +396,7 @@ static void on_batch(void *user, const stk_event_batch *event) {
     }
     enter_fold(t, event->fold);
     stk_status status = stk_contact_sheet(event, &sheet, &t->error);
-    if (status == STK_OK) {
-        status = stk_image_encode_jpeg(&sheet, SHEET_QUALITY, &bytes, &size, &t->error);
-    }
+    STK_THEN(status, stk_image_encode_jpeg(&sheet, SHEET_QUALITY, &bytes, &size, &t->error));
     if (status == STK_OK) {
         begin_summary(t);
         put_picture(t, "batch/train", &sheet, bytes, size);

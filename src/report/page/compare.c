@@ -277,9 +277,7 @@ stk_status stk_compare_text(const stk_run_read *runs, size_t count, stk_str *out
     compare_table results = {0};
     compare_table options = {0};
     stk_status status = make_runs(&results, runs, count, err);
-    if (status == STK_OK) {
-        status = make_options(&options, runs, count, err);
-    }
+    STK_THEN(status, make_options(&options, runs, count, err));
     if (status == STK_OK) {
         print_table(&results, out);
         stk_str_append(out, options.rows > 0 ? "\noptions that differ\n"
@@ -498,9 +496,7 @@ stk_status stk_compare_page(const stk_run_read *runs, size_t count, stk_str *out
     compare_table options = {0};
     char title[64];
     stk_status status = make_runs(&results, runs, count, err);
-    if (status == STK_OK) {
-        status = make_options(&options, runs, count, err);
-    }
+    STK_THEN(status, make_options(&options, runs, count, err));
     if (status == STK_OK) {
         snprintf(title, sizeof title, "%zu runs compared", count);
         stk_page_begin(out, title);

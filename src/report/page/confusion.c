@@ -57,9 +57,8 @@ static stk_status find_classes(stk_confusion *c, const confusion_columns *at, st
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < c->table.rows; row++) {
         status = meet(c, places, &capacity, stk_csv_cell(&c->table, row, at->label), err);
-        if (status == STK_OK) {
-            status = meet(c, places, &capacity, stk_csv_cell(&c->table, row, at->predicted), err);
-        }
+        STK_THEN(status,
+                 meet(c, places, &capacity, stk_csv_cell(&c->table, row, at->predicted), err));
     }
     if (status == STK_OK) {
         *sorted_place = stk_mem_raw((size_t)c->class_count, sizeof **sorted_place);
@@ -182,12 +181,8 @@ stk_status stk_confusion_make(stk_confusion *confusion, stk_csv *table, const ch
     *confusion = (stk_confusion){.table = *table};
     memset(table, 0, sizeof *table);
     stk_status status = find_columns(&confusion->table, name, &at, err);
-    if (status == STK_OK) {
-        status = find_classes(confusion, &at, &places, &sorted_place, err);
-    }
-    if (status == STK_OK) {
-        status = count_rows(confusion, &at, name, &places, sorted_place, err);
-    }
+    STK_THEN(status, find_classes(confusion, &at, &places, &sorted_place, err));
+    STK_THEN(status, count_rows(confusion, &at, name, &places, sorted_place, err));
     stk_map_free(&places);
     stk_mem_free(sorted_place);
     if (status != STK_OK) {

@@ -437,9 +437,7 @@ stk_status stk_page_put_timelines(const stk_run_history *history, stk_str *out, 
         status = put_timeline_section(history, "gpu", "GPU", gpu_timelines,
                                       STK_COUNT(gpu_timelines), out, err);
     }
-    if (status == STK_OK) {
-        status = put_timeline_section(history, "host", "Host", host_timelines,
-                                      STK_COUNT(host_timelines), out, err);
-    }
+    STK_THEN(status, put_timeline_section(history, "host", "Host", host_timelines,
+                                          STK_COUNT(host_timelines), out, err));
     return status == STK_OK ? put_cores(history, out, err) : status;
 }

@@ -446,18 +446,11 @@ stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err) {
     put_figures(out, history, &summary);
     put_attempts(out, &history->view);
     stk_status status = stk_page_put_curves(history, out, err);
-    if (status == STK_OK) {
-        status = stk_page_put_times(&times, out, err);
-    }
-    if (status == STK_OK) {
-        status = stk_page_put_budget(&summary, stk_run_view_has_ended(&history->view), out, err);
-    }
-    if (status == STK_OK) {
-        status = stk_page_put_timelines(history, out, err);
-    }
-    if (status == STK_OK) {
-        status = stk_page_put_confusion(page, out, err);
-    }
+    STK_THEN(status, stk_page_put_times(&times, out, err));
+    STK_THEN(status,
+             stk_page_put_budget(&summary, stk_run_view_has_ended(&history->view), out, err));
+    STK_THEN(status, stk_page_put_timelines(history, out, err));
+    STK_THEN(status, stk_page_put_confusion(page, out, err));
     put_told(out, history);
     put_epochs(out, history);
     put_options(out, page);

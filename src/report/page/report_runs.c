@@ -49,9 +49,7 @@ static stk_status write_several(const stk_report_runs *report, const stk_file_ho
                                 stk_error *err) {
     stk_str html = {0};
     stk_status status = stk_compare_page(report->runs, report->count, &html, err);
-    if (status == STK_OK) {
-        status = stk_file_write_how(report->page, html.text, html.length, how, err);
-    }
+    STK_THEN(status, stk_file_write_how(report->page, html.text, html.length, how, err));
     stk_str_free(&html);
     return status;
 }
@@ -95,19 +93,15 @@ stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs
         status = stk_run_read_open(&report->runs[i], dirs[i], err);
         report->count += status == STK_OK;
     }
-    if (status == STK_OK) {
-        status = tell_apart(report->runs, count, err);
-    }
+    STK_THEN(status, tell_apart(report->runs, count, err));
     if (status == STK_OK) {
         report->page = out != NULL  ? stk_mem_strdup(out)
                        : count == 1 ? stk_path_join(dirs[0], "report.html")
                                     : stk_mem_strdup("compare.html");
         status = report->page != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
-    if (status == STK_OK) {
-        status = count == 1 ? write_one(report, &how, pictures, out == NULL, err)
-                            : write_several(report, &how, err);
-    }
+    STK_THEN(status, count == 1 ? write_one(report, &how, pictures, out == NULL, err)
+                                : write_several(report, &how, err));
     if (status != STK_OK) {
         stk_report_runs_free(report);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/mem.h"
 #include "base/threads/thread.h"
 #include "image/image.h"
@@ -51,9 +52,7 @@ static stk_status shrink(const making *m, const stk_read *read, stk_thumb *thumb
     stk_image image = {0};
     stk_status status = stk_image_shrink(m->scratch, read->bytes.data, read->bytes.size,
                                          STK_THUMB_SIDE, &image, err);
-    if (status == STK_OK) {
-        status = stk_image_encode_jpeg(&image, QUALITY, &thumb->jpeg, &thumb->size, err);
-    }
+    STK_THEN(status, stk_image_encode_jpeg(&image, QUALITY, &thumb->jpeg, &thumb->size, err));
     stk_image_free(&image);
     return status;
 }
@@ -135,7 +134,7 @@ void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_sto
     if (status == STK_OK) {
         stk_image_scratch_limit(m.scratch, &(stk_image_limit){.deadline_ns = end_ns});
     }
-    status = status == STK_OK ? stk_reader_open(&reader, &config, &why) : status;
+    STK_THEN(status, stk_reader_open(&reader, &config, &why));
     if (status == STK_OK) {
         begin_reads(&m, confusion, reader, thumbs);
         use_all(&m, thumbs);

@@ -56,9 +56,7 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_
                      .confusion = pictures->known ? &pictures->confusion : NULL,
                      .thumbs = &pictures->thumbs};
     stk_status status = named ? stk_page_put(&page, &html, err) : STK_FAIL_MEMORY(err, "a path");
-    if (status == STK_OK) {
-        status = stk_file_write_how(path, html.text, html.length, how, err);
-    }
+    STK_THEN(status, stk_file_write_how(path, html.text, html.length, how, err));
     stk_json_free(args);
     stk_mem_free(submission);
     stk_mem_free(yaml_path);

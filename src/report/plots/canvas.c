@@ -71,9 +71,7 @@ stk_status stk_canvas_save(stk_canvas *canvas, const char *path, const stk_file_
                            stk_error *err) {
     stk_str bytes = {0};
     stk_status status = stk_canvas_finish(canvas, &bytes, err);
-    if (status == STK_OK) {
-        status = stk_file_write_how(path, bytes.text, bytes.length, how, err);
-    }
+    STK_THEN(status, stk_file_write_how(path, bytes.text, bytes.length, how, err));
     stk_str_free(&bytes);
     return status;
 }

@@ -302,9 +302,7 @@ stk_status stk_chart_put(const stk_chart *chart, stk_str *out, stk_error *err) {
                                .top = draw_legend(chart, canvas, CAPTION_PX) + 8,
                                .bottom = canvas->height_px - FOOTER_PX};
     status = stk_chart_draw(chart, canvas, &box, NULL, err);
-    if (status == STK_OK) {
-        status = stk_canvas_svg_embed(canvas, chart->id, chart->caption, out, err);
-    }
+    STK_THEN(status, stk_canvas_svg_embed(canvas, chart->id, chart->caption, out, err));
     stk_canvas_free(canvas);
     return status;
 }

@@ -111,12 +111,8 @@ stk_status stk_lr_plot_write(const stk_lr_plot *plot, const char *path, stk_erro
     stk_canvas *canvas = NULL;
     stk_status status =
         stk_canvas_for(&canvas, path, STK_LR_PLOT_WIDTH_PX, STK_LR_PLOT_HEIGHT_PX, err);
-    if (status == STK_OK) {
-        status = stk_lr_plot_draw(plot, canvas, err);
-    }
-    if (status == STK_OK) {
-        status = stk_canvas_save(canvas, path, NULL, err);
-    }
+    STK_THEN(status, stk_lr_plot_draw(plot, canvas, err));
+    STK_THEN(status, stk_canvas_save(canvas, path, NULL, err));
     stk_canvas_free(canvas);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "report/plots/epoch_lines.h"
 
 #define HEADER_PX 40.0  /* title */
@@ -202,12 +203,8 @@ stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *er
 stk_status stk_plot_write(const stk_plot *plot, const char *path, stk_error *err) {
     stk_canvas *canvas = NULL;
     stk_status status = stk_canvas_for(&canvas, path, STK_PLOT_WIDTH_PX, STK_PLOT_HEIGHT_PX, err);
-    if (status == STK_OK) {
-        status = stk_plot_draw(plot, canvas, err);
-    }
-    if (status == STK_OK) {
-        status = stk_canvas_save(canvas, path, NULL, err);
-    }
+    STK_THEN(status, stk_plot_draw(plot, canvas, err));
+    STK_THEN(status, stk_canvas_save(canvas, path, NULL, err));
     stk_canvas_free(canvas);
     return status;
 }

@@ -155,9 +155,7 @@ static stk_status read_end(stk_run_status *status, const char *path, uint64_t si
             break;
         }
     }
-    if (result == STK_OK) {
-        result = feed_found(status, path, &last, err);
-    }
+    STK_THEN(result, feed_found(status, path, &last, err));
     if (result == STK_OK && status->with_curve) {
         uint64_t offset = status->at > CURVE_PIECE ? status->at - CURVE_PIECE : 0;
         result = stk_file_read_part(path, offset, (size_t)(status->at - offset), &bytes, err);

@@ -93,7 +93,7 @@ static stk_status wait_for(stk_store *s, stk_reader *reader, waiting *w, stk_err
 static stk_status ask(stk_store *s, stk_read *read, stk_error *err) {
     stk_reader *reader = NULL;
     stk_status status = check_end(s, read->path, stk_clock_ns(), err);
-    status = status == STK_OK ? own_reader(s, &reader, err) : status;
+    STK_THEN(status, own_reader(s, &reader, err));
     if (status != STK_OK) {
         return status;
     }

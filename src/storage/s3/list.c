@@ -418,7 +418,7 @@ static stk_status work(s3_lister *l, stk_error *err) {
     stk_status status = STK_OK;
     while (status == STK_OK && has_work(l)) {
         status = check_end(l, err);
-        status = status == STK_OK ? send_ready(l, err) : status;
+        STK_THEN(status, send_ready(l, err));
         page_request *next = NULL;
         for (page_request *p = status == STK_OK ? wait_for_some(l) : NULL; p != NULL; p = next) {
             next = p->next;
@@ -565,9 +565,7 @@ stk_status stk_s3_list(const stk_s3_listing *listing, stk_tree *tree, stk_error 
                             ? work(l, err)
                             : STK_FAIL_MEMORY(err, listing->location);
     close_lister(l);
-    if (status == STK_OK) {
-        status = stk_tree_finish(tree, err);
-    }
+    STK_THEN(status, stk_tree_finish(tree, err));
     return status == STK_OK && tree->count == 0 ? fail_empty(listing, err) : status;
 }
 

@@ -85,7 +85,7 @@ static stk_status write_all(stk_file_writer *writer, const stk_s3_manifest *mani
             status = flush(writer, &sum, &piece, err);
         }
     }
-    status = status == STK_OK ? flush(writer, &sum, &piece, err) : status;
+    STK_THEN(status, flush(writer, &sum, &piece, err));
     if (status == STK_OK) {
         uint8_t digest[STK_MD5_BYTES];
         char text[STK_MD5_TEXT];
@@ -241,8 +241,8 @@ stk_status stk_s3_manifest_save(const char *path, const stk_s3_manifest *manifes
     }
     stk_status status = folder[0] != '\0' ? stk_dir_make(folder, err) : STK_OK;
     stk_mem_free(folder);
-    status = status == STK_OK ? stk_file_create(&writer, path, err) : status;
-    status = status == STK_OK ? write_all(writer, manifest, tree, err) : status;
+    STK_THEN(status, stk_file_create(&writer, path, err));
+    STK_THEN(status, write_all(writer, manifest, tree, err));
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;

@@ -200,9 +200,8 @@ stk_status stk_s3_from_process(const char *command, const char *profile, int lim
     } else {
         status = run(&words, limit_s, source, buffer, &size, err);
     }
-    if (status == STK_OK) {
-        status = stk_s3_credentials_parse(buffer, size, "SessionToken", source, credentials, err);
-    }
+    STK_THEN(status,
+             stk_s3_credentials_parse(buffer, size, "SessionToken", source, credentials, err));
     if (buffer != NULL) {
         explicit_bzero(buffer, size);
     }

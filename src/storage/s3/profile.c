@@ -47,9 +47,7 @@ stk_status stk_s3_profile_open(const stk_s3_settings *settings, stk_s3_profile *
                                stk_error *err) {
     profile->name = settings->profile;
     stk_status status = read_file(&profile->config, settings->config_path, err);
-    if (status == STK_OK) {
-        status = read_file(&profile->credentials, settings->credentials_path, err);
-    }
+    STK_THEN(status, read_file(&profile->credentials, settings->credentials_path, err));
     if (status == STK_OK) {
         profile->config_section = config_section(profile->config, settings->profile);
         status = profile->config_section != NULL ? STK_OK : STK_FAIL_MEMORY(err, "an AWS profile");

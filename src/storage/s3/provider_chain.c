@@ -108,10 +108,8 @@ static stk_status from_section(const stk_s3_profile *profile, const stk_ini *ini
 static stk_status from_profile(const stk_s3_settings *settings, const stk_s3_profile *profile,
                                stk_s3_credentials *credentials, stk_error *err) {
     stk_status status = refuse_unsupported(profile, err);
-    if (status == STK_OK) {
-        status = from_section(profile, profile->credentials, profile->name,
-                              settings->credentials_path, credentials, err);
-    }
+    STK_THEN(status, from_section(profile, profile->credentials, profile->name,
+                                  settings->credentials_path, credentials, err));
     if (status == STK_OK && credentials->key_id == NULL) {
         const char *command = stk_s3_profile_get(profile, "credential_process");
         if (stk_s3_profile_get(profile, "login_session") != NULL) {

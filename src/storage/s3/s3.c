@@ -481,7 +481,7 @@ static stk_status open_location(void **out, const char *root, const stk_storage_
                                        .timeout_s = options->read_timeout_s};
         status = stk_s3_client_open(&p->client, &config, err);
     }
-    status = status == STK_OK ? find_objects(p, options, manifest_folder, events, err) : status;
+    STK_THEN(status, find_objects(p, options, manifest_folder, events, err));
     if (status != STK_OK) {
         close_location(p);
         return status;

@@ -343,9 +343,7 @@ stk_status stk_s3_from_instance(const stk_s3_profile *profile, stk_s3_credential
         return STK_OK;
     }
     stk_status status = instance_base(profile, &service.base, err);
-    if (status == STK_OK) {
-        status = open_session(&service, err);
-    }
+    STK_THEN(status, open_session(&service, err));
     if (status == STK_OK && service.token != NULL) {
         status = find_role(&service, role, err);
     }

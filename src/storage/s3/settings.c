@@ -247,17 +247,15 @@ static stk_status find_profile(stk_s3_settings *settings, stk_error *err) {
 stk_status stk_s3_settings_load(stk_s3_settings *settings, stk_error *err) {
     stk_s3_profile profile = {0};
     stk_status status = find_profile(settings, err);
-    if (status == STK_OK) {
-        status = stk_s3_profile_open(settings, &profile, err);
-    }
+    STK_THEN(status, stk_s3_profile_open(settings, &profile, err));
     if (status == STK_OK) {
         const char *bundle = stk_s3_environment("AWS_CA_BUNDLE");
         bundle = bundle != NULL ? bundle : stk_s3_profile_get(&profile, "ca_bundle");
         status = copy(&settings->ca_bundle, bundle) ? STK_OK
                                                     : STK_FAIL_MEMORY(err, "the settings of S3");
-        status = status == STK_OK ? find_region(&profile, &settings->region, err) : status;
-        status = status == STK_OK ? find_endpoint(&profile, &settings->endpoint, err) : status;
-        status = status == STK_OK ? find_style(&profile, &settings->style, err) : status;
+        STK_THEN(status, find_region(&profile, &settings->region, err));
+        STK_THEN(status, find_endpoint(&profile, &settings->endpoint, err));
+        STK_THEN(status, find_style(&profile, &settings->style, err));
         stk_s3_profile_close(&profile);
     }
     if (status != STK_OK) {

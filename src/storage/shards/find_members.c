@@ -321,7 +321,7 @@ static stk_status run_all(member_search *o, stk_error *err) {
         o->tasks[i].object = o->files->tars.items[i];
     }
     stk_status status = match_staged(o, err);
-    status = status == STK_OK ? run_tasks(o, count, look_at, err) : status;
+    STK_THEN(status, run_tasks(o, count, look_at, err));
     if (status != STK_OK) {
         return status;
     }
@@ -413,8 +413,8 @@ stk_status stk_shard_members_find(stk_store *store, const stk_shard_files *files
                        .events = events};
     atomic_init(&o.text_left, MOST_TEXT_BYTES);
     stk_status status = load_staged(&o, err);
-    status = status == STK_OK ? run_all(&o, err) : status;
-    status = status == STK_OK ? put_together(&o, found, err) : status;
+    STK_THEN(status, run_all(&o, err));
+    STK_THEN(status, put_together(&o, found, err));
     for (size_t i = 0; o.tasks != NULL && i < files->tars.count; i++) {
         stk_shard_index_free(&o.tasks[i].found);
     }

@@ -194,10 +194,8 @@ static stk_status scan_far(scan *s, int at_a_time, stk_error *err) {
                .items = stk_mem_new((size_t)at_a_time, sizeof *p.items),
                .most = (size_t)at_a_time,
                .size = stk_store_size(s->store, s->object)};
-    if (status == STK_OK) {
-        status =
-            p.items != NULL ? stk_pool_new(&pool, at_a_time, err) : STK_FAIL_MEMORY(err, s->object);
-    }
+    STK_THEN(status, p.items != NULL ? stk_pool_new(&pool, at_a_time, err)
+                                     : STK_FAIL_MEMORY(err, s->object));
     while (status == STK_OK && !s->ended) {
         choose_parts(&p, stk_tar_reader_at(s->reader));
         stk_pool_run(pool, p.count, read_part, &p);
@@ -234,11 +232,10 @@ stk_status stk_shard_scan(stk_store *store, const char *object, int at_a_time,
     char *name = stk_path_join(store->base, object);
     stk_status status = name != NULL ? stk_tar_reader_open(&s.reader, name, is_text, err)
                                      : STK_FAIL_MEMORY(err, object);
-    status = status == STK_OK ? stk_shard_index_add_shard(index, object, 0, &s.shard, err) : status;
-    if (status == STK_OK) {
-        status = stk_store_is_remote(store) ? scan_far(&s, at_a_time, err) : scan_near(&s, err);
-    }
-    status = status == STK_OK ? stk_tar_reader_finish(s.reader, s.end, err) : status;
+    STK_THEN(status, stk_shard_index_add_shard(index, object, 0, &s.shard, err));
+    STK_THEN(status,
+             stk_store_is_remote(store) ? scan_far(&s, at_a_time, err) : scan_near(&s, err));
+    STK_THEN(status, stk_tar_reader_finish(s.reader, s.end, err));
     if (status == STK_OK) {
         *counts = stk_tar_reader_counts(s.reader);
         drop_other_texts(&s);

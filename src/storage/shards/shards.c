@@ -128,10 +128,8 @@ static stk_status add_others(stk_store *store, const stk_shard_files *files, stk
         char version[STK_STORE_VERSION_BYTES];
         const char *path = files->others.items[i];
         status = stk_store_version(store, path, version, sizeof version, err);
-        if (status == STK_OK) {
-            status = stk_tree_add(tree, path, strlen(path), stk_store_size(store, path), version,
-                                  STK_NO_MEMBER, err);
-        }
+        STK_THEN(status, stk_tree_add(tree, path, strlen(path), stk_store_size(store, path),
+                                      version, STK_NO_MEMBER, err));
     }
     return status;
 }
@@ -141,15 +139,15 @@ static stk_status show_all(stk_tree *tree, stk_store *store, const stk_shard_fil
                            const char *only, const stk_shard_members *found, stk_error *err) {
     showing s = {.found = found, .cut = common_folder(found)};
     stk_status status = choose_splits(&s, only, err);
-    status = status == STK_OK ? fill_tree(&s, tree, err) : status;
+    STK_THEN(status, fill_tree(&s, tree, err));
     size_t added = tree->count;
-    status = status == STK_OK ? stk_tree_finish(tree, err) : status;
+    STK_THEN(status, stk_tree_finish(tree, err));
     if (status == STK_OK && tree->count < added) {
         status = check_twice(&s, store->root, err);
     }
     if (status == STK_OK && files->others.count > 0) {
         status = add_others(store, files, tree, err);
-        status = status == STK_OK ? stk_tree_finish(tree, err) : status;
+        STK_THEN(status, stk_tree_finish(tree, err));
     }
     stk_mem_free(s.splits);
     stk_str_free(&s.path);
@@ -169,11 +167,10 @@ stk_status stk_shards_open(stk_shards **shards, stk_store *store, const char *on
                           "finish it",
                           store->root);
     }
-    if (status == STK_OK) {
-        status = stk_shard_members_find(store, &files, only, kept, refresh, events, &found, err);
-    }
-    status = status == STK_OK ? show_all(&tree, store, &files, only, &found, err) : status;
-    status = status == STK_OK ? stk_shards_new(shards, &tree, &found.index, err) : status;
+    STK_THEN(status,
+             stk_shard_members_find(store, &files, only, kept, refresh, events, &found, err));
+    STK_THEN(status, show_all(&tree, store, &files, only, &found, err));
+    STK_THEN(status, stk_shards_new(shards, &tree, &found.index, err));
     stk_tree_free(&tree);
     stk_shard_members_free(&found);
     stk_shard_files_free(&files);

@@ -159,10 +159,8 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     char *lists = kept != NULL ? stk_path_join(kept, "lists") : NULL;
     stk_disk_root(kept, true);
     stk_status status = keep_root(s, root, &only, err);
-    status = status == STK_OK ? choose_source(s, err) : status;
-    if (status == STK_OK) {
-        status = s->source->open(&s->location, s->base, &s->options, lists, events, err);
-    }
+    STK_THEN(status, choose_source(s, err));
+    STK_THEN(status, s->source->open(&s->location, s->base, &s->options, lists, events, err));
     if (status == STK_OK) {
         s->tree = s->source->tree != NULL ? s->source->tree(s->location) : NULL;
         if (s->tree != NULL) { /* it has been listed, now or in an earlier run: it is there */
@@ -170,7 +168,7 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
         }
         status = stk_store_open_cache(s, kept, events, err);
     }
-    status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
+    STK_THEN(status, open_shards(s, only, lists, events, err));
     stk_mem_free(kept);
     stk_mem_free(lists);
     return status;

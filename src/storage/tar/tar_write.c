@@ -169,8 +169,8 @@ static stk_status put_pax(stk_tar_writer *w, const char *path, bool path_fits, u
     }
     set_plain_name(header.name, sizeof header.name, "PaxHeaders/", path);
     stk_status status = stk_str_ok(&lines) ? STK_OK : STK_FAIL_MEMORY(err, path);
-    status = status == STK_OK ? put_header(w, &header, 'x', lines.length, err) : status;
-    status = status == STK_OK ? put_body(w, lines.text, lines.length, err) : status;
+    STK_THEN(status, put_header(w, &header, 'x', lines.length, err));
+    STK_THEN(status, put_body(w, lines.text, lines.length, err));
     stk_str_free(&lines);
     return status;
 }
@@ -202,7 +202,7 @@ stk_status stk_tar_writer_add(stk_tar_writer *w, const char *path, const void *b
     if (!fits || size > MAX_OCTAL_SIZE) {
         status = put_pax(w, path, fits, size, err);
     }
-    status = status == STK_OK ? put_header(w, &header, '0', size, err) : status;
+    STK_THEN(status, put_header(w, &header, '0', size, err));
     if (offset != NULL) {
         *offset = w->size;
     }
@@ -212,7 +212,7 @@ stk_status stk_tar_writer_add(stk_tar_writer *w, const char *path, const void *b
 stk_status stk_tar_writer_commit(stk_tar_writer *w, uint64_t *size, stk_error *err) {
     static const uint8_t end[2 * BLOCK];
     stk_status status = put(w, end, sizeof end, err);
-    status = status == STK_OK ? flush(w, err) : status;
+    STK_THEN(status, flush(w, err));
     if (size != NULL) {
         *size = w->size;
     }

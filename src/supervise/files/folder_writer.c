@@ -72,16 +72,12 @@ static stk_status open_folder(folder_files *in, const stk_folder_writer_config *
         /* These files mark the folder as a run's, even if the rest fails. */
         status = write_private(in, "args.json", &json, err);
     }
-    if (status == STK_OK) {
-        status = write_private(in, "args.yaml", &yaml, err);
-    }
+    STK_THEN(status, write_private(in, "args.yaml", &yaml, err));
     if (status == STK_OK) {
         in->full_path = full_path_of(in->folder.path);
         status = in->full_path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
-    if (status == STK_OK) {
-        status = stk_runfiles_new_supervised(&in->files, in->folder.path, err);
-    }
+    STK_THEN(status, stk_runfiles_new_supervised(&in->files, in->folder.path, err));
     stk_str_free(&json);
     stk_str_free(&yaml);
     return status;

@@ -485,10 +485,10 @@ stk_status stk_output_open(stk_output **output, const stk_output_config *config,
         double within_s = config->log_within_s > 0 ? config->log_within_s : LOG_S;
         status = stk_transcript_open(&o->log, config->log_path, within_s, err);
     }
-    status = status == STK_OK ? open_stream(&o->streams[0], config->out, out_end, err) : status;
-    status = status == STK_OK ? open_stream(&o->streams[1], config->err, err_end, err) : status;
-    status = status == STK_OK ? start_thread(&o->streams[0], err) : status;
-    status = status == STK_OK ? start_thread(&o->streams[1], err) : status;
+    STK_THEN(status, open_stream(&o->streams[0], config->out, out_end, err));
+    STK_THEN(status, open_stream(&o->streams[1], config->err, err_end, err));
+    STK_THEN(status, start_thread(&o->streams[0], err));
+    STK_THEN(status, start_thread(&o->streams[1], err));
     if (status == STK_OK) {
         *output = o;
         return STK_OK;

@@ -110,9 +110,7 @@ stk_status stk_transcript_open(stk_transcript **transcript, const char *path, do
     stk_status status = t->file != NULL && t->file->path != NULL
                             ? open_within(t->file, within_s, err)
                             : STK_FAIL_MEMORY(err, path);
-    if (status == STK_OK) {
-        status = stk_task_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err);
-    }
+    STK_THEN(status, stk_task_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err));
     if (status != STK_OK) {
         stk_transcript_close(t);
         return status;

@@ -60,9 +60,7 @@ static stk_status find_number(const stk_command_setting *setting, const file_con
     stk_config_keys keys;
     const stk_config_key *entry = NULL;
     stk_status status = stk_config_scan(&keys, setting->config.file, file->data, file->size, err);
-    if (status == STK_OK) {
-        status = stk_config_keys_find(&keys, setting->config.key, &entry, value, err);
-    }
+    STK_THEN(status, stk_config_keys_find(&keys, setting->config.key, &entry, value, err));
     if (status == STK_OK) {
         *start = entry->start;
         *length = entry->length;
@@ -77,9 +75,7 @@ static stk_status read_number(const stk_command_setting *setting, int64_t *value
     size_t start;
     size_t length;
     stk_status status = read_file(setting->config.file, &file, err);
-    if (status == STK_OK) {
-        status = find_number(setting, &file, &start, &length, value, err);
-    }
+    STK_THEN(status, find_number(setting, &file, &start, &length, value, err));
     stk_mem_free(file.data);
     return status;
 }
@@ -171,25 +167,17 @@ static stk_status set_in_file(stk_command_setting *setting, int64_t value, const
     file_contents written = {0};
     file_contents now;
     stk_status status = read_file(path, &now, err);
-    if (status == STK_OK) {
-        status = replace(setting, &now, value, &next, err);
-    }
+    STK_THEN(status, replace(setting, &now, value, &next, err));
     if (status != STK_OK || same(&now, &next)) {
         goto done;
     }
     status = name_copies(setting, run_dir, err);
-    if (status == STK_OK) {
-        status = write_copies(setting, first, &now, &next, err);
-    }
-    if (status == STK_OK) {
-        status = stk_file_rewrite(path, next.data, next.size, err);
-    }
+    STK_THEN(status, write_copies(setting, first, &now, &next, err));
+    STK_THEN(status, stk_file_rewrite(path, next.data, next.size, err));
     if (status != STK_OK && first) {
         forget_copies(setting); /* the file is unchanged: nothing to restore */
     }
-    if (status == STK_OK) {
-        status = read_file(path, &written, err);
-    }
+    STK_THEN(status, read_file(path, &written, err));
     if (status == STK_OK && !same(&written, &next)) {
         status = STK_FAIL(err, STK_ERR_STORAGE,
                           "%s is not as Stoker wrote it; does another program write it?", path);

@@ -83,9 +83,7 @@ static stk_status walk_json(stk_config_keys *keys, const stk_json *value, size_t
         }
         const char *name = kind == STK_JSON_OBJECT ? stk_json_key_of(member) : element;
         stk_status status = stk_config_keys_add(keys, index, name, &added, err);
-        if (status == STK_OK) {
-            status = walk_json(keys, member, at, added, err);
-        }
+        STK_THEN(status, walk_json(keys, member, at, added, err));
         if (status != STK_OK) {
             return status;
         }

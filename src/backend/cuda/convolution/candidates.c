@@ -126,9 +126,7 @@ static stk_status gather_all(const cuda_candidate_makers *makers, const cuda_con
     if (fusible) {
         status = gather_dnn(makers, shape, CUDA_CANDIDATE_FUSED, MOST_FUSED, candidates, err);
     }
-    if (status == STK_OK) {
-        status = gather_dnn(makers, shape, CUDA_CANDIDATE_DNN, plain, candidates, err);
-    }
+    STK_THEN(status, gather_dnn(makers, shape, CUDA_CANDIDATE_DNN, plain, candidates, err));
     if (status == STK_OK && stk_cuda_lt_can(shape)) {
         status = gather_products(makers, shape, candidates, err);
     }

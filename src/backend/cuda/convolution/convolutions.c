@@ -126,10 +126,8 @@ stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *conf
     void *const *handles = config->libraries->handles;
     stk_status status = stk_cuda_dnn_open(&made->makers.dnn, handles[CUDA_LIBRARY_CUDNN],
                                           config->stream, NULL, err);
-    if (status == STK_OK) {
-        status =
-            stk_cuda_lt_open(&made->makers.lt, handles[CUDA_LIBRARY_CUBLASLT], config->stream, err);
-    }
+    STK_THEN(status, stk_cuda_lt_open(&made->makers.lt, handles[CUDA_LIBRARY_CUBLASLT],
+                                      config->stream, err));
     if (status == STK_OK) {
         int threads = stk_cuda_dnn_threaded(made->makers.dnn) ? config->threads : 1;
         status = stk_pool_new(&made->pool, threads > 1 ? threads + 1 : 1, err);
@@ -423,10 +421,8 @@ static void gather(void *context, size_t task, int thread) {
     (void)thread;
     stk_status status = stk_cuda_check(config->driver, config->driver->context_use(config->context),
                                        "use the GPU from another thread", &entry->trouble);
-    if (status == STK_OK) {
-        status = stk_cuda_candidates_gather(&g->convs->makers, &entry->shape, &entry->candidates,
-                                            &entry->trouble);
-    }
+    STK_THEN(status, stk_cuda_candidates_gather(&g->convs->makers, &entry->shape,
+                                                &entry->candidates, &entry->trouble));
     entry->gathered = status == STK_OK;
 }
 
@@ -442,9 +438,7 @@ static stk_status complete_entry(cuda_convs *convs, conv_entry *entry, stk_error
     if (convs->write_noise_for != NULL) {
         status = convs->write_noise_for(convs->noise_user, entry->number, err);
     }
-    if (status == STK_OK) {
-        status = choose(convs, entry, &found, err);
-    }
+    STK_THEN(status, choose(convs, entry, &found, err));
     if (status == STK_OK) { /* nothing is stored that was measured on a lost device */
         status = check_lost(convs, err);
     }

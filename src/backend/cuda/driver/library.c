@@ -201,11 +201,9 @@ stk_status stk_cuda_driver_open(cuda_libraries *libraries, stk_error *err) {
                             ? fill_driver(&s, err)
                             : fail_missing(&s, CUDA_LIBRARY_DRIVER, soname, err);
     stk_cuda_folders_free(&s.folders);
-    if (status == STK_OK) {
-        status = stk_cuda_check(&libraries->driver,
-                                libraries->driver.driver_version(&libraries->driver_version),
-                                "asking the driver for its version", err);
-    }
+    STK_THEN(status, stk_cuda_check(&libraries->driver,
+                                    libraries->driver.driver_version(&libraries->driver_version),
+                                    "asking the driver for its version", err));
     if (status == STK_OK && libraries->driver_version < 1000 * OLDEST_MAJOR) {
         status = STK_FAIL(err, STK_ERR_DEVICE,
                           "the NVIDIA driver can do CUDA %d.%d, and CUDA %d is needed: update it",
@@ -222,9 +220,7 @@ stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major, bool
     int most = most_major > 0 && most_major < can ? most_major : can;
     stk_cuda_folders_find(&s.folders);
     stk_status status = open_cudnn(&s, most < NEWEST_MAJOR ? most : NEWEST_MAJOR, err);
-    if (status == STK_OK) {
-        status = open_versioned(&s, only_look, err);
-    }
+    STK_THEN(status, open_versioned(&s, only_look, err));
     if (status == STK_OK && !only_look) {
         /* The first convolution would open these; now there is time for it. */
         open_beside(&s, CUDA_LIBRARY_CUDNN, "libcudnn_ops.so.9");
@@ -237,9 +233,7 @@ stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major, bool
 
 stk_status stk_cuda_libraries_open(cuda_libraries *libraries, stk_error *err) {
     stk_status status = stk_cuda_driver_open(libraries, err);
-    if (status == STK_OK) {
-        status = stk_cuda_toolkit_open(libraries, 0, false, err);
-    }
+    STK_THEN(status, stk_cuda_toolkit_open(libraries, 0, false, err));
     if (status != STK_OK) {
         stk_cuda_libraries_close(libraries);
     }

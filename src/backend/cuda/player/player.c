@@ -104,12 +104,8 @@ stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, in
         status = stk_cuda_player_range(player, ops, err);
     }
     int ended = d->capture_end(player->stream, &graph); /* also after a failure */
-    if (status == STK_OK) {
-        status = stk_cuda_check(d, ended, "capturing a step", err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_check(d, d->graph_make(made, graph, 0), "making a graph", err);
-    }
+    STK_THEN(status, stk_cuda_check(d, ended, "capturing a step", err));
+    STK_THEN(status, stk_cuda_check(d, d->graph_make(made, graph, 0), "making a graph", err));
     if (graph != NULL) {
         d->graph_free(graph);
     }

@@ -7,6 +7,8 @@
  */
 #include "backend/cuda/player/player.h"
 
+#include "base/error.h"
+
 #define REPEATS 3        /* of a range in its graph */
 #define ROUNDS 4         /* measurements of each range */
 #define ENOUGH_MS 30.0f  /* measured in all: no further round */
@@ -24,18 +26,13 @@ typedef struct range_timer {
 static stk_status capture_all(range_timer *t, const cuda_range *ranges, stk_error *err) {
     const cuda_driver *d = t->player->driver;
     stk_status status = stk_cuda_check(d, d->event_new(&t->begin, 0), "making events", err);
-    if (status == STK_OK) {
-        status = stk_cuda_check(d, d->event_new(&t->end, 0), "making events", err);
-    }
+    STK_THEN(status, stk_cuda_check(d, d->event_new(&t->end, 0), "making events", err));
     for (int i = 0; i < t->count && status == STK_OK; i++) {
         status = stk_cuda_player_range(t->player, ranges[i], err);
-        if (status == STK_OK) {
-            status = stk_cuda_player_capture(t->player, ranges[i], REPEATS, &t->graphs[i], err);
-        }
-        if (status == STK_OK) {
-            status = stk_cuda_check(d, d->graph_launch(t->graphs[i], t->player->stream),
-                                    "launching a graph", err);
-        }
+        STK_THEN(status,
+                 stk_cuda_player_capture(t->player, ranges[i], REPEATS, &t->graphs[i], err));
+        STK_THEN(status, stk_cuda_check(d, d->graph_launch(t->graphs[i], t->player->stream),
+                                        "launching a graph", err));
     }
     return status;
 }
@@ -78,9 +75,7 @@ stk_status stk_cuda_player_fastest(const cuda_player *player, const cuda_range *
                                    int *fastest, stk_error *err) {
     range_timer t = {.player = player, .count = count};
     stk_status status = capture_all(&t, ranges, err);
-    if (status == STK_OK) {
-        status = time_all(&t, err);
-    }
+    STK_THEN(status, time_all(&t, err));
     *fastest = 0;
     for (int i = 1; i < count && status == STK_OK; i++) {
         float needed = *fastest == 0 ? LEAST_GAIN * t.best_ms[0] : t.best_ms[*fastest];

@@ -342,10 +342,8 @@ static stk_status load(cuda_kernels *k, kernel *one, stk_error *err) {
         result = d->module_load(&one->module, one->code);
     }
     stk_status status = stk_cuda_check(d, result, "loading a kernel", err);
-    if (status == STK_OK) {
-        status = stk_cuda_check(d, d->module_function(&one->function, one->module, one->name),
-                                "finding a kernel in its module", err);
-    }
+    STK_THEN(status, stk_cuda_check(d, d->module_function(&one->function, one->module, one->name),
+                                    "finding a kernel in its module", err));
     if (status == STK_OK) {
         k->compiled += one->compiled;
         k->loaded += !one->compiled;
@@ -458,9 +456,7 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     if (end != STK_POOL_DONE) {
         status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were compiled");
     }
-    if (status == STK_OK) {
-        status = load_all(k, b, err);
-    }
+    STK_THEN(status, load_all(k, b, err));
     if (!k->abandoned) {
         free_making(b);
     }

@@ -106,9 +106,8 @@ static stk_status time_trial(const cuda_player *player, const tuning_trials *t,
     }
     if (can_run(player, trial->variants[CUDA_FUSED])) {
         status = stk_cuda_player_range(player, trial->noise, err);
-        status = status == STK_OK ? stk_cuda_player_fastest(player, trial->variants, CUDA_VARIANTS,
-                                                            &variant, err)
-                                  : status;
+        STK_THEN(status,
+                 stk_cuda_player_fastest(player, trial->variants, CUDA_VARIANTS, &variant, err));
     }
     if (status == STK_OK) {
         stk_cuda_tuning_result_set(t->results, trial->name, variant);
@@ -141,12 +140,8 @@ static stk_status time_all(const cuda_player *player, const tuning_trials *t, st
     const noise_source source = {&mine, t};
     const cuda_noise_writer again = {write_noise_for, &source};
     stk_status status = stk_cuda_kernels_make(player->kernels, &program, 1, err);
-    if (status == STK_OK) {
-        status = stk_cuda_player_launch(&mine, 0, err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_player_prepare(&mine, &again, err);
-    }
+    STK_THEN(status, stk_cuda_player_launch(&mine, 0, err));
+    STK_THEN(status, stk_cuda_player_prepare(&mine, &again, err));
     for (int i = 0; i < t->count && status == STK_OK; i++) {
         status = time_trial(&mine, t, &t->items[i], err);
     }
