@@ -104,7 +104,9 @@ static void open_packs(void *state) {
                     ? stk_dir_make(o->kept, &o->why) /* stk_cache_open makes `folder` */
                     : STK_FAIL(&o->why, STK_ERR_STORAGE, "there is no home folder for a cache");
     if (o->status == STK_OK && o->most == STK_AUTO_BYTES) {
-        o->most = auto_disk_bytes(o->kept, held_bytes(o->folder), keep_free);
+        /* `folder` may be a link to another disk, or a mount. */
+        const char *on = stk_path_is_dir(o->folder) ? o->folder : o->kept;
+        o->most = auto_disk_bytes(on, held_bytes(o->folder), keep_free);
         if (o->most < AUTO_LEAST_BYTES && !o->asked) {
             o->status =
                 STK_FAIL(&o->why, STK_ERR_STORAGE, "there is no room on the disk of %s", o->folder);
