@@ -52,7 +52,8 @@ bool stk_disk_is_entered(void); /* whether the calling thread has entered a disk
 
 /*
  * Enters a disk for work of several calls that has one time-out. Once within_s have passed, every
- * call fails at once, on any root: the rest of the work does nothing. NULL without memory.
+ * call fails at once, on any root: the rest of the work does nothing. A close then leaves its
+ * descriptor open, since an abandoned call may still use it. NULL without memory.
  */
 stk_disk *stk_disk_enter_within(double within_s);
 
