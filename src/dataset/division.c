@@ -75,11 +75,12 @@ stk_status stk_division_add(stk_listing *listing, const char *value, int *part, 
         return STK_OK;
     }
     const char *name = stk_listing_keep(listing, value, strlen(value));
-    if (name == NULL || !STK_RESERVE(dataset->texts->parts, listing->part_capacity, index + 1) ||
-        !stk_map_add(&listing->part_numbers, name, index, &added)) {
+    bool has_room =
+        name != NULL && STK_RESERVE(dataset->texts->parts, listing->part_capacity, index + 1);
+    dataset->parts = dataset->texts->parts; /* the array may have moved */
+    if (!has_room || !stk_map_add(&listing->part_numbers, name, index, &added)) {
         return STK_FAIL_MEMORY(err, column);
     }
-    dataset->parts = dataset->texts->parts;
     dataset->texts->parts[dataset->part_count++] = name;
     *part = (int)index;
     return STK_OK;

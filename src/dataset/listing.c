@@ -96,12 +96,12 @@ stk_status stk_listing_class(stk_listing *listing, const char *name, int *label,
     number = (size_t)dataset->class_count;
     bool added;
     const char *copy = stk_listing_keep(listing, name, strlen(name));
-    if (copy == NULL ||
-        !STK_RESERVE(dataset->texts->classes, listing->class_capacity, number + 1) ||
-        !stk_map_add(&listing->class_labels, copy, number, &added)) {
+    bool has_room =
+        copy != NULL && STK_RESERVE(dataset->texts->classes, listing->class_capacity, number + 1);
+    dataset->classes = dataset->texts->classes; /* the array may have moved */
+    if (!has_room || !stk_map_add(&listing->class_labels, copy, number, &added)) {
         return STK_FAIL_MEMORY(err, "the class names");
     }
-    dataset->classes = dataset->texts->classes;
     dataset->texts->classes[dataset->class_count++] = copy;
     *label = (int)number;
     return STK_OK;
