@@ -20,7 +20,7 @@
  * busy machine a small picture may well do in 0.3 s.
  */
 #ifdef CHECK_SANITIZED
-#define SLOW_AFTER_S 4
+#define SLOW_AFTER_S 0.8
 #else
 #define SLOW_AFTER_S 0.3
 #endif
