@@ -41,9 +41,12 @@ void stk_mem_free_secret(char *text);
  */
 bool stk_mem_reserve(void *array, size_t *capacity, size_t need, size_t size);
 
-/* The same for a pointer and a capacity: STK_RESERVE(list->items, list->capacity, count + 1). */
+/*
+ * The same for a pointer and a capacity: STK_RESERVE(list->items, list->capacity, count + 1). The
+ * comparison tells analysers, which do not look into mem.c, that the array is there.
+ */
 #define STK_RESERVE(array, capacity, need) \
-    stk_mem_reserve(&(array), &(capacity), (need), sizeof *(array))
+    (stk_mem_reserve(&(array), &(capacity), (need), sizeof *(array)) && (array) != NULL)
 
 /*
  * For tests: the request with this number (0 is the next) and all later ones fail; a negative
