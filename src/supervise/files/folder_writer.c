@@ -19,10 +19,10 @@
 
 /* State of the background thread; outlives the writer if the disk hangs. */
 typedef struct folder_files {
-    stk_run_folder folder; /* owned, as the next two */
-    stk_runfiles *files;
-    char *full_path;
-    stk_error why; /* of the first file that could not be written */
+    stk_run_folder folder; /* owned */
+    stk_runfiles *files;   /* owned */
+    char *full_path;       /* owned */
+    stk_error why;         /* of the first file that could not be written */
 } folder_files;
 
 struct stk_folder_writer {
