@@ -2,9 +2,12 @@
 #include "base/clock.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LONGEST_S 1e6 /* of stk_clock_in */
 
 static int64_t read_clock(clockid_t clock) {
     struct timespec now;
@@ -26,6 +29,10 @@ int64_t stk_clock_cpu_ns(void) {
 
 double stk_clock_since_s(int64_t start_ns) {
     return (double)(stk_clock_ns() - start_ns) * 1e-9;
+}
+
+int64_t stk_clock_in(double seconds) {
+    return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * STK_NS_PER_S);
 }
 
 bool stk_clock_thread_ns(int64_t *ran_ns, int64_t *waited_ns) {

@@ -19,6 +19,10 @@ int64_t stk_clock_cpu_ns(void);
 /* Seconds between a stk_clock_ns() reading and now. */
 double stk_clock_since_s(int64_t start_ns);
 
+/* The stk_clock_ns() reading in so many seconds: now for fewer than 0, in 1e6 s at most, also for
+ * INFINITY. */
+int64_t stk_clock_in(double seconds);
+
 /*
  * How long the calling thread has run on a core since it began, and how long it was ready to run
  * but waited for a core. False where the kernel does not tell.

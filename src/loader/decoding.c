@@ -7,8 +7,6 @@
 #include "base/mem.h"
 #include "loader/pipeline.h"
 
-#define NS_PER_S 1000000000
-
 /*
  * Puts a sample on the list of bad ones, once. `limit_ns` above 0: it is only slow, and does not
  * count towards --max-bad. Takes the lock.
@@ -126,7 +124,7 @@ static stk_status give_up_slow(decode_worker *w, size_t entry, stk_error *err) {
     snprintf(reason, sizeof reason,
              "it takes more than %.2g s to decode, too long for the time that there is: scale it "
              "down",
-             (double)w->limit_ns / NS_PER_S);
+             (double)w->limit_ns / STK_NS_PER_S);
     return remember_bad(l, entry, reason, w->limit_ns, err);
 }
 

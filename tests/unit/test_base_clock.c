@@ -1,6 +1,7 @@
 /* test_base_clock.c - time goes forward and the process began before now. */
 #include "check.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -49,8 +50,17 @@ static void a_thread_runs_or_waits(void) {
     CHECK(both > 0.03 && both < 60); /* it never slept */
 }
 
+static void a_moment_is_bounded(void) {
+    int64_t now = stk_clock_ns();
+    CHECK_NEAR((double)(stk_clock_in(5) - now) * 1e-9, 5, 4);
+    CHECK_NEAR((double)(stk_clock_in(-5) - now) * 1e-9, 0, 4);
+    CHECK_NEAR((double)(stk_clock_in(NAN) - now) * 1e-9, 0, 4);
+    CHECK_NEAR((double)(stk_clock_in(INFINITY) - now) * 1e-9, 1e6, 60);
+}
+
 static const check_test tests[] = {
     TEST(time_goes_forward),
+    TEST(a_moment_is_bounded),
     TEST(the_process_began_before_now),
     TEST(a_thread_runs_or_waits),
 };

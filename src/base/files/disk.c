@@ -40,8 +40,6 @@
 #define OPTIONAL_RUN_S 15.0 /* of stk_disk_run */
 #define OPTIONAL_RUN_SHARE 0.3
 
-#define LONGEST_S 1e9 /* of stk_disk_enter_within */
-
 #define MOST_ROOTS 8
 #define MOST_ABANDONED 16
 
@@ -112,7 +110,7 @@ stk_disk *stk_disk_enter(const stk_disk_config *config) {
 stk_disk *stk_disk_enter_within(double within_s) {
     stk_disk *d = enter(&(stk_disk_config){.look_s = INFINITY, .move_s = INFINITY});
     if (d != NULL) {
-        d->until_ns = stk_clock_ns() + (int64_t)(fmin(fmax(within_s, 0), LONGEST_S) * 1e9);
+        d->until_ns = stk_clock_in(within_s);
     }
     return d;
 }

@@ -15,9 +15,6 @@
 #include "base/threads/thread.h"
 #include "base/threads/timed_call.h"
 
-#define NS_PER_S 1000000000
-#define LONGEST_S 1e6 /* of any wait */
-
 typedef struct queue_entry {
     stk_queue_task task;
     struct queue_entry *next;
@@ -97,10 +94,6 @@ stk_status stk_task_queue_open(stk_task_queue **queue, const char *what, size_t 
     return STK_OK;
 }
 
-static int64_t moment_in(double seconds) {
-    return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * NS_PER_S);
-}
-
 static bool has_room(const stk_task_queue *q, size_t bytes) {
     return bytes == 0 || (bytes <= q->most_bytes && q->bytes <= q->most_bytes - bytes);
 }
@@ -108,12 +101,12 @@ static bool has_room(const stk_task_queue *q, size_t bytes) {
 /* With the lock; true: there is room. */
 static bool await_room(stk_task_queue *q, size_t bytes, double wait_s) {
     uint64_t done = q->done;
-    int64_t until_ns = moment_in(wait_s);
+    int64_t until_ns = stk_clock_in(wait_s);
     while (!has_room(q, bytes) && q->stuck_at != q->done && q->first != NULL) {
         bool changed = stk_cond_wait_until(&q->changed, &q->lock, until_ns);
         if (q->done != done) {
             done = q->done;
-            until_ns = moment_in(wait_s);
+            until_ns = stk_clock_in(wait_s);
         } else if (!changed) {
             q->stuck_at = done;
         }
@@ -167,7 +160,7 @@ static bool await_done(stk_task_queue *q, uint64_t wanted, int64_t until_ns) {
 }
 
 bool stk_task_queue_flush(stk_task_queue *queue, double within_s) {
-    int64_t until_ns = moment_in(within_s);
+    int64_t until_ns = stk_clock_in(within_s);
     pthread_mutex_lock(&queue->lock);
     bool done = await_done(queue, queue->given, until_ns);
     pthread_mutex_unlock(&queue->lock);
@@ -186,7 +179,7 @@ bool stk_task_queue_close(stk_task_queue *queue, double within_s) {
     if (q == NULL) {
         return true;
     }
-    int64_t until_ns = moment_in(within_s);
+    int64_t until_ns = stk_clock_in(within_s);
     stk_timed_call *thread = q->thread;
     pthread_mutex_lock(&q->lock);
     q->ending = true;
@@ -194,8 +187,8 @@ bool stk_task_queue_close(stk_task_queue *queue, double within_s) {
     bool done = await_done(q, q->given, until_ns);
     pthread_mutex_unlock(&q->lock);
     if (done) {
-        (void)stk_timed_call_wait(thread,
-                                  moment_in(LONGEST_S)); /* the list is empty, so do_all returns */
+        (void)stk_timed_call_wait(
+            thread, stk_clock_in(INFINITY)); /* the list is empty, so do_all returns */
     }
     if (stk_timed_call_close(thread)) {
         return false;

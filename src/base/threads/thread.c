@@ -12,9 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-
-#define NS_PER_S 1000000000
 
 /* Requests left before they fail; negative: never. Relaxed: only tests set it, between calls. */
 static atomic_llong requests_left[STK_START_KINDS] = {-1, -1, -1};
@@ -106,8 +105,8 @@ void stk_cond_init(pthread_cond_t *cond) {
 }
 
 bool stk_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until_ns) {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-                             .tv_nsec = (long)(until_ns % NS_PER_S)};
+    struct timespec until = {.tv_sec = (time_t)(until_ns / STK_NS_PER_S),
+                             .tv_nsec = (long)(until_ns % STK_NS_PER_S)};
     return pthread_cond_timedwait(cond, lock, &until) == 0;
 }
 

@@ -5,15 +5,12 @@
  */
 #include "base/threads/timed_call.h"
 
-#include <math.h>
 #include <pthread.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/threads/thread.h"
-
-#define LONGEST_S 1e6 /* of a wait; also for INFINITY */
 
 /* A call makes system calls and little else. */
 #define STACK_BYTES ((size_t)512 * 1024)
@@ -125,7 +122,7 @@ bool stk_timed_call_close(stk_timed_call *a) {
 bool stk_timed_call_within(void (*work)(void *state), void *state, void (*drop)(void *state),
                            double within_s) {
     stk_timed_call *timed = NULL;
-    int64_t until_ns = stk_clock_ns() + (int64_t)(fmin(fmax(within_s, 0), LONGEST_S) * 1e9);
+    int64_t until_ns = stk_clock_in(within_s);
     if (stk_timed_call_open(&timed, "waits for a disk", NULL) != STK_OK) {
         work(state);
         return true;

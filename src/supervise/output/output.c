@@ -31,7 +31,6 @@
 #define RECORDS_BYTES (1 << 20)  /* bytes of one write */
 #define UNFINISHED_NS 1000000000 /* unfinished text is logged and reported after this time */
 #define LEAST_END_S 0.2          /* least time for threads to end */
-#define LONGEST_S 1e6            /* longest wait, also for INFINITY */
 #define LOG_S 30.0               /* time-out of opening the log */
 
 /* How a record ends; see output.h. */
@@ -523,15 +522,11 @@ static bool wait_until(stk_output *o, bool (*is)(const stk_output *o), int64_t m
     return is(o);
 }
 
-static int64_t moment_in(double seconds) {
-    return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * STK_NS_PER_S);
-}
-
 bool stk_output_flush(stk_output *output, double within_s) {
     stk_output *o = output;
     /* The last part of the time is for logging what could not be passed on. */
-    int64_t give_up_ns = moment_in(within_s - fmin(0.25, within_s / 4));
-    int64_t end_ns = moment_in(within_s);
+    int64_t give_up_ns = stk_clock_in(within_s - fmin(0.25, within_s / 4));
+    int64_t end_ns = stk_clock_in(within_s);
     pthread_mutex_lock(&o->lock);
     o->wanted++;
     wake_streams(o);
@@ -563,7 +558,7 @@ void stk_output_close(stk_output *output, double within_s) {
     bool joined[2] = {o->streams[0].running, o->streams[1].running};
     o->ending = true;
     wake_streams(o);
-    bool ended = wait_until(o, has_ended, moment_in(LEAST_END_S));
+    bool ended = wait_until(o, has_ended, stk_clock_in(LEAST_END_S));
     o->abandoned = !ended;
     pthread_mutex_lock(&o->line_lock);
     o->on_line = NULL; /* the listener may be gone when an abandoned thread continues */
