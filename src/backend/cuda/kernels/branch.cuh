@@ -4,6 +4,12 @@
  *
  * Defines: DROP: 0 or 1; ADDED: 0, 1 a value, 2 the norm of one. What is not defined is 0.
  */
+#ifndef DROP
+#define DROP 0
+#endif
+#ifndef ADDED
+#define ADDED 0
+#endif
 
 /*
  * What a launch knows of stochastic depth: in registers, since what is in memory would be read
@@ -18,60 +24,42 @@ typedef struct dropping {
 
 DEVICE dropping dropping_of(const cuda_step_constants *constants, u32 pixels, float rate, int node) {
     dropping drop = {0, 0, pixels, rate, node};
-#if DROP
-    drop.seed = constants->seed;
-    drop.step = constants->step;
-#else
-    (void)constants;
-#endif
+    if (DROP) {
+        drop.seed = constants->seed;
+        drop.step = constants->step;
+    }
     return drop;
 }
 
 /* What a row's sample is multiplied with. */
 DEVICE float row_factor(dropping drop, u32 row) {
-#if DROP
-    return drop_factor(drop.rate, drop.seed, drop.step, drop.node, row / drop.pixels);
-#else
-    (void)drop;
-    (void)row;
-    return 1;
-#endif
+    return DROP ? drop_factor(drop.rate, drop.seed, drop.step, drop.node, row / drop.pixels) : 1;
 }
 
 DEVICE lanes times(lanes x, float factor) {
-#if DROP
     UNROLL
     for (int i = 0; i < LANES; i++) {
-        x.v[i] *= factor;
+        x.v[i] = DROP ? x.v[i] * factor : x.v[i];
     }
-#else
-    (void)factor;
-#endif
     return x;
 }
 
 /* scale and shift of the norm, and of the norm of what is added. */
 typedef struct forms {
     lanes scale, shift;
-#if ADDED == 2
-    lanes added_scale, added_shift;
-#endif
+    lanes added_scale, added_shift; /* with ADDED 2 */
 } forms;
 
 /* What the activation reads of channel i of the group. */
 DEVICE float before_act(const forms *f, int i, float x, float added, float factor) {
     float y = fmaf(f->scale.v[i], x, f->shift.v[i]);
-#if DROP
-    y *= factor;
-#else
-    (void)factor;
-#endif
-#if ADDED == 2
-    y += fmaf(f->added_scale.v[i], added, f->added_shift.v[i]);
-#elif ADDED == 1
-    y += added;
-#else
-    (void)added;
-#endif
+    if (DROP) {
+        y *= factor;
+    }
+    if (ADDED == 2) {
+        y += fmaf(f->added_scale.v[i], added, f->added_shift.v[i]);
+    } else if (ADDED == 1) {
+        y += added;
+    }
     return y;
 }

@@ -127,16 +127,12 @@ DEVICE void put_row(float sums[GROUPS][4], char *room, T *y, int count, lanes *t
         packed taken;
         taken.a = *(const uint4 *)(room + pixel * LINE + group * 16);
         __stcg((uint4 *)(y + (u64)pixel * FILTERS + group * 8), taken.a);
-#if STATS
         lanes v = unpack(taken);
-        UNROLL for (int i = 0; i < 8; i++) {
+        UNROLL for (int i = 0; STATS && i < 8; i++) {
             total->v[i] += v.v[i];
             squares->v[i] = fmaf(v.v[i], v.v[i], squares->v[i]);
         }
-#endif
     }
-    (void)total;
-    (void)squares;
 }
 
 /* Shared memory: two tiles of x, the filters, and for each warp a row of 16 outputs. */
@@ -180,7 +176,9 @@ KERNEL __launch_bounds__(THREADS, 2)
         }
         __syncthreads();
     }
-#if STATS
+    if (!STATS) {
+        return;
+    }
     /* Lanes of one group of filters, then warps, each in their order. */
     float *mine = (float *)room;
     UNROLL for (int i = 0; i < 8; i++) {
@@ -197,9 +195,6 @@ KERNEL __launch_bounds__(THREADS, 2)
         }
         partial[blockIdx.x * 2 * FILTERS + c] = sum;
     }
-#else
-    (void)partial;
-#endif
 }
 #endif
 

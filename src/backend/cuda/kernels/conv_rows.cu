@@ -55,12 +55,9 @@ DEVICE void take_weights(u32 b[STEPS][PRODUCTS][2], const T *w) {
 
 /* Everything past the last channel is zero, in all places. */
 DEVICE void clear_last_piece(uint4 *stages) {
-#if FILLED < PIECES
-    for (int i = threadIdx.x; i < STAGES * ROWS; i += THREADS) {
+    for (int i = threadIdx.x; FILLED < PIECES && i < STAGES * ROWS; i += THREADS) {
         stages[i / ROWS * STAGE + AT(i % ROWS, FILLED, PIECES)] = fetch_nothing().a;
     }
-#endif
-    (void)stages;
 }
 
 typedef struct places {
@@ -73,7 +70,6 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
 
 #include "stages.cuh"
 
-#if IN_NORM
 /* Those pieces of a tile that this thread copied go through norm and ReLU; rows that are not there
  * stay zero. */
 DEVICE void norm_tile(uint4 *stage, const T *in_norm, u32 first, u32 rows) {
@@ -99,7 +95,6 @@ DEVICE void norm_tile(uint4 *stage, const T *in_norm, u32 first, u32 rows) {
         }
     }
 }
-#endif
 
 typedef struct totals {
     lanes sum, squares;
@@ -139,19 +134,15 @@ DEVICE void finish_rows(totals *t, const uint4 *from, u32 b[STEPS][PRODUCTS][2],
         if (row < rows && own_filter() < N) {
             __stcg((uint4 *)(y + (u64)row * N + own_filter()), rounded[half].a);
         }
-#if STATS
         lanes v = unpack(rounded[half]);
         UNROLL
-        for (int i = 0; i < LANES; i++) {
+        for (int i = 0; STATS && i < LANES; i++) {
             t->sum.v[i] += v.v[i];
             t->squares.v[i] = fmaf(v.v[i], v.v[i], t->squares.v[i]);
         }
-#endif
     }
-    (void)t;
 }
 
-#if STATS
 /* Adds up over the lanes that have the same filters; the first of them leaves it in `room`. */
 DEVICE void leave_sums(lanes sums, float *room /* (TALL, ACROSS * WIDTH) */) {
     UNROLL
@@ -183,7 +174,6 @@ DEVICE void put_sums(const totals *t, float *room, float *partial /* (2, N) */) 
         }
     }
 }
-#endif
 
 /* Shared memory: STAGES tiles; at the end 2 floats for each of a warp's filters. */
 KERNEL __launch_bounds__(THREADS, BLOCKS)
@@ -208,9 +198,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         u32 far = tile + (STAGES - 1) * gridDim.x;
         u32 first = (tiles - 1 - tile) * ROWS;
         copy_wait(STAGES - 2);
-#if IN_NORM
-        norm_tile(stage, in_norm, first, rows);
-#endif
+        if (IN_NORM) {
+            norm_tile(stage, in_norm, first, rows);
+        }
         __syncthreads(); /* the tile is there for all, and all have done with the one before */
         if (far < tiles) {
             begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, p,
@@ -224,9 +214,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         }
         at = at == STAGES - 1 ? 0 : at + 1;
     }
-#if STATS
-    put_sums(&t, (float *)stages, partial + (u64)blockIdx.x * (2 * N));
-#endif
-    (void)in_norm;
-    (void)partial;
+    if (STATS) {
+        put_sums(&t, (float *)stages, partial + (u64)blockIdx.x * (2 * N));
+    }
 }

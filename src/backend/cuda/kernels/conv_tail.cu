@@ -8,16 +8,14 @@ KERNEL bias_act(T *y, const float *bias, const T *added, long long groups) {
     long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     for (long long at = first; at < groups; at += AT_ONCE * step) {
         some_packed x[AT_ONCE];
-#if ADDED
         some_packed more[AT_ONCE];
-#endif
         UNROLL
         for (int i = 0; i < AT_ONCE; i++) {
             if (at + i * step < groups) {
                 x[i] = some_fetch(y + (at + i * step) * WIDE);
-#if ADDED
-                more[i] = some_fetch(added + (at + i * step) * WIDE);
-#endif
+                if (ADDED) {
+                    more[i] = some_fetch(added + (at + i * step) * WIDE);
+                }
             }
         }
         UNROLL
@@ -25,20 +23,20 @@ KERNEL bias_act(T *y, const float *bias, const T *added, long long groups) {
             long long group = at + i * step;
             if (group < groups) {
                 some v = some_unpack(x[i]);
-#if ADDED
-                some a = some_unpack(more[i]);
-                UNROLL
-                for (int k = 0; k < WIDE; k++) {
-                    v.v[k] += a.v[k];
+                if (ADDED) {
+                    some a = some_unpack(more[i]);
+                    UNROLL
+                    for (int k = 0; k < WIDE; k++) {
+                        v.v[k] += a.v[k];
+                    }
                 }
-#endif
-#if BIAS
-                some b = some_floats(bias + group % (C / WIDE) * WIDE);
-                UNROLL
-                for (int k = 0; k < WIDE; k++) {
-                    v.v[k] += b.v[k];
+                if (BIAS) {
+                    some b = some_floats(bias + group % (C / WIDE) * WIDE);
+                    UNROLL
+                    for (int k = 0; k < WIDE; k++) {
+                        v.v[k] += b.v[k];
+                    }
                 }
-#endif
                 UNROLL
                 for (int k = 0; k < WIDE; k++) {
                     v.v[k] = activate(ACT, v.v[k]);

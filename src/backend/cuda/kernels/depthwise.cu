@@ -156,7 +156,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
             }
         }
     }
-#if STATS
+    if (!STATS) {
+        return;
+    }
     slots += (u64)blockIdx.x * (gridDim.y + (gridDim.y + TEAM - 1) / TEAM) * SLOT;
     tell_spread(&t, &s, room, slots + blockIdx.y * SLOT);
     if (gather(slots, counters, room)) {
@@ -165,5 +167,4 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                         norm_bias, running_mean, running_var, coefs);
         }
     }
-#endif
 }

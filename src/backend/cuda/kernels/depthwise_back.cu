@@ -48,11 +48,10 @@ DEVICE void join(const float *slots, int count, float *to) {
     }
 }
 
-/* What a thread sums up over all its tiles. */
-typedef struct take {
-    pair taps[KK];
-    pair sum, product; /* of dn, and of dn times the normalised x */
-} take;
+/* What a thread sums up over all its tiles for the norm: dn, and dn times the normalised x. */
+typedef struct norm_sums {
+    pair dn, product;
+} norm_sums;
 
 DEVICE void load_tile(const T *x, int c, two found[TR][TC], int rows, int columns) {
     UNROLL for (int o = 0; o < TR; o++) {
@@ -71,13 +70,13 @@ DEVICE void input_of(two found[TR][TC], pair scale, pair shift, int rows, int co
     UNROLL for (int o = 0; o < TR; o++) {
         UNROLL for (int j = 0; j < TC; j++) {
             pair v = pair_up(found[o][j]);
-#if IN_NORM
-            v.a = activate(ACT, fmaf(scale.a, v.a, shift.a));
-            v.b = activate(ACT, fmaf(scale.b, v.b, shift.b));
-            if (!(o < rows && j < columns)) {
+            if (IN_NORM) {
+                v.a = activate(ACT, fmaf(scale.a, v.a, shift.a));
+                v.b = activate(ACT, fmaf(scale.b, v.b, shift.b));
+            }
+            if (IN_NORM && !(o < rows && j < columns)) {
                 v.a = v.b = 0;
             }
-#endif
             input[o][j] = v;
         }
     }
@@ -140,28 +139,29 @@ DEVICE void add_taps(const T *window, pair input[TR][TC], pair taps[KK]) {
 
 /* The gradient of a tile, through the activation of the input where it has one. */
 DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair grad[TR][TC],
-                     int rows, int columns, u32 zero, take *sums) {
-#if IN_NORM
-    pair mean = pair_of(coefs, c), invstd = pair_of(coefs + C, c);
-    pair scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
-#endif
+                     int rows, int columns, u32 zero, norm_sums *sums) {
+    pair mean = {0, 0}, invstd = {0, 0}, scale = {0, 0}, shift = {0, 0};
+    if (IN_NORM) {
+        mean = pair_of(coefs, c), invstd = pair_of(coefs + C, c);
+        scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
+    }
     UNROLL for (int o = 0; o < TR; o++) {
         UNROLL for (int j = 0; j < TC; j++) {
             if (o < rows && j < columns) {
                 T *to = dx + (o * TO_W + j) * C;
                 pair g = grad[o][j];
-#if IN_NORM
-                pair v = pair_up(after(found[o][j], g.a, zero));
-                g.a *= slope(ACT, fmaf(scale.a, v.a, shift.a));
-                g.b *= slope(ACT, fmaf(scale.b, v.b, shift.b));
-                sums->sum.a += g.a, sums->sum.b += g.b;
-                sums->product.a = fmaf(g.a, (v.a - mean.a) * invstd.a, sums->product.a);
-                sums->product.b = fmaf(g.b, (v.b - mean.b) * invstd.b, sums->product.b);
-#endif
-#if ADD
-                pair before = pair_up(pair_fetch(to, c));
-                g.a += before.a, g.b += before.b;
-#endif
+                if (IN_NORM) {
+                    pair v = pair_up(after(found[o][j], g.a, zero));
+                    g.a *= slope(ACT, fmaf(scale.a, v.a, shift.a));
+                    g.b *= slope(ACT, fmaf(scale.b, v.b, shift.b));
+                    sums->dn.a += g.a, sums->dn.b += g.b;
+                    sums->product.a = fmaf(g.a, (v.a - mean.a) * invstd.a, sums->product.a);
+                    sums->product.b = fmaf(g.b, (v.b - mean.b) * invstd.b, sums->product.b);
+                }
+                if (ADD) {
+                    pair before = pair_up(pair_fetch(to, c));
+                    g.a += before.a, g.b += before.b;
+                }
                 pair_put(to, c, pair_down(g));
             }
         }
@@ -169,15 +169,15 @@ DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair g
 }
 
 /* The slot of this worker from what its threads have summed up. */
-DEVICE void tell_take(const tile *t, const take *sums, float *room, float *slot) {
+DEVICE void tell_sums(const tile *t, pair taps[KK], const norm_sums *sums, float *room, float *slot) {
     __syncthreads();
     if (t->busy) {
         float *at = room + t->number * SLOT + t->c;
         UNROLL for (int k = 0; k < KK; k++) {
-            at[k * SL] = sums->taps[k].a, at[k * SL + 1] = sums->taps[k].b;
+            at[k * SL] = taps[k].a, at[k * SL + 1] = taps[k].b;
         }
         if (SUMS) {
-            at[KK * SL] = sums->sum.a, at[KK * SL + 1] = sums->sum.b;
+            at[KK * SL] = sums->dn.a, at[KK * SL + 1] = sums->dn.b;
             at[(KK + 1) * SL] = sums->product.a, at[(KK + 1) * SL + 1] = sums->product.b;
         }
     }
@@ -200,13 +200,11 @@ DEVICE void finish_channels(const float *room, int c0, int batch, const float *c
             weight_grad[c0 * KK + i] = room[i % KK * SL + i / KK];
         }
     }
-#if SUMS
-    for (int c = threadIdx.x; c < SL && c0 + c < C; c += THREADS) {
+    for (int c = threadIdx.x; SUMS && c < SL && c0 + c < C; c += THREADS) {
         norm_set_back(c0 + c, C, room[KK * SL + c], room[(KK + 1) * SL + c],
                          (double)batch * IH * IW, norm_weight, coefs, norm_weight_grad,
                          norm_bias_grad, back);
     }
-#endif
 }
 
 KERNEL __launch_bounds__(THREADS, BLOCKS)
@@ -221,16 +219,16 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     int c0 = blockIdx.x * SL;
     tile t = find_tile();
     int c = c0 + t.c;
-    take sums;
+    pair taps[KK];
     UNROLL for (int k = 0; k < KK; k++) {
-        sums.taps[k].a = sums.taps[k].b = 0;
+        taps[k].a = taps[k].b = 0;
     }
-    sums.sum.a = sums.sum.b = sums.product.a = sums.product.b = 0;
+    norm_sums sums = {{0, 0}, {0, 0}};
     int boxes = BOXES_Y * BOXES_X * ((batch + NN - 1) / NN);
-#if DX
     u32 zero = (u32)(batch >> 31);
-    load_filters(filters, weight, c0);
-#endif
+    if (DX) {
+        load_filters(filters, weight, c0);
+    }
     for (int turn = blockIdx.y; turn < boxes; turn += gridDim.y) {
         int box = boxes - 1 - turn;
         int n0 = box / (BOXES_Y * BOXES_X) * NN;
@@ -256,22 +254,22 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                 scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
             }
             input_of(found, scale, shift, rows, columns, input);
-            add_taps(window + t.corner, input, sums.taps);
+            add_taps(window + t.corner, input, taps);
             FORGET;
-#if DX
-            pair grad[TR][TC];
-            UNROLL for (int o = 0; o < TR; o++) {
-                UNROLL for (int j = 0; j < TC; j++) {
-                    grad[o][j].a = grad[o][j].b = 0;
+            if (DX) {
+                pair grad[TR][TC];
+                UNROLL for (int o = 0; o < TR; o++) {
+                    UNROLL for (int j = 0; j < TC; j++) {
+                        grad[o][j].a = grad[o][j].b = 0;
+                    }
                 }
+                spread_back(window + t.corner, filters + t.c, zero, grad);
+                put_grad(dx + at, coefs, c, found, grad, rows, columns, zero, &sums);
             }
-            spread_back(window + t.corner, filters + t.c, zero, grad);
-            put_grad(dx + at, coefs, c, found, grad, rows, columns, zero, &sums);
-#endif
         }
     }
     slots += (u64)blockIdx.x * (gridDim.y + (gridDim.y + TEAM - 1) / TEAM) * SLOT;
-    tell_take(&t, &sums, room, slots + blockIdx.y * SLOT);
+    tell_sums(&t, taps, &sums, room, slots + blockIdx.y * SLOT);
     if (gather(slots, counters, room)) {
         finish_channels(room, c0, batch, coefs, norm_weight, weight_grad, norm_weight_grad, norm_bias_grad,
                back);

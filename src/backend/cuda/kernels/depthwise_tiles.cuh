@@ -84,9 +84,9 @@ DEVICE two pair_down(pair x) {
 #endif
 
 DEVICE two pair_fetch(const T *p, int c) {
-#if EVEN
-    return *(const two *)p;
-#else
+    if (EVEN) {
+        return *(const two *)p;
+    }
     pair x = {0, 0};
     if (c < C) {
         x.a = up(p[0]);
@@ -95,13 +95,13 @@ DEVICE two pair_fetch(const T *p, int c) {
         x.b = up(p[1]);
     }
     return pair_down(x);
-#endif
 }
 
 DEVICE void pair_put(T *p, int c, two x) {
-#if EVEN
-    *(two *)p = x;
-#else
+    if (EVEN) {
+        *(two *)p = x;
+        return;
+    }
     pair y = pair_up(x);
     if (c < C) {
         p[0] = down(y.a);
@@ -109,7 +109,6 @@ DEVICE void pair_put(T *p, int c, two x) {
     if (c + 1 < C) {
         p[1] = down(y.b);
     }
-#endif
 }
 
 DEVICE pair pair_of(const float *vector, int c) {
@@ -127,27 +126,25 @@ DEVICE pair pair_of(const float *vector, int c) {
 
 /* Eight channels from c on; none past the last. */
 DEVICE packed window_fetch(const T *p, int c) {
-#if EVEN
-    return fetch(p);
-#else
+    if (EVEN) {
+        return fetch(p);
+    }
     T found[LANES] __attribute__((aligned(16)));
     for (int i = 0; i < LANES; i++) {
         found[i] = c + i < C ? p[i] : down(0);
     }
     return fetch(found);
-#endif
 }
 
 DEVICE lanes window_vector(const float *vector, int c) {
-#if EVEN
-    return load_floats(vector + c);
-#else
+    if (EVEN) {
+        return load_floats(vector + c);
+    }
     lanes y;
     for (int i = 0; i < LANES; i++) {
         y.v[i] = c + i < C ? vector[c + i] : 0;
     }
     return y;
-#endif
 }
 
 DEVICE void put_packed(T *p, packed x) {
@@ -168,10 +165,11 @@ DEVICE void load_window(T *window, const T *from, const float *coefs, int batch,
     if (first >= LOADERS) {
         return;
     }
-#if ACTIVATED
-    lanes scale = window_vector(coefs + 2 * C, c);
-    lanes shift = window_vector(coefs + 3 * C, c);
-#endif
+    lanes scale, shift;
+    if (ACTIVATED) {
+        scale = window_vector(coefs + 2 * C, c);
+        shift = window_vector(coefs + 3 * C, c);
+    }
     for (int at = first; at < WINDOW_PIXELS; at += FLIGHT * LOADERS) {
         packed found[FLIGHT];
         int inside[FLIGHT];
@@ -192,16 +190,15 @@ DEVICE void load_window(T *window, const T *from, const float *coefs, int batch,
             int pixel = at + u * LOADERS;
             if (pixel < WINDOW_PIXELS) {
                 T *to = window + pixel / WINDOW_W * ROW + pixel % WINDOW_W * SL + lane;
-#if ACTIVATED
-                lanes z = unpack(found[u]);
-                UNROLL for (int i = 0; i < LANES; i++) {
-                    float s = activate(ACT, fmaf(scale.v[i], z.v[i], shift.v[i]));
-                    z.v[i] = inside[u] ? s : 0;
+                if (ACTIVATED) {
+                    lanes z = unpack(found[u]);
+                    UNROLL for (int i = 0; i < LANES; i++) {
+                        float s = activate(ACT, fmaf(scale.v[i], z.v[i], shift.v[i]));
+                        z.v[i] = inside[u] ? s : 0;
+                    }
+                    found[u] = pack(z);
                 }
-                put_packed(to, pack(z));
-#else
                 put_packed(to, found[u]);
-#endif
             }
         }
     }

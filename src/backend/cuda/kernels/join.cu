@@ -200,12 +200,10 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     forms f;
     f.scale = load_floats(coefs + 2 * K + own_piece() * LANES);
     f.shift = load_floats(coefs + 3 * K + own_piece() * LANES);
-#if ADDED == 2
-    f.added_scale = load_floats(added_coefs + 2 * K + own_piece() * LANES);
-    f.added_shift = load_floats(added_coefs + 3 * K + own_piece() * LANES);
-#else
-    (void)added_coefs;
-#endif
+    if (ADDED == 2) {
+        f.added_scale = load_floats(added_coefs + 2 * K + own_piece() * LANES);
+        f.added_shift = load_floats(added_coefs + 3 * K + own_piece() * LANES);
+    }
     totals t;
     UNROLL
     for (int i = 0; i < OWN; i++) {

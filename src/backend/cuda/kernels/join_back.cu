@@ -86,9 +86,9 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
         u64 at = (u64)(row < rows ? row : 0) * K + own_channel();
         copy_begin(mine + k * THREADS, p.old + at, bytes);
         copy_begin(mine + (SHARES + k) * THREADS, p.x + at, bytes);
-#if OTHER
-        copy_begin(mine + (2 * SHARES + k) * THREADS, p.other + at, bytes);
-#endif
+        if (OTHER) {
+            copy_begin(mine + (2 * SHARES + k) * THREADS, p.other + at, bytes);
+        }
     }
     for (u32 i = threadIdx.x; i < ROWS * COLUMNS / 128; i += THREADS) {
         u32 row = first + i / (COLUMNS / 128);
@@ -110,9 +110,7 @@ DEVICE lanes own_piece(const uint4 *p) {
 typedef struct totals {
     lanes sum;
     lanes mean, product;
-#if OTHER
-    lanes other_mean, other_product;
-#endif
+    lanes other_mean, other_product; /* with OTHER */
 } totals;
 
 DEVICE lanes zeros(void) {
@@ -144,9 +142,9 @@ DEVICE void finish_row(totals *t, lanes v, u32 bits, const uint4 *x, T *dz, int 
         t->sum.v[i] += v.v[i];
     }
     add_products(&t->product, v, x, &t->mean);
-#if OTHER
-    add_products(&t->other_product, v, x + SHARES * THREADS, &t->other_mean);
-#endif
+    if (OTHER) {
+        add_products(&t->other_product, v, x + SHARES * THREADS, &t->other_mean);
+    }
 }
 
 /* 16 rows of a tile. Those that are not there are zeros. */
@@ -213,12 +211,10 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     totals t;
     t.sum = t.product = zeros();
     t.mean = load_floats(coefs + own_channel());
-#if OTHER
-    t.other_product = zeros();
-    t.other_mean = load_floats(other_coefs + own_channel());
-#else
-    (void)other_coefs;
-#endif
+    if (OTHER) {
+        t.other_product = zeros();
+        t.other_mean = load_floats(other_coefs + own_channel());
+    }
     u32 at = 0;
     for (u32 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const uint4 *stage = stages + at * STAGE;
@@ -240,9 +236,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     partial += (u64)blockIdx.x * (SUMS * K);
     put_sums(t.sum, partial);
     put_sums(t.product, partial + K);
-#if OTHER
-    put_sums(t.other_product, partial + 2 * K);
-#endif
+    if (OTHER) {
+        put_sums(t.other_product, partial + 2 * K);
+    }
 }
 #endif
 
@@ -286,16 +282,10 @@ KERNEL join_back_finalise(const float *partial /* (blocks, SUMS, K) */, const fl
         int c = first + own;
         norm_set_back(c, K, sums[0], sums[1] * coefs[K + c], rows, weight, coefs, weight_grad,
                          bias_grad, back);
-#if OTHER
-        norm_set_back(c, K, sums[0], sums[2] * other_coefs[K + c], rows, other_weight,
-                         other_coefs, other_weight_grad, other_bias_grad, other_back);
-#else
-        (void)other_weight;
-        (void)other_coefs;
-        (void)other_weight_grad;
-        (void)other_bias_grad;
-        (void)other_back;
-#endif
+        if (OTHER) {
+            norm_set_back(c, K, sums[0], sums[2] * other_coefs[K + c], rows, other_weight,
+                          other_coefs, other_weight_grad, other_bias_grad, other_back);
+        }
     }
 }
 #endif

@@ -70,13 +70,12 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
     copy_rows(stage, p.g, N, N_PIECES, ROWS, THREADS, first, rows);
     copy_rows(stage + X_AT, p.x, N, N_PIECES, ROWS, THREADS, first, rows);
     copy_rows(stage + IN_AT, p.input, K, K_PIECES, ROWS, THREADS, first, rows);
-#if ACCUMULATE
-    copy_rows(stage + OLD_AT, p.dx, K, K_PIECES, ROWS, THREADS, first, rows);
-#endif
-#if MASK
+    if (ACCUMULATE) {
+        copy_rows(stage + OLD_AT, p.dx, K, K_PIECES, ROWS, THREADS, first, rows);
+    }
     u64 from = (u64)first * (N / 8);
     u64 end = (u64)rows * (N / 8);
-    for (int i = threadIdx.x; i < CEIL(ROWS * N, 128); i += THREADS) {
+    for (int i = threadIdx.x; MASK && i < CEIL(ROWS * N, 128); i += THREADS) {
         u64 at = from + (u32)i * 16;
         if (at + 16 <= end) {
             copy_begin(stage + MASK_AT + i, p.mask + at, 16);
@@ -87,7 +86,6 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
             }
         }
     }
-#endif
 }
 
 /* ---- dy ---- */
@@ -98,9 +96,7 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
 /* What a thread knows of its 8 channels: dy = a * dn + b * x + e. */
 typedef struct slopes {
     lanes a, b, e;
-#if FROM_X
-    lanes shift;
-#endif
+    lanes shift; /* with FROM_X */
 } slopes;
 
 DEVICE slopes slopes_of(const float *coefs, const float *back) {
@@ -114,9 +110,9 @@ DEVICE slopes slopes_of(const float *coefs, const float *back) {
     for (int i = 0; i < LANES; i++) {
         s.e.v[i] = fmaf(-s.b.v[i], mean.v[i], s.e.v[i]);
     }
-#if FROM_X
-    s.shift = load_floats(coefs + 3 * N + n);
-#endif
+    if (FROM_X) {
+        s.shift = load_floats(coefs + 3 * N + n);
+    }
     return s;
 }
 
@@ -124,15 +120,12 @@ DEVICE slopes slopes_of(const float *coefs, const float *back) {
 DEVICE lanes through_act(const slopes *s, lanes g, lanes x, u32 bits) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
-#if MASK
-        g.v[i] = bits >> i & 1 ? g.v[i] : 0;
-#elif FROM_X
-        g.v[i] *= slope(ACT, fmaf(s->a.v[i], x.v[i], s->shift.v[i]));
-#endif
+        if (MASK) {
+            g.v[i] = bits >> i & 1 ? g.v[i] : 0;
+        } else if (FROM_X) {
+            g.v[i] *= slope(ACT, fmaf(s->a.v[i], x.v[i], s->shift.v[i]));
+        }
     }
-    (void)s;
-    (void)x;
-    (void)bits;
     return g;
 }
 
@@ -157,18 +150,11 @@ DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u
         uint4 *place = stage + AT(r, c, N_PIECES);
         lanes x = unpack(piece_at(place + X_AT));
         lanes dn = unpack(piece_at(place));
-        u32 bits = 0;
-#if MASK
-        bits = ((const u8 *)(stage + MASK_AT))[r * (N / 8) + c];
-#endif
+        u32 bits = MASK ? ((const u8 *)(stage + MASK_AT))[r * (N / 8) + c] : 0;
         dn = through_act(s, dn, x, bits);
-#if ADDED_DX
-        if (row < rows) {
+        if (ADDED_DX && row < rows) {
             store(added_dx + (u64)row * N + (u32)c * LANES, dn);
         }
-#else
-        (void)added_dx;
-#endif
         dn = times(dn, row_factor(drop, row));
         UNROLL
         for (int i = 0; i < LANES; i++) {
@@ -183,7 +169,9 @@ DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u
  * registers to keep its coefficients in.
  */
 DEVICE void make_input(uint4 *stage, const float *in_coefs) {
-#if IN_NORM
+    if (!IN_NORM) {
+        return;
+    }
     int c = (int)threadIdx.x % (K / 8);
     int top = (int)threadIdx.x / (K / 8);
     lanes scale = load_floats(in_coefs + 2 * K + c * LANES);
@@ -202,20 +190,16 @@ DEVICE void make_input(uint4 *stage, const float *in_coefs) {
         }
         *place = pack(x).a;
     }
-#else
-    (void)stage;
-    (void)in_coefs;
-#endif
 }
 
 /* ---- products ---- */
 
 /* Two neighbours of dx to where they leave from, added to what is there. */
 DEVICE void put_two(u32 *place, float low, float high) {
-#if ACCUMULATE
-    low += up((T)(*place & 0xFFFF));
-    high += up((T)(*place >> 16));
-#endif
+    if (ACCUMULATE) {
+        low += up((T)(*place & 0xFFFF));
+        high += up((T)(*place >> 16));
+    }
     *place = down2(low, high);
 }
 

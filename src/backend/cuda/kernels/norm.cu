@@ -103,10 +103,10 @@ KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C
     forms f;
     f.scale = vector(coefs + 2 * C, group);
     f.shift = vector(coefs + 3 * C, group);
-#if ADDED == 2
-    f.added_scale = vector(added_coefs + 2 * C, group);
-    f.added_shift = vector(added_coefs + 3 * C, group);
-#endif
+    if (ADDED == 2) {
+        f.added_scale = vector(added_coefs + 2 * C, group);
+        f.added_shift = vector(added_coefs + 3 * C, group);
+    }
     for (u32 at = blockIdx.x * HIGH + threadIdx.x / TILE; at < rows; at += DEPTH * step) {
         held taken[DEPTH];
         held more[DEPTH];
@@ -115,9 +115,9 @@ KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C
             u32 row = at + k * step;
             taken[k] = take(x + place(row, group), row < rows, nothing_held(), group);
             more[k] = nothing_held();
-#if ADDED
-            more[k] = take(added + place(row, group), row < rows, more[k], group);
-#endif
+            if (ADDED) {
+                more[k] = take(added + place(row, group), row < rows, more[k], group);
+            }
         }
         UNROLL
         for (int k = 0; k < DEPTH; k++) {
@@ -125,14 +125,14 @@ KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C
             if (row < rows) {
                 lanes v = all_before_act(&f, open_held(taken[k]), open_held(more[k]),
                                      row_factor(drop, row));
-#if MASK
-                u32 bits = 0;
-                UNROLL
-                for (int i = 0; i < LANES; i++) {
-                    bits |= slope(ACT, v.v[i]) != 0 ? 1u << i : 0;
+                if (MASK) {
+                    u32 bits = 0;
+                    UNROLL
+                    for (int i = 0; i < LANES; i++) {
+                        bits |= slope(ACT, v.v[i]) != 0 ? 1u << i : 0;
+                    }
+                    mask[(u64)row * GROUPS + group] = (u8)bits;
                 }
-                mask[(u64)row * GROUPS + group] = (u8)bits;
-#endif
                 put(y + place(row, group), after_act(v), group);
             }
         }

@@ -22,14 +22,12 @@ DEVICE u32 take_bits(const u8 *p, int wanted) {
 DEVICE lanes through_act(lanes g, lanes before, u32 bits) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
-#if MASK
-        g.v[i] = bits >> i & 1 ? g.v[i] : 0;
-#elif FROM_X
-        g.v[i] *= slope(ACT, before.v[i]);
-#endif
+        if (MASK) {
+            g.v[i] = bits >> i & 1 ? g.v[i] : 0;
+        } else if (FROM_X) {
+            g.v[i] *= slope(ACT, before.v[i]);
+        }
     }
-    (void)before;
-    (void)bits;
     return g;
 }
 
@@ -54,18 +52,19 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
     int own = inside ? group : 0;
     u32 step = gridDim.x * HIGH;
     lanes mean = vector(coefs, own);
-#if FROM_X || AGAIN
+    lanes added_mean = mean;
     forms f;
-    f.scale = vector(coefs + 2 * C, own);
-    f.shift = vector(coefs + 3 * C, own);
-#endif
-#if ADDED == 2
-    lanes added_mean = vector(added_coefs, own);
-#if FROM_X
-    f.added_scale = vector(added_coefs + 2 * C, own);
-    f.added_shift = vector(added_coefs + 3 * C, own);
-#endif
-#endif
+    if (FROM_X || AGAIN) {
+        f.scale = vector(coefs + 2 * C, own);
+        f.shift = vector(coefs + 3 * C, own);
+    }
+    if (ADDED == 2) {
+        added_mean = vector(added_coefs, own);
+    }
+    if (ADDED == 2 && FROM_X) {
+        f.added_scale = vector(added_coefs + 2 * C, own);
+        f.added_shift = vector(added_coefs + 3 * C, own);
+    }
     lanes sums[SUMS];
     UNROLL
     for (int s = 0; s < SUMS; s++) {
@@ -88,12 +87,12 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
             taken_x[k] = take(x + place(row, group), wanted, nothing_held(), group);
             more[k] = nothing_held();
             bits[k] = 0;
-#if READ_ADDED
-            more[k] = take(added + place(row, group), wanted, more[k], group);
-#endif
-#if MASK
-            bits[k] = take_bits(mask + (u64)row * GROUPS + group, wanted);
-#endif
+            if (READ_ADDED) {
+                more[k] = take(added + place(row, group), wanted, more[k], group);
+            }
+            if (MASK) {
+                bits[k] = take_bits(mask + (u64)row * GROUPS + group, wanted);
+            }
         }
         UNROLL
         for (int k = 0; k < DEPTH; k++) {
@@ -103,26 +102,24 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
             lanes v = open_held(taken_x[k]);
             lanes w = open_held(more[k]);
             lanes before = v;
-#if FROM_X || AGAIN
-            before = all_before_act(&f, v, w, factor);
-#endif
-#if AGAIN
-            if (at + k * step < rows) {
+            if (FROM_X || AGAIN) {
+                before = all_before_act(&f, v, w, factor);
+            }
+            if (AGAIN && at + k * step < rows) {
                 put(again + place(row, group), after_act(before), group);
             }
-#endif
             lanes sg = through_act(open_held(taken_g[k]), before, bits[k]);
             lanes dn = times(sg, factor);
             UNROLL
             for (int i = 0; i < LANES; i++) {
                 sums[0].v[i] += dn.v[i];
                 sums[1].v[i] = fmaf(dn.v[i], v.v[i] - mean.v[i], sums[1].v[i]);
-#if ADDED == 2
-                sums[2].v[i] = fmaf(sg.v[i], w.v[i] - added_mean.v[i], sums[2].v[i]);
-#if SUMS == 4
-                sums[3].v[i] += sg.v[i];
-#endif
-#endif
+                if (SUMS >= 3) {
+                    sums[2].v[i] = fmaf(sg.v[i], w.v[i] - added_mean.v[i], sums[2].v[i]);
+                }
+                if (SUMS == 4) {
+                    sums[3].v[i] += sg.v[i];
+                }
             }
         }
     }
@@ -135,11 +132,11 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
         if (c < C) {
             norm_set_back(c, C, totals[k], totals[LANES * TILE + k] * coefs[C + c], rows, weight,
                              coefs, weight_grad, bias_grad, back);
-#if ADDED == 2
-            norm_set_back(c, C, totals[(SUMS == 4 ? 3 : 0) * LANES * TILE + k],
-                             totals[2 * LANES * TILE + k] * added_coefs[C + c], rows, added_weight,
-                             added_coefs, added_weight_grad, added_bias_grad, added_back);
-#endif
+            if (ADDED == 2) {
+                norm_set_back(c, C, totals[(SUMS == 4 ? 3 : 0) * LANES * TILE + k],
+                              totals[2 * LANES * TILE + k] * added_coefs[C + c], rows, added_weight,
+                              added_coefs, added_weight_grad, added_bias_grad, added_back);
+            }
         }
     }
 }
@@ -187,25 +184,22 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
         return;
     }
     u32 step = gridDim.x * HIGH;
-#if DX
-    slopes s = slopes_of(coefs, back, group);
-#endif
-#if ADDED == 2 && ADDED_DX
-    slopes added_s = slopes_of(added_coefs, added_back, group);
-#endif
-#if FROM_X
+    slopes s, added_s;
     forms f;
-#if DX
-    f.scale = s.a; /* the same number, in the same registers */
-#else
-    f.scale = vector(coefs + 2 * C, group);
-#endif
-    f.shift = vector(coefs + 3 * C, group);
-#if ADDED == 2
-    f.added_scale = vector(added_coefs + 2 * C, group);
-    f.added_shift = vector(added_coefs + 3 * C, group);
-#endif
-#endif
+    if (DX) {
+        s = slopes_of(coefs, back, group);
+    }
+    if (ADDED == 2 && ADDED_DX) {
+        added_s = slopes_of(added_coefs, added_back, group);
+    }
+    if (FROM_X) {
+        f.scale = DX ? s.a : vector(coefs + 2 * C, group); /* the same numbers */
+        f.shift = vector(coefs + 3 * C, group);
+    }
+    if (FROM_X && ADDED == 2) {
+        f.added_scale = vector(added_coefs + 2 * C, group);
+        f.added_shift = vector(added_coefs + 3 * C, group);
+    }
     for (u32 at = blockIdx.x * HIGH + threadIdx.x / TILE; at < rows; at += DEPTH * step) {
         held taken_g[DEPTH];
         held taken_x[DEPTH];
@@ -219,18 +213,18 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
             taken_g[k] = take(g + place(row, group), wanted, nothing_held(), group);
             taken_x[k] = more[k] = old[k] = nothing_held();
             bits[k] = 0;
-#if READ_X
-            taken_x[k] = take(x + place(row, group), wanted, taken_x[k], group);
-#endif
-#if READ_ADDED
-            more[k] = take(added + place(row, group), wanted, more[k], group);
-#endif
-#if ADDED_DX == 2
-            old[k] = take(added_dx + place(row, group), wanted, old[k], group);
-#endif
-#if MASK
-            bits[k] = take_bits(mask + (u64)row * GROUPS + group, wanted);
-#endif
+            if (READ_X) {
+                taken_x[k] = take(x + place(row, group), wanted, taken_x[k], group);
+            }
+            if (READ_ADDED) {
+                more[k] = take(added + place(row, group), wanted, more[k], group);
+            }
+            if (ADDED_DX == 2) {
+                old[k] = take(added_dx + place(row, group), wanted, old[k], group);
+            }
+            if (MASK) {
+                bits[k] = take_bits(mask + (u64)row * GROUPS + group, wanted);
+            }
         }
         UNROLL
         for (int k = 0; k < DEPTH; k++) {
@@ -242,25 +236,25 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
             lanes v = open_held(taken_x[k]);
             lanes w = open_held(more[k]);
             lanes before = v;
-#if FROM_X
-            before = all_before_act(&f, v, w, factor);
-#endif
-            lanes sg = through_act(open_held(taken_g[k]), before, bits[k]);
-#if DX
-            put(dx + place(row, group), through_norm(&s, times(sg, factor), v), group);
-#endif
-#if ADDED_DX
-#if ADDED == 2
-            sg = through_norm(&added_s, sg, w);
-#elif ADDED_DX == 2
-            lanes before_it = open_held(old[k]);
-            UNROLL
-            for (int i = 0; i < LANES; i++) {
-                sg.v[i] += before_it.v[i];
+            if (FROM_X) {
+                before = all_before_act(&f, v, w, factor);
             }
-#endif
-            put(added_dx + place(row, group), sg, group);
-#endif
+            lanes sg = through_act(open_held(taken_g[k]), before, bits[k]);
+            if (DX) {
+                put(dx + place(row, group), through_norm(&s, times(sg, factor), v), group);
+            }
+            if (ADDED_DX && ADDED == 2) {
+                sg = through_norm(&added_s, sg, w);
+            } else if (ADDED_DX == 2) {
+                lanes before_it = open_held(old[k]);
+                UNROLL
+                for (int i = 0; i < LANES; i++) {
+                    sg.v[i] += before_it.v[i];
+                }
+            }
+            if (ADDED_DX) {
+                put(added_dx + place(row, group), sg, group);
+            }
         }
     }
 }

@@ -170,7 +170,6 @@ KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_step_
 #endif
 
 #ifdef K_update
-#if ADAMW
 /* What AdamW derives from the number of updates; [0] is the backbone's, [1] the head's. */
 typedef struct adam {
     float size[2]; /* lr / (1 - momentum ^ updates) */
@@ -195,12 +194,10 @@ DEVICE void correct(const cuda_step_constants *constants, const cuda_scaler *sca
         to->root[i] = (float)(1 / sqrt(1 - power(constants->beta2, updates)));
     }
 }
-#endif
 
 /* One vector: values, and the moments that the optimiser keeps. */
-#if ADAMW
-DEVICE void change(cuda_step_constants constants, adam corrected, cuda_chunk what, float factor, lanes g,
-                   lanes *w, lanes *m, lanes *v) {
+DEVICE void change_adamw(cuda_step_constants constants, adam corrected, cuda_chunk what, float factor,
+                         lanes g, lanes *w, lanes *m, lanes *v) {
     int head = what.head != 0;
     float size = head ? corrected.size[1] : corrected.size[0];
     float root = head ? corrected.root[1] : corrected.root[0];
@@ -213,8 +210,9 @@ DEVICE void change(cuda_step_constants constants, adam corrected, cuda_chunk wha
         w->v[i] = keep * w->v[i] - size * (m->v[i] / (sqrtf(v->v[i]) * root + constants.epsilon));
     }
 }
-#else
-DEVICE void change(cuda_step_constants constants, cuda_chunk what, float factor, lanes g, lanes *w, lanes *m) {
+
+DEVICE void change_sgd(cuda_step_constants constants, cuda_chunk what, float factor, lanes g, lanes *w,
+                       lanes *m) {
     int head = what.head != 0;
     /* Nesterov's step is g + momentum * m, the plain one m. */
     float of_g = constants.nesterov ? 1 : 0, of_m = constants.nesterov ? constants.momentum : 1;
@@ -226,7 +224,6 @@ DEVICE void change(cuda_step_constants constants, cuda_chunk what, float factor,
         w->v[i] -= lr * (of_g * gradient + of_m * m->v[i]);
     }
 }
-#endif
 
 KERNEL update(float *values, T *weights, const float *gradients, float *momentum, float *second,
               float *ema, const cuda_chunk *table, const cuda_step_constants *given,
@@ -238,14 +235,15 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
     if (scaler->dynamic && scaler->overflow) {
         return;
     }
-#if ADAMW
-    SHARED(adam, of_block);
-    if (threadIdx.x == 0) {
-        correct(given, scaler, of_block);
+    adam corrected;
+    if (ADAMW) {
+        SHARED(adam, of_block);
+        if (threadIdx.x == 0) {
+            correct(given, scaler, of_block);
+        }
+        __syncthreads();
+        corrected = *of_block;
     }
-    __syncthreads();
-    adam corrected = *of_block;
-#endif
     for (int chunk = first; chunk < chunks; chunk += step) {
         cuda_chunk what = table[chunk];
         int moves = learns(what, constants.frozen);
@@ -254,30 +252,28 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
             continue;
         }
         lanes w = load_floats(values + at);
-#if EMA
-        lanes mean = load_floats(ema + at);
-#endif
+        lanes mean = EMA ? load_floats(ema + at) : w;
         if (moves) {
             lanes g = load_floats(gradients + at), m = load_floats(momentum + at);
-#if ADAMW
-            lanes v = load_floats(second + at);
-            change(constants, corrected, what, factor, g, &w, &m, &v);
-            store_floats(second + at, v);
-#else
-            change(constants, what, factor, g, &w, &m);
-#endif
+            if (ADAMW) {
+                lanes v = load_floats(second + at);
+                change_adamw(constants, corrected, what, factor, g, &w, &m, &v);
+                store_floats(second + at, v);
+            } else {
+                change_sgd(constants, what, factor, g, &w, &m);
+            }
             store_floats(momentum + at, m);
             store_floats(values + at, w);
             if (what.weight) {
                 store(weights + at, w);
             }
         }
-#if EMA
-        UNROLL for (int i = 0; i < LANES; i++) {
-            mean.v[i] = constants.ema_decay * mean.v[i] + (1 - constants.ema_decay) * w.v[i];
+        if (EMA) {
+            UNROLL for (int i = 0; i < LANES; i++) {
+                mean.v[i] = constants.ema_decay * mean.v[i] + (1 - constants.ema_decay) * w.v[i];
+            }
+            store_floats(ema + at, mean);
         }
-        store_floats(ema + at, mean);
-#endif
     }
 }
 #endif
@@ -337,10 +333,10 @@ KERNEL fold(const float *weight, const float *own_bias, const float *gamma, cons
     int filter = blockIdx.x;
     double scale = 1;
     double shift = own_bias ? own_bias[filter] : 0;
-#if NORM
-    scale = gamma[filter] * (1.0 / sqrt(var[filter] + (double)epsilon));
-    shift = beta[filter] + (shift - mean[filter]) * scale;
-#endif
+    if (NORM) {
+        scale = gamma[filter] * (1.0 / sqrt(var[filter] + (double)epsilon));
+        shift = beta[filter] + (shift - mean[filter]) * scale;
+    }
     for (int i = threadIdx.x; i < per_filter; i += blockDim.x) {
         u64 at = (u64)filter * per_filter + i;
         float w = (float)scale * weight[at];

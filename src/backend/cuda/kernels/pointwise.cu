@@ -40,15 +40,13 @@ KERNEL act(const T *x, T *y, long long count) {
 #ifdef K_act_back
 /* dy times the slope, from what backward keeps: SiLU's input, the output of the others. */
 DEVICE float slope_times(float kept, float dy) {
-#if ACT == ACT_RELU
-    return kept > 0 ? dy : 0;
-#elif ACT == ACT_RELU6
-    return kept > 0 && kept < 6 ? dy : 0;
-#elif ACT == ACT_SILU
-    return dy * slope(ACT_SILU, kept);
-#else
-    return dy * (kept * (1 - kept));
-#endif
+    if (ACT == ACT_RELU) {
+        return kept > 0 ? dy : 0;
+    }
+    if (ACT == ACT_RELU6) {
+        return kept > 0 && kept < 6 ? dy : 0;
+    }
+    return ACT == ACT_SILU ? dy * slope(ACT_SILU, kept) : dy * (kept * (1 - kept));
 }
 
 /* dx = or += dy * slope; dx may be dy. */

@@ -21,9 +21,10 @@ KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int
     int top = (int)(pixel / out_width) * STRIDE - PAD;
     int left = (int)(pixel % out_width) * STRIDE - PAD;
     const T *image = x + (u64)blockIdx.y * height * width * C + c;
-#if NORM
-    some scale = some_floats(coefs + 2 * C + c), shift = some_floats(coefs + 3 * C + c);
-#endif
+    some scale, shift;
+    if (NORM) {
+        scale = some_floats(coefs + 2 * C + c), shift = some_floats(coefs + 3 * C + c);
+    }
     some best;
     u32 winner[WIDE];
     UNROLL for (int ky = 0; ky < SIDE; ky++) {
@@ -38,9 +39,9 @@ KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int
         UNROLL for (int kx = 0; kx < SIDE; kx++) {
             some v = some_unpack(row[kx]);
             UNROLL for (int i = 0; i < WIDE; i++) {
-#if NORM
-                v.v[i] = activate(ACT, scale.v[i] * v.v[i] + shift.v[i]);
-#endif
+                if (NORM) {
+                    v.v[i] = activate(ACT, scale.v[i] * v.v[i] + shift.v[i]);
+                }
                 int wins = ky + kx == 0 || v.v[i] > best.v[i];
                 best.v[i] = wins ? v.v[i] : best.v[i];
                 winner[i] = wins ? tap[kx] : winner[i];
@@ -49,12 +50,15 @@ KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int
     }
     u64 to = ((u64)blockIdx.y * vectors + at) * WIDE;
     some_store(y + to, best);
-#if KEEP && WIDE == LANES
+    if (!KEEP) {
+        return;
+    }
+#if WIDE == LANES
     uint2 bytes;
     bytes.x = winner[0] | winner[1] << 8 | winner[2] << 16 | winner[3] << 24;
     bytes.y = winner[4] | winner[5] << 8 | winner[6] << 16 | winner[7] << 24;
     *(uint2 *)(where + to) = bytes;
-#elif KEEP
+#else
     where[to] = (u8)winner[0];
 #endif
 }
@@ -168,10 +172,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
     UNROLL for (int r = 0; r < STRIDE * STRIDE; r++) {
         u64 place;
         if (pixel_of(&it, e, r, &place)) {
-            some sum = some_zeros();
-#if ACCUMULATE
-            sum = some_unpack(some_fetch(image + place));
-#endif
+            some sum = ACCUMULATE ? some_unpack(some_fetch(image + place)) : some_zeros();
             some_store(image + place, cell_gradient(&it, r, sum));
         }
     }
@@ -356,12 +357,12 @@ KERNEL avg_pool_back(const T *dy, T *dx, int pixels) {
         UNROLL for (int i = 0; i < WIDE; i++) {
             v.v[i] *= share;
         }
-#if ACCUMULATE
-        some old = some_unpack(some_fetch(to));
-        UNROLL for (int i = 0; i < WIDE; i++) {
-            v.v[i] += old.v[i];
+        if (ACCUMULATE) {
+            some old = some_unpack(some_fetch(to));
+            UNROLL for (int i = 0; i < WIDE; i++) {
+                v.v[i] += old.v[i];
+            }
         }
-#endif
         some_store(to, v);
     }
 }

@@ -183,9 +183,9 @@ KERNEL BOUNDS
                     sums[4].v[i] = fmaf(d, away, sums[4].v[i]);
                     v.v[i] = s * gate.v[i];
                 }
-#if AGAIN
-                some_store(again + p.sample + (at + u * LINES) * C, v);
-#endif
+                if (AGAIN) {
+                    some_store(again + p.sample + (at + u * LINES) * C, v);
+                }
             }
         }
     }
