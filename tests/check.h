@@ -135,10 +135,15 @@ static inline bool check_is_quick(void) {
         }                                        \
     } while (0)
 
+/* In `make soak` (STK_TEST_FULL=1), which has time for everything. */
+static inline bool check_is_full(void) {
+    return getenv("STK_TEST_FULL") != NULL;
+}
+
 /* How many of so many random tries are made: all in `make soak` (STK_TEST_FULL=1), half in an
  * ordinary run, a quarter under a sanitizer. */
 static inline int check_tries(int most) {
-    return getenv("STK_TEST_FULL") != NULL ? most : check_is_quick() ? most / 4 + 1 : most / 2;
+    return check_is_full() ? most : check_is_quick() ? most / 4 + 1 : most / 2;
 }
 
 /* ---- Folders for files ---- */

@@ -101,7 +101,7 @@ static inline pair_gpu pair_find_gpu(void) {
 
 /* As play_full(): whether all networks are to be compared. */
 static inline bool pair_full(void) {
-    return pair_find_gpu() == PAIR_GPU_REAL || getenv("STK_TEST_FULL") != NULL;
+    return pair_find_gpu() == PAIR_GPU_REAL || check_is_full();
 }
 
 /* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */

@@ -287,7 +287,7 @@ static inline bool play_find(play_device *play) {
 
 /* Whether everything is to be played, or what an ordinary run has time for. */
 static inline bool play_full(const play_device *play) {
-    return !play->emulated || getenv("STK_TEST_FULL") != NULL;
+    return !play->emulated || check_is_full();
 }
 
 /* Whether case `number` is played in this type: in an ordinary run types take turns. */

@@ -135,6 +135,9 @@ static void all_variants_give_the_same_in_the_same_memory(void) {
 }
 
 static void so_they_do_in_bfloat16(void) {
+    if (!check_is_full()) {
+        CHECK_SKIP("STK_TEST_FULL is not set");
+    }
     all_variants(STK_PRECISION_BF16, 2);
 }
 

@@ -71,7 +71,7 @@ static counts count_layers(const stk_exec *exec) {
 
 static void both_ways_give_the_same_in_the_same_memory(void) {
     static const stk_precision precisions[] = {STK_PRECISION_FP16, STK_PRECISION_BF16};
-    for (int i = 0; i < (getenv("STK_TEST_FULL") != NULL ? 2 : 1); i++) {
+    for (int i = 0; i < (check_is_full() ? 2 : 1); i++) {
         bench b;
         float *results[2] = {NULL, NULL};
         size_t arena[2] = {0, 0};

@@ -273,7 +273,7 @@ static cuda_conv_shape shape_of(const probe *p, cuda_conv_kind kind, cuda_type t
 
 /* Types take turns, as in cuda_play.h, unless STK_TEST_FULL is set. */
 static void every_shape_has_plans(void) {
-    bool is_full = getenv("STK_TEST_FULL") != NULL;
+    bool is_full = check_is_full();
     cuda_dnn *dnn = described();
     if (dnn == NULL) {
         return;

@@ -19,7 +19,7 @@
 #define PICTURES 8
 #define BATCH 4
 #define STEPS 30
-#define FIRST_STEPS 8 /* of those, in an ordinary run */
+#define FIRST_STEPS 4 /* of those, in an ordinary run */
 #define PROJECTIONS 3
 #define SQUARES 4 /* along a side of a picture */
 #define MOMENTUM 0.9f
@@ -394,8 +394,8 @@ static void check_losses(bench *b, const char *name) {
     double worst = 0;
     set_weights(b);
     /* Later steps repeat what the first ones do: the smallest network alone goes all the way. */
-    bool all = getenv("STK_TEST_FULL") != NULL || strcmp(name, "cifar_resnet20") == 0;
-    for (int s = 0; s < (check_is_quick() ? 4 : all ? STEPS : FIRST_STEPS); s++) {
+    bool all = check_is_full() || strcmp(name, "cifar_resnet20") == 0;
+    for (int s = 0; s < (all && !check_is_quick() ? STEPS : FIRST_STEPS); s++) {
         stk_step_input input = batch_of(b, s % 2, &update);
         stk_step_output output;
         REQUIRE_OK(cpu->step(b->train, &input, &output, &b->err), &b->err);
