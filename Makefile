@@ -32,6 +32,7 @@ soak: ## trials that take too long for every change
 	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) soak '$(FILTER)'
 	@[ -n '$(FILTER)' ] || CC=clang tools/build.sh build-clang -DSTK_WERROR=ON
+	@[ -n '$(FILTER)' ] || tests/run.sh build-clang unit
 	@[ -n '$(FILTER)' ] || tools/lint.sh $(BUILD) deep
 	@[ -n '$(FILTER)' ] || tools/fuzz.sh all $(FUZZ_SECONDS)
 

@@ -135,6 +135,13 @@ static inline bool check_is_quick(void) {
         }                                        \
     } while (0)
 
+/* Skips a test under ThreadSanitizer: others have the same threads. */
+#ifdef CHECK_THREAD_SANITIZED
+#define CHECK_SAME_THREADS() CHECK_SKIP("other tests have the same threads")
+#else
+#define CHECK_SAME_THREADS() (void)0
+#endif
+
 /* In `make soak` (STK_TEST_FULL=1), which has time for everything. */
 static inline bool check_is_full(void) {
     return getenv("STK_TEST_FULL") != NULL;

@@ -32,6 +32,7 @@ static const char *story_without_plans(const run_story *story, char *buf) {
 static void events_and_outcome(void) {
     static run_story story;
     char text[4096];
+    CHECK_SAME_THREADS();
     enter();
     train(&story, shared_data(), a, "", plain);
     REQUIRE_OK(story.status, &story.err);
@@ -78,6 +79,7 @@ static void files_of_a_run(void) {
         "wait_fraction", "budget_s",    "used_s",        "reserve_s",  "workers",
         "prefetch",      "device",      "precision",     "bad_images", "verdict",
         "submission"};
+    CHECK_SAME_THREADS();
     enter();
     train(&story, shared_data(), a, "", plain);
     REQUIRE_OK(story.status, &story.err);
@@ -283,6 +285,7 @@ static void predict_refuses(void) {
 static void folds(void) {
     static run_story story;
     static run_story again;
+    CHECK_SAME_THREADS();
     enter();
     train(&story, shared_data(), a, "folds=3 epochs=2", plain);
     REQUIRE_OK(story.status, &story.err);
@@ -391,6 +394,7 @@ static void a_second_run_moves_the_first(void) {
     static run_story first;
     static run_story second;
     char aside[310];
+    CHECK_SAME_THREADS();
     enter();
     train(&first, shared_data(), a, "epochs=1 seed=1", plain);
     train(&second, shared_data(), a, "epochs=1 seed=2", plain);
@@ -405,6 +409,7 @@ static void a_second_run_moves_the_first(void) {
 /* A rate and a decay that blow the weights up: the warning says what to do. */
 static void divergence_is_told(void) {
     static run_story story;
+    CHECK_SAME_THREADS();
     enter();
     train(&story, shared_data(), a, "lr=100 weight-decay=1 epochs=40 warmup=0", plain);
     REQUIRE_OK(story.status, &story.err);
@@ -419,6 +424,7 @@ static void divergence_is_told(void) {
 
 static void patience(void) {
     static run_story story;
+    CHECK_SAME_THREADS();
     enter();
     train(&story, shared_data(), a, "lr=0 epochs=60 patience=1 warmup=0 momentum=0", plain);
     REQUIRE_OK(story.status, &story.err);

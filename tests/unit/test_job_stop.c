@@ -218,6 +218,7 @@ static void budget_is_shared_by_folds(void) {
 static void train_without_memory(void) {
     int failures = 0;
     stk_status status = STK_ERR_MEMORY;
+    CHECK_SAME_THREADS();
     enter();
     shared_data();
     for (int64_t n = 0; n < 20000 && status != STK_OK; n += n < 40 ? 4 : 3 + n / 8) {

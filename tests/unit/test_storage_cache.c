@@ -273,6 +273,7 @@ static void check_recovery(const char *folder, int expected) {
 
 static void a_torn_index_loses_its_end_only(void) {
     const char *folder = new_folder();
+    CHECK_SAME_THREADS();
     for (int size = 0; size <= HEAD + SMALL * ENTRY; size++) {
         REQUIRE(copy_small(folder));
         REQUIRE(truncate(in(folder, INDEX), size) == 0);
@@ -282,6 +283,7 @@ static void a_torn_index_loses_its_end_only(void) {
 
 static void a_damaged_index_loses_one_entry(void) {
     const char *folder = new_folder();
+    CHECK_SAME_THREADS();
     for (int at = 0; at < HEAD + SMALL * ENTRY; at++) {
         REQUIRE(copy_small(folder));
         REQUIRE(spoil(in(folder, INDEX), (uint64_t)at));
@@ -292,6 +294,7 @@ static void a_damaged_index_loses_one_entry(void) {
 static void torn_data_loses_its_end_only(void) {
     const char *folder = new_folder();
     uint64_t whole = file_size(in(small_folder(), DATA));
+    CHECK_SAME_THREADS();
     REQUIRE(whole > HEAD + SMALL * 1000);
     for (uint64_t size = 0; size <= whole; size += size < 70 ? 1 : 997) {
         int expected = 0;
