@@ -79,7 +79,7 @@ stk_status stk_cold_pages_drop(stk_store *store, const char *const *paths, size_
     dropping d = {.root = stk_store_root(store),
                   .paths = paths,
                   .stop = stop,
-                  .until_ns = stk_clock_ns() + (int64_t)(seconds * 1e9)};
+                  .until_ns = stk_clock_in(seconds)};
     stk_pool *pool = NULL;
     if (stk_store_is_remote(store)) {
         return STK_OK;

@@ -351,7 +351,7 @@ stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake, v
 stk_status stk_decode_probe_run(stk_decode_probe *probe, int threads, double seconds,
                                 const stk_stop *stop, stk_decode_tally *tally, stk_error *err) {
     bool no_memory = false;
-    probe->until_ns = stk_clock_ns() + (int64_t)(seconds * 1e9);
+    probe->until_ns = stk_clock_in(seconds);
     probe->stop = stop;
     stk_pool_run(probe->pool, (size_t)threads, decode_slice, probe);
     for (int i = 0; i < threads; i++) {

@@ -458,8 +458,7 @@ static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *stor
         (size_t)fmin(fmax(spare_s, 0.1) * VALIDATION_BYTES_PER_S, MOST_VALIDATION_BYTES), NULL);
     double left_s = fmin(spare_s - stk_clock_since_s(start), MOST_THUMBS_S);
     if (pictures->known && store != NULL && left_s > 0) {
-        stk_thumbs_make(&pictures->thumbs, &pictures->confusion, store,
-                        stk_clock_ns() + (int64_t)(left_s * 1e9));
+        stk_thumbs_make(&pictures->thumbs, &pictures->confusion, store, stk_clock_in(left_s));
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/file.h>
@@ -125,6 +126,16 @@ static void use_a_folder(const char *folder) {
     char *full = stk_disk_resolve(in(folder, "../"));
     CHECK(full != NULL && full[0] == '/');
     stk_mem_free(full);
+    REQUIRE(symlink("where it leads", b) == 0);
+    CHECK_INT(stk_disk_read_link(b, text, 9), 9);
+    CHECK(memcmp(text, "where it ", 9) == 0);
+    CHECK_INT(stk_disk_look_link(b, &info), 0);
+    CHECK(S_ISLNK(info.st_mode));
+    CHECK_INT(stk_disk_remove(b), 0);
+    struct statfs system;
+    CHECK_INT(stk_disk_look_system("/proc/self", &system), 0);
+    CHECK(system.f_type == PROC_SUPER_MAGIC);
+    CHECK_INT(stk_disk_look_system(b, &system), -1);
     CHECK_INT(stk_disk_make_dir(b, 0700), 0);
     CHECK_INT(stk_disk_remove_dir(b), 0);
     errno = 0;
@@ -193,6 +204,8 @@ static void what_hangs_is_left_behind(void) {
     const char *pipe = make_hanging(folder, "pipe");
     const char *beside = in(folder, "beside");
     struct stat info;
+    struct statfs system;
+    char text[16];
     stk_disk *disk = stk_disk_enter(&hasty);
     int64_t start = stk_clock_ns();
     CHECK_INT(stk_disk_open(pipe, O_RDONLY | O_CLOEXEC, 0), -1);
@@ -201,6 +214,10 @@ static void what_hangs_is_left_behind(void) {
     CHECK(stk_clock_ns() - start < LONG_NS);
     CHECK(stk_disk_hangs(beside));
     CHECK_INT(stk_disk_look(beside, &info), -1); /* its neighbours are not even asked for */
+    CHECK_INT(errno, ETIMEDOUT);
+    CHECK_INT(stk_disk_read_link(beside, text, sizeof text), -1);
+    CHECK_INT(errno, ETIMEDOUT);
+    CHECK_INT(stk_disk_look_system(beside, &system), -1);
     CHECK_INT(errno, ETIMEDOUT);
     CHECK_INT(stk_disk_look("/", &info), 0); /* and others are */
     stk_error err = {0};
@@ -211,6 +228,12 @@ static void what_hangs_is_left_behind(void) {
     err = (stk_error){0};
     CHECK_INT(stk_file_write(beside, "x", 1, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "beside: its disk gave no answer within");
+    const stk_file_how chosen = {.chosen = true};
+    const char *link_path = in(check_folder(), "link"); /* on a disk that answers */
+    REQUIRE(symlink(beside, link_path) == 0);
+    err = (stk_error){0};
+    CHECK_INT(stk_file_write_how(link_path, "x", 1, &chosen, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "its disk gave no answer within");
     free_hanging(pipe);
     for (int i = 0; i < 10000 && stk_disk_hangs(beside); i++) {
         usleep(1000);

@@ -402,6 +402,8 @@ bool stk_disk_run(const char *path, void (*work)(void *state), void *state,
     X(LOOK, stat(c->path, &c->info))                                            \
     X(LOOK_LINK, lstat(c->path, &c->info))                                      \
     X(LOOK_AT, fstat(c->fd, &c->info))                                          \
+    X(LOOK_SYSTEM, statfs(c->path, &c->system))                                 \
+    X(READ_LINK, readlink(c->path, c->data, c->size))                           \
     X(SET_MODE, fchmod(c->fd, c->mode))                                         \
     X(SET_OWNER, fchown(c->fd, c->owner, c->group))                             \
     X(ACCESS, access(c->path, c->flags))                                        \
@@ -435,6 +437,7 @@ typedef struct call {
     void *data;
     size_t size;
     struct stat info;
+    struct statfs system;
     char *text; /* of realpath; the C library's */
     ssize_t result;
     int error; /* errno where it failed */
@@ -540,8 +543,9 @@ static ssize_t make(call *c) {
         c->result = copy->result;
         c->error = copy->error;
         c->info = copy->info;
+        c->system = copy->system;
         c->text = copy->text;
-        if (c->result > 0 && (c->op == READ || c->op == READ_AT)) {
+        if (c->result > 0 && (c->op == READ || c->op == READ_AT || c->op == READ_LINK)) {
             memcpy(c->data, copy->data, (size_t)c->result);
         }
         stk_mem_free(copy);
@@ -628,6 +632,17 @@ int stk_disk_look_link(const char *path, struct stat *info) {
 
 int stk_disk_look_at(int fd, const char *path, struct stat *info) {
     return look((call){.op = LOOK_AT, .path = path, .fd = fd}, info);
+}
+
+int stk_disk_look_system(const char *path, struct statfs *system) {
+    call c = {.op = LOOK_SYSTEM, .path = path};
+    int result = (int)make(&c);
+    *system = c.system;
+    return result;
+}
+
+ssize_t stk_disk_read_link(const char *path, char *text, size_t size) {
+    return make(&(call){.op = READ_LINK, .path = path, .data = text, .size = size});
 }
 
 int stk_disk_set_mode(int fd, const char *path, mode_t mode) {

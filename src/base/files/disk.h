@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 
 #include <stoker/stop.h>
 
@@ -117,6 +118,8 @@ int stk_disk_lock(int fd, const char *path, int how);        /* flock */
 int stk_disk_look(const char *path, struct stat *info);      /* stat */
 int stk_disk_look_link(const char *path, struct stat *info); /* lstat */
 int stk_disk_look_at(int fd, const char *path, struct stat *info);
+int stk_disk_look_system(const char *path, struct statfs *system);          /* statfs */
+ssize_t stk_disk_read_link(const char *path, char *text, size_t size);      /* readlink */
 int stk_disk_set_mode(int fd, const char *path, mode_t mode);               /* fchmod */
 int stk_disk_set_owner(int fd, const char *path, uid_t owner, gid_t group); /* fchown */
 int stk_disk_access(const char *path, int mode);

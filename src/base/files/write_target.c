@@ -10,7 +10,6 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -52,7 +51,7 @@ static char *folder_of(const char *path) {
 /* Replaces *path by what the link says; a relative link counts from its own folder. */
 static stk_status follow(char **path, stk_error *err) {
     char text[PATH_MAX];
-    ssize_t length = readlink(*path, text, sizeof text - 1);
+    ssize_t length = stk_disk_read_link(*path, text, sizeof text - 1);
     if (length < 0) {
         return FAIL_WRITING(err, *path);
     }
@@ -68,7 +67,8 @@ static stk_status follow(char **path, stk_error *err) {
     return STK_OK;
 }
 
-/* Whether two paths of folders lead to the same one. */
+/* Whether two folders of /proc are the same one. The calling thread asks: thread-self is its own.
+ */
 static bool is_same_folder(const char *a, const char *b) {
     char *real_a = realpath(a, NULL);
     char *real_b = realpath(b, NULL);
@@ -86,8 +86,8 @@ static bool is_open_file(const char *path, int *descriptor) {
     struct statfs system;
     int64_t number = -1;
     char *folder = folder_of(path);
-    bool in_proc =
-        folder != NULL && statfs(folder, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+    bool in_proc = folder != NULL && stk_disk_look_system(folder, &system) == 0 &&
+                   system.f_type == PROC_SUPER_MAGIC;
     if (in_proc &&
         (is_same_folder(folder, "/proc/self/fd") ||
          is_same_folder(folder, "/proc/thread-self/fd")) &&

@@ -21,7 +21,7 @@ static void find_pictures(const stk_run_read *run, stk_page_pictures *pictures) 
         .read_timeout_s = MOST_PICTURES_S};
     if (pictures->known && data != NULL) {
         stk_thumbs_make_from(&pictures->thumbs, &pictures->confusion, data, &storage,
-                             stk_clock_ns() + (int64_t)(MOST_PICTURES_S * 1e9));
+                             stk_clock_in(MOST_PICTURES_S));
     }
 }
 

@@ -113,15 +113,6 @@ static stk_status replace(const stk_command_setting *setting, const file_content
     return status;
 }
 
-/* Resolves links first, by a call with a time-out: stk_file_rewrite() would do it without one. */
-static stk_status rewrite(const char *path, const file_contents *file, stk_error *err) {
-    char *target = stk_disk_resolve(path);
-    stk_status status =
-        stk_file_rewrite(target != NULL ? target : path, file->data, file->size, err);
-    stk_mem_free(target);
-    return status;
-}
-
 /* Sets the paths of the two copies. */
 static stk_status name_copies(stk_command_setting *setting, const char *run_dir, stk_error *err) {
     if (setting->original == NULL) {
@@ -182,7 +173,7 @@ static stk_status set_in_file(stk_command_setting *setting, int64_t value, const
     }
     status = name_copies(setting, run_dir, err);
     STK_THEN(status, write_copies(setting, first, &now, &next, err));
-    STK_THEN(status, rewrite(path, &next, err));
+    STK_THEN(status, stk_file_rewrite(path, next.data, next.size, err));
     if (status != STK_OK && first) {
         forget_copies(setting); /* the file is unchanged: nothing to restore */
     }
@@ -349,7 +340,7 @@ stk_status stk_setting_restore(stk_command_setting *setting, bool *mine, stk_err
     if (status == STK_OK && !same(&now, &before)) {
         *mine = same(&now, &changed);
         if (*mine) {
-            status = rewrite(setting->config.file, &before, err);
+            status = stk_file_rewrite(setting->config.file, before.data, before.size, err);
         }
     }
     if (status == STK_OK && *mine) {
