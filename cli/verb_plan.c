@@ -129,7 +129,8 @@ static void print_memory(const stk_estimate *e) {
 }
 
 static void print_seconds(const char *name, double seconds, const char *more) {
-    printf("  %-12s %10.3g s%s%s\n", name, seconds, more[0] != '\0' ? "  " : "", more);
+    const char *format = seconds >= 100 ? "  %-12s %10.0f s%s%s\n" : "  %-12s %10.3g s%s%s\n";
+    printf(format, name, seconds, more[0] != '\0' ? "  " : "", more);
 }
 
 static void print_time(const stk_estimate *e) {

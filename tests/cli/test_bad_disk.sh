@@ -40,7 +40,7 @@ for lie in 's/"epochs_done": 1/"epochs_done": 2/' 's/"complete"/"prior"/' 's/"fo
     [ -n "$(summary_trouble told)" ] || fail "$lie is believed"
 done
 
-it "nothing is half-written, and the run goes on, when it dies at any write of a checkpoint"
+it "nothing is half-written, and the run goes on, when it dies at a write of a checkpoint"
 if can_fake bad_disk; then
     calls_of "$SAVED"
     # The second epoch replaces what the first has saved: in the middle of the state and of the weights, at
