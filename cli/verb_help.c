@@ -17,8 +17,8 @@ static void print_overview(void) {
            "  stoker train --data pictures --budget 60s\n\n"
            "stoker VERB --help shows a verb's options. Exit codes: 0 what was asked for exists,\n"
            "2 wrong usage or configuration, 3 data, 4 device or memory, 5 storage or writing,\n"
-           "130 interrupted before anything could be delivered, or a second time. stoker run ends\n"
-           "with its command's exit code.\n");
+           "130 interrupted before anything could be delivered, or a second time. stoker run\n"
+           "mostly ends as its command does.\n");
 }
 
 static int print_markdown(void) {

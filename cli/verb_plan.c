@@ -129,8 +129,9 @@ static void print_memory(const stk_estimate *e) {
 }
 
 static void print_seconds(const char *name, double seconds, const char *more) {
-    const char *format = seconds >= 100 ? "  %-12s %10.0f s%s%s\n" : "  %-12s %10.3g s%s%s\n";
-    printf(format, name, seconds, more[0] != '\0' ? "  " : "", more);
+    char number[32];
+    snprintf(number, sizeof number, seconds >= 100 ? "%.0f" : "%.3g", seconds);
+    printf("  %-12s %10s s%s%s\n", name, number, more[0] != '\0' ? "  " : "", more);
 }
 
 static void print_time(const stk_estimate *e) {
