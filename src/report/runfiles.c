@@ -497,7 +497,7 @@ bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {
                                         "the plot",
                                         "report.html",
                                         "summary.json"};
-    const char *before = "of the run folder ";
+    const char *before = "files of the run folder could not be written (";
     for (size_t i = 0; i < STK_COUNT(names); i++) {
         if ((files->lacking & (1U << i)) != 0) {
             stk_str_appendf(text, "%s%s", before, names[i]);
@@ -505,7 +505,7 @@ bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {
         }
     }
     if (files->lacking != 0) {
-        stk_str_appendf(text, " could not be written: %s", files->error.message);
+        stk_str_appendf(text, "): %s", files->error.message);
     }
     return files->lacking != 0;
 }

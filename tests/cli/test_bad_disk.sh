@@ -122,7 +122,7 @@ if can_fake bad_disk; then
     for file in events.jsonl results.csv report.html; do
         bad_disk "$file" 3 full r
         expect_exit 0
-        expect_out "of the run folder .*$file could not be written: .*No space left on device"
+        expect_out "files of the run folder could not be written \(.*$file\): .*No space left on device"
         expect_same r/submission.csv whole/submission.csv
         expect_summary r/summary.json status complete
         expect_summary r/summary.json stop_reason epochs

@@ -132,7 +132,7 @@ run report empty
 expect_exit 3
 expect_err 'nothing of the run in empty can be read'
 run report one --out nowhere/page.html
-expect_exit 5
-expect_err 'nowhere/page.html'
+expect_exit 2
+expect_err '^stoker: --out nowhere/page.html: there is no folder nowhere/; make it first$'
 
 finish

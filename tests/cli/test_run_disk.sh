@@ -29,13 +29,13 @@ expect_exit 0
 expect_file submission.csv '^1,a$'
 expect_file run/summary.json '^  "exit_code": 0,$'
 expect_summary run/summary.json status complete
-expect_err 'of the run folder lines of events.jsonl could not be written: .*No space left on device'
+expect_err 'files of the run folder could not be written \(lines of events.jsonl\): .*No space left on device'
 
 it "tells of each file that is missing, and leaves none that is not true"
 on_disk summary.json:report.html 1 full --predict "$PREDICTS" --expect submission.csv -- echo trained
 expect_exit 0
 expect_no_file run/summary.json
-expect_err 'of the run folder report.html, summary.json could not be written: .*No space left on device'
+expect_err 'files of the run folder could not be written \(report.html, summary.json\): .*No space left on device'
 expect_jsonl run/events.jsonl
 
 it "ends as the command did when the disk is full as well"

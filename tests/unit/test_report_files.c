@@ -453,7 +453,7 @@ static void an_error_of_tensorboard_is_told(void) {
     stk_str lacking = {0};
     CHECK(stk_runfiles_lacking(files, &lacking));
     CHECK_CONTAINS(stk_str_text(&lacking),
-                   "of the run folder TensorBoard's events could not be written: ");
+                   "files of the run folder could not be written (TensorBoard's events): ");
     CHECK_CONTAINS(stk_str_text(&lacking), path);
     stk_str_free(&lacking);
     stk_runfiles_free(files);
@@ -660,8 +660,8 @@ static void an_error_is_told_and_writing_goes_on(void) {
     stk_events_epoch(&events, &epoch_event);
     stk_str lacking = {0};
     CHECK(stk_runfiles_lacking(files, &lacking));
-    CHECK_CONTAINS(stk_str_text(&lacking), "of the run folder rows of results.csv, the plot, "
-                                           "report.html could not be written: ");
+    CHECK_CONTAINS(stk_str_text(&lacking), "files of the run folder could not be written (rows of "
+                                           "results.csv, the plot, report.html): ");
     char *results = stk_path_join(folder, "results.csv");
     CHECK_CONTAINS(stk_str_text(&lacking), results); /* the first error */
     stk_mem_free(results);

@@ -92,8 +92,8 @@ static void time_that_is_over_is_no_failure_of_the_disk(void) {
     begin(&p, 0.1, 2.9);
     stk_state_saver_wait(&p.saver);
     CHECK_INT(p.warnings, 1);
-    CHECK_STR(p.warning, "a resume would go on from an earlier epoch: the time was over before the "
-                         "last state was written");
+    CHECK_STR(p.warning, "the last state was not saved, so a resume would start before it: the time "
+                         "was over before it was written");
     CHECK_INT(p.late.status, STK_OK);
     CHECK(!p.saver.exists && !stk_write_behind_is_pending(&p.saver.writer));
     CHECK_INT(p.saver.position.epoch, 0); /* of the state that counts */

@@ -179,8 +179,8 @@ double stk_state_saver_pause_s(const stk_state_saver *saver) {
 static void warn_unsaved(stk_state_saver *saver, const stk_error *why, bool out_of_time) {
     if (!saver->loss_warned) {
         saver->loss_warned = true;
-        stk_events_warning(saver->events, "a resume would go on from an earlier epoch: %s",
-                           out_of_time ? "the time was over before the last state was written"
+        stk_events_warning(saver->events, "the last state was not saved, so a resume would start before it: %s",
+                           out_of_time ? "the time was over before it was written"
                                        : why->message);
     }
     /* After a second request to stop nobody waits for the last state: that is no failure. */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/write_target.h"
 #include "base/mem.h"
 #include "report/page/write.h"
 
@@ -89,6 +90,7 @@ stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs
     const stk_file_how how = {.chosen = out != NULL || count > 1, .stop = stop};
     *report = (stk_report_runs){.runs = stk_mem_new(count, sizeof *report->runs)};
     stk_status status = report->runs != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the runs");
+    STK_THEN(status, out == NULL ? STK_OK : stk_write_target_check("--out", out, err));
     for (size_t i = 0; i < count && status == STK_OK; i++) {
         status = stk_run_read_open(&report->runs[i], dirs[i], err);
         report->count += status == STK_OK;
