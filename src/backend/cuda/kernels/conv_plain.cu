@@ -85,10 +85,7 @@ KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
                 }
             }
         }
-#if ACCUMULATE
-        sum += up(x[i]);
-#endif
-        x[i] = down(sum);
+        x[i] = down(ACCUMULATE ? sum + up(x[i]) : sum);
     }
 }
 #endif
