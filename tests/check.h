@@ -142,7 +142,7 @@ static inline bool check_is_quick(void) {
 #define CHECK_SAME_THREADS() (void)0
 #endif
 
-/* In `make soak` (STK_TEST_FULL=1), which has time for everything. */
+/* In `make soak` and `make gpu-test` (STK_TEST_FULL=1), which have time for everything. */
 static inline bool check_is_full(void) {
     return getenv("STK_TEST_FULL") != NULL;
 }

@@ -66,7 +66,7 @@ if wants sanitizer; then
         for tool in "${tools[@]}"; do
             for program in "$build"/tests/test_cuda_*; do
                 [ -x "$program" ] || continue
-                if STK_TEST_GPU=real compute-sanitizer --tool "$tool" --error-exitcode 99 \
+                if STK_TEST_GPU=real STK_TEST_FULL=1 compute-sanitizer --tool "$tool" --error-exitcode 99 \
                     "$program" >"$scratch/sanitizer" 2>&1; then
                     say "$tool: ${program##*/} is clean"
                 elif grep -q 'before first instrumented API call' "$scratch/sanitizer" &&

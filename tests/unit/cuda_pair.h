@@ -99,11 +99,6 @@ static inline pair_gpu pair_find_gpu(void) {
     return found;
 }
 
-/* As play_full(): whether all networks are to be compared. */
-static inline bool pair_full(void) {
-    return pair_find_gpu() == PAIR_GPU_REAL || check_is_full();
-}
-
 /* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */
 static inline bool pair_choose_gpu(void) {
     static char folder[256];

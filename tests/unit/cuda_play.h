@@ -285,14 +285,9 @@ static inline bool play_find(play_device *play) {
     return false;
 }
 
-/* Whether everything is to be played, or what an ordinary run has time for. */
-static inline bool play_full(const play_device *play) {
-    return !play->emulated || check_is_full();
-}
-
 /* Whether case `number` is played in this type: in an ordinary run types take turns. */
-static inline bool play_takes(const play_device *play, size_t number, cuda_type type) {
-    return play_full(play) || number % 3 == (size_t)type;
+static inline bool play_takes(size_t number, cuda_type type) {
+    return check_is_full() || number % 3 == (size_t)type;
 }
 
 /* Closes what is open; the functions of the program are gone with it. */
@@ -753,7 +748,7 @@ static inline void play_each_case(const void *cases, size_t count, size_t bytes,
     }
     for (size_t i = 0; i < 2 * count; i++) {
         cuda_type type = i % 2 == 0 ? CUDA_TYPE_F16 : CUDA_TYPE_BF16;
-        if (play_full(&play) || i / 2 % 2 == i % 2) {
+        if (check_is_full() || i / 2 % 2 == i % 2) {
             one(&play, type, (const char *)cases + i / 2 * bytes);
         }
     }

@@ -55,7 +55,7 @@ static void check_inference(const char *name, int img_size, stk_precision precis
 
 /* Each network has shapes of its own, and so hundreds of kernels to be compiled. */
 static bool leave_out(void) {
-    bool out = pair_find_gpu() == PAIR_GPU_EMULATED && !pair_full();
+    bool out = pair_find_gpu() == PAIR_GPU_EMULATED && !check_is_full();
     if (out) {
         check_skip_reason = "STK_TEST_FULL is not set";
     }

@@ -525,7 +525,7 @@ static void every_way_of_odd_channels(void) {
     if (!play_open(&play)) {
         return;
     }
-    for (size_t i = 0; i < WAYS; i += play_full(&play) ? 1 : 3) {
+    for (size_t i = 0; i < WAYS; i += check_is_full() ? 1 : 3) {
         norm_case c = way(i, CUDA_TYPE_F32, 5, 9, 11);
         check_case(&play, &c);
     }
@@ -543,7 +543,7 @@ static void types_and_channels(void) {
     for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
         for (int type = 0; type < 3; type++) {
             norm_case c = way(next, (cuda_type)type, 3, channels[i] > 1000 ? 9 : 49, channels[i]);
-            if (play_takes(&play, i, c.type)) {
+            if (play_takes(i, c.type)) {
                 check_case(&play, &c);
             }
             next += 7;
@@ -562,7 +562,7 @@ static void row_counts(void) {
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (size_t many = 0; many < 2; many++) {
-            if (many != i % 2 && !play_full(&play)) {
+            if (many != i % 2 && !check_is_full()) {
                 continue;
             }
             norm_case c = way(many ? 9 : 5, CUDA_TYPE_F16, rows[i][0], rows[i][1], rows[i][2]);

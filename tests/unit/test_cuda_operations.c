@@ -39,7 +39,7 @@ typedef struct turn {
 static void check_networks(pair_wish wish, turn ordinary) {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         pair p;
-        if (i % ordinary.of != ordinary.rest && !pair_full()) {
+        if (i % ordinary.of != ordinary.rest && !check_is_full()) {
             continue;
         }
         stk_graph *graph = pair_graph(networks[i].build, networks[i].img_size);
@@ -93,7 +93,7 @@ static int build_chains(stk_graph *g) {
 /* The first networks of chains: so many of them in an ordinary run, and so many in a full one. */
 static void check_chains(pair_wish wish, uint64_t ordinary, uint64_t full) {
     wish.batch = 5;
-    for (chains_seed = 0; chains_seed < (pair_full() ? full : ordinary); chains_seed++) {
+    for (chains_seed = 0; chains_seed < (check_is_full() ? full : ordinary); chains_seed++) {
         pair p;
         char what[32];
         stk_graph *graph = pair_graph(build_chains, 13);

@@ -57,14 +57,14 @@ static void activations(void) {
     }
     EACH_TYPE(type) {
         for (size_t a = 0; a < 4; a++) {
-            if (play_takes(&play, a + 1, type)) {
+            if (play_takes(a + 1, type)) {
                 check_act(&play, type, acts[a], 5003, false);
             }
         }
-        if (play_takes(&play, 0, type)) {
+        if (play_takes(0, type)) {
             check_act(&play, type, STK_OP_SILU, 8, true);
         }
-        if (play_takes(&play, 1, type)) {
+        if (play_takes(1, type)) {
             check_act(&play, type, STK_OP_RELU, 3, true);
             check_act(&play, type, STK_OP_RELU, 4097, true);
         }
@@ -111,15 +111,15 @@ static void activations_back(void) {
     }
     EACH_TYPE(type) {
         for (size_t a = 0; a < 4; a++) {
-            if (play_takes(&play, a, type)) {
+            if (play_takes(a, type)) {
                 check_act_back(&play, type, acts[a], 4999, a % 2 == 0, false);
             }
         }
-        if (play_takes(&play, 1, type)) {
+        if (play_takes(1, type)) {
             check_act_back(&play, type, STK_OP_RELU6, 4999, false, true);
             check_act_back(&play, type, STK_OP_RELU6, 5, false, true);
         }
-        if (play_takes(&play, 2, type)) {
+        if (play_takes(2, type)) {
             check_act_back(&play, type, STK_OP_SILU, 13, true, false);
         }
     }
@@ -179,7 +179,7 @@ static void biases(void) {
         for (size_t k = 0; k < PLANES; k++) {
             size_t count = elements(planes[k]);
             size_t channels = (size_t)planes[k].channels;
-            if (!play_takes(&play, k, type)) {
+            if (!play_takes(k, type)) {
                 continue;
             }
             play_random(type, x, count, -2, 2, k);
@@ -252,7 +252,7 @@ static void gates(void) {
             size_t channels = (size_t)planes[k].channels;
             size_t sample = (size_t)planes[k].pixels * channels;
             size_t gates_count = (size_t)planes[k].batch * channels;
-            if (!play_takes(&play, k + 1, type)) {
+            if (!play_takes(k + 1, type)) {
                 continue;
             }
             play_random(type, x, count, -2, 2, k);
@@ -327,14 +327,14 @@ static void gates_back(void) {
     }
     EACH_TYPE(type) {
         for (size_t k = 0; k < PLANES; k++) {
-            if (play_takes(&play, k + 1, type)) {
+            if (play_takes(k + 1, type)) {
                 check_gate_back(&play, type, planes[k], 3, k % 2 == 0);
             }
         }
-        if (play_takes(&play, 1, type)) {
+        if (play_takes(1, type)) {
             check_gate_back(&play, type, planes[0], 1, false);
         }
-        if (play_takes(&play, 2, type)) {
+        if (play_takes(2, type)) {
             check_gate_back(&play, type, planes[1], 2, true);
         }
     }
@@ -386,7 +386,7 @@ static void drops(void) {
                  {{9, 5, 3}, STK_OP_DROP_PATH, false, false}};
     EACH_TYPE(type) {
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            if (play_takes(&play, k + 1, type)) {
+            if (play_takes(k + 1, type)) {
                 check_drop(&play, type, kinds[k].plane, kinds[k].op, kinds[k].add,
                            kinds[k].in_place);
             }
@@ -448,7 +448,7 @@ static void shortcuts(void) {
                  {{3, 3, 8}, 24, 1, true}};
     EACH_TYPE(type) {
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            if (play_takes(&play, k + 1, type)) {
+            if (play_takes(k + 1, type)) {
                 check_shortcut(&play, type, kinds[k].in, kinds[k].channels, kinds[k].stride,
                                kinds[k].add);
             }

@@ -108,14 +108,14 @@ static void max_pools(void) {
     }
     EACH_TYPE(type) {
         for (size_t k = 0; k < POOLS; k++) {
-            if (play_takes(&play, k + 1, type)) {
+            if (play_takes(k + 1, type)) {
                 check_max_pool(&play, type, &pools[k], k % 3 == 0, k % 2 == 0);
             }
         }
-        if (play_takes(&play, 2, type)) {
+        if (play_takes(2, type)) {
             check_max_pool(&play, type, &pools[0], false, false);
         }
-        if (play_takes(&play, 1, type)) {
+        if (play_takes(1, type)) {
             check_max_pool(&play, type, &pools[2], true, true);
         }
     }
@@ -215,7 +215,7 @@ static void norms_in_front_of_maxima(void) {
     }
     EACH_TYPE(type) {
         for (size_t k = 0; k < POOLS; k++) {
-            if (play_takes(&play, k, type)) {
+            if (play_takes(k, type)) {
                 check_pool_norm(&play, type, &pools[k], k % 3 == 2 ? STK_OP_COUNT : STK_OP_RELU);
             }
         }
@@ -269,7 +269,7 @@ static void averages(void) {
         {2, 49, 72}, {3, 50, 8}, {2, 9, 264}, {3, 7, 35}, {1, 1, 1}};
     EACH_TYPE(type) {
         for (size_t k = 0; k < sizeof planes / sizeof *planes; k++) {
-            if (play_takes(&play, k + 1, type)) {
+            if (play_takes(k + 1, type)) {
                 check_avg_pool(&play, type, planes[k], k % 2 == 1);
             }
         }

@@ -366,7 +366,7 @@ static void run_cases(cuda_type type) {
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int before = check_failures;
-        if (!play_takes(&device, i + 1, type)) {
+        if (!play_takes(i + 1, type)) {
             continue;
         }
         check_case(&device, &cases[i], type, i % 2 == 1);
