@@ -255,10 +255,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
 
 #define FOLDER_DEPTH 3 /* the run folder, weights, weights/fold0 */
 
-/*
- * Removes temporary files that a killed process left, which may be as large as the model. The
- * caller holds the lock, so nobody is writing them.
- */
+/* Removes temporary files below a folder; each may be as large as the model. */
 static void sweep_below(const char *path, int depth) {
     DIR *dir = opendir(path);
     struct dirent *entry;
@@ -292,9 +289,9 @@ static void sweep_path(void *path) {
     sweep_below(path, FOLDER_DEPTH);
 }
 
-static void sweep(const char *path) {
-    char *copy = stk_mem_strdup(path);
-    if (copy != NULL && stk_disk_run(path, sweep_path, copy, stk_mem_free)) {
+void stk_run_folder_sweep(const stk_run_folder *folder) {
+    char *copy = stk_mem_strdup(folder->path);
+    if (copy != NULL && stk_disk_run(folder->path, sweep_path, copy, stk_mem_free)) {
         stk_mem_free(copy);
     }
 }
@@ -316,7 +313,7 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
     } else {
         recall_id(folder);
         sign_lock(folder);
-        sweep(folder->path);
+        stk_run_folder_sweep(folder); /* a killed process may have left some */
     }
     return status;
 }

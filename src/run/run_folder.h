@@ -45,6 +45,10 @@ STK_CHECKED stk_status stk_run_folder_open(stk_run_folder *folder, const char *o
 /* Locks the folder of a run that is resumed. STK_ERR_USAGE: another process writes there. */
 STK_CHECKED stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path,
                                              stk_error *err);
+
+/* Removes temporary files that nobody will finish: the caller holds the lock. */
+void stk_run_folder_sweep(const stk_run_folder *folder);
+
 void stk_run_folder_close(stk_run_folder *folder);
 
 /* The process that writes a run folder. */

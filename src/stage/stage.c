@@ -177,10 +177,9 @@ static stk_status end_shard(staging *s, open_shard *o, stk_error *err) {
     stk_tar_writer *tar = o->tar;
     o->tar = NULL;
     stk_status status = stk_tar_writer_commit(tar, &o->index.shards[0].size, err);
-    STK_THEN(status,
-             stk_stage_record_save(s->dest.path, &s->list, o->shard, &o->index,
-                                   s->bad.count > 0 ? s->bad.items + o->first_bad : NULL,
-                                   s->bad.count - o->first_bad, err));
+    STK_THEN(status, stk_stage_record_save(s->dest.path, &s->list, o->shard, &o->index,
+                                           s->bad.count > 0 ? s->bad.items + o->first_bad : NULL,
+                                           s->bad.count - o->first_bad, err));
     s->shards_done += status == STK_OK;
     return status;
 }

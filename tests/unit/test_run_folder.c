@@ -346,6 +346,31 @@ static void a_killed_owner_is_gone(void) {
     close(ready[1]);
 }
 
+/* Temporary files are hidden and end with .tmp. */
+static void sweeping_removes_temporary_files_only(void) {
+    static const char *const kept[] = {"out/.hidden", "out/a.tmp", "out/weights/best"};
+    static const char *const swept[] = {"out/.a.1.tmp", "out/weights/.best.1.tmp"};
+    stk_error err = {0};
+    stk_run_folder folder;
+    enter_folder();
+    must(stk_run_folder_open(&folder, "out", NULL, &err), &err);
+    must(stk_dir_make("out/weights", &err), &err);
+    for (size_t i = 0; i < STK_COUNT(kept); i++) {
+        must(stk_file_write(kept[i], "x", 1, &err), &err);
+    }
+    for (size_t i = 0; i < STK_COUNT(swept); i++) {
+        must(stk_file_write(swept[i], "x", 1, &err), &err);
+    }
+    stk_run_folder_sweep(&folder);
+    for (size_t i = 0; i < STK_COUNT(kept); i++) {
+        CHECK(stk_path_is_file(kept[i]));
+    }
+    for (size_t i = 0; i < STK_COUNT(swept); i++) {
+        CHECK(!stk_path_is_file(swept[i]));
+    }
+    stk_run_folder_close(&folder);
+}
+
 static atomic_bool asking;
 
 static void *ask(void *argument) {
@@ -393,6 +418,7 @@ static const check_test tests[] = {
     TEST(the_owner_is_known_while_it_writes),
     TEST(owners_that_cannot_be_told),
     TEST(a_killed_owner_is_gone),
+    TEST(sweeping_removes_temporary_files_only),
     TEST(asking_disturbs_nobody),
 };
 

@@ -92,10 +92,12 @@ static void time_that_is_over_is_no_failure_of_the_disk(void) {
     begin(&p, 0.1, 2.9);
     stk_state_saver_wait(&p.saver);
     CHECK_INT(p.warnings, 1);
-    CHECK_STR(p.warning, "the last state was not saved, so a resume would start before it: the time "
-                         "was over before it was written");
+    CHECK_STR(p.warning,
+              "the last state was not saved, so a resume would start before it: the time "
+              "was over before it was written");
     CHECK_INT(p.late.status, STK_OK);
     CHECK(!p.saver.exists && !stk_write_behind_is_pending(&p.saver.writer));
+    CHECK(p.saver.unfinished);            /* so that the job removes the temporary file */
     CHECK_INT(p.saver.position.epoch, 0); /* of the state that counts */
     end(&p);
 }

@@ -177,11 +177,12 @@ double stk_state_saver_pause_s(const stk_state_saver *saver) {
 
 /* `out_of_time`: the time of the run ended so soon that it was no fault of the disk. */
 static void warn_unsaved(stk_state_saver *saver, const stk_error *why, bool out_of_time) {
+    saver->unfinished = saver->unfinished || out_of_time;
     if (!saver->loss_warned) {
         saver->loss_warned = true;
-        stk_events_warning(saver->events, "the last state was not saved, so a resume would start before it: %s",
-                           out_of_time ? "the time was over before it was written"
-                                       : why->message);
+        stk_events_warning(saver->events,
+                           "the last state was not saved, so a resume would start before it: %s",
+                           out_of_time ? "the time was over before it was written" : why->message);
     }
     /* After a second request to stop nobody waits for the last state: that is no failure. */
     if (!out_of_time && stk_stop_asked(saver->clock->stop) != STK_STOP_NOW) {

@@ -37,6 +37,7 @@ typedef struct stk_state_saver {
     stk_seen_pictures pictures; /* fingerprints of the pictures read so far */
     bool pictures_warned;       /* the warning that fingerprints were not saved was emitted */
     bool loss_warned;           /* the warning that a state was not saved was emitted */
+    bool unfinished;            /* when the time was over, a state was still being written */
     /* States. */
     stk_saved_state numbers;     /* of the state to be saved next */
     bool exists;                 /* a state is on the disk */

@@ -73,6 +73,9 @@ void stk_job_close(stk_job *job) {
     stk_runfiles_free(out->files);
     stk_metrics_file_free(out->metrics);
     stk_opened_device_close(&job->network.opened);
+    if (job->saver.unfinished) {
+        stk_run_folder_sweep(&out->folder);
+    }
     stk_run_folder_close(&out->folder);
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
