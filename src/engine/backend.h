@@ -70,7 +70,7 @@ typedef struct stk_mix {
 /*
  * What the optimiser does with the gradients. SGD as in PyTorch: g = gradient + decay * w,
  * v = momentum * v + g, w -= lr * (nesterov ? g + momentum * v : v). AdamW as in PyTorch: decay
- * apart from the gradient, bias corrected by `step`.
+ * apart from the gradient, bias corrected by `updates`.
  */
 typedef struct stk_update {
     stk_optimizer kind; /* that of the state */
@@ -82,10 +82,10 @@ typedef struct stk_update {
     float epsilon; /* AdamW */
     /* AdamW: updates of the backbone so far, this one included; from 1. Skipped updates count here;
      * the device, which knows them first, subtracts them. */
-    int64_t step;
-    /* AdamW: updates of the classifier so far, this one included; more than `step` after a frozen
-     * phase. */
-    int64_t head_step;
+    int64_t updates;
+    /* AdamW: updates of the classifier so far, this one included; more than `updates` after a
+     * frozen phase. */
+    int64_t head_updates;
     float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
     float clip_norm;  /* gradients are scaled down to this norm, all taken together; 0: never */

@@ -13,7 +13,7 @@
 /* The training of the first fold, with the network that was opened for it. */
 static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor_options *wanted,
                           stk_diagnosis *diagnosis, stk_error *err) {
-    stk_update_point moment = {.lr = STK_TIMED_RATE, .head_lr = STK_TIMED_RATE, .micro_steps = 1};
+    stk_update_point moment = {.lr = STK_TIMED_RATE, .head_lr = STK_TIMED_RATE, .steps = 1};
     stk_doctor_case patient = {.opened = &job->network.opened,
                                .model = job->recipe.model,
                                .network = {.img_size = job->recipe.img_size,

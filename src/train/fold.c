@@ -148,7 +148,7 @@ static stk_update make_update(const stk_trainer *t) {
     double head_lr = stk_is_auto_double(o->head_lr) ? t->lr : o->head_lr * t->lr_factor;
     stk_update_point point = {.lr = t->lr,
                               .head_lr = head_lr,
-                              .micro_steps = t->micro_steps,
+                              .steps = t->steps_waiting,
                               .updates = t->updates,
                               .frozen_updates =
                                   stk_update_frozen_count(o, t->standing.steps_per_epoch)};
@@ -187,8 +187,8 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
     stk_typical_step_wait(&t->typical_step, stk_clock_since_s(start));
-    bool keep = t->micro_steps > 0;
-    bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
+    bool keep = t->steps_waiting > 0;
+    bool update = ++t->steps_waiting >= o->accumulate || last_of_epoch;
     stk_update how = make_update(t);
     stk_step_input input = {.images = batch->images,
                             .labels = batch->labels,
@@ -211,7 +211,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     if (status != STK_OK) {
         return STK_FAIL(err, status, "%s", why.message);
     }
-    t->micro_steps = update ? 0 : t->micro_steps;
+    t->steps_waiting = update ? 0 : t->steps_waiting;
     t->updates += update;
     t->schedule = t->schedule_next;
     p->step++;

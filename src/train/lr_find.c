@@ -164,7 +164,7 @@ static stk_status run_batch(lr_finder *f, bool first, const stk_update *update, 
 static stk_status run_step(lr_finder *f, int i, double *loss, stk_error *err) {
     const stk_train_options *o = f->config->options;
     double lr = stk_lr_at(i, f->config->steps);
-    stk_update_point point = {.lr = lr, .head_lr = lr, .micro_steps = o->accumulate, .updates = i};
+    stk_update_point point = {.lr = lr, .head_lr = lr, .steps = o->accumulate, .updates = i};
     stk_update update = stk_update_make(o, &point);
     double sum = 0;
     double images = 0;

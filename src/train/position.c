@@ -6,7 +6,7 @@
 void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int64_t accumulate,
                                 int64_t steps_per_epoch) {
     int64_t before = position->batch;
-    int64_t used = position->step - position->micro_steps;
+    int64_t used = position->step - position->steps_waiting;
     if (before <= 0 || (before == batch && position->accumulate == accumulate)) {
         return;
     }
@@ -21,7 +21,7 @@ void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int
     position->steps_per_epoch = steps_per_epoch;
     position->batch = batch;
     position->accumulate = accumulate;
-    position->micro_steps = 0;
+    position->steps_waiting = 0;
 }
 
 /* The current position; `whole`: the running epoch is over and counted. */
@@ -35,7 +35,7 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
                                 .steps_per_epoch = p->steps_per_epoch,
                                 .batch = (int64_t)t->config->train_compile.batch,
                                 .accumulate = t->config->options->accumulate,
-                                .micro_steps = t->micro_steps,
+                                .steps_waiting = t->steps_waiting,
                                 .steps_done = p->steps_done,
                                 .updates = t->updates,
                                 .total_steps = t->orders.total_steps,
@@ -60,7 +60,7 @@ void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
     p->steps_per_epoch = from->steps_per_epoch;
     p->steps_done = from->steps_done;
     t->within_epoch = from->step > 0;
-    t->micro_steps = from->micro_steps;
+    t->steps_waiting = from->steps_waiting;
     t->updates = from->updates;
     t->schedule = from->schedule;
     t->lr_scale = from->lr_scale;

@@ -18,17 +18,17 @@ typedef struct stk_train_position {
     int epoch;    /* whole epochs done */
     int64_t step; /* steps done of the next epoch; steps_per_epoch: it is not validated yet */
     int64_t steps_per_epoch;
-    int64_t batch;       /* pictures of a step; 0: not known, as in files of older versions */
-    int64_t accumulate;  /* steps to an update */
-    int64_t micro_steps; /* steps since the last update: their gradients are in the state */
-    int64_t steps_done;  /* in all epochs */
-    int64_t updates;     /* of the weights */
-    int64_t total_steps; /* last planned total; for people only */
-    double schedule;     /* progress of the learning rate before the next step, 0 to 1 */
-    double lr_scale;     /* 1, halved at every setback */
-    int setbacks;        /* times the training went back and on with half the rate */
-    int epochs_done;     /* epochs that count, the last one perhaps in part */
-    int since_best;      /* epochs since the best one */
+    int64_t batch;         /* pictures of a step; 0: not known, as in files of older versions */
+    int64_t accumulate;    /* steps to an update */
+    int64_t steps_waiting; /* steps since the last update: the state has their gradients */
+    int64_t steps_done;    /* in all epochs */
+    int64_t updates;       /* of the weights */
+    int64_t total_steps;   /* last planned total; for people only */
+    double schedule;       /* progress of the learning rate before the next step, 0 to 1 */
+    double lr_scale;       /* 1, halved at every setback */
+    int setbacks;          /* times the training went back and on with half the rate */
+    int epochs_done;       /* epochs that count, the last one perhaps in part */
+    int since_best;        /* epochs since the best one */
     bool has_best;
     stk_event_epoch best; /* figures of the best epoch; epoch 0: none yet */
     double best_metric;

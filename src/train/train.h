@@ -179,7 +179,7 @@ stk_mix stk_mix_draw(double mixup, double cutmix, uint64_t seed, uint64_t step, 
 typedef struct stk_update_point {
     double lr;              /* learning rate of the backbone, before backbone_lr_scale */
     double head_lr;         /* learning rate of the head */
-    int64_t micro_steps;    /* batches whose gradients were accumulated */
+    int64_t steps;          /* whose gradients were added up */
     int64_t updates;        /* before this one */
     int64_t frozen_updates; /* planned for the frozen phase; may exceed `updates` */
 } stk_update_point;

@@ -29,14 +29,14 @@ typedef struct stk_trainer {
     stk_train_standing standing;
     stk_train_orders orders; /* the last answer of the pace hook */
     /* Learning rate. */
-    double schedule;      /* progress of the schedule before the next step, 0 to 1 */
-    double schedule_next; /* progress after it */
-    double lr_factor;     /* share of the highest rate */
-    double lr;            /* of the last step */
-    double lr_scale;      /* 1, halved at every setback */
-    int setbacks;         /* times training went back to the last epoch */
-    int64_t updates;      /* of the weights so far */
-    int64_t micro_steps;  /* steps whose gradients wait for the next update */
+    double schedule;       /* progress of the schedule before the next step, 0 to 1 */
+    double schedule_next;  /* progress after it */
+    double lr_factor;      /* share of the highest rate */
+    double lr;             /* of the last step */
+    double lr_scale;       /* 1, halved at every setback */
+    int setbacks;          /* times training went back to the last epoch */
+    int64_t updates;       /* of the weights so far */
+    int64_t steps_waiting; /* steps whose gradients wait for the next update */
     stk_loss_watch watch;
     /* Saving and going on. */
     bool torn;           /* a step was halted: the running statistics are half updated */

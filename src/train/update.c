@@ -27,10 +27,10 @@ stk_update stk_update_make(const stk_train_options *o, const stk_update_point *p
                         .nesterov = o->nesterov,
                         .beta2 = (float)o->beta2,
                         .epsilon = ADAMW_EPSILON,
-                        .step = thawed > 1 ? thawed : 1,
-                        .head_step = number,
+                        .updates = thawed > 1 ? thawed : 1,
+                        .head_updates = number,
                         .weight_decay = (float)o->weight_decay,
-                        .grad_scale = 1.0f / (float)point->micro_steps,
+                        .grad_scale = 1.0f / (float)point->steps,
                         .clip_norm = (float)o->clip_grad,
                         .ema_decay = (float)ema_decay(o->ema, point->updates)};
 }

@@ -170,7 +170,7 @@ static inline void pair_fill(pair *p, uint64_t seed) {
 static inline void pair_settle(pair *p) {
     pair_side *gpu = &p->sides[PAIR_GPU];
     float *zeros = stk_mem_new(p->graph->param_elements, sizeof *zeros);
-    stk_update still = {.kind = p->state.optimizer, .step = 1, .head_step = 1, .epsilon = 1};
+    stk_update still = {.kind = p->state.optimizer, .updates = 1, .head_updates = 1, .epsilon = 1};
     stk_step_input in = {.images = p->images,
                          .labels = p->labels,
                          .count = p->config.batch,

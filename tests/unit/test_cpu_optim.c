@@ -126,8 +126,8 @@ static void run_golden(const golden_case *c, int batches) {
                              .nesterov = c->nesterov,
                              .beta2 = c->beta2,
                              .epsilon = 1e-8f,
-                             .step = step - c->frozen_steps,
-                             .head_step = step,
+                             .updates = step - c->frozen_steps,
+                             .head_updates = step,
                              .weight_decay = c->weight_decay,
                              .grad_scale = 1.0f / (float)batches,
                              .clip_norm = c->clip_norm};
@@ -152,7 +152,7 @@ static void as_pytorch(void) {
 
 static stk_update plain_update(float lr) {
     return (stk_update){
-        .kind = STK_SGD, .lr = lr, .head_lr = lr, .step = 1, .head_step = 1, .grad_scale = 1};
+        .kind = STK_SGD, .lr = lr, .head_lr = lr, .updates = 1, .head_updates = 1, .grad_scale = 1};
 }
 
 static void norm_is_told(void) {
@@ -265,7 +265,7 @@ static void threads_change_nothing(void) {
                 update.momentum = 0.9f;
                 update.beta2 = 0.99f;
                 update.epsilon = 1e-8f;
-                update.step = update.head_step = step;
+                update.updates = update.head_updates = step;
                 update.clip_norm = 3;
                 update.ema_decay = 0.5f;
                 set_gradients(&m, step);

@@ -29,8 +29,8 @@ static const stk_update adamw = {.kind = STK_ADAMW,
                                  .momentum = 0.9f,
                                  .beta2 = 0.99f,
                                  .epsilon = 1e-3f,
-                                 .step = 1,
-                                 .head_step = 4,
+                                 .updates = 1,
+                                 .head_updates = 4,
                                  .weight_decay = 0.05f,
                                  .grad_scale = 1,
                                  .ema_decay = 0.8f};
@@ -62,8 +62,8 @@ static void check_updates(stk_update update, pair_wish wish, const char *what) {
         in.update = &update;
         in.step += (uint64_t)i;
         pair_step(&p, &in, what);
-        update.step++;
-        update.head_step++;
+        update.updates++;
+        update.head_updates++;
     }
     close_both(&p, graph);
 }
@@ -283,11 +283,11 @@ static void adamw_counts_updates_that_were_made(void) {
         stk_step_input in = pair_input(&p);
         stk_step_output out = {0};
         in.update = &update;
-        for (int i = 0; i < 2; i++, update.step++, update.head_step++) {
+        for (int i = 0; i < 2; i++, update.updates++, update.head_updates++) {
             CHECK(gpu->backend->step(gpu->exec, &in, &out, &p.err) == STK_OK);
             CHECK(!out.skipped);
             if (i == 0 && with) {
-                update.step++, update.head_step++;
+                update.updates++, update.head_updates++;
                 leave_one_out(&p, &in);
             }
         }

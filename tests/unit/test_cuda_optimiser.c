@@ -128,7 +128,7 @@ static void write_constants(pair *m, const stk_update *u, bool keep, bool frozen
                                          .grad_scale = u->grad_scale,
                                          .clip_norm = u->clip_norm,
                                          .ema_decay = u->ema_decay,
-                                         .steps = {u->step, u->head_step},
+                                         .steps = {u->updates, u->head_updates},
                                          .frozen = frozen};
 }
 
@@ -214,8 +214,8 @@ static const stk_update adamw = {.kind = STK_ADAMW,
                                  .momentum = 0.9f,
                                  .beta2 = 0.99f,
                                  .epsilon = 1e-8f,
-                                 .step = 1,
-                                 .head_step = 4,
+                                 .updates = 1,
+                                 .head_updates = 4,
                                  .weight_decay = 0.1f,
                                  .grad_scale = 1,
                                  .ema_decay = 0.99f};
@@ -225,7 +225,7 @@ static void check_updates(play_device *play, cuda_type type, stk_update u, bool 
                           bool frozen) {
     pair m;
     open_pair(&m, type, u.kind, ema);
-    for (int step = 0; step < 3; step++, u.step++, u.head_step++) {
+    for (int step = 0; step < 3; step++, u.updates++, u.head_updates++) {
         float scale = m.scaler.scale;
         make_fresh(&m, frozen, (uint64_t)step + 50);
         write_constants(&m, &u, keep, frozen);
@@ -308,8 +308,8 @@ static void overflow(void) {
         /* The next one is as if nothing had been, though the host has counted one more. */
         make_fresh(&m, false, 10);
         (void)run_cpu(&m, &u, false, false);
-        u.step++;
-        u.head_step++;
+        u.updates++;
+        u.head_updates++;
         write_constants(&m, &u, false, false);
         run_gpu(&play, &m);
         CHECK_INT(m.result.skipped, 0);
@@ -337,7 +337,7 @@ static void updates_left_out_do_not_count(void) {
         return;
     }
     open_pair(&m, CUDA_TYPE_F16, STK_ADAMW, true);
-    counted.step = counted.head_step = made.step = made.head_step = 1;
+    counted.updates = counted.head_updates = made.updates = made.head_updates = 1;
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
         bool frozen = rounds[i].frozen;
         make_fresh(&m, frozen, 70 + i);
@@ -348,8 +348,8 @@ static void updates_left_out_do_not_count(void) {
             left_out[1]++;
         } else {
             (void)run_cpu(&m, &made, false, frozen);
-            made.step += !frozen;
-            made.head_step++;
+            made.updates += !frozen;
+            made.head_updates++;
         }
         run_gpu(&play, &m);
         CHECK_INT(m.result.skipped, rounds[i].spoilt);
@@ -358,8 +358,8 @@ static void updates_left_out_do_not_count(void) {
         if (!rounds[i].spoilt) {
             compare(&m, frozen);
         }
-        counted.step += !frozen;
-        counted.head_step++;
+        counted.updates += !frozen;
+        counted.head_updates++;
     }
     close_pair(&m);
     play_close(&play);

@@ -58,7 +58,7 @@ static stk_train_position at(int epoch, int64_t step, int64_t steps, int64_t bat
                                 .steps_per_epoch = steps,
                                 .batch = batch,
                                 .accumulate = 1,
-                                .micro_steps = micro,
+                                .steps_waiting = micro,
                                 .steps_done = epoch * steps + step,
                                 .updates = epoch * steps + step - micro,
                                 .total_steps = 10 * steps,
@@ -96,7 +96,7 @@ static void place_stays(void) {
         CHECK_INT(p.total_steps, 10 * cases[i].half_steps);
         CHECK_INT(p.batch, cases[i].half);
         CHECK_INT(p.accumulate, 2);
-        CHECK_INT(p.micro_steps, 0);
+        CHECK_INT(p.steps_waiting, 0);
         CHECK_INT(p.updates, updates);
         CHECK_NEAR(p.schedule, 0.25, 0);
     }
@@ -106,7 +106,7 @@ static void same_or_unknown_batch_is_left_alone(void) {
     stk_train_position same = at(2, 3, 4, 8, 2);
     stk_train_position_rebatch(&same, 8, 1, 4);
     CHECK_INT(same.step, 3);
-    CHECK_INT(same.micro_steps, 2);
+    CHECK_INT(same.steps_waiting, 2);
     stk_train_position unknown = at(2, 3, 4, 0, 0);
     stk_train_position_rebatch(&unknown, 4, 2, 8);
     CHECK_INT(unknown.step, 3);

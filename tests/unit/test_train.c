@@ -464,8 +464,8 @@ static void recipe_reaches_the_backend(void) {
         CHECK_NEAR(how->weight_decay, 0.25, 0);
         CHECK_NEAR(how->clip_norm, 3, 0);
         CHECK_NEAR(how->beta2, 0.99, 1e-7);
-        CHECK_INT(how->head_step, i + 1);
-        CHECK_INT(how->step, i < 2 ? 1 : i - 1);
+        CHECK_INT(how->head_updates, i + 1);
+        CHECK_INT(how->updates, i < 2 ? 1 : i - 1);
         CHECK_NEAR(how->ema_decay, fmin(0.5, (1.0 + i) / (10.0 + i)), 1e-7);
     }
     CHECK_NEAR(f.step.lr, 0.1 * (1 - 5 / 6.0), 1e-9); /* people are told the rate they gave */

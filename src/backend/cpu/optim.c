@@ -74,13 +74,13 @@ static void adamw(const update_args *args, const stk_param *param, const cpu_spa
     const float *restrict gradient = args->state->blocks[STK_TENSOR_GRADIENT];
     const float scale = args->scale;
     const double lr = param->head ? u->head_lr : u->lr;
-    const double steps = (double)(param->head ? u->head_step : u->step);
+    const double updates = (double)(param->head ? u->head_updates : u->updates);
     const float keep = (float)(1 - lr * (param->decay ? u->weight_decay : 0));
     const float added1 = 1 - u->momentum;
     const float kept2 = u->beta2;
     const float added2 = 1 - u->beta2;
-    const float size = (float)(lr / (1 - pow(u->momentum, steps)));
-    const float root = (float)(1 / sqrt(1 - pow(u->beta2, steps)));
+    const float size = (float)(lr / (1 - pow(u->momentum, updates)));
+    const float root = (float)(1 / sqrt(1 - pow(u->beta2, updates)));
     const float epsilon = u->epsilon;
     for (size_t i = span->from; i < span->to; i++) {
         float g = gradient[i] * scale;

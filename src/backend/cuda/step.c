@@ -34,8 +34,8 @@ static void set_update(cuda_step_constants *k, const stk_update *u) {
     k->ema_decay = u->ema_decay;
     k->lr[0] = u->lr;
     k->lr[1] = u->head_lr;
-    k->steps[0] = u->step;
-    k->steps[1] = u->head_step;
+    k->steps[0] = u->updates;
+    k->steps[1] = u->head_updates;
 }
 
 static cuda_step_constants constants_of(const stk_exec *exec, const stk_step_input *input,

@@ -282,7 +282,7 @@ static stk_status measure(stk_batch_search *search, size_t batch, double seconds
                           double *images_per_second, stk_error *err) {
     step_limit limit = {.clock = search->clock, .seconds = seconds};
     const stk_job_network *network = search->network;
-    stk_update_point point = {.lr = STK_TIMED_RATE, .head_lr = STK_TIMED_RATE, .micro_steps = 1};
+    stk_update_point point = {.lr = STK_TIMED_RATE, .head_lr = STK_TIMED_RATE, .steps = 1};
     stk_update update = stk_update_make(&search->recipe->train, &point);
     stk_step_times times = {0};
     stk_step_ask ask = {.backend = network->opened.backend,

@@ -37,7 +37,7 @@ static const note notes[] = {
     {"steps_per_epoch", COUNT64, AT(position.steps_per_epoch)},
     {"batch", LATER64, AT(position.batch)},
     {"accumulate", LATER64, AT(position.accumulate)},
-    {"micro_steps", COUNT64, AT(position.micro_steps)},
+    {"micro_steps", COUNT64, AT(position.steps_waiting)},
     {"steps_done", COUNT64, AT(position.steps_done)},
     {"total_steps", COUNT64, AT(position.total_steps)},
     {"updates", COUNT64, AT(position.updates)},
@@ -245,7 +245,7 @@ static bool counts_are_sound(const stk_saved_state *run) {
 static bool is_sound(const stk_saved_state *run) {
     const stk_train_position *p = &run->position;
     return counts_are_sound(run) && sums_are_sound(p) && p->step <= p->steps_per_epoch &&
-           p->step <= p->steps_done && p->micro_steps <= p->step && p->updates <= p->steps_done &&
+           p->step <= p->steps_done && p->steps_waiting <= p->step && p->updates <= p->steps_done &&
            p->schedule >= 0 && p->schedule <= 1.000001 && p->lr_scale > 0 && p->lr_scale <= 1 &&
            run->folds_done <= run->fold && run->used_s >= 0 && run->used_s <= MOST_SECONDS;
 }
@@ -263,7 +263,7 @@ stk_status stk_saved_state_write(stk_file_writer *writer, const stk_saved_state 
     all[NOTES + 1] = (stk_tensor_note){"given", run->given != NULL ? run->given : "{}"};
     all[NOTES + 2] = (stk_tensor_note){"run", run->run};
     all[NOTES + 3] = (stk_tensor_note){"pretrained", run->pretrained};
-    return stk_train_state_save(writer, backend, state, graph, run->position.micro_steps > 0, all,
+    return stk_train_state_save(writer, backend, state, graph, run->position.steps_waiting > 0, all,
                                 NOTES + TEXT_NOTES, err);
 }
 
@@ -316,7 +316,7 @@ stk_status stk_saved_state_fits(const char *path, const stk_saved_state *run,
     stk_status status = stk_tensors_open(&file, path, err);
     if (status == STK_OK) {
         status = stk_train_state_fits(&file, path, backend, state, graph,
-                                      run->position.micro_steps > 0, err);
+                                      run->position.steps_waiting > 0, err);
         stk_tensors_close(&file);
     }
     return status;
@@ -329,7 +329,7 @@ stk_status stk_saved_state_load(const char *path, const stk_saved_state *run,
     stk_status status = stk_tensors_open(&file, path, err);
     if (status == STK_OK) {
         status = stk_train_state_load(&file, path, backend, state, graph,
-                                      run->position.micro_steps > 0, err);
+                                      run->position.steps_waiting > 0, err);
         stk_tensors_close(&file);
     }
     return status;
