@@ -44,14 +44,14 @@ static size_t most(size_t a, size_t b) {
 }
 
 /* Appends a part to the allocation; returns its offset. */
-static size_t part(cuda_sizes *sizes, size_t bytes) {
-    size_t at = sizes->bytes;
-    sizes->bytes += rounded(bytes);
+static size_t part(cuda_parts *parts, size_t bytes) {
+    size_t at = parts->bytes;
+    parts->bytes += rounded(bytes);
     return at;
 }
 
-static void find_sizes(stk_exec *exec, const stk_graph *graph) {
-    cuda_sizes *s = &exec->sizes;
+static void place_parts(stk_exec *exec, const stk_graph *graph) {
+    cuda_parts *s = &exec->parts;
     size_t counters = 0;
     size_t arena = 0;
     for (int i = 0; i < PLAY_COUNT; i++) {
@@ -76,7 +76,8 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     s->arena = part(s, arena);
 }
 
-/* Makes the programs and their sizes, without the device. The sizes do not depend on `results`. */
+/* Makes the programs and places the parts of the allocation. Reads properties of the device, but
+ * calls nothing on it. The places do not depend on `results`. */
 static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_graph *graph,
                           const stk_compile_config *config, const stk_state_config *state,
                           cuda_tuning_results *results, stk_error *err) {
@@ -114,7 +115,7 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
         status = stk_cuda_program_lay_out(&exec->programs[i], err);
     }
     if (status == STK_OK) {
-        find_sizes(exec, graph);
+        place_parts(exec, graph);
     }
     return status;
 }
@@ -134,7 +135,7 @@ static stk_status cuda_exec_need(stk_device *device, const stk_graph *graph,
     stk_exec exec = {.state = NULL};
     stk_state_config state = {.train = config->train};
     stk_status status = lay_out(&exec, device, graph, config, &state, NULL, err);
-    *bytes = exec.sizes.bytes;
+    *bytes = exec.parts.bytes;
     if (workspace != NULL) {
         *workspace = CUDA_WORKSPACE_BYTES;
     }
@@ -169,7 +170,7 @@ static void cuda_exec_free(stk_exec *exec) {
             free_step_events(d, &exec->events[i]);
         }
         if (exec->memory != 0 && exec->home == NULL) {
-            stk_cuda_give(device, exec->memory, exec->sizes.bytes);
+            stk_cuda_give(device, exec->memory, exec->parts.bytes);
         }
         exec->queue != NULL ? d->host_free(exec->queue) : 0;
         exec->labels != NULL ? d->host_free(exec->labels) : 0;
@@ -179,9 +180,9 @@ static void cuda_exec_free(stk_exec *exec) {
     stk_mem_free(exec);
 }
 
-/* Whether the main program fits the allocation; find_sizes() has the order of its parts. */
+/* Whether the main program fits the allocation; place_parts() has the order of its parts. */
 static bool fits(const stk_exec *exec) {
-    const cuda_sizes *s = &exec->sizes;
+    const cuda_parts *s = &exec->parts;
     size_t counters = s->fixed[CUDA_FIXED_TABLE] - s->fixed[CUDA_FIXED_COUNTERS];
     return exec->programs[PLAY_MAIN].arena_bytes <= s->bytes - s->arena &&
            (size_t)exec->programs[PLAY_MAIN].counters * 4 <= counters;
@@ -193,13 +194,13 @@ static bool fits(const stk_exec *exec) {
  * smaller batch need more after all, it gets an allocation of its own.
  */
 static void share_memory(stk_exec *exec, stk_exec *home) {
-    cuda_sizes own = exec->sizes;
-    exec->sizes = home->sizes;
+    cuda_parts own = exec->parts;
+    exec->parts = home->parts;
     if (fits(exec)) {
         exec->home = home;
         exec->memory = home->memory;
     } else {
-        exec->sizes = own;
+        exec->parts = own;
     }
 }
 
@@ -209,7 +210,7 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
     if (exec->home != NULL) {
         return STK_OK;
     }
-    int result = stk_cuda_take(device, &exec->memory, exec->sizes.bytes);
+    int result = stk_cuda_take(device, &exec->memory, exec->parts.bytes);
     if (result == CUDA_GOOD) {
         return STK_OK;
     }
@@ -222,7 +223,7 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
                     "batch %zu at %d px needs %.1f MiB of the GPU's memory, and %.1f MiB are free "
                     "now: something else has taken the rest; end it, or use a smaller %s",
                     exec->config.batch, exec->state->graph->img_size,
-                    (double)exec->sizes.bytes / 1048576, (double)memory.free_bytes / 1048576,
+                    (double)exec->parts.bytes / 1048576, (double)memory.free_bytes / 1048576,
                     exec->config.train ? "--batch or --img-size" : "--img-size");
 }
 
@@ -269,7 +270,7 @@ static stk_status aim(stk_exec *exec, stk_error *err) {
     cuda_stream stream = state->device->compute;
     bool average = exec->config.ema && !exec->config.train;
     for (int i = 0; i < CUDA_FIXED_COUNT; i++) {
-        size_t offset = exec->sizes.fixed[i];
+        size_t offset = exec->parts.fixed[i];
         exec->fixed[i] = offset != SIZE_MAX ? exec->memory + offset : 0;
     }
     exec->fixed[CUDA_FIXED_VALUES] = state->blocks[average ? STK_TENSOR_EMA : STK_TENSOR_VALUE];
@@ -284,11 +285,11 @@ static stk_status aim(stk_exec *exec, stk_error *err) {
                                          .kernels = state->device->kernels,
                                          .convs = state->device->convs,
                                          .program = &exec->programs[i],
-                                         .arena = exec->memory + exec->sizes.arena,
+                                         .arena = exec->memory + exec->parts.arena,
                                          .fixed = exec->fixed};
     }
-    size_t start = exec->sizes.fixed[CUDA_FIXED_FRESH];
-    size_t end = exec->sizes.fixed[CUDA_FIXED_TABLE];
+    size_t start = exec->parts.fixed[CUDA_FIXED_FRESH];
+    size_t end = exec->parts.fixed[CUDA_FIXED_TABLE];
     size_t chunks = exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk);
     int result = d->fill(exec->memory + start, 0, end - start, stream);
     result |= d->copy_in(exec->fixed[CUDA_FIXED_TABLE], exec->layout.chunks, chunks, stream);
@@ -450,8 +451,8 @@ static stk_status cuda_compile(stk_exec **exec, stk_state *state, const stk_comp
 
 static uint64_t cuda_exec_bytes(const stk_exec *exec) {
     const stk_exec *smaller = exec->smaller;
-    return exec->sizes.bytes +
-           (smaller != NULL && smaller->home == NULL ? smaller->sizes.bytes : 0);
+    return exec->parts.bytes +
+           (smaller != NULL && smaller->home == NULL ? smaller->parts.bytes : 0);
 }
 
 /*

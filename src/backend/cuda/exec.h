@@ -25,13 +25,13 @@ enum {
 };
 
 /* Offsets of the parts in an executable's one allocation, in bytes. */
-typedef struct cuda_sizes {
+typedef struct cuda_parts {
     size_t fixed[CUDA_FIXED_COUNT]; /* SIZE_MAX: this buffer lies in the state */
     size_t images[CUDA_DEVICE_BATCHES];
     size_t labels[CUDA_DEVICE_BATCHES];
     size_t arena;
     size_t bytes; /* of the allocation */
-} cuda_sizes;
+} cuda_parts;
 
 /* Pinned memory of the host for steps that have not ended: one entry for each. */
 typedef struct cuda_step_queue {
@@ -59,7 +59,7 @@ struct stk_exec {
     cuda_parameter_layout layout;
     cuda_program programs[PLAY_COUNT];
     cuda_ref logits; /* inference: float32 (batch, classes) */
-    cuda_sizes sizes;
+    cuda_parts parts;
     cuda_pointer memory; /* the allocation; owned unless `home` is set */
     cuda_pointer fixed[CUDA_FIXED_COUNT];
     cuda_player players[PLAY_COUNT]; /* of the programs */

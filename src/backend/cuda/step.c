@@ -40,8 +40,8 @@ static void set_update(cuda_step_constants *k, const stk_update *u) {
 
 static cuda_step_constants constants_of(const stk_exec *exec, const stk_step_input *input,
                                         size_t device_batch) {
-    cuda_step_constants k = {.images = exec->memory + exec->sizes.images[device_batch],
-                             .labels = exec->memory + exec->sizes.labels[device_batch],
+    cuda_step_constants k = {.images = exec->memory + exec->parts.images[device_batch],
+                             .labels = exec->memory + exec->parts.labels[device_batch],
                              .seed = input->seed,
                              .step = input->step,
                              .mix_kind = (int)input->mix.kind,
@@ -80,7 +80,7 @@ static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size
         result = d->event_record(events->sending, device->copy);
     }
     if (result == CUDA_GOOD) {
-        result = d->copy_in(exec->memory + exec->sizes.images[device_batch], images,
+        result = d->copy_in(exec->memory + exec->parts.images[device_batch], images,
                             count * picture_bytes(exec), device->copy);
     }
     return check(exec, result, "sending pictures", err);
@@ -222,7 +222,7 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     exec->queue->constants[ahead_index] = constants_of(exec, input, device_batch);
     exec->is_noted[ahead_index] = false;
     status = check(exec,
-                   device->driver->copy_in(exec->memory + exec->sizes.labels[device_batch], labels,
+                   device->driver->copy_in(exec->memory + exec->parts.labels[device_batch], labels,
                                            input->count * sizeof *labels, device->copy),
                    "sending labels", err);
     STK_THEN(status, hand_over(exec, events, &exec->queue->constants[ahead_index], err));
@@ -306,7 +306,7 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
     }
     exec->queue->constants[device_batch] =
-        (cuda_step_constants){.images = exec->memory + exec->sizes.images[device_batch]};
+        (cuda_step_constants){.images = exec->memory + exec->parts.images[device_batch]};
     const cuda_step_events *events = &exec->events[device_batch];
     stk_status status = send(exec, images, count, device_batch, events, err);
     STK_THEN(status, hand_over(exec, events, &exec->queue->constants[device_batch], err));
