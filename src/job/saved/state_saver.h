@@ -118,7 +118,7 @@ typedef struct stk_state_wanted {
     int fold;              /* the running fold, from 0 */
     const char *best_path; /* where its best weights lie */
     bool between_epochs;   /* the latest state between two epochs; false: the latest of all */
-    size_t batch;          /* the recipe's; an older position is converted to it */
+    size_t batch;          /* the recipe's; a position of another batch is converted to it */
     int64_t accumulate;
     int64_t steps_per_epoch; /* with that batch */
 } stk_state_wanted;

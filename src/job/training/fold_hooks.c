@@ -169,7 +169,7 @@ static double reached(const stk_train_position *at) {
            (double)at->step / (double)(at->steps_per_epoch > 0 ? at->steps_per_epoch : 1);
 }
 
-stk_status stk_fold_load_saved(const stk_running_fold *fold, bool between_epochs,
+stk_status stk_fold_load_state(const stk_running_fold *fold, bool between_epochs,
                                stk_train_position *position, bool *found, stk_error *err) {
     stk_job *job = fold->job;
     stk_state_wanted wanted = {.fold = job->tally.fold,
@@ -183,12 +183,12 @@ stk_status stk_fold_load_saved(const stk_running_fold *fold, bool between_epochs
                             : status;
 }
 
-stk_status stk_fold_load(const stk_running_fold *fold, bool between_epochs,
-                         stk_train_position *position, bool *there, stk_error *err) {
+stk_status stk_fold_load_replanned(const stk_running_fold *fold, bool between_epochs,
+                                   stk_train_position *position, bool *found, stk_error *err) {
     const stk_job *job = fold->job;
-    stk_status status = stk_fold_load_saved(fold, between_epochs, position, there, err);
+    stk_status status = stk_fold_load_state(fold, between_epochs, position, found, err);
     /* A state of an earlier process knows only the plan of that process. */
-    if (status == STK_OK && *there && fold->resumed &&
+    if (status == STK_OK && *found && fold->resumed &&
         reached(position) <= reached(&job->resume.state.position)) {
         position->schedule = stk_resume_schedule(&job->resume, position, job->recipe.epochs_wanted,
                                                  job->clock.budget_s);
@@ -198,7 +198,7 @@ stk_status stk_fold_load(const stk_running_fold *fold, bool between_epochs,
 
 static stk_status load_state(void *user, stk_train_position *position, bool *there,
                              stk_error *err) {
-    return stk_fold_load(user, true, position, there, err);
+    return stk_fold_load_replanned(user, true, position, there, err);
 }
 
 stk_train_hooks stk_fold_hooks(stk_running_fold *fold) {

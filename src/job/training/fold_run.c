@@ -29,7 +29,7 @@ static stk_status first_weights(stk_running_fold *fold, stk_error *err) {
         (void)stk_disk_rename(fold->below_prior_path,
                               fold->best_path); /* the resumed run may make them good enough */
     }
-    stk_status status = stk_fold_load_saved(fold, false, &fold->position, &there, err);
+    stk_status status = stk_fold_load_state(fold, false, &fold->position, &there, err);
     double schedule = fold->position.schedule;
     fold->position.schedule = stk_resume_schedule(&job->resume, &fold->position,
                                                   job->recipe.epochs_wanted, job->clock.budget_s);
@@ -221,7 +221,7 @@ static stk_status restart_smaller(stk_running_fold *fold, const char *what, cons
     stk_job *job = fold->job;
     char event[192];
     char why[sizeof cause->message];
-    stk_status status = stk_fold_load(fold, false, &fold->position, &fold->begun, err);
+    stk_status status = stk_fold_load_replanned(fold, false, &fold->position, &fold->begun, err);
     *ready = true;
     if (status == STK_OK && !fold->begun) {
         status = begin(fold, ready, err);

@@ -45,16 +45,20 @@ stk_train_hooks stk_fold_hooks(stk_running_fold *fold);
 /* Saves the state of the run with this position of the fold. */
 void stk_fold_save_position(const stk_running_fold *fold, const stk_train_position *position);
 
-/* Loads the latest saved state of this fold, or the latest between two epochs, for the batch of the
- * recipe. *found is false where there is none. */
-STK_CHECKED stk_status stk_fold_load_saved(const stk_running_fold *fold, bool between_epochs,
+/*
+ * Loads the latest saved state of this fold; with `between_epochs` the latest that was saved
+ * between two epochs. Its position is converted to the recipe's batch. *found is false where there
+ * is none.
+ */
+STK_CHECKED stk_status stk_fold_load_state(const stk_running_fold *fold, bool between_epochs,
                                            stk_train_position *position, bool *found,
                                            stk_error *err);
 
-/* As stk_fold_load_saved(), and fits the learning-rate schedule of an earlier process's state to
- * the present plan. */
-STK_CHECKED stk_status stk_fold_load(const stk_running_fold *fold, bool between_epochs,
-                                     stk_train_position *position, bool *found, stk_error *err);
+/* The same; if an earlier process saved the state, its learning-rate schedule is fitted to the
+ * present plan. */
+STK_CHECKED stk_status stk_fold_load_replanned(const stk_running_fold *fold, bool between_epochs,
+                                               stk_train_position *position, bool *found,
+                                               stk_error *err);
 
 /* ---- fold_result.c ---- */
 
