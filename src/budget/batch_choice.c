@@ -15,9 +15,9 @@
  * schedule. */
 #define MOST_BATCH 512
 
-/* A batch that fills the memory is a whole multiple of STEP, unless that leaves less than this part
- * of it in use. */
-#define STEP 8
+/* With `fill` a batch is a whole multiple of FILL_MULTIPLE, unless that would leave less than
+ * FILL_LEAST_PART of the free memory in use. */
+#define FILL_MULTIPLE 8
 #define FILL_LEAST_PART 0.70
 
 /* Measuring takes at most so much of the time that is left, and of a short time nothing. */
@@ -38,14 +38,15 @@ static bool has_steps(const stk_batch_facts *f, size_t batch) {
     return f->train_count / batch >= (size_t)stk_batch_least_steps(f, batch);
 }
 
-/* The largest power of two up to `most` that leaves an epoch its steps; *limit says why it is not
- * larger.
+/*
+ * The largest of `start`, `start` / 2 and so on that leaves an epoch its steps and is quick enough;
+ * not below LEAST_BATCH, but never above the training set. *limit says why it is not larger.
  */
-static size_t by_rule(const stk_batch_facts *f, size_t most, stk_batch_limit *limit) {
-    size_t batch = most;
-    *limit = STK_BATCH_BY_HABIT;
-    while (batch > LEAST_BATCH && (!has_steps(f, batch) || batch > f->most)) {
-        *limit = has_steps(f, batch) ? STK_BATCH_BY_DEVICE : STK_BATCH_BY_DATA;
+static size_t by_rule(const stk_batch_facts *f, size_t start, stk_batch_limit *limit) {
+    size_t batch = start;
+    *limit = STK_BATCH_BY_RULE;
+    while (batch > LEAST_BATCH && (!has_steps(f, batch) || batch > f->quick_most)) {
+        *limit = has_steps(f, batch) ? STK_BATCH_BY_STEP_TIME : STK_BATCH_BY_DATA;
         batch /= 2;
     }
     return least_of(batch, f->train_count);
@@ -55,7 +56,8 @@ static uint64_t part_of(uint64_t bytes, double part) {
     return (uint64_t)((double)bytes * part);
 }
 
-/* Halves a batch until it fits into so many bytes; 0: it never does. */
+/* Before a run begins: halves a batch until it fits into so many bytes; 0: it never does. During a
+ * run stk_batch_halve() makes a batch smaller. */
 static size_t halve_to_fit(const stk_batch_facts *f, size_t batch, uint64_t bytes) {
     while (batch > 0 && f->need(f->user, batch) > bytes) {
         batch /= 2;
@@ -71,14 +73,15 @@ static void add_up(const stk_batch_facts *f, stk_batch_choice *c) {
     c->bytes = c->batch > 0 ? f->need(f->user, c->batch) : 0;
 }
 
-static stk_batch_choice as_given(const stk_batch_facts *f) {
+static stk_batch_choice plan_given(const stk_batch_facts *f) {
     stk_batch_choice c = {.limit = STK_BATCH_GIVEN, .wanted = least_of(f->given, f->train_count)};
     c.batch = halve_to_fit(f, c.wanted, f->free_bytes);
     c.limit = c.batch < c.wanted ? STK_BATCH_BY_MEMORY : STK_BATCH_GIVEN;
     return c;
 }
 
-static stk_batch_choice by_speed(const stk_batch_facts *f) {
+/* The policy `speed`, before anything is measured. */
+static stk_batch_choice plan_for_speed(const stk_batch_facts *f) {
     stk_batch_choice c = {0};
     uint64_t bytes = part_of(f->free_bytes, STK_BATCH_MEMORY_PART);
     c.wanted = by_rule(f, USUAL_MOST, &c.limit);
@@ -86,11 +89,11 @@ static stk_batch_choice by_speed(const stk_batch_facts *f) {
     if (c.batch < LEAST_BATCH && c.batch < c.wanted) { /* norms learn little from so few */
         c.batch = halve_to_fit(f, least_of(c.wanted, LEAST_BATCH), f->free_bytes);
     }
-    c.most = by_rule(f, MOST_BATCH, &c.most_limit);
-    size_t fits = halve_to_fit(f, c.most, bytes);
-    if (fits < c.most) {
-        c.most = fits > c.batch ? fits : c.batch;
-        c.most_limit = STK_BATCH_BY_MEMORY;
+    c.search_most = by_rule(f, MOST_BATCH, &c.search_limit);
+    size_t fits = halve_to_fit(f, c.search_most, bytes);
+    if (fits < c.search_most) {
+        c.search_most = fits > c.batch ? fits : c.batch;
+        c.search_limit = STK_BATCH_BY_MEMORY;
     }
     if (c.batch < c.wanted) {
         c.limit = STK_BATCH_BY_MEMORY;
@@ -111,14 +114,16 @@ static size_t largest_in(const stk_batch_facts *f, size_t most, uint64_t bytes) 
     return low;
 }
 
-static stk_batch_choice by_memory(const stk_batch_facts *f) {
-    stk_batch_choice c = by_speed(f);
+static stk_batch_choice plan_to_fill(const stk_batch_facts *f) {
+    /* Never less than the policy `speed` takes, which allows 8 where fewer fit into 85 %. `wanted`
+     * stays that policy's: gradients are added up only where the batch is smaller than that. */
+    stk_batch_choice c = plan_for_speed(f);
     size_t data = f->train_count / STK_BATCH_STEPS;
     size_t most = data > LEAST_BATCH ? data : least_of(LEAST_BATCH, f->train_count);
     bool by_device = f->device_most > 0 && f->device_most < most;
     most = by_device ? f->device_most : most;
     size_t batch = largest_in(f, most, part_of(f->free_bytes, STK_BATCH_MEMORY_PART));
-    size_t whole = batch / STEP * STEP;
+    size_t whole = batch / FILL_MULTIPLE * FILL_MULTIPLE;
     c.limit = batch < most ? STK_BATCH_BY_MEMORY
               : by_device  ? STK_BATCH_BY_DEVICE
                            : STK_BATCH_BY_DATA;
@@ -131,12 +136,13 @@ static stk_batch_choice by_memory(const stk_batch_facts *f) {
 }
 
 stk_batch_choice stk_batch_plan(const stk_batch_facts *f) {
-    stk_batch_choice c = f->given > 0                  ? as_given(f)
-                         : f->policy == STK_BATCH_FILL ? by_memory(f)
-                                                       : by_speed(f);
-    bool alone = c.most <= c.batch && c.batch < 2 * LEAST_BATCH;
-    if (f->given > 0 || f->policy == STK_BATCH_FILL || alone) {
-        c.most = 0;
+    stk_batch_choice c = f->given > 0                  ? plan_given(f)
+                         : f->policy == STK_BATCH_FILL ? plan_to_fill(f)
+                                                       : plan_for_speed(f);
+    /* Neither twice nor half of this batch may be tried. */
+    bool nothing_to_compare = c.search_most <= c.batch && c.batch < 2 * LEAST_BATCH;
+    if (f->given > 0 || f->policy == STK_BATCH_FILL || nothing_to_compare) {
+        c.search_most = 0;
     }
     add_up(f, &c);
     return c;
@@ -169,7 +175,7 @@ static void find_ends(const stk_batch_curve *curve, size_t *smallest, size_t *la
 }
 
 size_t stk_batch_next(const stk_batch_choice *plan, const stk_batch_curve *curve) {
-    if (plan->most == 0 || curve->count == STK_MOST_MEASURED) {
+    if (plan->search_most == 0 || curve->count == STK_MOST_MEASURED) {
         return 0;
     }
     if (curve->count == 0) {
@@ -179,7 +185,7 @@ size_t stk_batch_next(const stk_batch_choice *plan, const stk_batch_curve *curve
     size_t largest;
     find_ends(curve, &smallest, &largest);
     size_t knee = stk_batch_knee(curve->points, curve->count);
-    if (knee == largest && 2 * largest <= plan->most) {
+    if (knee == largest && 2 * largest <= plan->search_most) {
         return 2 * largest;
     }
     return knee == smallest && smallest >= 2 * LEAST_BATCH ? smallest / 2 : 0;
@@ -195,9 +201,9 @@ stk_batch_choice stk_batch_choose_measured(const stk_batch_facts *f, const stk_b
         return c;
     }
     c.batch = stk_batch_knee(curve->points, curve->count);
-    c.limit = c.batch < largest  ? STK_BATCH_BY_SPEED
-              : c.batch < c.most ? STK_BATCH_BY_TIME
-                                 : c.most_limit;
+    c.limit = c.batch < largest         ? STK_BATCH_BY_SPEED
+              : c.batch < c.search_most ? STK_BATCH_BY_TIME
+                                        : c.search_limit;
     /* Speed may choose a smaller batch than planned; only lack of memory adds steps to an update.
      */
     c.wanted = c.limit == STK_BATCH_BY_MEMORY && c.batch < c.wanted ? c.wanted : c.batch;

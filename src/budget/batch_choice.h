@@ -16,9 +16,9 @@
 #include <stoker/job.h>
 
 /*
- * Least steps of an epoch: with fewer, the weights are updated too seldom. A batch that is large
- * only because it is faster must leave FAST_STEPS: a tenth of the time is not worth half of the
- * updates when there are few.
+ * Least steps of an epoch: with fewer, the weights are updated too seldom. A batch above 128, which
+ * is taken only because it is faster, must leave STK_BATCH_FAST_STEPS: where an epoch has few
+ * updates, losing half of them costs more than a tenth of the time is worth.
  */
 #define STK_BATCH_STEPS 15
 #define STK_BATCH_FAST_STEPS 100
@@ -38,20 +38,22 @@ typedef enum stk_batch_policy {
 
 /* Why a batch is not larger. */
 typedef enum stk_batch_limit {
-    STK_BATCH_GIVEN,     /* the user asked for this batch */
-    STK_BATCH_BY_DATA,   /* an epoch would have too few steps */
-    STK_BATCH_BY_MEMORY, /* it would not fit */
-    STK_BATCH_BY_DEVICE, /* a step would take too long, on a CPU; or the GPU has no such step */
-    STK_BATCH_BY_HABIT,  /* a larger batch is not taken without need */
-    STK_BATCH_BY_SPEED,  /* a larger one was measured, and is hardly faster */
-    STK_BATCH_BY_TIME    /* a larger one could be faster, and was not measured */
+    STK_BATCH_GIVEN,        /* the user asked for this batch */
+    STK_BATCH_BY_DATA,      /* an epoch would have too few steps */
+    STK_BATCH_BY_MEMORY,    /* it would not fit */
+    STK_BATCH_BY_DEVICE,    /* the device takes no larger batch (stk_backend.most_batch) */
+    STK_BATCH_BY_STEP_TIME, /* a larger step would take too long on a CPU */
+    STK_BATCH_BY_RULE,      /* no larger one is taken unasked: 128; where speed is measured, 512 */
+    STK_BATCH_BY_SPEED,     /* a larger one was measured, and is hardly faster */
+    STK_BATCH_BY_TIME       /* a larger one could be faster, and was not measured */
 } stk_batch_limit;
 
 typedef struct stk_batch_facts {
-    size_t given;       /* images per step that were asked for; 0: auto */
+    /* Images per step that were asked for, or that a resumed run began with; 0: auto. */
+    size_t given;
     int64_t accumulate; /* steps per update that were asked for, at least 1 */
     size_t train_count; /* training images of a fold, at least 1 */
-    size_t most;        /* images that the device computes in a step of acceptable length */
+    size_t quick_most;  /* images of a step that is short enough; SIZE_MAX: no limit (a GPU) */
     size_t device_most; /* images that the device can compute in a step at all; 0: any number */
     stk_batch_policy policy;
     uint64_t free_bytes; /* free memory of the device */
@@ -61,13 +63,15 @@ typedef struct stk_batch_facts {
 } stk_batch_facts;
 
 typedef struct stk_batch_choice {
-    size_t batch;               /* images per step; 0: not even one fits */
-    int64_t accumulate;         /* steps per update: more than asked for when memory is short */
-    size_t wanted;              /* images per step, if memory were not short */
-    uint64_t bytes;             /* memory that the batch needs */
-    stk_batch_limit limit;      /* why it is not larger */
-    size_t most;                /* the largest batch worth measuring; 0: none */
-    stk_batch_limit most_limit; /* why no larger batch is worth measuring */
+    size_t batch;       /* images per step; 0: not even one fits */
+    int64_t accumulate; /* steps per update: more than asked for when memory is short */
+    /* Images per step, if memory were not short; with `fill`, what the policy `speed` would want.
+     * Where `batch` is smaller, the gradients of several steps are added up. */
+    size_t wanted;
+    uint64_t bytes;               /* memory that the batch needs */
+    stk_batch_limit limit;        /* why it is not larger */
+    size_t search_most;           /* the largest batch worth measuring; 0: none */
+    stk_batch_limit search_limit; /* why no larger batch is worth measuring */
 } stk_batch_choice;
 
 /* Least steps of an epoch with such a batch. */
@@ -108,7 +112,8 @@ double stk_batch_measure_s(double left_s);
 /* Factor for a learning rate that was given: images per update over images asked for. */
 double stk_batch_rate_scale(const stk_batch_facts *facts, const stk_batch_choice *choice);
 
-/* The least batch that is tried after memory ran out: batch norm needs more than one picture. */
+/* The least batch that is tried after memory ran out. A plan may have 1, by request or where no
+ * more fits, but a larger batch does not go down to 1: norms learn little from one picture. */
 #define STK_LEAST_RETRY_BATCH 2
 
 /*

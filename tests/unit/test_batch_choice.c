@@ -20,7 +20,7 @@ static stk_batch_facts facts_of(size_t given, int64_t accumulate, size_t train, 
     return (stk_batch_facts){.given = given,
                              .accumulate = accumulate,
                              .train_count = train,
-                             .most = ANY,
+                             .quick_most = ANY,
                              .free_bytes = free,
                              .need = linear};
 }
@@ -38,17 +38,17 @@ static void plans_by_hand(void) {
         stk_batch_limit limit;
     } cases[] = {
         /* Left to Stoker, and memory is no question. */
-        {"many images", 0, 1, 100000, ANY, 0, PLENTY, 128, 1, STK_BATCH_BY_HABIT},
+        {"many images", 0, 1, 100000, ANY, 0, PLENTY, 128, 1, STK_BATCH_BY_RULE},
         {"15 steps of 32", 0, 1, 480, ANY, 0, PLENTY, 32, 1, STK_BATCH_BY_DATA},
         {"one less", 0, 1, 479, ANY, 0, PLENTY, 16, 1, STK_BATCH_BY_DATA},
         {"few images", 0, 1, 20, ANY, 0, PLENTY, 8, 1, STK_BATCH_BY_DATA},
         {"fewer than a batch", 0, 1, 5, ANY, 0, PLENTY, 5, 1, STK_BATCH_BY_DATA},
         {"one image", 0, 1, 1, ANY, 0, PLENTY, 1, 1, STK_BATCH_BY_DATA},
-        {"a slow device", 0, 1, 100000, 20, 0, PLENTY, 16, 1, STK_BATCH_BY_DEVICE},
-        {"a very slow one", 0, 1, 100000, 0, 0, PLENTY, 8, 1, STK_BATCH_BY_DEVICE},
+        {"a slow device", 0, 1, 100000, 20, 0, PLENTY, 16, 1, STK_BATCH_BY_STEP_TIME},
+        {"a very slow one", 0, 1, 100000, 0, 0, PLENTY, 8, 1, STK_BATCH_BY_STEP_TIME},
         {"accumulation is kept", 0, 4, 480, ANY, 0, PLENTY, 32, 4, STK_BATCH_BY_DATA},
         /* 128 images need 1380 bytes, 85 % of 1624. */
-        {"it just fits", 0, 1, 100000, ANY, 0, 1624, 128, 1, STK_BATCH_BY_HABIT},
+        {"it just fits", 0, 1, 100000, ANY, 0, 1624, 128, 1, STK_BATCH_BY_RULE},
         {"it does not", 0, 1, 100000, ANY, 0, 1623, 64, 2, STK_BATCH_BY_MEMORY},
         {"not by far", 0, 1, 100000, ANY, 0, 310, 16, 8, STK_BATCH_BY_MEMORY},
         {"on top of what was asked for", 0, 3, 100000, ANY, 0, 310, 16, 24, STK_BATCH_BY_MEMORY},
@@ -88,7 +88,7 @@ static void plans_by_hand(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_batch_facts f =
             facts_of(cases[i].given, cases[i].accumulate, cases[i].train, cases[i].free);
-        f.most = cases[i].most;
+        f.quick_most = cases[i].most;
         f.policy = cases[i].policy;
         stk_batch_choice c = stk_batch_plan(&f);
         if (c.batch != cases[i].batch || c.accumulate != cases[i].steps ||
@@ -103,7 +103,7 @@ static void plans_by_hand(void) {
 /* A device that computes 1004 images at a time, whatever its memory. */
 static void no_more_than_the_device_computes_is_filled(void) {
     stk_batch_facts f = facts_of(0, 1, 100000, PLENTY);
-    f.most = ANY;
+    f.quick_most = ANY;
     f.policy = STK_BATCH_FILL;
     f.device_most = 1004;
     stk_batch_choice c = stk_batch_plan(&f);
@@ -114,7 +114,7 @@ static void no_more_than_the_device_computes_is_filled(void) {
     CHECK(c.batch > 128 && c.batch < 500);
     CHECK_INT(c.limit, STK_BATCH_BY_MEMORY);
     f = facts_of(0, 1, 1000, PLENTY);
-    f.most = ANY;
+    f.quick_most = ANY;
     f.policy = STK_BATCH_FILL;
     f.device_most = 1004;
     CHECK_INT(stk_batch_plan(&f).limit, STK_BATCH_BY_DATA);
@@ -164,8 +164,8 @@ static void searches_by_hand(void) {
         {"the knee above", &h200, 100000, 16, PLENTY, 256, 1, 3, STK_BATCH_BY_SPEED},
         {"time for two", &h200, 100000, 2, PLENTY, 256, 1, 2, STK_BATCH_BY_TIME},
         {"time for one", &h200, 100000, 1, PLENTY, 128, 1, 1, STK_BATCH_BY_TIME},
-        {"time for none", &h200, 100000, 0, PLENTY, 128, 1, 0, STK_BATCH_BY_HABIT},
-        {"always faster", &grows, 100000, 16, PLENTY, 512, 1, 3, STK_BATCH_BY_HABIT},
+        {"time for none", &h200, 100000, 0, PLENTY, 128, 1, 0, STK_BATCH_BY_RULE},
+        {"always faster", &grows, 100000, 16, PLENTY, 512, 1, 3, STK_BATCH_BY_RULE},
         {"as far as the data set goes", &grows, 100 * 256, 16, PLENTY, 256, 1, 2,
          STK_BATCH_BY_DATA},
         {"one image short of that", &grows, 100 * 256 - 1, 16, PLENTY, 128, 1, 2,
@@ -201,7 +201,7 @@ static void laws(void) {
         stk_batch_facts f = facts_of(given, 1 + (int64_t)stk_rng_below(&rng, 3),
                                      1 + stk_rng_below(&rng, 20000), stk_rng_below(&rng, 30000));
         f.policy = (stk_batch_policy)stk_rng_below(&rng, 2);
-        f.most = stk_rng_below(&rng, 2) == 0 ? ANY : stk_rng_below(&rng, 300);
+        f.quick_most = stk_rng_below(&rng, 2) == 0 ? ANY : stk_rng_below(&rng, 300);
         speeds s;
         for (int i = 0; i < 7; i++) {
             s.at[i] = 50 + (double)stk_rng_below(&rng, 100);

@@ -106,8 +106,7 @@ static const char *why_not_more(const stk_batch_search *search, char *text, size
                  search->facts.policy == STK_BATCH_SPEED ? "; it may be faster" : "");
         return text;
     case STK_BATCH_BY_DEVICE:
-        return search->facts.policy == STK_BATCH_FILL ? "the device computes no more at a time"
-                                                      : "a larger batch has to be asked for";
+        return "the device computes no more at a time";
     case STK_BATCH_BY_SPEED:
         return "a larger batch would not be faster";
     case STK_BATCH_BY_TIME:
@@ -115,7 +114,7 @@ static const char *why_not_more(const stk_batch_search *search, char *text, size
                  "larger ones were not measured: one takes %.1f s, and %.1f s are to spare",
                  search->last_s, search->allowed_s - search->others_s);
         return text;
-    default:
+    default: /* by rule, or a step would take too long */
         return "a larger batch has to be asked for";
     }
 }
@@ -196,8 +195,9 @@ static void explain(stk_batch_search *search) {
 }
 
 /*
- * When memory limits the batch, validation gets fewer pictures at a time if that makes room for a
- * larger training batch, but not fewer than training has. The results of validation stay the same.
+ * When memory limits the batch, the batch of validation is halved if that makes room for a larger
+ * batch of training; a half below the training batch found so far is not tried. The results of
+ * validation stay the same.
  */
 static stk_batch_choice plan_both(stk_batch_search *search) {
     stk_batch_choice best = stk_batch_plan(&search->facts);
@@ -258,9 +258,10 @@ stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *op
     return STK_OK;
 }
 
-stk_status stk_batch_search_check(stk_batch_search *search, stk_error *err) {
-    search->infer_batch = search->recipe->infer_batch;
-    return check_memory(search, search->recipe->batch, err);
+stk_status stk_batch_search_check(stk_batch_search *search, size_t batch, size_t infer_batch,
+                                  stk_error *err) {
+    search->infer_batch = infer_batch;
+    return check_memory(search, batch, err);
 }
 
 /* Limits the steps of one batch; compiling does not count. */
@@ -320,8 +321,8 @@ static stk_status search_batches(stk_batch_search *search, stk_error *err) {
         curve->count += status == STK_OK;
         bool refused = status != STK_OK && status != STK_ERR_STOPPED;
         if (refused && batch > search->chosen.batch) { /* another program took the memory */
-            search->chosen.most = batch / 2;
-            search->chosen.most_limit = STK_BATCH_BY_MEMORY;
+            search->chosen.search_most = batch / 2;
+            search->chosen.search_limit = STK_BATCH_BY_MEMORY;
         }
         search->took_s = stk_clock_since_s(start);
         search->last_s = search->took_s - before;

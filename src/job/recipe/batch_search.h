@@ -17,7 +17,8 @@
 #include "run/run_clock.h"
 
 typedef struct stk_batch_search {
-    /* Borrowed; set by the job before the search. */
+    /* Borrowed; set by job.c when it opens the job. *recipe is the recipe that the job holds now:
+     * when the job takes another one, *recipe changes. */
     stk_job_network *network;
     const stk_recipe *recipe;
     const stk_job_options *options;
@@ -40,14 +41,15 @@ typedef struct stk_batch_search {
 
 /*
  * Chooses by memory and data set. STK_ERR_MEMORY: not even a batch of 1 fits. With `resuming` the
- * batch that was asked for stays chosen even if memory is short: the learning rate depends on it,
- * and the caller takes the batch of the saved state.
+ * batch of args.json stays chosen even if memory is short: learning rate, args.json and the images
+ * of an update follow from it. resume_batch() in prepare.c then finds the batch that is used.
  */
 STK_CHECKED stk_status stk_batch_search_plan(stk_batch_search *search, const stk_options *options,
                                              size_t train_count, bool resuming, stk_error *err);
 
-/* Whether the recipe's batch and infer_batch fit into the memory; STK_ERR_MEMORY: not. */
-STK_CHECKED stk_status stk_batch_search_check(stk_batch_search *search, stk_error *err);
+/* Whether these batches of training and of validation fit into the memory; STK_ERR_MEMORY: not. */
+STK_CHECKED stk_status stk_batch_search_check(stk_batch_search *search, size_t batch,
+                                              size_t infer_batch, stk_error *err);
 
 /* Measures if to_be_measured, and chooses. Overwrites the weights in the state. */
 void stk_batch_search_measure(stk_batch_search *search);

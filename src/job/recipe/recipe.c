@@ -180,7 +180,7 @@ stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_optio
     return (stk_batch_facts){.given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
                              .accumulate = train->accumulate,
                              .train_count = train_count,
-                             .most = on_cpu ? MOST_PIXELS / pixels : SIZE_MAX,
+                             .quick_most = on_cpu ? MOST_PIXELS / pixels : SIZE_MAX,
                              .policy = (stk_batch_policy)train->batch_policy};
 }
 

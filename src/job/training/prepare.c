@@ -1,5 +1,6 @@
 /*
- * prepare.c - everything before the first event of a run: data set, recipe, device, network.
+ * prepare.c - everything before the first event of a run: data set, recipe, device, network; and,
+ * after the first submission, the measured batch.
  */
 #include "job/training/job.h"
 
@@ -51,7 +52,8 @@ static stk_status resume_batch(stk_job *job, stk_error *err) {
     while (status == STK_ERR_MEMORY) {
         stk_error why = {0};
         char what[128]; /* stk_recipe_emit_resumed_batch() emits the result */
-        status = stk_batch_search_check(&job->batch_search, &why);
+        status = stk_batch_search_check(&job->batch_search, job->recipe.batch,
+                                        job->recipe.infer_batch, &why);
         stk_recipe smaller =
             stk_recipe_shrink(&job->recipe, job->loader_options, false, what, sizeof what);
         if (status == STK_ERR_MEMORY && known && what[0] != '\0') {
