@@ -96,7 +96,8 @@ typedef struct stk_estimate {
     char precision[16];
     int64_t batch;
     int64_t accumulate;
-    char batch_why[320]; /* why this batch size, in words; "": it was given, or follows the rule */
+    /* Why this batch size, in words; "": it was given and fits, or is a CPU's by the rule. */
+    char batch_why[320];
     struct {
         int64_t batch;
         double images_per_second;

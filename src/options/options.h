@@ -146,7 +146,8 @@ STK_CHECKED stk_status stk_options_resolve(stk_options *options, const char *nam
  * result of stk_options_json, `given` that of stk_options_given. An option that is not given now
  * gets its earlier value; if it was `auto` then and may change, it is `auto` again. An option that
  * is given now must have its earlier value or be one that may change; for the latter `changed` (or
- * NULL) is called.
+ * NULL) is called. `auto` for an option that may not change asks for nothing: the earlier value
+ * stays.
  */
 STK_CHECKED stk_status stk_options_recall(stk_options *options, const stk_json *args,
                                           const stk_json *given,

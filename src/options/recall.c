@@ -98,6 +98,7 @@ stk_status stk_options_recall(stk_options *options, const stk_json *args, const 
         if (!stk_option_is_written(entry) || value == NULL) {
             continue;
         }
+        /* `auto` for an option that may not change asks for nothing: the earlier value stays. */
         bool given_now =
             entry->source != STK_FROM_DEFAULT && !(is_auto(entry) && !option->may_change);
         bool same = means_same(entry, before);

@@ -6,7 +6,8 @@
  * run, in the order of the functions below: what the options say outright, the folds, the network,
  * the device, the batch that memory allows (batch_search.h), the rest. It depends on the data set
  * and the machine, never on timing, so that a run can be repeated. The one exception is a batch
- * chosen by measured speed: then the recipe is completed a second time.
+ * chosen by measured speed: then the recipe is completed a second time. The callers: job.c has step
+ * 1, prepare.c steps 2, 3 and 6, network.c step 4, batch_search.c step 5.
  *
  * Afterwards nobody writes to a recipe. Where a number must change (memory ran out, a learning rate
  * was found), a stk_recipe_with_...() function returns a new one, and the job holds that. A recipe
@@ -44,8 +45,9 @@ typedef struct stk_recipe {
     int64_t accumulate_chosen; /* train.accumulate before memory ran out */
     double lr;                 /* highest learning rate; STK_AUTO_DOUBLE: a test has to find it */
     int epochs_wanted;         /* 0: as many as the budget allows */
-    /* The options of training with every "auto" replaced, except epochs, batch and lr: for these
-     * read the fields above. */
+    /* The options of training as they are used: "auto" is replaced, and `accumulate` is the present
+     * one. Not so epochs, batch and lr: for these read the fields above. head_lr stays "auto" where
+     * the head has the rate of the rest. */
     stk_train_options train;
     stk_loader_sizing loader; /* threads, slots and memory of the training's loader */
     stk_augment_options augment;

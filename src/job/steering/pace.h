@@ -13,7 +13,7 @@
 #include "job/steering/time_plan.h"
 
 typedef struct stk_fold_pace {
-    /* Borrowed from the job. */
+    /* Borrowed from the job. *recipe is the recipe that the job holds now. */
     const stk_recipe *recipe;
     stk_run_clock *clock;
     const stk_events *events;

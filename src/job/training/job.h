@@ -95,8 +95,8 @@ stk_lr_test stk_job_lr_test(stk_job *job);
 /*
  * ---- prepare.c: from options to a run that can begin: data set, recipe, device, network ----
  *
- * Every verb that trains calls this first. Nothing is written until stk_job_claim_folder(), so that
- * the input may still be refused.
+ * Every verb that trains calls stk_job_prepare() first. Nothing is written until
+ * stk_job_claim_folder(), so that the input may still be refused.
  */
 
 /*
