@@ -48,21 +48,23 @@ STK_CHECKED static bool leave_library(decode_worker *w) {
     return atomic_exchange(&w->whereabouts, WORKER_OUTSIDE) != WORKER_ABANDONED;
 }
 
-/* With --cache decoded, pictures up to this size are kept as pixels; larger ones as they are. */
+/* With --cache decoded: larger pictures are neither decoded as a whole nor cached. */
 #define MOST_RAW_PIXELS (4 << 20)
 
 /*
  * With --cache decoded: decodes the whole picture and makes *bytes its pixels. That happens even
  * where the cache is full, so that the result does not depend on what is in the cache.
+ * `is_own_sample`: the bytes are those of the task's own sample, not of one that replaces a bad
+ * picture. Only those are cached.
  */
-static stk_status decode_whole(decode_worker *w, const loader_task *t, bool is_own,
+static stk_status decode_whole(decode_worker *w, const loader_task *t, bool is_own_sample,
                                const stk_bytes **bytes, const stk_image_limit *limit,
                                stk_error *why) {
     int width;
     int height;
     stk_image image = {0};
     const stk_bytes *from = *bytes;
-    if (!stk_store_keeps_made(w->loader->config.store) ||
+    if (!stk_store_caches_decoded(w->loader->config.store) ||
         stk_image_is_raw(from->data, from->size)) {
         return STK_OK;
     }
@@ -79,7 +81,7 @@ static stk_status decode_whole(decode_worker *w, const loader_task *t, bool is_o
     }
     if (status == STK_OK) {
         *bytes = &w->raw;
-        if (is_own) {
+        if (is_own_sample) {
             stk_store_keep(w->loader->config.store, &t->ahead.read, w->raw.data, w->raw.size);
         }
     }
@@ -143,10 +145,10 @@ stk_status stk_worker_decode(decode_worker *w, const loader_task *t, size_t entr
         int64_t start = stk_clock_ns();
         int64_t cpu_ns = stk_clock_cpu_ns();
         int64_t augment_ns = 0;
-        bool is_own = bytes == &t->ahead.read.bytes;
+        bool is_own_sample = bytes == &t->ahead.read.bytes;
         stk_image_limit limit = {
             .cancelled = &l->cancelled, .cpu_ns = w->limit_ns, .wall_ns = w->limit_ns};
-        *good = decode_whole(w, t, is_own, &bytes, &limit, why) == STK_OK &&
+        *good = decode_whole(w, t, is_own_sample, &bytes, &limit, why) == STK_OK &&
                 transform(w, bytes, &limit, rng, out, &augment_ns, why) == STK_OK;
         uint64_t decode_ns = (uint64_t)(stk_clock_ns() - start - augment_ns);
         atomic_fetch_add(&l->decode_ns, decode_ns);

@@ -29,7 +29,11 @@
 /* Larger objects are refused: no picture is so large, but a file given by mistake may be. */
 #define STK_STORAGE_MAX_BYTES ((size_t)256 * 1024 * 1024)
 
-/* How long code may still wait for storage after a request to stop, in seconds. */
+/*
+ * Seconds that a stop request or a deadline leaves to storage. A store that was just opened and a
+ * listing that has just begun may go on for so long, and so may a read when the deadline is over.
+ * After a stop request the loader waits until nothing has arrived for so long.
+ */
 #define STK_STORAGE_STOP_S 2
 
 /* Files at the top of a location that `stoker stage` wrote: the index, and a mark while it writes.
@@ -90,7 +94,7 @@ bool stk_store_cache_waits(const stk_store *store);
 const char *stk_store_root(const stk_store *store);
 
 /* True with --cache decoded: the cache holds what the loader hands to stk_store_keep(). */
-bool stk_store_keeps_made(const stk_store *store);
+bool stk_store_caches_decoded(const stk_store *store);
 
 /*
  * With --cache decoded: the next read of this object brings `data` instead of the bytes. Does

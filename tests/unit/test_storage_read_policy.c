@@ -85,13 +85,13 @@ static void second_attempts_are_for_those_far_slower_than_their_peers(void) {
     stk_read_policy p;
     stk_read_policy_init(&p, 30, 1);
     stk_read_policy_update_median(&p);
-    CHECK(!stk_read_policy_hedges(&p, 20 * S)); /* nobody to compare with */
+    CHECK(!stk_read_policy_take_hedge(&p, 20 * S)); /* nobody to compare with */
     p = experienced(30, 10 * MS, 1 * S);
-    CHECK(!stk_read_policy_hedges(&p, 200 * MS)); /* too little to gain */
-    CHECK(stk_read_policy_hedges(&p, 300 * MS));
+    CHECK(!stk_read_policy_take_hedge(&p, 200 * MS)); /* too little to gain */
+    CHECK(stk_read_policy_take_hedge(&p, 300 * MS));
     p = experienced(30, 100 * MS, 1 * S);
-    CHECK(!stk_read_policy_hedges(&p, 700 * MS)); /* all of them are slow */
-    CHECK(stk_read_policy_hedges(&p, 900 * MS));
+    CHECK(!stk_read_policy_take_hedge(&p, 700 * MS)); /* all of them are slow */
+    CHECK(stk_read_policy_take_hedge(&p, 900 * MS));
 }
 
 static void the_tail_does_not_move_the_median(void) {
@@ -102,7 +102,7 @@ static void the_tail_does_not_move_the_median(void) {
     }
     stk_read_policy_update_median(&p);
     CHECK_INT(p.median_ns, 10 * MS);
-    CHECK(stk_read_policy_hedges(&p, 300 * MS));
+    CHECK(stk_read_policy_take_hedge(&p, 300 * MS));
 }
 
 static void few_reads_get_a_second_attempt(void) {
@@ -110,7 +110,7 @@ static void few_reads_get_a_second_attempt(void) {
     int hedges = 0;
     for (int i = 0; i < 1000; i++) { /* as if all of them were slow */
         stk_read_policy_count_read(&p);
-        hedges += stk_read_policy_hedges(&p, 1 * S);
+        hedges += stk_read_policy_take_hedge(&p, 1 * S);
     }
     CHECK(hedges >= 50 && hedges <= 52);
     for (int i = 0; i < 100000; i++) { /* what was not needed is not saved up for long */
@@ -118,7 +118,7 @@ static void few_reads_get_a_second_attempt(void) {
     }
     hedges = 0;
     for (int i = 0; i < 100; i++) {
-        hedges += stk_read_policy_hedges(&p, 1 * S);
+        hedges += stk_read_policy_take_hedge(&p, 1 * S);
     }
     CHECK_INT(hedges, 8);
 }
@@ -126,26 +126,26 @@ static void few_reads_get_a_second_attempt(void) {
 static void four_in_a_row_lose_the_place(void) {
     stk_read_policy p = experienced(10, 10 * MS, 100 * S);
     for (int i = 0; i < 3; i++) {
-        CHECK(stk_read_policy_defers(&p, 101 * S));
+        CHECK(stk_read_policy_count_given_up(&p, 101 * S));
         CHECK(!stk_read_policy_is_lost(&p));
     }
     stk_read_policy_note_answer(&p, 130 * S); /* if only that there is no such object */
     for (int i = 0; i < 3; i++) {
-        CHECK(stk_read_policy_defers(&p, 131 * S));
+        CHECK(stk_read_policy_count_given_up(&p, 131 * S));
         CHECK(!stk_read_policy_is_lost(&p));
     }
-    CHECK(stk_read_policy_defers(&p, 131 * S));
+    CHECK(stk_read_policy_count_given_up(&p, 131 * S));
     CHECK(stk_read_policy_is_lost(&p));
 }
 
 static void bad_objects_are_no_doubt_while_others_come(void) {
     stk_read_policy p = experienced(10, 10 * MS, 100 * S);
     for (int i = 0; i < 10; i++) {
-        CHECK(!stk_read_policy_defers(&p, 99 * S));
+        CHECK(!stk_read_policy_count_given_up(&p, 99 * S));
     }
     CHECK(!stk_read_policy_is_lost(&p));
     stk_read_policy_init(&p, 10, 1); /* nothing ever came */
-    CHECK(stk_read_policy_defers(&p, 95 * S));
+    CHECK(stk_read_policy_count_given_up(&p, 95 * S));
 }
 
 static const check_test tests[] = {

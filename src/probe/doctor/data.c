@@ -265,7 +265,7 @@ stk_status stk_doctor_decode(doctor *d, stk_error *err) {
         d->found->picture_px = mean.pixels;
         d->rates.source_px = mean.pixels;
     }
-    bool decoded = status == STK_OK && stk_store_keeps_made(d->patient->data.store);
+    bool decoded = status == STK_OK && stk_store_caches_decoded(d->patient->data.store);
     if (decoded) { /* workers find pictures that were decoded before */
         double bytes;
         status = stk_decode_probe_remake(probe, decode_whole, NULL, d->patient->stop, &bytes, err);

@@ -161,9 +161,9 @@ static void explain(const stk_reader *r, const stk_active_read *active, stk_stat
 void stk_active_read_report(stk_reader *r, stk_active_read *active) {
     stk_read *read = active->read;
     bool fresh = active->is_new && active->has_key && read->error.status == STK_OK;
-    read->keep = fresh && r->store->keeps_made;
+    read->keep = fresh && r->store->caches_decoded;
     read->key = active->key;
-    if (fresh && !r->store->keeps_made) {
+    if (fresh && !r->store->caches_decoded) {
         stk_cache_put(r->store->cache, active->key, read->bytes.data, read->bytes.size);
     }
     stk_mem_free(active);
@@ -196,24 +196,29 @@ static void lose_after_failures(stk_reader *r, const stk_error *last) {
     lose_location(r, &why);
 }
 
-/* A read of an object, by somebody who wants it. */
+/*
+ * Whether this is an ordinary read: the bytes of an object or a member of a shard, for a caller
+ * outside of src/storage. The probe is none.
+ */
 static bool is_plain(const stk_reader *r, const stk_active_read *active) {
-    return active->read->kind == STK_FETCH_BYTES && !active->read->is_object &&
+    return active->read->kind == STK_FETCH_BYTES && !active->read->bypasses_shards &&
            active->read != &r->probe;
 }
 
 /*
- * A read is over without bytes and has its error. `silent`: its location did not answer. True when
- * it has left the list; a read whose failure is deferred stays in it.
+ * A read is over without bytes and has its error. `undecided`: the verdict of its last attempt was
+ * AGAIN (no response, or one such as 503), which says nothing about the object. True when the read
+ * has left the list; a read whose failure is deferred stays in it.
  */
-static bool give_up(stk_reader *r, stk_active_read *active, bool silent, int64_t now) {
-    if (silent && is_plain(r, active)) {
+static bool give_up(stk_reader *r, stk_active_read *active, bool undecided, int64_t now) {
+    if (undecided && is_plain(r, active)) {
         stk_quarantine_add(&r->store->quarantine, active->read->path, active->read->error.message,
                            now, r->policy.timeout_ns);
     }
-    if (silent && r->lost.status == STK_OK && active->read != &r->probe &&
+    /* stk_read_policy_count_given_up() counts the failure, so it comes last in the condition. */
+    if (undecided && r->lost.status == STK_OK && active->read != &r->probe &&
         !stk_outage_is_waited_out(&r->store->outage) &&
-        stk_read_policy_defers(&r->policy, active->first_failed_ns)) {
+        stk_read_policy_count_given_up(&r->policy, active->first_failed_ns)) {
         active->deferred_ns = now;
         if (stk_read_policy_is_lost(&r->policy)) {
             lose_after_failures(r, &active->read->error);
@@ -240,32 +245,33 @@ static void note_start(stk_active_read *active, int64_t started_ns) {
 }
 
 /*
- * Notes a failure, and whether it counts against the object. An object is not blamed while the
- * location is silent, nor, for up to --outage, while over a quarter of first attempts fail.
+ * Notes a failure, and whether it counts against the object. An object is not blamed when no read
+ * of the location got an answer meanwhile, nor, for up to --outage, while over a quarter of first
+ * attempts fail.
  */
 static void assign_blame(stk_reader *r, stk_active_read *active, const stk_fetch_result *why,
                          int64_t started_ns, int64_t now) {
     static const char no_answer[] = STK_FETCH_NO_ANSWER;
     stk_outage *outage = &r->store->outage;
-    bool silent = why->verdict == STK_FETCH_AGAIN;
+    bool undecided = why->verdict == STK_FETCH_AGAIN;
     bool excused = false;
-    if (silent) {
+    if (undecided) {
         const char *cause = why->cause;
         cause += strncmp(cause, no_answer, sizeof no_answer - 1) == 0 ? sizeof no_answer - 1 : 0;
         int64_t since_ns = active->last_failed_ns > 0 ? active->last_failed_ns : started_ns;
         excused = stk_outage_missed(outage, since_ns, now, active->failures == 0, cause);
     }
-    if (silent && !excused && stk_outage_is_ill(outage)) {
+    if (undecided && !excused && stk_outage_is_ill(outage)) {
         excused = now - active->begun_ns < outage->most_ns;
     }
-    active->excused = excused;
+    active->hasten = excused;
     active->blamed += !excused;
     active->counted_from_ns = excused ? 0 : active->counted_from_ns;
 }
 
 /*
  * An attempt has failed: decides whether another one follows or the read ends. started_ns is when
- * the attempt began; 0: it never did. True when the read is over.
+ * the attempt's turn came; 0: it never came. True when the read is over.
  */
 static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result *why,
                  int64_t started_ns) {
@@ -381,7 +387,7 @@ static const char *version_of(const stk_fetch *fetch) {
 
 /* Remembers an object that can be read, for the probe. Without memory the previous one stays. */
 static void remember(stk_reader *r, const stk_active_read *active, int64_t now) {
-    if (active->read->kind == STK_FETCH_BYTES && !active->read->is_object &&
+    if (active->read->kind == STK_FETCH_BYTES && !active->read->bypasses_shards &&
         now - r->known_ns > KNOWN_NS) {
         char *copy = stk_mem_strdup(active->read->path);
         if (copy != NULL) {
@@ -438,7 +444,7 @@ static void check_member(stk_reader *r, stk_read_attempt *a) {
     const stk_active_read *active = a->active;
     stk_fetch *fetch = &a->fetch;
     if (active == NULL || fetch->result.verdict != STK_FETCH_OK || a->kind != ATTEMPT_SOURCE ||
-        !active->is_part || active->read->is_object) {
+        !active->is_part || active->read->bypasses_shards) {
         return;
     }
     stk_extent extent = active->extent;
@@ -476,7 +482,7 @@ static void attempt_done(stk_fetch *fetch) {
 /* Finds out where the bytes of a read are. */
 static void locate(const stk_store *store, stk_active_read *active) {
     const stk_read *read = active->read;
-    if (read->is_object) {
+    if (read->bypasses_shards) {
         active->is_part = read->length > 0;
         active->extent =
             (stk_extent){.object = read->path, .offset = read->offset, .length = read->length};

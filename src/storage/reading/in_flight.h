@@ -35,8 +35,9 @@ typedef struct stk_read_attempt {
     stk_reader *reader;
     struct stk_active_read *active; /* its read; NULL: detached */
     stk_attempt_kind kind;
-    int64_t begun_ns;
-    int holders; /* references: the source, and the thread that is about to cancel it */
+    int64_t begun_ns; /* when it was handed to the source or the cache. fetch.started_ns is when its
+                         turn came there */
+    int holders;      /* references: the source, and the thread that is about to cancel it */
     struct stk_read_attempt *next; /* in the list of unwanted or of spare attempts */
 } stk_read_attempt;
 
@@ -49,13 +50,14 @@ typedef struct stk_active_read {
     bool has_key;
     bool is_new; /* the bytes come from the source and are to be cached */
     stk_read_attempt *attempts[2];
-    int64_t begun_ns;
+    int64_t begun_ns;        /* when the read was submitted */
     int64_t counted_from_ns; /* start of the first attempt that counts, for giving up and for
                                 read->ns; 0: none counts yet, or the latest was excused */
     int64_t first_failed_ns; /* when the first attempt failed; 0: none has failed */
     int64_t last_failed_ns;  /* when the latest attempt failed; 0: none has failed */
     int64_t retry_ns;        /* when the next attempt is due; 0: an attempt is in flight */
-    bool excused;            /* the latest attempt failed through no fault of the object */
+    bool hasten;             /* the latest failure was excused: try again soon, once, when the
+                                location answers */
     int64_t deferred_ns;     /* since when its failure is deferred; 0: it is not */
     bool hedged;             /* the read has had its hedge */
     bool ended;              /* the watch thread reports it: submit must not call back */

@@ -1,10 +1,12 @@
 /*
  * outage.h - inside storage: outages, times in which a location answers nobody.
  *
- * A read that fails during an outage says nothing about its object. The readers of a store report
- * every answer, and every attempt that failed without bytes or a definite no. From these reports
- * outage.c knows whether an object is to blame, since when the location is silent, and when the
- * silence has lasted too long. A location that has never answered has no outages: it may not exist.
+ * An answer is bytes or a definite no; a response such as 503 is none, and a location that sends
+ * only such responses is silent. A read that fails during an outage says nothing about its object.
+ * The readers of a store report every answer and every attempt that failed without one. From these
+ * reports outage.c knows whether an object is to blame, since when the location is silent, and when
+ * the silence has lasted too long. A location that has never answered has no outages: it may not
+ * exist.
  *
  * Threads: all calls are safe from any thread. Times are those of stk_clock_ns().
  */
@@ -39,9 +41,9 @@ bool stk_outage_is_waited_out(const stk_outage *o);
 void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);
 
 /*
- * An attempt has failed without bytes or a definite no; `why` is the cause. `since_ns` is when the
- * read failed before, or else when the attempt began. True when the object is not to blame: no read
- * got an answer since then. `first`: it was the first attempt of its read.
+ * An attempt has failed without an answer; `why` is the cause. `since_ns` is when the read failed
+ * before, or else when the attempt started. True when the object is not to blame: no read got an
+ * answer since then. `first`: it was the first attempt of its read.
  */
 bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
                        const char *why);

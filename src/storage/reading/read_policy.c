@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "storage/fetch.h"
 
-#define MOST_ATTEMPTS 12 /* of a read */
+#define MOST_ATTEMPTS 12 /* failed attempts of a read that count against its object */
 #define MOST_DAMAGED 4   /* attempts of a read that bring wrong bytes */
-#define LEAST_ATTEMPTS 2 /* of a read, however long they take */
-#define READ_TIMEOUTS 2  /* further attempts begin within so many time-outs after the first */
+#define LEAST_ATTEMPTS 2 /* failed attempts that count, however long they take */
+#define READ_TIMEOUTS 2  /* after the first that counts, others begin for so many time-outs */
 
 /* An attempt that does bring something, but slowly, may take this many time-outs. */
 #define SLOW_TIMEOUTS 8
@@ -71,10 +71,10 @@ int64_t stk_read_policy_backoff_ns(stk_read_policy *p, int failures, double aske
     return (int64_t)(stk_backoff_s(&p->rng, failures, asked_s) * STK_NS_PER_S);
 }
 
-bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,
+bool stk_read_policy_gives_up(const stk_read_policy *p, int blamed, int damaged, int64_t from_ns,
                               int64_t next_ns) {
-    return failures >= MOST_ATTEMPTS || damaged >= MOST_DAMAGED ||
-           (failures >= LEAST_ATTEMPTS && next_ns - first_ns > READ_TIMEOUTS * p->timeout_ns);
+    return blamed >= MOST_ATTEMPTS || damaged >= MOST_DAMAGED ||
+           (blamed >= LEAST_ATTEMPTS && next_ns - from_ns > READ_TIMEOUTS * p->timeout_ns);
 }
 
 bool stk_read_policy_has_timed_out(const stk_read_policy *p, int64_t now_ns, int64_t started_ns,
@@ -89,7 +89,7 @@ bool stk_read_policy_is_stuck(const stk_read_policy *p, int64_t now_ns, int64_t 
     return now_ns - since_ns > READ_TIMEOUTS * p->timeout_ns;
 }
 
-bool stk_read_policy_hedges(stk_read_policy *p, int64_t age_ns) {
+bool stk_read_policy_take_hedge(stk_read_policy *p, int64_t age_ns) {
     bool slow = p->median_ns > 0 && age_ns > HEDGE_LEAST_NS && age_ns / FAR_SLOWER > p->median_ns;
     if (!slow || p->credit < 1) {
         return false;
@@ -98,7 +98,7 @@ bool stk_read_policy_hedges(stk_read_policy *p, int64_t age_ns) {
     return true;
 }
 
-bool stk_read_policy_defers(stk_read_policy *p, int64_t failed_ns) {
+bool stk_read_policy_count_given_up(stk_read_policy *p, int64_t failed_ns) {
     bool doubt = p->answer_ns <= failed_ns;
     p->given_up += doubt;
     return doubt;

@@ -47,26 +47,28 @@ void stk_read_policy_update_median(stk_read_policy *p);
 int64_t stk_read_policy_backoff_ns(stk_read_policy *p, int failures, double asked_s);
 
 /*
- * Whether a read, whose first attempt began at first_ns, is given up instead of retried at next_ns.
+ * Whether a read is given up instead of retried at next_ns. `blamed` is the number of its failed
+ * attempts that count against the object; the time of the read counts from from_ns.
  */
-bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,
+bool stk_read_policy_gives_up(const stk_read_policy *p, int blamed, int damaged, int64_t from_ns,
                               int64_t next_ns);
 
-/* Whether an attempt is given up: it began at started_ns, and bytes last came at heard_ns. */
+/* Whether an attempt is given up that started at started_ns; bytes last came at heard_ns. */
 bool stk_read_policy_has_timed_out(const stk_read_policy *p, int64_t now_ns, int64_t started_ns,
                                    int64_t heard_ns);
 
-/* Whether an attempt that waits for its turn is given up: no read has got an answer for long. */
+/* Whether an attempt that was handed over at begun_ns and waits for its turn is given up: no read
+ * has got an answer for long. */
 bool stk_read_policy_is_stuck(const stk_read_policy *p, int64_t now_ns, int64_t begun_ns);
 
-/* Whether an attempt of this age gets a hedge; if so the hedge is counted. */
-bool stk_read_policy_hedges(stk_read_policy *p, int64_t age_ns);
+/* Takes a hedge for an attempt of this age out of the credit. False: the attempt gets none. */
+bool stk_read_policy_take_hedge(stk_read_policy *p, int64_t age_ns);
 
 /*
- * A read that first failed at failed_ns was given up. True when no read got an answer since: the
- * location may be at fault. The failure is then counted, and its report deferred.
+ * Counts a given-up read, which first failed at failed_ns, if no read got an answer since: the
+ * location may be at fault. True: the read was counted, and its report is to be deferred.
  */
-bool stk_read_policy_defers(stk_read_policy *p, int64_t failed_ns);
+bool stk_read_policy_count_given_up(stk_read_policy *p, int64_t failed_ns);
 
 /* Whether so many failures in a row are deferred that the location is lost. */
 bool stk_read_policy_is_lost(const stk_read_policy *p);

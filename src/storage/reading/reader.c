@@ -34,7 +34,7 @@
 typedef struct findings {
     int64_t now_ns;
     bool starving;     /* an attempt waits long for its turn */
-    bool silent;       /* a read has failed, and nothing has come since */
+    bool silent;       /* a read has failed, and no read has got an answer since */
     bool all_deferred; /* only reads are left whose failure is deferred */
 } findings;
 
@@ -73,7 +73,7 @@ static bool look_at_attempt(stk_reader *r, stk_active_read *active, int which, f
         return stk_active_read_time_out(r, active, which);
     }
     if (!active->hedged && a->kind == ATTEMPT_SOURCE && active->read->kind == STK_FETCH_BYTES &&
-        stk_read_policy_hedges(&r->policy, now - started)) {
+        stk_read_policy_take_hedge(&r->policy, now - started)) {
         stk_active_read_hedge(r, active);
     }
     return false;
@@ -83,7 +83,7 @@ static bool look_at_attempt(stk_reader *r, stk_active_read *active, int which, f
 static void hasten(stk_reader *r, stk_active_read *active, int64_t now) {
     int64_t soon_ns = now + stk_read_policy_backoff_ns(&r->policy, SOON_FAILURES, 0);
     active->retry_ns = soon_ns < active->retry_ns ? soon_ns : active->retry_ns;
-    active->excused = false;
+    active->hasten = false;
 }
 
 /* Looks at one read. True when it is over. */
@@ -107,7 +107,7 @@ static bool look_after(stk_reader *r, stk_active_read *active, findings *seen) {
         }
         return answered;
     }
-    if (active->retry_ns > 0 && active->excused && r->policy.answer_ns > active->last_failed_ns) {
+    if (active->retry_ns > 0 && active->hasten && r->policy.answer_ns > active->last_failed_ns) {
         hasten(r, active, seen->now_ns);
     }
     if (active->retry_ns > 0 && seen->now_ns >= active->retry_ns) {

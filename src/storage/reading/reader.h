@@ -30,17 +30,19 @@ typedef struct stk_read {
 
     /* What is asked for; 0: the bytes of an object. Only src/storage asks for other kinds. */
     stk_fetch_kind kind;
-    bool is_object;  /* the path names an object of the location itself, not a member of a shard */
-    uint64_t offset; /* with is_object and a length: where the part begins */
-    uint64_t length; /* 0: all of it */
+    bool bypasses_shards; /* the path is not looked up in the shards and may name a tar. Such a read
+                             uses neither cache nor quarantine. Only store_reads.c sets this */
+    uint64_t offset;      /* with bypasses_shards and a length: where the part begins */
+    uint64_t length;      /* 0: all of it */
 
     stk_bytes bytes;   /* what was read; the block is used again */
     stk_error error;   /* error.status is STK_OK when it went well, STOPPED when cancelled */
     bool lost;         /* with an error: nothing more can be had from this location */
     bool refused;      /* with an error: the location has no such object, or does not give it */
     int64_t ns;        /* how long it took, without the wait for its turn */
-    bool keep;         /* stk_store_keep may replace the bytes in the cache */
-    stk_cache_key key; /* for stk_store_keep */
+    bool keep;         /* --cache decoded, and the object is not cached yet: stk_store_keep() will
+                          cache what the caller makes of the bytes */
+    stk_cache_key key; /* for stk_store_keep() */
 } stk_read;
 
 typedef struct stk_reader_config {

@@ -122,8 +122,11 @@ stk_status stk_store_read(stk_store *s, const char *path, stk_bytes *bytes, stk_
 
 stk_status stk_store_read_part(stk_store *s, const char *object, uint64_t offset, uint64_t length,
                                stk_bytes *bytes, stk_error *err) {
-    stk_read read = {
-        .path = object, .is_object = true, .offset = offset, .length = length, .bytes = *bytes};
+    stk_read read = {.path = object,
+                     .bypasses_shards = true,
+                     .offset = offset,
+                     .length = length,
+                     .bytes = *bytes};
     stk_status status = ask(s, &read, err);
     *bytes = read.bytes;
     return status;
@@ -184,7 +187,7 @@ stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t
         snprintf(buf, size, "%s.%" PRIu64, known->version, known->size);
         return STK_OK;
     }
-    stk_read read = {.path = object, .kind = STK_FETCH_VERSION, .is_object = true};
+    stk_read read = {.path = object, .kind = STK_FETCH_VERSION, .bypasses_shards = true};
     stk_status status = ask(s, &read, err);
     if (status == STK_OK) {
         snprintf(buf, size, "%.*s", (int)read.bytes.size, (const char *)read.bytes.data);
@@ -198,7 +201,7 @@ stk_status stk_store_has(stk_store *s, const char *path, bool *has, stk_error *e
         *has = stk_tree_find(s->tree, path) != NULL;
         return STK_OK;
     }
-    stk_read read = {.path = path, .kind = STK_FETCH_VERSION, .is_object = true};
+    stk_read read = {.path = path, .kind = STK_FETCH_VERSION, .bypasses_shards = true};
     stk_error why = {0};
     stk_status status = ask(s, &read, &why);
     stk_bytes_free(&read.bytes);

@@ -17,8 +17,8 @@ const char *stk_store_root(const stk_store *s) {
     return s->root;
 }
 
-bool stk_store_keeps_made(const stk_store *s) {
-    return s->keeps_made;
+bool stk_store_caches_decoded(const stk_store *s) {
+    return s->caches_decoded;
 }
 
 void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t size) {
@@ -75,7 +75,7 @@ bool stk_store_key(const stk_store *s, const char *path, const char *version, st
 
 void stk_store_put_member(stk_store *s, const char *object, const char *version, uint64_t offset,
                           const void *data, size_t size) {
-    if (s->cache != NULL && !s->keeps_made) {
+    if (s->cache != NULL && !s->caches_decoded) {
         stk_cache_put(s->cache, member_key(s, object, version, offset, size), data, size);
     }
 }

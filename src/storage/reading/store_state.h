@@ -35,7 +35,7 @@ struct stk_store {
     bool cache_later;                 /* the cache was made by options.cache_later */
     atomic_bool cache_waits;          /* the cache is not to be used now */
     atomic_int cache_silent;          /* reads of the cache in a row that gave no answer */
-    bool keeps_made;                  /* the cache holds decoded pictures instead of bytes */
+    bool caches_decoded;              /* the cache holds decoded pictures instead of bytes */
     uint64_t
         cache_memory; /* bytes that the cache may hold when it lies in memory; 0: it does not */
     pthread_mutex_t lock;

@@ -171,13 +171,13 @@ stk_status stk_store_open_cache(stk_store *s, const char *kept, const stk_events
                                 stk_error *err) {
     const char *wish = s->options.cache;
     stk_status status = STK_OK;
-    s->keeps_made = wish != NULL && stk_str_equal(wish, "decoded");
+    s->caches_decoded = wish != NULL && stk_str_equal(wish, "decoded");
     if (wish == NULL) {
         status = s->source->remote ? open_disk_cache(s, kept, false, events, err) : STK_OK;
         s->cache_later = s->options.cache_later && s->cache == NULL;
         atomic_store(&s->cache_waits, s->cache_later);
         status = status == STK_OK && s->cache_later ? open_ram_cache(s, events, err) : status;
-    } else if (s->keeps_made || stk_str_equal(wish, "ram")) {
+    } else if (s->caches_decoded || stk_str_equal(wish, "ram")) {
         status = open_ram_cache(s, events, err);
     } else if (!stk_str_equal(wish, "off")) {
         status = open_disk_cache(s, kept, true, events, err);
