@@ -27,7 +27,8 @@ typedef enum stk_fetch_kind {
 typedef enum stk_fetch_verdict {
     STK_FETCH_OK,
     STK_FETCH_AGAIN,     /* the location is busy or does not answer: it may work later */
-    STK_FETCH_NO_MEMORY, /* responses in flight take all memory that they may: it may work later */
+    STK_FETCH_NO_MEMORY, /* it may work later. With STK_ERR_STORAGE: responses in flight take all
+                            memory that they may; with STK_ERR_MEMORY: an allocation failed */
     STK_FETCH_DAMAGED,   /* the wrong number of bytes or a wrong checksum: it may work at once */
     STK_FETCH_NEVER,     /* this object is missing or refused */
     STK_FETCH_LOST,      /* nothing can be had from this location: credentials, no such bucket */

@@ -2,8 +2,10 @@
  * client.c - signed requests to one bucket.
  *
  * Three things can be wrong for all requests at once, and a response can tell the right value: the
- * region, the clock, and credentials that have expired. The client corrects each of them once:
- * if a request that was signed afterwards fails in the same way, the location is lost.
+ * region, the clock, and credentials that have expired. The client corrects region and clock once
+ * each: if a request that was signed afterwards fails in the same way, the location is lost.
+ * Credentials are renewed as often as they expire. The location is lost when a renewal found none
+ * or the same ones, or when the store refuses new ones within five seconds (renew.h).
  */
 #ifdef STK_HAVE_S3
 
