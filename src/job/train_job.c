@@ -240,7 +240,7 @@ static void finish_work(stk_job *job) {
         /* If there is no time, the plot and the report lack the last epochs. */
         double spare_s = stk_run_clock_left(&job->clock) -
                          stk_run_clock_needed(&job->clock, STK_MARGIN_CLOSING) -
-                         STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->out.files);
+                         STK_MARGIN_SAFETY * stk_runfiles_draw_s(job->out.files);
         stk_runfiles_finish(job->out.files, spare_s, job->dataset->store);
     }
 }

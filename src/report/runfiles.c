@@ -1,8 +1,9 @@
 /*
  * runfiles.c - the observer that writes a run folder.
  *
- * Every event goes to events.jsonl first, then into a history. results.csv, the plot and the page
- * are made from the whole history each time, which costs little and never leaves half a row.
+ * Each event goes to the writer of events.jsonl first, which leaves out most steps and some samples
+ * (thinning.h), then into a history, which takes all. results.csv, the plot and the page are made
+ * from the whole history each time, which costs little and never leaves half a row.
  */
 #include "report/runfiles.h"
 
@@ -31,10 +32,11 @@
 #define PLOT_GAP_S 5.0
 #define PLOT_GAP_TIMES 20.0
 
-/* A validation.csv that is read again whenever the page is written. */
+/* While a run goes on, a validation.csv of at most so many bytes is read for the page. */
 #define SMALL_VALIDATION_BYTES ((size_t)1 << 20)
 
-/* The last time: bytes of it that a busy core reads in a second, and how long thumbnails take. */
+/* At the end of a run: bytes of validation.csv that a busy core reads in a second, the most bytes
+ * that are read, and the most seconds for thumbnails. */
 #define VALIDATION_BYTES_PER_S 10e6
 #define MOST_VALIDATION_BYTES 100e6
 #define MOST_THUMBS_S 2.0
@@ -80,7 +82,7 @@ struct stk_runfiles {
     bool page_at_stop;  /* time is left for a page with the summary */
     bool table_rebuilt; /* rows of results.csv were missing and were made from the events */
     bool supervised;    /* a supervised command: no tables of epochs and pictures */
-    double plot_s;      /* how long the last drawing took */
+    double draw_s;      /* how long drawing takes: see stk_runfiles_draw_s() */
     stk_error error;    /* the first error */
     stk_error summary_error;
 };
@@ -151,19 +153,20 @@ static void draw(stk_runfiles *files) {
     write_page(files);
     files->plotted = true;
     files->plotted_ns = stk_clock_ns();
-    files->plot_s = stk_clock_since_s(start);
+    files->draw_s = stk_clock_since_s(start);
 }
 
 /* Whether the drawing that ended at drawn_ns is old enough to draw again. */
 static bool is_old(const stk_runfiles *files, int64_t drawn_ns) {
-    return stk_clock_since_s(drawn_ns) > fmax(PLOT_GAP_S, PLOT_GAP_TIMES * files->plot_s);
+    return stk_clock_since_s(drawn_ns) > fmax(PLOT_GAP_S, PLOT_GAP_TIMES * files->draw_s);
 }
 
-/* Writes the page without the plot, within an epoch, which may take hours. */
-static void draw_page(stk_runfiles *files) {
+/* Writes the page without the plot, within an epoch, which may take hours, and notes how long that
+ * took. */
+static void write_page_timed(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     write_page(files);
-    files->plot_s = fmax(files->plot_s, stk_clock_since_s(start));
+    files->draw_s = fmax(files->draw_s, stk_clock_since_s(start));
 }
 
 /* ---- events ---- */
@@ -174,7 +177,8 @@ static double seconds_at(const stk_runfiles *files) {
     return (double)(now_ns - files->start_ns) * 1e-9;
 }
 
-/* Every event goes to events.jsonl, to TensorBoard's files and into the history. */
+/* Passes an event (all kinds but progress) to the writers of events.jsonl and of TensorBoard's
+ * files, which may leave it out, and to the history. */
 static void pass_on(stk_runfiles *files, stk_event_kind kind, const void *event) {
     stk_event_pass(stk_jsonl_observer(files->jsonl), kind, event);
     note(files, LACKS_EVENTS, stk_jsonl_error(files->jsonl, &files->error));
@@ -267,7 +271,7 @@ static void runfiles_take(void *user, stk_event_kind kind, const void *event) {
     } else if (kind == STK_EVENT_STOP) {
         take_stop(files, event);
     } else if (page_is_due(files, kind, event)) {
-        draw_page(files);
+        write_page_timed(files);
     }
 }
 
@@ -476,8 +480,8 @@ void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) 
     }
 }
 
-double stk_runfiles_plot_s(const stk_runfiles *files) {
-    return files->plot_s;
+double stk_runfiles_draw_s(const stk_runfiles *files) {
+    return files->draw_s;
 }
 
 void stk_runfiles_set_moment_ns(stk_runfiles *files, int64_t moment_ns) {

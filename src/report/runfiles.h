@@ -57,14 +57,14 @@ const stk_observer *stk_runfiles_observer(stk_runfiles *files);
 /*
  * Call it before the stop event. Draws the last plot and prepares the last page, which the stop
  * event then writes with the summary. Writes results.csv again if a write failed before. `spare_s`
- * is the time left beyond stk_runfiles_plot_s (INFINITY or NaN: enough); below 0 plot and page stay
+ * is the time left beyond stk_runfiles_draw_s (INFINITY or NaN: enough); below 0 plot and page stay
  * as they are. Thumbnails of the page are read from `store`; NULL: the page has none.
  */
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 
 /* Seconds that the last drawing of plot and page took, or a later page alone if that took longer;
  * 0: none was drawn yet. */
-double stk_runfiles_plot_s(const stk_runfiles *files);
+double stk_runfiles_draw_s(const stk_runfiles *files);
 
 /* Sets the time of the following events, a reading of stk_clock_ns; 0: when they arrive. */
 void stk_runfiles_set_moment_ns(stk_runfiles *files, int64_t moment_ns);

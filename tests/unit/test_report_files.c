@@ -497,9 +497,9 @@ static void the_last_plot_can_be_left_out(void) {
     const char *plot = stk_canvas_has_png() ? "results.png" : "results.svg";
     REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
     stk_events_add(&events, stk_runfiles_observer(files));
-    CHECK_NEAR(stk_runfiles_plot_s(files), 0, 0);
+    CHECK_NEAR(stk_runfiles_draw_s(files), 0, 0);
     stk_events_epoch(&events, &epoch_event); /* the first epoch is drawn */
-    CHECK(stk_runfiles_plot_s(files) > 0);
+    CHECK(stk_runfiles_draw_s(files) > 0);
     char *path = stk_path_join(folder, plot);
     REQUIRE(path != NULL);
     for (int drawn = 0; drawn < 2; drawn++) {
