@@ -81,11 +81,13 @@ typedef struct stk_event_step {
     int fold;           /* from 0 */
     int epoch;          /* from 1 */
     int epochs;         /* planned */
-    int64_t step;       /* steps of this epoch that are done */
+    int64_t step;       /* steps of this epoch that were handed to the device; of a supervised
+                           command: those that it has printed */
     int64_t steps;      /* steps of this epoch. A supervised command may count images instead */
-    int64_t steps_done; /* steps of this fold that are done, of all epochs */
-    double loss;        /* mean of this epoch so far; of a supervised command: the last printed */
-    double acc1;        /* percent, of this epoch so far */
+    int64_t steps_done; /* steps of this fold that were handed to the device, of all epochs */
+    double loss;        /* mean over the steps of this epoch whose results have come; on a GPU the
+                           last few are missing. Of a supervised command: the last printed */
+    double acc1;        /* percent, over the same steps */
     double lr;
     double steps_per_second;
     double images_per_second;
@@ -107,7 +109,7 @@ typedef struct stk_event_epoch {
     double images_per_second;
     double wait_fraction;
     double seconds;  /* training and validation of this epoch */
-    bool best;       /* the best epoch so far by the chosen metric */
+    bool best;       /* the best epoch of its fold so far, by the chosen metric */
     stk_times times; /* of this epoch; its checkpoint counts for the next epoch */
 } stk_event_epoch;
 

@@ -3,9 +3,10 @@
  *
  * A history is a view (run_view.h) and what happened over time: one row per epoch, the decisions,
  * warnings, verdicts and bad images, and the samples of the machine. It is an observer: a run that
- * is going on emits its events to it, or replay.h reads them back. Its memory is bounded:
- * neighbouring samples are averaged until at most STK_HISTORY_MOMENTS moments are left; of each
- * kind of note STK_HISTORY_NOTES are stored and the others only counted. Threads: one at a time.
+ * is going on emits its events to it, or replay.h reads back those that events.jsonl has, which are
+ * fewer steps and samples. Its memory is bounded: neighbouring samples are averaged until at most
+ * STK_HISTORY_MOMENTS moments are left; of each kind of note STK_HISTORY_NOTES are stored and the
+ * others only counted. Threads: one at a time.
  */
 #ifndef STK_REPORT_STATE_RUN_HISTORY_H
 #define STK_REPORT_STATE_RUN_HISTORY_H

@@ -22,9 +22,11 @@ typedef struct stk_run_facts {
 
 /*
  * The summary of a run that has ended. Otherwise what is known so far, with a status of NULL: speed
- * and waiting are those of the last step (before the first one, of the last epoch), the best epoch
- * is the best so far, and the folds before the one in training are done. For a supervised command,
- * `attempts` are those that have ended. Texts point into the view and the facts.
+ * and waiting are those of the last step (before the first one, of the last epoch), and the folds
+ * before the one in training are done. best_acc1 is that of the best epoch so far of one fold, the
+ * newest that has finished an epoch; a run that has ended has the mean over its folds. For a
+ * supervised command, `attempts` are those that have ended. Texts point into the view and the
+ * facts.
  */
 stk_summary stk_run_summary(const stk_run_view *view, const stk_run_facts *facts);
 

@@ -33,8 +33,8 @@ typedef struct stk_stored_event {
 } stk_stored_event;
 
 typedef struct stk_run_view {
-    double now_s; /* time of the event that is taken next, then of the last one: seconds since the
-                     start of the run */
+    double now_s; /* seconds since the start of the run, at the last event. run_view.c does not set
+                     this: an owner that needs it sets it before each stk_run_view_take() */
 
     /* The last event of each kind; NULL before the first. */
     const stk_event_start *start;
@@ -42,7 +42,7 @@ typedef struct stk_run_view {
     const stk_event_decision *decision;
     const stk_event_step *step;
     const stk_event_epoch *epoch;
-    const stk_event_epoch *best;         /* the last epoch that was the best until then */
+    const stk_event_epoch *best;         /* the last epoch that was its fold's best until then */
     const stk_event_checkpoint *weights; /* the last checkpoint of the best weights */
     const stk_event_submission *submission;
     const stk_event_warning *warning;

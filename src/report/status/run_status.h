@@ -44,7 +44,7 @@ typedef struct stk_run_status {
 
     /* What events.jsonl says, and summary.json where the run does not go on. */
     stk_run_view view;
-    double last_t;    /* seconds of the run at its last event; NaN: there is none */
+    double last_t;    /* view.now_s, but NaN while there is no event */
     stk_curve losses; /* of the last hours; empty unless with_curve */
     bool with_curve;
 
