@@ -82,7 +82,7 @@ static stk_status decode_whole(decode_worker *w, const loader_task *t, bool is_o
     if (status == STK_OK) {
         *bytes = &w->raw;
         if (is_own_sample) {
-            stk_store_keep(w->loader->config.store, &t->ahead.read, w->raw.data, w->raw.size);
+            stk_store_keep(w->loader->config.store, &t->item.read, w->raw.data, w->raw.size);
         }
     }
     return status;
@@ -145,7 +145,7 @@ stk_status stk_worker_decode(decode_worker *w, const loader_task *t, size_t entr
         int64_t start = stk_clock_ns();
         int64_t cpu_ns = stk_clock_cpu_ns();
         int64_t augment_ns = 0;
-        bool is_own_sample = bytes == &t->ahead.read.bytes;
+        bool is_own_sample = bytes == &t->item.read.bytes;
         stk_image_limit limit = {
             .cancelled = &l->cancelled, .cpu_ns = w->limit_ns, .wall_ns = w->limit_ns};
         *good = decode_whole(w, t, is_own_sample, &bytes, &limit, why) == STK_OK &&

@@ -359,8 +359,8 @@ static void drain(stk_loader *l) {
     atomic_store(&l->cancelled, true);
     pthread_cond_broadcast(&l->heavy_ends);
     stk_read_ahead_cancel(&l->ahead);
-    for (stk_ahead_read *ahead = NULL; (ahead = stk_read_ahead_take(&l->ahead)) != NULL;) {
-        stk_workers_drop(l, stk_workers_task(ahead));
+    for (stk_read_ahead_item *item = NULL; (item = stk_read_ahead_take(&l->ahead)) != NULL;) {
+        stk_workers_drop(l, stk_workers_task(item));
     }
     while (l->ahead.under_way > 0 && l->failure.status == STK_OK) {
         pthread_cond_wait(&l->ready, &l->lock);

@@ -47,7 +47,7 @@ static void free_loader(stk_loader *l) {
     stk_mem_free(l->ring);
     stk_mem_free(l->slots);
     for (size_t i = 0; l->tasks != NULL && i < l->config.sizing.most_reads; i++) {
-        stk_bytes_free(&l->tasks[i].ahead.read.bytes);
+        stk_bytes_free(&l->tasks[i].item.read.bytes);
     }
     for (int i = 0; l->workers != NULL && i < l->config.sizing.room_workers; i++) {
         stk_image_scratch_free(l->workers[i].scratch);

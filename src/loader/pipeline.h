@@ -41,7 +41,7 @@ typedef struct batch_slot {
 
 /* A sample on its way into a slot. */
 typedef struct loader_task {
-    stk_ahead_read ahead;     /* first: stk_workers_task() gets from it to the task */
+    stk_read_ahead_item item; /* first: stk_workers_task() gets from it to the task */
     uint64_t batch;           /* counted over all epochs */
     size_t row;               /* of the batch */
     size_t entry;             /* the sample that belongs there */
@@ -70,8 +70,8 @@ typedef struct decode_worker {
     uint8_t *square; /* owned: with config.memory, pictures are made here and then copied into their
                         slots, since an abandoned worker must not touch borrowed memory; NULL:
                         pictures are made in the slots */
-    stk_ahead_read extra; /* reads a sample that replaces a bad one */
-    stk_bytes raw;        /* owned: a picture decoded as a whole */
+    stk_read_ahead_item extra; /* reads a sample that replaces a bad one */
+    stk_bytes raw;             /* owned: a picture decoded as a whole */
 } decode_worker;
 
 typedef struct bad_sample {
@@ -169,10 +169,10 @@ STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
 void stk_workers_issue(void *loader);
 
 /* The task that a read belongs to; NULL for NULL. Not for a worker's `extra`. */
-loader_task *stk_workers_task(stk_ahead_read *ahead);
+loader_task *stk_workers_task(stk_read_ahead_item *item);
 
 /* For the read-ahead's `arrived`: a read has ended; lock. */
-void stk_workers_read_arrived(void *loader, stk_ahead_read *ahead);
+void stk_workers_read_arrived(void *loader, stk_read_ahead_item *item);
 
 /* decoding.c */
 

@@ -10,7 +10,7 @@
 #include "base/threads/thread.h"
 
 void stk_workers_drop(stk_loader *l, loader_task *t) {
-    stk_read_ahead_release(&l->ahead, &t->ahead);
+    stk_read_ahead_release(&l->ahead, &t->item);
     t->next = l->free_tasks;
     l->free_tasks = t;
     if (l->paused) {
@@ -102,36 +102,36 @@ void stk_workers_issue(void *user) {
             l->issue_batch++;
             l->issue_row = 0;
         }
-        t->ahead.read.path = stk_loader_sample(l, t->entry)->path;
-        if (t->ahead.read.path == NULL) {
-            stk_read_ahead_skip(&l->ahead, &t->ahead);
-        } else if (!stk_read_ahead_submit(&l->ahead, &t->ahead)) {
+        t->item.read.path = stk_loader_sample(l, t->entry)->path;
+        if (t->item.read.path == NULL) {
+            stk_read_ahead_skip(&l->ahead, &t->item);
+        } else if (!stk_read_ahead_submit(&l->ahead, &t->item)) {
             stk_error err = {0};
-            (void)STK_FAIL_MEMORY(&err, t->ahead.read.path);
+            (void)STK_FAIL_MEMORY(&err, t->item.read.path);
             stk_loader_fail(l, &err);
         }
     }
 }
 
-loader_task *stk_workers_task(stk_ahead_read *ahead) {
-    return (loader_task *)(void *)ahead;
+loader_task *stk_workers_task(stk_read_ahead_item *item) {
+    return (loader_task *)(void *)item;
 }
 
-void stk_workers_read_arrived(void *user, stk_ahead_read *ahead) {
+void stk_workers_read_arrived(void *user, stk_read_ahead_item *item) {
     stk_loader *l = user;
-    const stk_read *read = &ahead->read;
+    const stk_read *read = &item->read;
     atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
     atomic_fetch_add(&l->read_bytes, read->bytes.size);
     if (read->lost) {
         stk_loader_fail(l, &read->error);
     }
-    if (ahead->is_alone) {
+    if (item->is_alone) {
         return;
     }
     if (l->paused || read->error.status == STK_ERR_STOPPED) {
-        stk_workers_drop(l, stk_workers_task(ahead));
+        stk_workers_drop(l, stk_workers_task(item));
     } else {
-        stk_read_ahead_make_ready(&l->ahead, ahead);
+        stk_read_ahead_make_ready(&l->ahead, item);
     }
 }
 
@@ -202,7 +202,7 @@ static stk_status fill(decode_worker *w, loader_task *t, batch_slot *s, stk_erro
     uint8_t *out = s->images + t->row * l->image_bytes;
     size_t position = s->batch.index * l->config.batch + t->row;
     size_t tries = l->config.order.replace_bad ? l->epoch_samples : 1;
-    const stk_read *read = &t->ahead.read;
+    const stk_read *read = &t->item.read;
     bool good = false;
     for (size_t i = 0; i < tries && !good; i++) {
         size_t next = (position + i) % l->epoch_samples;
@@ -244,11 +244,11 @@ static stk_status fill(decode_worker *w, loader_task *t, batch_slot *s, stk_erro
 /* ---- threads ---- */
 
 static loader_task *take_ready(stk_loader *l) {
-    stk_ahead_read *ahead = l->paused ? NULL : stk_read_ahead_take(&l->ahead);
-    if (ahead != NULL) {
-        stk_read_ahead_hold(&l->ahead, ahead, 0); /* only bytes that wait for a worker count */
+    stk_read_ahead_item *item = l->paused ? NULL : stk_read_ahead_take(&l->ahead);
+    if (item != NULL) {
+        stk_read_ahead_hold(&l->ahead, item, 0); /* only bytes that wait for a worker count */
     }
-    return stk_workers_task(ahead);
+    return stk_workers_task(item);
 }
 
 /*

@@ -28,7 +28,7 @@
 typedef enum cell_state { FREE, UNDER_WAY, DONE } cell_state;
 
 typedef struct picture_cell {
-    stk_ahead_read ahead; /* first: stk_ahead_read * is cast to the cell */
+    stk_read_ahead_item item; /* first: stk_read_ahead_item * is cast to the cell */
     cell_state state;
     stk_recoded recoded;       /* owned: new bytes, if the picture was recoded */
     stk_queued_picture queued; /* what the caller sees */
@@ -73,11 +73,11 @@ static void issue(void *queue) {
     while (!q->quit && q->failure.status == STK_OK && q->tail < q->config.count &&
            stk_read_ahead_has_room(&q->ahead, least)) {
         picture_cell *cell = cell_of(q, q->tail);
-        cell->ahead.read.path = q->config.paths[q->tail++];
+        cell->item.read.path = q->config.paths[q->tail++];
         cell->state = UNDER_WAY;
-        if (!stk_read_ahead_submit(&q->ahead, &cell->ahead)) {
+        if (!stk_read_ahead_submit(&q->ahead, &cell->item)) {
             stk_error err = {0};
-            (void)STK_FAIL_MEMORY(&err, cell->ahead.read.path);
+            (void)STK_FAIL_MEMORY(&err, cell->item.read.path);
             fail(q, &err);
         }
     }
@@ -97,7 +97,7 @@ static bool is_about_picture(const stk_error *err) {
 }
 
 /* Called when a read has ended. Lock held. */
-static void take_read(void *queue, stk_ahead_read *item) {
+static void take_read(void *queue, stk_read_ahead_item *item) {
     stk_picture_queue *q = queue;
     const stk_read *read = &item->read;
     if (read->error.status == STK_OK) {
@@ -127,7 +127,7 @@ static void leave_heavy(void *user) {
 /* Called without the lock: the cell belongs to this thread. */
 static stk_status recode(const stk_picture_queue *q, picture_cell *cell, stk_image_scratch *scratch,
                          stk_error *err) {
-    const stk_bytes *bytes = &cell->ahead.read.bytes;
+    const stk_bytes *bytes = &cell->item.read.bytes;
     stk_status status = stk_recode_picture(scratch, &q->config.recode, bytes->data, bytes->size,
                                            &cell->recoded, err);
     bool recoded = cell->recoded.bytes != NULL;
@@ -140,7 +140,7 @@ static stk_status recode(const stk_picture_queue *q, picture_cell *cell, stk_ima
         cell->queued.checksum = stk_checksum(cell->queued.bytes, cell->queued.size);
     }
     if (recoded) {
-        stk_bytes_free(&cell->ahead.read.bytes);
+        stk_bytes_free(&cell->item.read.bytes);
     }
     return status;
 }
@@ -151,7 +151,7 @@ static void work_on(stk_picture_queue *q, picture_cell *cell, stk_image_scratch 
     pthread_mutex_unlock(&q->lock);
     stk_status status = recode(q, cell, scratch, &err);
     pthread_mutex_lock(&q->lock);
-    stk_read_ahead_hold(&q->ahead, &cell->ahead, cell->queued.size);
+    stk_read_ahead_hold(&q->ahead, &cell->item, cell->queued.size);
     if (status == STK_OK) {
         cell->state = DONE;
         pthread_cond_signal(&q->ready);
@@ -176,7 +176,7 @@ static void *work(void *argument) {
         fail(q, &err);
     }
     while (!q->quit && q->failure.status == STK_OK) {
-        stk_ahead_read *item = stk_read_ahead_take(&q->ahead);
+        stk_read_ahead_item *item = stk_read_ahead_take(&q->ahead);
         if (item != NULL) {
             work_on(q, (picture_cell *)(void *)item, scratch);
         } else {
@@ -258,7 +258,7 @@ void stk_picture_queue_close(stk_picture_queue *q) {
     }
     stk_read_ahead_close(&q->ahead);
     for (size_t i = 0; q->cells != NULL && i < CELLS; i++) {
-        stk_bytes_free(&q->cells[i].ahead.read.bytes);
+        stk_bytes_free(&q->cells[i].item.read.bytes);
         stk_mem_free(q->cells[i].recoded.bytes);
     }
     pthread_cond_destroy(&q->ready);
@@ -295,9 +295,9 @@ stk_status stk_picture_queue_next(stk_picture_queue *q, int64_t wait_ns,
 void stk_picture_queue_release(stk_picture_queue *q) {
     pthread_mutex_lock(&q->lock);
     picture_cell *cell = cell_of(q, q->head);
-    stk_bytes_free(&cell->ahead.read.bytes);
+    stk_bytes_free(&cell->item.read.bytes);
     stk_mem_free(cell->recoded.bytes);
-    stk_read_ahead_release(&q->ahead, &cell->ahead);
+    stk_read_ahead_release(&q->ahead, &cell->item);
     memset(cell, 0, sizeof *cell);
     q->head++;
     issue(q);

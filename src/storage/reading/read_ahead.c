@@ -19,7 +19,7 @@
 #define KEEP_MEANS 2
 #define KEEP_BYTES ((size_t)64 << 10)
 
-static void begin_flight(stk_read_ahead *a, const stk_ahead_read *item) {
+static void begin_flight(stk_read_ahead *a, const stk_read_ahead_item *item) {
     if (atomic_fetch_add(&a->in_flight, 1) == 0) {
         a->took_off_ns = stk_clock_ns();
     }
@@ -28,7 +28,7 @@ static void begin_flight(stk_read_ahead *a, const stk_ahead_read *item) {
 }
 
 /* An item that was in flight is not any more. */
-static void end_flight(stk_read_ahead *a, const stk_ahead_read *item) {
+static void end_flight(stk_read_ahead *a, const stk_read_ahead_item *item) {
     if (atomic_fetch_sub(&a->in_flight, 1) == 1) {
         a->flight_ns += stk_clock_ns() - a->took_off_ns;
     }
@@ -44,7 +44,7 @@ static void note_size(stk_read_ahead *a, size_t bytes) {
 /* The reader's callback, on any thread. */
 static void note_arrival(void *user, stk_read *read) {
     stk_read_ahead *a = user;
-    stk_ahead_read *item = (stk_ahead_read *)(void *)read;
+    stk_read_ahead_item *item = (stk_read_ahead_item *)(void *)read;
     bool good = read->error.status == STK_OK;
     read->bytes.size = good ? read->bytes.size : 0;
     pthread_mutex_lock(a->config.lock);
@@ -96,7 +96,7 @@ bool stk_read_ahead_has_room(const stk_read_ahead *a, size_t least) {
            (a->under_way < least || (a->mean_bytes > 0 && bytes < (double)a->config.memory));
 }
 
-bool stk_read_ahead_submit(stk_read_ahead *a, stk_ahead_read *item) {
+bool stk_read_ahead_submit(stk_read_ahead *a, stk_read_ahead_item *item) {
     uint64_t size = stk_store_size(a->config.store, item->read.path);
     item->is_unsized = size == 0 && !(a->mean_bytes > 0);
     item->expected = (size > 0 ? (double)size : a->mean_bytes) + a->config.request_bytes;
@@ -111,15 +111,15 @@ bool stk_read_ahead_submit(stk_read_ahead *a, stk_ahead_read *item) {
     return begun;
 }
 
-void stk_read_ahead_skip(stk_read_ahead *a, stk_ahead_read *item) {
+void stk_read_ahead_skip(stk_read_ahead *a, stk_read_ahead_item *item) {
     item->order = a->issued++;
     item->read.bytes.size = 0;
     a->under_way++;
     stk_read_ahead_make_ready(a, item);
 }
 
-void stk_read_ahead_make_ready(stk_read_ahead *a, stk_ahead_read *item) {
-    stk_ahead_read **at = &a->ready;
+void stk_read_ahead_make_ready(stk_read_ahead *a, stk_read_ahead_item *item) {
+    stk_read_ahead_item **at = &a->ready;
     while (*at != NULL && (*at)->order < item->order) {
         at = &(*at)->next;
     }
@@ -129,8 +129,8 @@ void stk_read_ahead_make_ready(stk_read_ahead *a, stk_ahead_read *item) {
     pthread_cond_signal(a->config.work);
 }
 
-stk_ahead_read *stk_read_ahead_take(stk_read_ahead *a) {
-    stk_ahead_read *item = a->ready;
+stk_read_ahead_item *stk_read_ahead_take(stk_read_ahead *a) {
+    stk_read_ahead_item *item = a->ready;
     if (item != NULL) {
         a->ready = item->next;
         atomic_fetch_sub(&a->ready_count, 1);
@@ -156,12 +156,12 @@ int64_t stk_read_ahead_flight_ns(const stk_read_ahead *a) {
     return a->flight_ns + (flying ? stk_clock_ns() - a->took_off_ns : 0);
 }
 
-void stk_read_ahead_hold(stk_read_ahead *a, stk_ahead_read *item, size_t bytes) {
+void stk_read_ahead_hold(stk_read_ahead *a, stk_read_ahead_item *item, size_t bytes) {
     a->held_bytes = a->held_bytes - item->held + bytes;
     item->held = bytes;
 }
 
-void stk_read_ahead_release(stk_read_ahead *a, stk_ahead_read *item) {
+void stk_read_ahead_release(stk_read_ahead *a, stk_read_ahead_item *item) {
     stk_read_ahead_hold(a, item, 0);
     stk_read_ahead_trim(a, &item->read.bytes);
     a->under_way--;
@@ -173,7 +173,7 @@ void stk_read_ahead_trim(const stk_read_ahead *a, stk_bytes *bytes) {
     }
 }
 
-bool stk_read_ahead_read_alone(stk_read_ahead *a, stk_ahead_read *item) {
+bool stk_read_ahead_read_alone(stk_read_ahead *a, stk_read_ahead_item *item) {
     item->is_alone = true;
     item->is_read = false;
     bool begun = stk_reader_submit(a->reader, &item->read);

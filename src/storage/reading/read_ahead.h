@@ -7,7 +7,7 @@
  * number of reads is limited in two ways: by a window, which doubles while threads are without
  * bytes, and by the memory that arriving and unused bytes take together.
  *
- * Ownership: a stk_ahead_read and its memory are the caller's. The read-ahead uses it between
+ * Ownership: a stk_read_ahead_item and its memory are the caller's. The read-ahead uses it between
  * submit and release.
  *
  * Threads: the caller's one lock guards the read-ahead and its reads. The caller holds it in every
@@ -22,7 +22,7 @@
 #include "storage/reading/reader.h"
 
 /* One object on its way. Zeros, but for read.path, before it is first used. */
-typedef struct stk_ahead_read {
+typedef struct stk_read_ahead_item {
     stk_read read;  /* first: the reader's callback gets from it to the whole struct */
     uint64_t order; /* reads are taken in the order in which they were handed over */
     size_t held; /* bytes that count as used memory: what has arrived, or what stk_read_ahead_hold
@@ -31,8 +31,8 @@ typedef struct stk_ahead_read {
     bool is_unsized; /* in flight, and no size was known to expect */
     bool is_alone;   /* read by stk_read_ahead_read_alone, outside of window and order */
     bool is_read;    /* a read that is alone has ended */
-    struct stk_ahead_read *next; /* in the list of reads that have arrived */
-} stk_ahead_read;
+    struct stk_read_ahead_item *next; /* in the list of reads that have arrived */
+} stk_read_ahead_item;
 
 typedef struct stk_read_ahead_config {
     stk_store *store;      /* borrowed */
@@ -48,7 +48,7 @@ typedef struct stk_read_ahead_config {
      * stk_read_ahead_make_ready or stk_read_ahead_release, unless the read is alone. It is
      * stk_workers_read_arrived() in the loader, take_read() in staging.
      */
-    void (*arrived)(void *user, stk_ahead_read *item);
+    void (*arrived)(void *user, stk_read_ahead_item *item);
     /*
      * There may be room for more reads: hand them over. It is stk_workers_issue() in the loader,
      * issue() in staging.
@@ -59,18 +59,18 @@ typedef struct stk_read_ahead_config {
 
 typedef struct stk_read_ahead {
     stk_read_ahead_config config;
-    stk_reader *reader;    /* owned */
-    pthread_cond_t alone;  /* a read that is alone has ended */
-    stk_ahead_read *ready; /* have arrived, in order */
-    uint64_t issued;       /* reads handed over so far */
-    size_t window;         /* reads between submit and release, at most */
-    size_t under_way;      /* reads between submit and release */
-    size_t unsized;        /* reads in flight of unknown size */
-    size_t held_bytes;     /* sum of `held` */
-    double coming_bytes;   /* sum of `expected` */
-    double mean_bytes;     /* running mean of the sizes of objects; 0: none is known */
-    int64_t flight_ns;     /* how long at least one read was in flight, up to the last landing */
-    int64_t took_off_ns;   /* monotonic clock: since when reads are in flight, if any is */
+    stk_reader *reader;         /* owned */
+    pthread_cond_t alone;       /* a read that is alone has ended */
+    stk_read_ahead_item *ready; /* have arrived, in order */
+    uint64_t issued;            /* reads handed over so far */
+    size_t window;              /* reads between submit and release, at most */
+    size_t under_way;           /* reads between submit and release */
+    size_t unsized;             /* reads in flight of unknown size */
+    size_t held_bytes;          /* sum of `held` */
+    double coming_bytes;        /* sum of `expected` */
+    double mean_bytes;          /* running mean of the sizes of objects; 0: none is known */
+    int64_t flight_ns;   /* how long at least one read was in flight, up to the last landing */
+    int64_t took_off_ns; /* monotonic clock: since when reads are in flight, if any is */
     /* Written with the lock, read without it for statistics. */
     atomic_ullong in_flight;
     atomic_ullong ready_count;
@@ -95,16 +95,16 @@ void stk_read_ahead_close(stk_read_ahead *ahead);
 bool stk_read_ahead_has_room(const stk_read_ahead *ahead, size_t least);
 
 /* Hands over the next read. False without memory: it is not under way then. */
-STK_CHECKED bool stk_read_ahead_submit(stk_read_ahead *ahead, stk_ahead_read *item);
+STK_CHECKED bool stk_read_ahead_submit(stk_read_ahead *ahead, stk_read_ahead_item *item);
 
 /* The same for an item that needs no bytes: it is ready at once, in its order. */
-void stk_read_ahead_skip(stk_read_ahead *ahead, stk_ahead_read *item);
+void stk_read_ahead_skip(stk_read_ahead *ahead, stk_read_ahead_item *item);
 
 /* Puts a read that has arrived among those that threads take. */
-void stk_read_ahead_make_ready(stk_read_ahead *ahead, stk_ahead_read *item);
+void stk_read_ahead_make_ready(stk_read_ahead *ahead, stk_read_ahead_item *item);
 
 /* The earliest read that is ready, which is then the caller's; NULL: none is. */
-stk_ahead_read *stk_read_ahead_take(stk_read_ahead *ahead);
+stk_read_ahead_item *stk_read_ahead_take(stk_read_ahead *ahead);
 
 /*
  * Waits until config.work is signalled. When reads are in flight and nothing arrives within two
@@ -117,13 +117,13 @@ void stk_read_ahead_wait(stk_read_ahead *ahead);
 int64_t stk_read_ahead_flight_ns(const stk_read_ahead *ahead);
 
 /* From now on so many bytes of the item count as used memory. */
-void stk_read_ahead_hold(stk_read_ahead *ahead, stk_ahead_read *item, size_t bytes);
+void stk_read_ahead_hold(stk_read_ahead *ahead, stk_read_ahead_item *item, size_t bytes);
 
 /*
  * The caller is done with an item: it leaves the window and may be submitted again. Its block is
  * kept for the next object unless it is unusually large.
  */
-void stk_read_ahead_release(stk_read_ahead *ahead, stk_ahead_read *item);
+void stk_read_ahead_release(stk_read_ahead *ahead, stk_read_ahead_item *item);
 
 /* Frees a block that is unusually large. */
 void stk_read_ahead_trim(const stk_read_ahead *ahead, stk_bytes *bytes);
@@ -132,7 +132,7 @@ void stk_read_ahead_trim(const stk_read_ahead *ahead, stk_bytes *bytes);
  * Reads one more object at once and waits for it, outside of window and order. False without
  * memory.
  */
-STK_CHECKED bool stk_read_ahead_read_alone(stk_read_ahead *ahead, stk_ahead_read *item);
+STK_CHECKED bool stk_read_ahead_read_alone(stk_read_ahead *ahead, stk_read_ahead_item *item);
 
 /* Makes all reads in flight end soon, with STK_ERR_STOPPED. */
 void stk_read_ahead_cancel(stk_read_ahead *ahead);
