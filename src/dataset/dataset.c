@@ -88,11 +88,11 @@ static stk_status find_sets(stk_listing *listing, stk_error *err) {
     stk_listing_find_sets(listing);
     for (size_t i = 0; i < top->count; i++) {
         stk_dir_entry entry = top->entries[i];
-        bool own = false;
+        bool by_stoker = false;
         if (status == STK_OK && entry.is_dir && stk_listing_is_set(listing, entry.name)) {
-            status = stk_data_is_own(listing->dataset->store, entry.name, &own, err);
+            status = stk_data_is_by_stoker(listing->dataset->store, entry.name, &by_stoker, err);
         }
-        if (own) {
+        if (by_stoker) {
             status = stk_skipped_folders_add(&listing->skipped, entry.name, err);
             stk_mem_free(entry.name);
         } else {
@@ -128,8 +128,8 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     }
     dataset->id_name = "id";
     dataset->label_name = "label";
-    bool own;
-    STK_THEN(status, stk_listing_dir(listing, "", &listing->top, &own, err));
+    bool by_stoker;
+    STK_THEN(status, stk_listing_dir(listing, "", &listing->top, &by_stoker, err));
     STK_THEN(status, find_sets(listing, err));
     if (status == STK_OK && listing->top.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,

@@ -83,9 +83,9 @@ static stk_status check_too_high(stk_listing *listing, const char *folder, const
     }
     char *full = stk_path_join(where, only);
     char *below = stk_path_join(folder, only);
-    bool own;
+    bool by_stoker;
     stk_status status = full != NULL && below != NULL
-                            ? stk_listing_dir(listing, below, &list, &own, err)
+                            ? stk_listing_dir(listing, below, &list, &by_stoker, err)
                             : STK_FAIL_MEMORY(err, "the list of classes");
     stk_mem_free(below);
     for (size_t i = 0; i < list.count; i++) {
@@ -103,16 +103,16 @@ static stk_status check_too_high(stk_listing *listing, const char *folder, const
 }
 
 /* Makes a folder a class, unless Stoker wrote it; *count is the number of its pictures. */
-static stk_status list_class(stk_listing *listing, const char *folder, const char *name, bool *own,
-                             size_t *count, stk_error *err) {
+static stk_status list_class(stk_listing *listing, const char *folder, const char *name,
+                             bool *by_stoker, size_t *count, stk_error *err) {
     stk_pictures pictures = {0};
     int label = -1;
     const char *below = stk_listing_join(listing, folder, name);
     stk_status status = below != NULL ? stk_pictures_scan(listing, below, NULL, &pictures, err)
                                       : STK_FAIL_MEMORY(err, "the list of classes");
-    *own = pictures.own;
+    *by_stoker = pictures.by_stoker;
     *count = pictures.count;
-    if (status == STK_OK && !pictures.own) {
+    if (status == STK_OK && !pictures.by_stoker) {
         status = stk_listing_class(listing, name, &label, err);
     }
     STK_THEN(status, add_pictures(&pictures, label, &listing->dataset->train,
@@ -138,10 +138,10 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
         if (!is_class_folder(listing, entry, folder[0] == '\0')) {
             continue;
         }
-        bool own = false;
+        bool by_stoker = false;
         size_t count = 0;
-        status = list_class(listing, folder, entry->name, &own, &count, err);
-        if (own) {
+        status = list_class(listing, folder, entry->name, &by_stoker, &count, err);
+        if (by_stoker) {
             continue;
         }
         folders++;
@@ -166,14 +166,15 @@ static stk_status list_val_class(stk_listing *listing, const char *folder, const
     const char *below = stk_listing_join(listing, folder, name);
     stk_status status = below != NULL ? stk_pictures_scan(listing, below, NULL, &pictures, err)
                                       : STK_FAIL_MEMORY(err, "the validation set");
-    if (status == STK_OK && !pictures.own && !stk_map_find(&listing->class_labels, name, &label)) {
+    if (status == STK_OK && !pictures.by_stoker &&
+        !stk_map_find(&listing->class_labels, name, &label)) {
         const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%s/%s/%s is no class of the training set%s%s%s; rename the folder or "
                           "remove it",
                           dataset->root, folder, name, near != NULL ? " (did you mean '" : "",
                           near != NULL ? near : "", near != NULL ? "'?)" : "");
-    } else if (status == STK_OK && !pictures.own) {
+    } else if (status == STK_OK && !pictures.by_stoker) {
         status = add_pictures(&pictures, (int)label, &dataset->val, &listing->val_capacity, err);
     }
     stk_pictures_free(&pictures);
@@ -184,9 +185,9 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
     stk_dir_list entries = {0};
     stk_first_names loose = {0};
     size_t folders = 0;
-    bool own;
+    bool by_stoker;
     char *full = stk_listing_full(listing, folder);
-    stk_status status = full != NULL ? stk_listing_dir(listing, folder, &entries, &own, err)
+    stk_status status = full != NULL ? stk_listing_dir(listing, folder, &entries, &by_stoker, err)
                                      : STK_FAIL_MEMORY(err, "the validation set");
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
@@ -214,10 +215,10 @@ stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error 
     *exist = listing->sets[STK_SET_TRAIN].name != NULL;
     for (size_t i = 0; status == STK_OK && !*exist && i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
-        bool own = false;
+        bool by_stoker = false;
         if (is_class_folder(listing, entry, true)) {
-            status = stk_data_is_own(listing->dataset->store, entry->name, &own, err);
-            folders += own ? 0 : 1;
+            status = stk_data_is_by_stoker(listing->dataset->store, entry->name, &by_stoker, err);
+            folders += by_stoker ? 0 : 1;
             *exist = folders >= 2;
         }
     }
@@ -270,8 +271,8 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
         status = list_train(listing, "", &listing->top, err);
     } else {
         stk_dir_list entries = {0};
-        bool own;
-        status = stk_listing_dir(listing, train, &entries, &own, err);
+        bool by_stoker;
+        status = stk_listing_dir(listing, train, &entries, &by_stoker, err);
         STK_THEN(status, list_train(listing, train, &entries, err));
         stk_dir_list_free(&entries);
     }

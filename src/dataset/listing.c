@@ -124,9 +124,9 @@ const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t s
     return buf;
 }
 
-stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list, bool *own,
-                           stk_error *err) {
-    return stk_data_list(listing->dataset->store, folder, &listing->skipped, list, own, err);
+stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,
+                           bool *by_stoker, stk_error *err) {
+    return stk_data_list(listing->dataset->store, folder, &listing->skipped, list, by_stoker, err);
 }
 
 static int compare_paths(const void *a, const void *b) {

@@ -103,9 +103,10 @@ STK_CHECKED stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, 
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
-/* Lists a folder without folders that are no data. *own: Stoker wrote it, and the list is empty. */
+/* Lists a folder without folders that are no data. *by_stoker: Stoker wrote it, and the list is
+ * empty. */
 STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,
-                                       bool *own, stk_error *err);
+                                       bool *by_stoker, stk_error *err);
 
 /* Finds the folders of the sets in the root folder. */
 void stk_listing_find_sets(stk_listing *listing);
@@ -144,7 +145,7 @@ STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */
 typedef struct stk_pictures {
-    bool own;           /* the folder is one that Stoker wrote: it has no pictures */
+    bool by_stoker;     /* the folder is one that Stoker wrote: it has no pictures */
     const char *folder; /* below the root; "": the root itself; belongs to the data set */
     const char **paths; /* owned array of texts of the data set: below the root, sorted */
     const char **stems; /* owned array: below the folder and without extension */

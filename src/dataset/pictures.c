@@ -59,17 +59,17 @@ static stk_status leads_back(stk_listing *listing, const char *folder, folder_le
     return status;
 }
 
-/* Sets *own when the folder is one that Stoker wrote. */
+/* Sets *by_stoker when the folder is one that Stoker wrote. */
 static stk_status walk_folder(stk_listing *listing, const char *folder, const char *skip,
-                              const folder_level *parent, stk_pictures *pictures, bool *own,
+                              const folder_level *parent, stk_pictures *pictures, bool *by_stoker,
                               stk_error *err) {
     folder_level here = {.parent = parent};
-    bool own_below;
+    bool below_is_by_stoker;
     stk_dir_list list = {0};
     bool back = false;
     stk_status status = leads_back(listing, folder, &here, &back, err);
     if (status == STK_OK && !back) {
-        status = stk_listing_dir(listing, folder, &list, own, err);
+        status = stk_listing_dir(listing, folder, &list, by_stoker, err);
     }
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
         const stk_dir_entry *entry = &list.entries[i];
@@ -77,9 +77,9 @@ static stk_status walk_folder(stk_listing *listing, const char *folder, const ch
             status = add_picture(pictures, stk_listing_join(listing, folder, entry->name), err);
         } else if (entry->is_dir && (skip == NULL || !stk_str_equal(skip, entry->name))) {
             const char *below = stk_listing_join(listing, folder, entry->name);
-            status = below != NULL
-                         ? walk_folder(listing, below, NULL, &here, pictures, &own_below, err)
-                         : STK_FAIL_MEMORY(err, "the list of pictures");
+            status = below != NULL ? walk_folder(listing, below, NULL, &here, pictures,
+                                                 &below_is_by_stoker, err)
+                                   : STK_FAIL_MEMORY(err, "the list of pictures");
         }
     }
     stk_dir_list_free(&list);
@@ -112,8 +112,8 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
     const folder_level *parent = pictures->folder[0] == '\0' ? NULL
                                  : slash != NULL             ? &above[1]
                                                              : &above[0];
-    STK_THEN(status,
-             walk_folder(listing, pictures->folder, skip, parent, pictures, &pictures->own, err));
+    STK_THEN(status, walk_folder(listing, pictures->folder, skip, parent, pictures,
+                                 &pictures->by_stoker, err));
     if (status != STK_OK) {
         stk_pictures_free(pictures);
         return status;

@@ -70,8 +70,8 @@ static size_t group_length(const stk_dir_list *list, size_t first) {
 
 static stk_status walk(const walker *w, const char *folder, bool *stop, stk_error *err) {
     stk_dir_list list = {0};
-    bool own;
-    stk_status status = stk_listing_dir(w->listing, folder, &list, &own, err);
+    bool by_stoker;
+    stk_status status = stk_listing_dir(w->listing, folder, &list, &by_stoker, err);
     for (size_t i = 0; status == STK_OK && !*stop && i < list.count;) {
         const stk_dir_entry *entry = &list.entries[i];
         if (!entry->is_dir) {

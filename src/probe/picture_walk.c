@@ -39,10 +39,10 @@ static stk_status walk_folder(const picture_walk *w, const char *folder, const l
                               stk_error *err) {
     level here = {.above = above};
     stk_dir_list list = {0};
-    bool own;
+    bool by_stoker;
     stk_status status = stk_store_identify(w->store, folder, &here.identity, err);
     if (status == STK_OK && !leads_back(&here)) {
-        status = stk_data_list(w->store, folder, w->passed, &list, &own, err);
+        status = stk_data_list(w->store, folder, w->passed, &list, &by_stoker, err);
     }
     for (size_t i = 0; status == STK_OK && i < list.count && w->paths->count < w->most; i++) {
         const stk_dir_entry *entry = &list.entries[i];

@@ -56,23 +56,23 @@ static char *join(const char *folder, const char *name) {
 }
 
 /* Whether what stands in a folder says that it is a run or a staged copy. */
-static stk_status is_own(stk_store *store, const char *folder, const stk_dir_list *list, bool *own,
-                         stk_error *err) {
+static stk_status is_by_stoker(stk_store *store, const char *folder, const stk_dir_list *list,
+                               bool *by_stoker, stk_error *err) {
     bool state = false;
-    *own = false;
-    for (size_t i = 0; i < list->count && !*own; i++) {
+    *by_stoker = false;
+    for (size_t i = 0; i < list->count && !*by_stoker; i++) {
         const stk_dir_entry *entry = &list->entries[i];
         state = state || (entry->is_dir && stk_str_equal(entry->name, STATE_FOLDER));
         for (size_t m = 0; !entry->is_dir && m < MARKS; m++) {
-            *own = *own || stk_str_equal(entry->name, marks[m]);
+            *by_stoker = *by_stoker || stk_str_equal(entry->name, marks[m]);
         }
     }
-    if (*own || !state) {
+    if (*by_stoker || !state) {
         return STK_OK;
     }
     char *lock = join(folder, RUN_LOCK);
     stk_status status =
-        lock != NULL ? stk_store_has(store, lock, own, err) : STK_FAIL_MEMORY(err, folder);
+        lock != NULL ? stk_store_has(store, lock, by_stoker, err) : STK_FAIL_MEMORY(err, folder);
     stk_mem_free(lock);
     return status;
 }
@@ -116,16 +116,16 @@ static stk_status drop_named(const char *folder, stk_skipped_folders *skipped, s
 }
 
 stk_status stk_data_list(stk_store *store, const char *folder, stk_skipped_folders *skipped,
-                         stk_dir_list *list, bool *own, stk_error *err) {
-    *own = false;
+                         stk_dir_list *list, bool *by_stoker, stk_error *err) {
+    *by_stoker = false;
     stk_status status = stk_store_list(store, folder, list, err);
     if (status != STK_OK) {
         return status;
     }
     if (folder[0] != '\0') {
-        status = is_own(store, folder, list, own, err);
+        status = is_by_stoker(store, folder, list, by_stoker, err);
     }
-    if (status != STK_OK || *own) {
+    if (status != STK_OK || *by_stoker) {
         stk_dir_list_free(list);
         return status == STK_OK && skipped != NULL ? stk_skipped_folders_add(skipped, folder, err)
                                                    : status;
@@ -137,12 +137,14 @@ stk_status stk_data_list(stk_store *store, const char *folder, stk_skipped_folde
     return status;
 }
 
-stk_status stk_data_is_own(stk_store *store, const char *folder, bool *own, stk_error *err) {
+stk_status stk_data_is_by_stoker(stk_store *store, const char *folder, bool *by_stoker,
+                                 stk_error *err) {
     stk_status status = STK_OK;
-    *own = false;
-    for (size_t m = 0; status == STK_OK && !*own && m < MARKS; m++) {
+    *by_stoker = false;
+    for (size_t m = 0; status == STK_OK && !*by_stoker && m < MARKS; m++) {
         char *path = stk_path_join(folder, marks[m]);
-        status = path != NULL ? stk_store_has(store, path, own, err) : STK_FAIL_MEMORY(err, folder);
+        status = path != NULL ? stk_store_has(store, path, by_stoker, err)
+                              : STK_FAIL_MEMORY(err, folder);
         stk_mem_free(path);
     }
     return status;

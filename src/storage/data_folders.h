@@ -35,16 +35,16 @@ bool stk_folder_is_junk(const char *name);
 
 /*
  * stk_store_list without junk and without folders called `runs`. If Stoker wrote `folder` itself,
- * *own is set and the list is empty. Folders of Stoker's are added to `skipped`, unless that is
- * NULL.
+ * *by_stoker is set and the list is empty. Folders of Stoker's are added to `skipped`, unless that
+ * is NULL.
  */
 STK_CHECKED stk_status stk_data_list(stk_store *store, const char *folder,
-                                     stk_skipped_folders *skipped, stk_dir_list *list, bool *own,
-                                     stk_error *err);
+                                     stk_skipped_folders *skipped, stk_dir_list *list,
+                                     bool *by_stoker, stk_error *err);
 
 /* Whether Stoker wrote the folder. Asks for the files that mark it and does not list it. */
-STK_CHECKED stk_status stk_data_is_own(stk_store *store, const char *folder, bool *own,
-                                       stk_error *err);
+STK_CHECKED stk_status stk_data_is_by_stoker(stk_store *store, const char *folder, bool *by_stoker,
+                                             stk_error *err);
 
 /* Adds a folder of Stoker's. */
 STK_CHECKED stk_status stk_skipped_folders_add(stk_skipped_folders *skipped, const char *path,

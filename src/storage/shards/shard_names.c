@@ -90,10 +90,11 @@ static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, 
 static stk_status is_in_the_way(stk_store *store, const char *name, stk_skipped_folders *skipped,
                                 bool *is, stk_error *err) {
     bool junk = stk_folder_is_junk(name);
-    bool own = stk_str_equal(name, STK_RUNS_FOLDER);
-    stk_status status = own || junk ? STK_OK : stk_data_is_own(store, name, &own, err);
-    *is = !own && !junk;
-    return status == STK_OK && own ? stk_skipped_folders_add(skipped, name, err) : status;
+    bool by_stoker = stk_str_equal(name, STK_RUNS_FOLDER);
+    stk_status status =
+        by_stoker || junk ? STK_OK : stk_data_is_by_stoker(store, name, &by_stoker, err);
+    *is = !by_stoker && !junk;
+    return status == STK_OK && by_stoker ? stk_skipped_folders_add(skipped, name, err) : status;
 }
 
 /* Looks at the top of the location; *other: it has more than shards, splits and tables. */
