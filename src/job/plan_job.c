@@ -75,12 +75,13 @@ static stk_status measure_training(stk_job *job, plan_measurement *m, const stk_
         .options = &job->recipe.train,
         .lr = isnan(job->recipe.lr) ? STK_TIMED_RATE : job->recipe.lr,
         .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
-        .train = stk_job_loader_config(job, true, job->dataset->train.items, split->train,
-                                       split->train_count),
+        .train_data = stk_job_loader_config(job, true, job->dataset->train.items, split->train,
+                                            split->train_count),
         .seed = job->recipe.seed,
         .events = &silent,
         .hooks = {.user = m, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
-    config.train.stop_after_bad = stk_loader_bad_limit(job->loader_options, split->train_count);
+    config.train_data.stop_after_bad =
+        stk_loader_bad_limit(job->loader_options, split->train_count);
     stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
     STK_THEN(status, stk_train_fold(&config, &result, err));
     e->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;

@@ -25,7 +25,7 @@
  */
 static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
-    if (!r->has_best || t->val.count == 0) {
+    if (!r->has_best || t->val_metrics.count == 0) {
         return true;
     }
     double gain = metric - r->best_metric;
@@ -56,7 +56,7 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
         if (batch->bad[i]) {
             continue;
         }
-        double loss = stk_metrics_add(&t->val, row, batch->labels[i]);
+        double loss = stk_metrics_add(&t->val_metrics, row, batch->labels[i]);
         if (results != NULL) {
             stk_sample_results_add(results, batch->samples[i], row, classes, batch->labels[i],
                                    loss);
@@ -227,16 +227,16 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
  */
 static bool is_enough(const stk_trainer *t) {
     const stk_train_config *c = t->config;
-    size_t seen = t->val.count;
-    bool too_late = c->val.halt.asked != NULL && c->val.halt.asked(c->val.halt.user);
+    size_t seen = t->val_metrics.count;
+    bool too_late = c->val_data.halt.asked != NULL && c->val_data.halt.asked(c->val_data.halt.user);
     if (too_late) {
         return false;
     }
     size_t least = t->result->has_best ? LEAST_COMPARED : LEAST_VALIDATED;
-    bool enough = seen >= least || seen >= (c->val.count + 1) / 2;
+    bool enough = seen >= least || seen >= (c->val_data.count + 1) / 2;
     char what[64];
     if (enough) {
-        snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val.count);
+        snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val_data.count);
     } else {
         snprintf(what, sizeof what, "epoch %d is not used", t->standing.epoch);
     }
@@ -251,13 +251,13 @@ static bool is_enough(const stk_trainer *t) {
 static bool must_end(void *user) {
     const stk_trainer *t = user;
     const stk_train_hooks *hooks = &t->config->hooks;
-    return hooks->validation_must_end(hooks->user, t->val.count,
+    return hooks->validation_must_end(hooks->user, t->val_metrics.count,
                                       stk_clock_since_s(t->val_start_ns));
 }
 
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
-    stk_metrics_reset(&t->val);
+    stk_metrics_reset(&t->val_metrics);
     if (c->sample_results != NULL) {
         stk_sample_results_reset(c->sample_results);
     }
@@ -268,15 +268,15 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     t->val_start_ns = stk_clock_ns();
     t->val_times = (stk_batch_times){.last_ns = t->val_start_ns};
     t->result->validating = true;
-    stk_evaluation evaluation = {
-        .backend = c->backend,
-        .exec = t->infer_exec,
-        .classes = c->graph->classes,
-        .data = c->val,
-        .final_limit_ns = c->train.slow_after_ns, /* what training replaces, validation gives up */
-        .on_batch = count_validation,
-        .bad = tell_bad_val,
-        .user = t};
+    stk_evaluation evaluation = {.backend = c->backend,
+                                 .exec = t->infer_exec,
+                                 .classes = c->graph->classes,
+                                 .data = c->val_data,
+                                 /* What training replaces, validation gives up. */
+                                 .final_limit_ns = c->train_data.slow_after_ns,
+                                 .on_batch = count_validation,
+                                 .bad = tell_bad_val,
+                                 .user = t};
     evaluation.data.batch = c->val_compile.batch;
     if (c->hooks.validation_must_end != NULL) {
         evaluation.data.halt = (stk_halt){must_end, t};
@@ -285,7 +285,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     double seconds = stk_clock_since_s(t->val_start_ns);
     t->account.spent.validate_s += seconds;
     if (status == STK_OK && (*done || is_enough(t))) {
-        double part = *done ? 1 : (double)t->val.count / (double)c->val.count;
+        double part = *done ? 1 : (double)t->val_metrics.count / (double)c->val_data.count;
         t->standing.validations++;
         t->standing.val_s = seconds / part;
         t->standing.val_even_s = stk_batch_times_even(&t->val_times, seconds) / part;
@@ -322,8 +322,8 @@ static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited
                              .train_loss = t->loss_sum / t->images,
                              .train_acc1 = 100.0 * t->correct / t->images,
                              .val_loss = val_loss,
-                             .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
-                             .val_acc5 = stk_metrics_value(&t->val, STK_METRIC_ACC5),
+                             .val_acc1 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC1),
+                             .val_acc5 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC5),
                              .lr = t->lr,
                              .images_per_second =
                                  (t->result->images - t->images_before) / t->epoch_train_s,
@@ -348,13 +348,13 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (!done) {
         return stk_trainer_save_within(t, err); /* a later process validates what was trained */
     }
-    double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
+    double val_loss = stk_metrics_value(&t->val_metrics, STK_METRIC_LOGLOSS);
     status = stk_trainer_judge_epoch(t, t->loss_sum / t->images, val_loss, err);
     if (status != STK_OK || t->result->diverged) {
         return status;
     }
     stk_event_epoch epoch = figures_of(t, val_loss, waited);
-    double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
+    double metric = stk_metrics_value(&t->val_metrics, (stk_metric)c->options->metric);
     /* Weights of a training that may be going wrong do not replace the best ones. */
     epoch.best =
         is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
@@ -474,7 +474,7 @@ static void tell_fewer_workers(const stk_trainer *t, int wanted) {
 
 /* Starts the loader at the position of training. */
 static stk_status open_loader(stk_trainer *t, stk_error *err) {
-    stk_loader_config data = t->config->train;
+    stk_loader_config data = t->config->train_data;
     const stk_train_standing *p = &t->standing;
     bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
     data.batch = t->config->train_compile.batch;
@@ -495,7 +495,7 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
  * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
+    stk_status status = stk_metrics_open(&t->val_metrics, c->graph->classes, c->val_data.count,
                                          (stk_metric)c->options->metric, err);
     STK_THEN(status, open_loader(t, err));
     if (status != STK_OK) {
@@ -510,7 +510,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     if (c->resume == NULL) {
         stk_trainer_save(t, false);
     }
-    t->result->validating = c->val.count > 0;
+    t->result->validating = c->val_data.count > 0;
     return t->result->validating ? compile(t, &c->val_compile, &t->infer_exec, err) : STK_OK;
 }
 
@@ -584,7 +584,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     config->backend->exec_free(t.infer_exec);
     config->backend->exec_free(t.train_exec);
     stk_loader_close(t.loader);
-    stk_metrics_free(&t.val);
+    stk_metrics_free(&t.val_metrics);
     result->closing_s = stk_clock_since_s(closing);
     result->times = stk_account_all(&t.account, stk_clock_ns());
     return status;

@@ -55,7 +55,7 @@ void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step) {
 static void judge_losses(stk_trainer *t, double train_loss, double val_loss) {
     char *trouble = t->result->trouble;
     size_t size = sizeof t->result->trouble;
-    bool validated = t->val.count > 0;
+    bool validated = t->val_metrics.count > 0;
     t->result->diverged = true; /* the weights are not worth saving */
     if (validated && !isfinite(val_loss)) {
         snprintf(trouble, size, "the validation loss of epoch %d is NaN", t->standing.epoch);

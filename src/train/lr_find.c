@@ -124,7 +124,7 @@ static stk_status open_finder(lr_finder *f, stk_error *err) {
                             : STK_FAIL_MEMORY(err, "the learning-rate test");
     STK_THEN(status, c->backend->compile(&f->exec, c->state, &c->compile, err));
     if (status == STK_OK) {
-        stk_loader_config data = c->train;
+        stk_loader_config data = c->train_data;
         data.batch = c->compile.batch;
         data.order = STK_LOADER_TRAINING;
         status = stk_loader_start(&f->loader, &data, err);

@@ -26,7 +26,7 @@ typedef struct stk_lr_find_config {
     const stk_graph *graph;
     const stk_train_options *options; /* its autos resolved; the schedule does not matter */
     stk_compile_config compile;
-    stk_loader_config train; /* as stk_train_config.train */
+    stk_loader_config train_data; /* as stk_train_config.train_data */
     uint64_t seed;
     int steps;                /* at least 2 */
     const stk_events *events; /* told progress and bad pictures */

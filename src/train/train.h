@@ -127,15 +127,15 @@ typedef struct stk_train_config {
     stk_compile_config train_compile; /* of training; the trainer sets `frozen` */
     stk_compile_config val_compile;   /* of validation */
     /* The training samples. The trainer sets batch and order. */
-    stk_loader_config train;
+    stk_loader_config train_data;
     /* The validation samples, as stk_evaluation.data. The trainer sets batch and, with
      * hooks.validation_must_end, halt. count 0: no validation, and the last weights are best. */
-    stk_loader_config val;
+    stk_loader_config val_data;
     uint64_t seed;
     int fold;
     const stk_events *events;
-    /* Filled by every validation, for the checkpoint hook; has room for all of `val`. May be NULL.
-     */
+    /* Filled by every validation, for the checkpoint hook; has room for all of `val_data`. May be
+     * NULL. */
     stk_sample_results *sample_results;
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where training continues; NULL: at the beginning */

@@ -54,7 +54,7 @@ typedef struct stk_trainer {
     int since_best;        /* epochs since the best one */
     /* Measured. */
     stk_typical_step typical_step; /* seconds per step, of this process */
-    stk_metrics val;               /* metrics of the running validation */
+    stk_metrics val_metrics;       /* of the running validation */
     int64_t val_start_ns;          /* when that validation began */
     stk_batch_times val_times;
     /* Steps in flight. */

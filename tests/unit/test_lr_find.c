@@ -120,7 +120,7 @@ static stk_lr_find_config config_of(const fold *f) {
                                 .graph = f->graph,
                                 .options = &f->options,
                                 .compile = f->config.train_compile,
-                                .train = f->config.train,
+                                .train_data = f->config.train_data,
                                 .seed = 4,
                                 .steps = 40,
                                 .events = &f->events};
@@ -158,7 +158,7 @@ static void same_curve_every_time(void) {
     for (int k = 0; k < 2; k++) {
         fold f;
         open_fold(&f, plain_graph(), k + 1, false);
-        f.config.train.sizing.workers = 1 + 3 * k;
+        f.config.train_data.sizing.workers = 1 + 3 * k;
         stk_lr_find_config config = config_of(&f);
         REQUIRE_OK(stk_lr_find(&config, &curves[k], &err), &err);
         close_fold(&f);

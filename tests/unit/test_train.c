@@ -215,7 +215,7 @@ static void best_without_a_metric(void) {
     open_fold(&f, plain_graph(), 1, true);
     memcpy(script.wrong, wrong, sizeof wrong);
     f.options.metric = STK_METRIC_AUC;
-    f.config.val.count = 1;
+    f.config.val_data.count = 1;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK(isnan(f.result.best_metric));
     CHECK_INT(f.result.best.epoch, 2);
@@ -226,7 +226,7 @@ static void best_without_a_metric(void) {
 static void without_validation_the_last_is_best(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.val.count = 0;
+    f.config.val_data.count = 0;
     f.options.patience = 1;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_INT(f.result.epochs_done, 3);
@@ -281,7 +281,7 @@ static void halted_validation_counts_or_is_dropped(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_fold(&f, plain_graph(), 1, true);
         f.config.val_compile.batch = 2; /* four inferences */
-        f.config.val.halt.asked = cases[i].too_late ? always : NULL;
+        f.config.val_data.halt.asked = cases[i].too_late ? always : NULL;
         f.halt_after = true;
         f.halt_infers = cases[i].infers;
         f.total = 4;
@@ -340,10 +340,10 @@ static void errors_come_back(void) {
     stk_error err = {0};
     char *empty = stk_path_join(check_folder(), "empty");
     REQUIRE_OK(stk_dir_make(empty, &err), &err);
-    REQUIRE_OK(stk_store_open(&f.config.train.store, empty, NULL, NULL, &err), &err);
+    REQUIRE_OK(stk_store_open(&f.config.train_data.store, empty, NULL, NULL, &err), &err);
     CHECK_INT(run_fold(&f), STK_ERR_DATA); /* none of the pictures can be read */
     CHECK_INT(f.bad_train, TRAIN);
-    stk_store_close(f.config.train.store);
+    stk_store_close(f.config.train_data.store);
     stk_mem_free(empty);
     close_fold(&f);
 }
@@ -354,7 +354,7 @@ static void bad_images_are_told_with_their_split(void) {
     stk_sample samples[TRAIN + VAL];
     memcpy(samples, f.pictures.samples, sizeof samples);
     samples[3].path = samples[TRAIN + 1].path = "text.jpg";
-    f.config.train.samples = f.config.val.samples = samples;
+    f.config.train_data.samples = f.config.val_data.samples = samples;
     f.total = 2;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_INT(f.bad_train, 1);
@@ -372,7 +372,7 @@ static void all_validation_images_bad(void) {
     for (size_t i = TRAIN; i < TRAIN + VAL; i++) {
         samples[i].path = "text.jpg";
     }
-    f.config.val.samples = samples;
+    f.config.val_data.samples = samples;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK(!f.result.diverged && f.result.has_best);
     CHECK_INT(f.result.best.epoch, 3);
@@ -402,7 +402,7 @@ static void schedule_reaches_its_end(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fold f;
         open_fold(&f, plain_graph(), 1, true);
-        f.config.val.count = 0;
+        f.config.val_data.count = 0;
         f.options.warmup = 0.1;
         f.options.schedule = (int)i % 3; /* all but the constant one */
         f.total = cases[i].total;

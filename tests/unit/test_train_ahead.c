@@ -92,7 +92,7 @@ static void set_up(fold *f, int slots) {
     f->options.accumulate = 3;
     f->config.lr = 0.01;
     f->config.train_compile.batch = 4;
-    f->config.train.sizing.slots = slots;
+    f->config.train_data.sizing.slots = slots;
     f->total = 12;
 }
 

@@ -35,10 +35,10 @@ static void adamw_learns(void) {
 static void run_in_parts(fold *f, const size_t *pictures, size_t batch, int optimizer,
                          double clip_grad) {
     open_fold(f, plain_graph(), 1, false);
-    f->config.train.indices = pictures;
-    f->config.train.count = LARGE;
+    f->config.train_data.indices = pictures;
+    f->config.train_data.count = LARGE;
     f->config.train_compile.batch = batch;
-    f->config.val.count = 0;
+    f->config.val_data.count = 0;
     f->options.accumulate = LARGE / (int64_t)batch;
     f->options.weight_decay = 0.01;
     f->options.optimizer = optimizer;
@@ -157,9 +157,9 @@ static void same_weights_for_any_crew(void) {
     for (size_t i = 0; i < sizeof crews / sizeof *crews; i++) {
         fold f;
         open_fold(&f, norm_graph(), crews[i].threads, false);
-        f.config.train.sizing.workers = f.config.val.sizing.workers = crews[i].workers;
-        f.config.train.sizing.slots = f.config.val.sizing.slots = crews[i].slots;
-        f.config.train.transform.augment.flip = true;
+        f.config.train_data.sizing.workers = f.config.val_data.sizing.workers = crews[i].workers;
+        f.config.train_data.sizing.slots = f.config.val_data.sizing.slots = crews[i].slots;
+        f.config.train_data.transform.augment.flip = true;
         f.options.mixup = 0.2;
         f.options.cutmix = 1;
         f.options.label_smoothing = 0.1;
@@ -180,7 +180,7 @@ static void seed_changes_the_weights(void) {
     for (uint64_t seed = 0; seed < 2; seed++) {
         fold f;
         open_fold(&f, plain_graph(), 1, false);
-        f.config.train.seed = seed;
+        f.config.train_data.seed = seed;
         f.total = 2;
         CHECK_INT(run_fold(&f), STK_OK);
         hashes[seed] = hash_weights(&f);

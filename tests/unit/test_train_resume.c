@@ -309,7 +309,7 @@ static void broken_weights_are_never_kept(void) {
     stk_error err = {0};
     bool finite = false;
     open_keeper(&k, plain_graph(), false);
-    k.f.config.val.count = 0;
+    k.f.config.val_data.count = 0;
     k.f.config.lr = INFINITY;
     k.f.options.warmup = 0;
     k.f.config.train_compile.batch = TRAIN; /* one step an epoch */
@@ -375,7 +375,7 @@ static void explosion_of_few_steps_goes_back(void) {
         k.f.config.lr = 1e9;
         k.f.options.warmup = 0;
         k.f.total = 8;
-        k.f.config.val.count = validated ? k.f.config.val.count : 0;
+        k.f.config.val_data.count = validated ? k.f.config.val_data.count : 0;
         CHECK_INT(run_fold(&k.f), STK_OK);
         CHECK(k.f.result.diverged && !k.f.result.has_best);
         CHECK_INT(k.loaded, 3);

@@ -89,8 +89,8 @@ static void slow_storage_shows_as_reading(void) {
         snprintf(paths[i], sizeof paths[i], "%s?o500", samples[i].path);
         samples[i].path = paths[i];
     }
-    f.config.train.store = store;
-    f.config.train.samples = samples;
+    f.config.train_data.store = store;
+    f.config.train_data.samples = samples;
     f.total = 2;
     CHECK_INT(run_fold(&f), STK_OK);
     const stk_times *t = &f.epoch[0].times;
@@ -217,8 +217,8 @@ static void the_pace_resizes_the_loader(void) {
     for (int round = 0; round < 2; round++) {
         if (round == 1) {
             open_fold(&f, plain_graph(), 1, false);
-            f.config.train.sizing.room_workers = 4;
-            f.config.train.sizing.room_slots = 5;
+            f.config.train_data.sizing.room_workers = 4;
+            f.config.train_data.sizing.room_slots = 5;
             f.config.hooks.pace = pace_and_resize;
             paces = 0;
         }
@@ -250,8 +250,8 @@ static stk_status load_start(void *user, stk_train_position *position, bool *the
 static void going_back_loses_nothing(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.sizing.room_workers = 4;
-    f.config.train.sizing.room_slots = 5;
+    f.config.train_data.sizing.room_workers = 4;
+    f.config.train_data.sizing.room_slots = 5;
     f.config.hooks.pace = pace_and_resize;
     f.config.hooks.save_state = save_slowly;
     f.config.hooks.load_state = load_start;

@@ -319,18 +319,18 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .lr = 0.1,
         .train_compile = {.batch = 8, .train = true},
         .val_compile = {.batch = VAL},
-        .train = data,
-        .val = data,
+        .train_data = data,
+        .val_data = data,
         .seed = 4,
         .fold = 2,
         .events = &f->events,
         .hooks = {
             .user = f, .pace = pace, .checkpoint = checkpoint, .validation_must_end = halted}};
-    f->config.train.transform.train = true;
-    f->config.train.indices = f->train;
-    f->config.train.count = TRAIN;
-    f->config.val.indices = f->val;
-    f->config.val.count = VAL;
+    f->config.train_data.transform.train = true;
+    f->config.train_data.indices = f->train;
+    f->config.train_data.count = TRAIN;
+    f->config.val_data.indices = f->val;
+    f->config.val_data.count = VAL;
 }
 
 static inline void close_fold(fold *f) {

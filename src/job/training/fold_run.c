@@ -69,21 +69,21 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .lr = job->recipe.lr,
         .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
         .val_compile = stk_network_compile_config(&job->network, &job->recipe, false),
-        .train = training_data(fold),
-        .val = stk_job_loader_config(job, false, fold->val_samples, fold->split.val,
-                                     fold->split.val_count),
+        .train_data = training_data(fold),
+        .val_data = stk_job_loader_config(job, false, fold->val_samples, fold->split.val,
+                                          fold->split.val_count),
         .seed = job->recipe.seed + (uint64_t)job->tally.fold,
         .fold = job->tally.fold,
         .events = &job->events,
         .sample_results = &job->out.val.now,
         .hooks = stk_fold_hooks(fold),
         .resume = fold->begun ? &fold->position : NULL};
-    config.val.fingerprints = stk_seen_pictures_of(fold->val_samples == job->dataset->val.items
-                                                       ? &job->saver.pictures.val
-                                                       : &job->saver.pictures.train);
+    config.val_data.fingerprints = stk_seen_pictures_of(fold->val_samples == job->dataset->val.items
+                                                            ? &job->saver.pictures.val
+                                                            : &job->saver.pictures.train);
     /* Shuffled, so that a validation that ends early has seen some of each class. */
-    config.val.order.shuffle = true;
-    config.val.stop_after_bad = config.train.stop_after_bad;
+    config.val_data.order.shuffle = true;
+    config.val_data.stop_after_bad = config.train_data.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
 }
 

@@ -67,7 +67,7 @@ stk_status stk_lr_test_run(const stk_lr_test *test, const stk_loader_config *dat
                                  .options = &test->recipe->train,
                                  .compile =
                                      stk_network_compile_config(test->network, test->recipe, true),
-                                 .train = *data,
+                                 .train_data = *data,
                                  .seed = data->seed,
                                  .steps = steps,
                                  .events = test->events,
