@@ -23,16 +23,16 @@ static stk_status remember_bad(stk_loader *l, size_t entry, const char *reason, 
         } else {
             l->bad[l->bad_count++] = (bad_sample){entry, copy, limit_ns};
             l->is_bad[entry] = 1;
-            l->late_bad += limit_ns > 0;
+            l->slow_bad += limit_ns > 0;
             atomic_store(&l->bads, l->bad_count);
         }
     }
     if (status == STK_OK && l->config.stop_after_bad > 0 &&
-        l->bad_count - l->late_bad >= l->config.stop_after_bad) {
+        l->bad_count - l->slow_bad >= l->config.stop_after_bad) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%zu of %zu images cannot be used, more than --max-bad allows (a higher "
                           "one goes on without them); the first is %s: %s",
-                          l->bad_count - l->late_bad, l->config.count,
+                          l->bad_count - l->slow_bad, l->config.count,
                           stk_loader_sample(l, l->bad[0].entry)->path, l->bad[0].reason);
     }
     pthread_mutex_unlock(&l->lock);
@@ -111,18 +111,18 @@ static stk_status transform(decode_worker *w, const stk_bytes *bytes, const stk_
 static bool is_known_slow(decode_worker *w, size_t entry) {
     stk_loader *l = w->loader;
     w->limit_ns = stk_loader_picture_limit_ns(l);
-    return w->limit_ns > 0 && l->config.order.replace_bad && atomic_load(&l->late_total) > 0 &&
+    return w->limit_ns > 0 && l->config.order.replace_bad && atomic_load(&l->slow_total) > 0 &&
            stk_loader_is_slow(l, entry, w->limit_ns);
 }
 
-/* In training a picture that exceeded its limit counts as bad, elsewhere it is put aside. */
+/* In training a slow picture is listed as bad, elsewhere it is put aside. */
 static stk_status give_up_slow(decode_worker *w, size_t entry, stk_error *err) {
     stk_loader *l = w->loader;
     char reason[160];
     if (!l->config.order.replace_bad) {
         return stk_loader_put_aside(l, entry, err);
     }
-    atomic_fetch_add(&l->late_total, 1);
+    atomic_fetch_add(&l->slow_total, 1);
     snprintf(reason, sizeof reason,
              "it takes more than %.2g s to decode, too long for the time that there is: scale it "
              "down",

@@ -120,10 +120,10 @@ typedef struct stk_loader_config {
     stk_loader_order order;
     uint64_t seed;
     /*
-     * CPU time after which a picture is put aside, unless the others take as long (0: never). With
-     * order.replace_bad the next sample replaces it; otherwise its row is marked bad and
-     * stk_loader_take_late returns it. The same limit holds for wall time once an eighth of it was
-     * used as CPU time.
+     * CPU time after which a picture is slow, unless the others take as long (0: never). With
+     * order.replace_bad the next sample replaces it; otherwise it is put aside: its row is marked
+     * bad, and stk_loader_take_put_aside returns it. The same limit holds for wall time once an
+     * eighth of it was used as CPU time.
      */
     int64_t slow_after_ns;
     size_t stop_after_bad;         /* fail when this many samples are bad; 0: never */
@@ -155,10 +155,10 @@ void stk_loader_resize(stk_loader *loader, int *workers, int *slots);
 /* The entries of a batch's samples: (count) indices into config.indices, or into the samples. */
 const size_t *stk_loader_entries(const stk_batch *batch);
 
-/* Takes up to `room` entries that were put aside, and returns their number; stk_loader_late_count
- * says how many wait. */
-size_t stk_loader_take_late(stk_loader *loader, size_t *entries, size_t room);
-size_t stk_loader_late_count(stk_loader *loader);
+/* Takes up to `room` entries that were put aside, and returns their number;
+ * stk_loader_put_aside_count says how many wait. */
+size_t stk_loader_take_put_aside(stk_loader *loader, size_t *entries, size_t room);
+size_t stk_loader_put_aside_count(stk_loader *loader);
 
 /* stk_loader_describe and stk_loader_stats for code that was compiled with the library. */
 stk_loader_info stk_loader_info_of(const stk_loader *loader);

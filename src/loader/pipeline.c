@@ -64,7 +64,7 @@ static void free_loader(stk_loader *l) {
     pthread_cond_destroy(&l->heavy_ends);
     pthread_mutex_destroy(&l->lock);
     stk_mem_free(l->bad);
-    stk_mem_free(l->late.items);
+    stk_mem_free(l->put_aside.items);
     stk_mem_free(l->is_bad);
     stk_mem_free(l->workers);
     stk_mem_free(l->tasks);

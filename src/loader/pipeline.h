@@ -118,8 +118,8 @@ struct stk_loader {
     bool heavy;                /* a picture that needs much memory is being decoded; lock */
     pthread_cond_t heavy_ends; /* for workers that have another such picture */
 
-    entry_list late; /* samples that were put aside; lock */
-    size_t late_bad; /* entries of `bad` that are only slow; lock */
+    entry_list put_aside; /* slow samples outside of training; lock */
+    size_t slow_bad;      /* entries of `bad` that are only slow; lock */
 
     bad_sample *bad;                          /* owned; lock */
     size_t bad_count, bad_capacity, bad_told; /* lock */
@@ -135,7 +135,7 @@ struct stk_loader {
     atomic_int slot_count; /* slots that may be filled; those after them are only emptied */
     atomic_ullong images, batches, bads, read_bytes, read_ns, decode_ns, augment_ns, source_px;
     atomic_ullong good_ns;    /* CPU time of the pictures in `images` */
-    atomic_ullong late_total; /* pictures that exceeded their limit */
+    atomic_ullong slow_total; /* pictures that were slow, in training or elsewhere */
     atomic_ullong read_wait_ns, slot_wait_ns, wait_ns, hand_over_ns;
     atomic_ullong full_wait_ns; /* waits of workers that began when no slot was free: with more
                                    slots there would have been something to read; for the tuner */
@@ -187,14 +187,14 @@ STK_CHECKED stk_status stk_worker_decode(decode_worker *w, const loader_task *t,
 
 /* slow_pictures.c */
 
-/* CPU time after which the next picture is put aside; 0: only the limit of src/image holds. The
+/* CPU time after which the next picture is slow; 0: only the limit of src/image holds. The
  * same limit holds for wall time once an eighth of it was used as CPU time. */
 int64_t stk_loader_picture_limit_ns(const stk_loader *l);
 
 /* Whether the sample exceeded such a limit before; takes the lock. */
 bool stk_loader_is_slow(stk_loader *l, size_t entry, int64_t limit_ns);
 
-/* Puts a sample aside; takes the lock. */
+/* Puts a slow sample aside, outside of training; takes the lock. */
 STK_CHECKED stk_status stk_loader_put_aside(stk_loader *l, size_t entry, stk_error *err);
 
 /* The gate through which a worker passes with pictures that need much memory. */

@@ -2,9 +2,10 @@
  * slow_pictures.c - pictures that take far longer than others, and those that need much memory.
  *
  * The consumer takes batches in order, so one slow picture holds up all batches after it. Where
- * config.slow_after_ns is set, a picture that takes longer is put aside: in training the next
- * sample replaces it; elsewhere its row is marked bad, and evaluation comes back to it at the end.
- * The limit follows the other pictures: where all are large, none is slow.
+ * config.slow_after_ns is set, a picture that takes longer is slow. In training the next sample
+ * replaces it, and it is listed as bad. Elsewhere it is put aside: its row is marked bad, and
+ * evaluation comes back to it at the end. The limit follows the other pictures: where all are
+ * large, none is slow.
  */
 #include "loader/pipeline.h"
 
@@ -16,8 +17,9 @@
 /* A picture is slow only beyond so many times the mean CPU time of the pictures so far. */
 #define USUAL_TIMES 16
 
-/* Where more than half of the pictures are put aside, the limit doubles with every so many more. */
-#define LATE_PER_DOUBLING 16
+/* Once there are more than half as many slow pictures as good ones, the limit doubles with every so
+ * many more slow pictures. */
+#define SLOW_PER_DOUBLING 16
 #define MOST_DOUBLINGS 7
 
 int64_t stk_loader_picture_limit_ns(const stk_loader *l) {
@@ -26,13 +28,13 @@ int64_t stk_loader_picture_limit_ns(const stk_loader *l) {
         return 0;
     }
     uint64_t images = atomic_load(&l->images);
-    uint64_t late = atomic_load(&l->late_total);
+    uint64_t slow = atomic_load(&l->slow_total);
     if (images > 0) {
         int64_t usual = USUAL_TIMES * (int64_t)(atomic_load(&l->good_ns) / images);
         limit = usual > limit ? usual : limit;
     }
-    if (late > images / 2) {
-        uint64_t doublings = (late - images / 2) / LATE_PER_DOUBLING;
+    if (slow > images / 2) {
+        uint64_t doublings = (slow - images / 2) / SLOW_PER_DOUBLING;
         limit <<= doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS;
     }
     return limit < STK_IMAGE_MAX_CPU_NS ? limit : 0;
@@ -50,28 +52,28 @@ bool stk_loader_is_slow(stk_loader *l, size_t entry, int64_t limit_ns) {
 
 stk_status stk_loader_put_aside(stk_loader *l, size_t entry, stk_error *err) {
     pthread_mutex_lock(&l->lock);
-    bool room = STK_RESERVE(l->late.items, l->late.capacity, l->late.count + 1);
+    bool room = STK_RESERVE(l->put_aside.items, l->put_aside.capacity, l->put_aside.count + 1);
     if (room) {
-        l->late.items[l->late.count++] = entry;
+        l->put_aside.items[l->put_aside.count++] = entry;
     }
     pthread_mutex_unlock(&l->lock);
-    atomic_fetch_add(&l->late_total, 1);
+    atomic_fetch_add(&l->slow_total, 1);
     return room ? STK_OK : STK_FAIL_MEMORY(err, "the list of slow images");
 }
 
-size_t stk_loader_take_late(stk_loader *l, size_t *entries, size_t room) {
+size_t stk_loader_take_put_aside(stk_loader *l, size_t *entries, size_t room) {
     pthread_mutex_lock(&l->lock);
-    size_t count = l->late.count < room ? l->late.count : room;
+    size_t count = l->put_aside.count < room ? l->put_aside.count : room;
     for (size_t i = 0; i < count; i++) {
-        entries[i] = l->late.items[--l->late.count];
+        entries[i] = l->put_aside.items[--l->put_aside.count];
     }
     pthread_mutex_unlock(&l->lock);
     return count;
 }
 
-size_t stk_loader_late_count(stk_loader *l) {
+size_t stk_loader_put_aside_count(stk_loader *l) {
     pthread_mutex_lock(&l->lock);
-    size_t count = l->late.count;
+    size_t count = l->put_aside.count;
     pthread_mutex_unlock(&l->lock);
     return count;
 }

@@ -14,14 +14,14 @@
 #define LEAST_BATCH 16
 
 /*
- * Pictures that take longer than FIRST_LIMIT_NS of CPU time are put off until all others were seen.
- * They are then tried again with LIMIT_GROWTH times the limit, until none is left. So one slow
- * picture does not cost the others when time ends the evaluation. The pictures that were put off
- * are divided into LATE_BATCHES, so that each counts as soon as it is decoded.
+ * Pictures that take longer than FIRST_LIMIT_NS of CPU time are put aside until all others were
+ * seen. They are then tried again with LIMIT_GROWTH times the limit, until none is left. So one
+ * slow picture does not cost the others when time ends the evaluation. The pictures that were put
+ * aside are divided into PUT_ASIDE_BATCHES, so that each counts as soon as it is decoded.
  */
 #define FIRST_LIMIT_NS ((int64_t)20000000)
 #define LIMIT_GROWTH 8
-#define LATE_BATCHES 16
+#define PUT_ASIDE_BATCHES 16
 
 /* One pass of an evaluation; at most one batch is in flight on the device. */
 typedef struct evaluation_pass {
@@ -150,10 +150,10 @@ static int64_t next_limit_ns(const evaluation_pass *r) {
     return next < STK_IMAGE_MAX_CPU_NS ? next : 0;
 }
 
-/* The samples that were put off become the next pass; *more: there are some. */
+/* The samples that were put aside become the next pass; *more: there are some. */
 static stk_status begin_next_pass(evaluation_pass *r, bool *more, stk_error *err) {
     const size_t *all = r->evaluation->data.indices;
-    size_t count = stk_loader_late_count(r->loader);
+    size_t count = stk_loader_put_aside_count(r->loader);
     *more = count > 0;
     if (count == 0) {
         return STK_OK;
@@ -165,7 +165,7 @@ static stk_status begin_next_pass(evaluation_pass *r, bool *more, stk_error *err
         stk_mem_free(indices);
         return STK_FAIL_MEMORY(err, "predictions");
     }
-    count = stk_loader_take_late(r->loader, entries, count);
+    count = stk_loader_take_put_aside(r->loader, entries, count);
     for (size_t i = 0; i < count; i++) {
         entries[i] = r->entries != NULL ? r->entries[entries[i]] : entries[i];
         indices[i] = all != NULL ? all[entries[i]] : entries[i];
@@ -184,7 +184,7 @@ static stk_status begin_next_pass(evaluation_pass *r, bool *more, stk_error *err
     r->data.indices = indices;
     r->data.count = count;
     r->data.order.shuffle = false;
-    size_t batch = (count + LATE_BATCHES - 1) / LATE_BATCHES;
+    size_t batch = (count + PUT_ASIDE_BATCHES - 1) / PUT_ASIDE_BATCHES;
     r->data.batch = batch < r->data.batch ? batch : r->data.batch;
     r->data.slow_after_ns = next_limit_ns(r);
     return STK_OK;

@@ -78,11 +78,11 @@ static void slow_pictures_are_put_aside(void) {
     }
     CHECK_INT(err.status, STK_OK);
     CHECK_INT(seen, PICTURES);
-    size_t late[2] = {0};
-    CHECK_INT(stk_loader_late_count(loader), 1);
-    CHECK_INT(stk_loader_take_late(loader, late, 2), 1);
-    CHECK_INT(late[0], PICTURES - 1 - SLOW);
-    CHECK_INT(stk_loader_take_late(loader, late, 2), 0);
+    size_t entries[2] = {0};
+    CHECK_INT(stk_loader_put_aside_count(loader), 1);
+    CHECK_INT(stk_loader_take_put_aside(loader, entries, 2), 1);
+    CHECK_INT(entries[0], PICTURES - 1 - SLOW);
+    CHECK_INT(stk_loader_take_put_aside(loader, entries, 2), 0);
     stk_loader_counters counters = stk_loader_counters_of(loader);
     CHECK_INT(counters.bad, 0); /* it is not bad */
     stk_loader_close(loader);
@@ -147,10 +147,10 @@ static void large_pictures_are_not_slow_among_their_like(void) {
         stk_loader_release(loader, batch);
     }
     stk_loader_counters counters = stk_loader_counters_of(loader);
-    size_t lates = stk_loader_late_count(loader);
+    size_t put_aside = stk_loader_put_aside_count(loader);
     CHECK_INT(err.status, STK_OK);
-    CHECK_INT(lates + counters.images, COUNT);
-    CHECK(lates > 0);
+    CHECK_INT(put_aside + counters.images, COUNT);
+    CHECK(put_aside > 0);
     stk_loader_close(loader);
 }
 

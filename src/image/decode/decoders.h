@@ -117,9 +117,9 @@ void stk_image_over_white(const uint8_t *rgba, size_t count, uint8_t *rgb);
  */
 typedef enum stk_image_halt {
     STK_IMAGE_GOES_ON,
-    STK_IMAGE_CANCELLED, /* limit.cancelled was set */
-    STK_IMAGE_LATE,      /* a limit of the caller was exceeded */
-    STK_IMAGE_SLOW       /* max_cpu_ns was exceeded: the picture is refused */
+    STK_IMAGE_CANCELLED,  /* limit.cancelled was set */
+    STK_IMAGE_OVER_LIMIT, /* a limit of the caller was exceeded */
+    STK_IMAGE_REFUSED     /* max_cpu_ns was exceeded: the picture counts as bad */
 } stk_image_halt;
 
 typedef struct stk_image_watch {

@@ -34,17 +34,17 @@ static stk_image_halt look(stk_image_watch *watch, int64_t now_ns) {
     watch->calls = 0;
     watch->looked_ns = now_ns;
     if (watch->limit.deadline_ns > 0 && now_ns >= watch->limit.deadline_ns) {
-        return STK_IMAGE_LATE;
+        return STK_IMAGE_OVER_LIMIT;
     }
     if (watch->cpu_end_ns == INT64_MAX) {
         return STK_IMAGE_GOES_ON;
     }
     int64_t cpu_ns = stk_clock_cpu_ns();
     if (cpu_ns > watch->cpu_end_ns) {
-        return watch->end_is_limit ? STK_IMAGE_LATE : STK_IMAGE_SLOW;
+        return watch->end_is_limit ? STK_IMAGE_OVER_LIMIT : STK_IMAGE_REFUSED;
     }
-    bool late = now_ns >= watch->wall_end_ns && cpu_ns > watch->least_ns;
-    return late ? STK_IMAGE_LATE : STK_IMAGE_GOES_ON;
+    bool over = now_ns >= watch->wall_end_ns && cpu_ns > watch->least_ns;
+    return over ? STK_IMAGE_OVER_LIMIT : STK_IMAGE_GOES_ON;
 }
 
 bool stk_image_halted(stk_image_watch *watch) {
@@ -65,7 +65,7 @@ stk_status stk_image_refuse_halted(const stk_image_watch *watch, const char *for
     switch (watch->halt) {
     case STK_IMAGE_CANCELLED:
         return STK_FAIL(err, STK_ERR_STOPPED, "decoding the %s was cancelled", format);
-    case STK_IMAGE_LATE:
+    case STK_IMAGE_OVER_LIMIT:
         return STK_FAIL(err, STK_ERR_STOPPED, "there was no time to decode the %s", format);
     default:
         return STK_FAIL(err, STK_ERR_DATA,
