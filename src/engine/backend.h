@@ -24,9 +24,10 @@ typedef struct stk_device_config {
     /* Limit of the device's memory; 0: all of it. A GPU allocates nothing beyond the limit. A CPU
      * only reports the limit as its memory. */
     uint64_t memory_bytes;
-    /* Called between the parts of a step or an inference, which may take long; next_s is the
-     * expected time of the next part. A CPU also calls it within a part, with 0. True ends the step
-     * with STK_ERR_STOPPED. NULL: steps are never halted. */
+    /* True ends the step or inference with STK_ERR_STOPPED; next_s is the expected time of what
+     * comes next. A CPU calls it between the passes of two pieces and, with 0, within a pass. A GPU
+     * calls it with 0 before a step or an inference, and also while it compiles. NULL: steps are
+     * never halted. */
     bool (*halted)(void *user, double next_s);
     void *user; /* borrowed: for `halted` */
 } stk_device_config;
@@ -231,7 +232,8 @@ typedef struct stk_backend {
                        stk_error *err);
     /* Returns the results of steps without an output, in order and each once: of all that have
      * ended, up to `room`; with `wait`, of all that were begun. At most STK_STEPS_AHEAD results may
-     * be uncollected; one more step() is an error. */
+     * be uncollected; one more step() is an error. Also without `wait`, a device may wait here for
+     * pictures that it still copies. */
     stk_status (*collect)(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
                           size_t *count, stk_error *err);
     /* logits is (count, classes). Batch norm uses the running statistics, dropout is off. With

@@ -1,8 +1,8 @@
 /*
  * ahead.c - collects the results of steps that run ahead of the host.
  *
- * A GPU has several steps in its queue while the host prepares the next one, so a result arrives
- * some steps later. Results come in order, and each is used as if it had come at once, as on a CPU.
+ * A GPU computes one step while the next one is in its queue, so a result arrives about two steps
+ * later. Results come in order, and each is used as if it had come at once, as on a CPU.
  */
 #include "train/trainer.h"
 

@@ -369,7 +369,8 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
     return STK_OK;
 }
 
-/* How often `halted` is asked within a part. A part is one layer of a whole batch. */
+/* How often `halted` is asked within a part. A part is the forward or the backward pass of one
+ * piece over the whole batch. */
 #define ASK_S 0.005
 
 /* The parts of one call, timed so that a halt comes before it is too late. */

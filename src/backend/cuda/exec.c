@@ -1,5 +1,6 @@
 /*
- * exec.c - from a graph to an executable.
+ * exec.c - from a graph to an executable; which executable computes a batch of fewer samples; the
+ * backend's table.
  *
  * All that an executable needs is laid out without the device and then allocated at once: the
  * copies of the weights, the fresh gradients, two batches of pictures, the libraries' workspace and
@@ -458,7 +459,7 @@ static uint64_t cuda_exec_bytes(const stk_exec *exec) {
 /*
  * The executable for a step of `count` samples. Fewer than the batch have other shapes, so they
  * need the smaller executable. Its step begins when the steps before have ended, since its pictures
- * overwrite theirs; cuda_step() waits for its end.
+ * overwrite theirs; step_by_count() waits for its end.
  */
 static stk_status find_exec(stk_exec *exec, size_t count, stk_exec **found, stk_error *err) {
     stk_compile_config config = exec->config;
@@ -492,8 +493,8 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
 }
 
 /* Results are collected from `exec`, also those that its smaller executable computes. */
-static stk_status cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
-                            stk_error *err) {
+static stk_status step_by_count(stk_exec *exec, const stk_step_input *input,
+                                stk_step_output *output, stk_error *err) {
     stk_exec *found = NULL;
     stk_status status = check_count(exec, input->count, true, err);
     STK_THEN(status, find_exec(exec, input->count, &found, err));
@@ -505,8 +506,8 @@ static stk_status cuda_step(stk_exec *exec, const stk_step_input *input, stk_ste
     return status == STK_OK ? stk_cuda_step_note(exec, &now, err) : status;
 }
 
-static stk_status cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                             stk_error *err) {
+static stk_status infer_checked(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                                stk_error *err) {
     stk_status status = check_count(exec, count, false, err);
     return status == STK_OK ? stk_cuda_infer(exec, images, count, logits, err) : status;
 }
@@ -535,9 +536,9 @@ const stk_backend stk_cuda_backend = {
     .compile = cuda_compile,
     .exec_free = cuda_exec_free,
     .exec_bytes = cuda_exec_bytes,
-    .step = cuda_step,
+    .step = step_by_count,
     .collect = stk_cuda_collect,
-    .infer = cuda_infer,
+    .infer = infer_checked,
     .fetch = stk_cuda_fetch,
     .profile = stk_cuda_profile,
     .bandwidth = stk_cuda_bandwidth,

@@ -17,7 +17,8 @@
 
 /* The programs of an executable. */
 enum {
-    PLAY_WEIGHTS, /* copies of the weights; runs after every change of the parameters */
+    PLAY_WEIGHTS, /* makes the copies of the weights; runs after a change of the parameters that
+                     this executable's own update did not make */
     PLAY_MAIN,    /* forward and backward, or forward alone */
     PLAY_UPDATE,  /* gathers gradients and moves the parameters */
     PLAY_GATHER,  /* gathers gradients alone: they accumulate */

@@ -2,10 +2,10 @@
  * step.c - training steps and inferences.
  *
  * There are two streams: one copies pictures and labels while the other computes the step before.
- * Events order the streams on the device. The host waits only until the pictures of the last step
- * have left its memory, and for results that the caller wants now. Events also measure the parts of
- * a step; their times are read together with its result. Values that change from step to step lie
- * in cuda_step_constants.
+ * Events order the streams on the device. The host waits until pictures have left its memory
+ * (step() for those of the step before, collect() for those of the last step), and for results that
+ * the caller wants now. Events also measure the parts of a step; their times are read together with
+ * its result. Values that change from step to step lie in cuda_step_constants.
  */
 #include "backend/cuda/exec.h"
 
@@ -259,6 +259,9 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
     const cuda_driver *d = exec->state->device->driver;
     *count = 0;
     stk_status status = stk_cuda_enter(exec->state->device, err);
+    /* Also without `wait`, the host waits here for the copy of the pictures handed over last. The
+     * copy begins when the step that read the same device batch before has ended, so the host is at
+     * most two steps ahead. */
     STK_THEN(status, wait_sent(exec, err));
     while (status == STK_OK && *count < room && exec->collected < exec->started) {
         size_t ahead_index = exec->collected % STK_STEPS_AHEAD;

@@ -34,8 +34,9 @@ STK_CHECKED stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces,
                                       stk_error *err);
 
 /*
- * Appends what must run once after every change of the parameters: the copies of the weights in the
- * type of activations and, for inference, norms folded into convolutions.
+ * Appends what must run after a change of the parameters that the executable's own update did not
+ * make: the copies of the weights in the type of activations and, for inference, norms folded into
+ * convolutions.
  */
 void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces,
                             const cuda_parameter_layout *layout);

@@ -1,5 +1,8 @@
 /*
- * program.h - inside the CUDA backend: a step as a list of operations over numbered buffers.
+ * program.h - inside the CUDA backend: a program, a list of operations over numbered buffers.
+ *
+ * A program is, for example, the forward and backward pass of a step, or its update. A step runs
+ * two programs; exec.h lists all four of an executable.
  *
  * Lowering appends operations (launches of our own kernels, convolutions of a library) in the order
  * in which they will run. A buffer lives from the first operation that names it to the last; the
