@@ -229,7 +229,7 @@ static void convert_cmyk(const uint8_t *cmyk, int width, bool inverted, uint8_t 
     }
 }
 
-/* Reads the header and asks the receiver for the wanted part. */
+/* Checks the size that the header gives, and asks the receiver for the wanted part. */
 static void ask_receiver(jpeg_reader *reader) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     stk_status status = stk_image_check_size(cinfo->image_width, cinfo->image_height, reader->err);

@@ -19,7 +19,10 @@
 #define ONE ((int64_t)1 << POSITION_BITS)
 #define MAX_SIZE 32768 /* px */
 
-/* Sums of triangle heights have at most this many bits; so has their share of one. */
+/*
+ * Sums of triangle heights stay below 2^SUM_BITS. The weight of one unit of height, 1 / total, is a
+ * whole number of 2^-SHARE_BITS. Times a sum it is at most 2^SHARE_BITS, which fits into 64 bits.
+ */
 #define SUM_BITS 31
 #define SHARE_BITS 62
 
