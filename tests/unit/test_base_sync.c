@@ -193,20 +193,20 @@ static void without_a_patience_of_its_own_it_is_an_error(void) {
 
 static void a_file_behind_has_its_own_patience(void) {
     set_door(true);
-    stk_write_behind behind = {.sync_s = 0.02};
-    stk_file_writer *writer = NULL;
+    stk_write_behind writer = {.sync_s = 0.02};
+    stk_file_writer *file = NULL;
     stk_error err = {0};
     const char *path = in(check_folder(), "a");
     int before = stk_disk_unsynced();
-    REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, true, &err), &err);
-    REQUIRE_OK(stk_file_append(writer, "state", 5, &err), &err);
-    REQUIRE_OK(stk_file_commit(writer, &err), &err);
-    stk_write_behind_start(&behind);
-    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err); /* while the door is closed */
+    REQUIRE_OK(stk_write_behind_begin(&writer, &file, path, true, &err), &err);
+    REQUIRE_OK(stk_file_append(file, "state", 5, &err), &err);
+    REQUIRE_OK(stk_file_commit(file, &err), &err);
+    stk_write_behind_start(&writer);
+    REQUIRE_OK(stk_write_behind_finish(&writer, &err), &err); /* while the door is closed */
     CHECK(stk_disk_unsynced() > before);
     CHECK(holds(path, "state"));
     open_door();
-    stk_write_behind_free(&behind);
+    stk_write_behind_free(&writer);
 }
 
 /*

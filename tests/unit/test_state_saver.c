@@ -49,12 +49,12 @@ static void hear(void *user, const char *message) {
 
 static void send_state(pending_save *p, const char *text) {
     stk_error err = {0};
-    stk_file_writer *writer = NULL;
-    stk_write_behind *behind = &p->saver.writer;
-    REQUIRE_OK(stk_write_behind_begin(behind, &writer, p->path, true, &err), &err);
-    REQUIRE_OK(stk_file_append(writer, text, strlen(text), &err), &err);
-    REQUIRE_OK(stk_file_commit(writer, &err), &err);
-    stk_write_behind_start(behind);
+    stk_file_writer *file = NULL;
+    stk_write_behind *writer = &p->saver.writer;
+    REQUIRE_OK(stk_write_behind_begin(writer, &file, p->path, true, &err), &err);
+    REQUIRE_OK(stk_file_append(file, text, strlen(text), &err), &err);
+    REQUIRE_OK(stk_file_commit(file, &err), &err);
+    stk_write_behind_start(writer);
 }
 
 /* `left_s` of the budget are left, and the state was begun `age_s` ago. */

@@ -31,15 +31,15 @@ stk_status stk_seen_pictures_open(stk_seen_pictures *pictures, const stk_dataset
 /* Nanoseconds that the end of a run waits for the file. */
 #define END_WAIT_NS 1000000000
 
-static void end_writing(stk_write_behind *behind) {
-    if (stk_write_behind_is_pending(behind)) {
+static void end_writing(stk_write_behind *writer) {
+    if (stk_write_behind_is_pending(writer)) {
         stk_error unused = {0};
-        stk_status status = stk_write_behind_wait(behind, stk_clock_ns() + END_WAIT_NS)
-                                ? stk_write_behind_finish(behind, &unused)
-                                : stk_write_behind_give_up(behind, &unused);
+        stk_status status = stk_write_behind_wait(writer, stk_clock_ns() + END_WAIT_NS)
+                                ? stk_write_behind_finish(writer, &unused)
+                                : stk_write_behind_give_up(writer, &unused);
         (void)status;
     }
-    stk_write_behind_free(behind);
+    stk_write_behind_free(writer);
 }
 
 static void free_list(stk_seen_list *list) {
@@ -48,7 +48,7 @@ static void free_list(stk_seen_list *list) {
 }
 
 void stk_seen_pictures_free(stk_seen_pictures *pictures) {
-    end_writing(&pictures->behind);
+    end_writing(&pictures->writer);
     free_list(&pictures->train);
     free_list(&pictures->val);
     stk_mem_free(pictures->path);
@@ -90,31 +90,30 @@ static stk_status write_file(stk_seen_pictures *pictures, const uint64_t *values
     sum_text(values, count, sum);
     stk_tensor tensors[] = {describe("train", &pictures->train), describe("val", &pictures->val)};
     stk_tensor_note notes[] = {{"samples", pictures->samples}, {"checksum", sum}};
-    stk_file_writer *writer = NULL;
-    stk_status status =
-        stk_write_behind_begin(&pictures->behind, &writer, pictures->path, true, err);
+    stk_file_writer *file = NULL;
+    stk_status status = stk_write_behind_begin(&pictures->writer, &file, pictures->path, true, err);
     if (status != STK_OK) {
         return status;
     }
-    status = stk_tensors_begin(writer, tensors, 2, notes, 2, err);
-    STK_THEN(status, stk_file_append(writer, values, count * sizeof *values, err));
+    status = stk_tensors_begin(file, tensors, 2, notes, 2, err);
+    STK_THEN(status, stk_file_append(file, values, count * sizeof *values, err));
     if (status != STK_OK) {
-        stk_file_discard(writer);
+        stk_file_discard(file);
         return status;
     }
-    status = stk_file_commit(writer, err);
+    status = stk_file_commit(file, err);
     if (status == STK_OK) {
-        stk_write_behind_start(&pictures->behind);
+        stk_write_behind_start(&pictures->writer);
     }
     return status;
 }
 
 stk_status stk_seen_pictures_save(stk_seen_pictures *pictures, stk_error *err) {
-    if (stk_write_behind_is_pending(&pictures->behind) &&
-        !stk_write_behind_is_done(&pictures->behind)) {
+    if (stk_write_behind_is_pending(&pictures->writer) &&
+        !stk_write_behind_is_done(&pictures->writer)) {
         return STK_OK;
     }
-    stk_status status = stk_write_behind_finish(&pictures->behind, err);
+    stk_status status = stk_write_behind_finish(&pictures->writer, err);
     size_t train = pictures->train.count;
     uint64_t *values = stk_mem_raw(train + pictures->val.count + 1, sizeof *values);
     if (status == STK_OK && values == NULL) {

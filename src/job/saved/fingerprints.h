@@ -29,7 +29,7 @@ typedef struct stk_seen_pictures {
     char *path;              /* owned: the file */
     const char *samples;     /* borrowed: digest of the names of the samples */
     size_t saved;            /* fingerprints in the file */
-    stk_write_behind behind; /* writes the file in the background */
+    stk_write_behind writer; /* writes the file in the background */
 } stk_seen_pictures;
 
 /* Begins without any fingerprint. Takes `path`; NULL (no memory) is an error. */

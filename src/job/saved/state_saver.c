@@ -261,7 +261,7 @@ static double sync_limit(stk_state_saver *saver) {
 /* Saves the fingerprints of the pictures read so far. */
 static void save_pictures(stk_state_saver *saver) {
     stk_error why = {0};
-    saver->pictures.behind.sync_s = sync_limit(saver);
+    saver->pictures.writer.sync_s = sync_limit(saver);
     if (!saver->pictures_warned && stk_seen_pictures_save(&saver->pictures, &why) != STK_OK) {
         saver->pictures_warned = true;
         stk_events_warning(saver->events,
@@ -275,11 +275,11 @@ bool stk_state_saver_copies(const stk_job_network *network) {
 }
 
 static stk_status copy_state(stk_state_saver *saver, stk_error *err) {
-    stk_file_writer *writer = NULL;
+    stk_file_writer *file = NULL;
     saver->writer.sync_s = sync_limit(saver);
-    stk_status status = stk_write_behind_begin(&saver->writer, &writer, saver->path,
+    stk_status status = stk_write_behind_begin(&saver->writer, &file, saver->path,
                                                stk_state_saver_copies(saver->network), err);
-    STK_THEN(status, stk_saved_state_write(writer, &saver->numbers, saver->network->opened.backend,
+    STK_THEN(status, stk_saved_state_write(file, &saver->numbers, saver->network->opened.backend,
                                            saver->network->state, saver->network->graph, err));
     if (status == STK_OK) {
         remove_kept_later(saver);

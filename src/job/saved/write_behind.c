@@ -58,10 +58,10 @@ static void put_to_disk(void *state) {
     finish(load);
 }
 
-stk_status stk_write_behind_begin(stk_write_behind *b, stk_file_writer **writer, const char *path,
-                                  bool gather, stk_error *err) {
-    b->begun_ns = stk_clock_ns();
-    b->block.size = 0;
+stk_status stk_write_behind_begin(stk_write_behind *writer, stk_file_writer **file,
+                                  const char *path, bool gather, stk_error *err) {
+    writer->begun_ns = stk_clock_ns();
+    writer->block.size = 0;
     stk_write_load *load = stk_mem_new(1, sizeof *load);
     char *copy = stk_mem_strdup(path);
     if (load == NULL || copy == NULL) {
@@ -70,108 +70,109 @@ stk_status stk_write_behind_begin(stk_write_behind *b, stk_file_writer **writer,
         return STK_FAIL_MEMORY(err, path);
     }
     load->path = copy;
-    load->sync_s = b->sync_s;
-    if (b->load != NULL) { /* its writer was discarded */
-        free_load(b->load);
+    load->sync_s = writer->sync_s;
+    if (writer->load != NULL) { /* the caller discarded that file */
+        free_load(writer->load);
     }
-    b->load = load;
-    return gather ? stk_file_gather(writer, path, &b->block, err)
-                  : stk_file_create(writer, path, err);
+    writer->load = load;
+    return gather ? stk_file_gather(file, path, &writer->block, err)
+                  : stk_file_create(file, path, err);
 }
 
-void stk_write_behind_remove(stk_write_behind *b, const char *path) {
+void stk_write_behind_remove(stk_write_behind *writer, const char *path) {
     for (size_t i = 0; i < STK_WRITE_BEHIND_MOST; i++) {
-        if (b->load->superfluous[i] == NULL) {
-            b->load->superfluous[i] = stk_mem_strdup(path);
+        if (writer->load->superfluous[i] == NULL) {
+            writer->load->superfluous[i] = stk_mem_strdup(path);
             return;
         }
     }
 }
 
-void stk_write_behind_start(stk_write_behind *b) {
-    stk_write_load *load = b->load;
-    b->pending = true;
-    if (b->block.size == 0) { /* nothing was gathered: the writer has put the file in place */
+void stk_write_behind_start(stk_write_behind *writer) {
+    stk_write_load *load = writer->load;
+    writer->pending = true;
+    if (writer->block.size ==
+        0) { /* nothing was gathered: stk_file_commit() has replaced the file */
         finish(load);
         return;
     }
-    load->block = b->block;
-    b->block = (stk_bytes){0};
-    if (b->thread == NULL &&
-        stk_timed_call_open(&b->thread, "writes in the background", NULL) != STK_OK) {
+    load->block = writer->block;
+    writer->block = (stk_bytes){0};
+    if (writer->thread == NULL &&
+        stk_timed_call_open(&writer->thread, "writes in the background", NULL) != STK_OK) {
         put_to_disk(load);
         return;
     }
-    b->running = true;
-    stk_timed_call_begin(b->thread, put_to_disk, load, free_load);
+    writer->running = true;
+    stk_timed_call_begin(writer->thread, put_to_disk, load, free_load);
 }
 
-bool stk_write_behind_is_pending(const stk_write_behind *b) {
-    return b->pending;
+bool stk_write_behind_is_pending(const stk_write_behind *writer) {
+    return writer->pending;
 }
 
-bool stk_write_behind_is_done(const stk_write_behind *b) {
-    return b->pending && (!b->running || stk_timed_call_has_ended(b->thread));
+bool stk_write_behind_is_done(const stk_write_behind *writer) {
+    return writer->pending && (!writer->running || stk_timed_call_has_ended(writer->thread));
 }
 
-bool stk_write_behind_wait(stk_write_behind *b, int64_t until_ns) {
-    return !b->pending || !b->running || stk_timed_call_wait(b->thread, until_ns);
+bool stk_write_behind_wait(stk_write_behind *writer, int64_t until_ns) {
+    return !writer->pending || !writer->running || stk_timed_call_wait(writer->thread, until_ns);
 }
 
-stk_status stk_write_behind_finish(stk_write_behind *b, stk_error *err) {
-    if (!b->pending) {
+stk_status stk_write_behind_finish(stk_write_behind *writer, stk_error *err) {
+    if (!writer->pending) {
         return STK_OK;
     }
-    (void)stk_write_behind_wait(b, INT64_MAX);
-    stk_write_load *load = b->load;
+    (void)stk_write_behind_wait(writer, INT64_MAX);
+    stk_write_load *load = writer->load;
     stk_status status =
         load->status == STK_OK ? STK_OK : STK_FAIL(err, load->status, "%s", load->failure.message);
-    b->ended_ns = load->ended_ns;
+    writer->ended_ns = load->ended_ns;
     if (load->block.data != NULL) {
-        b->block = load->block;
+        writer->block = load->block;
         load->block = (stk_bytes){0};
     }
     free_load(load);
-    b->load = NULL;
-    b->running = false;
-    b->pending = false;
+    writer->load = NULL;
+    writer->running = false;
+    writer->pending = false;
     return status;
 }
 
-stk_status stk_write_behind_give_up(stk_write_behind *b, stk_error *err) {
-    if (stk_write_behind_wait(b, 0)) {
-        return stk_write_behind_finish(b, err);
+stk_status stk_write_behind_give_up(stk_write_behind *writer, stk_error *err) {
+    if (stk_write_behind_wait(writer, 0)) {
+        return stk_write_behind_finish(writer, err);
     }
     stk_status status = STK_FAIL(err, STK_ERR_STORAGE,
                                  "cannot write %s: its disk gave no answer within %.1f s; look "
                                  "whether it is mounted and alive",
-                                 b->load->path, stk_write_behind_age(b));
-    if (!stk_timed_call_close(b->thread)) { /* the call has just ended after all */
-        free_load(b->load);
+                                 writer->load->path, stk_write_behind_age(writer));
+    if (!stk_timed_call_close(writer->thread)) { /* the call has just ended after all */
+        free_load(writer->load);
     }
-    b->thread = NULL;
-    b->load = NULL;
-    b->running = false;
-    b->pending = false;
+    writer->thread = NULL;
+    writer->load = NULL;
+    writer->running = false;
+    writer->pending = false;
     return status;
 }
 
-double stk_write_behind_seconds(const stk_write_behind *b) {
-    return (double)(b->ended_ns - b->begun_ns) * 1e-9;
+double stk_write_behind_seconds(const stk_write_behind *writer) {
+    return (double)(writer->ended_ns - writer->begun_ns) * 1e-9;
 }
 
-double stk_write_behind_age(const stk_write_behind *b) {
-    return stk_clock_since_s(b->begun_ns);
+double stk_write_behind_age(const stk_write_behind *writer) {
+    return stk_clock_since_s(writer->begun_ns);
 }
 
-void stk_write_behind_free(stk_write_behind *b) {
-    stk_status status = stk_write_behind_finish(b, NULL);
+void stk_write_behind_free(stk_write_behind *writer) {
+    stk_status status = stk_write_behind_finish(writer, NULL);
     (void)status; /* nobody asks for it any more */
-    if (b->load != NULL) {
-        free_load(b->load);
+    if (writer->load != NULL) {
+        free_load(writer->load);
     }
-    (void)stk_timed_call_close(b->thread);
-    stk_bytes_free(&b->block);
-    b->load = NULL;
-    b->thread = NULL;
+    (void)stk_timed_call_close(writer->thread);
+    stk_bytes_free(&writer->block);
+    writer->load = NULL;
+    writer->thread = NULL;
 }

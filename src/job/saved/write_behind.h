@@ -1,17 +1,17 @@
 /*
  * write_behind.h - writing a file in the background while the caller goes on.
  *
- * The caller's writer collects the new contents in memory, in a block that is reused for the next
- * file. A thread then writes the block to the disk in one replacement. Without memory or without a
- * thread the same calls write at once. One file at a time. Threads: one owner makes all calls. A
- * new stk_write_behind is all zeros; stk_write_behind_free ends it.
+ * The caller's stk_file_writer collects the new contents in memory, in a block that is reused for
+ * the next file. A thread then writes the block to the disk in one replacement. Without memory or
+ * without a thread the same calls write at once. One file at a time. Threads: one owner makes all
+ * calls. A new stk_write_behind is all zeros; stk_write_behind_free ends it.
  *
- *     stk_write_behind_begin(&behind, &writer, path, true, &err);
- *     stk_file_append(writer, ...);
- *     stk_file_commit(writer, &err);
- *     stk_write_behind_start(&behind);
+ *     stk_write_behind_begin(&writer, &file, path, true, &err);
+ *     stk_file_append(file, ...);
+ *     stk_file_commit(file, &err);
+ *     stk_write_behind_start(&writer);
  *     ... training goes on ...
- *     stk_write_behind_finish(&behind, &err);
+ *     stk_write_behind_finish(&writer, &err);
  */
 #ifndef STK_JOB_SAVED_WRITE_BEHIND_H
 #define STK_JOB_SAVED_WRITE_BEHIND_H
@@ -37,41 +37,41 @@ typedef struct stk_write_behind {
 } stk_write_behind;
 
 /*
- * Opens a writer for the new contents of `path`. With `gather` the contents are collected in
- * memory, otherwise they are written at once. The previous file must be finished.
+ * Opens `file` for the new contents of `path`. With `gather` the contents are collected in memory,
+ * otherwise they are written at once. The previous file must be finished.
  */
-STK_CHECKED stk_status stk_write_behind_begin(stk_write_behind *behind, stk_file_writer **writer,
+STK_CHECKED stk_status stk_write_behind_begin(stk_write_behind *writer, stk_file_writer **file,
                                               const char *path, bool gather, stk_error *err);
 
 /* After begin: names a file that is removed once the new one is in place. */
-void stk_write_behind_remove(stk_write_behind *behind, const char *path);
+void stk_write_behind_remove(stk_write_behind *writer, const char *path);
 
-/* After the writer's commit: starts writing. From now on the file is pending. */
-void stk_write_behind_start(stk_write_behind *behind);
+/* After stk_file_commit(): starts writing. From now on the file is pending. */
+void stk_write_behind_start(stk_write_behind *writer);
 
 /* Whether a file is pending, and whether finishing it would not wait. */
-bool stk_write_behind_is_pending(const stk_write_behind *behind);
-bool stk_write_behind_is_done(const stk_write_behind *behind);
+bool stk_write_behind_is_pending(const stk_write_behind *writer);
+bool stk_write_behind_is_done(const stk_write_behind *writer);
 
 /* Waits for the thread until a reading of stk_clock_ns() at most; true: finish will not wait. */
-bool stk_write_behind_wait(stk_write_behind *behind, int64_t until_ns);
+bool stk_write_behind_wait(stk_write_behind *writer, int64_t until_ns);
 
 /* Waits for the file and returns how it went; STK_OK where nothing is pending. */
-STK_CHECKED stk_status stk_write_behind_finish(stk_write_behind *behind, stk_error *err);
+STK_CHECKED stk_status stk_write_behind_finish(stk_write_behind *writer, stk_error *err);
 
 /*
  * The same without waiting: a file that is not done yet is abandoned with its thread, which is an
  * error. If the disk answers after all, the file is put in place late.
  */
-STK_CHECKED stk_status stk_write_behind_give_up(stk_write_behind *behind, stk_error *err);
+STK_CHECKED stk_status stk_write_behind_give_up(stk_write_behind *writer, stk_error *err);
 
 /* Seconds that the last finished file took from its begin to the disk. */
-double stk_write_behind_seconds(const stk_write_behind *behind);
+double stk_write_behind_seconds(const stk_write_behind *writer);
 
 /* Seconds since the pending file was begun. */
-double stk_write_behind_age(const stk_write_behind *behind);
+double stk_write_behind_age(const stk_write_behind *writer);
 
 /* Waits for a pending file and frees all memory; the struct can then be used again. */
-void stk_write_behind_free(stk_write_behind *behind);
+void stk_write_behind_free(stk_write_behind *writer);
 
 #endif
