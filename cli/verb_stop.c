@@ -45,7 +45,7 @@ static stk_status stop(cli_session *session, stk_run_status *seen, stk_stopped *
         printf("process %lld is asked to end; it %s\n", (long long)seen->pid,
                stk_run_view_command(&seen->view) != NULL
                    ? "stops its command, and predicts where that was asked for"
-                   : "keeps its best weights and predicts, within ten seconds");
+                   : "keeps its best weights and predicts, within nine seconds");
         fflush(stdout);
     }
     stk_status status =
