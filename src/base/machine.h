@@ -18,10 +18,12 @@ uint64_t stk_machine_memory(void);
  */
 bool stk_machine_can_map(size_t bytes);
 
-/* Code that opens many files takes at most one of so many equal parts of the limit. */
+/* The cache, the connections and the I/O threads each use at most 1/STK_FILES_SHARE of the limit of
+ * open files. */
 #define STK_FILES_SHARE 4
 
-/* `wanted`, but at most one of `parts` equal parts of the limit of open files. */
+/* `wanted`, or the limit of open files (RLIMIT_NOFILE) divided by `parts` if that is less; but 1 if
+ * the quotient is 0. */
 int stk_machine_files(int wanted, int parts);
 
 #define STK_GROUP_PATH_BYTES 1024

@@ -26,8 +26,8 @@ typedef struct stk_budget_facts {
     double fold_start_s; /* elapsed_s when this fold began */
     double share;        /* this fold's share of the time left when it began; 1 for the last fold */
     int epochs_wanted;   /* 0: as many as fit */
-    int epoch;           /* the running epoch, from 1; one more than all: none is left */
-    int64_t step;        /* steps done of the running epoch */
+    int epoch;    /* the running epoch, from 1; above stk_budget_most_epochs(): none is left */
+    int64_t step; /* steps done of the running epoch */
     int64_t steps_per_epoch;
     double step_s;    /* seconds per training step */
     double val_s;     /* seconds per validation; see inference.h */

@@ -112,8 +112,8 @@ bool stk_store_has_shards(const stk_store *store);
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);
 
-/* What makes a folder the same one as another, through links too; zeros where there are no links.
- */
+/* Device and inode of a folder, by which a caller notices that a link leads back to a folder above.
+ * Zeros where a location has no links, such as S3. */
 typedef struct stk_store_identity {
     uint64_t device;
     uint64_t inode;

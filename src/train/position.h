@@ -16,7 +16,8 @@
 
 typedef struct stk_train_position {
     int epoch;    /* whole epochs done */
-    int64_t step; /* steps done of the next epoch; steps_per_epoch: it is not validated yet */
+    int64_t step; /* steps done of the epoch that follows; steps_per_epoch: only its validation is
+                     missing */
     int64_t steps_per_epoch;
     int64_t batch;         /* pictures of a step; 0: not known, as in files of older versions */
     int64_t accumulate;    /* steps to an update */

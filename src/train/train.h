@@ -75,8 +75,8 @@ typedef struct stk_train_standing {
     /* Seconds of the last validation, had its slowest batch been as fast as the others; NaN before
      * the first validation. */
     double val_even_s;
-    /* All planned steps are done and validated: is there time for more? Training would continue
-     * here. */
+    /* All planned steps are done and validated, and the hook is asked whether there is time for
+     * more. `epoch` and `step` then say where training would go on. */
     bool over;
     /* Where the time of this fold in this process went so far; see stk_times_between(). */
     stk_times times;

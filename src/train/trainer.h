@@ -43,14 +43,14 @@ typedef struct stk_trainer {
     int64_t saved_ns;    /* monotonic clock: when the state was last saved */
     int64_t saved_steps; /* steps_done then; -1: never */
     int64_t went_on_at;  /* steps_done when training last went on after its plan; -1: never */
-    /* The running epoch. It is entered when it begins, and again when training goes on in it after
-     * a validation. */
-    bool within_epoch;     /* it was begun before, for example by another process */
-    bool epoch_again;      /* training went on in the middle of it, after a validation */
-    double epoch_before_s; /* seconds that it had taken before training went on */
-    bool epoch_counted;    /* result->epochs_done contains it, or a part of it */
-    bool epoch_judged;     /* it was validated since it was entered */
-    int64_t step_before;   /* its steps that were done when it was entered */
+    /* The running epoch. fold.c calls begin_epoch() when training begins an epoch, resumes within
+     * an epoch, or goes on within an epoch after a validation. */
+    bool within_epoch;     /* the next begin_epoch() continues an epoch: steps and sums are kept */
+    bool epoch_again;      /* the next begin_epoch() continues this epoch after a validation */
+    double epoch_before_s; /* seconds that this process spent on the epoch before begin_epoch() */
+    bool epoch_counted;    /* result->epochs_done contains this epoch */
+    bool epoch_judged;     /* the epoch was validated since begin_epoch() */
+    int64_t step_before;   /* steps of the epoch done before begin_epoch() */
     int since_best;        /* epochs since the best one */
     /* Measured. */
     stk_typical_step typical_step; /* seconds per step, of this process */
@@ -66,7 +66,7 @@ typedef struct stk_trainer {
     double loss_sum;
     double correct;
     double images;
-    double images_before; /* result->images when the epoch was entered */
+    double images_before; /* result->images at begin_epoch() */
     int64_t epoch_updates;
     int64_t epoch_skipped; /* updates that the device skipped, see stk_step_output */
     float loss_scale;      /* of the last result */

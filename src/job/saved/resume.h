@@ -45,7 +45,8 @@ STK_CHECKED stk_status stk_resume_check_steps(const stk_resume *resume, int64_t 
 /* Emits where the run continues, and which options have changed. */
 void stk_resume_emit(const stk_resume *resume, const stk_events *events);
 
-/* The events of the earlier processes reach to this second of the run: they used no less. */
+/* Raises used_s to `seconds`, the time of the last event in events.jsonl, if it is less: the
+ * earlier processes ran at least that long. */
 void stk_resume_note_used(stk_resume *resume, double seconds);
 
 /* Adds the bad images of earlier processes to the map, so that they are not emitted again. */

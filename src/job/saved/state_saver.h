@@ -45,10 +45,10 @@ typedef struct stk_state_saver {
     bool between_epochs;         /* the file at `path` is of a moment between two epochs */
     stk_write_behind writer;     /* writes the copy in the background */
     stk_train_position writing;  /* where training stands in the state being written */
-    /* Measured times. */
-    stk_typical write_s; /* from a save to its bytes on the disk */
-    stk_typical copy_s;  /* for which training stood still to copy the tensors */
-    stk_typical wait_s;  /* for which a save waited for the one before */
+    /* Measured seconds. */
+    stk_typical write_s; /* from the begin of a state's file until it is on the disk */
+    stk_typical copy_s;  /* of copying the tensors, while training stands still */
+    stk_typical wait_s;  /* of stk_state_saver_wait(), where a write was pending */
     stk_typical best_s;  /* of saving the best weights */
 } stk_state_saver;
 

@@ -28,12 +28,12 @@ typedef struct stk_running_fold {
     char *last_path;               /* owned: last.safetensors */
     char *below_prior_path;        /* owned: for best weights that do not beat class priors */
     bool below_prior;              /* the best weights do not beat priors and were moved there */
-    double left_s;                 /* seconds before writing, when the last step was planned */
+    double left_s;                 /* stk_run_clock_before_writing() when the pace was last asked */
     stk_fold_pace pace;            /* how far the fold goes */
     stk_inference_watch watch;     /* times of the running validation */
     bool resumed;                  /* an earlier process began the fold */
-    bool begun;                    /* this process or an earlier one has begun the fold before */
-    stk_train_position position;   /* where training continues, if `begun` */
+    bool begun;                    /* a saved state was loaded: training continues at `position` */
+    stk_train_position position;   /* set if `begun` */
     stk_train_result result;
 } stk_running_fold;
 

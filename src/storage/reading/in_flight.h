@@ -60,7 +60,9 @@ typedef struct stk_active_read {
                                 location answers */
     int64_t deferred_ns;     /* since when its failure is deferred; 0: it is not */
     bool hedged;             /* the read has had its hedge */
-    bool ended;              /* the watch thread reports it: submit must not call back */
+    bool ended;              /* the read is over without an attempt: it is empty, too large or in
+                                quarantine, or memory is short. The watch thread calls `done`, since
+                                submit must not. */
     int failures;            /* failed attempts */
     int blamed;              /* failed attempts that count against the object */
     int damaged;             /* failed attempts that brought wrong bytes */

@@ -21,8 +21,9 @@ typedef struct stk_command_evidence stk_command_evidence;
 STK_CHECKED stk_status stk_command_evidence_new(stk_command_evidence **evidence, stk_error *err);
 void stk_command_evidence_free(stk_command_evidence *evidence); /* NULL is fine */
 
-/* Starts over for a new command. `level` is a sample from before its start, whose GPU memory others
- * hold; or NULL. */
+/* Starts over for a new command. `level` is a sample taken before the command started: its GPU
+ * memory belongs to other programs, and is subtracted where the driver does not tell the memory of
+ * each process. NULL: the first sample added is the level. */
 void stk_command_evidence_begin(stk_command_evidence *evidence, const stk_event_sample *level,
                                 double at_s);
 

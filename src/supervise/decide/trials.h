@@ -22,8 +22,7 @@ typedef struct stk_trial_facts {
     int64_t printed_batch;    /* batch that the command printed; 0 or -1: unknown */
     int64_t epoch_steps;      /* steps per epoch that the command printed; 0 or -1: unknown */
     int workers;              /* loader workers */
-    double images_per_second; /* steps per second if the batch is unknown; only attempts are
-                                 compared by it */
+    double images_per_second; /* as printed, or computed from steps and batch */
     double memory_share;      /* of the GPUs' memory in use, 0 to 1 */
     double activity;          /* mean utilisation of the GPUs, percent */
     bool gpu_used;

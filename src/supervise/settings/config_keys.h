@@ -56,10 +56,12 @@ STK_CHECKED stk_status stk_config_keys_find(const stk_config_keys *keys, const c
  * until the list is freed. STK_ERR_USAGE: another ending, or the text is not valid. Free the list
  * after an error too.
  *
- * YAML is read by libyaml, whose events carry the position of every scalar; without libyaml only
- * JSON can be read. A file with anchors, aliases or several documents is refused, since one number
- * could then stand for more than one key. libyaml is strict: control characters, bytes that are not
- * UTF-8, tabs as indentation and values such as `@x` or `a: b: c` are errors.
+ * YAML is read by libyaml, whose events carry the position of every scalar. JSON has a scanner of
+ * its own, because a build without libyaml must read JSON too, and because libyaml refuses some
+ * valid JSON: a character that is escaped as a surrogate pair. A YAML file with anchors, aliases or
+ * several documents is refused, since one number could then stand for more than one key. libyaml is
+ * strict: control characters, bytes that are not UTF-8, tabs as indentation and values such as `@x`
+ * or `a: b: c` are errors.
  */
 STK_CHECKED stk_status stk_config_scan(stk_config_keys *keys, const char *file, const char *text,
                                        size_t size, stk_error *err);

@@ -35,7 +35,7 @@ typedef struct cpu_chain_run {
 
     /* backward */
     const float *dz;   /* count */
-    const float *kept; /* count: z, where y does not give the activation's input */
+    const float *kept; /* count: z, from which the activation's slope follows; NULL: from y */
     const float *mean; /* width */
     float *sums;       /* (2, width): gradients, and gradients times (y - mean); added to */
     /* width each: coefficients of dy = by_gradient * g + by_y * y + by_one, where g is the gradient

@@ -78,14 +78,14 @@ void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *
 /* Computes coefs from the running statistics. */
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm);
 
-/* What is added to a norm's output: a value (norm NULL), or the norm of one. */
+/* The second operand of an addition after a norm: x itself, or `norm` applied to x. */
 typedef struct cuda_added {
-    /* Nothing: nothing is added. Backward reads it only with a norm, or where there is an
-     * activation without a mask; otherwise it may be nothing there. */
+    /* T. In forward, nothing: nothing is added. Backward needs x only if `norm` is set, or if there
+     * is an activation without a mask, whose slope depends on the sum. */
     cuda_ref x;
-    const cuda_norm *norm;
-    cuda_ref dx;     /* in backward: the gradient of x; nothing: none is wanted */
-    bool accumulate; /* add to dx; never with a norm */
+    const cuda_norm *norm; /* NULL: x itself is added */
+    cuda_ref dx;           /* in backward: the gradient of x; nothing: none is wanted */
+    bool accumulate;       /* add to dx; never with a norm */
 } cuda_added;
 
 /*
@@ -208,7 +208,9 @@ typedef struct cuda_join_back {
     cuda_ref mask;    /* of the ReLU, as in stk_cuda_norm_apply() */
     cuda_ref x;       /* T (rows, plane.channels): what the norm read */
     const cuda_norm *norm;
-    cuda_ref other_x; /* what a second norm read, whose result was added; nothing: no norm was */
+    /* The added operand, if a second norm made it: T, what that norm read, and the norm. Nothing
+     * and NULL: a stored value was added. */
+    cuda_ref other_x;
     const cuda_norm *other_norm;
     cuda_ref dz;      /* T (rows, plane.channels), written; may lie on old */
     cuda_ref partial; /* stk_cuda_join_back_scratch() bytes */

@@ -62,13 +62,17 @@ typedef struct lowered_piece {
     lower_kind kind;
     lower_by by;
     cuda_norm norm;
-    cuda_ref inner;         /* T: what the norm reads */
-    cuda_ref dinner;        /* T: its gradient, once another piece has computed it */
+    cuda_ref inner; /* T: what the norm reads */
+    /* T: the gradient of `inner`, where the piece that applies this chain's norm computes it
+     * (LOWER_BY_SUM, LOWER_BY_SQUEEZE). */
+    cuda_ref dinner;
     cuda_ref stats_scratch; /* scratch for the norm's statistics; nothing: none is needed */
     bool begun;             /* norm, inner and stats_scratch have buffers */
     bool may_join;          /* CUDA_FUSE_JOIN applies to the convolution and the chain in front */
-    int join_variant;       /* fused: that chain has computed inner and statistics */
-    bool done;              /* LOWER_BY_SUM: the chain that adds it has lowered its backward */
+    int join_variant;       /* of CUDA_FUSE_JOIN; fused: the chain in front computes `inner` and
+                               its statistics */
+    bool done;              /* LOWER_BY_SUM: the backward of this chain was lowered together with
+                               the chain that adds its output */
     cuda_ref mask;          /* one bit per element of the output: where ReLU passes gradients */
     cuda_ref where;         /* maximum pool: where each maximum is within its window */
     int pool;               /* LOWER_BY_POOL: the pool's piece */

@@ -26,20 +26,22 @@ static inline unsigned cuda_blocks(const cuda_program *p, size_t items, size_t p
     return blocks > 0 ? (unsigned)blocks : 1;
 }
 
-/* Shared memory of one block, and of each of two blocks, on a multiprocessor that has most of it.
- */
+/* The most shared memory of a block on Hopper and Blackwell (compute capability 9 and 10): with one
+ * block on a multiprocessor, and with two. */
 #define CUDA_MOST_SHARED ((size_t)227 << 10)
 #define CUDA_HALF_SHARED ((size_t)113 << 10)
 
-/* Whether the device has such multiprocessors. They also have the matrix instructions we use. */
+/* Whether a block may have CUDA_MOST_SHARED bytes. The kernels of join.c, join_back.c and
+ * layer_back.c need such a device, for its shared memory and its matrix instructions. */
 static inline bool cuda_has_most_shared(const cuda_program *p) {
     enum { HOPPER = 9, BLACKWELL = 10 };
     return p->major == HOPPER || p->major == BLACKWELL;
 }
 
 /*
- * Bytes of shared memory that a block can have on every device of the program's major compute
- * capability, within which devices differ. Not known: as on those that have most.
+ * Bytes of shared memory that a block may have on every device of the program's major compute
+ * capability. Devices of one major differ: this is the least. CUDA_MOST_SHARED while the capability
+ * is not known.
  */
 static inline size_t cuda_block_shared(const cuda_program *p) {
     enum { VOLTA = 7, AMPERE = 8 };

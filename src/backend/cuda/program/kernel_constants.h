@@ -47,15 +47,16 @@ typedef struct cuda_scaler {
     int left_out[2];
 } cuda_scaler;
 
-/* Results of a step. The loss kernel sets loss_sum and correct, and the other fields as they are
- * without an update; the optimiser overwrites these. */
+/* Results of a step. The loss kernel sets all fields but `factor`, as for a step without an update:
+ * grad_norm is NaN, skipped is 0. If the step updates the weights, the optimiser then sets
+ * grad_norm, skipped and scale, and `factor` if it clips. */
 typedef struct cuda_result {
     double loss_sum;
-    double grad_norm; /* of all gradients before clipping, unscaled */
+    double grad_norm; /* of all gradients before clipping, unscaled; NaN if clip_norm is 0 */
     int correct;
     int skipped;  /* 1: this update was skipped after an overflow */
     float scale;  /* loss scale of the step */
-    float factor; /* gradients are multiplied by it: accumulation and clipping together */
+    float factor; /* gradients times this: accumulation and clipping; not set if clip_norm is 0 */
 } cuda_result;
 
 /* Parameters are handled in chunks of this many elements; each begins on such a boundary. */

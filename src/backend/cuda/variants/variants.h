@@ -10,6 +10,11 @@
  * fusion begins where a value is made and ends where the convolution reads it. Autotune runs all
  * parts in a row; lowering appends each part in its place. Nothing here keeps state.
  *
+ * A row with kernels of our own says which types, channels and devices they can compute
+ * (`scratch`). Which nodes of the graph form a site is decided in lowering/: in chain_join.c,
+ * chain_join_back.c and chain_layer_back.c for one fusion each, in chain.c, places.c and
+ * conv_back.c for the others.
+ *
  * One more fusion: a number in cuda_fusion, a row in variants.c, and the functions of its row.
  */
 #ifndef STK_BACKEND_CUDA_VARIANTS_VARIANTS_H
