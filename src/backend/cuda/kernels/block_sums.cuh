@@ -1,11 +1,16 @@
 /*
- * block_sums.cuh - adds up the sums that blocks left, a quad at a time, always in the same order.
+ * block_sums.cuh - adds up the partial sums that the blocks of an earlier pass wrote, four floats
+ * (a quad) at a time, always in the same order.
  *
- * REDUCERS threads share a quad of sums. Each adds up the sums of every REDUCERS-th block; then one
- * thread adds up the results of all reducers in their order.
+ * REDUCERS threads share a quad. Each adds up the quads of every REDUCERS-th block. The including
+ * file then adds up the results of the REDUCERS threads, in the order of the reducers.
  *
- * The file that includes this one has defined REDUCERS; AHEAD, how many quads a thread has in flight;
- * BLOCK_QUADS, how many a block left, in the type of indices; and IN_DOUBLE, 1 for sums in float64.
+ * The including file defines:
+ *   REDUCERS      threads that share a quad
+ *   AHEAD         loads that a thread has in flight
+ *   BLOCK_QUADS   quads that a block wrote, so the distance between the quads of two blocks; its
+ *                 type is the type of the indices
+ *   IN_DOUBLE     1: sums are float64; 0: float32
  */
 #if IN_DOUBLE
 typedef struct four {
@@ -15,7 +20,7 @@ typedef struct four {
 typedef float4 four;
 #endif
 
-/* The sum of one reducer; the first block left its quad at `from`. Zeros when not `wanted`. */
+/* The sum of one reducer. `from`: the quad of the first block. Zeros when not `wanted`. */
 DEVICE four add_share(const float4 *from, int reducer, int blocks, int wanted) {
     four sum;
     sum.x = sum.y = sum.z = sum.w = 0;

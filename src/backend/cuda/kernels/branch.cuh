@@ -1,8 +1,13 @@
 /*
- * branch.cuh - what happens between a norm and the activation after it: a sample may be dropped
- * (stochastic depth), and a value or the norm of one may be added.
+ * branch.cuh - what lies between a norm and the activation after it: stochastic depth may drop a
+ * sample, and a tensor or the norm of a tensor may be added.
  *
- * Defines: DROP: 0 or 1; ADDED: 0, 1 a value, 2 the norm of one. What is not defined is 0.
+ *     before activation = factor * (scale * x + shift) + added
+ *
+ * Defines (-D), 0 where not defined:
+ *   DROP    1: stochastic depth
+ *   ADDED   0: nothing is added; 1: a tensor; 2: the norm of a tensor, added_scale * added +
+ *           added_shift
  */
 #ifndef DROP
 #define DROP 0
@@ -12,12 +17,12 @@
 #endif
 
 /*
- * What a launch knows of stochastic depth: in registers, since what is in memory would be read
+ * The parameters of stochastic depth, copied to registers: the compiler would load them from memory
  * again after every store.
  */
 typedef struct dropping {
     u64 seed, step;
-    u32 pixels; /* of a sample */
+    u32 pixels; /* rows of a sample */
     float rate;
     int node;
 } dropping;
@@ -31,7 +36,7 @@ DEVICE dropping dropping_of(const cuda_step_constants *constants, u32 pixels, fl
     return drop;
 }
 
-/* What a row's sample is multiplied with. */
+/* The factor of the row's sample: 0 where it is dropped, otherwise 1 / (1 - rate). */
 DEVICE float row_factor(dropping drop, u32 row) {
     return DROP ? drop_factor(drop.rate, drop.seed, drop.step, drop.node, row / drop.pixels) : 1;
 }
@@ -44,13 +49,13 @@ DEVICE lanes times(lanes x, float factor) {
     return x;
 }
 
-/* scale and shift of the norm, and of the norm of what is added. */
+/* Scale and shift of a group of channels: of the norm, and of the norm of the added tensor. */
 typedef struct forms {
     lanes scale, shift;
-    lanes added_scale, added_shift; /* with ADDED 2 */
+    lanes added_scale, added_shift; /* only with ADDED 2 */
 } forms;
 
-/* What the activation reads of channel i of the group. */
+/* The input of the activation, for channel i of the group. */
 DEVICE float before_act(const forms *f, int i, float x, float added, float factor) {
     float y = fmaf(f->scale.v[i], x, f->shift.v[i]);
     if (DROP) {

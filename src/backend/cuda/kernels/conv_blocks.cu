@@ -1,15 +1,26 @@
 /*
- * conv_blocks.cu - convolutions of 16 channels, stride 1, without padding: a network's first layer
- * over blocks of pixels (cuda_stem of emit.h), for which libraries have nothing fast.
+ * conv_blocks.cu - convolutions of 16 channels, stride 1, without padding, forward and weight
+ * gradient. A network's first layer over blocks of 2 by 2 pixels is one (cuda_stem of emit.h).
+ * Libraries are slow for this shape.
  *
- * x is (batch, height, width, 16), w (FILTERS, TAPS, TAPS, 16), y (batch, out_height, out_width,
- * FILTERS), all of them numbers of 2 bytes; one tap is one step of a product of matrices. A block
- * of four warps takes tiles of SIDE by SIDE outputs, one after the other, and copies the next one
- * while it computes. Sums over all outputs are left per block, and added up by a second kernel in
- * the order of blocks.
+ *     y[n,p,q,f]    = sum over ky, kx, c of  x[n,p+ky,q+kx,c] * w[f,ky,kx,c]
+ *     dw[f,ky,kx,c] = sum over n, p, q of    x[n,p+ky,q+kx,c] * dy[n,p,q,f]
  *
- * Defines: FILTERS, a multiple of 16, up to 64; TAPS, 1 to 4; STATS: 0 or 1. Of the second kernel:
- * WEIGHT, 1 when the sums are gradients of T, 0 when they are float32 statistics; REDUCERS.
+ * x is (batch, height, width, 16), w (FILTERS, TAPS, TAPS, 16), y and dy (batch, out_height,
+ * out_width, FILTERS); all are T, a type of 2 bytes.
+ *
+ * A block has four warps. It computes tiles of SIDE by SIDE outputs, every gridDim.x-th tile of the
+ * batch, and copies the next tile to shared memory while it computes the current one. Each block
+ * writes partial sums over its tiles: statistics of y, or dw. The kernel blocks_sum then adds up
+ * the sums of all blocks, in the order of the blocks.
+ *
+ * Defines (-D) of blocks_forward and blocks_weight:
+ *   FILTERS    filters: a multiple of 16, up to 64
+ *   TAPS       width and height of a filter: 1 to 4
+ *   STATS      forward: 1: sums of y and of its squares are wanted
+ * Defines of blocks_sum:
+ *   WEIGHT     1: the sums are dw and are written as T; 0: they are statistics, written as float32
+ *   REDUCERS   threads that share a column
  */
 #ifdef TAPS
 
@@ -17,20 +28,22 @@
 
 #define WARPS 4
 #define THREADS (32 * WARPS)
-#define SIDE 16                 /* of a tile */
-#define ROWS (SIDE / WARPS)     /* of outputs that a warp has, forward */
-#define REACH (SIDE + TAPS - 1) /* side of what a tile reads */
-#define PIXEL 32                /* bytes of x */
+#define SIDE 16                 /* outputs in a row of a tile, and rows */
+#define ROWS (SIDE / WARPS)     /* rows of outputs that a warp computes, forward */
+#define REACH (SIDE + TAPS - 1) /* width and height of the input of a tile */
+#define PIXEL 32                /* bytes of a pixel of x */
 #define TILE_BYTES (REACH * REACH * PIXEL)
 #define GROUPS (FILTERS / 8)
-#define LINE (FILTERS * 2 + 16) /* bytes of an output in shared memory: no two of 8 share a bank */
+/* Bytes from one output pixel to the next in shared memory. The padding of 16 bytes puts 8 pixels
+ * in a row into different banks. */
+#define LINE (FILTERS * 2 + 16)
 
-/* Where a tile is. */
+/* The sample of a tile, and the row and column of its first output. */
 typedef struct tile {
     int sample, row, column;
 } tile;
 
-/* The numbers of a launch. */
+/* The sizes of x and y. */
 typedef struct extent {
     int batch, height, width, out_height, out_width;
 } extent;
@@ -47,14 +60,15 @@ DEVICE tile tile_at(extent e, int index) {
 }
 
 /*
- * Where half a pixel of x lies in its tile: 8 pixels in a row are read at once, the same half of
- * each, and lie in different banks since every other four have their halves exchanged.
+ * The address of one half (8 channels) of a pixel of x in shared memory. ldmatrix reads the same
+ * half of 8 pixels in a row at once. Every other four pixels have their halves exchanged, so that
+ * these 8 lie in different banks.
  */
 DEVICE char *half_pixel(char *tile_bytes, int pixel, int half) {
     return tile_bytes + pixel * PIXEL + ((half ^ (pixel >> 2 & 1)) << 4);
 }
 
-/* Begins to copy what a tile reads; zeros stand for what is outside. */
+/* Begins to copy the input of a tile; zeros for pixels outside x. */
 DEVICE void copy_input(char *to, const T *x, extent e, tile t) {
     for (int i = threadIdx.x; i < 2 * REACH * REACH; i += THREADS) {
         int pixel = i / 2;
@@ -65,7 +79,10 @@ DEVICE void copy_input(char *to, const T *x, extent e, tile t) {
     }
 }
 
-/* The matrices (16 pixels of a row, 16 channels) from a pixel of a tile on: lane by lane. */
+/*
+ * The address that this lane passes to matrices() to load 16 pixels of a row, from `pixel` on, with
+ * all 16 channels.
+ */
 DEVICE void *input_rows(char *tile_bytes, int pixel) {
     int lane = threadIdx.x % 32;
     return half_pixel(tile_bytes, pixel + lane % 16, lane / 16);
@@ -73,9 +90,12 @@ DEVICE void *input_rows(char *tile_bytes, int pixel) {
 
 #ifdef K_blocks_forward
 
-#define FILTER_LINE (TAPS * TAPS * PIXEL + 16) /* bytes of a filter in shared memory */
+#define FILTER_LINE (TAPS * TAPS * PIXEL + 16) /* bytes between filters in shared memory */
 
-/* 16 filters of one tap, as two matrices of (16 channels, 8 filters). */
+/*
+ * The address that this lane passes to matrices() to load one tap of 16 filters, from filter
+ * 8 * group on: the right operands (16 channels, 8 filters) of two products.
+ */
 DEVICE void *filter_rows(char *filters, int group, int tap) {
     int lane = threadIdx.x % 32;
     int filter = group * 8 + lane % 8 + lane / 16 * 8;
@@ -89,7 +109,10 @@ DEVICE void copy_filters(char *to, const T *w) {
     }
 }
 
-/* The outputs of a warp: ROWS rows of 16, all filters. */
+/*
+ * Computes the outputs of a warp: ROWS rows of 16 outputs, all filters. For each kx the rows of x
+ * are loaded once and used for all ky.
+ */
 DEVICE void multiply(float sums[ROWS][GROUPS][4], char *input, char *filters, int warp) {
     UNROLL for (int kx = 0; kx < TAPS; kx++) {
         u32 a[ROWS + TAPS - 1][4];
@@ -109,9 +132,13 @@ DEVICE void multiply(float sums[ROWS][GROUPS][4], char *input, char *filters, in
     }
 }
 
-#define SHARES (32 / GROUPS) /* pixels that a warp stores at a time; lanes beyond them have none */
+#define SHARES (32 / GROUPS) /* pixels that a warp stores at a time; lanes left over are idle */
 
-/* One row of 16 outputs through shared memory, so that a lane stores 8 filters of a pixel. */
+/*
+ * Stores the first `count` of a row of 16 outputs, and adds them, as rounded to T, to the
+ * statistics. The outputs pass through shared memory (`room`), so that a lane stores 8 filters of a
+ * pixel at once.
+ */
 DEVICE void put_row(float sums[GROUPS][4], char *room, T *y, int count, lanes *total,
                     lanes *squares) {
     int lane = threadIdx.x % 32;
@@ -135,7 +162,11 @@ DEVICE void put_row(float sums[GROUPS][4], char *room, T *y, int count, lanes *t
     }
 }
 
-/* Shared memory: two tiles of x, the filters, and for each warp a row of 16 outputs. */
+/*
+ * Computes y and, with STATS, the block's sums of y and of its squares. Shared memory: the inputs
+ * of two tiles, the filters, and for each warp a row of 16 outputs; at the end the sums of the
+ * threads.
+ */
 KERNEL __launch_bounds__(THREADS, 2)
     blocks_forward(const T *x, const T *w, T *y, float *partial /* (blocks, 2, FILTERS) */,
                    int batch, int height, int width, int out_height, int out_width) {
@@ -179,7 +210,7 @@ KERNEL __launch_bounds__(THREADS, 2)
     if (!STATS) {
         return;
     }
-    /* Lanes of one group of filters, then warps, each in their order. */
+    /* Adds up each filter over the lanes that hold it, warp by warp, always in the same order. */
     float *mine = (float *)room;
     UNROLL for (int i = 0; i < 8; i++) {
         mine[(0 + i) * THREADS + threadIdx.x] = total.v[i];
@@ -203,7 +234,7 @@ KERNEL __launch_bounds__(THREADS, 2)
 #define GRADIENT_BYTES (SIDE * SIDE * LINE)
 #define BUFFER_BYTES (TILE_BYTES + GRADIENT_BYTES)
 
-/* Begins to copy the gradients of a tile's outputs; zeros stand for what is outside. */
+/* Begins to copy dy of a tile; zeros for pixels outside y. */
 DEVICE void copy_gradients(char *to, const T *dy, extent e, tile t) {
     for (int i = threadIdx.x; i < SIDE * SIDE * GROUPS; i += THREADS) {
         int pixel = i / GROUPS, group = i % GROUPS;
@@ -217,8 +248,8 @@ DEVICE void copy_gradients(char *to, const T *dy, extent e, tile t) {
 }
 
 /*
- * A warp has one row of taps, all of its columns and all filters: sums (FILTERS, 16 TAPS). Shared
- * memory: two tiles of x and of gradients.
+ * Computes the block's sums of dw. Warp ky computes row ky of the taps for all filters: (FILTERS,
+ * TAPS, 16). Warps from TAPS on only copy. Shared memory: x and dy of two tiles.
  */
 KERNEL __launch_bounds__(THREADS, 2)
     blocks_weight(const T *x, const T *dy, float *partial /* (blocks, FILTERS, TAPS, TAPS, 16) */,
@@ -249,7 +280,7 @@ KERNEL __launch_bounds__(THREADS, 2)
         char *gradients = input + TILE_BYTES;
         for (int r = 0; r < SIDE && ky < TAPS; r++) {
             u32 a[FILTERS / 16][4];
-            /* Filters are rows here: matrices of (8 outputs, 8 filters), turned. */
+            /* dy is (outputs, filters), the left operand (filters, outputs): transpose on load. */
             char *from = gradients + (r * SIDE + lane % 8 + lane / 16 * 8) * LINE + (lane / 8 & 1) * 16;
             UNROLL for (int f = 0; f < FILTERS / 16; f++) {
                 matrices_turned(a[f], from + f * 32);
@@ -290,8 +321,9 @@ typedef float summed;
 #endif
 
 /*
- * Adds up the sums that blocks left, (blocks, count), by columns. REDUCERS threads share a column;
- * each adds up every REDUCERS-th row of it.
+ * to[i] = the sum of partial[block][i] over all blocks; `partial` is (blocks, count). A block has
+ * blockDim.x / REDUCERS columns i. REDUCERS threads share a column: each adds up every REDUCERS-th
+ * row, then the first adds up their sums, in order. AHEAD: loads that a thread has in flight.
  */
 #define AHEAD 8
 KERNEL blocks_sum(const float *partial, summed *to, int blocks, int count) {

@@ -1,7 +1,12 @@
-/* conv_check.cu - fingerprint of a convolution's result: sums by which two candidates are compared. */
+/*
+ * conv_check.cu - the fingerprint of a convolution's result: 8 sums by which two candidates are
+ * compared.
+ *
+ * Defines (-D): WIDE: number of sums, 8.
+ */
 
 #ifdef K_check_sums
-/* A sum of squares, and sums with signs that seven bits give. */
+/* Adds v * v to the first sum, and v or -v to the other seven: bit k - 1 is the sign in sum k. */
 DEVICE some with_signs(some sums, float v, u32 bits) {
     sums.v[0] += v * v;
     UNROLL
@@ -12,8 +17,9 @@ DEVICE some with_signs(some sums, float v, u32 bits) {
 }
 
 /*
- * out (gridDim.x, 8): what the blocks' shares of x came to. Signs are a hash of the place alone, 64
- * bits for 8 numbers. x is on a 16-byte boundary.
+ * Each block writes its sums over x to a row of out, (gridDim.x, 8). The signs depend on the index
+ * of an element alone: a hash of 64 bits serves 8 elements. Each thread takes every (gridDim.x *
+ * blockDim.x)-th group of LANES elements, two groups at a time. x is on a 16-byte boundary.
  */
 KERNEL check_sums(const T *x, float *out, long long count) {
     SHARED(float, room);

@@ -1,8 +1,19 @@
 /*
  * conv_plain.cu - convolutions for which no library has a plan: simple and slow.
  *
+ *     y[n,p,q,k] = sum over r, s, c of  x[n, row, column, c] * w[k,r,s,c]
+ *     where row = p * stride - pad + r and column = q * stride - pad + s
+ *
  * x is (batch, height, width, channels), w (filters, size, size, channels), y (batch, out_height,
- * out_width, filters). Sums are float32.
+ * out_width, filters). Sums are float32. In the gradients an argument named x, w or y may hold the
+ * gradient of that tensor.
+ *
+ * Defines (-D), 0 or 1 except ACT:
+ *   IN_NORM      conv_forward, conv_weight: 1: the convolution reads relu(scale * x + shift)
+ *   BIAS         conv_forward: 1: bias (filters) is added
+ *   ADDED        conv_forward: 1: a tensor of the size of y is added
+ *   ACT          conv_forward: activation of y, an ACT_ number of prelude.cuh
+ *   ACCUMULATE   conv_data: 1: the gradient is added to x
  */
 
 #define CONV_PARAMETERS                                                                         \
@@ -10,7 +21,10 @@
         int size, int stride, int pad
 
 #ifdef IN_NORM
-/* What is read of channel c: x, or with IN_NORM what a norm and a ReLU make of it. */
+/*
+ * The input of the convolution: x, or with IN_NORM relu(scale * x + shift), rounded to T. in_norm
+ * is (2, channels).
+ */
 DEVICE float read_input(T x, const T *in_norm /* scale, shift */, int c, int channels) {
 #if IN_NORM
     float y = fmaf(up(in_norm[c]), up(x), up(in_norm[channels + c]));
@@ -25,7 +39,7 @@ DEVICE float read_input(T x, const T *in_norm /* scale, shift */, int c, int cha
 #endif
 
 #ifdef K_conv_forward
-/* y = act(conv + bias + added), one thread per element of y; BIAS and ADDED are 0 or 1. */
+/* y = act(conv(x, w) + bias + added). A thread computes one element of y at a time. */
 KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *added,
                     const T *in_norm, CONV_PARAMETERS) {
     long long count = (long long)batch * out_height * out_width * filters;
@@ -61,7 +75,10 @@ KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *ad
 #endif
 
 #ifdef K_conv_data
-/* x = or, with ACCUMULATE, += the gradient of x, from y, that of the output. */
+/*
+ * Writes the gradient of x to x, or with ACCUMULATE adds it. y is the gradient of the output. A
+ * thread computes one element of x at a time.
+ */
 KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
     long long count = (long long)batch * height * width * channels;
     long long step = (long long)gridDim.x * blockDim.x;
@@ -92,8 +109,9 @@ KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
 
 #ifdef K_conv_weight
 /*
- * w = the gradient of the filters, from y, that of the output. A block takes one tap of one filter
- * and 32 channels; its 8 rows of threads share the pixels, and the first adds up.
+ * Writes the gradient of the filters to w. y is the gradient of the output. A block computes one
+ * tap of one filter for 32 channels. Each of its ROWS warps sums over every ROWS-th output pixel, a
+ * lane for a channel; the first warp adds up the sums of all warps.
  */
 #define ROWS 8
 KERNEL conv_weight(const T *x, T *w, const T *y, const T *in_norm, CONV_PARAMETERS) {

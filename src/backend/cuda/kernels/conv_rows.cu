@@ -1,45 +1,62 @@
 /*
- * conv_rows.cu - convolutions of 1 by 1, stride 1, few channels: y (rows, N) = x (rows, K) times the
- * turned w (N, K). Perhaps x is first what a norm and a ReLU make of it, and perhaps y is summed for
- * the next norm.
+ * conv_rows.cu - convolutions of 1 by 1, stride 1, few channels: a product of matrices.
  *
- * Only memory should count, so x is read once and y is written once. A block takes tiles of ROWS
- * rows by turns, the last first, since the end of x was written last and the beginning of y is read
- * next. They are copied to shared memory while those before are computed: there are STAGES places.
+ *     y (rows, N) = in (rows, K) times the transpose of w (N, K)
+ *     in = x, or with IN_NORM relu(scale * x + shift), rounded to T
+ *     with STATS: sums of y and of its squares over all rows, (2, N)
  *
- * A warp has 32 filters, whose weights stay in its registers, and every TALL-th 16 rows of a tile;
- * ACROSS warps stand side by side. Which column of a product is which filter is free: they are
- * dealt such that of a row a lane has 8 filters that follow each other, a piece of 16 bytes, which
- * it stores at once and whose sums stay in its registers. blocks_sum of conv_blocks.cu adds up those
- * of all blocks, in their order: the same bits every time.
+ * Memory bandwidth limits this kernel, so a block reads a row of x once and writes a row of y once.
+ * blockIdx.y selects 32 * ACROSS filters. A block computes every gridDim.x-th tile of ROWS rows,
+ * from the last tile to the first: the end of x was written last and is likely still in the cache,
+ * and so will be the beginning of y for the kernel that reads y next. Tiles of x are copied to
+ * shared memory ahead of their use; there are STAGES buffers.
  *
- * Defines: K and N, multiples of 8; ACROSS; TALL; ROWS, a multiple of 16 * TALL; STAGES, at least
- * 2; BLOCKS that a multiprocessor should hold; IN_NORM and STATS, 0 or 1.
+ * The warps of a block form a grid of TALL by ACROSS. A warp has 32 filters, whose weights stay in
+ * its registers, and every TALL-th group of 16 rows of a tile. The columns of a product may be any
+ * filters: they are assigned so that a lane gets 8 consecutive filters of a row, a piece of 16
+ * bytes, which it stores at once and whose sums it keeps in registers. blocks_sum of
+ * conv_blocks.cu adds up the sums of all blocks, in the order of the blocks: the same bits every
+ * time.
+ *
+ * Defines (-D):
+ *   K, N      channels and filters: multiples of 8
+ *   ACROSS    warps side by side, with 32 filters each
+ *   TALL      warps that share the rows of a tile
+ *   ROWS      rows of a tile: a multiple of 16 * TALL
+ *   STAGES    buffers for tiles of x: at least 2
+ *   BLOCKS    least number of blocks that a multiprocessor should hold
+ *   IN_NORM   1: norm and ReLU are applied to x
+ *   STATS     1: the sums are wanted
  */
 #include "tiles.cuh"
 
 #define THREADS (32 * ACROSS * TALL)
 #define STEPS CEIL(K, 16)
-#define PIECES (2 * STEPS) /* of a row in shared memory: the last may be zeros */
-#define FILLED (K / LANES) /* of these */
-#define PRODUCTS 4         /* of 8 filters each, that a warp has */
+#define PIECES (2 * STEPS) /* pieces (8 channels, 16 bytes) of a row; the last may be zeros */
+#define FILLED (K / LANES) /* pieces of a row that hold channels */
+#define PRODUCTS 4         /* products of a warp, of 8 filters each */
 #define WIDTH (8 * PRODUCTS)
 #define STAGE (ROWS * APART(PIECES))
 
+/* The first filter of the warp. */
 DEVICE u32 warp_filter(void) {
     return (blockIdx.y * ACROSS + threadIdx.x / 32 % ACROSS) * WIDTH;
 }
 
-/* The first of the lane's filters. Of 16 rows it has one of the upper eight, one of the lower. */
+/* The first of the lane's 8 filters. */
 DEVICE u32 own_filter(void) {
     return warp_filter() + threadIdx.x % 4 * LANES;
 }
 
+/* Of 16 rows of a product the lane has row own_row() and row own_row() + 8. */
 DEVICE u32 own_row(void) {
     return threadIdx.x % 32 / 4;
 }
 
-/* In the order of add_product(): column j of product i is the warp's filter PRODUCTS * j + i. */
+/*
+ * Loads the warp's weights in the order of add_product(). Column j of product i is the warp's
+ * filter PRODUCTS * j + i.
+ */
 DEVICE void take_weights(u32 b[STEPS][PRODUCTS][2], const T *w) {
     u32 filter = warp_filter() + threadIdx.x % 32 / 4 * PRODUCTS;
     UNROLL
@@ -53,7 +70,7 @@ DEVICE void take_weights(u32 b[STEPS][PRODUCTS][2], const T *w) {
     }
 }
 
-/* Everything past the last channel is zero, in all places. */
+/* Where K is no multiple of 16, writes zeros to the piece after the last channel, in all stages. */
 DEVICE void clear_last_piece(uint4 *stages) {
     for (int i = threadIdx.x; FILLED < PIECES && i < STAGES * ROWS; i += THREADS) {
         stages[i / ROWS * STAGE + AT(i % ROWS, FILLED, PIECES)] = fetch_nothing().a;
@@ -70,8 +87,10 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
 
 #include "stages.cuh"
 
-/* Those pieces of a tile that this thread copied go through norm and ReLU; rows that are not there
- * stay zero. */
+/*
+ * Applies norm and ReLU in place to the pieces of a tile that this thread copied, so that no
+ * barrier is needed before. Rows past the end stay zero.
+ */
 DEVICE void norm_tile(uint4 *stage, const T *in_norm, u32 first, u32 rows) {
     packed scale = fetch_nothing(), shift = scale;
     UNROLL
@@ -100,7 +119,10 @@ typedef struct totals {
     lanes sum, squares;
 } totals;
 
-/* 16 rows, which are in shared memory from `from` on: `first` and the next ones. */
+/*
+ * Computes y for 16 rows, from row `first` on, stores it and adds it, as rounded to T, to the sums.
+ * `from`: these rows of x in shared memory. Rows past the end are zeros and add nothing.
+ */
 DEVICE void finish_rows(totals *t, const uint4 *from, u32 b[STEPS][PRODUCTS][2], T *y, u32 first,
                         u32 rows) {
     int lane = (int)threadIdx.x % 32;
@@ -143,7 +165,7 @@ DEVICE void finish_rows(totals *t, const uint4 *from, u32 b[STEPS][PRODUCTS][2],
     }
 }
 
-/* Adds up over the lanes that have the same filters; the first of them leaves it in `room`. */
+/* Adds up over the 8 lanes that have the same filters; the first of them writes it to `room`. */
 DEVICE void leave_sums(lanes sums, float *room /* (TALL, ACROSS * WIDTH) */) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
@@ -155,7 +177,7 @@ DEVICE void leave_sums(lanes sums, float *room /* (TALL, ACROSS * WIDTH) */) {
     }
 }
 
-/* The sums of a block, over all its warps. */
+/* Adds up the sums of the warps with the same filters, and writes the sums of the block. */
 DEVICE void put_sums(const totals *t, float *room, float *partial /* (2, N) */) {
     __syncthreads();
     leave_sums(t->sum, room);
@@ -175,7 +197,7 @@ DEVICE void put_sums(const totals *t, float *room, float *partial /* (2, N) */) 
     }
 }
 
-/* Shared memory: STAGES tiles; at the end 2 floats for each of a warp's filters. */
+/* Shared memory: STAGES tiles of x; at the end float (2, TALL, ACROSS * WIDTH), sums of warps. */
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     conv_rows(const T *x /* (rows, K) */, const T *w /* (N, K) */,
               const T *in_norm /* scale, shift: (2, K) */, T *y /* (rows, N) */,
@@ -201,13 +223,16 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         if (IN_NORM) {
             norm_tile(stage, in_norm, first, rows);
         }
-        __syncthreads(); /* the tile is there for all, and all have done with the one before */
+        /* After this barrier the tile is complete, and no warp reads the previous tile any more,
+         * whose buffer the next copy overwrites. */
+        __syncthreads();
         if (far < tiles) {
             begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, p,
                        (tiles - 1 - far) * ROWS, rows);
         }
         copy_group();
-        /* One at a time, since more would not fit into registers: other warps go on meanwhile. */
+        /* Not unrolled: more than 16 rows at a time would not fit into registers. Other warps
+         * compute while this one waits. */
         NO_UNROLL
         for (u32 top = threadIdx.x / 32 / ACROSS * 16; top < ROWS; top += 16 * TALL) {
             finish_rows(&t, stage + top * APART(PIECES), b, y, first + top, rows);

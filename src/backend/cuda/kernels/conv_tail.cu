@@ -1,7 +1,19 @@
-/* conv_tail.cu - bias, addition and activation after a library's convolution, in inference. */
+/*
+ * conv_tail.cu - bias, addition and activation after a library's convolution, in inference.
+ *
+ * Defines (-D) of bias_act:
+ *   C       channels of y
+ *   WIDE    channels that a thread handles at a time: 8, or 1 where C is no multiple of 8
+ *   BIAS    1: bias (C) is added
+ *   ADDED   1: a tensor of the size of y is added
+ *   ACT     activation, an ACT_ number of prelude.cuh
+ */
 
 #ifdef K_bias_act
-/* y = act(y + bias + added), in place, WIDE of C channels at a time; BIAS and ADDED are 0 or 1. */
+/*
+ * y = act(y + bias + added), in place; y (pixels, C) is `groups` groups of WIDE channels. A thread
+ * has AT_ONCE groups in flight.
+ */
 #define AT_ONCE 4
 KERNEL bias_act(T *y, const float *bias, const T *added, long long groups) {
     long long step = (long long)gridDim.x * blockDim.x;
@@ -49,7 +61,7 @@ KERNEL bias_act(T *y, const float *bias, const T *added, long long groups) {
 #endif
 
 #ifdef K_bias_down
-/* The bias in the type of activations, which cuDNN's own fusions want it in. */
+/* Converts the bias to T: the fused convolutions of cuDNN read it in the type of activations. */
 KERNEL bias_down(const float *bias, T *out, int count) {
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < count) {

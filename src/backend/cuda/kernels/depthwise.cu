@@ -1,7 +1,13 @@
 /*
- * depthwise.cu - one filter per channel, forward, with the statistics of what it writes.
+ * depthwise.cu - depthwise convolution (one filter per channel), forward, with the statistics of
+ * its output for the norm after it.
  *
- * Defines: those of depthwise_tiles.cuh, and STATS: 1: statistics are wanted.
+ *     y[n,p,q,c] = sum over r, s of  in[n, p * ST - PD + r, q * ST - PD + s, c] * weight[c,r,s]
+ *     in = x, or with IN_NORM act(scale * x + shift)
+ *
+ * depthwise_tiles.cuh says how blocks and threads divide the work.
+ *
+ * Defines (-D): those of depthwise_tiles.cuh; STATS: 1: statistics are wanted.
  */
 #define TAP(o, r) ((r)-ST * (o))
 #define REACH(n) (ST * ((n)-1) + KS)
@@ -12,10 +18,13 @@
 #define TO_H OH
 #define TO_W OW
 #define ACTIVATED IN_NORM
-#define ENTRIES 3 /* number of pixels, their mean, their squares about it */
+#define ENTRIES 3 /* number of pixels, their mean, the sum of their squared deviations from it */
 #include "depthwise_tiles.cuh"
 
-/* Several such slots as one, about the mean of the first. Slots are not cached where written. */
+/*
+ * Merges `count` slots of (number, mean, squared deviations) into one, in float64, with the mean of
+ * the first slot as pivot. Other blocks may have written the slots: volatile reads bypass L1.
+ */
 DEVICE void join(const float *slots, int count, float *to) {
     for (int c = threadIdx.x; c < SL; c += THREADS) {
         const volatile float *at = slots + c;
@@ -35,13 +44,16 @@ DEVICE void join(const float *slots, int count, float *to) {
     }
 }
 
-/* What a thread knows of its two channels, about the mean of its first tile. */
+/*
+ * Statistics of a thread's two channels over its tiles: the number of pixels, and the sums of v -
+ * pivot and of its square. The pivot is the mean of the thread's first tile.
+ */
 typedef struct spread {
     float count;
     pair pivot, sum, squares;
 } spread;
 
-/* The sums of one tile: conv of its window. */
+/* Convolves the window of one tile: adds to the outputs of the tile in `sums`. */
 DEVICE void convolve(const T *window, const float *filters, pair sums[TR][TC]) {
     UNROLL for (int r = 0; r < REACH(TR); r++) {
         pair v[REACH(TC)];
@@ -62,8 +74,10 @@ DEVICE void convolve(const T *window, const float *filters, pair sums[TR][TC]) {
     }
 }
 
+/* Whether output (o, j) of a tile lies within the image. */
 #define VALID(o, j) (FITS || ((o) < rows && (j) < columns))
 
+/* Adds one tile of outputs to the statistics. */
 DEVICE void spread_add(spread *s, pair sums[TR][TC], int rows, int columns) {
     float count = (float)(rows * columns);
     if (s->count == 0) {
@@ -88,7 +102,7 @@ DEVICE void spread_add(spread *s, pair sums[TR][TC], int rows, int columns) {
     s->count += count;
 }
 
-/* Writes a tile; in `sums` stays what was written. */
+/* Writes a tile, rounded to T, and leaves the rounded values in `sums`. */
 DEVICE void put_tile(T *to, int c, pair sums[TR][TC], int rows, int columns) {
     UNROLL for (int o = 0; o < TR; o++) {
         UNROLL for (int j = 0; j < TC; j++) {
@@ -101,7 +115,7 @@ DEVICE void put_tile(T *to, int c, pair sums[TR][TC], int rows, int columns) {
     }
 }
 
-/* The slot of this worker from what its threads know. */
+/* Merges the statistics of the block's threads and writes them to the slot of this worker. */
 DEVICE void tell_spread(const tile *t, const spread *s, float *room, float *slot) {
     __syncthreads();
     if (t->busy) {
@@ -117,6 +131,12 @@ DEVICE void tell_spread(const tile *t, const spread *s, float *room, float *slot
     join(room, TILES, slot);
 }
 
+/*
+ * x (batch, IH, IW, C), weight (C, KS, KS), y (batch, OH, OW, C). in_coefs: coefs of the norm in
+ * front, read with IN_NORM. With STATS the last block of a slab writes coefs (4, C) of the norm
+ * after y and moves its running statistics. Shared memory: HEAD floats, the filters, the window; at
+ * the end HEAD floats and TILES slots.
+ */
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     depthwise_forward(const T *x, const float *in_coefs, const float *weight, T *y, int batch,
                       const float *norm_weight, const float *norm_bias, float *running_mean,

@@ -1,10 +1,21 @@
 /*
- * depthwise_back.cu - one filter per channel, backward: the gradient of the filters and, in the same
- * pass, that of the input.
+ * depthwise_back.cu - depthwise convolution (one filter per channel), backward: the gradient of the
+ * filters and, in the same pass, of the input.
  *
- * Defines: those of depthwise_tiles.cuh, and DX, ADD: 1: dx is wanted, too; it is added to what is
- * there.
+ *     weight_grad[c,r,s] = sum over n, p, q of  dy[n,p,q,c] * in[n,row,column,c]
+ *     dx[n,row,column,c] = sum over r, s of     dy[n,p,q,c] * weight[c,r,s]
+ *     where row = p * ST - PD + r and column = q * ST - PD + s
+ *
+ * With IN_NORM, in = act(scale * x + shift); dx is then multiplied by the slope of act, and the
+ * sums for the gradients of that norm are taken. depthwise_tiles.cuh says how blocks and threads
+ * divide the work.
+ *
+ * Defines (-D): those of depthwise_tiles.cuh;
+ *   DX    1: dx is wanted
+ *   ADD   1: dx is added to what its memory holds; never with IN_NORM
  */
+
+/* The first row of dy that a tile needs, counted from the tile's first row divided by ST. */
 #define FIRST (-FLOOR_DIV(KS - 1 - PD, ST))
 #define TAP(o, r) ((o) + PD - ST * (FIRST + (r)))
 #define REACH(n) (FLOOR_DIV((n)-1 + PD, ST) - FIRST + 1)
@@ -15,11 +26,14 @@
 #define TO_H IH
 #define TO_W IW
 #define ACTIVATED 0
-#define SUMS (DX && IN_NORM) /* of the gradient after the norm: two per channel */
+#define SUMS (DX && IN_NORM) /* 1: two sums per channel for the gradients of the norm */
 #define ENTRIES (KK + 2 * SUMS)
 #include "depthwise_tiles.cuh"
 
-/* What is in memory is read again after this: kept in registers, a window would fill them. */
+/*
+ * A compiler barrier: values of shared memory are loaded again after it. Otherwise the compiler
+ * would keep the window in registers and run out of them.
+ */
 #ifdef __CUDACC_RTC__
 #define FORGET asm volatile("" ::: "memory")
 #else
@@ -27,13 +41,15 @@
 #endif
 
 /*
- * x itself, since `zero` is 0, but not before `y` is known: what follows from x would otherwise be
- * computed long before it is needed, and fill registers until then.
+ * Returns x. `zero` is 0, which the compiler does not know, so the result seems to depend on y.
+ * Without this the compiler would compute with x long before the results are needed, and they would
+ * occupy registers.
  */
 DEVICE two after(two x, float y, u32 zero) {
     return x ^ (__float_as_uint(y) & zero);
 }
 
+/* Adds up `count` slots in float64. Other blocks wrote them: volatile reads bypass L1. */
 DEVICE void join(const float *slots, int count, float *to) {
     for (int i = threadIdx.x; i < SLOT; i += THREADS) {
         const volatile float *at = slots + i;
@@ -48,11 +64,15 @@ DEVICE void join(const float *slots, int count, float *to) {
     }
 }
 
-/* What a thread sums up over all its tiles for the norm: dn, and dn times the normalised x. */
+/*
+ * A thread's sums for the norm in front, over all its tiles: of dn, the gradient of the norm's
+ * output, and of dn * (x - mean) * invstd.
+ */
 typedef struct norm_sums {
     pair dn, product;
 } norm_sums;
 
+/* Loads a tile of x; zeros for pixels outside the image. */
 DEVICE void load_tile(const T *x, int c, two found[TR][TC], int rows, int columns) {
     UNROLL for (int o = 0; o < TR; o++) {
         UNROLL for (int j = 0; j < TC; j++) {
@@ -64,7 +84,7 @@ DEVICE void load_tile(const T *x, int c, two found[TR][TC], int rows, int column
     }
 }
 
-/* What the convolution reads, of pixels as they lie in memory; nothing past the image. */
+/* The input of the convolution, from pixels of x; zeros for pixels outside the image. */
 DEVICE void input_of(two found[TR][TC], pair scale, pair shift, int rows, int columns,
                      pair input[TR][TC]) {
     UNROLL for (int o = 0; o < TR; o++) {
@@ -83,9 +103,10 @@ DEVICE void input_of(two found[TR][TC], pair scale, pair shift, int rows, int co
 }
 
 /*
- * Each dy of the window times the filter goes to the pixels that it came from. `zero` is 0. With
- * slabs that are no multiple of a warp's lanes the assembler reads far ahead and spills what it has
- * read, unless a row waits for what the row before came to.
+ * The gradient of a tile of the input: grad[pixel] += dy * w, for every dy of the window and every
+ * tap that joins it with the pixel. `zero` is 0. Where SL is no multiple of 32 the assembler would
+ * load rows of the window far ahead and spill them; ROWS_WAIT makes the address of a row seem to
+ * depend on the result of an earlier row.
  */
 #define ROWS_WAIT (KS > 3 && SL % 32 != 0)
 DEVICE void spread_back(const T *window, const float *filters, u32 zero, pair grad[TR][TC]) {
@@ -118,7 +139,7 @@ DEVICE void spread_back(const T *window, const float *filters, u32 zero, pair gr
     }
 }
 
-/* Each dy of the window times the pixels goes to the taps that joined them. */
+/* The gradient of the filter: taps[tap] += dy * pixel, for every dy and pixel that a tap joins. */
 DEVICE void add_taps(const T *window, pair input[TR][TC], pair taps[KK]) {
     UNROLL for (int r = 0; r < REACH(TR); r++) {
         UNROLL for (int q = 0; q < REACH(TC); q++) {
@@ -137,7 +158,7 @@ DEVICE void add_taps(const T *window, pair input[TR][TC], pair taps[KK]) {
     }
 }
 
-/* The gradient of a tile, through the activation of the input where it has one. */
+/* Writes dx of a tile. With IN_NORM multiplies by the slope of ACT first, and adds to the sums. */
 DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair grad[TR][TC],
                      int rows, int columns, u32 zero, norm_sums *sums) {
     pair mean = {0, 0}, invstd = {0, 0}, scale = {0, 0}, shift = {0, 0};
@@ -168,7 +189,7 @@ DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair g
     }
 }
 
-/* The slot of this worker from what its threads have summed up. */
+/* Adds up the sums of the block's threads and writes them to the slot of this worker. */
 DEVICE void tell_sums(const tile *t, pair taps[KK], const norm_sums *sums, float *room, float *slot) {
     __syncthreads();
     if (t->busy) {
@@ -191,7 +212,7 @@ DEVICE void tell_sums(const tile *t, pair taps[KK], const norm_sums *sums, float
     }
 }
 
-/* From the totals in `room` to the gradients of the filters and of the norm. */
+/* Writes the gradients of the filters and of the norm, from the totals in `room`. */
 DEVICE void finish_channels(const float *room, int c0, int batch, const float *coefs,
                    const float *norm_weight, float *weight_grad, float *norm_weight_grad,
                    float *norm_bias_grad, float *back) {
@@ -207,6 +228,12 @@ DEVICE void finish_channels(const float *room, int c0, int batch, const float *c
     }
 }
 
+/*
+ * dy (batch, OH, OW, C), x and dx (batch, IH, IW, C), weight and weight_grad (C, KS, KS). coefs (4,
+ * C) of the norm in front are read with IN_NORM. The last block of a slab writes weight_grad and,
+ * with DX and IN_NORM, the norm's gradients and back (3, C). Shared memory: HEAD floats, with DX
+ * the filters, the window; at the end HEAD floats and TILES slots.
+ */
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight, T *dx,
                    float *weight_grad, int batch, const float *norm_weight,

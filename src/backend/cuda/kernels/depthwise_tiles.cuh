@@ -1,46 +1,64 @@
 /*
- * depthwise_tiles.cuh - what depthwise.cu and depthwise_back.cu have in common: how the work is cut,
- * what a thread knows of its tile, and how sums of all workers come together.
+ * depthwise_tiles.cuh - what depthwise.cu and depthwise_back.cu share: how blocks and threads
+ * divide the work, how a window is loaded, and how the sums of all blocks are added up.
  *
- * A block has a slab of SL channels and walks over boxes of NN samples times NY by NX tiles. The
- * window that a box needs lies in shared memory, brought there once, activated on the way, zeros
- * where the image ends. A thread has two channels and one tile of TR rows and TC columns, whose
- * sums are registers: loops over a tile and its window are unrolled completely, so that which tap
- * joins which two pixels is known when this is compiled.
+ * Words. A slab is SL channels. A tile is TR rows by TC columns of pixels. A box is NN samples
+ * times NY by NX tiles. A window is the pixels that the outputs of a tile or of a box depend on. A
+ * worker is a block, one of those that share a slab.
+ *
+ * The grid is (slabs, workers). A block has one slab and computes every gridDim.y-th box. It loads
+ * the window of the box to shared memory once, applies the activation on the way, and writes zeros
+ * outside the image. A thread has two channels and one tile, whose sums are in registers. Loops
+ * over a tile and its window are unrolled completely, so that the compiler knows which tap joins
+ * which two pixels.
  *
  * Forward, the window is of the input and tiles are of y. Backward, the window is of dy and tiles
- * are of x: each tap adds dy * pixel to the gradient of the filter and dy * w to that of its
- * pixel, so that the input is activated once per pixel. TR and TC are multiples of the stride.
+ * are of x: each tap adds dy * pixel to the gradient of the filter and dy * w to the gradient of
+ * the pixel, so that the input is activated once per pixel. There TR and TC are multiples of the
+ * stride.
  *
- *   C             channels
- *   EVEN          1: they are a multiple of LANES, and read and written in wide pieces
- *   KS, ST, PD    size of the kernel, stride, padding above and left
- *   IH, IW        size of the input; OH, OW of the output
- *   IN_NORM, ACT   1: the input is act(scale * x + shift)
- *   THREADS, BLOCKS   of a block, and how many should fit a multiprocessor at least
- *   GAP           numbers between rows of the window, which keep lanes off each other's banks
- *   DOWN          1: tiles are numbered from top to bottom first, for the same reason
+ * Sums over all boxes are added up in steps: threads to a slot per worker, the slots of TEAM
+ * workers to a slot per team, the slots of the teams to the result. The block that finishes last
+ * does the next step, in the order of the numbers of workers and teams, so that the result does not
+ * depend on which block was last.
  *
- * The grid is (slabs, workers). Sums over all boxes go from threads to a slot per worker, from
- * these to one per team of TEAM workers, from these to the result, each by whoever came last, in
- * the order of their numbers.
+ * Forward computes boxes from the first sample to the last, backward from the last to the first.
+ * The kernel before has usually gone the other way: what it touched last is still in the cache.
  *
- * Whoever includes it has defined for its direction: TAP(o, r), the tap that joins row r of the
- * window of a tile with row o of the tile, the same for columns; REACH(n), rows of the window of n
- * rows; ORIGIN(first), where the window begins; STEP(n), how far it moves when the tile moves by n;
- * FROM_H, FROM_W, TO_H and TO_W, the sizes of what the window and what the tiles are of; ACTIVATED,
- * 1 where the window goes through IN_NORM and ACT; ENTRIES, the sums of a channel.
+ * Defines (-D):
+ *   C                channels
+ *   EVEN             1: C is a multiple of LANES, so channels are read and written as vectors
+ *   KS, ST, PD       size of the filter, stride, padding above and left
+ *   IH, IW, OH, OW   size of the input, of the output
+ *   IN_NORM, ACT     IN_NORM 1: the input is act(scale * x + shift)
+ *   SL               channels of a slab: a multiple of LANES
+ *   TR, TC           rows and columns of a tile
+ *   NY, NX           tiles of a box, down and across
+ *   NN               samples of a box
+ *   THREADS          threads of a block
+ *   BLOCKS           least number of blocks that a multiprocessor should hold
+ *   GAP              elements between rows of the window, against bank conflicts
+ *   DOWN             1: tiles are numbered down the columns, 0: along the rows; also against bank
+ *                    conflicts
  *
- * Forward walks from the first sample to the last, backward the other way, against whoever wrote
- * what is read: what was written last is still in the cache.
+ * The including file defines, for its direction:
+ *   TAP(o, r)        the tap that joins row r of a tile's window with row o of the tile; the same
+ *                    for columns
+ *   REACH(n)         rows of the window of n rows
+ *   ORIGIN(first)    first row of the window of a box whose first row is `first`
+ *   STEP(n)          rows by which the window moves when the tile moves by n rows
+ *   FROM_H, FROM_W   size of the image of the window
+ *   TO_H, TO_W       size of the image of the tiles
+ *   ACTIVATED        1: norm and ACT are applied as the window is loaded
+ *   ENTRIES          sums of a channel
  */
-#define TEAM 16
+#define TEAM 16 /* workers of a team */
 #define HEAD 4 /* floats of shared memory in front of `room` */
-#define FLIGHT 4 /* loads that a thread has under way */
+#define FLIGHT 4 /* loads that a thread has in flight */
 #define KK (KS * KS)
 #define PAIRS (SL / 2)
 #define GROUPS (SL / LANES)
-#define LOADERS (THREADS / GROUPS) /* pixels that are brought at a time */
+#define LOADERS (THREADS / GROUPS) /* pixels that a block loads at a time */
 #define TILES (NN * NY * NX)
 #define FLOOR_DIV(a, b) ((a) >= 0 ? (a) / (b) : -((-(a) + (b)-1) / (b)))
 #define ROUND_UP_DIV(a, b) (((a) + (b)-1) / (b))
@@ -53,7 +71,7 @@
 #define WINDOW_W REACH(BOX_W)
 #define WINDOW_PIXELS (NN * WINDOW_H * WINDOW_W)
 #define ROW (WINDOW_W * SL + GAP)
-#define FITS (TO_H % BOX_H == 0 && TO_W % BOX_W == 0) /* no tile ends past the image */
+#define FITS (TO_H % BOX_H == 0 && TO_W % BOX_W == 0) /* all tiles lie within the image */
 
 typedef struct pair {
     float a, b;
@@ -62,7 +80,7 @@ typedef struct pair {
 /* ---- a thread's two channels, c and c + 1 ---- */
 
 #if TYPE == 0
-typedef u64 two; /* as they lie in memory */
+typedef u64 two; /* two channels as they lie in memory */
 DEVICE pair pair_up(two x) {
     pair y;
     y.a = __uint_as_float((u32)x), y.b = __uint_as_float((u32)(x >> 32));
@@ -124,7 +142,7 @@ DEVICE pair pair_of(const float *vector, int c) {
 
 /* ---- the window ---- */
 
-/* Eight channels from c on; none past the last. */
+/* LANES channels from c on; zeros past the last channel. */
 DEVICE packed window_fetch(const T *p, int c) {
     if (EVEN) {
         return fetch(p);
@@ -156,7 +174,10 @@ DEVICE void put_packed(T *p, packed x) {
 #endif
 }
 
-/* Brings what begins at row y0 and column x0 of the samples from n0 on. */
+/*
+ * Loads the window of a box to shared memory: rows from y0 on and columns from x0 on, of the NN
+ * samples from n0 on; zeros outside the image.
+ */
 DEVICE void load_window(T *window, const T *from, const float *coefs, int batch, int n0, int y0,
                         int x0, int c0) {
     int first = threadIdx.x / GROUPS;
@@ -204,7 +225,7 @@ DEVICE void load_window(T *window, const T *from, const float *coefs, int batch,
     }
 }
 
-/* The filters of a slab as (taps, SL). */
+/* Loads the filters of a slab to shared memory, as (taps, SL). */
 DEVICE void load_filters(float *filters, const float *weight, int c0) {
     for (int i = threadIdx.x; i < KK * SL; i += THREADS) {
         int c = c0 + i / KK;
@@ -215,11 +236,11 @@ DEVICE void load_filters(float *filters, const float *weight, int c0) {
 /* ---- where a thread's tile is ---- */
 
 typedef struct tile {
-    int busy; /* there are more threads than tiles */
-    int n, y, x;
-    int c;       /* within the slab */
-    int corner;  /* where its window begins in the window of the box */
-    int number;  /* of all tiles of the box */
+    int busy; /* 0: the thread has no tile */
+    int n, y, x; /* sample, first row and first column, within the box */
+    int c;       /* the first of the thread's two channels, within the slab */
+    int corner;  /* index of its window in the window of the box */
+    int number;  /* index of the tile in the box */
 } tile;
 
 DEVICE tile find_tile(void) {
@@ -237,13 +258,15 @@ DEVICE tile find_tile(void) {
 
 /* ---- sums of all workers ---- */
 
-#define SLOT (ENTRIES * SL) /* floats that a worker tells */
+#define SLOT (ENTRIES * SL) /* floats of a slot */
 
+/* Merges `count` slots into one; the including file defines it. */
 DEVICE void join(const float *slots, int count, float *to);
 
 /*
- * Each worker has filled its slot; slots are (workers and then teams, SLOT). True in one block of
- * the slab, which finds the result in `room`; HEAD floats in front of it are for `last_block`.
+ * Merges the slots of all workers of a slab; each worker calls it after it wrote its slot. `slots`
+ * is (workers + teams, SLOT), `counters` (slabs, 1 + teams). Returns 1 in one block, which has the
+ * result in `room`, and 0 in all others. The HEAD floats in front of `room` are for last_block().
  */
 DEVICE int gather(float *slots, u32 *counters, float *room) {
     int workers = gridDim.y;

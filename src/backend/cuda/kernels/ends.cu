@@ -1,12 +1,23 @@
 /*
- * ends.cu - where a network begins and ends: pictures come in, logits become a loss and a gradient.
+ * ends.cu - where a network begins and ends: pictures become its input, logits become a loss and a
+ * gradient. Also conversions and random numbers.
+ *
+ * Defines (-D) of input and input_blocks:
+ *   SIZE     width and height of a picture
+ *   TRAIN    1: samples are mixed as the step constants say (mixup, CutMix)
+ *   SIDE     input_blocks: blocks in a row, and rows of blocks
+ *   BEFORE   input_blocks: pixels of padding above and left of the picture
+ * Defines of block_filter and unblock_filter:
+ *   SIDE     width and height of the filter over pixels
+ *   TAPS     width and height of the filter over blocks
+ *   LEAD     zero taps before the first tap of the filter over pixels: 0 or 1
  */
 
 #ifdef K_input
 #define PIXELS (SIZE * SIZE)
-#define TOGETHER 4 /* pixels of a thread: 12 bytes, three words */
+#define TOGETHER 4 /* pixels of a thread: 12 bytes, 3 words */
 
-/* The bytes of up to TOGETHER pixels; past the end of a picture zeros. */
+/* Loads the bytes of `pixels` pixels, at most TOGETHER; zeros for the rest. */
 DEVICE void take_pixels(const u8 *p, int pixels, u8 *bytes /* 3 * TOGETHER */) {
     if (PIXELS % TOGETHER == 0 && (u64)p % 4 == 0) {
         UNROLL for (int k = 0; k < 3; k++) {
@@ -25,7 +36,7 @@ DEVICE void take_pixels(const u8 *p, int pixels, u8 *bytes /* 3 * TOGETHER */) {
     }
 }
 
-/* One pixel: four numbers at a boundary of as many. */
+/* Stores a pixel of 4 channels. p is aligned to 4 elements. */
 DEVICE void store_pixel(T *p, const float *v) {
 #if TYPE == 0
     float4 a;
@@ -39,7 +50,16 @@ DEVICE void store_pixel(T *p, const float *v) {
 #endif
 }
 
-/* blockIdx.y is the sample; its partner is the one as far from the end. */
+/*
+ * From the pictures, uint8 (batch, SIZE, SIZE, 3) at constants->images, to y, T (batch, SIZE, SIZE,
+ * 4):
+ *
+ *     v = (byte / 255 - mean) / std, and 0 in the fourth channel
+ *
+ * With TRAIN, sample i is mixed with sample batch - 1 - i: mixup takes keep * own + (1 - keep) *
+ * other, CutMix takes the other's pixels within the rectangle. blockIdx.y is the sample; a thread
+ * has TOGETHER pixels.
+ */
 KERNEL input(const cuda_step_constants *constants, T *y, float mean0, float mean1, float mean2, float std0,
              float std1, float std2) {
     u32 from = (blockIdx.x * blockDim.x + threadIdx.x) * TOGETHER;
@@ -95,8 +115,9 @@ KERNEL input(const cuda_step_constants *constants, T *y, float mean0, float mean
 
 #ifdef K_input_blocks
 /*
- * A thread makes one block of 2 by 2 pixels. blockIdx.y is the sample; blocks begin BEFORE pixels
- * above and left of the picture, and what is outside it is zero.
+ * As `input`, but y is T (batch, SIDE, SIDE, 16): blocks of 2 by 2 pixels with 4 channels each. The
+ * first block begins BEFORE pixels above and left of the picture; pixels outside the picture are
+ * zeros. blockIdx.y is the sample; a thread writes one block.
  */
 KERNEL input_blocks(const cuda_step_constants *constants, T *y, float mean0, float mean1, float mean2,
                     float std0, float std1, float std2) {
@@ -140,7 +161,10 @@ KERNEL input_blocks(const cuda_step_constants *constants, T *y, float mean0, flo
 #endif
 
 #if defined(K_block_filter) || defined(K_unblock_filter)
-/* Which number of (kernel, kernel, 3) lies at `at` of (TAPS, TAPS, 16); -1: none, a zero. */
+/*
+ * From an index in a filter over blocks, (TAPS, TAPS, 16), to the index in the filter over pixels,
+ * (SIDE, SIDE, 3); -1: the filter over pixels has no such element, so it is zero.
+ */
 DEVICE int unblocked(int at) {
     int pixel = at % 16 / 4, channel = at % 4;
     int row = at / 16 / TAPS * 2 + pixel / 2 - LEAD;
@@ -151,7 +175,10 @@ DEVICE int unblocked(int at) {
 #endif
 
 #ifdef K_block_filter
-/* blockIdx.y is the filter; SIDE is that of the filter over pixels. */
+/*
+ * From filters over pixels, w (filters, SIDE, SIDE, 3), to filters over blocks, (filters, TAPS,
+ * TAPS, 16). blockIdx.y is the filter; a thread writes one element.
+ */
 KERNEL block_filter(const T *w, T *blocked) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < TAPS * TAPS * 16) {
@@ -163,6 +190,7 @@ KERNEL block_filter(const T *w, T *blocked) {
 #endif
 
 #ifdef K_unblock_filter
+/* The reverse of block_filter, for gradients: a thread reads one element of `blocked`. */
 KERNEL unblock_filter(const T *blocked, T *w) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     int to = at < TAPS * TAPS * 16 ? unblocked(at) : -1;
@@ -173,7 +201,7 @@ KERNEL unblock_filter(const T *blocked, T *w) {
 #endif
 
 #ifdef K_pad_filter
-/* (count, 3) to (count, 4) with zeros. */
+/* From w (count, 3) to padded (count, 4), with zeros; a thread writes one element. */
 KERNEL pad_filter(const T *w, T *padded, int count) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < 4 * count) {
@@ -183,7 +211,7 @@ KERNEL pad_filter(const T *w, T *padded, int count) {
 #endif
 
 #ifdef K_unpad_filter
-/* (count, 4) to (count, 3). */
+/* From padded (count, 4) to w (count, 3); a thread writes one element. */
 KERNEL unpad_filter(const T *padded, T *w, int count) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < 3 * count) {
@@ -193,7 +221,10 @@ KERNEL unpad_filter(const T *padded, T *w, int count) {
 #endif
 
 #ifdef K_loss
-/* The sum of what the threads have; all of them get it. `room` is one float per thread. */
+/*
+ * Returns the sum of `mine` over the threads of the block, in all threads. `room` is one float per
+ * thread; their number is a power of two.
+ */
 DEVICE float block_sum(float mine, float *room) {
     room[threadIdx.x] = mine;
     __syncthreads();
@@ -208,7 +239,10 @@ DEVICE float block_sum(float mine, float *room) {
     return sum;
 }
 
-/* Which of the logits is the largest, the first of equals, as plain comparisons in order find it. */
+/*
+ * Returns the index of the largest logit, the first of equal ones: the same as a loop over all
+ * classes that compares with `>`, also where a logit is NaN.
+ */
 DEVICE int block_best(const T *x, int classes, float *room, int *place) {
     float top = up(x[0]);
     int best = 0;
@@ -237,7 +271,10 @@ DEVICE int block_best(const T *x, int classes, float *room, int *place) {
     return best;
 }
 
-/* Losses and answers of all samples, added up in an order that is always the same. */
+/*
+ * Adds up the losses and the correct answers of all samples and writes the result; called by one
+ * block. The order of the sums is always the same.
+ */
 DEVICE void finish_loss(const volatile float *losses, const volatile int *right, int batch,
                         double *room, const cuda_scaler *scaler, cuda_result *result) {
     double sum = 0;
@@ -257,7 +294,7 @@ DEVICE void finish_loss(const volatile float *losses, const volatile int *right,
         }
         result->loss_sum = sum;
         result->correct = correct;
-        /* What stands where no update follows. */
+        /* For a step without an update; the optimiser overwrites these. */
         result->grad_norm = __uint_as_float(0x7FC00000u);
         result->skipped = 0;
         result->scale = scaler->scale;
@@ -265,12 +302,21 @@ DEVICE void finish_loss(const volatile float *losses, const volatile int *right,
 }
 
 /*
- * A block has one sample. dlogits may be the logits: a thread reads an element just before it
- * writes it, when nobody needs it any more.
+ * Softmax cross-entropy of logits (batch, classes), and its gradient:
+ *
+ *     target  = smoothing / classes + (1 - smoothing) * share, where share is keep at the sample's
+ *               own label plus 1 - keep at the label of the sample that it was mixed with
+ *     loss    = - sum over classes of target * log(softmax(logits))
+ *     dlogits = (softmax(logits) - target) * loss scale / batch
+ *
+ * A block has one sample; it writes losses[sample] and right[sample], 1 where the largest logit is
+ * at the label with the larger share. The last block adds them up to `result`. dlogits may be the
+ * same memory as logits: a thread reads an element just before it writes it, and no other thread
+ * needs the element any more.
  */
 KERNEL loss(const T *logits, T *dlogits, const cuda_step_constants *constants, const cuda_scaler *scaler,
             cuda_result *result, float *losses, int *right, u32 *counter, int classes) {
-    SHARED(double, shared); /* 12 bytes a thread, and 8 */
+    SHARED(double, shared); /* 12 bytes per thread, and 8 bytes */
     float *room = (float *)shared;
     int *place = (int *)(room + blockDim.x);
     u32 *told = (u32 *)(room + 3 * blockDim.x);
@@ -311,6 +357,7 @@ KERNEL loss(const T *logits, T *dlogits, const cuda_step_constants *constants, c
 #endif
 
 #ifdef K_to_float
+/* y = x as float32, `count` elements. A thread converts LANES elements at a time. */
 KERNEL to_float(const T *x, float *y, long long count) {
     u64 vectors = (u64)count / LANES;
     u64 step = (u64)gridDim.x * blockDim.x;
@@ -325,7 +372,10 @@ KERNEL to_float(const T *x, float *y, long long count) {
 #endif
 
 #ifdef K_noise
-/* Numbers in [-1, 1), for plans to be timed on: zeros would be faster than what is real. */
+/*
+ * Fills y with random numbers in [-1, 1). Plans and variants are timed on them: on zeros they would
+ * be faster than on real data.
+ */
 KERNEL noise(T *y, long long count) {
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < (u64)count; at += step) {

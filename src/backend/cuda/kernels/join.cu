@@ -1,27 +1,36 @@
 /*
- * join.cu - where two branches join: a norm, an addition and a ReLU, and the convolution of 1 by 1
- * that reads what they make, with the sums for its own norm.
- *
- * A value is rows of K channels, of which the convolution makes N. With few filters only
- * memory counts, and a convolution of its own would read again what was just written. Here, in one
- * pass over all rows:
+ * join.cu - where two branches join, forward: a norm, an addition and a ReLU; the 1 by 1
+ * convolution that reads their result; and the sums for the norm after it.
  *
  *     y = relu(scale * x + shift + added)     (rows, K), rounded to T, and a mask
- *     z = y W'                                (rows, N), rounded to T
- *     sums of z and of its squares            (N)
+ *     z = y times the transpose of w          (rows, N), rounded to T
+ *     sums of z and of its squares            (2, N)
  *
- * Blocks take tiles of ROWS rows by turns, the last first, since the end of x was written last. A
- * thread has one piece of 8 channels of every HIGH-th row: it copies x and what is added to places of
- * its own in shared memory, STAGES tiles ahead, and computes y of them, which goes to memory and to a
- * tile in shared memory for the product; there are two of these, so that the warps of a block wait
- * for each other once for each tile. A warp has 8 * UNITS of the filters, whose weights stay in its
- * registers, dealt such that a lane has filters that follow each other. Sums stay in registers until
- * the end, when they go to `partial`; join_finalise adds up those of all blocks, in their order: the
- * same bits every time.
+ * A row is a pixel. K is the number of channels of x and y, N the number of filters. Bit c % 8 of
+ * byte c / 8 of a row of the mask is set where y > 0. With few filters memory bandwidth limits the
+ * time, and a convolution in a kernel of its own would read y again. This kernel does all of it in
+ * one pass over the rows.
  *
- * Defines: K, a multiple of 64; N, of 8 times the warps; THREADS, a multiple of K / 8; ROWS, a
- * multiple of 16 and of THREADS / (K / 8); STAGES; BLOCKS that a multiprocessor should hold; ADDED: 1
- * a value, 2 the norm of one.
+ * A block computes every gridDim.x-th tile of ROWS rows, from the last tile to the first: the end
+ * of x was written last and is likely still in the cache. For y, a thread has one piece (8
+ * channels, 16 bytes) of every HIGH-th row. It copies x and the added tensor to its own part of
+ * shared memory, STAGES tiles ahead. It writes its pieces of y to global memory and to a tile in
+ * shared memory for the product. There are two such tiles, so that one barrier per tile is enough.
+ *
+ * For z, a warp has 8 * UNITS filters, whose weights stay in its registers, and all rows of the
+ * tile. The columns of the products are assigned so that a lane has consecutive filters. Sums stay
+ * in registers until the end and then go to `partial`. join_finalise adds up the sums of all
+ * blocks, in the order of the blocks: the same bits every time.
+ *
+ * Defines (-D) of join:
+ *   K         channels: a multiple of 64
+ *   N         filters: a multiple of 8 times the number of warps
+ *   THREADS   threads of a block: a multiple of K / 8
+ *   ROWS      rows of a tile: a multiple of 16 and of THREADS / (K / 8)
+ *   STAGES    tiles whose copies are in flight
+ *   BLOCKS    least number of blocks that a multiprocessor should hold
+ *   ADDED     1: `added` is added; 2: the norm of `added`, with scale and shift of added_coefs
+ * Defines of join_finalise: N; WIDTH: filters of a block; REDUCERS: threads that share a filter.
  */
 #ifdef K_join
 
@@ -31,26 +40,32 @@
 #define WARPS (THREADS / 32)
 #define PIECES (K / LANES)
 #define HIGH (THREADS / PIECES)
-#define SHARES (ROWS / HIGH) /* pieces that a thread has of a tile */
+#define SHARES (ROWS / HIGH) /* pieces of a tile that a thread has */
 #define STEPS (K / 16)
 #define UNITS (N / 8 / WARPS)
-#define OWN (2 * UNITS) /* filters of a lane */
+#define OWN (2 * UNITS) /* consecutive filters of a lane */
 #define TILE (ROWS * APART(PIECES))
 #define STAGE (2 * SHARES * THREADS)
 
+/* The piece of a row that the thread computes. */
 DEVICE u32 own_piece(void) {
     return threadIdx.x % PIECES;
 }
 
+/* The row of the thread's piece number `share` of a tile. */
 DEVICE u32 own_row(int share) {
     return threadIdx.x / PIECES + (u32)share * HIGH;
 }
 
+/* The first filter of the lane. */
 DEVICE u32 own_filter(void) {
     return threadIdx.x / 32 * (8 * UNITS) + threadIdx.x % 4 * OWN;
 }
 
-/* Weights in the order of add_product(): column j of unit u is filter j / 2 * OWN + 2 * u + j % 2. */
+/*
+ * Loads the warp's weights in the order of add_product(). Column j of product u is the warp's
+ * filter j / 2 * OWN + 2 * u + j % 2.
+ */
 DEVICE void take_weights(u32 b[STEPS][UNITS][2], const T *w) {
     u32 lane = threadIdx.x % 32;
     u32 filter = threadIdx.x / 32 * (8 * UNITS) + lane / 8 * OWN + lane / 4 % 2;
@@ -70,6 +85,7 @@ typedef struct places {
     const T *x, *added;
 } places;
 
+/* Begins to copy the thread's pieces of x and `added`; zeros for rows past the end. */
 DEVICE void begin_tile(uint4 *mine, places p, u32 first, u32 rows) {
     UNROLL
     for (int k = 0; k < SHARES; k++) {
@@ -83,7 +99,7 @@ DEVICE void begin_tile(uint4 *mine, places p, u32 first, u32 rows) {
 
 #include "stages.cuh"
 
-/* A piece of y, where it is wanted; its bits. */
+/* Computes one piece of y to *y and returns its bits of the mask. */
 DEVICE u32 join_piece(const forms *f, const uint4 *x, const uint4 *added, packed *y) {
     packed taken, more;
     taken.a = *x;
@@ -101,7 +117,10 @@ DEVICE u32 join_piece(const forms *f, const uint4 *x, const uint4 *added, packed
     return bits;
 }
 
-/* All of the thread's pieces of a tile. Rows that are not there are zeros, which sums do not see. */
+/*
+ * Computes and stores the thread's pieces of a tile. Rows past the end become zeros in `tile`, so
+ * that they add nothing to the sums.
+ */
 DEVICE void join_tile(const forms *f, const uint4 *mine, uint4 *tile, T *y, u8 *mask, u32 first,
                       u32 rows) {
     UNROLL
@@ -123,7 +142,7 @@ typedef struct totals {
     float sum[OWN], squares[OWN];
 } totals;
 
-/* One row of z, of which a lane has OWN numbers: out, and into the sums. */
+/* Stores the lane's OWN numbers of a row of z where `wanted`, and adds them to the sums. */
 DEVICE void finish_row(totals *t, const float *v, T *z, int wanted) {
     u32 rounded[UNITS];
     UNROLL
@@ -144,7 +163,7 @@ DEVICE void finish_row(totals *t, const float *v, T *z, int wanted) {
     }
 }
 
-/* 16 rows of the product. */
+/* Computes z for 16 rows of a tile, from row `top` of it on, with their share of the sums. */
 DEVICE void finish_rows(totals *t, const uint4 *tile, u32 b[STEPS][UNITS][2], int top, T *z,
                         u32 first, u32 rows) {
     u32 lane = threadIdx.x % 32;
@@ -174,7 +193,7 @@ DEVICE void finish_rows(totals *t, const uint4 *tile, u32 b[STEPS][UNITS][2], in
     }
 }
 
-/* What the eight lanes of the same filters have, added up; the first of them writes it. */
+/* Adds up over the 8 lanes that have the same filters; the first of them writes it. */
 DEVICE void put_sums(float *sums, float *to) {
     UNROLL
     for (int i = 0; i < OWN; i++) {
@@ -190,7 +209,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
          const T *added /* (rows, K) */, const float *added_coefs, const T *w /* (N, K) */,
          T *y /* (rows, K) */, u8 *mask, T *z /* (rows, N) */,
          float *partial /* (blocks, 2, N) */, u32 rows) {
-    SHARED(uint4, room); /* two tiles, then STAGES of places */
+    SHARED(uint4, room); /* two tiles of y, then STAGES stages of the threads' pieces */
     uint4 *mine = room + 2 * TILE + threadIdx.x;
     places p = {x, added};
     u32 tiles = CEIL(rows, ROWS);
@@ -215,13 +234,15 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         u32 far = tile + STAGES * gridDim.x;
         u32 first = (tiles - 1 - tile) * ROWS;
         uint4 *joined = room + turn * TILE;
-        copy_wait(STAGES - 1); /* the thread's own, and no other's */
+        copy_wait(STAGES - 1); /* no barrier: a thread reads only what it copied itself */
         join_tile(&f, mine + at * STAGE, joined, y, mask, first, rows);
         if (far < tiles) {
             begin_tile(mine + at * STAGE, p, (tiles - 1 - far) * ROWS, rows);
         }
         copy_group();
-        __syncthreads(); /* the tile is there, and all have done with the one before the last */
+        /* After this barrier the tile of y is complete, and no warp reads the previous tile any
+         * more, whose buffer the next turn overwrites. */
+        __syncthreads();
         UNROLL
         for (int top = 0; top < ROWS; top += 16) {
             finish_rows(&t, joined, b, top, z, first, rows);
@@ -236,7 +257,11 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #endif
 
 #ifdef K_join_finalise
-/* Adds up the sums of all blocks in float64. A block has WIDTH filters, REDUCERS threads for each. */
+/*
+ * Adds up the sums of all blocks in float64. From them it computes coefs and running statistics of
+ * the norm of z; with `narrow` also its scale and shift as T. A block has WIDTH filters, with
+ * REDUCERS threads for each. AHEAD: loads that a thread has in flight.
+ */
 #define AHEAD 4
 KERNEL join_finalise(const float *partial /* (blocks, 2, N) */, const float *weight,
                    const float *bias, float *running_mean, float *running_var,

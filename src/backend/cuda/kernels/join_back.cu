@@ -1,60 +1,70 @@
 /*
- * join_back.cu - where two gradients of a value join: that of a convolution of 1 by 1 is computed,
- * added to the other, taken through the ReLU in front, and summed for the norm in front of that.
+ * join_back.cu - backward of join.cu, where two gradients of a tensor join: computes the gradient
+ * through a 1 by 1 convolution, adds it to the other gradient, applies the mask of the ReLU, and
+ * takes the sums for the norm in front of the ReLU.
  *
- * A value is rows of K channels, of which the convolution makes N. With few channels only
- * memory counts, and a convolution that adds, a pass that sums and one that masks read and write the
- * gradient again and again. Here, in one pass over all rows:
+ *     dz = mask * (dy times w + old)           (rows, K), rounded to T
+ *     sums of dz and of dz * (x - mean)        (2, K), where x is the input of the norm
  *
- *     dz  = mask * (dy W + old)                    (rows, K), rounded to T
- *     sums of dz and of dz * (x - mean)            (K), where x is what the norm read
+ * A row is a pixel. K is the number of channels of the tensor, N the number of filters of the
+ * convolution: dy is (rows, N), w (N, K). With OTHER, the norm of `other` was added in front of the
+ * ReLU, and the sums of dz * (other - other mean) are taken, too. With few channels memory
+ * bandwidth limits the time, and separate kernels would read and write the gradient several times.
+ * This kernel does all of it in one pass over the rows.
  *
- * With OTHER a second norm is added in front of the ReLU, and its sums are taken, too.
+ * blockIdx.y selects COLUMNS of the K channels. A block computes every gridDim.x-th tile of ROWS
+ * rows, from the last tile to the first: the end of dy was written last and is likely still in the
+ * cache, and so will be the beginning of dz for the kernel that reads dz next. The inputs of a tile
+ * are copied to shared memory ahead of their use; there are STAGES buffers.
  *
- * A block has COLUMNS of the K channels (blockIdx.y) and takes tiles of ROWS rows by turns, the last
- * first, since the end of dy was written last and the beginning of dz is read next. What a tile needs
- * is copied to shared memory while those before it are computed: there are STAGES places.
+ * A warp has 32 channels of all rows of a tile; their weights stay in its registers. The columns of
+ * the products may be any channels: they are assigned so that a lane gets 8 consecutive channels of
+ * a row, a piece of 16 bytes. So each thread copies those pieces of old and x that it will read,
+ * and stores whole pieces of dz. The sums of its 8 channels stay in registers until the end and
+ * then go to `partial`. join_back_finalise adds up the sums of all blocks, in the order of the
+ * blocks: the same bits every time.
  *
- * A warp has 32 columns of all rows of a tile. Their weights stay in its registers. Which column of
- * the product is which channel is free: they are dealt such that of a row in the result a lane has 8
- * channels that follow each other, a piece of 16 bytes. So old and x are copied by the thread that
- * will read them, and dz is stored as it is made, by whole pieces; the sums of 8 channels stay in
- * registers until the end, when they go to `partial`. join_back_finalise adds up those of all blocks,
- * in their order: the same bits every time.
- *
- * Defines: N, a multiple of 16; K; COLUMNS, also the number of threads: a divisor of K, a multiple of
- * 128; ROWS, a multiple of 16; STAGES, at least 2; BLOCKS that a multiprocessor should hold; OTHER: 0
- * or 1.
+ * Defines (-D) of join_back:
+ *   N         filters: a multiple of 16
+ *   K         channels
+ *   COLUMNS   channels of a block, and its threads: a divisor of K and a multiple of 128
+ *   ROWS      rows of a tile: a multiple of 16
+ *   STAGES    buffers for tiles: at least 2
+ *   BLOCKS    least number of blocks that a multiprocessor should hold
+ *   OTHER     1: the norm of a second tensor was added in front of the ReLU
+ * Defines of join_back_finalise: K; OTHER; QUADS: groups of four channels of a block; REDUCERS:
+ * threads that share a quad.
  */
 #include "tiles.cuh"
 
-#define SUMS (2 + OTHER) /* of a channel */
+#define SUMS (2 + OTHER) /* sums of a channel */
 
 #ifdef K_join_back
 
 #define THREADS COLUMNS
-#define PIECES (N / LANES) /* of a row of dy */
+#define PIECES (N / LANES) /* pieces of a row of dy */
 #define STEPS (N / 16)
-#define SHARES (ROWS / 8) /* pieces that a thread has of a tile */
+#define SHARES (ROWS / 8) /* pieces of a tile that a thread has */
 
-/* Places of a tile, in pieces. */
+/* Where old, x (then `other`) and the mask of a tile begin in its buffer, after dy; in pieces. */
 #define OLD_AT (ROWS * APART(PIECES))
 #define X_AT (OLD_AT + SHARES * THREADS)
 #define MASK_AT (X_AT + (1 + OTHER) * SHARES * THREADS)
 #define STAGE (MASK_AT + ROWS * COLUMNS / 128)
 
-/* The thread's first channel, and its first row in a tile: every eighth is its own. */
+/* The thread's first channel. */
 DEVICE u32 own_channel(void) {
     return blockIdx.y * COLUMNS + threadIdx.x / 32 * 32 + threadIdx.x % 4 * LANES;
 }
 
+/* The thread's first row in a tile; it has every eighth row from there on. */
 DEVICE u32 own_row(void) {
     return threadIdx.x % 32 / 4;
 }
 
 /*
- * Weights in the order of add_product(): column j of product i is the warp's channel 4 * j + i.
- * Rows are fetched by four channels, two rows are joined.
+ * Loads the warp's weights in the order of add_product(). Column j of product i is the warp's
+ * channel 4 * j + i. A lane loads 4 channels of two rows of w and interleaves the rows.
  */
 DEVICE void take_weights(u32 b[STEPS][4][2], const T *w) {
     u32 lane = threadIdx.x % 32;
@@ -76,6 +86,7 @@ typedef struct places {
     const u8 *mask;
 } places;
 
+/* Begins to copy the inputs of a tile; zeros for rows past the end. */
 DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
     copy_rows(stage, p.dy, N, PIECES, ROWS, THREADS, first, rows);
     uint4 *mine = stage + OLD_AT + threadIdx.x;
@@ -100,7 +111,7 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
 
 #include "stages.cuh"
 
-/* A piece that this thread copied. */
+/* Reads a piece that this thread copied. */
 DEVICE lanes own_piece(const uint4 *p) {
     packed x;
     x.a = *p;
@@ -110,7 +121,7 @@ DEVICE lanes own_piece(const uint4 *p) {
 typedef struct totals {
     lanes sum;
     lanes mean, product;
-    lanes other_mean, other_product; /* with OTHER */
+    lanes other_mean, other_product; /* only with OTHER */
 } totals;
 
 DEVICE lanes zeros(void) {
@@ -126,7 +137,7 @@ DEVICE void add_products(lanes *product, lanes dz, const uint4 *x, const lanes *
     }
 }
 
-/* One row of the result: through the mask, out, and into the sums. */
+/* Applies the mask to a piece of a row, stores it where `wanted`, and adds it to the sums. */
 DEVICE void finish_row(totals *t, lanes v, u32 bits, const uint4 *x, T *dz, int wanted) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
@@ -147,7 +158,7 @@ DEVICE void finish_row(totals *t, lanes v, u32 bits, const uint4 *x, T *dz, int 
     }
 }
 
-/* 16 rows of a tile. Those that are not there are zeros. */
+/* Computes dz for 16 rows of a tile, from row `top` of it on. Rows past the end are zeros. */
 DEVICE void finish_rows(totals *t, const uint4 *stage, u32 b[STEPS][4][2], int top, T *dz,
                         u32 first, u32 rows) {
     u32 lane = threadIdx.x % 32;
@@ -185,7 +196,7 @@ DEVICE void finish_rows(totals *t, const uint4 *stage, u32 b[STEPS][4][2], int t
     }
 }
 
-/* What the eight threads of the same channels have, added up; the first of them writes it. */
+/* Adds up over the 8 lanes that have the same channels; the first of them writes it. */
 DEVICE void put_sums(lanes sums, float *to) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
@@ -196,7 +207,7 @@ DEVICE void put_sums(lanes sums, float *to) {
     }
 }
 
-/* dz may lie on old. */
+/* dz may be the same memory as old. Shared memory: STAGES buffers of a tile's inputs. */
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     join_back(const T *dy /* (rows, N) */, const T *w /* (N, K) */, const T *old /* (rows, K) */,
               const u8 *mask, const T *x /* (rows, K) */, const float *coefs /* (4, K) */,
@@ -221,7 +232,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         u32 far = tile + (STAGES - 1) * gridDim.x;
         u32 first = (tiles - 1 - tile) * ROWS;
         copy_wait(STAGES - 2);
-        __syncthreads(); /* what others copied is there, and all have done with the tile before */
+        /* After this barrier the tile is complete, and no warp reads the previous tile any more,
+         * whose buffer the next copy overwrites. */
+        __syncthreads();
         if (far < tiles) {
             begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, p,
                        (tiles - 1 - far) * ROWS, rows);
@@ -249,8 +262,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #include "block_sums.cuh"
 
 /*
- * Adds up the sums of all blocks in float64 and finalises QUADS times four channels. REDUCERS
- * threads share a quad.
+ * Adds up the sums of all blocks in float64. From them it computes the gradients of the norm's
+ * weight and bias, and its `back`; with OTHER also those of the second norm. A block has 4 * QUADS
+ * channels; REDUCERS threads share a quad.
  */
 KERNEL join_back_finalise(const float *partial /* (blocks, SUMS, K) */, const float *weight,
                         const float *coefs /* (4, K) */, float *weight_grad, float *bias_grad,
