@@ -1,25 +1,43 @@
 /*
- * layer_back.cu - the whole backward of a convolution of 1 by 1 and the norm after it, in one pass.
+ * layer_back.cu - backward of a 1x1 convolution of stride 1 and of the norm after it, in one pass.
  *
- * Values are rows: N channels after the convolution, K in front of it. With few channels nothing
- * but memory counts, and three kernels one after another read and write the gradient of the
- * convolution's output, dy, three times. Here it stays in shared memory:
+ * The convolution maps K channels to N. x (rows, N) is its output, which the norm read. g (rows, N)
+ * is the gradient of the output of the chain: norm, stochastic depth, addition, activation. With
  *
- *     dy = a * dn + b * (x - mean) + d     (rows, N), rounded to T
+ *     sg = slope of the activation * g     (rows, N), also the gradient of what was added
+ *     dn = drop factor of the sample * sg  (rows, N)
+ *
+ * the kernel computes
+ *
+ *     dy = a * dn + b * (x - mean) + d     (rows, N), rounded to T; a, b and d are in `back`
  *     dx = or += dy W                      (rows, K)
  *     dW = dy' input                       (N, K)
  *
- * Blocks take tiles of ROWS rows by turns. What a tile needs is copied to shared memory while the
- * tiles before it are computed: there are STAGES places for tiles. dy takes the place of g. Both
- * products are the tensor cores'; a block's share of dW stays in its registers until the end, when
- * it goes to `partial`, and layer_back_sum adds up those of all blocks in their order: the same bits
- * every time.
+ * With few channels memory limits the speed. Three separate kernels would write dy once and read it
+ * twice; here it stays in shared memory.
  *
- * Channels are filled up with zeros to a multiple of 16.
+ * Block b computes tiles b, b + gridDim.x and so on, each of ROWS rows. Shared memory holds W and
+ * STAGES tiles: while the block computes one, the next are being copied. dy replaces g in shared
+ * memory. Tensor cores compute both products. A block keeps its sum of dW in registers and writes
+ * it to `partial` at the end; layer_back_sum adds up the sums of all blocks in a fixed order, so
+ * that the result is the same to the bit every time.
  *
- * Defines: N, K, multiples of 8; ROWS, a multiple of 16; STAGES, at least 2; THREADS; BLOCKS (that a
- * multiprocessor should hold); HIGH: of the warps, how many divide N among them for dW; DX_TALL; ACT;
- * DROP, MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
+ * In shared memory channels are padded with zeros to a multiple of 16.
+ *
+ *   N, K        channels of the convolution's output and input; multiples of 8
+ *   ROWS        rows of a tile; a multiple of 16
+ *   STAGES      tiles in shared memory; at least 2
+ *   THREADS     threads of a block
+ *   BLOCKS      blocks that a multiprocessor should hold
+ *   HIGH        the warps form a grid of HIGH by WARPS / HIGH over dW (N, K)
+ *   DX_TALL     a warp computes 16 * DX_TALL rows of a tile's dx
+ *   ACT         the activation after the norm
+ *   DROP        1: stochastic depth follows the norm
+ *   MASK        1: the slope of the activation is 0 or 1, as the bits of `mask` say
+ *   ADDED_DX    1: sg is written to added_dx
+ *   ACCUMULATE  1: adds to dx; 0: overwrites dx
+ *   IN_NORM     1: the convolution read IN_ACT(scale * input + shift), by in_coefs; 0: `input`
+ *   IN_ACT      see IN_NORM
  */
 #ifdef N
 
@@ -32,9 +50,10 @@
 #define N_PIECES (N_FULL / 8)
 #define K_PIECES (K_FULL / 8)
 
-#define OLD (ACCUMULATE || K_FULL > N_FULL) /* dx has a place of its own, otherwise that of x */
+/* 1: dx has memory of its own in a stage; 0: dx overwrites x. */
+#define OLD (ACCUMULATE || K_FULL > N_FULL)
 
-/* Places of a tile, in pieces. */
+/* Where the parts of a tile begin in its stage, in pieces of 16 bytes. g, later dy, is at 0. */
 #define N_TILE (ROWS * APART(N_PIECES))
 #define K_TILE (ROWS * APART(K_PIECES))
 #define X_AT N_TILE
@@ -43,16 +62,18 @@
 #define OUT_AT (OLD ? OLD_AT : X_AT)
 #define MASK_AT (2 * N_TILE + (OLD ? 2 : 1) * K_TILE)
 #define STAGE (MASK_AT + (MASK ? CEIL(ROWS * N, 128) : 0))
-#define W_SIZE (N_FULL * APART(K_PIECES)) /* the weights, in front of all tiles */
+#define W_SIZE (N_FULL * APART(K_PIECES)) /* pieces of the weights, which lie before all stages */
 
+/* 1: the slope of the activation is computed from its input, a function of x. */
 #define FROM_X (ACT != ACT_NONE && !MASK)
 
-/* dW by warps: each has M_UNITS of 16 rows and PAIRS of 16 columns of it. */
+/* A warp computes M_UNITS * 16 rows and PAIRS * 16 columns of dW. */
 #define ACROSS (WARPS / HIGH)
 #define M_UNITS CEIL(N_FULL / 16, HIGH)
 #define PAIRS CEIL(K_FULL / 16, ACROSS)
 
-/* dx by warps: each has 16 * DX_TALL rows of a tile and DX_PAIRS of 16 columns. */
+/* A warp computes 16 * DX_TALL rows and DX_PAIRS * 16 columns of a tile's dx, DX_AT_ONCE * 16
+ * columns at a time. */
 #define DX_HIGH (ROWS / 16 / DX_TALL)
 #define DX_PAIRS CEIL(K_FULL / 16, WARPS / DX_HIGH)
 #define DX_AT_ONCE (DX_PAIRS % 2 == 0 && K_FULL % 32 == 0 ? 2 : 1)
@@ -61,11 +82,13 @@
 
 #ifdef K_layer_back
 
+/* The tensors that tiles are copied from. */
 typedef struct places {
     const T *g, *x, *input, *dx;
     const u8 *mask;
 } places;
 
+/* Starts the copies of the tile from row `first` on. Rows that do not exist become zeros. */
 DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
     copy_rows(stage, p.g, N, N_PIECES, ROWS, THREADS, first, rows);
     copy_rows(stage + X_AT, p.x, N, N_PIECES, ROWS, THREADS, first, rows);
@@ -79,7 +102,7 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
         u64 at = from + (u32)i * 16;
         if (at + 16 <= end) {
             copy_begin(stage + MASK_AT + i, p.mask + at, 16);
-        } else { /* past the last row nothing is read */
+        } else { /* do not read past the end of the mask */
             u8 *to = (u8 *)(stage + MASK_AT + i);
             for (u32 k = 0; k < 16; k++) {
                 to[k] = at + k < end ? p.mask[at + k] : 0;
@@ -90,13 +113,13 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
 
 /* ---- dy ---- */
 
-#define N_HIGH (THREADS / (N / 8)) /* rows that the block's threads handle at a time */
-#define K_HIGH (THREADS / (K / 8))
+#define N_HIGH (THREADS / (N / 8)) /* rows of dy that the threads handle at a time */
+#define K_HIGH (THREADS / (K / 8)) /* the same for `input` */
 
-/* What a thread knows of its 8 channels: dy = a * dn + b * x + e. */
+/* The coefficients of a thread's 8 channels: dy = a * dn + b * x + e, where e = d - b * mean. */
 typedef struct slopes {
     lanes a, b, e;
-    lanes shift; /* with FROM_X */
+    lanes shift; /* with FROM_X: the activation read a * x + shift; a is the norm's scale */
 } slopes;
 
 DEVICE slopes slopes_of(const float *coefs, const float *back) {
@@ -116,7 +139,7 @@ DEVICE slopes slopes_of(const float *coefs, const float *back) {
     return s;
 }
 
-/* The gradient in front of the activation. */
+/* The gradient of the activation's input, from the gradient g of its output. */
 DEVICE lanes through_act(const slopes *s, lanes g, lanes x, u32 bits) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
@@ -135,7 +158,10 @@ DEVICE packed piece_at(const uint4 *p) {
     return x;
 }
 
-/* From g to dy, in place; rows that are not there have none. The other gradient goes out. */
+/*
+ * Replaces g by dy in shared memory. dy is zero in rows that do not exist. With ADDED_DX also
+ * writes the gradient of what was added.
+ */
 DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u32 first,
                     u32 rows) {
     int c = (int)threadIdx.x % (N / 8);
@@ -165,8 +191,8 @@ DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u
 }
 
 /*
- * The convolution's input, where what is stored is what the norm before it read. There are too few
- * registers to keep its coefficients in.
+ * With IN_NORM: replaces `input` in shared memory by what the convolution read, IN_ACT(scale *
+ * input + shift). Each call loads the coefficients again: there are too few registers to keep them.
  */
 DEVICE void make_input(uint4 *stage, const float *in_coefs) {
     if (!IN_NORM) {
@@ -194,7 +220,7 @@ DEVICE void make_input(uint4 *stage, const float *in_coefs) {
 
 /* ---- products ---- */
 
-/* Two neighbours of dx to where they leave from, added to what is there. */
+/* Stores two neighbours of dx in shared memory; with ACCUMULATE adds them to its contents. */
 DEVICE void put_two(u32 *place, float low, float high) {
     if (ACCUMULATE) {
         low += up((T)(*place & 0xFFFF));
@@ -203,7 +229,7 @@ DEVICE void put_two(u32 *place, float low, float high) {
     *place = down2(low, high);
 }
 
-/* dx of a tile, DX_AT_ONCE pairs of a warp at a time. */
+/* dx = dy W of a tile, into shared memory. `pair` is the index of 16 columns of dx. */
 DEVICE void make_dx(uint4 *stage, const uint4 *w) {
     int lane = (int)threadIdx.x % 32;
     int warp = (int)threadIdx.x / 32;
@@ -247,16 +273,20 @@ DEVICE void make_dx(uint4 *stage, const uint4 *w) {
     }
 }
 
-/* Where a warp's part of dW begins, in units of 16. */
+/* The first row of a warp's part of dW, in units of 16. */
 DEVICE int unit_of_warp(void) {
     return (int)threadIdx.x / 32 % HIGH * M_UNITS;
 }
 
+/* The first column of a warp's part of dW, in units of 16. */
 DEVICE int pair_of_warp(void) {
     return (int)threadIdx.x / 32 / HIGH * PAIRS;
 }
 
-/* A tile's share of dW. Units that are not there are the last one once more, and not written. */
+/*
+ * Adds dy' input of a tile to the warp's part of dW. Where this part reaches past the end of dW,
+ * the last 16 rows or columns are computed once more; put_dw() does not write them.
+ */
 DEVICE void add_dw(float c[M_UNITS][PAIRS][2][4], const uint4 *stage) {
     int lane = (int)threadIdx.x % 32;
     const uint4 *input = stage + IN_AT;
@@ -285,6 +315,7 @@ DEVICE void add_dw(float c[M_UNITS][PAIRS][2][4], const uint4 *stage) {
     }
 }
 
+/* Writes the warp's part of dW to the block's (N, K) floats of `partial`. */
 DEVICE void put_dw(float c[M_UNITS][PAIRS][2][4], float *partial) {
     int lane = (int)threadIdx.x % 32;
     UNROLL
@@ -303,7 +334,7 @@ DEVICE void put_dw(float c[M_UNITS][PAIRS][2][4], float *partial) {
     }
 }
 
-/* dx of a tile from shared memory. */
+/* Copies dx of a tile from shared to global memory. */
 DEVICE void put_dx(const uint4 *stage, T *dx, u32 first, u32 rows) {
     UNROLL
     for (int k = 0; k < CEIL(ROWS * K / 8, THREADS); k++) {
@@ -318,7 +349,9 @@ DEVICE void put_dx(const uint4 *stage, T *dx, u32 first, u32 rows) {
     }
 }
 
-/* Zeros everywhere, where channels are filled up with them; then the weights begin to come. */
+/*
+ * Starts the copies of the weights. If channels are padded, fills shared memory with zeros first.
+ */
 DEVICE void begin_weights(uint4 *room, const T *w) {
     if (N % 16 != 0 || K % 16 != 0) {
         for (int i = threadIdx.x; i < W_SIZE + STAGES * STAGE; i += THREADS) {
@@ -331,7 +364,10 @@ DEVICE void begin_weights(uint4 *room, const T *w) {
     }
 }
 
-/* dx is read too with ACCUMULATE; added_dx may lie on g. */
+/*
+ * x and added_dx are (rows, N), added_dx may lie on g; mask is as in stk_cuda_norm_apply().
+ * `pixels` of a sample, `rate` and `node` are those of stochastic depth.
+ */
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     layer_back(const T *g /* (rows, N) */, const T *x, const float *coefs /* (4, N) */,
                const float *back /* (3, N) */, const u8 *mask, T *added_dx,
@@ -390,7 +426,11 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #define IN_DOUBLE 0
 #include "block_sums.cuh"
 
-/* COUNT floats of each of `blocks`, in their order; REDUCERS threads share a quad, QUADS of a block. */
+/*
+ * dw = sum of `partial` over all blocks of layer_back, in a fixed order. A quad is four
+ * neighbouring sums. A block has QUADS * REDUCERS threads: it computes QUADS quads, and REDUCERS
+ * threads share the blocks' values of one quad. COUNT is N * K.
+ */
 KERNEL layer_back_sum(const float *partial /* (blocks, COUNT) */, T *dw, int blocks) {
     SHARED(four, room);
     int quad = (int)threadIdx.x % QUADS;

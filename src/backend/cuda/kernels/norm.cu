@@ -1,13 +1,17 @@
 /*
- * norm.cu - batch norm and what follows it: statistics, and one pass forward. norm_back.cu has
- * backward; norm_rows.cuh has what both share, and says what is defined.
+ * norm.cu - forward of batch norm and of what follows it: the statistics, then one pass that
+ * applies them. norm_back.cu has the backward. norm_rows.cuh has what both files share: how blocks
+ * and threads divide the work, and what the -D constants mean.
  */
 #include "norm_rows.cuh"
 
 #ifdef K_norm_stats
 /*
- * Sums are taken about a pivot, the first row: sums of x and x^2 themselves would lose all digits
- * of a deviation that is small beside the mean.
+ * The batch's statistics of x: computes coefs, and updates the running mean and variance. With
+ * `narrow` also stores scale and shift as T after coefs.
+ *
+ * The kernel sums x - pivot and (x - pivot)^2 per channel; the pivot is the first row. Sums of x
+ * and x^2 would lose all digits of a deviation that is small compared to the mean.
  */
 KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const float *bias,
                          float *running_mean, float *running_var, float *coefs /* (4, C) */,
@@ -62,7 +66,7 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
 #endif
 
 #ifdef K_norm_finalise
-/* From sums that a convolution took. */
+/* As norm_stats, from the sums of x and of x^2 that another kernel took. One thread per channel. */
 KERNEL norm_finalise(const float *sums /* (2, channels) */, const float *weight, const float *bias,
                     float *running_mean, float *running_var, float *coefs /* (4, channels) */,
                     int narrow, int channels, u32 rows, float epsilon) {
@@ -75,6 +79,7 @@ KERNEL norm_finalise(const float *sums /* (2, channels) */, const float *weight,
 #endif
 
 #ifdef K_norm_running
+/* Computes coefs from the running mean and variance, for inference. One thread per channel. */
 KERNEL norm_running(const float *weight, const float *bias, const float *running_mean,
                     const float *running_var, float *coefs /* (4, channels) */, int channels,
                     float epsilon) {
@@ -91,6 +96,11 @@ KERNEL norm_running(const float *weight, const float *bias, const float *running
 #endif
 
 #ifdef K_norm_apply
+/*
+ * y = ACT(drop * (scale * x + shift) + added). With ADDED 2 `added` goes through its own norm
+ * first, with added_coefs (4, C). y may lie on x. mask (rows, GROUPS): bit i of a byte is 1 where
+ * the slope of the activation at channel i of the group is not 0.
+ */
 KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C) */,
                          const T *added /* (rows, C) */, const float *added_coefs, T *y, u8 *mask,
                          const cuda_step_constants *constants, u32 rows, u32 pixels, float rate, int node) {

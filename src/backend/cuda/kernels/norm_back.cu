@@ -1,10 +1,15 @@
 /*
- * norm_back.cu - batch norm and what follows it, backward, in two passes: sums, then gradients.
- * norm_rows.cuh says how, and what is defined.
+ * norm_back.cu - backward of batch norm and of what follows it, in two passes: norm_reduce takes
+ * the sums, norm_backward computes the gradients. norm_rows.cuh says how blocks and threads divide
+ * the work, and what the -D constants mean.
+ *
+ * Forward was y = ACT(drop * norm(x) + added). g is the gradient of y; sg = slope of ACT * g is the
+ * gradient of `added` (with ADDED 2, of its norm's output); dn = drop * sg is the gradient of
+ * norm(x).
  */
 #include "norm_rows.cuh"
 
-/* A byte of a mask, or 0. */
+/* Loads a byte of a mask if `wanted`; otherwise returns 0. */
 DEVICE u32 take_bits(const u8 *p, int wanted) {
 #ifdef __CUDACC_RTC__
     u32 bits = 0;
@@ -18,7 +23,10 @@ DEVICE u32 take_bits(const u8 *p, int wanted) {
 #endif
 }
 
-/* The gradient in front of the activation, from the one after it. */
+/*
+ * sg from g: g is multiplied by the slope of the activation, given by the bits of the mask (MASK)
+ * or by `before`, the activation's input (FROM_X).
+ */
 DEVICE lanes through_act(lanes g, lanes before, u32 bits) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
@@ -35,8 +43,13 @@ DEVICE lanes through_act(lanes g, lanes before, u32 bits) {
 
 #ifdef K_norm_reduce
 /*
- * Sums of dn and of dn * (x - mean); then, with the norm of what is added, of sg and sg * (added -
- * its mean), where dn = drop * sg. Without stochastic depth dn and sg are one.
+ * First pass: weight_grad, bias_grad and back (3, C) of the norm, and with ADDED 2 those of the
+ * norm of `added`. With AGAIN also writes y to `again`. The sums over all rows are
+ *
+ *     sums[0]  dn
+ *     sums[1]  dn * (x - mean)
+ *     sums[2]  sg * (added - its mean)     with ADDED 2, where SUMS is 3 or 4
+ *     sums[3]  sg                          with DROP too, where SUMS is 4; otherwise it is sums[0]
  */
 KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *weight,
                           const float *coefs /* (4, C) */, const T *added,
@@ -96,7 +109,7 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
         }
         UNROLL
         for (int k = 0; k < DEPTH; k++) {
-            /* Past the last row g is 0, and so is all that is added to the sums. */
+            /* Where there is no row, g was set to 0, so nothing is added to the sums. */
             u32 row = rows - 1 - (at + k * step);
             float factor = row_factor(drop, row);
             lanes v = open_held(taken_x[k]);
@@ -144,7 +157,7 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
 
 #ifdef K_norm_backward
 
-/* dx = a * dn + b * x + e, where e = d - b * mean. */
+/* Coefficients of a group: dx = a * dn + b * x + e, where e = d - b * mean. */
 typedef struct slopes {
     lanes a, b, e;
 } slopes;
@@ -173,6 +186,11 @@ DEVICE lanes through_norm(const slopes *s, lanes dn, lanes x) {
 
 #define READ_X (DX || FROM_X)
 
+/*
+ * Second pass: dx = a * dn + b * (x - mean) + d, with `back` of the first pass. The gradient of
+ * what was added goes to added_dx: sg, or with ADDED 2 the gradient through the norm of `added`. dx
+ * or added_dx may lie on g.
+ */
 KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
                             const float *coefs /* (4, C) */, const float *back /* (3, C) */,
                             const T *added, const float *added_coefs, const float *added_back,
@@ -193,7 +211,7 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
         added_s = slopes_of(added_coefs, added_back, group);
     }
     if (FROM_X) {
-        f.scale = DX ? s.a : vector(coefs + 2 * C, group); /* the same numbers */
+        f.scale = DX ? s.a : vector(coefs + 2 * C, group); /* a is the scale */
         f.shift = vector(coefs + 3 * C, group);
     }
     if (FROM_X && ADDED == 2) {

@@ -1,25 +1,39 @@
 /*
- * norm_rows.cuh - what the kernels of norm.cu and norm_back.cu have in common.
+ * norm_rows.cuh - what the kernels of norm.cu and norm_back.cu share: how they divide the work,
+ * loads and stores of a group of channels, and sums over all rows.
  *
- * A value is rows of C channels. A thread owns one group of LANES channels, with the coefficients
- * of these in registers, and walks over rows; a block is TILE groups wide and THREADS / TILE rows
- * high, blockIdx.y is the tile, and all blocks of a tile step through the rows together. All that
- * these kernels do is bound by memory, so each thread has DEPTH rows of every tensor in flight
- * before it looks at the first. Where C is no multiple of LANES the last group is a part of one
- * and numbers are taken one at a time: right, but slow.
+ * A tensor is (rows, C). A group is LANES neighbouring channels; a tile is TILE neighbouring
+ * groups, and blockIdx.y is its index. A block handles all groups of one tile, HIGH = THREADS /
+ * TILE rows at a time; the blocks of a tile share the rows: each takes every gridDim.x-th group of
+ * HIGH rows. A thread keeps the same group in all rows, and the coefficients of that group in
+ * registers. Memory limits the speed of these kernels, so a thread has DEPTH rows of every tensor
+ * in flight before it uses the first. Where C is no multiple of LANES, the last group is incomplete
+ * and all loads and stores are of single numbers: correct, but slow.
  *
- * The passes that sum walk from the last row to the first, those that write from the first to the
- * last: whoever wrote a tensor (a convolution, or a pass of the second kind) wrote its end last, so
- * that this part is still in the cache when a sum begins there; and when the sum has ended, it is
- * the beginning that is in the cache for the pass that follows.
+ * Kernels that sum go from the last row to the first; kernels that write rows go from the first row
+ * to the last. The kernel that wrote a tensor wrote its last rows last, so these rows are still in
+ * the cache when a sum begins with them. When the sum ends, the first rows are in the cache for the
+ * kernel after it.
  *
- * Sums are the same bits every time: float32 over the rows of a thread, then over the threads of a
- * block, then the block that comes last of a tile adds up those of all blocks, in their order, in
- * float64.
+ * Sums are the same to the bit every time. A thread sums over its rows in float32, then the block
+ * sums over its threads in float32. The last block of a tile to finish adds up the sums of all
+ * blocks in a fixed order, in float64.
  *
- * Defines: C, TILE, THREADS, DEPTH, BLOCKS (that a multiprocessor should hold); WHOLE: 1 where C is
- * a multiple of LANES; ACT; FROM_X: 1 where the slope is had from what the activation reads; DROP,
- * MASK, AGAIN, DX: 0 or 1; ADDED: 0, 1 a value, 2 the norm of one; ADDED_DX: 0, 1 write, 2 add.
+ *   C          channels
+ *   TILE       groups of a tile
+ *   THREADS    threads of a block, a multiple of TILE
+ *   DEPTH      rows that a thread has in flight
+ *   BLOCKS     blocks that a multiprocessor should hold
+ *   WHOLE      1: C is a multiple of LANES
+ *   SUMS       how many sums per channel a kernel takes; defined only for kernels that sum
+ *   ACT        the activation after the norm
+ *   DROP       1: stochastic depth follows the norm
+ *   ADDED      what is added after that. 0: nothing, 1: a value, 2: the norm of a value
+ *   MASK       1: norm_apply writes a mask of the slopes; the backward kernels read it
+ *   FROM_X     1: the backward kernels compute the slope from the activation's input
+ *   AGAIN      1: norm_reduce also writes the output of the activation
+ *   DX         1: norm_backward writes dx
+ *   ADDED_DX   gradient of what was added. 0: not computed, 1: norm_backward writes it, 2: adds it
  */
 #ifdef C
 
@@ -30,6 +44,7 @@
 
 /* ---- one group of channels ---- */
 
+/* A group as it was loaded, not converted yet. */
 #if WHOLE
 typedef packed held;
 
@@ -37,7 +52,7 @@ DEVICE lanes open_held(held x) {
     return unpack(x);
 }
 
-/* What is at p, or `other` when not `wanted`. */
+/* Loads a group of a row from p if `wanted`; otherwise returns `other`. */
 DEVICE held take(const T *p, int wanted, held other, int group) {
     (void)group;
     return fetch_if(p, wanted, other);
@@ -52,7 +67,7 @@ DEVICE void put(T *p, lanes x, int group) {
     store(p, x);
 }
 
-/* Those of a vector per channel. */
+/* Loads a group of p (C). */
 DEVICE lanes vector(const float *p, int group) {
     return load_floats(p + group * LANES);
 }
@@ -98,18 +113,18 @@ DEVICE lanes vector(const float *p, int group) {
 }
 #endif
 
-/* Where the group of a row begins. */
+/* The index of a group's first element in a tensor (rows, C). */
 DEVICE u64 place(u32 row, int group) {
     return (u64)row * C + (u32)group * LANES;
 }
 
-/* ---- what the elements of a group become ---- */
+/* ---- from the norm's input to the activation's output ---- */
 
 #ifdef ACT
 
 #include "branch.cuh"
 
-/* What the activation reads, of a whole group. */
+/* The activation's input for a whole group: factor * (scale * x + shift) + added. */
 DEVICE lanes all_before_act(const forms *f, lanes x, lanes added, float factor) {
     lanes y;
     UNROLL
@@ -131,26 +146,26 @@ DEVICE lanes after_act(lanes x) {
 
 /* ---- sums over all rows ---- */
 
-#ifdef SUMS /* how many a channel has */
+#ifdef SUMS
 
-#define COLUMNS (SUMS * LANES * TILE) /* sums of a tile, as [which][lane][group] */
+#define COLUMNS (SUMS * LANES * TILE) /* sums of a tile, as (SUMS, LANES, TILE) */
 #define QUADS (COLUMNS / 4)
 #define REDUCERS (THREADS / QUADS) /* threads that share the blocks' sums of one quad; at least 1 */
-#define FOLDS (HIGH / LANES)    /* threads that share one sum of a block; at least 1 */
+#define FOLDS (HIGH / LANES)       /* threads that share one sum of a block; at least 1 */
 #define AHEAD 8
 #define BLOCK_QUADS QUADS
 #define IN_DOUBLE 1
 #include "block_sums.cuh"
 
 /*
- * Shared memory: float (THREADS, LANES), used again as double (REDUCERS, COLUMNS); then double
- * (COLUMNS), the totals; then one u32.
+ * Shared memory: float (LANES, THREADS), reused as double (REDUCERS, COLUMNS); then the totals,
+ * double (COLUMNS); then one u32 for last_block().
  */
 DEVICE double *totals_in(float *room) {
     return (double *)room + THREADS * LANES / 2;
 }
 
-/* Adds up what the block's threads have, LANES numbers each, to those of the tile's groups. */
+/* sums (LANES, TILE) = x (LANES) summed over the block's threads that handle the same group. */
 DEVICE void fold(float *room, lanes x, float *sums) {
     int t = threadIdx.x;
     UNROLL
@@ -178,7 +193,7 @@ DEVICE void fold(float *room, lanes x, float *sums) {
     __syncthreads();
 }
 
-/* Adds up the sums of all blocks of a tile into the totals. */
+/* Totals of a tile: `sums` (gridDim.x, COLUMNS) summed over all blocks. */
 DEVICE void add_blocks(float *room, const float *sums) {
     double *apart = (double *)room;
     double *totals = totals_in(room);
@@ -203,8 +218,10 @@ DEVICE void add_blocks(float *room, const float *sums) {
 }
 
 /*
- * From what each thread summed to the totals of the tile, [which * LANES * TILE + column]. 0 in all
- * blocks but the last, which are done then.
+ * Sums `sums` (SUMS) over all threads of all blocks of the tile. Returns 1 in the last block of the
+ * tile, which then has the totals, (SUMS, LANES, TILE), in shared memory. Returns 0 in the other
+ * blocks, which have nothing left to do. partial is (gridDim.y, gridDim.x, COLUMNS), counters
+ * (gridDim.y).
  */
 DEVICE int sum_up(float *room, const lanes *sums, float *partial, u32 *counters) {
     float *tile = partial + (u64)blockIdx.y * gridDim.x * COLUMNS;
@@ -220,7 +237,7 @@ DEVICE int sum_up(float *room, const lanes *sums, float *partial, u32 *counters)
     return 1;
 }
 
-/* The channel of a column. */
+/* The channel of a column 0 to LANES * TILE - 1. */
 DEVICE int channel_of(int column) {
     return (blockIdx.y * TILE + column % TILE) * LANES + column / TILE;
 }

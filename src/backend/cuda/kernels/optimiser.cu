@@ -1,37 +1,39 @@
 /*
- * optimiser.cu - kernels over all parameters: gathering gradients, updates, copies of weights.
+ * optimiser.cu - kernels over all parameters: gather gradients, update, copy and fold weights.
  *
- * Blocks of parameters are cut into chunks of CUDA_CHUNK elements; the table says what each is.
- * PART threads have one chunk, 8 elements each; what lies after a parameter's end stays as it is,
- * but for the rest of a vector, which follows the rules of zeros.
+ * All tensors over parameters (values, gradients, momentum and so on) have the same layout: chunks
+ * of CUDA_CHUNK elements, each of one parameter, which the table of cuda_chunk describes. PART
+ * threads share a chunk; each handles one vector of 8 elements. A block handles blockDim.x / PART
+ * chunks at a time and strides over all chunks by the grid. Vectors past a parameter's end are not
+ * touched. The padding of its last vector is computed like the parameter: zeros there stay zeros.
  */
 
 #define PART (CUDA_CHUNK / LANES)
 
-/* The number of the first element that a thread has of its chunk. */
+/* The index, within its chunk, of the first element of a thread. */
 #define LANE (threadIdx.x % PART * LANES)
 
 #if defined(K_squares) || defined(K_update)
-/* Whether the optimiser changes the chunk. */
+/* Whether the optimiser changes the chunk. While the backbone is frozen only the head learns. */
 DEVICE int learns(cuda_chunk what, int frozen) {
     return what.trainable && (what.head || !frozen);
 }
 #endif
 
 #ifdef K_gather
-#define FLIGHT 4 /* chunks that a thread asks for at once */
+#define FLIGHT 4 /* chunks that a thread has in flight */
 
-/* Fresh gradients as they lie in memory. */
+/* A vector of fresh gradients as it lies in memory. */
 typedef struct raw {
-    float4 a, b; /* of 2-byte numbers only `a` */
+    float4 a, b; /* 2-byte types use only `a` */
 } raw;
 
-/* Element i of those at p. */
+/* Element i of the fresh gradients at p, as float32. */
 DEVICE float fresh_at(const u8 *p, int type, int i) {
     return type == 0 ? ((const float *)p)[i] : up(((const T *)p)[i]);
 }
 
-/* All eight of raw, when the type is not float32. */
+/* The eight 2-byte numbers in x, as float32. Not called where T is float32. */
 DEVICE lanes unpack_raw(float4 x) {
 #if TYPE == 0
     lanes y;
@@ -47,6 +49,11 @@ DEVICE lanes unpack_raw(float4 x) {
 #endif
 }
 
+/*
+ * gradients = (keep_gradients ? gradients : 0) + fresh / loss scale, for every trainable chunk.
+ * `fresh` holds what the backward pass wrote, as T or float32 (fresh_type of the chunk). Sets
+ * scaler->overflow if a gradient is not finite.
+ */
 KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const cuda_step_constants *constants,
               cuda_scaler *scaler, int chunks) {
     int step = gridDim.x * (blockDim.x / PART);
@@ -57,7 +64,7 @@ KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const 
     for (int from = first; from < chunks; from += FLIGHT * step) {
         cuda_chunk what[FLIGHT];
         raw in[FLIGHT];
-        int full[FLIGHT]; /* all eight are parameters, and have a gradient */
+        int full[FLIGHT]; /* all eight elements are of the parameter and have a fresh gradient */
         UNROLL for (int k = 0; k < FLIGHT; k++) {
             what[k] = table[from + k * step < chunks ? from + k * step : from];
         }
@@ -85,7 +92,7 @@ KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const 
             } else if (full[k]) {
                 g = unpack_raw(in[k].a);
             } else {
-                int counts = what[k].head || !frozen; /* what is frozen has no gradient: zero */
+                int counts = what[k].head || !frozen; /* frozen: the fresh gradient is 0 */
                 UNROLL for (int i = 0; i < LANES; i++) {
                     int there = counts && LANE + i < what[k].count;
                     g.v[i] = 0;
@@ -111,13 +118,13 @@ KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const 
         }
     }
     if (bad) {
-        scaler->overflow = 1; /* all who write write the same */
+        scaler->overflow = 1; /* several threads may write: all write the same */
     }
 }
 #endif
 
 #ifdef K_squares
-/* The sum of what the threads have, in thread 0. `room` is one double per thread. */
+/* The sum of `mine` over the block's threads. `room` is shared memory, one double per thread. */
 DEVICE double block_sum(double mine, double *room) {
     room[threadIdx.x] = mine;
     __syncthreads();
@@ -130,10 +137,14 @@ DEVICE double block_sum(double mine, double *room) {
     return room[0];
 }
 
-/* The norm of all gradients and what clipping makes of it; nothing when nobody clips. */
+/*
+ * Gradient clipping: grad_norm of the result = grad_scale * sqrt(sum of squares of all gradients
+ * that the optimiser uses); factor = grad_scale * min(1, clip_norm / (grad_norm + 1e-6)). Does
+ * nothing unless clip_norm > 0. Blocks write their sums to `partial`; the last block adds them up.
+ */
 KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_step_constants *constants,
                cuda_result *result, double *partial /* gridDim.x */, u32 *counter, int chunks) {
-    SHARED(double, room); /* one a thread, and one */
+    SHARED(double, room); /* one per thread, and one for last_block() */
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
     if (!(constants->clip_norm > 0)) {
@@ -170,12 +181,13 @@ KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_step_
 #endif
 
 #ifdef K_update
-/* What AdamW derives from the number of updates; [0] is the backbone's, [1] the head's. */
+/* AdamW's bias corrections, from the number of updates; [0] is the backbone's, [1] the head's. */
 typedef struct adam {
     float size[2]; /* lr / (1 - momentum ^ updates) */
     float root[2]; /* 1 / sqrt(1 - beta2 ^ updates) */
 } adam;
 
+/* x to the power of n, 1 where n <= 0. */
 DEVICE double power(double x, long long n) {
     double y = 1;
     for (; n > 0; n >>= 1) {
@@ -185,7 +197,7 @@ DEVICE double power(double x, long long n) {
     return y;
 }
 
-/* An update that was left out has not moved the moments: it does not count. */
+/* Computes the bias corrections. Skipped updates did not change the moments and do not count. */
 DEVICE void correct(const cuda_step_constants *constants, const cuda_scaler *scaler, adam *to) {
     NO_UNROLL for (int i = 0; i < 2; i++) {
         long long updates = constants->steps[i] - scaler->left_out[i];
@@ -195,7 +207,9 @@ DEVICE void correct(const cuda_step_constants *constants, const cuda_scaler *sca
     }
 }
 
-/* One vector: values, and the moments that the optimiser keeps. */
+/*
+ * AdamW for one vector: changes the values w and the moments m and v, by the gradient factor * g.
+ */
 DEVICE void change_adamw(cuda_step_constants constants, adam corrected, cuda_chunk what, float factor,
                          lanes g, lanes *w, lanes *m, lanes *v) {
     int head = what.head != 0;
@@ -211,6 +225,7 @@ DEVICE void change_adamw(cuda_step_constants constants, adam corrected, cuda_chu
     }
 }
 
+/* SGD with momentum for one vector: changes the values w and the momentum m. */
 DEVICE void change_sgd(cuda_step_constants constants, cuda_chunk what, float factor, lanes g, lanes *w,
                        lanes *m) {
     int head = what.head != 0;
@@ -225,12 +240,17 @@ DEVICE void change_sgd(cuda_step_constants constants, cuda_chunk what, float fac
     }
 }
 
+/*
+ * One update of all parameters that learn: values, moments, and the copy of weights as T. With EMA
+ * also ema = ema_decay * ema + (1 - ema_decay) * values, of all parameters. Changes nothing after
+ * an overflow, if the loss scale is dynamic. ADAMW: 1 AdamW, 0 SGD; only AdamW has `second`.
+ */
 KERNEL update(float *values, T *weights, const float *gradients, float *momentum, float *second,
               float *ema, const cuda_chunk *table, const cuda_step_constants *given,
               const cuda_scaler *scaler, const cuda_result *result, int chunks) {
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
-    cuda_step_constants constants = *given; /* once: what is stored below might change it */
+    cuda_step_constants constants = *given; /* a copy: stores below may alias it */
     float factor = constants.clip_norm > 0 ? result->factor : constants.grad_scale;
     if (scaler->dynamic && scaler->overflow) {
         return;
@@ -279,10 +299,13 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
 #endif
 
 #ifdef K_rescale
-#define GOOD_UPDATES 2000 /* after so many without an overflow the scale doubles */
+#define GOOD_UPDATES 2000 /* updates without an overflow after which the scale doubles */
 #define MOST_SCALE 16777216.0f
 
-/* One thread, after the update: what it came to, and the loss scale of the next step. */
+/*
+ * After the update, one thread: writes skipped, scale and, without clipping, a grad_norm of NaN to
+ * the result; then adapts the loss scale for the next step and clears `overflow`.
+ */
 KERNEL rescale(const cuda_step_constants *constants, cuda_scaler *scaler, cuda_result *result) {
     int skipped = scaler->dynamic && scaler->overflow;
     result->skipped = skipped;
@@ -305,7 +328,7 @@ KERNEL rescale(const cuda_step_constants *constants, cuda_scaler *scaler, cuda_r
 #endif
 
 #ifdef K_copy_weights
-/* Weights in the type of activations. */
+/* weights = values as T, for every chunk that has such a copy. */
 KERNEL copy_weights(const float *values, T *weights, const cuda_chunk *table, int chunks) {
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
@@ -326,7 +349,13 @@ typedef float folded_type;
 typedef T folded_type;
 #endif
 
-/* A block has one filter. With NORM the running statistics become part of it. */
+/*
+ * The weights of a convolution for inference: folded = scale * weight, and bias. With NORM the norm
+ * after the convolution becomes part of them: scale = gamma / sqrt(var + epsilon), bias = beta +
+ * (own_bias - mean) * scale, with the running mean and var. Without NORM: scale 1, bias = own_bias,
+ * or 0 where own_bias is NULL. A block handles one filter of per_filter weights. DEPTHWISE: 1
+ * stores float32, 0 stores T.
+ */
 KERNEL fold(const float *weight, const float *own_bias, const float *gamma, const float *beta,
             const float *mean, const float *var, float epsilon, folded_type *folded, float *bias,
             int per_filter) {

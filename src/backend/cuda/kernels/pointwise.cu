@@ -1,11 +1,19 @@
 /*
- * pointwise.cu - single nodes that treat elements by themselves, or samples by a factor per channel.
+ * pointwise.cu - single nodes without reuse of data: activations, additions, bias, gates, dropout
+ * and the padded shortcut. Threads stride over vectors by the grid.
  *
- * A thread asks for several vectors before it waits for the first. Where values are no multiple of
- * 8, the last few elements go one by one; where channels are none, WIDE is 1.
+ * act, act_back and add use vectors of LANES; the last count % LANES elements are handled one by
+ * one. The other kernels use vectors of WIDE.
+ *
+ *   C           channels
+ *   WIDE        elements of a vector: 8; or 1 where 8 does not divide the channels (in `drop` with
+ *               PATH, the elements of a sample)
+ *   TILE        vectors of channels of a block; a power of two
+ *   ACT         the activation
+ *   ACCUMULATE  1: adds to the output; 0: overwrites it
  */
 
-#define FLIGHT 4 /* vectors that a thread asks for at once */
+#define FLIGHT 4 /* vectors that a thread has in flight */
 
 #ifdef K_act
 /* y = activation of x; ACT_NONE copies. y may be x. */
@@ -38,7 +46,7 @@ KERNEL act(const T *x, T *y, long long count) {
 #endif
 
 #ifdef K_act_back
-/* dy times the slope, from what backward keeps: SiLU's input, the output of the others. */
+/* dy times the slope of ACT. `kept` is the input of SiLU, the output of the other activations. */
 DEVICE float slope_times(float kept, float dy) {
     if (ACT == ACT_RELU) {
         return kept > 0 ? dy : 0;
@@ -49,7 +57,7 @@ DEVICE float slope_times(float kept, float dy) {
     return ACT == ACT_SILU ? dy * slope(ACT_SILU, kept) : dy * (kept * (1 - kept));
 }
 
-/* dx = or += dy * slope; dx may be dy. */
+/* dx = or += dy * slope of ACT, by slope_times(); dx may be dy. */
 KERNEL act_back(const T *kept, const T *dy, T *dx, long long count) {
     u32 vectors = (u32)(count / LANES);
     u32 step = gridDim.x * blockDim.x;
@@ -83,7 +91,7 @@ KERNEL act_back(const T *kept, const T *dy, T *dx, long long count) {
 #endif
 
 #ifdef K_add
-/* y = a + b; y may be either. */
+/* y = a + b; y may be a or b. */
 KERNEL add(const T *a, const T *b, T *y, long long count) {
     u32 vectors = (u32)(count / LANES);
     u32 step = gridDim.x * blockDim.x;
@@ -115,7 +123,7 @@ KERNEL add(const T *a, const T *b, T *y, long long count) {
 #endif
 
 #ifdef K_bias
-/* y (rows, C) = x + bias; y may be x. */
+/* y (rows, C) = x + of_channel (C); y may be x. */
 KERNEL bias(const T *x, const float *of_channel, T *y, long long rows) {
     u64 vectors = (u64)rows * (C / WIDE);
     u64 step = (u64)gridDim.x * blockDim.x;
@@ -132,8 +140,9 @@ KERNEL bias(const T *x, const float *of_channel, T *y, long long rows) {
 
 #ifdef K_bias_back
 /*
- * Sums over rows of dy (rows, C). A block has TILE vectors of channels, blockIdx.y says which, and
- * every gridDim.x-th round of rows; the last block of a tile adds up what all of them have.
+ * bias_grad (C) = sum of dy (rows, C) over all rows. A block sums TILE vectors of channels, the
+ * blockIdx.y-th tile, blockDim.x / TILE rows at a time; the gridDim.x blocks of a tile share
+ * the rows and write their sums to `partial`. The last block of a tile adds them up.
  */
 KERNEL bias_back(const T *dy, float *partial /* (gridDim.x, C) */, float *bias_grad, u32 *counters,
                  long long rows) {
@@ -173,7 +182,7 @@ KERNEL bias_back(const T *dy, float *partial /* (gridDim.x, C) */, float *bias_g
 #endif
 
 #ifdef K_scale
-/* y = x * gate; blockIdx.y is the sample, of `vectors` vectors. */
+/* y = x * gate (N, C), the same for all pixels. blockIdx.y is a sample of `vectors` vectors. */
 KERNEL scale(const T *x, const T *gate, T *y, int vectors) {
     u64 base = (u64)blockIdx.y * vectors * WIDE;
     u32 step = gridDim.x * blockDim.x;
@@ -190,8 +199,9 @@ KERNEL scale(const T *x, const T *gate, T *y, int vectors) {
 
 #ifdef K_scale_back
 /*
- * dx = or += dy * gate; dgate = or += the sum over pixels of dy * x; either may be NULL. A block has
- * one sample, blockIdx.y, and TILE vectors of channels.
+ * dx = or += dy * gate; dgate (N, C) = or += sum over pixels of dy * x. With add_x or add_gate the
+ * result is added to dx or dgate. dx or dgate may be NULL: not wanted. A block handles all pixels
+ * of one sample, blockIdx.y, and TILE vectors of channels.
  */
 KERNEL scale_back(const T *x, const T *gate, const T *dy, T *dx, int add_x, T *dgate, int add_gate,
                   int pixels) {
@@ -240,8 +250,9 @@ KERNEL scale_back(const T *x, const T *gate, const T *dy, T *dx, int add_x, T *d
 
 #ifdef K_drop
 /*
- * y = or += factor * x; y may be x. PATH: blockIdx.y is a sample of `count` elements, which share a
- * factor; otherwise each of all `count` elements has its own.
+ * y = or += factor * x, with factors of drop_factor(); y may be x. PATH 1, stochastic depth:
+ * blockIdx.y is a sample of `count` elements, which share a factor. PATH 0, dropout: each of all
+ * `count` elements has its own factor.
  */
 KERNEL drop(const T *x, T *y, const cuda_step_constants *constants, long long count, float rate, int node) {
     u64 seed = constants->seed, when = constants->step;
@@ -263,7 +274,7 @@ KERNEL drop(const T *x, T *y, const cuda_step_constants *constants, long long co
         }
         some_store(y + base + at * WIDE, v);
     }
-    if (thread < count % WIDE) { /* only where elements have factors of their own */
+    if (thread < count % WIDE) { /* never with PATH: there WIDE divides `count` */
         u64 at = vectors * WIDE + thread;
         float factor = drop_factor(rate, seed, when, node, at);
         y[at] = down((ACCUMULATE ? up(y[at]) : 0) + factor * up(x[at]));
@@ -272,7 +283,11 @@ KERNEL drop(const T *x, T *y, const cuda_step_constants *constants, long long co
 #endif
 
 #ifdef K_shortcut
-/* Every STRIDE-th pixel, BEFORE zero channels in front of its C; blockIdx.y is the sample. */
+/*
+ * y (N, out_height, out_width, OUT_C): every STRIDE-th pixel of x (N, height, width, C) in both
+ * directions, with BEFORE zero channels in front of its C and zeros after them. blockIdx.y is the
+ * sample.
+ */
 KERNEL shortcut(const T *x, T *y, int height, int width, int out_height, int out_width) {
     u32 vectors = out_height * out_width * (OUT_C / WIDE);
     u32 step = gridDim.x * blockDim.x;
@@ -295,7 +310,7 @@ KERNEL shortcut(const T *x, T *y, int height, int width, int out_height, int out
 #endif
 
 #ifdef K_shortcut_back
-/* dx = or += the gradient of the pixels that were taken; zero for the others. */
+/* dx = or += dy of the same pixel and channel; pixels that `shortcut` did not read get zero. */
 KERNEL shortcut_back(const T *dy, T *dx, int height, int width, int out_height, int out_width) {
     u32 vectors = height * width * (C / WIDE);
     u32 step = gridDim.x * blockDim.x;

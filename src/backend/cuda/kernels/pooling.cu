@@ -1,13 +1,27 @@
 /*
- * pooling.cu - the maximum of windows, and the average over all pixels. A thread has WIDE channels.
+ * pooling.cu - maximum pools, with or without the norm and activation in front of them, and the
+ * average over all pixels. Values are (N, height, width, C).
+ *
+ *   C                  channels
+ *   WIDE               channels of a thread, one vector: 8, or 1 where C is no multiple of 8
+ *   TILE               vectors of channels of a block; a power of two
+ *   SIDE, STRIDE, PAD  windows of SIDE by SIDE pixels; PAD: padding above and left
+ *   NORM, ACT          NORM 1: the input of the pool is ACT(scale * x + shift)
+ *   KEEP               1: max_pool writes `where`
+ *   REACHES            defined for the backward kernels of maximum pools
+ *   ACCUMULATE         1: adds to dx; 0: overwrites dx
  */
 
 #ifdef K_max_pool
 /*
- * Windows of SIDE by SIDE pixels; blockIdx.y is the sample. Neighbouring windows overlap, and are
- * computed by neighbouring threads: what they share comes from the cache. A tap outside the picture
- * is the nearest one inside once more: that changes neither the maximum nor, under the number of
- * the tap that it repeats, which one comes first, and nothing depends on where the window lies.
+ * y = maximum of each window of x. where = tap of the maximum, ky * SIDE + kx, one byte per element
+ * of y; of equal maxima the first tap counts. A thread computes one vector of one window;
+ * blockIdx.y is the sample. Windows overlap, and neighbouring threads compute neighbouring windows,
+ * so that shared pixels come from the cache.
+ *
+ * A tap outside the picture reads the nearest pixel inside and counts as the tap of that pixel.
+ * This changes neither the maximum nor the tap that is found first, and the code is the same for
+ * all windows, wherever they lie.
  */
 KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int width,
                 int out_height, int out_width) {
@@ -64,10 +78,10 @@ KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int
 }
 #endif
 
-#ifdef REACHES /* backward of a maximum: a kernel that is compiled for it uses these */
-#define REACH ((SIDE + STRIDE - 1) / STRIDE) /* windows that cover a pixel, in one direction */
+#ifdef REACHES /* for the backward kernels of maximum pools */
+#define REACH ((SIDE + STRIDE - 1) / STRIDE) /* most windows that cover a pixel, in one direction */
 
-/* The winners of one window. */
+/* The taps of a window's maxima, one byte per channel. */
 typedef struct places {
     u32 v[(WIDE + 3) / 4];
 } places;
@@ -84,19 +98,19 @@ DEVICE places take_places(const u8 *p) {
 }
 
 /*
- * A thread has a cell of STRIDE by STRIDE pixels, which the same REACH by REACH windows cover:
- * window (cell - a) has pixel r of the cell at its tap STRIDE * a + r. So each window is read once
- * per cell, nothing is added through memory, and all comparisons are with constants. The first cell
- * begins in the padding.
+ * A thread computes a cell: STRIDE by STRIDE pixels, all covered by the same REACH by REACH
+ * windows. In each direction, pixel r of cell i is tap STRIDE * a + r of window i - a. So a thread
+ * reads each window once per cell, needs no atomics to sum, and compares taps with compile-time
+ * constants. The first cell begins in the padding.
  */
 typedef struct cell {
-    int y, x; /* of its first pixel */
-    some_packed back[REACH * REACH];
-    places won[REACH * REACH];
-    int there[REACH * REACH];
+    int y, x;                        /* of its first pixel */
+    some_packed back[REACH * REACH]; /* dy of each window */
+    places won[REACH * REACH];       /* the taps of its maxima */
+    int there[REACH * REACH];        /* 1: the window exists */
 } cell;
 
-/* The sizes of a launch. */
+/* Sizes of the input and the output of the pool. */
 typedef struct extent {
     int height, width, out_height, out_width;
 } extent;
@@ -109,7 +123,8 @@ DEVICE u32 cells_across(extent e) {
     return (e.width - 1 + PAD) / STRIDE + 1;
 }
 
-/* `where` and `dy` are those of a sample, at the first channel of the thread. */
+/* Loads the windows of cell `index` of a sample. `where` and `dy` point to the sample's first pixel
+ * and the thread's first channel. */
 DEVICE cell take_cell(const u8 *where, const T *dy, extent e, u32 index) {
     cell it;
     int cell_y = (int)(index / cells_across(e)), cell_x = (int)(index % cells_across(e));
@@ -126,14 +141,14 @@ DEVICE cell take_cell(const u8 *where, const T *dy, extent e, u32 index) {
     return it;
 }
 
-/* Whether pixel r of a cell is in the picture, and where. */
+/* Whether pixel r of a cell is in the picture; *place is the index of its first channel. */
 DEVICE int pixel_of(const cell *it, extent e, int r, u64 *place) {
     int y = it->y + r / STRIDE, x = it->x + r % STRIDE;
     *place = (u64)(y * e.width + x) * C;
     return y >= 0 && y < e.height && x >= 0 && x < e.width;
 }
 
-/* The gradient of pixel r, added to what is there. */
+/* sum + dy of all windows whose maximum is pixel r of the cell. */
 DEVICE some cell_gradient(const cell *it, int r, some sum) {
     UNROLL for (int k = REACH * REACH - 1; k >= 0; k--) {
         int ky = STRIDE * (k / REACH) + r / STRIDE, kx = STRIDE * (k % REACH) + r % STRIDE;
@@ -158,6 +173,10 @@ DEVICE some some_zeros(void) {
 #endif
 
 #ifdef K_max_pool_back
+/*
+ * dx = or += for each pixel, the sum of dy over the windows whose maximum it is. A thread computes
+ * one vector of one cell; blockIdx.y is the sample.
+ */
 KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width, int out_height,
                      int out_width) {
     extent e = {height, width, out_height, out_width};
@@ -180,9 +199,10 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #endif
 
 /*
- * The norm and activation in front of a maximum pool, backward: its gradient is never stored.
- * A block has TILE vectors of channels, blockIdx.y says which, and every gridDim.x-th round of
- * windows, or of cells.
+ * Backward of norm, activation and maximum pool together; the gradient of the pool's input is never
+ * stored. A block handles TILE vectors of channels, the blockIdx.y-th tile, and blockDim.x / TILE
+ * windows (pool_norm_reduce) or cells (pool_norm_backward) at a time; the blocks of a tile
+ * share the windows or cells of all samples.
  */
 #ifdef K_pool_norm_reduce
 #define THREADS 256
@@ -190,7 +210,12 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #define REDUCERS (THREADS / COLUMNS)
 #define AHEAD 16
 
-/* As norm_reduce of norm_back.cu; only winners have a gradient, and it is enough to look at these. */
+/*
+ * weight_grad, bias_grad and back of the norm from the sums of dn and dn * (x - mean), as
+ * norm_reduce of norm_back.cu. Only the maxima of windows have a gradient, so only their x is read.
+ * The last block of a tile adds up the sums of its blocks; REDUCERS threads share a channel, each
+ * with AHEAD loads in flight.
+ */
 KERNEL __launch_bounds__(THREADS, 4)
     pool_norm_reduce(const u8 *where, const T *dy, const T *x, const float *weight,
                      const float *coefs /* (4, C) */, float *weight_grad, float *bias_grad,
@@ -207,7 +232,7 @@ KERNEL __launch_bounds__(THREADS, 4)
     some sum = some_zeros(), product = some_zeros();
     u32 at = inside ? blockIdx.x * at_once + threadIdx.x / TILE : windows;
     for (; at < windows; at += gridDim.x * at_once) {
-        u32 row = at / out_width; /* of all samples */
+        u32 row = at / out_width; /* counted through all samples */
         int top = (int)(row % out_height) * STRIDE - PAD;
         int left = (int)(at % out_width) * STRIDE - PAD;
         const T *window =
@@ -236,7 +261,6 @@ KERNEL __launch_bounds__(THREADS, 4)
         }
     }
     if (last_block(counters + blockIdx.y, gridDim.x, (u32 *)room)) {
-        /* REDUCERS threads share a channel. */
         double *totals = (double *)room;
         u32 column = threadIdx.x % COLUMNS, reducer = threadIdx.x / COLUMNS;
         u32 channel = blockIdx.y * COLUMNS + column;
@@ -270,7 +294,10 @@ KERNEL __launch_bounds__(THREADS, 4)
 #endif
 
 #ifdef K_pool_norm_backward
-/* dx = a * dn + b * (x - mean) + d, as norm_backward of norm_back.cu. */
+/*
+ * dx = a * dn + b * (x - mean) + d, as norm_backward of norm_back.cu, where dn = slope of ACT * the
+ * gradient of the pool's input. A thread computes one vector of one cell at a time.
+ */
 KERNEL __launch_bounds__(256, 2)
     pool_norm_backward(const u8 *where, const T *dy, const T *x, const float *coefs /* (4, C) */,
                        const float *back /* (3, C) */, T *dx, int batch, int height, int width,
@@ -304,7 +331,7 @@ KERNEL __launch_bounds__(256, 2)
                 some v = some_unpack(taken[r]);
                 some g = cell_gradient(&it, r, some_zeros());
                 UNROLL for (int i = 0; i < WIDE; i++) {
-                    /* The norm's scale is also a, what dn is multiplied with. */
+                    /* The factor a of dn is the norm's scale. */
                     float n = fmaf(scale.v[i], v.v[i], shift.v[i]);
                     float dn = g.v[i] * slope(ACT, n);
                     v.v[i] = fmaf(scale.v[i], dn, fmaf(b.v[i], v.v[i], d.v[i]));
@@ -317,7 +344,7 @@ KERNEL __launch_bounds__(256, 2)
 #endif
 
 #ifdef K_avg_pool
-/* A block has one sample, blockIdx.y, and TILE vectors of channels. */
+/* y (N, C) = mean of x over all pixels. A block handles TILE vectors of one sample, blockIdx.y. */
 KERNEL avg_pool(const T *x, T *y, int pixels) {
     SHARED(float, room);
     u32 vector = blockIdx.x * TILE + threadIdx.x % TILE;
@@ -346,7 +373,7 @@ KERNEL avg_pool(const T *x, T *y, int pixels) {
 #endif
 
 #ifdef K_avg_pool_back
-/* dx = or += dy / pixels; blockIdx.y is the sample. */
+/* dx = or += dy (N, C) / pixels, the same for all pixels of a sample. blockIdx.y is the sample. */
 KERNEL avg_pool_back(const T *dy, T *dx, int pixels) {
     u32 vectors = pixels * (C / WIDE);
     u32 step = gridDim.x * blockDim.x;

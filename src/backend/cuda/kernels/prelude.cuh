@@ -1,12 +1,14 @@
 /*
- * prelude.cuh - what stands in front of every kernel, after kernel_constants.h.
+ * prelude.cuh - types and functions for all kernels. The host puts kernel_constants.h and this file
+ * in front of the source of every kernel.
  *
- * Kernels are written in the part of CUDA that is also C, and their specialisations are macros, so
- * that tests can compile the same text for a host that plays the device. TYPE is a cuda_type; T is
- * what activations are stored as. A kernel stands between #ifdef K_name and #endif: only the one that is wanted
- * is compiled.
+ * Kernels are specialised by macros that the host passes to NVRTC as -D options: sizes, and flags
+ * that are 0 or 1. K_name selects the kernel: each kernel stands between #ifdef K_name and #endif,
+ * so that only the selected kernel is compiled. TYPE is a cuda_type (0 float32, 1 float16, 2
+ * bfloat16); T is the C type in which activations are stored. Kernels use only the part of CUDA
+ * that is also C: tests compile the same source for the host, which emulates the GPU.
  */
-#define LANES 8 /* channels that a thread handles at a time: 16 bytes of 2-byte numbers */
+#define LANES 8 /* numbers of a vector: of 2-byte types, the 16 bytes of one load */
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -87,12 +89,13 @@ DEVICE u32 down2(float low, float high) {
 }
 #endif
 
-/* Eight numbers in registers. */
+/* A vector: eight float32 in registers. */
 typedef struct lanes {
     float v[LANES];
 } lanes;
 
-/* As they lie in memory: so that several loads can be in flight before the first is converted. */
+/* A vector of T as it lies in memory, not converted yet: so that several loads can be in flight
+ * before the first is converted. */
 typedef struct packed {
 #if TYPE == 0
     float4 a, b;
@@ -101,7 +104,7 @@ typedef struct packed {
 #endif
 } packed;
 
-/* p is on a 16-byte boundary. */
+/* Loads the vector at p, which is aligned to 16 bytes. */
 DEVICE packed fetch(const T *p) {
     packed x;
 #if TYPE == 0
@@ -114,8 +117,8 @@ DEVICE packed fetch(const T *p) {
 }
 
 /*
- * What is at p, in global memory, or `other` when not `wanted`. Nothing is read twice, so that the
- * first cache need not keep it; a volatile asm stays in front of what comes later in the text.
+ * The vector at p in global memory if `wanted`, otherwise `other`. Kernels read such data once, so
+ * the load allocates no line in L1. The asm is volatile to keep the load in front of later code.
  */
 DEVICE packed fetch_if(const T *p, int wanted, packed other) {
 #ifdef __CUDACC_RTC__
@@ -138,6 +141,7 @@ DEVICE packed fetch_if(const T *p, int wanted, packed other) {
 #endif
 }
 
+/* A vector of zeros. */
 DEVICE packed fetch_nothing(void) {
     packed x;
 #if TYPE == 0
@@ -179,7 +183,8 @@ DEVICE packed pack(lanes x) {
     return y;
 }
 
-/* To global memory. Names the instruction, since the compiler may make four of an assignment. */
+/* Stores a vector to global memory. __stcg, because the compiler may turn an assignment into four
+ * stores. */
 DEVICE void store(T *p, lanes x) {
     packed y = pack(x);
 #if TYPE == 0
@@ -190,7 +195,7 @@ DEVICE void store(T *p, lanes x) {
 #endif
 }
 
-/* Eight float32 from a 16-byte boundary. */
+/* Loads eight float32 from p, which is aligned to 16 bytes. */
 DEVICE lanes load_floats(const float *p) {
     lanes y;
     float4 a = *(const float4 *)p;
@@ -208,15 +213,16 @@ DEVICE void store_floats(float *p, lanes x) {
     *(float4 *)(p + 4) = b;
 }
 
-/* Activations by the number that program.c defines for them. */
+/* Values of ACT and the like, as stk_cuda_act_code() of program.c gives them. */
 #define ACT_NONE 0
 #define ACT_RELU 1
 #define ACT_RELU6 2
 #define ACT_SILU 3
 #define ACT_SIGMOID 4
 
-/* For 2-byte numbers the device's own power of two and reciprocal, both right to about 1e-7, in a
- * fifth of the instructions: with the exact ones SiLU would be bound by arithmetic. */
+/* 1 / (1 + exp(-x)). For 2-byte types with the GPU's approximate power of two and reciprocal, which
+ * are right to about 1e-7 and take a fifth of the instructions: the exact functions would make SiLU
+ * bound by arithmetic. */
 DEVICE float sigmoid(float x) {
 #if defined(__CUDACC_RTC__) && TYPE != 0
     float power, y;
@@ -230,7 +236,7 @@ DEVICE float sigmoid(float x) {
 
 DEVICE float activate(int act, float x) {
     if (act == ACT_RELU) {
-        return x < 0 ? 0 : x; /* what is no number stays none */
+        return x < 0 ? 0 : x; /* NaN stays NaN */
     }
     if (act == ACT_RELU6) {
         return x < 0 ? 0 : x > 6 ? 6 : x;
@@ -241,7 +247,7 @@ DEVICE float activate(int act, float x) {
     return act == ACT_SIGMOID ? sigmoid(x) : x;
 }
 
-/* The slope at x, what comes before the activation. */
+/* The derivative of the activation at its input x. */
 DEVICE float slope(int act, float x) {
     if (act == ACT_RELU) {
         return x > 0 ? 1 : 0;
@@ -260,9 +266,9 @@ DEVICE float slope(int act, float x) {
     return 1;
 }
 
-/* ---- channels by the eight, or one by one where their number is no multiple ---- */
+/* ---- vectors of WIDE channels: 8, or 1 where the number of channels is no multiple of 8 ---- */
 
-#ifdef WIDE /* 8 or 1: a kernel that is compiled for either uses these */
+#ifdef WIDE /* the functions above, for kernels that are compiled for both widths */
 #if WIDE == LANES
 typedef lanes some;
 typedef packed some_packed;
@@ -314,9 +320,9 @@ DEVICE some some_floats(const float *p) {
 #endif
 
 /*
- * Adds up what all threads have whose numbers are the same modulo `tile`, always in the same order;
- * the first `tile` threads get the sums. `room` is WIDE floats of shared memory per thread; the
- * number of threads and `tile` are powers of two.
+ * Sums `mine` over all threads of the block whose threadIdx.x is the same modulo `tile`, always in
+ * the same order. Threads 0 to tile - 1 get the sums; the results of the others are partial sums.
+ * `room` is shared memory, WIDE floats per thread. blockDim.x and `tile` are powers of two.
  */
 DEVICE some some_total(some mine, float *room, u32 tile) {
     UNROLL for (int k = 0; k < WIDE; k++) {
@@ -336,9 +342,10 @@ DEVICE some some_total(some mine, float *room, u32 tile) {
 }
 #endif
 
-/* ---- lanes and blocks that work together ---- */
+/* ---- sums within a warp; the last block of a grid ---- */
 
-/* Adds up over the eight lanes of a warp whose numbers are the same modulo 4; all of them get it. */
+/* Sums x over the eight lanes of a warp whose lane number is the same modulo 4. All eight get the
+ * sum. */
 DEVICE float add_eight(float x) {
     UNROLL
     for (int apart = 16; apart >= 4; apart /= 2) {
@@ -348,9 +355,10 @@ DEVICE float add_eight(float x) {
 }
 
 /*
- * Called by all threads of a block after they wrote their share: 1 in the block that comes last of
- * `blocks`, which then sees what the others wrote and leaves the counter at zero. `told` is a place
- * in shared memory that nobody else uses.
+ * Returns 1 in the last of `blocks` blocks that call it with the same counter, 0 in the others. All
+ * threads of a block call it after they wrote their results; the last block then sees the results
+ * of all blocks. The counter is 0 before and after. `told` is in shared memory and not used
+ * otherwise.
  */
 DEVICE int last_block(u32 *counter, u32 blocks, volatile u32 *told) {
     __threadfence();
@@ -370,11 +378,12 @@ DEVICE int last_block(u32 *counter, u32 blocks, volatile u32 *told) {
 
 /* ---- batch norm: from sums to coefficients, in float64 as backend/cpu/kernels/norm.c ---- */
 
-#define NORM_RUNNING 0.1 /* how far the running statistics move */
+#define NORM_RUNNING 0.1 /* weight of the batch when the running statistics are updated */
 
 /*
- * From the mean of one channel and the squares about it, summed over `rows`: coefs (4, channels),
- * and the running statistics move.
+ * Computes channel c of coefs (4, channels): mean, 1 / deviation, scale = weight / deviation, shift
+ * = bias - mean * scale. Updates the running mean and variance. `squares` is the sum of (x -
+ * mean)^2 over `rows` rows.
  */
 DEVICE void norm_set_coefs(int c, int channels, double mean, double squares, double rows,
                         float epsilon, const float *weight, const float *bias, float *running_mean,
@@ -392,8 +401,9 @@ DEVICE void norm_set_coefs(int c, int channels, double mean, double squares, dou
 }
 
 /*
- * Scale and shift as T, after coefs. The shift is that of the rounded scale: a mean of many
- * deviations would otherwise make much of the rounding.
+ * Stores scale and shift of channel c once more, as T (2, channels) after coefs. The shift is
+ * computed from the rounded scale: otherwise a mean of many deviations would multiply the error of
+ * rounding.
  */
 DEVICE void norm_narrow(int c, int channels, const float *bias, float *coefs) {
     T *to = (T *)(coefs + 4 * channels);
@@ -403,9 +413,9 @@ DEVICE void norm_narrow(int c, int channels, const float *bias, float *coefs) {
 }
 
 /*
- * From sums of float32 numbers and of their squares, which are about zero and rounded to float32. A
- * variance that is less than their rounding is not known: it is taken for that much, since a smaller
- * one would make large numbers of noise. Of 2-byte numbers it is at least that, where it is not zero.
+ * As norm_set_coefs(), from `sum`, the sum of x, and `all`, the sum of x^2, both of float32
+ * precision. The difference that gives the variance has an error of about all * 2^-23. A variance
+ * below that is unknown and is raised to it: a smaller one would scale noise up to large numbers.
  */
 DEVICE void norm_set_coefs_of_sums(int c, int channels, double sum, double all, double rows,
                              float epsilon, const float *weight, const float *bias,
@@ -421,8 +431,9 @@ DEVICE void norm_set_coefs_of_sums(int c, int channels, double sum, double all, 
 }
 
 /*
- * From the sums of dn and of dn times the normalised x over `rows`: the gradients of weight and bias,
- * and back (3, channels), where dx = a * dn + b * (x - mean) + d.
+ * Computes, for channel c, the gradients of weight and bias, and back (3, channels), the factors a,
+ * b and d of dx = a * dn + b * (x - mean) + d. dn is the gradient of the norm's output. `sum` is
+ * the sum of dn over `rows` rows, `product` the sum of dn * (x - mean) / deviation.
  */
 DEVICE void norm_set_back(int c, int channels, double sum, double product, double rows,
                              const float *weight, const float *coefs, float *weight_grad,
@@ -436,7 +447,7 @@ DEVICE void norm_set_back(int c, int channels, double sum, double product, doubl
     back[2 * channels + c] = (float)(-a * sum / rows);
 }
 
-/* ---- random numbers: base/numbers/rng.c and engine/drop.h, to the bit ---- */
+/* ---- random numbers: the same bits as base/numbers/rng.c and engine/drop.h ---- */
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
 #define STREAM_DROP 11ull /* STK_RNG_DROP */
@@ -447,6 +458,7 @@ DEVICE u64 mix_bits(u64 z) {
     return z ^ (z >> 31);
 }
 
+/* stk_drop_factor(): 0 with probability `rate`, otherwise 1 / (1 - rate). */
 DEVICE float drop_factor(float rate, u64 seed, u64 step, int node, u64 index) {
     u64 key = mix_bits(seed + GOLDEN);
     key = mix_bits(key ^ (STREAM_DROP * GOLDEN));

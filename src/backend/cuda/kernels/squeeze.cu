@@ -1,38 +1,45 @@
 /*
- * squeeze.cu - squeeze and excite after a norm and its activation, as cuda_squeeze of emit.h
- * says it, with s = act(scale * x + shift) computed wherever it is needed: the passes over pixels.
- * squeeze_layers.cu has the two layers.
+ * squeeze.cu - squeeze and excite after a norm and its activation: the kernels over all pixels.
+ * squeeze_layers.cu has the two small layers between them. Per sample and channel,
  *
- * Passes over pixels: a block has one sample, SPAN * WIDE channels and one of `chunks` parts of the
- * pixels; a thread has WIDE channels of every LINES-th pixel. What it sums up goes to `partial`,
- * (N, chunks, sums, C); whoever reads that adds the chunks in order.
+ *     s        = ACT(scale * x + shift), never stored: computed wherever it is needed
+ *     squeezed = mean of s over pixels
+ *     gate     = sigmoid(HACT(squeezed W1' + b1) W2' + b2)
+ *     p        = s * gate, the output
  *
- * Backward needs no second look at x and dp before the sums of the norm are known: with dn = (dp *
- * gate + dsqueezed / pixels) * s', the sums of dn and of dn * (x - mean) are combinations of
- * the five sums of the first pass.
+ * A block handles one sample, blockIdx.y; SPAN * WIDE channels, the blockIdx.x % TILES-th tile; and
+ * the blockIdx.x / TILES-th of `chunks` parts of the pixels. A thread handles WIDE channels of
+ * every LINES-th pixel of the part. Kernels that sum write the sums of a block to `partial` (N,
+ * chunks, sums, C); the kernel that reads `partial` adds up the chunks in order.
  *
- *   C, WIDE       channels; 8 or 1 of them belong to a thread
- *   PIXELS        of a sample
- *   SPAN, LINES   threads across channels and across pixels
- *   ACT           the activation after the norm
- *   AGAIN         backward: 1: p is computed once more
- *   RESIDENT      blocks that a multiprocessor should hold
+ * Backward: dn = (dp * gate + dsqueezed / PIXELS) * s' is the gradient of the norm's output; s' is
+ * the slope of ACT. gate and dsqueezed are the same for all pixels. So the sums of dn and of dn *
+ * (x - mean) follow from the last four of the BACK_SUMS sums, which do not contain dsqueezed: x and
+ * dp are read once for all sums, and once more for dx.
+ *
+ *   C            channels
+ *   WIDE         channels of a thread: 8, or 1 where C is no multiple of 8
+ *   PIXELS       of a sample
+ *   SPAN, LINES  threads of a block across channels and across pixels
+ *   ACT          the activation after the norm
+ *   AGAIN        1: squeeze_back_sum also writes p
+ *   RESIDENT     blocks that a multiprocessor should hold
  */
 #define BOUNDS __launch_bounds__(SPAN *LINES, RESIDENT)
 #if TYPE == 0
-#define FLIGHT 2 /* loads of a tensor that a thread has under way, as registers allow */
+#define FLIGHT 2 /* loads of a tensor that a thread has in flight, as registers allow */
 #elif defined(K_squeeze_back_sum)
 #define FLIGHT 3
 #else
 #define FLIGHT 4
 #endif
 
-/* Where a thread of a pass over pixels works. */
+/* What a thread works on. */
 typedef struct place {
-    int n, c;
-    int busy; /* c is a channel */
-    int first, end;
-    u64 sample; /* elements before pixel 0, channel c */
+    int n, c;       /* sample and first channel */
+    int busy;       /* c is a channel: c < C */
+    int first, end; /* pixels first, first + LINES and so on, below end */
+    u64 sample;     /* index of pixel 0, channel c of the sample */
 } place;
 
 #if defined(SPAN)
@@ -40,8 +47,8 @@ typedef struct place {
 #define TILE (SPAN * WIDE)
 #define TILES ((C + TILE - 1) / TILE)
 
-/* Passes that sum begin with the last sample, which is still in the cache, and those that follow
- * them with the first. */
+/* Kernels that sum begin with the last sample, which is still in the cache; the kernels that apply
+ * the result begin with the first sample. */
 #if defined(K_squeeze_sum) || defined(K_squeeze_back_sum)
 #define BACKWARDS 1
 #else
@@ -62,11 +69,13 @@ DEVICE place find_place(int chunks) {
     return p;
 }
 
+/* The thread's channels of `vector` (C). */
 DEVICE some vector_at(const float *vector, const place *p) {
     return some_floats(vector + (p->busy ? p->c : 0));
 }
 
-/* FLIGHT pixels from `at` on, LINES apart: all loads are under way before the first is needed. */
+/* Loads FLIGHT pixels of `from`, LINES apart, beginning with pixel `at`; zeros past the last pixel.
+ * All loads are in flight before the first is used. */
 DEVICE void take(some_packed found[FLIGHT], const T *from, const place *p, int at) {
     UNROLL for (int u = 0; u < FLIGHT; u++) {
         int pixel = at + u * LINES;
@@ -74,7 +83,7 @@ DEVICE void take(some_packed found[FLIGHT], const T *from, const place *p, int a
     }
 }
 
-/* The sums of all lines of this block, to `sums` planes of C floats. */
+/* Sums each of the `sums` values over the block's lines and writes the results to `partial`. */
 DEVICE void tell(const place *p, const some *values, int sums, float *room, float *partial,
                  int chunks) {
     float *to = partial + (u64)(p->n * chunks + blockIdx.x / TILES) * sums * C;
@@ -100,6 +109,7 @@ DEVICE void tell(const place *p, const some *values, int sums, float *room, floa
 #endif
 
 #ifdef K_squeeze_sum
+/* partial (N, chunks, 1, C): sums of s over pixels. */
 KERNEL BOUNDS squeeze_sum(const T *x, const float *coefs, float *partial, int chunks) {
     SHARED(float, room);
     place p = find_place(chunks);
@@ -125,6 +135,7 @@ KERNEL BOUNDS squeeze_sum(const T *x, const float *coefs, float *partial, int ch
 #endif
 
 #ifdef K_squeeze_apply
+/* out = p = s * gate, with gates (N, C). */
 KERNEL BOUNDS squeeze_apply(const T *x, const float *coefs, const float *gates, T *out, int chunks) {
     place p = find_place(chunks);
     some scale = vector_at(coefs + 2 * C, &p), shift = vector_at(coefs + 3 * C, &p);
@@ -147,10 +158,11 @@ KERNEL BOUNDS squeeze_apply(const T *x, const float *coefs, const float *gates, 
 
 /* ---- backward ---- */
 
-/* Sums over pixels: of dp s, dp s', s', dp s' (x - mean), s' (x - mean). */
+/* The sums over pixels: dp * s, dp * s', s', dp * s' * (x - mean), s' * (x - mean). */
 #define BACK_SUMS 5
 
 #ifdef K_squeeze_back_sum
+/* partial (N, chunks, BACK_SUMS, C): the five sums. With AGAIN also again = p. */
 KERNEL BOUNDS
     squeeze_back_sum(const T *x, const T *dp, const float *coefs, const float *gates, T *again,
                      float *partial, int chunks) {
@@ -194,6 +206,7 @@ KERNEL BOUNDS
 #endif
 
 #ifdef K_squeeze_back_apply
+/* dx = a * dn + b * (x - mean) + d, with `back` (3, C) of the norm and dsqueezed (N, C). */
 KERNEL BOUNDS
     squeeze_back_apply(const T *x, const T *dp, const float *coefs, const float *gates,
                        const float *dsqueezed, const float *back, T *dx, int chunks) {
@@ -202,7 +215,7 @@ KERNEL BOUNDS
     some mean = vector_at(coefs, &p), each = vector_at(dsqueezed + (u64)p.n * C, &p);
     some a = vector_at(back, &p), b = vector_at(back + C, &p), d = vector_at(back + 2 * C, &p);
     some gate = vector_at(gates + (u64)p.n * C, &p);
-    UNROLL for (int i = 0; i < WIDE; i++) { /* dx = (a * gate * g + a * each) * slope + b * x + d */
+    UNROLL for (int i = 0; i < WIDE; i++) { /* now dx = (gate * dp + each) * s' + b * x + d */
         gate.v[i] *= a.v[i];
         each.v[i] *= a.v[i] * (1.0f / PIXELS);
         d.v[i] = fmaf(-b.v[i], mean.v[i], d.v[i]);

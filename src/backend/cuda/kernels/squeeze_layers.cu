@@ -1,29 +1,39 @@
 /*
- * squeeze_layers.cu - the two small linear layers of squeeze and excite, forward and backward,
- * float32; squeeze.cu has the passes over pixels in front of and after them.
+ * squeeze_layers.cu - the two small linear layers of squeeze and excite in float32:
  *
- * There is little to compute and little to read, so that what counts is how often a thread waits
- * for memory: loads go to registers several at a time, from places that are always there (what is
- * past the end is read from elsewhere and left out), and only then to shared memory.
+ *     hidden (N, REDUCED) = squeezed (N, C) W1' + b1          w1 (REDUCED, C)
+ *     gate (N, C)         = sigmoid(HACT(hidden) W2' + b2)    w2 (C, REDUCED)
  *
- *   C, PIXELS     channels, pixels of a sample
- *   REDUCED       channels of `hidden`; HACT its activation
- *   EACH          squeeze_hidden: hidden channels of a warp
- *   PARTS         of the channels, which squeeze_back_hidden adds up apart
- *   CH, PART      squeeze_back_weights: channels of a block; samples in shared memory at a time
+ * forward (squeeze_hidden, squeeze_gate) and backward (squeeze_back_hidden, squeeze_back_weights).
+ * squeeze.cu has the kernels over pixels before and after them, and the formulas of the whole
+ * block.
+ *
+ * There is little to compute and little to read, so latency limits the speed: how often a thread
+ * waits for memory. A thread loads several vectors to registers, then copies them to shared memory.
+ * A load has no condition: an index past the end is replaced by a valid one, and the result is not
+ * used.
+ *
+ *   C        channels
+ *   PIXELS   of a sample
+ *   REDUCED  channels of `hidden`
+ *   HACT     the activation of `hidden`
+ *   EACH     squeeze_hidden: hidden channels of a warp
+ *   PARTS    squeeze_back_hidden sums dhidden over C in so many parts, one for each blockIdx.x
+ *   CH       squeeze_back_weights: channels of a block
+ *   PART     squeeze_back_weights: samples in shared memory at a time
  */
 #define WARP 32
 #define FULL 0xFFFFFFFFu
-#define THREADS 256    /* of the forward kernels */
-#define FLIGHT 4       /* loads that a thread has under way */
-#define ROUND 3072     /* channels that are in shared memory at a time */
-#define BACK_SUMS 5    /* that squeeze_back_sum gives per sample, chunk and channel */
-#define WIDE_C (C % 4 == 0 ? 4 : 1) /* numbers of a load from a row of channels */
-#define WIDE_R (REDUCED % 4 == 0 ? 4 : 1)
+#define THREADS 256 /* of the forward kernels */
+#define FLIGHT 4    /* loads that a thread has in flight */
+#define ROUND 3072  /* channels in shared memory at a time */
+#define BACK_SUMS 5 /* sums of squeeze_back_sum per sample, chunk and channel */
+#define WIDE_C (C % 4 == 0 ? 4 : 1) /* numbers of a vector in rows of C channels */
+#define WIDE_R (REDUCED % 4 == 0 ? 4 : 1) /* the same in rows of REDUCED channels */
 #define UP_TO(a, b) ((a) < (b) ? (a) : (b))
 #define SHARES(a, b) (((a) + (b)-1) / (b))
 
-/* Four numbers, or one. */
+/* A vector of `wide` float32: four, or one. */
 typedef struct few {
     float v[4];
 } few;
@@ -49,7 +59,7 @@ DEVICE void few_put(float *p, few x, int wide) {
     }
 }
 
-/* Of `count` vectors the i-th, or the first where there is none. */
+/* i if it is an index below `count`, otherwise 0. */
 DEVICE int or_first(int i, int count) {
     return i < count ? i : 0;
 }
@@ -57,10 +67,14 @@ DEVICE int or_first(int i, int count) {
 #ifdef K_squeeze_hidden
 
 #define SAMPLES 4 /* of a block */
-#define PIECE UP_TO(C, ROUND)
-#define VECTORS (PIECE / WIDE_C) /* of a sample */
+#define PIECE UP_TO(C, ROUND)    /* channels in shared memory */
+#define VECTORS (PIECE / WIDE_C) /* vectors of a sample in shared memory */
 
-/* squeezed of SAMPLES samples and the channels from c0 on, from the sums of all chunks. */
+/*
+ * means (SAMPLES, PIECE) = squeezed of the samples from n0 and the channels from c0 on: the sums of
+ * all chunks in partial (N, chunks, C), divided by PIXELS. Blocks with blockIdx.x 0 also write
+ * `squeezed`.
+ */
 DEVICE void load_means(float *means, const float *partial, float *squeezed, int n0, int c0,
                        int batch, int chunks) {
     int vectors = UP_TO(C - c0, PIECE) / WIDE_C;
@@ -96,7 +110,11 @@ DEVICE void load_means(float *means, const float *partial, float *squeezed, int 
     }
 }
 
-/* A block has SAMPLES samples, a warp EACH hidden channels, a lane every 32nd vector of channels. */
+/*
+ * squeezed (N, C) and hidden (N, REDUCED), before its activation. A block computes SAMPLES samples
+ * (blockIdx.y); each of its warps computes EACH hidden channels of all these samples. A lane adds
+ * up every 32nd vector of channels of a dot product.
+ */
 KERNEL __launch_bounds__(THREADS, 2)
     squeeze_hidden(const float *partial, const float *w1, const float *b1, float *squeezed,
                    float *hidden, int batch, int chunks) {
@@ -149,12 +167,15 @@ KERNEL __launch_bounds__(THREADS, 2)
 
 #define SAMPLES 16
 #define CHANNELS 64
-#define ROW (REDUCED + 1 - REDUCED % 2) /* odd: lanes keep off each other's banks */
-#define OF_HIDDEN (SAMPLES * REDUCED / WIDE_R) /* vectors of a block */
-#define OF_FILTERS (CHANNELS * REDUCED / WIDE_R)
-#define BRINGS 8 /* loads at a time */
+#define ROW (REDUCED + 1 - REDUCED % 2) /* odd, so that lanes use different banks */
+#define OF_HIDDEN (SAMPLES * REDUCED / WIDE_R)   /* vectors of `hidden` of a block */
+#define OF_FILTERS (CHANNELS * REDUCED / WIDE_R) /* vectors of w2 of a block */
+#define BRINGS 8 /* loads of w2 that a thread has in flight */
 
-/* A block has 16 samples and 64 channels; a thread 4 samples of one channel. */
+/*
+ * gate (N, C). A block computes SAMPLES samples (blockIdx.y) of CHANNELS channels (blockIdx.x),
+ * with its part of `hidden` and w2 in shared memory. A thread computes 4 samples of one channel.
+ */
 KERNEL __launch_bounds__(THREADS, 2)
     squeeze_gate(const float *hidden, const float *w2, const float *b2, float *gate, int batch) {
     SHARED(float, room);
@@ -215,16 +236,18 @@ KERNEL __launch_bounds__(THREADS, 2)
 #define BACK_THREADS 512
 #define SAMPLES 2
 #define VECTORS (C / WIDE_C)
-#define PIECE SHARES(VECTORS, PARTS) /* vectors of a block, of each sample */
-#define ITEMS (SAMPLES * BACK_SUMS * PIECE)
-#define GROUPS (REDUCED / WIDE_R)
-#define ACROSS UP_TO(GROUPS, BACK_THREADS) /* threads across hidden channels */
-#define DEEP (BACK_THREADS / ACROSS)       /* and across channels */
-#define BRINGS 8                           /* loads at a time */
+#define PIECE SHARES(VECTORS, PARTS)        /* vectors of channels of a block */
+#define ITEMS (SAMPLES * BACK_SUMS * PIECE) /* vectors of sums of a block */
+#define GROUPS (REDUCED / WIDE_R)           /* vectors of hidden channels */
+#define ACROSS UP_TO(GROUPS, BACK_THREADS)  /* threads across hidden channels */
+#define DEEP (BACK_THREADS / ACROSS)        /* threads across channels */
+#define BRINGS 8                            /* loads of w2 that a thread has in flight */
 
 /*
- * Adds up the chunks of this block's samples and channels: four of the sums go to `totals`, the
- * first becomes the gradient in front of the sigmoid, in `dgate` and, (SAMPLES, PIECE), in `grads`.
+ * Adds up the chunks of `partial` for the block's samples and channels. The first of the five sums,
+ * of dp * s, is the gradient of the gate; times gate * (1 - gate) it is the gradient of the
+ * sigmoid's input, which goes to `dgate` and to `grads` (SAMPLES, PIECE vectors) in shared memory.
+ * The other four sums go to `totals`. `first` is the block's first vector of channels.
  */
 DEVICE void add_chunks(float *grads, const float *partial, const float *gates, float *dgate,
                        float *totals, int n0, int first, int batch, int chunks) {
@@ -272,10 +295,13 @@ DEVICE void add_chunks(float *grads, const float *partial, const float *gates, f
 }
 
 /*
- * dgate (N, C), in front of the sigmoid, totals (N, 4, C), the other sums without chunks, and
- * dhidden (PARTS, N, REDUCED), after the activation, to be added up. A block has a part of the
- * channels of SAMPLES samples. Neighbours have neighbouring vectors of hidden channels and, when
- * these end, the next channel: w2 is read as it lies, whatever the number of hidden channels.
+ * dgate (N, C), the gradient of the sigmoid's input; totals (N, 4, C), the other four sums over all
+ * chunks; and dhidden (PARTS, N, REDUCED) = dgate W2, the gradient of HACT(hidden), summed over the
+ * channels of each part. A block computes SAMPLES samples (blockIdx.y) of one part of the channels
+ * (blockIdx.x).
+ *
+ * Neighbouring threads read neighbouring vectors of a row of w2, and continue with the next row:
+ * loads of w2 are contiguous, whatever REDUCED is.
  */
 KERNEL __launch_bounds__(BACK_THREADS, 1)
     squeeze_back_hidden(const float *partial, const float *gates, const float *w2, float *dgate,
@@ -283,7 +309,7 @@ KERNEL __launch_bounds__(BACK_THREADS, 1)
     SHARED(float, room);
     float *grads = room; /* (SAMPLES, PIECE) vectors */
     float *apart = room + SHARES(SAMPLES * PIECE * WIDE_C, 4) * 4; /* (DEEP, SAMPLES, ACROSS) */
-    int first = blockIdx.x * PIECE; /* vector */
+    int first = blockIdx.x * PIECE; /* first vector of channels */
     int n0 = blockIdx.y * SAMPLES;
     int channels = UP_TO(VECTORS - first, PIECE) * WIDE_C;
     int row = threadIdx.x / ACROSS, across = threadIdx.x % ACROSS;
@@ -331,26 +357,29 @@ KERNEL __launch_bounds__(BACK_THREADS, 1)
 
 #ifdef K_squeeze_back_weights
 
-#define WAYS 32 /* threads of a channel */
-#define BACK_THREADS (WAYS * CH)
-#define FOURS ((REDUCED + 3) / 4) /* of hidden channels */
-#define ROW (4 * FOURS)
-#define ACROSS UP_TO(FOURS, 2 * WAYS) /* fours that are computed at a time */
-#define HELD SHARES(FOURS, ACROSS)    /* fours of a thread */
-#define TASKS (CH / 2 * ACROSS)
+/* A task is the weight gradients of two channels and HELD fours of hidden channels. */
+#define WAYS 32                       /* threads of a channel, which share the samples */
+#define BACK_THREADS (WAYS * CH)      /* of a block */
+#define FOURS ((REDUCED + 3) / 4)     /* groups of four hidden channels */
+#define ROW (4 * FOURS)               /* hidden channels, padded with zeros */
+#define ACROSS UP_TO(FOURS, 2 * WAYS) /* fours that different threads compute */
+#define HELD SHARES(FOURS, ACROSS)    /* fours that one thread computes */
+#define TASKS (CH / 2 * ACROSS)       /* tasks of a block */
 #define SLICES (BACK_THREADS / TASKS) /* threads that share the samples of one task */
-#define TURNS SHARES(PART, WAYS)      /* samples in shared memory that one thread takes */
-#define BRINGS 4                      /* loads of each tensor at a time */
+#define TURNS SHARES(PART, WAYS)      /* samples in shared memory that one thread handles */
+#define BRINGS 4                      /* loads of each tensor that a thread has in flight */
 
+/* Shared memory: PART samples of the block's channels. */
 typedef struct stage {
-    float *inner;    /* (PART, ROW): hidden after its activation */
-    float *dhidden;  /* (PART, ROW): the gradient in front of the activation */
-    float *filters;  /* (ROW, CH): of w1 */
+    float *inner;    /* (PART, ROW): HACT(hidden) */
+    float *dhidden;  /* (PART, ROW): the gradient of `hidden` */
+    float *filters;  /* (ROW, CH): w1 */
     float *dgate;    /* (PART, CH) */
     float *squeezed; /* (PART, CH) */
 } stage;
 
-/* hidden and the parts of dhidden, of `count` samples from n0 on. */
+/* Loads `hidden` and the sum of the parts of dhidden, of `count` samples from n0 on, to inner and
+ * dhidden of the stage. */
 DEVICE void load_rows(const stage *s, const float *hidden, const float *dhidden, int n0, int count,
                       int batch) {
     int there = count * (REDUCED / WIDE_R);
@@ -381,10 +410,10 @@ DEVICE void load_rows(const stage *s, const float *hidden, const float *dhidden,
     }
 }
 
-/* What a thread has of its channel and of every 32nd sample. */
+/* What a thread loads of its channel and of every WAYS-th sample. */
 typedef struct owned {
     float totals[TURNS][BACK_SUMS - 1];
-    float gate[TURNS], grad[TURNS], mean[TURNS];
+    float gate[TURNS], grad[TURNS], mean[TURNS]; /* of gates, dgate and squeezed */
 } owned;
 
 DEVICE owned load_owned(const float *totals, const float *gates, const float *dgate,
@@ -402,7 +431,7 @@ DEVICE owned load_owned(const float *totals, const float *gates, const float *dg
     return o;
 }
 
-/* dsqueezed of a thread's samples, from dhidden and w1. */
+/* found = dsqueezed = dhidden W1, for a thread's channel and samples. */
 DEVICE void find_dsqueezed(const stage *s, float found[TURNS]) {
     int way = threadIdx.x % CH;
     UNROLL for (int t = 0; t < TURNS; t++) {
@@ -420,7 +449,7 @@ DEVICE void find_dsqueezed(const stage *s, float found[TURNS]) {
     }
 }
 
-/* acc += x * v, for two channels. */
+/* acc[i] += x[i] * v, for two channels i and four hidden channels. */
 DEVICE void add_four(float4 acc[2], float2 x, float4 v) {
     acc[0].x = fmaf(x.x, v.x, acc[0].x), acc[0].y = fmaf(x.x, v.y, acc[0].y);
     acc[0].z = fmaf(x.x, v.z, acc[0].z), acc[0].w = fmaf(x.x, v.w, acc[0].w);
@@ -428,11 +457,13 @@ DEVICE void add_four(float4 acc[2], float2 x, float4 v) {
     acc[1].z = fmaf(x.y, v.z, acc[1].z), acc[1].w = fmaf(x.y, v.w, acc[1].w);
 }
 
-/* What a thread sums up of the gradients of w1 and w2: two channels, four hidden ones. */
+/* A thread's sums for the gradients of w1 (first) and w2 (second): HELD fours of hidden channels by
+ * two channels. */
 typedef struct taken {
     float4 first[HELD][2], second[HELD][2];
 } taken;
 
+/* Adds the products of the samples in shared memory that belong to the thread's slice. */
 DEVICE void add_products(const stage *s, int count, taken *sums) {
     int slice = threadIdx.x / TASKS;
     int pair = threadIdx.x % (CH / 2), q0 = threadIdx.x % TASKS / (CH / 2);
@@ -450,7 +481,7 @@ DEVICE void add_products(const stage *s, int count, taken *sums) {
     }
 }
 
-/* The gradients of w1 and w2 from all slices. */
+/* Adds up the sums of all slices and writes dw1 (REDUCED, C) and dw2 (C, REDUCED). */
 DEVICE void put_products(float *room, taken *sums, T *dw1, T *dw2, int c0) {
     float *first = room, *second = room + SLICES * CH * ROW; /* (SLICES, CH, ROW) */
     int slice = threadIdx.x / TASKS;
@@ -483,7 +514,10 @@ DEVICE void put_products(float *room, taken *sums, T *dw1, T *dw2, int c0) {
     }
 }
 
-/* The sums of all threads of a channel, and what follows from them. */
+/*
+ * Adds up `mine` over the WAYS threads of each channel: the sums of dn, of dn * (x - mean) and of
+ * dgate. From these come the norm's weight_grad, bias_grad and back, and db2.
+ */
 DEVICE void finish_channel(double *room, const double mine[3], int c0, int batch, float *db2,
                            const float *coefs, const float *norm_weight, float *norm_weight_grad,
                            float *norm_bias_grad, float *back) {
@@ -506,7 +540,7 @@ DEVICE void finish_channel(double *room, const double mine[3], int c0, int batch
     }
 }
 
-/* The gradient of b1 from the samples in shared memory; one block has it. */
+/* Adds dhidden of the samples in shared memory to db1. Only block 0 does this. */
 DEVICE void add_bias(const stage *s, float *db1, int n0, int count) {
     for (int r = threadIdx.x; r < REDUCED && blockIdx.x == 0; r += BACK_THREADS) {
         float sum = n0 == 0 ? 0 : db1[r];
@@ -518,9 +552,17 @@ DEVICE void add_bias(const stage *s, float *db1, int n0, int count) {
 }
 
 /*
- * Everything that is left: a block has CH channels and all samples, PART at a time in shared
- * memory. A thread has one channel and every 32nd sample of dsqueezed and the norm's sums; of the
- * gradients of weights, two channels and four hidden channels of some of the samples.
+ * The rest of backward before dx. With dhidden summed over its parts and multiplied by the slope of
+ * HACT:
+ *
+ *     dsqueezed (N, C) = dhidden W1
+ *     dw1 (REDUCED, C) = dhidden' squeezed         db1 = sum of dhidden over samples
+ *     dw2 (C, REDUCED) = dgate' HACT(hidden)       db2 = sum of dgate over samples
+ *
+ * and norm_weight_grad, norm_bias_grad and back of the norm, from totals, gates and dsqueezed. A
+ * block computes CH channels of all samples, with PART samples at a time in shared memory. For
+ * dsqueezed and the norm's sums a thread handles one channel and every WAYS-th sample; for dw1 and
+ * dw2 it handles one task and every SLICES-th sample.
  */
 KERNEL __launch_bounds__(BACK_THREADS, 1)
     squeeze_back_weights(const float *totals, const float *gates, const float *squeezed,
@@ -533,20 +575,20 @@ KERNEL __launch_bounds__(BACK_THREADS, 1)
     s.dgate = s.filters + ROW * CH;
     s.squeezed = s.dgate + PART * CH;
     int c0 = blockIdx.x * CH, c = c0 + threadIdx.x % CH;
-    int from = c < C ? c : c0; /* what is read where there is no channel */
+    int from = c < C ? c : c0; /* a channel that can be read */
     taken sums;
     UNROLL for (int h = 0; h < HELD; h++) {
         float4 zero;
         zero.x = zero.y = zero.z = zero.w = 0;
         sums.first[h][0] = sums.first[h][1] = sums.second[h][0] = sums.second[h][1] = zero;
     }
-    double mine[3] = {0, 0, 0}; /* of dn, of dn * (x - mean), of dgate */
+    double mine[3] = {0, 0, 0}; /* sums of dn, of dn * (x - mean) and of dgate */
     for (int i = threadIdx.x; i < ROW * CH; i += BACK_THREADS) {
         s.filters[i] = i / CH < REDUCED ? w1[(u64)(i / CH) * C + from] : 0;
     }
     if (REDUCED % 4 != 0) {
         for (int i = threadIdx.x; i < 2 * PART * ROW; i += BACK_THREADS) {
-            room[i] = 0; /* what is after a row stays so */
+            room[i] = 0; /* the padding of rows stays zero */
         }
     }
     for (int n0 = 0; n0 < batch; n0 += PART) {

@@ -1,6 +1,6 @@
 /*
- * tiles.cuh - for kernels that multiply matrices: tiles of rows are copied to shared memory while
- * threads compute, and products are those of a whole warp.
+ * tiles.cuh - for kernels that multiply matrices on tensor cores: asynchronous copies of rows from
+ * global to shared memory, the layout of these rows, ldmatrix and mma.
  */
 #ifdef __CUDACC_RTC__
 
@@ -13,8 +13,8 @@ DEVICE u32 shared_address(const void *p) {
 }
 
 /*
- * Begins to copy 16 bytes from global to shared memory, both on such a boundary; after the first
- * `bytes` of them zeros are written and nothing is read.
+ * Starts an asynchronous copy of 16 bytes from global to shared memory. Both addresses are
+ * multiples of 16. Only the first `bytes` bytes are read; zeros are written for the others.
  */
 DEVICE void copy_begin(void *to, const void *from, int bytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -23,17 +23,19 @@ DEVICE void copy_begin(void *to, const void *from, int bytes) {
                  : "memory");
 }
 
-/* All copies that this thread began since the last one of these are a group. */
+/* Commits a group: all copies that this thread started after its previous copy_group(). */
 DEVICE void copy_group(void) {
     asm volatile("cp.async.commit_group;" : : : "memory");
 }
 
-/* Waits for this thread's copies, save those of the last `groups`, a number in the text. */
+/* Waits for all copies of this thread but those of its newest `groups` groups, a compile-time
+ * constant. */
 #define copy_wait(groups) asm volatile("cp.async.wait_group %0;" : : "n"(groups) : "memory")
 
 /*
- * Four matrices of 8 by 8 numbers of 2 bytes: lane l tells where row l % 8 of matrix l / 8 is, and
- * gets of each matrix the numbers 2 * (l % 4) and the next one of row l / 4.
+ * Loads four matrices of 8x8 2-byte numbers from shared memory. In lane l, `row` is the address of
+ * row l % 8 of matrix l / 8. to[m] gets two numbers of matrix m: row l / 4, columns 2 * (l % 4) and
+ * 2 * (l % 4) + 1.
  */
 DEVICE void matrices(u32 to[4], const void *row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -42,7 +44,7 @@ DEVICE void matrices(u32 to[4], const void *row) {
                  : "memory");
 }
 
-/* The same of the matrices turned: column l / 4, rows 2 * (l % 4) and the next one. */
+/* As matrices(), transposed: to[m] gets rows 2 * (l % 4) and 2 * (l % 4) + 1 of column l / 4. */
 DEVICE void matrices_turned(u32 to[4], const void *row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -51,10 +53,13 @@ DEVICE void matrices_turned(u32 to[4], const void *row) {
 }
 
 /*
- * c (16, 8) += a (16, 16) b (16, 8), T times T to float32. Lane l has of a: row l / 4, columns 2 *
- * (l % 4) and the next; then row l / 4 + 8; then both rows, columns 8 further; of b: rows 2 * (l %
- * 4) and the next, column l / 4; then rows 8 further; of c: row l / 4, columns 2 * (l % 4) and the
- * next; then row l / 4 + 8.
+ * c (16, 8) += a (16, 16) b (16, 8): a and b are T, c is float32. With r = l / 4 and k = 2 * (l %
+ * 4), lane l holds
+ *
+ *     a[0] row r,     columns k, k + 1        a[2] row r,     columns k + 8, k + 9
+ *     a[1] row r + 8, columns k, k + 1        a[3] row r + 8, columns k + 8, k + 9
+ *     b[0] rows k, k + 1, column r            b[1] rows k + 8, k + 9, column r
+ *     c[0], c[1] row r, columns k, k + 1      c[2], c[3] row r + 8, columns k, k + 1
  */
 #if TYPE == 1
 #define PRODUCT_TYPES "f16.f16"
@@ -71,24 +76,27 @@ DEVICE void add_product(float c[4], const u32 a[4], const u32 b[2]) {
 #endif
 #endif
 
-/* ---- rows in shared memory, for products of matrices ---- */
+/* ---- rows in shared memory, as ldmatrix reads them ---- */
 
 #define CEIL(a, b) (((a) + (b)-1) / (b))
 
 /*
- * A row is pieces of 16 bytes. Eight of them at the same column of eight rows are read at once, so
- * they must lie in different banks: where the number of pieces of a row is a multiple of 8 they are
- * exchanged by the row's last three bits, otherwise rows are an odd number of pieces APART. AT: where
- * a piece of a row is.
+ * A row consists of `pieces` pieces of 16 bytes. ldmatrix reads the same piece of eight rows at
+ * once, so these eight must lie in different banks. If `pieces` is a multiple of 8, a row's pieces
+ * are permuted: the index of a piece is XORed with the row's last three bits. Otherwise the
+ * distance between rows is an odd number of pieces.
+ *
+ * APART: the distance from one row to the next, in pieces. AT: the index of a piece of a row.
  */
 #define APART(pieces) ((pieces) % 8 == 0 ? (pieces) : (pieces) | 1)
 #define AT(row, piece, pieces) \
     ((row) * APART(pieces) + ((pieces) % 8 == 0 ? (piece) ^ ((row)&7) : (piece)))
 
 /*
- * Begins to copy `high` of `rows` rows, of `channels` each, from row `first` on; zeros where there
- * are none. Called by all of a block's threads, with numbers in the text from `channels` to
- * `threads`.
+ * Starts the copies of `high` rows of `from` (rows, channels), from row `first` on, to the layout
+ * of AT with `pieces` pieces in a row. Rows from `rows` on become zeros. All `threads` threads of
+ * the block call it. `channels`, `pieces`, `high` and `threads` are compile-time constants;
+ * `channels` is a multiple of 8.
  */
 DEVICE void copy_rows(uint4 *to, const T *from, int channels, int pieces, int high, int threads,
                       u32 first, u32 rows) {
