@@ -36,6 +36,7 @@ fi
 if command -v shellcheck >/dev/null 2>&1; then
     # Reading a file that a script sources (-x) takes longer than the script, and few need it: those whose
     # variables or settings the other file has.
+    # shellcheck disable=SC2016  # the inner shell expands $0
     find .ci/run tools tests -type f \( -name run -o -name '*.sh' \) -print0 |
         xargs -0 -n 1 -P "$(nproc)" sh -c 'shellcheck -e SC1091 "$0" >/dev/null || shellcheck -x "$0"' || bad=1
 fi
