@@ -137,6 +137,10 @@ STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
                                             const stk_events *events, stk_error *err);
 void stk_dataset_free(stk_dataset *dataset);
 
+/* Whether some training samples validate: there are folds, or there is no validation set and
+ * val_fraction is above 0. */
+bool stk_dataset_is_divided(const stk_dataset *dataset, double val_fraction, int folds);
+
 /*
  * Computes the fold of every training sample; fold_of has one element for each. -1: the sample is
  * in the training set of every fold.

@@ -144,8 +144,8 @@ stk_status stk_dataset_check_folds(const stk_dataset *dataset, double val_fracti
     fold_counts n = {.dataset = dataset, .folds = folds > 1 ? folds : 1};
     if (dataset->division == STK_DIVIDE_FOLDS) {
         n.folds = dataset->part_count;
-    } else if (folds <= 1 && dataset->val.count > 0) {
-        return STK_OK; /* nothing is divided */
+    } else if (!stk_dataset_is_divided(dataset, val_fraction, folds)) {
+        return STK_OK;
     }
     stk_status status = count_folds(&n, val_fraction, folds, seed, err);
     STK_THEN(status, check_sizes(&n, err));

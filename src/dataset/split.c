@@ -140,22 +140,26 @@ static stk_status check_request(const stk_dataset *dataset, double val_fraction,
                         "cannot make %d folds of %zu images in %s; pass fewer with --folds", folds,
                         dataset->train.count, dataset->root);
     }
-    if (folds < 2 && dataset->val.count == 0 && !(val_fraction > 0 && val_fraction < 1)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--val-fraction %g: it must lie between 0 and 1",
+    if (folds < 2 && dataset->val.count == 0 && !(val_fraction >= 0 && val_fraction < 1)) {
+        return STK_FAIL(err, STK_ERR_USAGE, "--val-fraction %g: it must be 0 or more, and less than 1",
                         val_fraction);
     }
     return STK_OK;
+}
+
+bool stk_dataset_is_divided(const stk_dataset *dataset, double val_fraction, int folds) {
+    return folds >= 2 || dataset->division == STK_DIVIDE_FOLDS ||
+           (dataset->val.count == 0 && val_fraction > 0);
 }
 
 stk_status stk_dataset_deal(const stk_dataset *dataset, double val_fraction, int folds,
                             uint64_t seed, int *fold_of, stk_error *err) {
     by_class g = {0};
     stk_status status = check_request(dataset, val_fraction, folds, err);
-    bool given = folds < 2 && dataset->val.count > 0;
     for (size_t i = 0; i < dataset->train.count; i++) {
         fold_of[i] = -1;
     }
-    if (status != STK_OK || (given && dataset->division != STK_DIVIDE_FOLDS)) {
+    if (status != STK_OK || !stk_dataset_is_divided(dataset, val_fraction, folds)) {
         return status;
     }
     if (dataset->division == STK_DIVIDE_GROUPS) {
@@ -190,7 +194,8 @@ stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, in
                             : STK_FAIL_MEMORY(err, "the division of the samples");
     STK_THEN(status, collect(fold_of, count, there >= 2 ? fold : 0, split, err));
     stk_mem_free(fold_of);
-    if (status == STK_OK && split->val_count == 0 && (there >= 2 || dataset->val.count == 0)) {
+    if (status == STK_OK && split->val_count == 0 &&
+        stk_dataset_is_divided(dataset, val_fraction, there)) {
         stk_split_free(split);
         status = STK_FAIL(err, STK_ERR_DATA,
                           "nothing of %s is left to validate: too few classes have two or more "

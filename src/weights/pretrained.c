@@ -271,6 +271,25 @@ static stk_status compare(weights_match *m, const char *path, const char *model,
                : refuse(path, model, m, report, err);
 }
 
+/*
+ * A new head becomes zero: the first predictions are then the same for all classes, and the first
+ * gradients of the backbone are small. A random head would pull the pretrained weights away from
+ * what they know before it has learned anything.
+ */
+static stk_status clear_head(const stk_backend *backend, stk_state *state, const stk_graph *graph,
+                             stk_error *err) {
+    stk_status status = STK_OK;
+    for (int p = 0; p < graph->param_count && status == STK_OK; p++) {
+        if (graph->params[p].head) {
+            float *zeros = stk_mem_new(graph->params[p].count, sizeof *zeros);
+            status = zeros != NULL ? backend->state_write(state, STK_TENSOR_VALUE, p, zeros, err)
+                                   : STK_FAIL_MEMORY(err, "the head");
+            stk_mem_free(zeros);
+        }
+    }
+    return status;
+}
+
 stk_status stk_pretrained_load(const char *path, const char *model, const stk_backend *backend,
                                stk_state *state, const stk_graph *graph,
                                stk_pretrained_report *report, stk_error *err) {
@@ -283,6 +302,9 @@ stk_status stk_pretrained_load(const char *path, const char *model, const stk_ba
     status = compare(&m, path, model, report, err);
     if (status == STK_OK && state != NULL) {
         status = stk_fill_state(&file, path, m.from, true, backend, state, graph, err);
+    }
+    if (status == STK_OK && state != NULL && report->head_anew) {
+        status = clear_head(backend, state, graph, err);
     }
     free_match(&m);
     stk_tensors_close(&file);

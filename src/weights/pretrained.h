@@ -39,7 +39,7 @@ typedef struct stk_pretrained_report {
     char type[16];         /* of the first converted tensor: "F16" */
     int ignored;           /* ignored tensors: batch norm counters, which the model does not have */
     char prefix[24];       /* removed from the names; usually "" */
-    bool head_anew;        /* the classifier keeps its first weights */
+    bool head_anew;        /* the classifier starts at zero */
     uint64_t file_classes; /* of the file's classifier; 0: the file has none */
     char checkpoint_of[64]; /* the model that the file's metadata names, if another; usually "" */
 } stk_pretrained_report;
@@ -53,7 +53,7 @@ STK_CHECKED stk_status stk_pretrained_check(const char *path, const char *model,
                                             const stk_graph *graph, stk_pretrained_report *report,
                                             stk_error *err);
 
-/* The same, and the state's parameters become the file's; a head that starts anew is left alone. */
+/* The same, and the state's parameters become the file's; a head that starts anew becomes zero. */
 STK_CHECKED stk_status stk_pretrained_load(const char *path, const char *model,
                                            const stk_backend *backend, stk_state *state,
                                            const stk_graph *graph, stk_pretrained_report *report,
