@@ -38,15 +38,26 @@ static bool has_steps(const stk_batch_facts *f, size_t batch) {
     return f->train_count / batch >= (size_t)stk_batch_least_steps(f, batch);
 }
 
+static size_t least_batch(const stk_batch_facts *f) {
+    return f->least > 0 ? f->least : LEAST_BATCH;
+}
+
+static bool is_too_few_updates(const stk_batch_facts *f, size_t batch) {
+    return f->learns_most > 0 && batch > f->learns_most;
+}
+
 /*
- * The largest of `start`, `start` / 2 and so on that leaves an epoch its steps and is quick enough;
- * not below LEAST_BATCH, but never above the training set. *limit says why it is not larger.
+ * The largest of `start`, `start` / 2 and so on that leaves an epoch its steps, leaves a training its
+ * updates and is quick enough; not below least_batch(), but never above the training set. *limit says why it is not larger.
  */
 static size_t by_rule(const stk_batch_facts *f, size_t start, stk_batch_limit *limit) {
     size_t batch = start;
     *limit = STK_BATCH_BY_RULE;
-    while (batch > LEAST_BATCH && (!has_steps(f, batch) || batch > f->quick_most)) {
-        *limit = has_steps(f, batch) ? STK_BATCH_BY_STEP_TIME : STK_BATCH_BY_DATA;
+    while (batch > least_batch(f) &&
+           (!has_steps(f, batch) || batch > f->quick_most || is_too_few_updates(f, batch))) {
+        *limit = !has_steps(f, batch)            ? STK_BATCH_BY_DATA
+                 : is_too_few_updates(f, batch) ? STK_BATCH_BY_UPDATES
+                                                : STK_BATCH_BY_STEP_TIME;
         batch /= 2;
     }
     return least_of(batch, f->train_count);

@@ -40,6 +40,7 @@ typedef enum stk_batch_policy {
 typedef enum stk_batch_limit {
     STK_BATCH_GIVEN,        /* the user asked for this batch */
     STK_BATCH_BY_DATA,      /* an epoch would have too few steps */
+    STK_BATCH_BY_UPDATES,   /* the whole training would have too few updates */
     STK_BATCH_BY_MEMORY,    /* it would not fit */
     STK_BATCH_BY_DEVICE,    /* the device takes no larger batch (stk_backend.most_batch) */
     STK_BATCH_BY_STEP_TIME, /* a larger step would take too long on a CPU */
@@ -54,6 +55,8 @@ typedef struct stk_batch_facts {
     int64_t accumulate; /* steps per update that were asked for, at least 1 */
     size_t train_count; /* training images of a fold, at least 1 */
     size_t quick_most;  /* images of a step that is short enough; SIZE_MAX: no limit (a GPU) */
+    size_t learns_most; /* images of an update that leave a training updates enough; 0: any */
+    size_t least;       /* images of a step that the rule does not go below; 0: 8 */
     size_t device_most; /* images that the device can compute in a step at all; 0: any number */
     stk_batch_policy policy;
     uint64_t free_bytes; /* free memory of the device */

@@ -176,6 +176,10 @@ typedef struct stk_split {
 
 STK_CHECKED stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, int folds,
                                          int fold, uint64_t seed, stk_split *split, stk_error *err);
+
+/* All samples train, and none validates. */
+STK_CHECKED stk_status stk_dataset_split_none(const stk_dataset *dataset, stk_split *split,
+                                              stk_error *err);
 void stk_split_free(stk_split *split);
 
 /* The share of each class among the training samples: class_count numbers that sum to 1. */

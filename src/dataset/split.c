@@ -205,6 +205,18 @@ stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, in
     return status;
 }
 
+stk_status stk_dataset_split_none(const stk_dataset *dataset, stk_split *split, stk_error *err) {
+    size_t count = dataset->train.count;
+    *split = (stk_split){.train = stk_mem_new(count, sizeof *split->train), .train_count = count};
+    if (split->train == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of the samples");
+    }
+    for (size_t i = 0; i < count; i++) {
+        split->train[i] = i;
+    }
+    return STK_OK;
+}
+
 void stk_split_free(stk_split *split) {
     stk_mem_free(split->train);
     stk_mem_free(split->val);

@@ -158,11 +158,13 @@ static stk_status add_model(stk_members *v, const char *run, const char *name,
     return status;
 }
 
-/* Adds the single model of a run, or one per fold; missing folds are skipped. */
+/* Adds the models of a run: the single one or one per fold, then the refits. Missing ones are
+ * skipped. */
 static stk_status add_run(stk_members *v, const char *run, const stk_options *options,
                           const stk_events *events, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    int folds = (int)job->folds;
+    int folds = stk_is_auto_int(job->folds) ? 1 : (int)job->folds;
+    int refits = stk_is_auto_int(job->refit) ? 0 : (int)job->refit;
     bool there = false;
     int found = 0;
     stk_status status = add_model(v, run, "weights/best.safetensors", events, &there, err);
@@ -173,8 +175,15 @@ static stk_status add_run(stk_members *v, const char *run, const stk_options *op
         status = add_model(v, run, name, events, &there, err);
         found += there;
     }
-    v->wanted += found > folds ? found : folds;
-    if (status == STK_OK && found > 0 && found < folds) {
+    bool some = found > 0 && found < folds;
+    for (int refit = 0; refit < refits && status == STK_OK; refit++) {
+        char name[64];
+        snprintf(name, sizeof name, "weights/refit%d/best.safetensors", refit);
+        status = add_model(v, run, name, events, &there, err);
+        found += there;
+    }
+    v->wanted += found > folds + refits ? found : folds + refits;
+    if (status == STK_OK && some) {
         stk_events_warning(events, "%s has the models of %d of %d folds", run, found, folds);
     }
     return status;

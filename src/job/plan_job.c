@@ -14,8 +14,8 @@
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
 #include "job/training/job.h"
+#include "job/training/trial.h"
 #include "predict/predict.h"
-#include "probe/step_timer.h"
 #include "train/times.h"
 
 /* Measuring ends after MEASURE_S seconds and ENOUGH_STEPS steps. Slow steps get MOST_MEASURE_S
@@ -26,67 +26,6 @@
 #define MOST_MEASURE_S 8.0
 
 #define INFERENCE_S 1.5 /* seconds for which inference is measured, about */
-
-typedef struct plan_measurement {
-    stk_run_clock *clock;
-    int64_t first_ns; /* when the first step was asked for; 0: not yet */
-    double setup_s;   /* seconds before the first step */
-    double step_s;    /* seconds of a step; NaN: not measured */
-    int64_t steps_per_epoch;
-} plan_measurement;
-
-static stk_train_orders pace(void *user, const stk_train_standing *standing) {
-    plan_measurement *m = user;
-    if (m->first_ns == 0) {
-        m->first_ns = stk_clock_ns();
-        m->setup_s = stk_run_clock_elapsed(m->clock);
-    }
-    double seconds = stk_clock_since_s(m->first_ns);
-    int64_t timed = standing->steps_timed;
-    bool enough = (timed >= ENOUGH_STEPS && seconds > MEASURE_S) ||
-                  (timed >= LEAST_STEPS && seconds > MOST_MEASURE_S);
-    m->step_s = standing->step_s;
-    m->steps_per_epoch = standing->steps_per_epoch;
-    bool stop = enough || stk_run_clock_stopping(m->clock);
-    /* Epochs do not end the measurement: a small data set has few steps. */
-    return (stk_train_orders){.epochs = standing->epoch,
-                              .total_steps = stop ? standing->steps_done : INT64_MAX,
-                              .stop = stop};
-}
-
-/* The hook of a checkpoint that saves nothing. */
-static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool best,
-                               stk_error *err) {
-    (void)user;
-    (void)epoch;
-    (void)best;
-    (void)err;
-    return STK_OK;
-}
-
-static stk_status measure_training(stk_job *job, plan_measurement *m, const stk_split *split,
-                                   stk_estimate *e, stk_error *err) {
-    stk_events silent = {0};
-    stk_train_result result = {0};
-    stk_train_config config = {
-        .backend = job->network.opened.backend,
-        .state = job->network.state,
-        .graph = job->network.graph,
-        .options = &job->recipe.train,
-        .lr = isnan(job->recipe.lr) ? STK_TIMED_RATE : job->recipe.lr,
-        .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
-        .train_data = stk_job_loader_config(job, true, job->dataset->train.items, split->train,
-                                            split->train_count),
-        .seed = job->recipe.seed,
-        .events = &silent,
-        .hooks = {.user = m, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
-    config.train_data.stop_after_bad =
-        stk_loader_bad_limit(job->loader_options, split->train_count);
-    stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
-    STK_THEN(status, stk_train_fold(&config, &result, err));
-    e->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
-    return status;
-}
 
 /* Notes when a batch was done; its results are dropped. */
 static void time_batch(void *user, const stk_batch *batch, const size_t *entries,
@@ -211,9 +150,11 @@ static void work_out(const stk_job *job, stk_estimate *e) {
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
-    plan_measurement m = {.clock = &job->clock, .step_s = NAN};
+    static const stk_trial_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S, LEAST_STEPS};
+    stk_trial m = {.step_s = NAN};
     stk_status status = note_memory(job, e, err);
-    STK_THEN(status, measure_training(job, &m, split, e, err));
+    STK_THEN(status, stk_job_try(job, split, 0, &length, &m, err));
+    e->wait_fraction = m.wait_fraction;
     if (status == STK_OK && stk_run_clock_stopping(&job->clock)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before enough was measured");
     }

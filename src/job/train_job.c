@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/public_struct.h"
 #include "base/text/locale.h"
+#include "job/training/fitting.h"
 #include "job/training/fold_run.h"
 #include "job/training/job.h"
 #include "report/report_options.h"
@@ -145,12 +146,11 @@ static void emit_begin(stk_job *job, stk_event_buffer *buffer, size_t train, siz
     stk_event_buffer_emit(buffer, &job->events);
 }
 
-/* Opens the tables of predictions, and submits class priors. */
+/* Opens the predictions of the test set, and submits class priors. */
 static stk_status open_predictions(stk_job *job, stk_error *err) {
     stk_run_outputs *out = &job->out;
-    stk_status status = job->recipe.folds > 1 ? stk_oof_open(&out->oof, job->dataset, err) : STK_OK;
-    STK_THEN(status, stk_ensemble_open(&out->ensemble, job->dataset->test.count,
-                                       (size_t)job->dataset->class_count, err));
+    stk_status status = stk_ensemble_open(&out->ensemble, job->dataset->test.count,
+                                          (size_t)job->dataset->class_count, err);
     if (status != STK_OK || out->ensemble.rows == 0) {
         return status;
     }
@@ -180,6 +180,22 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
     return open_predictions(job, err);
 }
 
+/* Chooses what is still to be chosen: what fits into the time, and the measured batch. */
+static stk_status choose_rest(stk_job *job, size_t *train, size_t *val, stk_error *err) {
+    bool fits = stk_recipe_is_to_fit(job->options) && !job->resume.on;
+    stk_status status = stk_job_fit(job, stk_run_clock_left(&job->clock), train, val, err);
+    if (status == STK_OK && fits && !job->batch_search.to_be_measured) {
+        status = stk_job_write_args(&job->out.folder, job->options, err);
+    }
+    STK_THEN(status, stk_job_measure_batch(job, err));
+    if (status == STK_OK) {
+        stk_recipe_emit_row(&job->recipe, job->options, &job->events);
+    }
+    return status == STK_OK && job->recipe.folds > 1
+               ? stk_oof_open(&job->out.oof, job->dataset, err)
+               : status;
+}
+
 /* Takes over the results of folds that earlier processes finished. */
 static stk_status take_earlier_folds(stk_job *job, stk_error *err) {
     const stk_saved_state *before = &job->resume.state;
@@ -200,7 +216,7 @@ static stk_status take_earlier_folds(stk_job *job, stk_error *err) {
 
 static stk_status run_folds(stk_job *job, stk_error *err) {
     stk_status status = job->resume.on ? take_earlier_folds(job, err) : STK_OK;
-    for (; job->tally.fold < job->recipe.folds && status == STK_OK; job->tally.fold++) {
+    for (; job->tally.fold < stk_recipe_models(&job->recipe) && status == STK_OK; job->tally.fold++) {
         if (job->tally.weights_lost || job->tally.out_of_memory) {
             break;
         }
@@ -291,7 +307,7 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
     }
     status = begin(job, buffer, train, val, err);
     STK_THEN(status, open_monitor(job, err));
-    STK_THEN(status, stk_job_measure_batch(job, err));
+    STK_THEN(status, choose_rest(job, &train, &val, err));
     STK_THEN(status, run_folds(job, err));
     if (status == STK_OK) {
         stk_job_emit_untrained(job);

@@ -20,8 +20,20 @@
 #define MOST_SETBACKS 3
 
 /*
- * The loss decides between equal metrics, since small validation sets have few different
- * accuracies. It also decides when the metric is not defined, such as an AUC with one class.
+ * One standard error of a share of so many pictures, in the metric's unit: two validations whose
+ * metrics differ by less cannot be told apart by them. 0 for a loss, which has its own noise.
+ */
+static double noise_of(stk_metric metric, const stk_event_epoch *best, size_t count) {
+    double share = best->val_acc1 / 100;
+    double error = sqrt(share * (1 - share) / (double)count);
+    bool percent = metric == STK_METRIC_ACC1 || metric == STK_METRIC_ACC5;
+    return stk_metric_is_loss(metric) || isnan(error) ? 0 : percent ? 100 * error : error;
+}
+
+/*
+ * The loss decides between metrics that are equal within their noise: on few pictures an early
+ * epoch has the highest accuracy by chance, while the loss still falls with the learning rate. It
+ * also decides when the metric is not defined, such as an AUC with one class.
  */
 static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
@@ -30,7 +42,9 @@ static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double
     }
     double gain = metric - r->best_metric;
     gain = stk_metric_is_loss((stk_metric)t->config->options->metric) ? -gain : gain;
-    bool equal = !(gain > 0) && !(gain < 0);
+    double noise =
+        noise_of((stk_metric)t->config->options->metric, &r->best, t->val_metrics.count);
+    bool equal = !(gain > 0) && !(gain < -noise);
     return gain > 0 || (equal && !(epoch->val_loss >= r->best.val_loss));
 }
 

@@ -31,6 +31,9 @@ typedef enum stk_schedule {
     STK_SCHEDULE_CONSTANT /* after the warm-up */
 } stk_schedule;
 
+/* The choice "auto" of the option, after the optimisers: the recipe decides. */
+#define STK_OPTIMIZER_AUTO 2
+
 /* The most batches of one update. */
 #define STK_MOST_ACCUMULATE 65536
 
@@ -39,7 +42,7 @@ typedef struct stk_train_options {
     int64_t batch;    /* STK_AUTO_INT */
     int batch_policy; /* stk_batch_policy: how auto becomes a number */
     double lr;        /* STK_AUTO_DOUBLE: found by a test; STK_DEFAULT_DOUBLE: see job's recipe */
-    int optimizer;    /* stk_optimizer */
+    int optimizer;    /* stk_optimizer, or STK_OPTIMIZER_AUTO */
     int schedule;     /* stk_schedule */
     double momentum;  /* of SGD; AdamW's beta1 */
     bool nesterov;    /* SGD */
@@ -47,14 +50,14 @@ typedef struct stk_train_options {
     double weight_decay; /* STK_AUTO_DOUBLE */
     double warmup;       /* share of the training during which the rate rises */
     double clip_grad;    /* greatest norm of the gradients; 0: any */
-    double ema;          /* decay of the averaged weights; 0: none are kept */
+    double ema; /* decay of the averaged weights; 0: none are kept; STK_AUTO_DOUBLE */
     double head_lr;      /* STK_AUTO_DOUBLE: as lr */
     double backbone_lr_scale;
     int64_t freeze_epochs; /* during which only the head learns */
-    double label_smoothing;
+    double label_smoothing; /* STK_AUTO_DOUBLE */
     int64_t accumulate;
-    int64_t patience; /* epochs without a better one; 0: never stop early; STK_AUTO_INT */
-    double mixup;
+    int64_t patience; /* epochs without a better one; 0: never stop early */
+    double mixup;     /* STK_AUTO_DOUBLE */
     double cutmix;
     int metric; /* stk_metric */
 } stk_train_options;

@@ -20,11 +20,12 @@ static const stk_option options[] = {
     STK_OPTION(
         DOUBLE, "lr", lr, .fallback = "default", STK_OPTION_RANGE(0, 100), .may_be_auto = true,
         .may_be_default = true, .aliases = "learning_rate", .metavar = "X",
-        .help = "highest learning rate, used as given; default: for 256 images an update 0.5 with "
-                "sgd (pretrained 0.05) and 0.004 with adamw (pretrained 0.0005), in proportion to "
-                "the images of an update; auto: found by the test of `stoker lr` before training"),
-    STK_OPTION(CHOICE, "optimizer", optimizer, .fallback = "sgd", .aliases = "opt",
-               .choices = "sgd adamw", .help = "what moves the weights"),
+        .help = "highest learning rate, used as given; default: by the images of an update and, "
+                "from pretrained weights, the number of updates (docs/recipes.md); auto: found by "
+                "the test of `stoker lr` before training"),
+    STK_OPTION(CHOICE, "optimizer", optimizer, .fallback = "auto", .aliases = "opt",
+               .choices = "sgd adamw auto",
+               .help = "what moves the weights; auto: as the recipe says"),
     STK_OPTION(CHOICE, "schedule", schedule, .fallback = "cosine",
                .aliases = "scheduler lr_scheduler sched", .choices = "cosine linear step constant",
                .help =
@@ -40,8 +41,7 @@ static const stk_option options[] = {
                .metavar = "X", .help = "beta2 of adamw"),
     STK_OPTION(DOUBLE, "weight-decay", weight_decay, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 1),
                .aliases = "wd", .metavar = "X",
-               .help = "weight decay, not applied to norms and biases; auto is 0.0005 for sgd and "
-                       "0.05 for adamw"),
+               .help = "weight decay, not applied to norms and biases; auto: as the recipe says"),
     STK_OPTION(DOUBLE, "head-lr", head_lr, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100),
                .aliases = "lr_head", .metavar = "X",
                .help = "highest learning rate of the classifier; auto is --lr"),
@@ -55,27 +55,26 @@ static const stk_option options[] = {
         DOUBLE, "clip-grad", clip_grad, .fallback = "0", STK_OPTION_RANGE(0, 1e9),
         .aliases = "clip_grad_norm gradient_clip_val max_grad_norm", .metavar = "X",
         .help = "greatest norm of all gradients together; larger ones are scaled down; 0 is off"),
-    STK_OPTION(DOUBLE, "ema", ema, .fallback = "0", STK_OPTION_RANGE(0, 0.999999),
+    STK_OPTION(DOUBLE, "ema", ema, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 0.999999),
                .aliases = "model_ema_decay ema_decay", .metavar = "X",
                .help = "decay of a moving average of the weights, which validation, checkpoints "
-                       "and predictions then use; 0 is off"),
-    STK_OPTION(DOUBLE, "label-smoothing", label_smoothing, .fallback = "0",
+                       "and predictions then use; 0 is off; auto: as the recipe says"),
+    STK_OPTION(DOUBLE, "label-smoothing", label_smoothing, STK_OPTION_AUTO,
                STK_OPTION_RANGE(0, 0.9), .metavar = "X",
-               .help = "share of each target that is spread over all classes"),
+               .help = "share of each target that is spread over all classes; auto: as the recipe "
+                       "says"),
     STK_OPTION(INT, "accumulate", accumulate, .fallback = "1",
                STK_OPTION_RANGE(1, STK_MOST_ACCUMULATE), .aliases = "accumulation_steps",
                .metavar = "N",
                .help = "batches whose gradients are added up before the weights move"),
-    STK_OPTION(
-        INT, "patience", patience, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100000), .may_change = true,
-        .metavar = "N",
-        .help =
-            "stop after that many epochs without a better one; 0 never does; auto is 3 for "
-            "pretrained weights, which are soon at their best, unless the budget decides on the "
-            "epochs, and 0 otherwise: a rate that falls to zero makes the last epochs the best"),
-    STK_OPTION(DOUBLE, "mixup", mixup, .fallback = "0", STK_OPTION_RANGE(0, 100),
+    STK_OPTION(INT, "patience", patience, .fallback = "0", STK_OPTION_RANGE(0, 100000),
+               .may_be_auto = true, .may_change = true, .metavar = "N",
+               .help = "stop after that many epochs without a better one; 0 and auto never do: a "
+                       "rate that falls to zero makes the last epochs the best"),
+    STK_OPTION(DOUBLE, "mixup", mixup, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100),
                .aliases = "mixup_alpha", .metavar = "A",
-               .help = "mixup strength (the Beta distribution's parameter); 0 is off"),
+               .help = "mixup strength (the Beta distribution's parameter); 0 is off; auto: as the "
+                       "recipe says"),
     STK_OPTION(DOUBLE, "cutmix", cutmix, .fallback = "0", STK_OPTION_RANGE(0, 100),
                .aliases = "cutmix_alpha", .metavar = "A",
                .help = "CutMix strength; 0 is off; with mixup every batch gets one of the two"),

@@ -6,8 +6,8 @@
 static const stk_option options[] = {
     STK_OPTION(DOUBLE, "crop-scale", crop_scale, STK_OPTION_AUTO, STK_OPTION_RANGE(0.01, 1),
                .metavar = "X",
-               .help = "least share of a picture's area that a random training crop keeps; auto is "
-                       "0.7 in train, and torchvision's 0.08 elsewhere"),
+               .help = "least share of a picture's area that a random training crop keeps; auto: "
+                       "as the recipe says in train, and torchvision's 0.08 elsewhere"),
     STK_OPTION(BOOL, "flip", flip, .fallback = "true",
                .help = "mirror a training picture with probability 1/2"),
     STK_OPTION(DOUBLE, "color-jitter", color_jitter, .fallback = "0", STK_OPTION_RANGE(0, 1),

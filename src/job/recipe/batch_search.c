@@ -100,6 +100,8 @@ static const char *why_not_more(const stk_batch_search *search, char *text, size
         snprintf(text, room, "a larger batch would leave an epoch fewer than %d steps",
                  stk_batch_least_steps(&search->facts, 2 * search->chosen.batch));
         return text;
+    case STK_BATCH_BY_UPDATES:
+        return "a larger batch would leave the training too few updates";
     case STK_BATCH_BY_MEMORY:
         snprintf(text, room, "a larger batch needs more than %.0f %%%s",
                  100 * STK_BATCH_MEMORY_PART,

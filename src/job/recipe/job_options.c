@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "budget/budget.h"
 #include "dataset/dataset.h"
+#include "job/recipe/recipe_table.h"
 #include "loader/loader.h"
 #include "models/models.h"
 #include "predict/predict.h"
@@ -33,9 +34,20 @@ static const stk_option job_options[] = {
                .metavar = "SHARE",
                .help = "stochastic depth: how often the last block is skipped in training, earlier "
                        "ones less; auto: as the model's original was trained"),
-    STK_OPTION(INT, "folds", folds, .fallback = "1", STK_OPTION_RANGE(1, STK_MOST_FOLDS),
+    STK_OPTION(CHOICE, "recipe", recipe, .fallback = "auto", .choices = STK_RECIPE_CHOICES,
+               .help = "augmentation, regularisation and optimiser that fit together "
+                       "(docs/recipes.md); auto: by the first weights and the number of epochs; "
+                       "an option that is given wins over the recipe"),
+    STK_OPTION(INT, "folds", folds, STK_OPTION_AUTO, STK_OPTION_RANGE(1, STK_MOST_FOLDS),
                .aliases = "cv_folds n_folds", .metavar = "N",
-               .help = "cross-validation: train N models on stratified folds and average them"),
+               .help = "cross-validation: train N models on stratified folds and average them; "
+                       "auto is 5 where the budget allows it and there are pictures to predict, "
+                       "and 1 otherwise"),
+    STK_OPTION(INT, "refit", refit, STK_OPTION_AUTO, STK_OPTION_RANGE(0, STK_MOST_REFITS),
+               .metavar = "N",
+               .help = "models that are trained on all pictures after those that were validated, "
+                       "and averaged with them; auto: one for pretrained weights, and as the "
+                       "budget allows; none with --folds N or a validation set"),
     STK_OPTION(TEXT, "device", device, STK_OPTION_AUTO, .may_change = true,
                .metavar = "cpu|cuda[:N]", .help = "where to compute"),
     STK_OPTION(BYTES, "assume-memory", assume_memory, .fallback = "0", .may_change = true,

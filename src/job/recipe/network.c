@@ -57,10 +57,14 @@ void stk_network_free_state(stk_job_network *network) {
     network->state = NULL;
 }
 
-void stk_network_free(stk_job_network *network) {
+void stk_network_free_graph(stk_job_network *network) {
     stk_network_free_state(network);
     stk_graph_free(network->graph);
     network->graph = NULL;
+}
+
+void stk_network_free(stk_job_network *network) {
+    stk_network_free_graph(network);
     stk_mem_free(network->pretrained);
     network->pretrained = NULL;
 }

@@ -49,6 +49,9 @@ STK_CHECKED stk_status stk_network_allocate(stk_job_network *network, stk_error 
 /* Frees the state, if there is one. */
 void stk_network_free_state(stk_job_network *network);
 
+/* Frees the graph and the state, so that another network can be built. */
+void stk_network_free_graph(stk_job_network *network);
+
 /* Frees everything except the device. */
 void stk_network_free(stk_job_network *network);
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/machine.h"
+#include "base/mem.h"
 #include "budget/budget.h"
 #include "job/recipe/job_options.h"
 #include "predict/predict.h"
@@ -21,25 +22,6 @@
 
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
-
-/* Highest learning rates for LR_BATCH images an update: per optimiser, from scratch and pretrained.
- */
-#define LR_BATCH 256.0
-static const double default_lr[][2] = {[STK_SGD] = {0.5, 0.05}, [STK_ADAMW] = {4e-3, 5e-4}};
-
-/* AdamW's decay is multiplied with the learning rate, which is much lower than SGD's. */
-static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};
-
-/*
- * Early stopping is the default only for pretrained weights without a budget: they are at their
- * best after a few epochs. From scratch the best epoch comes near the end, when the rate is low,
- * and three epochs without improvement are usual before that. A budget is there to be used.
- */
-#define PRETRAINED_PATIENCE 3
-
-/* Least share of a picture that a training crop shows: short trainings learn more from large crops.
- */
-#define AUTO_CROP_SCALE 0.7
 
 static stk_status resolve_number(stk_options *options, const char *name, double value,
                                  const char *why, stk_error *err) {
@@ -53,16 +35,96 @@ stk_recipe stk_recipe_begin(const stk_options *options) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
     const stk_dataset_options *data = stk_options_values(options, &stk_dataset_option_table);
-    return (stk_recipe){.folds = (int)job->folds,
-                        .views = (int)views->tta,
-                        .seed = (uint64_t)job->seed,
-                        .val_fraction = data->val_fraction,
-                        .infer_batch = STK_PREDICT_BATCH,
-                        .train = *train};
+    stk_recipe recipe = {.folds = stk_is_auto_int(job->folds) ? 1 : (int)job->folds,
+                         .refits = stk_is_auto_int(job->refit) ? 0 : (int)job->refit,
+                         .views = (int)views->tta,
+                         .seed = (uint64_t)job->seed,
+                         .val_fraction = data->val_fraction,
+                         .infer_batch = STK_PREDICT_BATCH};
+    bool known = !stk_is_auto_int(train->epochs);
+    stk_recipe_expect(&recipe, options, known ? (double)train->epochs : STK_BUDGET_DEFAULT_EPOCHS);
+    return recipe;
 }
 
-stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
-                                 const stk_dataset *dataset, stk_error *err) {
+static double given_or(double given, double own) {
+    return stk_is_auto_double(given) ? own : given;
+}
+
+void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double epochs) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const stk_augment_options *augment = stk_options_values(options, &stk_augment_option_table);
+    const stk_recipe_row *row =
+        stk_recipe_row_choose(job->recipe, stk_recipe_is_pretrained(options), epochs);
+    stk_train_options *train = &recipe->train;
+    *train =
+        *(const stk_train_options *)stk_options_values(options, &stk_train_option_table);
+    recipe->row = row;
+    recipe->epochs_expected = epochs;
+    train->optimizer =
+        train->optimizer == STK_OPTIMIZER_AUTO ? (int)row->optimizer : train->optimizer;
+    train->weight_decay =
+        given_or(train->weight_decay,
+                 train->optimizer == STK_SGD ? row->sgd_decay : row->adam_decay);
+    train->label_smoothing = given_or(train->label_smoothing, row->label_smoothing);
+    train->mixup = given_or(train->mixup, row->mixup);
+    train->ema = given_or(train->ema, row->ema);
+    train->patience = stk_is_auto_int(train->patience) ? 0 : train->patience;
+    recipe->augment = *augment;
+    recipe->augment.crop_scale = given_or(augment->crop_scale, row->crop_scale);
+}
+
+static bool is_limited(const stk_options *options) {
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    return !stk_is_auto_double(budget->budget_s) || budget->deadline != NULL;
+}
+
+bool stk_recipe_is_to_fit(const stk_options *options) {
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    return is_limited(options) && stk_is_auto_int(train->epochs);
+}
+
+stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk_options *options,
+                                             const stk_dataset *dataset) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    bool by_column = dataset->division == STK_DIVIDE_FOLDS;
+    bool divided = !by_column && stk_dataset_is_divided(dataset, recipe->val_fraction, 1);
+    bool may_fold = divided && stk_is_auto_int(job->folds) && dataset->test.count > 0;
+    return (stk_training_facts){.left_s = NAN,
+                                .picture_s = NAN,
+                                .pictures = dataset->train.count,
+                                .val_part = divided ? recipe->val_fraction : 0,
+                                .pretrained = stk_recipe_is_pretrained(options),
+                                .img_size = recipe->img_size,
+                                .may_shrink = stk_is_auto_int(job->img_size),
+                                .epochs = stk_is_auto_int(train->epochs) ? 0 : (int)train->epochs,
+                                .folds = may_fold ? 0 : recipe->folds,
+                                .refits = stk_is_auto_int(job->refit) ? -1 : (int)job->refit};
+}
+
+stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
+                                  const stk_training_choice *choice, stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    stk_status status = STK_OK;
+    recipe->folds = choice->folds;
+    recipe->refits = choice->refits;
+    recipe->img_size = choice->img_size;
+    stk_recipe_expect(recipe, options, choice->epochs);
+    if (stk_is_auto_int(job->folds)) {
+        status = resolve_number(options, "folds", choice->folds, "auto", err);
+    }
+    if (status == STK_OK && stk_is_auto_int(job->refit)) {
+        status = resolve_number(options, "refit", choice->refits, "auto", err);
+    }
+    if (status == STK_OK && stk_is_auto_int(job->img_size)) {
+        status = resolve_number(options, "img-size", choice->img_size, "auto", err);
+    }
+    return status;
+}
+
+/* Takes the number of folds that a column gives. */
+static stk_status take_column(stk_recipe *recipe, stk_options *options, const stk_dataset *dataset,
+                              stk_error *err) {
     int given = dataset->part_count;
     char text[16];
     char why[160];
@@ -84,6 +146,23 @@ stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
     snprintf(why, sizeof why, "as many as column %.80s has", dataset->part_column);
     recipe->folds = given;
     return stk_options_resolve(options, "folds", text, why, err);
+}
+
+stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
+                                 const stk_dataset *dataset, stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    stk_status status = take_column(recipe, options, dataset, err);
+    if (status != STK_OK || stk_recipe_is_to_fit(options)) {
+        return status;
+    }
+    stk_training_facts facts = stk_recipe_training_facts(recipe, options, dataset);
+    recipe->refits = stk_training_choose(&facts).refits;
+    if (stk_is_auto_int(job->refit)) {
+        status = resolve_number(options, "refit", recipe->refits, "auto", err);
+    }
+    return status == STK_OK && stk_is_auto_int(job->folds) && dataset->division != STK_DIVIDE_FOLDS
+               ? resolve_number(options, "folds", recipe->folds, "auto", err)
+               : status;
 }
 
 /*
@@ -165,22 +244,30 @@ bool stk_recipe_is_pretrained(const stk_options *options) {
     return stk_pretrained_wanted(job->pretrained, AUTO_MODEL) != NULL;
 }
 
-double stk_recipe_default_lr(const stk_train_options *train, bool pretrained, size_t batch,
+double stk_recipe_default_lr(const stk_recipe *recipe, const stk_options *options,
                              size_t train_count) {
     /* An update never spans epochs: it accumulates at most the batches of one epoch. */
-    size_t batches = train_count / batch > 0 ? train_count / batch : 1;
-    double images = (double)batch * fmin((double)train->accumulate, (double)batches);
-    return stk_as_shown(default_lr[train->optimizer][pretrained] * images / LR_BATCH);
+    size_t batches = train_count / recipe->batch > 0 ? train_count / recipe->batch : 1;
+    double steps = fmin((double)recipe->train.accumulate, (double)batches);
+    stk_rate_facts facts = {.optimizer = (stk_optimizer)recipe->train.optimizer,
+                            .pretrained = stk_recipe_is_pretrained(options),
+                            .images = (double)recipe->batch * steps,
+                            .updates = (double)batches / steps * recipe->epochs_expected};
+    return stk_as_shown(stk_recipe_rate(&facts));
 }
 
 stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_options *options,
                                        bool on_cpu, size_t train_count) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     size_t pixels = (size_t)recipe->img_size * (size_t)recipe->img_size;
+    stk_batch_bounds bounds = stk_recipe_batch_bounds(
+        stk_recipe_is_pretrained(options), (double)train_count * recipe->epochs_expected);
     return (stk_batch_facts){.given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
                              .accumulate = train->accumulate,
                              .train_count = train_count,
                              .quick_most = on_cpu ? MOST_PIXELS / pixels : SIZE_MAX,
+                             .learns_most = bounds.most,
+                             .least = bounds.least,
                              .policy = (stk_batch_policy)train->batch_policy};
 }
 
@@ -210,8 +297,7 @@ static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double 
     stk_status status = STK_OK;
     recipe->lr = train->lr;
     if (stk_is_default_double(train->lr)) {
-        recipe->lr = stk_recipe_default_lr(train, stk_recipe_is_pretrained(options), recipe->batch,
-                                           train_count);
+        recipe->lr = stk_recipe_default_lr(recipe, options, train_count);
         status =
             to_be_measured ? STK_OK : resolve_number(options, "lr", recipe->lr, "default", err);
     } else if (!stk_is_auto_double(train->lr) && scale != 1) {
@@ -222,28 +308,49 @@ static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double 
         train->head_lr = stk_as_shown(train->head_lr * scale);
         status = resolve_number(options, "head-lr", train->head_lr, "scaled with the batch", err);
     }
-    if (status == STK_OK && stk_is_auto_double(train->weight_decay)) {
-        train->weight_decay = default_decay[train->optimizer];
-        status = resolve_number(options, "weight-decay", train->weight_decay, "auto", err);
+    return status;
+}
+
+/* Writes what the row of the recipe gave to the options. */
+static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, stk_error *err) {
+    const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
+    const stk_augment_options *augment = stk_options_values(options, &stk_augment_option_table);
+    const stk_train_options *train = &recipe->train;
+    const struct {
+        const char *name;
+        double given;
+        double value;
+    } numbers[] = {
+        {"weight-decay", given->weight_decay, train->weight_decay},
+        {"label-smoothing", given->label_smoothing, train->label_smoothing},
+        {"mixup", given->mixup, train->mixup},
+        {"ema", given->ema, train->ema},
+        {"crop-scale", augment->crop_scale, recipe->augment.crop_scale},
+    };
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    stk_status status = job->recipe == 0 ? stk_options_resolve(options, "recipe", recipe->row->name,
+                                                               "auto", err)
+                                         : STK_OK;
+    if (status == STK_OK && given->optimizer == STK_OPTIMIZER_AUTO) {
+        status = stk_options_resolve(options, "optimizer",
+                                     train->optimizer == STK_SGD ? "sgd" : "adamw", "auto", err);
+    }
+    for (size_t i = 0; i < STK_COUNT(numbers) && status == STK_OK; i++) {
+        if (stk_is_auto_double(numbers[i].given)) {
+            status = resolve_number(options, numbers[i].name, numbers[i].value, "auto", err);
+        }
     }
     return status;
 }
 
-static stk_status choose_epochs(stk_recipe *recipe, stk_options *options,
-                                const stk_budget_options *budget, stk_error *err) {
-    stk_train_options *train = &recipe->train;
-    bool limited = !stk_is_auto_double(budget->budget_s) || budget->deadline != NULL;
-    bool as_fits = limited && stk_is_auto_int(train->epochs);
+static stk_status choose_epochs(stk_recipe *recipe, stk_options *options, stk_error *err) {
+    const stk_train_options *train = &recipe->train;
     stk_status status = STK_OK;
     if (!stk_is_auto_int(train->epochs)) {
         recipe->epochs_wanted = (int)train->epochs;
-    } else if (!limited) {
+    } else if (!is_limited(options)) {
         recipe->epochs_wanted = STK_BUDGET_DEFAULT_EPOCHS;
         status = resolve_number(options, "epochs", recipe->epochs_wanted, "auto", err);
-    }
-    if (status == STK_OK && stk_is_auto_int(train->patience)) {
-        train->patience = stk_recipe_is_pretrained(options) && !as_fits ? PRETRAINED_PATIENCE : 0;
-        status = resolve_number(options, "patience", (double)train->patience, "auto", err);
     }
     return status;
 }
@@ -262,23 +369,11 @@ static stk_status choose_loader(stk_recipe *recipe, stk_options *options,
     return status;
 }
 
-static stk_status choose_augment(stk_recipe *recipe, stk_options *options, stk_error *err) {
-    const stk_augment_options *given = stk_options_values(options, &stk_augment_option_table);
-    recipe->augment = *given;
-    if (!stk_is_auto_double(given->crop_scale)) {
-        return STK_OK;
-    }
-    recipe->augment.crop_scale = AUTO_CROP_SCALE;
-    return resolve_number(options, "crop-scale", AUTO_CROP_SCALE, "auto", err);
-}
-
 stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
                                const stk_batch_facts *facts, const stk_batch_choice *choice,
                                size_t infer_batch, bool to_be_measured, stk_error *err) {
-    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
-    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
-    recipe->train = *train;
+    stk_recipe_expect(recipe, options, recipe->epochs_expected);
     recipe->train.accumulate = choice->accumulate;
     recipe->accumulate_chosen = choice->accumulate;
     recipe->batch = choice->batch;
@@ -287,9 +382,13 @@ stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
     stk_status status = to_be_measured ? STK_OK : resolve_batch(options, facts, choice, err);
     STK_THEN(status, choose_rates(recipe, options, stk_batch_rate_scale(facts, choice),
                                   facts->train_count, to_be_measured, err));
-    STK_THEN(status, choose_epochs(recipe, options, budget, err));
+    STK_THEN(status, choose_epochs(recipe, options, err));
     STK_THEN(status, choose_loader(recipe, options, loader, err));
-    return status == STK_OK ? choose_augment(recipe, options, err) : status;
+    return status == STK_OK && !to_be_measured ? resolve_row(recipe, options, err) : status;
+}
+
+int stk_recipe_models(const stk_recipe *recipe) {
+    return recipe->folds + recipe->refits;
 }
 
 /* ---- other recipes from one ---- */
@@ -427,6 +526,34 @@ void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_
     if (why[0] != '\0') {
         stk_events_decision(events, what, why);
     }
+}
+
+void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
+                         const stk_events *events) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const stk_train_options *train = &recipe->train;
+    char what[64];
+    stk_str why = {0};
+    snprintf(what, sizeof what, "recipe %s", recipe->row->name);
+    if (job->recipe == 0) {
+        stk_str_appendf(&why, "for %.3g epochs %s; ", recipe->epochs_expected,
+                        recipe->row->pretrained ? "from pretrained weights" : "from scratch");
+    }
+    stk_str_appendf(&why, "%s, crop-scale %.3g", train->optimizer == STK_SGD ? "sgd" : "adamw",
+                    recipe->augment.crop_scale);
+    const struct {
+        const char *name;
+        double value;
+    } others[] = {{"label-smoothing", train->label_smoothing},
+                  {"mixup", train->mixup},
+                  {"ema", train->ema}};
+    for (size_t i = 0; i < STK_COUNT(others); i++) {
+        if (others[i].value > 0) {
+            stk_str_appendf(&why, ", %s %.3g", others[i].name, others[i].value);
+        }
+    }
+    stk_events_decision(events, what, stk_str_text(&why));
+    stk_str_free(&why);
 }
 
 void stk_recipe_emit(const stk_recipe *recipe, const stk_options *options,

@@ -20,8 +20,10 @@
 #include "backend/opened_device.h"
 #include "base/str.h"
 #include "budget/batch_choice.h"
+#include "budget/training_choice.h"
 #include "dataset/dataset.h"
 #include "events/events.h"
+#include "job/recipe/recipe_table.h"
 #include "loader/loader.h"
 #include "models/models.h"
 #include "options/options.h"
@@ -33,8 +35,12 @@ typedef struct stk_recipe {
     int img_size; /* side of the square that the network sees, in pixels */
     double dropout;
     double drop_path;
+    /* How it learns. */
+    const stk_recipe_row *row; /* of the table of recipes; `train` and `augment` have its values */
+    double epochs_expected;    /* of a model: what the row, the rate and the batch were chosen for */
     /* The run. */
-    int folds;           /* models to train; 1: no cross-validation */
+    int folds;           /* models that are validated; 1: no cross-validation */
+    int refits;          /* models after them, trained on all pictures */
     int views;           /* views of each test picture (--tta) that are wanted */
     uint64_t seed;       /* of the run; fold k uses seed + k */
     double val_fraction; /* share of the training samples to validate with, without folds */
@@ -56,9 +62,26 @@ typedef struct stk_recipe {
 /* Step 1: what the options say outright: folds, views, seed, the optimiser. */
 stk_recipe stk_recipe_begin(const stk_options *options);
 
-/* Step 2: the number of folds, where a column of the data set gives them (--fold-column). */
+/* Chooses the row of the table for so many epochs of a model, and takes its values where none were
+ * given. Steps 1 and 6 call it; whoever learns how many epochs fit calls it before step 5. */
+void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double epochs);
+
+/* Step 2: the number of folds, where a column of the data set gives them (--fold-column), and of
+ * refits as far as no budget decides on them. */
 STK_CHECKED stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
                                              const stk_dataset *dataset, stk_error *err);
+
+/* What the choice of folds, refits and the pictures' size depends on, except for time. */
+stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk_options *options,
+                                             const stk_dataset *dataset);
+
+/* Takes folds, refits, size and epochs of a choice, and writes what was left to Stoker to the
+ * options. The network has to be built again. */
+STK_CHECKED stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
+                                              const stk_training_choice *choice, stk_error *err);
+
+/* Whether the budget decides on the number of epochs, so that a trial has to find out what fits. */
+bool stk_recipe_is_to_fit(const stk_options *options);
 
 /* Step 3: the model, its image size and its dropout. */
 STK_CHECKED stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options,
@@ -84,6 +107,9 @@ STK_CHECKED stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *opti
                                            const stk_batch_choice *choice, size_t infer_batch,
                                            bool to_be_measured, stk_error *err);
 
+/* The models that a run trains: folds and refits. Model k is fold k, or refit k - folds. */
+int stk_recipe_models(const stk_recipe *recipe);
+
 /* The same recipe with another batch, and the loader that fits it. batch_chosen stays. */
 stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t accumulate,
                                  const stk_loader_options *loader);
@@ -101,7 +127,7 @@ stk_recipe stk_recipe_shrink(const stk_recipe *recipe, const stk_loader_options 
                              bool validating, char *what, size_t room);
 
 /* The learning rate that is used where none was given. */
-double stk_recipe_default_lr(const stk_train_options *train, bool pretrained, size_t batch,
+double stk_recipe_default_lr(const stk_recipe *recipe, const stk_options *options,
                              size_t train_count);
 
 /* Whether training starts from pretrained weights. */
@@ -109,6 +135,10 @@ bool stk_recipe_is_pretrained(const stk_options *options);
 
 /* Appends all choices as one line for people: "model convnet_s (auto), img-size 64 (auto)". */
 void stk_recipe_describe(const stk_options *options, stk_str *line);
+
+/* Emits the row of the table of recipes that was taken, and why. */
+void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
+                         const stk_events *events);
 
 /* Emits the batch with its reason; nothing where `why` is "". */
 void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_events *events);

@@ -9,7 +9,7 @@
 
 stk_time_plan stk_time_plan_begin(const stk_recipe *recipe) {
     return (stk_time_plan){.total_steps = -1,
-                           .folds = recipe->folds,
+                           .folds = stk_recipe_models(recipe),
                            .views = recipe->views,
                            .epoch_s = NAN,
                            .predict_s = NAN};
@@ -23,7 +23,7 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
     }
     stk_fold_facts facts = {.elapsed_s = stk_run_clock_elapsed(clock),
                             .budget_s = clock->budget_s,
-                            .folds_wanted = recipe->folds,
+                            .folds_wanted = stk_recipe_models(recipe),
                             .folds_begun = fold + (between ? 0 : 1),
                             .epochs_done = between ? 0 : epochs_done,
                             .epochs_wanted = recipe->epochs_wanted,
@@ -38,12 +38,14 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
     }
     char what[64];
     char why[160];
-    snprintf(what, sizeof what, "%d of %d folds", folds, recipe->folds);
+    int models = stk_recipe_models(recipe);
+    const char *word = recipe->refits > 0 ? "models" : "folds";
+    snprintf(what, sizeof what, "%d of %d %s", folds, models, word);
     if (folds < time->folds) {
         snprintf(why, sizeof why,
-                 "%d folds of %d epochs need %s more and there are %s; with %d epoch%s each this "
+                 "%d %s of %d epochs need %s more and there are %s; with %d epoch%s each this "
                  "loses the least accuracy",
-                 recipe->folds, choice.all_epochs, stk_format_span(choice.wanted_s).text,
+                 models, word, choice.all_epochs, stk_format_span(choice.wanted_s).text,
                  stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
     } else {
         snprintf(why, sizeof why, "%s are left over: time for %d epoch%s of each that follows",

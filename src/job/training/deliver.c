@@ -71,7 +71,7 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
                                   .status = status,
                                   .rows = (int64_t)job->out.ensemble.rows,
                                   .models = job->out.ensemble.models,
-                                  .models_wanted = job->recipe.folds};
+                                  .models_wanted = stk_recipe_models(&job->recipe)};
     stk_events_submission(&job->events, &event);
     return STK_OK;
 }
@@ -134,7 +134,7 @@ static const char *status_of(const stk_job *job, stk_status status) {
     const stk_fold_tally *tally = &job->tally;
     bool trained = tally->folds_done > 0 || out->models > 0; /* weights may be in memory only */
     bool delivered = trained || out->submitted;
-    bool whole = trained && !tally->cut && tally->folds_done == job->recipe.folds;
+    bool whole = trained && !tally->cut && tally->folds_done == stk_recipe_models(&job->recipe);
     /* A submission of earlier processes averages their models, unless no test picture could be
      * read. */
     bool earlier = out->submitted && job->resume.state.folds_done > 0 && !out->unread;
@@ -169,7 +169,7 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->oof_metric = has_oof ? job->out.oof.metric : NAN;
     s->verdict = stk_training_monitor_verdict(job->monitor);
     s->folds_done = job->tally.folds_done;
-    s->folds_planned = job->recipe.folds;
+    s->folds_planned = stk_recipe_models(&job->recipe);
     s->images_per_second = job->tally.train_s > 0 ? job->tally.images / job->tally.train_s : NAN;
     s->wait_fraction = job->tally.train_s > 0 ? job->tally.wait_s / job->tally.train_s : NAN;
     s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */

@@ -113,7 +113,7 @@ stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err) {
         warn_unpredicted(job, rows, predicted.views);
     }
     if (rows > 0) { /* otherwise the file has everything already */
-        bool last = !job->tally.cut && job->tally.folds_done == job->recipe.folds;
+        bool last = !job->tally.cut && job->tally.folds_done == stk_recipe_models(&job->recipe);
         status = stk_job_submit(job, done && last ? "complete" : "partial", err);
     }
     *whole = done && rows > 0 && !job->out.unpredicted; /* the file may come too late as well */
@@ -222,7 +222,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
             (void)add_to_ensemble(job, &predicted[0], probs[0], have[0]);
         }
     }
-    if (there && status == STK_OK) {
+    if (there && status == STK_OK && split.val_count > 0 && job->recipe.folds > 1) {
         status = predict_samples(job, "val", val_samples, split.val, split.val_count, &probs[1],
                                  &have[1], &predicted[1], err);
         if (status == STK_OK) {

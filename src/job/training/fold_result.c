@@ -88,18 +88,37 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     return status;
 }
 
+void stk_fold_check_refit(stk_running_fold *fold) {
+    stk_job *job = fold->job;
+    char what[64];
+    bool cut = stk_run_clock_stopping(&job->clock) || fold->result.halted || had_trouble(fold);
+    if (job->tally.fold < job->recipe.folds || job->tally.folds_done == 0 || !cut ||
+        !fold->result.has_best) {
+        return;
+    }
+    snprintf(what, sizeof what, "refit %d of %d is not used", job->tally.fold - job->recipe.folds + 1,
+             job->recipe.refits);
+    stk_events_decision(&job->events, what, "it was not finished, and nothing validates it");
+    fold->unfinished = true;
+    stk_state_saver_wait(&job->saver);
+    (void)stk_disk_rename(fold->best_path, fold->below_prior_path);
+}
+
 void stk_fold_add_result(stk_running_fold *fold, bool failed) {
     stk_job *job = fold->job;
     stk_fold_tally *tally = &job->tally;
     const stk_train_result *r = &fold->result;
     tally->epochs_done += r->epochs_done;
-    if (r->has_best && !fold->below_prior) {
-        /* With several folds, the mean over their best epochs. */
+    if (r->has_best && !fold->below_prior && !fold->unfinished) {
+        /* With several folds, the mean over their best epochs. A refit has no figures. */
         double n = tally->folds_done;
-        tally->best_acc1 =
-            n > 0 ? (tally->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
-        tally->best_metric =
-            n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+        bool judged = fold->split.val_count > 0;
+        if (judged) {
+            tally->best_acc1 =
+                n > 0 ? (tally->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
+            tally->best_metric =
+                n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+        }
         bool saved = !tally->weights_lost || stk_path_is_file(fold->best_path);
         tally->folds_done += failed || !saved ? 0 : 1;
     }

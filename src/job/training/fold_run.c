@@ -91,9 +91,9 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
 static stk_status predict(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     bool test = job->out.ensemble.rows > 0;
-    bool oof = job->recipe.folds > 1;
+    bool oof = job->recipe.folds > 1 && fold->split.val_count > 0;
     job->clock.predict_s = 0; /* from here on all time is for predicting */
-    if (!fold->result.has_best || fold->below_prior || (!test && !oof) ||
+    if (!fold->result.has_best || fold->below_prior || fold->unfinished || (!test && !oof) ||
         stk_run_clock_must_write(&job->clock)) {
         return STK_OK;
     }
@@ -338,6 +338,7 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     }
     if (ready) {
         STK_THEN(status, stk_fold_check_prior(&fold, err));
+        stk_fold_check_refit(&fold);
         stk_fold_add_result(&fold, status != STK_OK);
     }
     STK_THEN(status, predict_in_memory(&fold, err));

@@ -28,6 +28,7 @@ typedef struct stk_running_fold {
     char *last_path;               /* owned: last.safetensors */
     char *below_prior_path;        /* owned: for best weights that do not beat class priors */
     bool below_prior;              /* the best weights do not beat priors and were moved there */
+    bool unfinished;               /* a refit that was cut short; its weights were moved there, too */
     double left_s;                 /* stk_run_clock_before_writing() when the pace was last asked */
     stk_fold_pace pace;            /* how far the fold goes */
     stk_inference_watch watch;     /* times of the running validation */
@@ -74,6 +75,10 @@ void stk_fold_add_work(const stk_running_fold *fold);
  * look. Without folds and without a test set the weights stay: nothing else could be delivered.
  */
 STK_CHECKED stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err);
+
+/* Leaves a refit that did not come to its end out of the ensemble: nothing has shown what it is
+ * worth, and a finished model was delivered before. */
+void stk_fold_check_refit(stk_running_fold *fold);
 
 /* Adds the figures of the fold to the tally; after an error without raising folds_done. */
 void stk_fold_add_result(stk_running_fold *fold, bool failed);

@@ -189,7 +189,7 @@ void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
                              .workers = job->recipe.loader.workers,
                              .prefetch = job->recipe.loader.prefetch,
                              .classes = job->dataset->class_count,
-                             .folds = job->recipe.folds,
+                             .folds = stk_recipe_models(&job->recipe),
                              .cores = stk_machine_cores(),
                              .memory_bytes = (int64_t)stk_machine_memory(),
                              .device_name = gpu,

@@ -107,6 +107,11 @@ stk_lr_test stk_job_lr_test(stk_job *job);
 STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
                                        size_t *val, stk_error *err);
 
+/* Builds the network of a recipe that has changed, plans its batch and completes the recipe. *train
+ * and *val become the number of images of a fold. */
+STK_CHECKED stk_status stk_job_plan_network(stk_job *job, size_t *train, size_t *val,
+                                            stk_error *err);
+
 /* Opens a new run folder, once nothing can be refused any more: the folder of --out, or a new one
  * below runs/ with the name of --name or else of the verb. */
 STK_CHECKED stk_status stk_job_claim_folder(stk_run_folder *folder, const stk_job_options *options,

@@ -82,6 +82,17 @@ static stk_status open_network(stk_job *job, size_t train_count, stk_error *err)
     return status == STK_OK ? stk_network_allocate(&job->network, err) : status;
 }
 
+stk_status stk_job_plan_network(stk_job *job, size_t *train, size_t *val, stk_error *err) {
+    stk_network_free_graph(&job->network);
+    stk_status status = count_training(job->dataset, &job->recipe, train, val, err);
+    STK_THEN(status,
+             stk_network_build(&job->network, &job->recipe, job->dataset->class_count, err));
+    STK_THEN(status,
+             stk_batch_search_plan(&job->batch_search, job->options, *train, false, err));
+    STK_THEN(status, complete_recipe(job, err));
+    return status == STK_OK ? stk_network_allocate(&job->network, err) : status;
+}
+
 /* Whether the saved state belongs to a run with this recipe and network. */
 static stk_status check_resume(const stk_job *job, stk_error *err) {
     const stk_resume *resume = &job->resume;
@@ -120,7 +131,7 @@ static stk_status open_dataset(stk_job *job, const stk_events *early, stk_error 
     }
     stk_status status = stk_dataset_open(&job->dataset, job->dataset_options, &storage, early, err);
     if (status == STK_OK && job->resume.on) {
-        status = stk_resume_check_folds(&job->resume, job->recipe.folds, err);
+        status = stk_resume_check_folds(&job->resume, stk_recipe_models(&job->recipe), err);
     }
     if (status == STK_OK && job->resume.on) {
         status = stk_saved_state_check(&job->resume.state, job->dataset, err);
@@ -145,7 +156,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = check_resume(job, err);
     }
     /* In the last fold a resumed run needs no first weights: the saved state has weights. */
-    bool first_weights = !job->resume.on || job->resume.state.fold + 1 < job->recipe.folds;
+    bool first_weights = !job->resume.on || job->resume.state.fold + 1 < stk_recipe_models(&job->recipe);
     const char *before = job->resume.on ? job->resume.state.pretrained : "";
     if (status == STK_OK && first_weights) {
         status = stk_network_find_pretrained(&job->network, &job->recipe, job->options,

@@ -1,0 +1,110 @@
+/* training_choice.c - size of pictures, folds and refits from the epochs that fit. */
+#include "budget/training_choice.h"
+
+#include <math.h>
+
+#include "budget/budget.h"
+
+/* From so many epochs over all pictures on, a refit and folds pay; a model that gets more than
+ * ENOUGH_EPOCHS of them gains less than one more model would. */
+#define TUNE_REFIT_EPOCHS 12.0
+#define TUNE_FOLD_EPOCHS 24.0
+#define TUNE_ENOUGH_EPOCHS 30.0
+#define SCRATCH_REFIT_EPOCHS 120.0
+#define SCRATCH_FOLD_EPOCHS 400.0
+#define SCRATCH_ENOUGH_EPOCHS 150.0
+#define MOST_REFITS 5
+
+/*
+ * Pictures become smaller, by SIZE_STEP pixels at a time, while a training would see fewer than
+ * these epochs or pictures, whichever is less. Below SMALL pixels detail is lost quickly: then a
+ * single pass is enough to stay. Smaller than LEAST_SIZE they never become by themselves.
+ */
+#define SIZE_STEP 32
+#define SMALL_SIZE 128
+#define LEAST_SIZE 96
+#define TUNE_WANTED_EPOCHS 3.0
+#define TUNE_WANTED_PICTURES 15000.0
+#define SCRATCH_WANTED_EPOCHS 10.0
+#define SCRATCH_WANTED_PICTURES 100000.0
+#define SMALL_PART (1.0 / 3) /* of both, at SMALL_SIZE and below */
+
+/* Seconds of a training picture at another size: computing follows the number of pixels. */
+static double picture_s_at(const stk_training_facts *f, int size) {
+    double scale = (double)size / f->img_size;
+    return fmax((f->picture_s - f->loader_s) * scale * scale, 0) + f->loader_s;
+}
+
+/* Epochs over all pictures that fit at this size. */
+static double epochs_at(const stk_training_facts *f, int size) {
+    return fmax(f->left_s, 0) / (picture_s_at(f, size) * (double)f->pictures);
+}
+
+static bool is_enough(const stk_training_facts *f, int size, double epochs) {
+    double part = size <= SMALL_SIZE ? SMALL_PART : 1;
+    double wanted = f->pretrained ? TUNE_WANTED_EPOCHS : SCRATCH_WANTED_EPOCHS;
+    double pictures = f->pretrained ? TUNE_WANTED_PICTURES : SCRATCH_WANTED_PICTURES;
+    wanted = f->epochs > 0 ? fmin(wanted, f->epochs) : wanted;
+    return epochs >= part * wanted || epochs * (double)f->pictures >= part * pictures;
+}
+
+static int choose_size(const stk_training_facts *f) {
+    int size = f->img_size;
+    while (f->may_shrink && !is_enough(f, size, epochs_at(f, size))) {
+        int smaller = (size - 1) / SIZE_STEP * SIZE_STEP;
+        if (smaller < LEAST_SIZE) {
+            break;
+        }
+        size = smaller;
+    }
+    return size;
+}
+
+/* Refits that use the time which folds with enough epochs each leave. */
+static int spare_refits(const stk_training_facts *f, int folds, double all) {
+    double enough = f->epochs > 0       ? f->epochs
+                    : f->pretrained ? TUNE_ENOUGH_EPOCHS
+                                    : SCRATCH_ENOUGH_EPOCHS;
+    double refits = floor(all / enough - folds * (1 - f->val_part));
+    return (int)fmin(fmax(refits, 0), MOST_REFITS);
+}
+
+static void choose_models(const stk_training_facts *f, double all, stk_training_choice *c) {
+    double refit = f->pretrained ? TUNE_REFIT_EPOCHS : SCRATCH_REFIT_EPOCHS;
+    double fold = f->pretrained ? TUNE_FOLD_EPOCHS : SCRATCH_FOLD_EPOCHS;
+    if (f->epochs > 0) { /* every model gets as many as were asked for */
+        refit = (2 - f->val_part) * f->epochs;
+        fold = STK_CHOSEN_FOLDS * (1 - f->val_part) * f->epochs;
+    }
+    c->folds = f->folds > 0 ? f->folds : all >= fold ? STK_CHOSEN_FOLDS : 1;
+    if (f->refits >= 0) {
+        c->refits = f->refits;
+    } else if (f->val_part <= 0 || f->folds > 1) {
+        c->refits = 0;
+    } else {
+        c->refits = c->folds > 1 ? spare_refits(f, c->folds, all) : all >= refit;
+    }
+}
+
+stk_training_choice stk_training_choose(const stk_training_facts *f) {
+    stk_training_choice c = {.img_size = f->img_size,
+                             .folds = f->folds > 0 ? f->folds : 1,
+                             .epochs = f->epochs > 0 ? f->epochs : STK_BUDGET_DEFAULT_EPOCHS};
+    if (isnan(f->left_s)) { /* fine-tuning is short: a second model on everything is worth it */
+        c.refits = f->refits >= 0 ? f->refits : f->pretrained && c.folds == 1 && f->val_part > 0;
+        c.epochs_full = c.epochs;
+        return c;
+    }
+    if (isnan(f->picture_s)) { /* the budget was over before a step could be timed */
+        c.refits = f->refits >= 0 ? f->refits : 0;
+        return c;
+    }
+    c.epochs_full = epochs_at(f, f->img_size);
+    c.img_size = choose_size(f);
+    double all = epochs_at(f, c.img_size);
+    choose_models(f, all, &c);
+    double share = c.folds * (1 - f->val_part) + c.refits;
+    double epochs = all / share;
+    c.epochs = f->epochs > 0 ? fmin(f->epochs, epochs) : fmin(epochs, STK_BUDGET_MOST_EPOCHS);
+    return c;
+}

@@ -1,0 +1,45 @@
+/*
+ * training_choice.h - what the time for training is spent on: the size of the pictures, and how
+ * many models are trained on how much of the data. Pure arithmetic.
+ *
+ * Time is counted in epochs over all labelled pictures. A few epochs are best spent on one model.
+ * With more of them a second model that is trained on everything pays: it sees the pictures that
+ * the first one was validated with, and two models are better than one. With still more, five folds
+ * pay: each picture validates once, and five models are averaged. Beyond that further models are
+ * worth more than further epochs. docs/recipes.md has the measurements.
+ */
+#ifndef STK_BUDGET_TRAINING_CHOICE_H
+#define STK_BUDGET_TRAINING_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct stk_training_facts {
+    double left_s;    /* seconds for training; NaN: there is no budget */
+    double picture_s; /* seconds that a training picture takes at `img_size`; NaN: not measured */
+    double loader_s;  /* part of picture_s that does not depend on the size of the pictures: 0
+                         where training does not wait for them */
+    size_t pictures;  /* labelled pictures, those that validate included */
+    double val_part;  /* share of them that is set apart to validate; 0: none is */
+    bool pretrained;  /* training starts from pretrained weights */
+    int img_size;     /* of the model, in pixels */
+    bool may_shrink;  /* smaller pictures may be chosen */
+    int epochs;       /* of each model, as asked for; 0: as many as fit */
+    int folds;        /* as asked for; 0: to be chosen, 1 or more folds */
+    int refits;       /* as asked for; -1: to be chosen */
+} stk_training_facts;
+
+typedef struct stk_training_choice {
+    int img_size; /* px */
+    int folds;    /* 1: one model, validated with val_part of the pictures */
+    int refits;   /* further models, trained on all pictures */
+    double epochs; /* that fit, of each model and over its own pictures; at least 0 */
+    double epochs_full; /* epochs of a single model that would fit at facts.img_size */
+} stk_training_choice;
+
+/* Folds that are chosen where the number is left to Stoker and there is time for them. */
+#define STK_CHOSEN_FOLDS 5
+
+stk_training_choice stk_training_choose(const stk_training_facts *facts);
+
+#endif

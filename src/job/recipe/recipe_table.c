@@ -1,0 +1,121 @@
+/*
+ * recipe_table.c - the table of recipes, and the rates and batches that go with it.
+ *
+ * The numbers were measured on Caltech-101 and PlantDoc with held-out parts of their training
+ * pictures; docs/recipes.md has the figures.
+ */
+#include "job/recipe/recipe_table.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+
+/* Rates from random weights, for LR_BATCH images an update. */
+#define LR_BATCH 256.0
+#define SCRATCH_SGD 1.0
+#define SCRATCH_ADAMW 4e-3
+
+/* Rates from pretrained weights for at most FEW_UPDATES updates, and the lowest for many. SGD's is
+ * for TUNE_BATCH images an update and proportional to them. */
+#define FEW_UPDATES 60.0
+#define TUNE_BATCH 64.0
+#define TUNE_SGD 0.1
+#define TUNE_SGD_LEAST 0.015
+#define TUNE_ADAMW 2e-3
+#define TUNE_ADAMW_LEAST 3e-4
+
+/* Batches: a training gets FEW_UPDATES with MIDDLE_BATCH images each, or WANTED_UPDATES with more. */
+#define WANTED_UPDATES 500.0
+#define LEAST_BATCH 16
+#define MIDDLE_BATCH 32
+#define TUNE_MOST_BATCH 64
+#define MANY_IMAGES 256000.0 /* from so many on, larger batches leave updates enough */
+
+/* "plain" first; then the rows of each start, with rising least_epochs. */
+static const stk_recipe_row rows[] = {
+    {.name = "plain",
+     .least_epochs = -1,
+     .optimizer = STK_SGD,
+     .crop_scale = 0.7,
+     .sgd_decay = 5e-4,
+     .adam_decay = 0.05},
+    {.name = "touch",
+     .pretrained = true,
+     .least_epochs = 0,
+     .optimizer = STK_ADAMW,
+     .crop_scale = 0.6,
+     .label_smoothing = 0.1,
+     .sgd_decay = 5e-4,
+     .adam_decay = 0.05},
+    {.name = "finetune",
+     .pretrained = true,
+     .least_epochs = 8,
+     .optimizer = STK_ADAMW,
+     .crop_scale = 0.35,
+     .label_smoothing = 0.1,
+     .sgd_decay = 5e-4,
+     .adam_decay = 0.05},
+    {.name = "finetune-long",
+     .pretrained = true,
+     .least_epochs = 20,
+     .optimizer = STK_ADAMW,
+     .crop_scale = 0.35,
+     .label_smoothing = 0.1,
+     .ema = 0.998,
+     .sgd_decay = 5e-4,
+     .adam_decay = 0.05},
+    {.name = "scratch",
+     .least_epochs = 0,
+     .optimizer = STK_SGD,
+     .crop_scale = 0.7,
+     .sgd_decay = 5e-4,
+     .adam_decay = 0.05},
+    {.name = "scratch-long",
+     .least_epochs = 40,
+     .optimizer = STK_SGD,
+     .crop_scale = 0.35,
+     .label_smoothing = 0.1,
+     .mixup = 0.2,
+     .sgd_decay = 1e-3,
+     .adam_decay = 0.05},
+};
+
+const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double epochs) {
+    const stk_recipe_row *row = NULL;
+    for (size_t i = 0; choice == 0 && i < STK_COUNT(rows); i++) {
+        if (rows[i].least_epochs >= 0 && rows[i].pretrained == pretrained &&
+            (row == NULL || epochs >= rows[i].least_epochs)) {
+            row = &rows[i];
+        }
+    }
+    return choice == 0 ? row : &rows[choice - 1];
+}
+
+double stk_recipe_rate(const stk_rate_facts *f) {
+    bool sgd = f->optimizer == STK_SGD;
+    if (!f->pretrained) {
+        return (sgd ? SCRATCH_SGD : SCRATCH_ADAMW) * f->images / LR_BATCH;
+    }
+    double fall = sqrt(fmin(FEW_UPDATES / fmax(f->updates, 1), 1));
+    if (sgd) {
+        return fmax(TUNE_SGD * fall, TUNE_SGD_LEAST) * f->images / TUNE_BATCH;
+    }
+    /* AdamW's steps do not grow with the gradients: only batches above the usual take more. */
+    return fmax(TUNE_ADAMW * fall, TUNE_ADAMW_LEAST) * sqrt(fmax(f->images / TUNE_BATCH, 1));
+}
+
+stk_batch_bounds stk_recipe_batch_bounds(bool pretrained, double images) {
+    stk_batch_bounds bounds = {.least = pretrained ? LEAST_BATCH : 0};
+    if (images >= MANY_IMAGES) {
+        return bounds;
+    }
+    bounds.most = images >= FEW_UPDATES * MIDDLE_BATCH ? MIDDLE_BATCH : LEAST_BATCH;
+    while ((double)(2 * bounds.most) * WANTED_UPDATES <= images &&
+           (!pretrained || bounds.most < TUNE_MOST_BATCH)) {
+        bounds.most *= 2;
+    }
+    /* Small data sets are seen often: steps per epoch do not matter, updates do. */
+    bounds.least = pretrained ? bounds.most : 0;
+    return bounds;
+}

@@ -1,0 +1,62 @@
+/*
+ * recipe_table.h - named recipes: how a training augments, regularises and moves the weights.
+ *
+ * A recipe is a row of numbers that fit together. Which row fits depends on where training starts
+ * (pretrained weights or random ones) and on how many epochs a model gets: a short training learns
+ * most from large crops and plain targets, a long one needs more variety or it learns the pictures
+ * by heart. docs/recipes.md has the table with the measurements behind it. A value that the user
+ * gives always wins over the row.
+ */
+#ifndef STK_JOB_RECIPE_RECIPE_TABLE_H
+#define STK_JOB_RECIPE_RECIPE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/backend.h"
+
+/* Values of --recipe: "auto", then the rows in the order of the table. */
+#define STK_RECIPE_CHOICES "auto plain touch finetune finetune-long scratch scratch-long"
+
+typedef struct stk_recipe_row {
+    const char *name;
+    bool pretrained;  /* for trainings that start from pretrained weights */
+    int least_epochs; /* of a model, for which "auto" takes the row; -1: "auto" never takes it */
+    stk_optimizer optimizer;
+    double crop_scale; /* least share of a picture that a training crop shows */
+    double label_smoothing;
+    double mixup;
+    double ema;        /* decay of averaged weights; 0: none */
+    double sgd_decay;  /* weight decay of SGD */
+    double adam_decay; /* weight decay of AdamW: it is multiplied with a much lower rate */
+} stk_recipe_row;
+
+/* The row for a value of --recipe; `choice` 0 is "auto": the row that fits the start and the
+ * number of epochs of a model. */
+const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double epochs);
+
+/* What the default learning rate depends on. */
+typedef struct stk_rate_facts {
+    stk_optimizer optimizer;
+    bool pretrained;
+    double images;  /* of an update */
+    double updates; /* of the whole training of a model */
+} stk_rate_facts;
+
+/*
+ * The default of the highest learning rate. From pretrained weights it falls with the square root
+ * of the number of updates: few updates have to move the weights far in each, many must not move
+ * them away from what they know.
+ */
+double stk_recipe_rate(const stk_rate_facts *facts);
+
+/* Images of an update that Stoker takes by itself. */
+typedef struct stk_batch_bounds {
+    size_t least; /* fewer make norms noisy; 0: no bound */
+    size_t most;  /* more leave a training too few updates; 0: no bound */
+} stk_batch_bounds;
+
+/* `images` is the number of pictures that a model will see in all. */
+stk_batch_bounds stk_recipe_batch_bounds(bool pretrained, double images);
+
+#endif

@@ -1,0 +1,134 @@
+/* fitting.c - a trial, then arithmetic, then the network that was chosen. */
+#include "job/training/fitting.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "budget/inference.h"
+#include "job/training/folds.h"
+#include "job/training/trial.h"
+
+/* Shares of the time that is left: for a trial, and for one whose steps are slow. */
+#define TRIAL_SHARE 0.015
+#define MOST_TRIAL_SHARE 0.05
+#define TRIAL_MOST_S 2.0
+#define TRIAL_STEPS 6
+#define TRIAL_LEAST_STEPS 2
+
+/* On a CPU the time of a picture hardly depends on the batch, and a small one is soon done. */
+#define CPU_TRIAL_BATCH 8
+
+/* Share of the time that is left for training, once predictions are paid for: the rest is for
+ * validations, files and what the trial did not see. */
+#define TRAINING_SHARE 0.85
+
+/* Steps that wait for pictures for more than this share of their time are bound by them. */
+#define WAITS 0.1
+
+/* A model that gets fewer epochs is hardly trained: from pretrained weights, and from scratch. */
+#define HOPELESS_TUNE 1.0
+#define HOPELESS_SCRATCH 4.0
+
+static stk_status try_first_fold(stk_job *job, double left_s, stk_trial *trial, stk_error *err) {
+    stk_split split;
+    bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
+    size_t batch = on_cpu && job->recipe.batch > CPU_TRIAL_BATCH ? CPU_TRIAL_BATCH : 0;
+    stk_trial_length length = {.enough_s = fmin(TRIAL_SHARE * left_s, TRIAL_MOST_S),
+                               .enough_steps = TRIAL_STEPS,
+                               .most_s = fmin(MOST_TRIAL_SHARE * left_s, 2 * TRIAL_MOST_S),
+                               .least_steps = TRIAL_LEAST_STEPS};
+    stk_status status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
+    if (status == STK_OK) {
+        status = stk_job_try(job, &split, batch, &length, trial, err);
+        stk_split_free(&split);
+    }
+    return status;
+}
+
+/* What is known after a trial; left_s are the seconds that are left now. */
+static stk_training_facts facts_after(const stk_job *job, const stk_trial *trial, double left_s) {
+    stk_training_facts facts =
+        stk_recipe_training_facts(&job->recipe, job->options, job->dataset);
+    facts.picture_s = trial->step_s / (double)trial->batch;
+    facts.loader_s = trial->wait_fraction > WAITS ? facts.picture_s : 0;
+    double predict_s =
+        STK_INFERENCE_PART * facts.picture_s * (double)job->dataset->test.count * job->recipe.views;
+    facts.left_s = fmax(TRAINING_SHARE * (left_s - predict_s), 0);
+    return facts;
+}
+
+static void emit_size(const stk_job *job, const stk_training_facts *facts,
+                      const stk_training_choice *choice) {
+    char what[64];
+    char why[160];
+    if (choice->img_size != facts->img_size) {
+        snprintf(what, sizeof what, "img-size %d instead of %d", choice->img_size, facts->img_size);
+        snprintf(why, sizeof why, "at %d px there is time for %.2g epochs, at %d px for %.2g",
+                 facts->img_size, choice->epochs_full, choice->img_size, choice->epochs);
+        stk_events_decision(&job->events, what, why);
+    }
+}
+
+/* "5 folds and 2 refits of about 24 epochs". */
+static void emit_models(const stk_job *job, const stk_training_facts *facts,
+                        const stk_training_choice *choice) {
+    char refits[64] = "";
+    char what[128];
+    char why[200];
+    if (choice->folds + choice->refits < 2) {
+        return;
+    }
+    if (choice->refits > 0) {
+        snprintf(refits, sizeof refits, " and %d refit%s on all pictures", choice->refits,
+                 choice->refits == 1 ? "" : "s");
+    }
+    snprintf(what, sizeof what, "%d %s%s, about %.0f epochs each", choice->folds,
+             choice->folds > 1 ? "folds" : "validated model", refits, choice->epochs);
+    snprintf(why, sizeof why, "one model alone would get %.0f epochs over all %zu pictures",
+             facts->left_s / (facts->picture_s * (double)facts->pictures), facts->pictures);
+    stk_events_decision(&job->events, what, why);
+}
+
+static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
+                          const stk_training_choice *choice, double left_s) {
+    double wanted = facts->pretrained ? HOPELESS_TUNE : HOPELESS_SCRATCH;
+    if (choice->epochs >= wanted) {
+        return;
+    }
+    double need_s = left_s * 3 * wanted / fmax(choice->epochs, 1e-3);
+    stk_events_warning(&job->events,
+                       "the budget is short: at %d px there is time for %.2g epochs over %zu "
+                       "pictures; for %.0f epochs give a --budget of about %s, a faster --model "
+                       "than %s, or --per-class for fewer pictures",
+                       choice->img_size, choice->epochs, facts->pictures, 3 * wanted,
+                       stk_format_span(need_s).text, job->recipe.model->name);
+}
+
+stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, stk_error *err) {
+    stk_trial trial;
+    if (job->resume.on || !stk_recipe_is_to_fit(job->options)) {
+        return STK_OK;
+    }
+    double begun_s = stk_run_clock_elapsed(&job->clock);
+    stk_status status = try_first_fold(job, left_s, &trial, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
+    stk_training_facts facts = facts_after(job, &trial, left_s);
+    stk_training_choice choice = stk_training_choose(&facts);
+    status = stk_recipe_take_choice(&job->recipe, job->options, &choice, err);
+    STK_THEN(status, stk_job_plan_network(job, train, val, err));
+    if (status != STK_OK) {
+        return status;
+    }
+    job->time = stk_time_plan_begin(&job->recipe);
+    emit_size(job, &facts, &choice);
+    emit_models(job, &facts, &choice);
+    if (!isnan(facts.picture_s)) {
+        warn_hopeless(job, &facts, &choice, left_s);
+    }
+    return STK_OK;
+}

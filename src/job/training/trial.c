@@ -1,0 +1,74 @@
+/* trial.c - trains a few steps with the trainer itself, so that loading and computing overlap as
+ * they will. */
+#include "job/training/trial.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "probe/step_timer.h"
+
+typedef struct running_trial {
+    stk_trial *trial;
+    const stk_trial_length *length;
+    stk_run_clock *clock;
+    int64_t first_ns; /* when the first step was asked for; 0: not yet */
+} running_trial;
+
+static stk_train_orders pace(void *user, const stk_train_standing *standing) {
+    running_trial *r = user;
+    const stk_trial_length *length = r->length;
+    if (r->first_ns == 0) {
+        r->first_ns = stk_clock_ns();
+        r->trial->setup_s = stk_run_clock_elapsed(r->clock);
+    }
+    double seconds = stk_clock_since_s(r->first_ns);
+    int64_t timed = standing->steps_timed;
+    bool enough = (timed >= length->enough_steps && seconds > length->enough_s) ||
+                  (timed >= length->least_steps && seconds > length->most_s);
+    r->trial->step_s = standing->step_s;
+    r->trial->steps_per_epoch = standing->steps_per_epoch;
+    bool stop = enough || stk_run_clock_stopping(r->clock);
+    /* Epochs do not end the trial: a small data set has few steps. */
+    return (stk_train_orders){.epochs = standing->epoch,
+                              .total_steps = stop ? standing->steps_done : INT64_MAX,
+                              .stop = stop};
+}
+
+/* The hook of a checkpoint that saves nothing. */
+static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool best,
+                               stk_error *err) {
+    (void)user;
+    (void)epoch;
+    (void)best;
+    (void)err;
+    return STK_OK;
+}
+
+stk_status stk_job_try(stk_job *job, const stk_split *split, size_t batch,
+                       const stk_trial_length *length, stk_trial *trial, stk_error *err) {
+    *trial = (stk_trial){.batch = batch > 0 ? batch : job->recipe.batch, .step_s = NAN};
+    running_trial running = {.trial = trial, .length = length, .clock = &job->clock};
+    stk_events silent = {0};
+    stk_train_result result = {0};
+    stk_train_config config = {
+        .backend = job->network.opened.backend,
+        .state = job->network.state,
+        .graph = job->network.graph,
+        .options = &job->recipe.train,
+        .lr = isnan(job->recipe.lr) ? STK_TIMED_RATE : job->recipe.lr,
+        .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
+        .train_data = stk_job_loader_config(job, true, job->dataset->train.items, split->train,
+                                            split->train_count),
+        .seed = job->recipe.seed,
+        .events = &silent,
+        .hooks = {
+            .user = &running, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
+    config.train_compile.batch = trial->batch;
+    config.train_data.stop_after_bad =
+        stk_loader_bad_limit(job->loader_options, split->train_count);
+    stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
+    STK_THEN(status, stk_train_fold(&config, &result, err));
+    trial->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
+    return status;
+}

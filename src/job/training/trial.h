@@ -1,0 +1,34 @@
+/*
+ * trial.h - a few steps of training on the real pictures, timed and thrown away.
+ *
+ * `stoker plan` predicts from them, and a training under a budget chooses by them what it will do
+ * with its time. The weights are overwritten: whoever trains next sets them. Threads: the job's.
+ */
+#ifndef STK_JOB_TRAINING_TRIAL_H
+#define STK_JOB_TRAINING_TRIAL_H
+
+#include "job/training/job.h"
+
+/* How long to measure: for `enough_s` seconds and `enough_steps` steps; slow steps end the trial
+ * after most_s seconds, once least_steps were timed. */
+typedef struct stk_trial_length {
+    double enough_s;
+    int64_t enough_steps;
+    double most_s;
+    int64_t least_steps;
+} stk_trial_length;
+
+typedef struct stk_trial {
+    size_t batch;            /* pictures of a step */
+    double setup_s;          /* seconds from the start of the run to the first step */
+    double step_s;           /* seconds of a step; NaN: none could be timed */
+    double wait_fraction;    /* share of the time in which steps waited for pictures */
+    int64_t steps_per_epoch; /* with this batch */
+} stk_trial;
+
+/* Trains with the samples of `split`. `batch` 0: the recipe's. A request to stop ends it early. */
+STK_CHECKED stk_status stk_job_try(stk_job *job, const stk_split *split, size_t batch,
+                                   const stk_trial_length *length, stk_trial *trial,
+                                   stk_error *err);
+
+#endif
