@@ -35,7 +35,7 @@ typedef struct stk_event_start {
     int workers;
     int prefetch; /* batches per worker */
     int classes;
-    int folds;               /* planned */
+    int folds;               /* models that are validated, as planned; see stk_event_plan */
     int cores;               /* cores that this process may use */
     int64_t memory_bytes;    /* of the machine or its container */
     const char *device_name; /* "NVIDIA H200"; NULL: the CPU */
@@ -44,6 +44,7 @@ typedef struct stk_event_start {
     int64_t val_images;
     int64_t test_images;
     double budget_s; /* of the whole run, earlier processes included; NaN without a budget */
+    int refits;      /* models after the folds that are trained on all pictures, as planned */
 } stk_event_start;
 
 /* The plan of one fold. A new plan follows when measured speed changes it. */
@@ -55,6 +56,10 @@ typedef struct stk_event_plan {
     double total_s;           /* estimated, from now to the end of this fold's training */
     double left_s;            /* until the deadline; NaN without a budget */
     double reserve_s;         /* kept back for prediction */
+    /* The run trains folds + refits models. `fold` of events counts them through: a number from
+     * `folds` on is a refit, a model that is trained on all pictures and not validated. */
+    int folds;
+    int refits;
 } stk_event_plan;
 
 /* One choice that Stoker made by itself. */
@@ -256,6 +261,9 @@ typedef struct stk_summary {
     int folds_planned;
     double oof_acc1;   /* accuracy of the out-of-fold predictions, percent; NaN without folds */
     double oof_metric; /* `metric` of the out-of-fold predictions; NaN without folds */
+    double held_out;   /* `metric` on pictures that the judged models were not trained on: out of
+                          fold, or of the validation; NaN where nothing was held out */
+    const char *held_out_from; /* where that figure comes from, in words; NULL: there is none */
     double images_per_second;
     double wait_fraction;
     double budget_s;

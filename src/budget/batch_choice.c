@@ -47,8 +47,9 @@ static bool is_too_few_updates(const stk_batch_facts *f, size_t batch) {
 }
 
 /*
- * The largest of `start`, `start` / 2 and so on that leaves an epoch its steps, leaves a training its
- * updates and is quick enough; not below least_batch(), but never above the training set. *limit says why it is not larger.
+ * The largest of `start`, `start` / 2 and so on that leaves an epoch its steps and a training its
+ * updates, and is quick enough; not below least_batch(), but never above the training set. *limit
+ * says why it is not larger.
  */
 static size_t by_rule(const stk_batch_facts *f, size_t start, stk_batch_limit *limit) {
     size_t batch = start;

@@ -56,7 +56,7 @@ typedef struct stk_batch_facts {
     size_t train_count; /* training images of a fold, at least 1 */
     size_t quick_most;  /* images of a step that is short enough; SIZE_MAX: no limit (a GPU) */
     size_t learns_most; /* images of an update that leave a training updates enough; 0: any */
-    size_t least;       /* images of a step that the rule does not go below; 0: 8 */
+    size_t least;       /* images that the rule does not go below for more steps; 0: 8 */
     size_t device_most; /* images that the device can compute in a step at all; 0: any number */
     stk_batch_policy policy;
     uint64_t free_bytes; /* free memory of the device */

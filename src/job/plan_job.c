@@ -150,7 +150,8 @@ static void work_out(const stk_job *job, stk_estimate *e) {
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
-    static const stk_trial_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S, LEAST_STEPS};
+    static const stk_trial_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S, LEAST_STEPS,
+                                            INT64_MAX};
     stk_trial m = {.step_s = NAN};
     stk_status status = note_memory(job, e, err);
     STK_THEN(status, stk_job_try(job, split, 0, &length, &m, err));

@@ -8,7 +8,7 @@ labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 # An epoch takes a moment, and there are more than anyone waits for.
 long() {
     rm -rf r
-    start train --data k --out r --img-size 32 --epochs 10000 "$@"
+    start train --data k --out r --img-size 32 --epochs 10000 --recipe plain "$@"
 }
 has_epoch() { grep -q '"event": "epoch"' r/events.jsonl; }
 has_step() { grep -q '"event": "step"' r/events.jsonl; }
@@ -159,7 +159,7 @@ done
 it "Ctrl-C without test pictures and before an epoch is exit code 130 or weights"
 "$STOKER" sample bare --classes 2 --per-class 4 --quiet && rm -rf bare/test bare/val
 rm -rf r
-start train --data bare --out r --img-size 16 --epochs 10000
+start train --data bare --out r --img-size 16 --epochs 10000 --recipe plain
 wait_for 60 test -e r/events.jsonl
 kill -INT "$PID"
 ended 60

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "base/machine.h"
+#include "base/mem.h"
 #include "job/recipe/recipe.h"
 #include "job/recipe/job_options.h"
 
@@ -190,14 +191,17 @@ static void recipe_by_optimiser_and_start(void) {
     static const recipe_case cases[] = {
         {{{0}}, 0.0625, NAN, 5e-4, 0},
         {{{"optimizer", "adamw"}}, 5e-4, NAN, 0.05, 0},
-        {{{"pretrained", "w.safetensors"}}, 0.00625, NAN, 5e-4, 3},
+        {{{"pretrained", "w.safetensors"}}, 8.94427e-4, NAN, 0.05, 0},
+        {{{"pretrained", "w.safetensors"}, {"opt", "sgd"}}, 0.0223607, NAN, 5e-4, 0},
         {{{"pretrained", "false"}}, 0.0625, NAN, 5e-4, 0},
-        {{{"pretrained", "true"}, {"opt", "adamw"}}, 6.25e-5, NAN, 0.05, 3},
-        {{{"pretrained", "true"}, {"epochs", "30"}}, 0.00625, NAN, 5e-4, 3},
-        {{{"pretrained", "true"}, {"budget", "60s"}}, 0.00625, NAN, 5e-4, 0}, /* all of it */
-        {{{"pretrained", "true"}, {"budget", "60s"}, {"epochs", "9"}}, 0.00625, NAN, 5e-4, 3},
+        {{{"pretrained", "true"}, {"opt", "adamw"}}, 8.94427e-4, NAN, 0.05, 0},
+        {{{"pretrained", "true"}, {"epochs", "30"}}, 7.30297e-4, NAN, 0.05, 0},
+        {{{"pretrained", "true"}, {"epochs", "4"}}, 2e-3, NAN, 0.05, 0},
+        {{{"pretrained", "true"}, {"epochs", "1"}}, 2e-3, NAN, 0.05, 0},
+        {{{"pretrained", "true"}, {"recipe", "plain"}}, 0.0223607, NAN, 5e-4, 0},
+        {{{"patience", "auto"}}, 0.0625, NAN, 5e-4, 0},
         {{{"patience", "5"}}, 0.0625, NAN, 5e-4, 5},
-        {{{"pretrained", "true"}, {"patience", "0"}}, 0.00625, NAN, 5e-4, 0},
+        {{{"pretrained", "true"}, {"patience", "4"}}, 8.94427e-4, NAN, 0.05, 4},
         {{{"optimizer", "adamw"}, {"wd", "0.1"}}, 5e-4, NAN, 0.1, 0},
         {{{"lr", "1e-4"}, {"head-lr", "1e-2"}}, 1e-4, 1e-2, 5e-4, 0},
         {{{"lr", "auto"}}, NAN, NAN, 5e-4, 0},
@@ -218,10 +222,53 @@ static void recipe_by_optimiser_and_start(void) {
                        (long long)recipe.train.patience);
         }
         CHECK_NEAR(atof(stk_options_get(options, "weight-decay")), c->weight_decay, 1e-9);
-        CHECK_INT(atoi(stk_options_get(options, "patience")), c->patience);
         close_recipe();
         stk_options_free(options);
     }
+}
+
+/* The row of the table by start and epochs, and that what is given wins over it. */
+static void rows_of_the_table(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        const char *recipe;
+        double crop_scale, smoothing, mixup, ema;
+    } cases[] = {
+        {{{0}}, "scratch", 0.7, 0, 0, 0},
+        {{{"epochs", "40"}}, "scratch-long", 0.35, 0.1, 0.2, 0},
+        {{{"epochs", "40"}, {"mixup", "0"}, {"crop-scale", "0.5"}}, "scratch-long", 0.5, 0.1, 0, 0},
+        {{{"epochs", "40"}, {"recipe", "plain"}}, "plain", 0.7, 0, 0, 0},
+        {{{"pretrained", "true"}, {"epochs", "7"}}, "touch", 0.6, 0.1, 0, 0},
+        {{{"pretrained", "true"}, {"epochs", "8"}}, "finetune", 0.35, 0.1, 0, 0},
+        {{{"pretrained", "true"}}, "finetune-long", 0.35, 0.1, 0, 0.998},
+        {{{"pretrained", "true"}, {"ema", "0"}, {"label-smoothing", "0"}},
+         "finetune-long", 0.35, 0, 0, 0},
+        {{{"recipe", "touch"}, {"epochs", "100"}}, "touch", 0.6, 0.1, 0, 0},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_recipe recipe;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        CHECK_STR(recipe.row->name, cases[i].recipe);
+        CHECK_STR(stk_options_get(options, "recipe"), cases[i].recipe);
+        CHECK_NEAR(recipe.augment.crop_scale, cases[i].crop_scale, 1e-9);
+        CHECK_NEAR(atof(stk_options_get(options, "crop-scale")), cases[i].crop_scale, 1e-9);
+        CHECK_NEAR(recipe.train.label_smoothing, cases[i].smoothing, 1e-9);
+        CHECK_NEAR(recipe.train.mixup, cases[i].mixup, 1e-9);
+        CHECK_NEAR(recipe.train.ema, cases[i].ema, 1e-9);
+        close_recipe();
+        stk_options_free(options);
+    }
+}
+
+/* So many pictures in all, from pretrained weights: the images of an update. */
+static void batches_of_fine_tuning(void) {
+    CHECK_INT(stk_recipe_batch_bounds(true, 1000).most, 16);
+    CHECK_INT(stk_recipe_batch_bounds(true, 1920).most, 32);
+    CHECK_INT(stk_recipe_batch_bounds(true, 31999).least, 32);
+    CHECK_INT(stk_recipe_batch_bounds(true, 32000).least, 64);
+    CHECK_INT(stk_recipe_batch_bounds(true, 1e6).most, 0);
+    CHECK_INT(stk_recipe_batch_bounds(false, 1000).most, 0);
 }
 
 static void the_line_tells_the_recipe(void) {
@@ -316,6 +363,8 @@ static void what_does_not_exist(void) {
 static const check_test tests[] = {
     TEST(batch_rate_and_epochs),
     TEST(recipe_by_optimiser_and_start),
+    TEST(rows_of_the_table),
+    TEST(batches_of_fine_tuning),
     TEST(the_line_tells_the_recipe),
     TEST(words_for_the_rate),
     TEST(tags_of_weights_choose_the_model),

@@ -41,6 +41,7 @@ stk_recipe stk_recipe_begin(const stk_options *options) {
                          .seed = (uint64_t)job->seed,
                          .val_fraction = data->val_fraction,
                          .infer_batch = STK_PREDICT_BATCH};
+    recipe.models_asked = stk_recipe_models(&recipe);
     bool known = !stk_is_auto_int(train->epochs);
     stk_recipe_expect(&recipe, options, known ? (double)train->epochs : STK_BUDGET_DEFAULT_EPOCHS);
     return recipe;
@@ -145,6 +146,7 @@ static stk_status take_column(stk_recipe *recipe, stk_options *options, const st
     snprintf(text, sizeof text, "%d", given);
     snprintf(why, sizeof why, "as many as column %.80s has", dataset->part_column);
     recipe->folds = given;
+    recipe->models_asked = stk_recipe_models(recipe);
     return stk_options_resolve(options, "folds", text, why, err);
 }
 

@@ -41,6 +41,7 @@ typedef struct stk_recipe {
     /* The run. */
     int folds;           /* models that are validated; 1: no cross-validation */
     int refits;          /* models after them, trained on all pictures */
+    int models_asked;    /* models that were asked for: fewer are a run that was cut short */
     int views;           /* views of each test picture (--tta) that are wanted */
     uint64_t seed;       /* of the run; fold k uses seed + k */
     double val_fraction; /* share of the training samples to validate with, without folds */

@@ -13,7 +13,7 @@
 
 /* Rates from random weights, for LR_BATCH images an update. */
 #define LR_BATCH 256.0
-#define SCRATCH_SGD 1.0
+#define SCRATCH_SGD 0.5
 #define SCRATCH_ADAMW 4e-3
 
 /* Rates from pretrained weights for at most FEW_UPDATES updates, and the lowest for many. SGD's is
@@ -25,12 +25,13 @@
 #define TUNE_ADAMW 2e-3
 #define TUNE_ADAMW_LEAST 3e-4
 
-/* Batches: a training gets FEW_UPDATES with MIDDLE_BATCH images each, or WANTED_UPDATES with more. */
+/* Batches from pretrained weights: MIDDLE_BATCH images leave at least FEW_UPDATES updates, and
+ * MOST_BATCH images WANTED_UPDATES. From MANY_IMAGES on larger batches leave updates enough. */
 #define WANTED_UPDATES 500.0
 #define LEAST_BATCH 16
 #define MIDDLE_BATCH 32
-#define TUNE_MOST_BATCH 64
-#define MANY_IMAGES 256000.0 /* from so many on, larger batches leave updates enough */
+#define MOST_BATCH 64
+#define MANY_IMAGES 256000.0
 
 /* "plain" first; then the rows of each start, with rising least_epochs. */
 static const stk_recipe_row rows[] = {
@@ -106,16 +107,11 @@ double stk_recipe_rate(const stk_rate_facts *f) {
 }
 
 stk_batch_bounds stk_recipe_batch_bounds(bool pretrained, double images) {
-    stk_batch_bounds bounds = {.least = pretrained ? LEAST_BATCH : 0};
-    if (images >= MANY_IMAGES) {
-        return bounds;
+    if (!pretrained || images >= MANY_IMAGES) {
+        return (stk_batch_bounds){0};
     }
-    bounds.most = images >= FEW_UPDATES * MIDDLE_BATCH ? MIDDLE_BATCH : LEAST_BATCH;
-    while ((double)(2 * bounds.most) * WANTED_UPDATES <= images &&
-           (!pretrained || bounds.most < TUNE_MOST_BATCH)) {
-        bounds.most *= 2;
-    }
-    /* Small data sets are seen often: steps per epoch do not matter, updates do. */
-    bounds.least = pretrained ? bounds.most : 0;
-    return bounds;
+    size_t batch = images < FEW_UPDATES * MIDDLE_BATCH     ? LEAST_BATCH
+                   : images < WANTED_UPDATES * MOST_BATCH ? MIDDLE_BATCH
+                                                          : MOST_BATCH;
+    return (stk_batch_bounds){.least = batch, .most = batch};
 }

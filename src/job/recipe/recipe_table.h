@@ -50,13 +50,14 @@ typedef struct stk_rate_facts {
  */
 double stk_recipe_rate(const stk_rate_facts *facts);
 
-/* Images of an update that Stoker takes by itself. */
+/* Bounds of the images of an update that Stoker chooses; 0: no bound. */
 typedef struct stk_batch_bounds {
-    size_t least; /* fewer make norms noisy; 0: no bound */
-    size_t most;  /* more leave a training too few updates; 0: no bound */
+    size_t least; /* fewer make norms noisy and bring nothing */
+    size_t most;  /* more leave the training too few updates */
 } stk_batch_bounds;
 
-/* `images` is the number of pictures that a model will see in all. */
+/* `images` is the number of pictures that a model will see in all. From scratch there are no
+ * bounds beyond those that every batch has (budget/batch_choice.h). */
 stk_batch_bounds stk_recipe_batch_bounds(bool pretrained, double images);
 
 #endif

@@ -77,6 +77,7 @@ stk_status stk_oof_score(stk_oof *oof, stk_metric metric, size_t *rows, stk_erro
     if (status == STK_OK) {
         oof->acc1 = stk_metrics_value(&metrics, STK_METRIC_ACC1);
         oof->metric = stk_metrics_value(&metrics, metric);
+        oof->scored = metrics.count;
         *rows = metrics.count;
     }
     stk_metrics_free(&metrics);

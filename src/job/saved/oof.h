@@ -21,6 +21,7 @@ typedef struct stk_oof {
     int *fold;                  /* per train sample, owned: which fold predicted it; -1: none yet */
     double number_s;            /* seconds that writing one number took the last time */
     double acc1;                /* percent, of all rows when they were last scored; NaN: never */
+    size_t scored;              /* rows that both figures are of */
     double metric;              /* the run's metric (--metric) of the same rows; NaN: never */
 } stk_oof;
 

@@ -109,7 +109,9 @@ static void emit_plan(const stk_fold_pace *pace, const stk_train_standing *stand
                             .seconds_per_epoch = plan->epoch_s,
                             .total_s = plan->total_s,
                             .left_s = plan->left_s,
-                            .reserve_s = plan->reserve_s};
+                            .reserve_s = plan->reserve_s,
+                            .folds = pace->recipe->folds,
+                            .refits = pace->recipe->refits};
     stk_events_plan(pace->events, &event);
 }
 

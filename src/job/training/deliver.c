@@ -134,7 +134,7 @@ static const char *status_of(const stk_job *job, stk_status status) {
     const stk_fold_tally *tally = &job->tally;
     bool trained = tally->folds_done > 0 || out->models > 0; /* weights may be in memory only */
     bool delivered = trained || out->submitted;
-    bool whole = trained && !tally->cut && tally->folds_done == stk_recipe_models(&job->recipe);
+    bool whole = trained && !tally->cut && tally->folds_done >= job->recipe.models_asked;
     /* A submission of earlier processes averages their models, unless no test picture could be
      * read. */
     bool earlier = out->submitted && job->resume.state.folds_done > 0 && !out->unread;
@@ -157,6 +157,24 @@ static const char *stop_reason_of(const stk_job *job, stk_status status) {
     return of_fold;
 }
 
+/* The figure of pictures that the judged models were not trained on, and where it comes from. */
+static void note_held_out(stk_job *job, stk_summary *s) {
+    char count[32];
+    const char *refits = job->recipe.refits > 0 && job->tally.folds_done > job->recipe.folds
+                             ? "; refits trained on them, too"
+                             : "";
+    bool out_of_fold = isfinite(s->oof_metric);
+    s->held_out = out_of_fold ? s->oof_metric : s->best_metric;
+    if (!isfinite(s->held_out)) {
+        return;
+    }
+    size_t pictures = out_of_fold ? job->out.oof.scored : job->out.val_images;
+    snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s pictures%s",
+             out_of_fold ? "out-of-fold predictions" : "validation",
+             stk_format_count(count, sizeof count, pictures), refits);
+    s->held_out_from = job->out.held_out_from;
+}
+
 void stk_job_finish_summary(stk_job *job, stk_status status) {
     stk_summary *s = &job->out.summary;
     bool has_oof = job->out.oof.probs != NULL;
@@ -167,6 +185,7 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->best_metric = job->tally.best_metric;
     s->oof_acc1 = has_oof ? job->out.oof.acc1 : NAN;
     s->oof_metric = has_oof ? job->out.oof.metric : NAN;
+    note_held_out(job, s);
     s->verdict = stk_training_monitor_verdict(job->monitor);
     s->folds_done = job->tally.folds_done;
     s->folds_planned = stk_recipe_models(&job->recipe);

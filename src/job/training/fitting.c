@@ -16,6 +16,7 @@
 #define TRIAL_MOST_S 2.0
 #define TRIAL_STEPS 6
 #define TRIAL_LEAST_STEPS 2
+#define TRIAL_MOST_STEPS 100
 
 /* On a CPU the time of a picture hardly depends on the batch, and a small one is soon done. */
 #define CPU_TRIAL_BATCH 8
@@ -31,6 +32,7 @@
 #define HOPELESS_TUNE 1.0
 #define HOPELESS_SCRATCH 4.0
 
+/* A trial that finds no time or no memory measures nothing: training copes with either. */
 static stk_status try_first_fold(stk_job *job, double left_s, stk_trial *trial, stk_error *err) {
     stk_split split;
     bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
@@ -38,13 +40,20 @@ static stk_status try_first_fold(stk_job *job, double left_s, stk_trial *trial, 
     stk_trial_length length = {.enough_s = fmin(TRIAL_SHARE * left_s, TRIAL_MOST_S),
                                .enough_steps = TRIAL_STEPS,
                                .most_s = fmin(MOST_TRIAL_SHARE * left_s, 2 * TRIAL_MOST_S),
-                               .least_steps = TRIAL_LEAST_STEPS};
+                               .least_steps = TRIAL_LEAST_STEPS,
+                               .most_steps = TRIAL_MOST_STEPS};
+    stk_error why = {0};
     stk_status status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
-    if (status == STK_OK) {
-        status = stk_job_try(job, &split, batch, &length, trial, err);
-        stk_split_free(&split);
+    if (status != STK_OK) {
+        return status;
     }
-    return status;
+    status = stk_job_try(job, &split, batch, &length, trial, &why);
+    stk_split_free(&split);
+    if (status == STK_ERR_STOPPED || status == STK_ERR_MEMORY) {
+        trial->step_s = NAN;
+        return STK_OK;
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
 /* What is known after a trial; left_s are the seconds that are left now. */
@@ -73,7 +82,7 @@ static void emit_size(const stk_job *job, const stk_training_facts *facts,
 
 /* "5 folds and 2 refits of about 24 epochs". */
 static void emit_models(const stk_job *job, const stk_training_facts *facts,
-                        const stk_training_choice *choice) {
+                        const stk_training_choice *choice, size_t train) {
     char refits[64] = "";
     char what[128];
     char why[200];
@@ -89,6 +98,17 @@ static void emit_models(const stk_job *job, const stk_training_facts *facts,
     snprintf(why, sizeof why, "one model alone would get %.0f epochs over all %zu pictures",
              facts->left_s / (facts->picture_s * (double)facts->pictures), facts->pictures);
     stk_events_decision(&job->events, what, why);
+    /* Observers count models from the first step on. */
+    int models = choice->folds + choice->refits;
+    stk_event_plan plan = {.epochs = (int)fmax(floor(choice->epochs), 1),
+                           .steps_per_epoch = (int64_t)(train / job->recipe.batch),
+                           .seconds_per_epoch = facts->left_s / (models * choice->epochs),
+                           .total_s = facts->left_s / models,
+                           .left_s = stk_run_clock_left(&job->clock),
+                           .reserve_s = NAN,
+                           .folds = choice->folds,
+                           .refits = choice->refits};
+    stk_events_plan(&job->events, &plan);
 }
 
 static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
@@ -126,7 +146,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     }
     job->time = stk_time_plan_begin(&job->recipe);
     emit_size(job, &facts, &choice);
-    emit_models(job, &facts, &choice);
+    emit_models(job, &facts, &choice, *train);
     if (!isnan(facts.picture_s)) {
         warn_hopeless(job, &facts, &choice, left_s);
     }

@@ -321,6 +321,9 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     stk_status status = stk_fold_split(job->dataset, &job->recipe, job->tally.fold, &fold.split,
                                        &fold.val_samples, err);
     fold.pace.val_images = fold.split.val_count;
+    if (fold.split.val_count > 0) {
+        job->out.val_images = fold.split.val_count;
+    }
     STK_THEN(status, make_paths(&fold, err));
     STK_THEN(status, begin_validation(&fold, err));
     bool ready = true;

@@ -25,7 +25,8 @@ static stk_train_orders pace(void *user, const stk_train_standing *standing) {
     double seconds = stk_clock_since_s(r->first_ns);
     int64_t timed = standing->steps_timed;
     bool enough = (timed >= length->enough_steps && seconds > length->enough_s) ||
-                  (timed >= length->least_steps && seconds > length->most_s);
+                  (timed >= length->least_steps && seconds > length->most_s) ||
+                  timed >= length->most_steps;
     r->trial->step_s = standing->step_s;
     r->trial->steps_per_epoch = standing->steps_per_epoch;
     bool stop = enough || stk_run_clock_stopping(r->clock);

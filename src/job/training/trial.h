@@ -10,12 +10,13 @@
 #include "job/training/job.h"
 
 /* How long to measure: for `enough_s` seconds and `enough_steps` steps; slow steps end the trial
- * after most_s seconds, once least_steps were timed. */
+ * after most_s seconds, once least_steps were timed, and fast steps after most_steps. */
 typedef struct stk_trial_length {
     double enough_s;
     int64_t enough_steps;
     double most_s;
     int64_t least_steps;
+    int64_t most_steps;
 } stk_trial_length;
 
 typedef struct stk_trial {

@@ -139,14 +139,12 @@ static void put_percent(stk_str *line, const char *name, double percent, int dec
     }
 }
 
-/* Planned folds; 0 before the start. */
-static int folds_of(const stk_screen *screen) {
-    return screen->view.start != NULL ? screen->view.start->folds : 0;
-}
-
+/* "fold 2/5" or "refit 1/1", with `after` behind it; nothing for a single model. */
 static void put_fold(const stk_screen *screen, stk_str *line, int fold, const char *after) {
-    if (folds_of(screen) > 1) {
-        stk_str_appendf(line, "fold %d/%d%s", fold + 1, folds_of(screen), after);
+    char text[48];
+    stk_run_view_model(&screen->view, fold, text, sizeof text);
+    if (text[0] != '\0') {
+        stk_str_appendf(line, "%s%s", text, after);
     }
 }
 
@@ -369,7 +367,8 @@ static void show_epoch(stk_screen *screen, const stk_event_epoch *event) {
     put_percent(line, "acc", event->train_acc1, 1);
     put_loss(line, "val loss", event->val_loss);
     put_percent(line, "val acc", event->val_acc1, 1);
-    stk_str_append(line, event->best ? "  best" : "");
+    bool best = event->best && isfinite(event->val_loss); /* every epoch of a refit is */
+    stk_str_append(line, best ? "  best" : "");
     if (has_step) {
         put_rate(line, step->steps_per_second, "it/s");
     }
@@ -506,7 +505,7 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
         put_item(line, &before, "%d epoch%s", summary->epochs_done, plural(summary->epochs_done));
     }
     if (summary->folds_planned > 1 && summary->folds_done >= 0) {
-        put_item(line, &before, "%d of %d folds", summary->folds_done, summary->folds_planned);
+        put_item(line, &before, "%d of %d models", summary->folds_done, summary->folds_planned);
         if (isfinite(summary->oof_acc1)) {
             put_item(line, &before, "out-of-fold accuracy %.1f%%", summary->oof_acc1);
         }
@@ -537,6 +536,16 @@ static void show_time(stk_screen *screen, const stk_summary *summary) {
             put_seconds(&screen->line, summary->budget_s, false);
         }
         end_line(screen);
+    }
+}
+
+/* The figure to believe: of pictures that its models were not trained on. */
+static void show_held_out(stk_screen *screen, const stk_summary *summary) {
+    if (isfinite(summary->held_out) && summary->metric != NULL) {
+        bool percent = stk_str_equal(summary->metric, "acc1") || stk_str_equal(summary->metric, "acc5");
+        say(screen, percent ? "  %-11s %s %.1f%%, %s" : "  %-11s %s %.4g, %s", "held out",
+            summary->metric, summary->held_out,
+            summary->held_out_from != NULL ? summary->held_out_from : "");
     }
 }
 
@@ -589,7 +598,7 @@ static void show_files(stk_screen *screen, const stk_summary *summary) {
     bool priors = summary->folds_done == 0 && summary->status != NULL &&
                   strcmp(summary->status, "prior") == 0;
     show_row(screen, "run folder", run_dir_of(screen));
-    if (folds_of(screen) > 1 && !priors) {
+    if (stk_run_view_models(&screen->view) > 1 && !priors) {
         show_inside(screen, "weights", "weights", false);
     } else if (!priors) { /* weights that do not beat priors were moved away */
         show_row(screen, "weights", view->weights != NULL ? view->weights->path : NULL);
@@ -614,6 +623,7 @@ static void show_stop(stk_screen *screen, const stk_summary *summary) {
         end_line(screen);
     }
     show_result(screen, summary);
+    show_held_out(screen, summary);
     show_attempts(screen, summary);
     show_time(screen, summary);
     show_bad_images(screen, summary);

@@ -297,7 +297,7 @@ static stk_status open_file(stk_tfevents *t, event_file *file, const char *below
 
 static stk_status open_training(stk_tfevents *t, stk_error *err) {
     char fold[24] = "";
-    if (t->has_folds) {
+    if (t->has_folds || t->fold > 0) {
         snprintf(fold, sizeof fold, "fold%d", t->fold);
     }
     return open_file(t, &t->training, fold, t->next, err);
@@ -335,7 +335,7 @@ static void enter_fold(stk_tfevents *t, int fold) {
 
 static void on_start(void *user, const stk_event_start *event) {
     stk_tfevents *t = user;
-    t->has_folds = event->folds > 1;
+    t->has_folds = event->folds + (event->refits > 0 ? event->refits : 0) > 1;
     t->start_ns = event->start_ns;
 }
 

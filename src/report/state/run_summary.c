@@ -35,9 +35,10 @@ static stk_summary so_far(const stk_run_view *view, const stk_run_facts *facts) 
         .best_metric = best_is_metric ? best : NAN,
         .epochs_done = (int)facts->epochs_done,
         .folds_done = fold_now(view),
-        .folds_planned = start->folds,
+        .folds_planned = view->start != NULL ? stk_run_view_models(view) : start->folds,
         .oof_acc1 = NAN,
         .oof_metric = NAN,
+        .held_out = NAN,
         .images_per_second = step != NULL    ? step->images_per_second
                              : epoch != NULL ? epoch->images_per_second
                                              : NAN,

@@ -1,6 +1,8 @@
 /* run_view.c - copies the last event of each kind; a few kinds change more than their copy. */
 #include "report/state/run_view.h"
 
+#include <stdio.h>
+
 #include <stddef.h>
 #include <string.h>
 
@@ -182,6 +184,34 @@ const stk_event_attempt *stk_run_view_attempt(const stk_run_view *view) {
 
 const stk_event_verdict *stk_run_view_verdict(const stk_run_view *view) {
     return view->is_current[STK_EVENT_VERDICT] ? view->verdict : NULL;
+}
+
+/* The models as planned last. A log of an earlier version has neither number in its plans. */
+static void count_models(const stk_run_view *view, int *folds, int *refits) {
+    bool planned = view->plan != NULL && view->is_current[STK_EVENT_PLAN] && view->plan->folds > 0;
+    *folds = planned ? view->plan->folds : view->start != NULL ? view->start->folds : 0;
+    *refits = planned ? view->plan->refits : view->start != NULL ? view->start->refits : 0;
+    *refits = *refits > 0 ? *refits : 0;
+}
+
+int stk_run_view_models(const stk_run_view *view) {
+    int folds;
+    int refits;
+    count_models(view, &folds, &refits);
+    return folds + refits;
+}
+
+const char *stk_run_view_model(const stk_run_view *view, int fold, char *text, size_t room) {
+    int folds;
+    int refits;
+    count_models(view, &folds, &refits);
+    text[0] = '\0';
+    if (fold >= folds && refits > 0) {
+        snprintf(text, room, "refit %d/%d", fold - folds + 1, refits);
+    } else if (folds > 1) {
+        snprintf(text, room, "fold %d/%d", fold + 1, folds);
+    }
+    return text;
 }
 
 bool stk_run_view_has_ended(const stk_run_view *view) {

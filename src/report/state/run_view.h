@@ -78,6 +78,13 @@ const stk_event_sample *stk_run_view_sample(const stk_run_view *view);
 const stk_event_attempt *stk_run_view_attempt(const stk_run_view *view);
 const stk_event_verdict *stk_run_view_verdict(const stk_run_view *view);
 
+/* Models that the run trains, folds and refits; 0 before the start. */
+int stk_run_view_models(const stk_run_view *view);
+
+/* "fold 2/5" or "refit 1/2", of the model with this number; "" where it is the only one of its
+ * kind that is validated. */
+const char *stk_run_view_model(const stk_run_view *view, int fold, char *text, size_t room);
+
 /* Whether the run has ended: the last process has emitted its stop. */
 bool stk_run_view_has_ended(const stk_run_view *view);
 

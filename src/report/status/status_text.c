@@ -155,14 +155,13 @@ static void put_command(const stk_run_status *status, const stk_summary *summary
 
 static void put_training(const stk_run_status *status, stk_str *out) {
     const stk_event_step *step = stk_run_view_step(&status->view);
-    int folds = status->view.start != NULL ? status->view.start->folds : -1;
     if (step == NULL || step->epoch < 0 || stk_str_equal(stk_run_status_state(status), "ended")) {
         return; /* the rows below say how it ended */
     }
     begin_row(out, "training");
-    if (folds > 1) {
-        stk_str_appendf(out, "fold %d/%d, ", step->fold + 1, folds);
-    }
+    char model[48];
+    stk_run_view_model(&status->view, step->fold, model, sizeof model);
+    stk_str_appendf(out, "%s%s", model, model[0] != '\0' ? ", " : "");
     stk_str_appendf(out, "epoch %d", step->epoch);
     if (step->epochs >= step->epoch) {
         stk_str_appendf(out, "/%d", step->epochs);

@@ -277,9 +277,10 @@ static void draw_epoch(top_frame *f) {
         length = snprintf(note, sizeof note, step->steps > 0 ? "step %lld/%lld" : "step %lld",
                           (long long)step->step, (long long)step->steps);
     }
-    if (f->start->folds > 1) {
-        length += snprintf(note + length, sizeof note - (size_t)length, ", fold %d/%d",
-                           step->fold + 1, f->start->folds);
+    char model[48];
+    stk_run_view_model(&f->status->view, step->fold, model, sizeof model);
+    if (model[0] != '\0') {
+        length += snprintf(note + length, sizeof note - (size_t)length, ", %s", model);
     }
     if (f->status->running && isfinite(step->left_s)) {
         snprintf(note + length, sizeof note - (size_t)length, "%sabout %s left",

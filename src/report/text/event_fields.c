@@ -29,13 +29,13 @@ ROWS(start_rows, TEXT(chosen), TEXT(run_dir), TEXT(data), TEXT(model), TEXT(devi
      TEXT(precision), COUNT(img_size), COUNT(batch), COUNT(workers), COUNT(prefetch),
      COUNT(classes), COUNT(folds), COUNT(cores), COUNT64(memory_bytes), TEXT(device_name),
      COUNT64(device_bytes), COUNT64(train_images), COUNT64(val_images), COUNT64(test_images),
-     SECONDS(budget_s));
+     SECONDS(budget_s), COUNT(refits));
 
 #undef OF
 #define OF stk_event_plan
 
 ROWS(plan_rows, COUNT(fold), COUNT(epochs), COUNT64(steps_per_epoch), SECONDS(seconds_per_epoch),
-     SECONDS(total_s), SECONDS(left_s), SECONDS(reserve_s));
+     SECONDS(total_s), SECONDS(left_s), SECONDS(reserve_s), COUNT(folds), COUNT(refits));
 
 #undef OF
 #define OF stk_event_decision
@@ -115,7 +115,8 @@ ROWS(submission_rows, TEXT(path), TEXT(status), COUNT64(rows), COUNT(models), CO
 
 ROWS(summary_rows, TEXT(status), TEXT(stop_reason), NUMBER(best_acc1), TEXT(metric),
      NUMBER(best_metric), COUNT(epochs_done), COUNT(folds_done), COUNT(folds_planned),
-     NUMBER(oof_acc1), NUMBER(oof_metric), NUMBER(images_per_second), NUMBER(wait_fraction),
+     NUMBER(oof_acc1), NUMBER(oof_metric), NUMBER(held_out), TEXT(held_out_from),
+     NUMBER(images_per_second), NUMBER(wait_fraction),
      SECONDS(budget_s), SECONDS(used_s), SECONDS(reserve_s), COUNT(batch), COUNT(workers),
      COUNT(prefetch), TEXT(device), TEXT(precision), COUNT64(bad_images), TEXT(verdict),
      TEXT(submission));

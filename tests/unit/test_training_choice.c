@@ -1,0 +1,120 @@
+/* test_training_choice.c - what the time for training is spent on. */
+#include "check.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "budget/training_choice.h"
+
+/* 2000 pictures that take a millisecond each at 224 px: an epoch takes 2 s. */
+static stk_training_facts facts_of(bool pretrained, double epochs) {
+    return (stk_training_facts){.left_s = 2 * epochs,
+                                .picture_s = 1e-3,
+                                .pictures = 2000,
+                                .val_part = 0.2,
+                                .pretrained = pretrained,
+                                .img_size = 224,
+                                .may_shrink = true,
+                                .refits = -1};
+}
+
+static void models_by_the_epochs_that_fit(void) {
+    static const struct {
+        bool pretrained;
+        double fit; /* epochs over all pictures */
+        int folds, refits;
+        double epochs; /* of a model */
+    } cases[] = {
+        {true, 4, 1, 0, 5},         {true, 11.9, 1, 0, 14.875}, {true, 12, 1, 1, 6.6667},
+        {true, 23.9, 1, 1, 13.278}, {true, 24, 5, 0, 6},        {true, 120, 5, 0, 30},
+        {true, 150, 5, 1, 30},      {true, 1000, 5, 5, 111.11}, {true, 9000, 5, 5, 200},
+        {false, 100, 1, 0, 125},    {false, 120, 1, 1, 66.667}, {false, 400, 5, 0, 100},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_training_facts facts = facts_of(cases[i].pretrained, cases[i].fit);
+        stk_training_choice c = stk_training_choose(&facts);
+        if (c.folds != cases[i].folds || c.refits != cases[i].refits) {
+            CHECK_FAIL("case %zu: %d folds, %d refits", i, c.folds, c.refits);
+        }
+        CHECK_NEAR(c.epochs, cases[i].epochs, 0.01);
+        CHECK_INT(c.img_size, 224);
+    }
+}
+
+static void what_was_asked_for_stays(void) {
+    stk_training_facts facts = facts_of(true, 100);
+    facts.folds = 3;
+    CHECK_INT(stk_training_choose(&facts).folds, 3);
+    CHECK_INT(stk_training_choose(&facts).refits, 0);
+    facts.refits = 2;
+    CHECK_INT(stk_training_choose(&facts).refits, 2);
+    facts = facts_of(true, 100);
+    facts.folds = 1;
+    facts.refits = 0;
+    CHECK_INT(stk_training_choose(&facts).folds, 1);
+    CHECK_INT(stk_training_choose(&facts).refits, 0);
+    facts = facts_of(true, 0.1);
+    facts.may_shrink = false;
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+}
+
+/* A validation set of its own: all training pictures train anyway. */
+static void nothing_set_apart_needs_no_refit(void) {
+    stk_training_facts facts = facts_of(true, 20);
+    facts.val_part = 0;
+    facts.folds = 1;
+    CHECK_INT(stk_training_choose(&facts).refits, 0);
+    facts.left_s = NAN;
+    CHECK_INT(stk_training_choose(&facts).refits, 0);
+}
+
+static void smaller_pictures_where_no_epoch_fits(void) {
+    static const struct {
+        bool pretrained;
+        double fit; /* epochs at 224 px */
+        int size;
+    } cases[] = {
+        {true, 3, 224},  {true, 2.5, 192}, {true, 1.6, 160}, {true, 1, 128},  {true, 0.35, 128},
+        {true, 0.3, 96}, {true, 0.01, 96}, {false, 10, 224}, {false, 6, 160}, {false, 1.2, 128},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_training_facts facts = facts_of(cases[i].pretrained, cases[i].fit);
+        stk_training_choice c = stk_training_choose(&facts);
+        if (c.img_size != cases[i].size) {
+            CHECK_FAIL("case %zu: %d px", i, c.img_size);
+        }
+        CHECK_NEAR(c.epochs_full, cases[i].fit, 1e-9);
+    }
+    /* Training that waits for decoding gains nothing from smaller pictures. */
+    stk_training_facts bound = facts_of(true, 1);
+    bound.loader_s = bound.picture_s;
+    CHECK_NEAR(stk_training_choose(&bound).epochs, 1.25, 1e-9);
+    /* Many pictures need no three epochs. */
+    stk_training_facts many = facts_of(true, 1);
+    many.pictures = 20000;
+    many.left_s = 20;
+    CHECK_INT(stk_training_choose(&many).img_size, 224);
+}
+
+static void without_a_budget_or_a_measurement(void) {
+    stk_training_facts facts = facts_of(true, 1);
+    facts.left_s = NAN;
+    stk_training_choice c = stk_training_choose(&facts);
+    CHECK(c.folds == 1 && c.refits == 1 && c.img_size == 224 && c.epochs == 20);
+    facts.epochs = 7;
+    CHECK_NEAR(stk_training_choose(&facts).epochs, 7, 1e-9);
+    facts.pretrained = false;
+    CHECK_INT(stk_training_choose(&facts).refits, 0);
+    facts = facts_of(true, 50);
+    facts.picture_s = NAN;
+    c = stk_training_choose(&facts);
+    CHECK(c.folds == 1 && c.refits == 0 && c.img_size == 224);
+}
+
+static const check_test tests[] = {
+    TEST(models_by_the_epochs_that_fit),    TEST(what_was_asked_for_stays),
+    TEST(nothing_set_apart_needs_no_refit), TEST(smaller_pictures_where_no_epoch_fits),
+    TEST(without_a_budget_or_a_measurement),
+};
+
+CHECK_MAIN(tests)
