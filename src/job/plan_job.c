@@ -13,6 +13,7 @@
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
+#include "job/training/fitting.h"
 #include "job/training/job.h"
 #include "job/training/trial.h"
 #include "predict/predict.h"
@@ -116,7 +117,7 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
 static void work_out(const stk_job *job, stk_estimate *e) {
     e->epoch_s = (double)e->steps_per_epoch * e->step_s + e->val_s;
     e->images_per_second = (double)e->batch / e->step_s;
-    e->folds_wanted = job->recipe.folds;
+    e->folds_wanted = stk_recipe_models(&job->recipe);
     e->epochs_wanted = job->recipe.epochs_wanted;
     e->reserve_s = isnan(e->budget_s) ? NAN : stk_budget_reserve(e->budget_s, e->predict_s);
     stk_fold_facts facts = {.elapsed_s = e->setup_s,
@@ -212,6 +213,8 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, void *res
     const stk_sample *val_samples = NULL;
     stk_status status = take_budget(job, e, err);
     STK_THEN(status, stk_job_prepare(job, observer, &train, &val, err));
+    STK_THEN(status, stk_job_fit(job, e->budget_s - stk_run_clock_elapsed(&job->clock), &train,
+                                 &val, err));
     if (status == STK_OK) {
         status = stk_job_begin_first_fold(job, train, &split, &val_samples, err);
         note_batch(job, e);

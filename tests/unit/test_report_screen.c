@@ -492,6 +492,7 @@ static void the_end_of_a_run_that_came_to_little(void) {
                            .folds_planned = -1,
                            .oof_acc1 = NAN,
                            .oof_metric = NAN,
+                           .held_out = NAN,
                            .used_s = NAN,
                            .budget_s = NAN,
                            .bad_images = -1};
@@ -517,6 +518,17 @@ static void the_end_of_a_run_that_came_to_little(void) {
     stk_events_stop(&f.events, &summary);
     CHECK_CONTAINS(shown(&f), "1 of 5 folds, out-of-fold accuracy 81.2%, out-of-fold macro_f1 "
                               "0.8001; the time budget");
+    forget(&f);
+    summary.held_out = 0.80012;
+    summary.held_out_from = "out-of-fold predictions of 96 pictures";
+    stk_events_stop(&f.events, &summary);
+    CHECK_CONTAINS(shown(&f),
+                   "\n  held out    macro_f1 0.8001, out-of-fold predictions of 96 pictures\n");
+    forget(&f);
+    summary.metric = "acc1";
+    summary.held_out = 81.25;
+    stk_events_stop(&f.events, &summary);
+    CHECK_CONTAINS(shown(&f), "\n  held out    acc1 81.2%, out-of-fold");
     tear_down(&f);
 }
 

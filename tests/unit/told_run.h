@@ -115,6 +115,7 @@ static inline stk_summary told_summary(void) {
                          .folds_planned = 1,
                          .oof_acc1 = NAN,
                          .oof_metric = NAN,
+                         .held_out = NAN,
                          .images_per_second = 403,
                          .wait_fraction = 0.25,
                          .budget_s = 600,

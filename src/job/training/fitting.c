@@ -14,12 +14,12 @@
 #define TRIAL_SHARE 0.015
 #define MOST_TRIAL_SHARE 0.05
 #define TRIAL_MOST_S 2.0
-#define TRIAL_STEPS 6
-#define TRIAL_LEAST_STEPS 2
+#define TRIAL_STEPS 8
+#define TRIAL_LEAST_STEPS 3
 #define TRIAL_MOST_STEPS 100
 
 /* On a CPU the time of a picture hardly depends on the batch, and a small one is soon done. */
-#define CPU_TRIAL_BATCH 8
+#define CPU_TRIAL_BATCH 16
 
 /* Share of the time that is left for training, once predictions are paid for: the rest is for
  * validations, files and what the trial did not see. */

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "probe/step_timer.h"
 
+#define LEAST_SLOTS 2 /* batches of a loader that decodes one while another is used */
+
 typedef struct running_trial {
     stk_trial *trial;
     const stk_trial_length *length;
@@ -66,6 +68,11 @@ stk_status stk_job_try(stk_job *job, const stk_split *split, size_t batch,
         .hooks = {
             .user = &running, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
     config.train_compile.batch = trial->batch;
+    if (stk_opened_device_is_cpu(&job->network.opened)) {
+        stk_loader_sizing *sizing = &config.train_data.sizing;
+        sizing->slots = sizing->most_slots = LEAST_SLOTS;
+        sizing->tune_slots = false;
+    }
     config.train_data.stop_after_bad =
         stk_loader_bad_limit(job->loader_options, split->train_count);
     stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);

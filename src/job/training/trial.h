@@ -27,7 +27,11 @@ typedef struct stk_trial {
     int64_t steps_per_epoch; /* with this batch */
 } stk_trial;
 
-/* Trains with the samples of `split`. `batch` 0: the recipe's. A request to stop ends it early. */
+/*
+ * Trains with the samples of `split`. `batch` 0: the recipe's. On a CPU pictures are decoded only as
+ * they are needed: filling many slots first would take the cores away from the few steps that are
+ * timed. A request to stop ends the trial early.
+ */
 STK_CHECKED stk_status stk_job_try(stk_job *job, const stk_split *split, size_t batch,
                                    const stk_trial_length *length, stk_trial *trial,
                                    stk_error *err);

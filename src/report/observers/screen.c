@@ -505,7 +505,8 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
         put_item(line, &before, "%d epoch%s", summary->epochs_done, plural(summary->epochs_done));
     }
     if (summary->folds_planned > 1 && summary->folds_done >= 0) {
-        put_item(line, &before, "%d of %d models", summary->folds_done, summary->folds_planned);
+        put_item(line, &before, "%d of %d %s", summary->folds_done, summary->folds_planned,
+                 stk_run_view_models_word(&screen->view));
         if (isfinite(summary->oof_acc1)) {
             put_item(line, &before, "out-of-fold accuracy %.1f%%", summary->oof_acc1);
         }
@@ -541,11 +542,12 @@ static void show_time(stk_screen *screen, const stk_summary *summary) {
 
 /* The figure to believe: of pictures that its models were not trained on. */
 static void show_held_out(stk_screen *screen, const stk_summary *summary) {
-    if (isfinite(summary->held_out) && summary->metric != NULL) {
-        bool percent = stk_str_equal(summary->metric, "acc1") || stk_str_equal(summary->metric, "acc5");
+    const char *from = summary->held_out_from;
+    if (isfinite(summary->held_out) && summary->metric != NULL && from != NULL) {
+        bool percent =
+            stk_str_equal(summary->metric, "acc1") || stk_str_equal(summary->metric, "acc5");
         say(screen, percent ? "  %-11s %s %.1f%%, %s" : "  %-11s %s %.4g, %s", "held out",
-            summary->metric, summary->held_out,
-            summary->held_out_from != NULL ? summary->held_out_from : "");
+            summary->metric, summary->held_out, from);
     }
 }
 

@@ -201,6 +201,13 @@ int stk_run_view_models(const stk_run_view *view) {
     return folds + refits;
 }
 
+const char *stk_run_view_models_word(const stk_run_view *view) {
+    int folds;
+    int refits;
+    count_models(view, &folds, &refits);
+    return refits > 0 ? "models" : "folds";
+}
+
 const char *stk_run_view_model(const stk_run_view *view, int fold, char *text, size_t room) {
     int folds;
     int refits;

@@ -81,6 +81,9 @@ const stk_event_verdict *stk_run_view_verdict(const stk_run_view *view);
 /* Models that the run trains, folds and refits; 0 before the start. */
 int stk_run_view_models(const stk_run_view *view);
 
+/* What these are called together: "folds", or "models" where there are refits. */
+const char *stk_run_view_models_word(const stk_run_view *view);
+
 /* "fold 2/5" or "refit 1/2", of the model with this number; "" where it is the only one of its
  * kind that is validated. */
 const char *stk_run_view_model(const stk_run_view *view, int fold, char *text, size_t room);
