@@ -56,7 +56,7 @@ static size_t by_rule(const stk_batch_facts *f, size_t start, stk_batch_limit *l
     *limit = STK_BATCH_BY_RULE;
     while (batch > least_batch(f) &&
            (!has_steps(f, batch) || batch > f->quick_most || is_too_few_updates(f, batch))) {
-        *limit = !has_steps(f, batch)            ? STK_BATCH_BY_DATA
+        *limit = !has_steps(f, batch)           ? STK_BATCH_BY_DATA
                  : is_too_few_updates(f, batch) ? STK_BATCH_BY_UPDATES
                                                 : STK_BATCH_BY_STEP_TIME;
         batch /= 2;

@@ -62,7 +62,7 @@ static int choose_size(const stk_training_facts *f) {
 
 /* Refits that use the time which folds with enough epochs each leave. */
 static int spare_refits(const stk_training_facts *f, int folds, double all) {
-    double enough = f->epochs > 0       ? f->epochs
+    double enough = f->epochs > 0   ? f->epochs
                     : f->pretrained ? TUNE_ENOUGH_EPOCHS
                                     : SCRATCH_ENOUGH_EPOCHS;
     double refits = floor(all / enough - folds * (1 - f->val_part));

@@ -30,10 +30,10 @@ typedef struct stk_training_facts {
 } stk_training_facts;
 
 typedef struct stk_training_choice {
-    int img_size; /* px */
-    int folds;    /* 1: one model, validated with val_part of the pictures */
-    int refits;   /* further models, trained on all pictures */
-    double epochs; /* that fit, of each model and over its own pictures; at least 0 */
+    int img_size;       /* px */
+    int folds;          /* 1: one model, validated with val_part of the pictures */
+    int refits;         /* further models, trained on all pictures */
+    double epochs;      /* that fit, of each model and over its own pictures; at least 0 */
     double epochs_full; /* epochs of a single model that would fit at facts.img_size */
 } stk_training_choice;
 

@@ -141,8 +141,8 @@ static stk_status check_request(const stk_dataset *dataset, double val_fraction,
                         dataset->train.count, dataset->root);
     }
     if (folds < 2 && dataset->val.count == 0 && !(val_fraction >= 0 && val_fraction < 1)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--val-fraction %g: it must be 0 or more, and less than 1",
-                        val_fraction);
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--val-fraction %g: it must be 0 or more, and less than 1", val_fraction);
     }
     return STK_OK;
 }

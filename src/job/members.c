@@ -167,8 +167,11 @@ static stk_status add_run(stk_members *v, const char *run, const stk_options *op
     int refits = stk_is_auto_int(job->refit) ? 0 : (int)job->refit;
     bool there = false;
     int found = 0;
-    stk_status status = add_model(v, run, "weights/best.safetensors", events, &there, err);
-    found += there;
+    stk_status status = STK_OK;
+    if (folds <= 1) { /* with folds it is another name of the first one's */
+        status = add_model(v, run, "weights/best.safetensors", events, &there, err);
+        found += there;
+    }
     for (int fold = 0; fold < folds && folds > 1 && status == STK_OK; fold++) {
         char name[64];
         snprintf(name, sizeof name, "weights/fold%d/best.safetensors", fold);

@@ -15,7 +15,7 @@
 #include "budget/prediction_choice.h"
 #include "job/training/fitting.h"
 #include "job/training/job.h"
-#include "job/training/trial.h"
+#include "job/training/rehearsal.h"
 #include "predict/predict.h"
 #include "train/times.h"
 
@@ -151,11 +151,11 @@ static void work_out(const stk_job *job, stk_estimate *e) {
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
-    static const stk_trial_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S, LEAST_STEPS,
-                                            INT64_MAX};
-    stk_trial m = {.step_s = NAN};
+    static const stk_rehearsal_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S,
+                                                LEAST_STEPS, INT64_MAX};
+    stk_rehearsal m = {.step_s = NAN};
     stk_status status = note_memory(job, e, err);
-    STK_THEN(status, stk_job_try(job, split, 0, &length, &m, err));
+    STK_THEN(status, stk_job_rehearse(job, split, 0, &length, &m, err));
     e->wait_fraction = m.wait_fraction;
     if (status == STK_OK && stk_run_clock_stopping(&job->clock)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before enough was measured");
@@ -213,8 +213,8 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, void *res
     const stk_sample *val_samples = NULL;
     stk_status status = take_budget(job, e, err);
     STK_THEN(status, stk_job_prepare(job, observer, &train, &val, err));
-    STK_THEN(status, stk_job_fit(job, e->budget_s - stk_run_clock_elapsed(&job->clock), &train,
-                                 &val, err));
+    STK_THEN(status,
+             stk_job_fit(job, e->budget_s - stk_run_clock_elapsed(&job->clock), &train, &val, err));
     if (status == STK_OK) {
         status = stk_job_begin_first_fold(job, train, &split, &val_samples, err);
         note_batch(job, e);

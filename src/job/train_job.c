@@ -216,7 +216,8 @@ static stk_status take_earlier_folds(stk_job *job, stk_error *err) {
 
 static stk_status run_folds(stk_job *job, stk_error *err) {
     stk_status status = job->resume.on ? take_earlier_folds(job, err) : STK_OK;
-    for (; job->tally.fold < stk_recipe_models(&job->recipe) && status == STK_OK; job->tally.fold++) {
+    for (; job->tally.fold < stk_recipe_models(&job->recipe) && status == STK_OK;
+         job->tally.fold++) {
         if (job->tally.weights_lost || job->tally.out_of_memory) {
             break;
         }
@@ -226,8 +227,7 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         }
         if (job->tally.fold >= job->time.folds || stk_run_clock_stopping(&job->clock) ||
             stk_run_clock_must_write(&job->clock)) {
-            job->tally.cut =
-                job->tally.cut || job->tally.folds_done < job->recipe.models_asked;
+            job->tally.cut = job->tally.cut || job->tally.folds_done < job->recipe.models_asked;
             job->tally.stop_reason = NULL; /* what ended the fold before did not end the run */
             break;
         }

@@ -42,8 +42,7 @@ static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double
     }
     double gain = metric - r->best_metric;
     gain = stk_metric_is_loss((stk_metric)t->config->options->metric) ? -gain : gain;
-    double noise =
-        noise_of((stk_metric)t->config->options->metric, &r->best, t->val_metrics.count);
+    double noise = noise_of((stk_metric)t->config->options->metric, &r->best, t->val_metrics.count);
     bool equal = !(gain > 0) && !(gain < -noise);
     return gain > 0 || (equal && !(epoch->val_loss >= r->best.val_loss));
 }

@@ -50,10 +50,10 @@ typedef struct stk_train_options {
     double weight_decay; /* STK_AUTO_DOUBLE */
     double warmup;       /* share of the training during which the rate rises */
     double clip_grad;    /* greatest norm of the gradients; 0: any */
-    double ema; /* decay of the averaged weights; 0: none are kept; STK_AUTO_DOUBLE */
+    double ema;          /* decay of the averaged weights; 0: none are kept; STK_AUTO_DOUBLE */
     double head_lr;      /* STK_AUTO_DOUBLE: as lr */
     double backbone_lr_scale;
-    int64_t freeze_epochs; /* during which only the head learns */
+    int64_t freeze_epochs;  /* during which only the head learns */
     double label_smoothing; /* STK_AUTO_DOUBLE */
     int64_t accumulate;
     int64_t patience; /* epochs without a better one; 0: never stop early */

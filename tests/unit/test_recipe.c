@@ -242,7 +242,11 @@ static void rows_of_the_table(void) {
         {{{"pretrained", "true"}, {"epochs", "8"}}, "finetune", 0.35, 0.1, 0, 0},
         {{{"pretrained", "true"}}, "finetune-long", 0.35, 0.1, 0, 0.998},
         {{{"pretrained", "true"}, {"ema", "0"}, {"label-smoothing", "0"}},
-         "finetune-long", 0.35, 0, 0, 0},
+         "finetune-long",
+         0.35,
+         0,
+         0,
+         0},
         {{{"recipe", "touch"}, {"epochs", "100"}}, "touch", 0.6, 0.1, 0, 0},
     };
     for (size_t i = 0; i < STK_COUNT(cases); i++) {

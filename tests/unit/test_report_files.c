@@ -26,10 +26,31 @@ static int64_t fake_clock(void) {
 }
 
 static const char *const summary_keys[] = {
-    "status",     "stop_reason",   "best_acc1",  "metric",     "best_metric",       "epochs_done",
-    "folds_done", "folds_planned", "oof_acc1",   "oof_metric", "held_out", "held_out_from", "images_per_second", "wait_fraction",
-    "budget_s",   "used_s",        "reserve_s",  "batch",      "workers",           "prefetch",
-    "device",     "precision",     "bad_images", "verdict",    "submission",
+    "status",
+    "stop_reason",
+    "best_acc1",
+    "metric",
+    "best_metric",
+    "epochs_done",
+    "folds_done",
+    "folds_planned",
+    "oof_acc1",
+    "oof_metric",
+    "held_out",
+    "held_out_from",
+    "images_per_second",
+    "wait_fraction",
+    "budget_s",
+    "used_s",
+    "reserve_s",
+    "batch",
+    "workers",
+    "prefetch",
+    "device",
+    "precision",
+    "bad_images",
+    "verdict",
+    "submission",
 };
 
 #define SUMMARY_KEYS (sizeof summary_keys / sizeof *summary_keys)

@@ -112,8 +112,8 @@ static void without_a_budget_or_a_measurement(void) {
 }
 
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),    TEST(what_was_asked_for_stays),
-    TEST(nothing_set_apart_needs_no_refit), TEST(smaller_pictures_where_no_epoch_fits),
+    TEST(models_by_the_epochs_that_fit),     TEST(what_was_asked_for_stays),
+    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
     TEST(without_a_budget_or_a_measurement),
 };
 

@@ -24,9 +24,9 @@ typedef struct stk_job_options {
     int64_t img_size;       /* px; STK_AUTO_INT: the model's */
     double dropout;         /* STK_AUTO_DOUBLE: the model's */
     double drop_path;       /* STK_AUTO_DOUBLE: the model's */
-    int recipe; /* 0: auto; see STK_RECIPE_CHOICES */
-    int64_t folds; /* STK_AUTO_INT */
-    int64_t refit; /* STK_AUTO_INT */
+    int recipe;             /* 0: auto; see STK_RECIPE_CHOICES */
+    int64_t folds;          /* STK_AUTO_INT */
+    int64_t refit;          /* STK_AUTO_INT */
     const char *device;     /* NULL: auto */
     uint64_t assume_memory; /* bytes of device memory to plan with; 0: what the device has */
     int precision;          /* stk_precision */

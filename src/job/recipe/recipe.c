@@ -57,15 +57,13 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     const stk_recipe_row *row =
         stk_recipe_row_choose(job->recipe, stk_recipe_is_pretrained(options), epochs);
     stk_train_options *train = &recipe->train;
-    *train =
-        *(const stk_train_options *)stk_options_values(options, &stk_train_option_table);
+    *train = *(const stk_train_options *)stk_options_values(options, &stk_train_option_table);
     recipe->row = row;
     recipe->epochs_expected = epochs;
     train->optimizer =
         train->optimizer == STK_OPTIMIZER_AUTO ? (int)row->optimizer : train->optimizer;
-    train->weight_decay =
-        given_or(train->weight_decay,
-                 train->optimizer == STK_SGD ? row->sgd_decay : row->adam_decay);
+    train->weight_decay = given_or(train->weight_decay,
+                                   train->optimizer == STK_SGD ? row->sgd_decay : row->adam_decay);
     train->label_smoothing = given_or(train->label_smoothing, row->label_smoothing);
     train->mixup = given_or(train->mixup, row->mixup);
     train->ema = given_or(train->ema, row->ema);
@@ -330,9 +328,9 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
         {"crop-scale", augment->crop_scale, recipe->augment.crop_scale},
     };
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    stk_status status = job->recipe == 0 ? stk_options_resolve(options, "recipe", recipe->row->name,
-                                                               "auto", err)
-                                         : STK_OK;
+    stk_status status = job->recipe == 0
+                            ? stk_options_resolve(options, "recipe", recipe->row->name, "auto", err)
+                            : STK_OK;
     if (status == STK_OK && given->optimizer == STK_OPTIMIZER_AUTO) {
         status = stk_options_resolve(options, "optimizer",
                                      train->optimizer == STK_SGD ? "sgd" : "adamw", "auto", err);
@@ -546,9 +544,8 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
     const struct {
         const char *name;
         double value;
-    } others[] = {{"label-smoothing", train->label_smoothing},
-                  {"mixup", train->mixup},
-                  {"ema", train->ema}};
+    } others[] = {
+        {"label-smoothing", train->label_smoothing}, {"mixup", train->mixup}, {"ema", train->ema}};
     for (size_t i = 0; i < STK_COUNT(others); i++) {
         if (others[i].value > 0) {
             stk_str_appendf(&why, ", %s %.3g", others[i].name, others[i].value);

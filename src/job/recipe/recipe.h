@@ -37,7 +37,7 @@ typedef struct stk_recipe {
     double drop_path;
     /* How it learns. */
     const stk_recipe_row *row; /* of the table of recipes; `train` and `augment` have its values */
-    double epochs_expected;    /* of a model: what the row, the rate and the batch were chosen for */
+    double epochs_expected; /* of a model: what the row, the rate and the batch were chosen for */
     /* The run. */
     int folds;           /* models that are validated; 1: no cross-validation */
     int refits;          /* models after them, trained on all pictures */
@@ -81,7 +81,8 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
 STK_CHECKED stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
                                               const stk_training_choice *choice, stk_error *err);
 
-/* Whether the budget decides on the number of epochs, so that a trial has to find out what fits. */
+/* Whether the budget decides on the number of epochs, so that a rehearsal has to find out what
+ * fits. */
 bool stk_recipe_is_to_fit(const stk_options *options);
 
 /* Step 3: the model, its image size and its dropout. */

@@ -110,7 +110,7 @@ stk_batch_bounds stk_recipe_batch_bounds(bool pretrained, double images) {
     if (!pretrained || images >= MANY_IMAGES) {
         return (stk_batch_bounds){0};
     }
-    size_t batch = images < FEW_UPDATES * MIDDLE_BATCH     ? LEAST_BATCH
+    size_t batch = images < FEW_UPDATES * MIDDLE_BATCH    ? LEAST_BATCH
                    : images < WANTED_UPDATES * MOST_BATCH ? MIDDLE_BATCH
                                                           : MOST_BATCH;
     return (stk_batch_bounds){.least = batch, .most = batch};

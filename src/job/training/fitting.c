@@ -1,4 +1,4 @@
-/* fitting.c - a trial, then arithmetic, then the network that was chosen. */
+/* fitting.c - a rehearsal, then arithmetic, then the network that was chosen. */
 #include "job/training/fitting.h"
 
 #include <math.h>
@@ -8,21 +8,21 @@
 #include "base/str.h"
 #include "budget/inference.h"
 #include "job/training/folds.h"
-#include "job/training/trial.h"
+#include "job/training/rehearsal.h"
 
-/* Shares of the time that is left: for a trial, and for one whose steps are slow. */
-#define TRIAL_SHARE 0.015
-#define MOST_TRIAL_SHARE 0.05
-#define TRIAL_MOST_S 2.0
-#define TRIAL_STEPS 8
-#define TRIAL_LEAST_STEPS 3
-#define TRIAL_MOST_STEPS 100
+/* Shares of the time that is left: for a rehearsal, and for one whose steps are slow. */
+#define REHEARSAL_SHARE 0.015
+#define MOST_REHEARSAL_SHARE 0.05
+#define REHEARSAL_MOST_S 2.0
+#define REHEARSAL_STEPS 8
+#define REHEARSAL_LEAST_STEPS 3
+#define REHEARSAL_MOST_STEPS 100
 
 /* On a CPU the time of a picture hardly depends on the batch, and a small one is soon done. */
-#define CPU_TRIAL_BATCH 16
+#define CPU_REHEARSAL_BATCH 16
 
 /* Share of the time that is left for training, once predictions are paid for: the rest is for
- * validations, files and what the trial did not see. */
+ * validations, files and what the rehearsal did not see. */
 #define TRAINING_SHARE 0.85
 
 /* Steps that wait for pictures for more than this share of their time are bound by them. */
@@ -32,36 +32,38 @@
 #define HOPELESS_TUNE 1.0
 #define HOPELESS_SCRATCH 4.0
 
-/* A trial that finds no time or no memory measures nothing: training copes with either. */
-static stk_status try_first_fold(stk_job *job, double left_s, stk_trial *trial, stk_error *err) {
+/* A rehearsal that finds no time or no memory measures nothing: training copes with either. */
+static stk_status rehearse_first_fold(stk_job *job, double left_s, stk_rehearsal *rehearsal,
+                                      stk_error *err) {
     stk_split split;
     bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
-    size_t batch = on_cpu && job->recipe.batch > CPU_TRIAL_BATCH ? CPU_TRIAL_BATCH : 0;
-    stk_trial_length length = {.enough_s = fmin(TRIAL_SHARE * left_s, TRIAL_MOST_S),
-                               .enough_steps = TRIAL_STEPS,
-                               .most_s = fmin(MOST_TRIAL_SHARE * left_s, 2 * TRIAL_MOST_S),
-                               .least_steps = TRIAL_LEAST_STEPS,
-                               .most_steps = TRIAL_MOST_STEPS};
+    size_t batch = on_cpu && job->recipe.batch > CPU_REHEARSAL_BATCH ? CPU_REHEARSAL_BATCH : 0;
+    stk_rehearsal_length length = {.enough_s = fmin(REHEARSAL_SHARE * left_s, REHEARSAL_MOST_S),
+                                   .enough_steps = REHEARSAL_STEPS,
+                                   .most_s =
+                                       fmin(MOST_REHEARSAL_SHARE * left_s, 2 * REHEARSAL_MOST_S),
+                                   .least_steps = REHEARSAL_LEAST_STEPS,
+                                   .most_steps = REHEARSAL_MOST_STEPS};
     stk_error why = {0};
     stk_status status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
     if (status != STK_OK) {
         return status;
     }
-    status = stk_job_try(job, &split, batch, &length, trial, &why);
+    status = stk_job_rehearse(job, &split, batch, &length, rehearsal, &why);
     stk_split_free(&split);
     if (status == STK_ERR_STOPPED || status == STK_ERR_MEMORY) {
-        trial->step_s = NAN;
+        rehearsal->step_s = NAN;
         return STK_OK;
     }
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
-/* What is known after a trial; left_s are the seconds that are left now. */
-static stk_training_facts facts_after(const stk_job *job, const stk_trial *trial, double left_s) {
-    stk_training_facts facts =
-        stk_recipe_training_facts(&job->recipe, job->options, job->dataset);
-    facts.picture_s = trial->step_s / (double)trial->batch;
-    facts.loader_s = trial->wait_fraction > WAITS ? facts.picture_s : 0;
+/* What is known after a rehearsal; left_s are the seconds that are left now. */
+static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *rehearsal,
+                                      double left_s) {
+    stk_training_facts facts = stk_recipe_training_facts(&job->recipe, job->options, job->dataset);
+    facts.picture_s = rehearsal->step_s / (double)rehearsal->batch;
+    facts.loader_s = rehearsal->wait_fraction > WAITS ? facts.picture_s : 0;
     double predict_s =
         STK_INFERENCE_PART * facts.picture_s * (double)job->dataset->test.count * job->recipe.views;
     facts.left_s = fmax(TRAINING_SHARE * (left_s - predict_s), 0);
@@ -127,17 +129,17 @@ static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
 }
 
 stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, stk_error *err) {
-    stk_trial trial;
+    stk_rehearsal rehearsal;
     if (job->resume.on || !stk_recipe_is_to_fit(job->options)) {
         return STK_OK;
     }
     double begun_s = stk_run_clock_elapsed(&job->clock);
-    stk_status status = try_first_fold(job, left_s, &trial, err);
+    stk_status status = rehearse_first_fold(job, left_s, &rehearsal, err);
     if (status != STK_OK) {
         return status;
     }
     left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
-    stk_training_facts facts = facts_after(job, &trial, left_s);
+    stk_training_facts facts = facts_after(job, &rehearsal, left_s);
     stk_training_choice choice = stk_training_choose(&facts);
     status = stk_recipe_take_choice(&job->recipe, job->options, &choice, err);
     STK_THEN(status, stk_job_plan_network(job, train, val, err));

@@ -96,8 +96,8 @@ void stk_fold_check_refit(stk_running_fold *fold) {
         !fold->result.has_best) {
         return;
     }
-    snprintf(what, sizeof what, "refit %d of %d is not used", job->tally.fold - job->recipe.folds + 1,
-             job->recipe.refits);
+    snprintf(what, sizeof what, "refit %d of %d is not used",
+             job->tally.fold - job->recipe.folds + 1, job->recipe.refits);
     stk_events_decision(&job->events, what, "it was not finished, and nothing validates it");
     fold->unfinished = true;
     stk_state_saver_wait(&job->saver);

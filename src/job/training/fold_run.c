@@ -308,6 +308,19 @@ static stk_status predict_in_memory(stk_running_fold *fold, stk_error *err) {
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
+/* Gives the weights of the first fold a second name, that of a run without folds, for programs that
+ * want one model. Its absence is no failure: every model has its own file. */
+static void name_single_model(const stk_running_fold *fold) {
+    const stk_job *job = fold->job;
+    char *path = stk_run_folder_file(&job->out.folder, "weights/best.safetensors");
+    stk_error ignored = {0};
+    if (path != NULL && job->recipe.folds > 1 && job->tally.folds_done == 1 &&
+        stk_path_is_file(fold->best_path)) {
+        (void)!stk_file_alias(fold->best_path, path, &ignored);
+    }
+    stk_mem_free(path);
+}
+
 stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     stk_running_fold fold = {.job = job,
                              .pace = {.recipe = &job->recipe,
@@ -343,6 +356,7 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
         STK_THEN(status, stk_fold_check_prior(&fold, err));
         stk_fold_check_refit(&fold);
         stk_fold_add_result(&fold, status != STK_OK);
+        name_single_model(&fold);
     }
     STK_THEN(status, predict_in_memory(&fold, err));
     stk_state_saver_wait(&job->saver);

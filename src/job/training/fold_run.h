@@ -28,13 +28,13 @@ typedef struct stk_running_fold {
     char *last_path;               /* owned: last.safetensors */
     char *below_prior_path;        /* owned: for best weights that do not beat class priors */
     bool below_prior;              /* the best weights do not beat priors and were moved there */
-    bool unfinished;               /* a refit that was cut short; its weights were moved there, too */
-    double left_s;                 /* stk_run_clock_before_writing() when the pace was last asked */
-    stk_fold_pace pace;            /* how far the fold goes */
-    stk_inference_watch watch;     /* times of the running validation */
-    bool resumed;                  /* an earlier process began the fold */
-    bool begun;                    /* a saved state was loaded: training continues at `position` */
-    stk_train_position position;   /* set if `begun` */
+    bool unfinished;             /* a refit that was cut short; its weights were moved there, too */
+    double left_s;               /* stk_run_clock_before_writing() when the pace was last asked */
+    stk_fold_pace pace;          /* how far the fold goes */
+    stk_inference_watch watch;   /* times of the running validation */
+    bool resumed;                /* an earlier process began the fold */
+    bool begun;                  /* a saved state was loaded: training continues at `position` */
+    stk_train_position position; /* set if `begun` */
     stk_train_result result;
 } stk_running_fold;
 

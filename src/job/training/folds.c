@@ -11,10 +11,9 @@ stk_status stk_fold_split(const stk_dataset *dataset, const stk_recipe *recipe, 
                           stk_split *split, const stk_sample **val_samples, stk_error *err) {
     bool refit = fold >= recipe->folds;
     bool given = recipe->folds <= 1 && dataset->val.count > 0 && !refit;
-    stk_status status = refit
-                            ? stk_dataset_split_none(dataset, split, err)
-                            : stk_dataset_split(dataset, recipe->val_fraction, recipe->folds, fold,
-                                                recipe->seed, split, err);
+    stk_status status = refit ? stk_dataset_split_none(dataset, split, err)
+                              : stk_dataset_split(dataset, recipe->val_fraction, recipe->folds,
+                                                  fold, recipe->seed, split, err);
     if (status == STK_OK && given) {
         stk_mem_free(split->val);
         split->val = NULL;

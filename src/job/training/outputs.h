@@ -35,8 +35,8 @@ typedef struct stk_run_outputs {
     /* The end. */
     size_t val_images;      /* that the last fold validated with; 0: none */
     char held_out_from[96]; /* text of the summary */
-    stk_summary summary;  /* empty until deliver.c fills it in */
-    stk_error late_error; /* an error that does not end the run; reported after delivering */
+    stk_summary summary;    /* empty until deliver.c fills it in */
+    stk_error late_error;   /* an error that does not end the run; reported after delivering */
 } stk_run_outputs;
 
 #endif

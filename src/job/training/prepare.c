@@ -87,8 +87,7 @@ stk_status stk_job_plan_network(stk_job *job, size_t *train, size_t *val, stk_er
     stk_status status = count_training(job->dataset, &job->recipe, train, val, err);
     STK_THEN(status,
              stk_network_build(&job->network, &job->recipe, job->dataset->class_count, err));
-    STK_THEN(status,
-             stk_batch_search_plan(&job->batch_search, job->options, *train, false, err));
+    STK_THEN(status, stk_batch_search_plan(&job->batch_search, job->options, *train, false, err));
     STK_THEN(status, complete_recipe(job, err));
     return status == STK_OK ? stk_network_allocate(&job->network, err) : status;
 }
@@ -156,7 +155,8 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = check_resume(job, err);
     }
     /* In the last fold a resumed run needs no first weights: the saved state has weights. */
-    bool first_weights = !job->resume.on || job->resume.state.fold + 1 < stk_recipe_models(&job->recipe);
+    bool first_weights =
+        !job->resume.on || job->resume.state.fold + 1 < stk_recipe_models(&job->recipe);
     const char *before = job->resume.on ? job->resume.state.pretrained : "";
     if (status == STK_OK && first_weights) {
         status = stk_network_find_pretrained(&job->network, &job->recipe, job->options,

@@ -1,6 +1,6 @@
-/* trial.c - trains a few steps with the trainer itself, so that loading and computing overlap as
- * they will. */
-#include "job/training/trial.h"
+/* rehearsal.c - trains a few steps with the trainer itself, so that loading and computing overlap
+ * as they will. */
+#include "job/training/rehearsal.h"
 
 #include <math.h>
 
@@ -10,29 +10,29 @@
 
 #define LEAST_SLOTS 2 /* batches of a loader that decodes one while another is used */
 
-typedef struct running_trial {
-    stk_trial *trial;
-    const stk_trial_length *length;
+typedef struct running_rehearsal {
+    stk_rehearsal *rehearsal;
+    const stk_rehearsal_length *length;
     stk_run_clock *clock;
     int64_t first_ns; /* when the first step was asked for; 0: not yet */
-} running_trial;
+} running_rehearsal;
 
 static stk_train_orders pace(void *user, const stk_train_standing *standing) {
-    running_trial *r = user;
-    const stk_trial_length *length = r->length;
+    running_rehearsal *r = user;
+    const stk_rehearsal_length *length = r->length;
     if (r->first_ns == 0) {
         r->first_ns = stk_clock_ns();
-        r->trial->setup_s = stk_run_clock_elapsed(r->clock);
+        r->rehearsal->setup_s = stk_run_clock_elapsed(r->clock);
     }
     double seconds = stk_clock_since_s(r->first_ns);
     int64_t timed = standing->steps_timed;
     bool enough = (timed >= length->enough_steps && seconds > length->enough_s) ||
                   (timed >= length->least_steps && seconds > length->most_s) ||
                   timed >= length->most_steps;
-    r->trial->step_s = standing->step_s;
-    r->trial->steps_per_epoch = standing->steps_per_epoch;
+    r->rehearsal->step_s = standing->step_s;
+    r->rehearsal->steps_per_epoch = standing->steps_per_epoch;
     bool stop = enough || stk_run_clock_stopping(r->clock);
-    /* Epochs do not end the trial: a small data set has few steps. */
+    /* Epochs do not end the rehearsal: a small data set has few steps. */
     return (stk_train_orders){.epochs = standing->epoch,
                               .total_steps = stop ? standing->steps_done : INT64_MAX,
                               .stop = stop};
@@ -48,10 +48,11 @@ static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool be
     return STK_OK;
 }
 
-stk_status stk_job_try(stk_job *job, const stk_split *split, size_t batch,
-                       const stk_trial_length *length, stk_trial *trial, stk_error *err) {
-    *trial = (stk_trial){.batch = batch > 0 ? batch : job->recipe.batch, .step_s = NAN};
-    running_trial running = {.trial = trial, .length = length, .clock = &job->clock};
+stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
+                            const stk_rehearsal_length *length, stk_rehearsal *rehearsal,
+                            stk_error *err) {
+    *rehearsal = (stk_rehearsal){.batch = batch > 0 ? batch : job->recipe.batch, .step_s = NAN};
+    running_rehearsal running = {.rehearsal = rehearsal, .length = length, .clock = &job->clock};
     stk_events silent = {0};
     stk_train_result result = {0};
     stk_train_config config = {
@@ -67,7 +68,7 @@ stk_status stk_job_try(stk_job *job, const stk_split *split, size_t batch,
         .events = &silent,
         .hooks = {
             .user = &running, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
-    config.train_compile.batch = trial->batch;
+    config.train_compile.batch = rehearsal->batch;
     if (stk_opened_device_is_cpu(&job->network.opened)) {
         stk_loader_sizing *sizing = &config.train_data.sizing;
         sizing->slots = sizing->most_slots = LEAST_SLOTS;
@@ -77,6 +78,6 @@ stk_status stk_job_try(stk_job *job, const stk_split *split, size_t batch,
         stk_loader_bad_limit(job->loader_options, split->train_count);
     stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
     STK_THEN(status, stk_train_fold(&config, &result, err));
-    trial->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
+    rehearsal->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
     return status;
 }
