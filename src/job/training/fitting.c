@@ -70,6 +70,19 @@ static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *r
     return facts;
 }
 
+/* Chooses by the facts; folds that the data set is too small for become one model. */
+static stk_training_choice choose(const stk_job *job, stk_training_facts *facts) {
+    stk_error ignored = {0};
+    stk_training_choice choice = stk_training_choose(facts);
+    if (facts->folds == 0 && choice.folds > 1 &&
+        stk_dataset_check_folds(job->dataset, job->recipe.val_fraction, choice.folds,
+                                job->recipe.seed, &job->events, &ignored) != STK_OK) {
+        facts->folds = 1;
+        choice = stk_training_choose(facts);
+    }
+    return choice;
+}
+
 static void emit_size(const stk_job *job, const stk_training_facts *facts,
                       const stk_training_choice *choice) {
     char what[64];
@@ -140,7 +153,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     }
     left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
     stk_training_facts facts = facts_after(job, &rehearsal, left_s);
-    stk_training_choice choice = stk_training_choose(&facts);
+    stk_training_choice choice = choose(job, &facts);
     status = stk_recipe_take_choice(&job->recipe, job->options, &choice, err);
     STK_THEN(status, stk_job_plan_network(job, train, val, err));
     if (status != STK_OK) {

@@ -1,0 +1,97 @@
+# Recipes: which is taken, what wins over it, models that are trained on everything, and what fits into a budget.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
+. "$(dirname "$0")/lib.sh"
+
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 24 --quiet || exit 1
+"$STOKER" train --data k --img-size 16 --epochs 1 --out first --quiet || exit 1
+weights=first/weights/best.safetensors
+labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
+small=(--data k --img-size 16)
+tune=("${small[@]}" --pretrained "$weights")
+# Two classes: the head of the weights does not fit.
+"$STOKER" sample two --classes 2 --per-class 8 --quiet || exit 1
+
+it "names the recipe and why it was taken"
+run train "${small[@]}" --epochs 2 --out r1
+expect_exit 0
+expect_out '^recipe scratch: for 2 epochs from scratch; sgd, crop-scale 0\.7$'
+expect_file r1/args.json '"recipe": "scratch"'
+run train "${tune[@]}" --epochs 2 --refit 0 --out r2
+expect_exit 0
+expect_out '^recipe touch: for 2 epochs from pretrained weights; adamw, crop-scale 0\.6, label-smoothing 0\.1$'
+expect_file r2/args.json '"optimizer": "adamw"'
+expect_file r2/args.json '"label-smoothing": 0\.1'
+
+it "takes a recipe by name, and what is given before it"
+run train "${tune[@]}" --epochs 2 --refit 0 --recipe plain --label-smoothing 0.05 --out r3
+expect_exit 0
+expect_out '^recipe plain: sgd, crop-scale 0\.7, label-smoothing 0\.05$'
+expect_file r3/args.json '"optimizer": "sgd"'
+run train "${tune[@]}" --recipe best
+expect_exit 2
+expect_err 'auto, plain, touch, finetune'
+
+it "means the same with all values as with the recipe"
+run train "${small[@]}" --epochs 2 --out r4 --optimizer sgd --crop-scale 0.7 --label-smoothing 0 --mixup 0 --ema 0 --weight-decay 5e-4 --quiet
+expect_exit 0
+expect_same r1/submission.csv r4/submission.csv
+
+it "begins with a head of zeros where the file's does not fit"
+run train --data two --img-size 16 --pretrained "$weights" --epochs 1 --lr 0 --refit 0 --out zeros
+expect_exit 0
+expect_out 'head for 2 classes starts anew'
+expect "every picture gets the same probabilities" \
+    [ "$(tail -n +2 zeros/validation.csv | cut -d , -f 4 | sort -u)" = 0.5 ]
+
+it "trains a second model on everything after pretrained weights"
+run train "${tune[@]}" --epochs 2 --out both
+expect_exit 0
+expect_out '^refit 1/1  epoch 2/2'
+expect_out 'submission.csv \([0-9]+ rows, from 2 models\)'
+expect_out '^  held out    acc1 [0-9.]+%, validation of [0-9]+ pictures; refits trained on them, too$'
+expect_summary both/summary.json folds_done 2
+expect_summary both/summary.json status complete
+expect_summary both/summary.json held_out '[0-9.]+'
+expect_weights both/weights/refit0/best.safetensors
+expect "rows of the refit have no validation" grep -Eq '^1,2,[0-9.e-]+,[0-9.]+,,,,' both/results.csv
+expect_submission both/submission.csv k/sample_submission.csv "$labels"
+run predict --run both --out again.csv
+expect_exit 0
+expect_same both/submission.csv again.csv
+
+it "trains on everything at once with --val-fraction 0"
+run train "${small[@]}" --epochs 2 --val-fraction 0 --out whole
+expect_exit 0
+expect_out '^data: k, 72 training images, [0-9]+ test, 3 classes'
+expect_summary whole/summary.json held_out null
+expect_summary whole/summary.json best_acc1 null
+expect_submission whole/submission.csv k/sample_submission.csv "$labels"
+
+it "goes on within a refit as if nothing had happened"
+start train "${tune[@]}" --epochs 400 --out cut
+wait_for grep -q '"fold": 1, "epoch": [2-9]' cut/events.jsonl
+stop INT
+expect_exit 0
+expect_file cut/events.jsonl 'refit 1 of 1 is not used'
+expect_summary cut/summary.json folds_done 1
+expect_no_file cut/weights/refit0/best.safetensors
+run train --resume cut --epochs 400
+expect_exit 0
+expect_summary cut/summary.json folds_done 2
+expect_weights cut/weights/refit0/best.safetensors
+
+it "says what does not fit into a hopeless budget"
+run plan --data k --model resnet50 --budget 2s
+expect_exit 0
+expect_err 'the budget is short: at [0-9]+ px there is time for [0-9.e-]+ epochs over 72 pictures; for [0-9]+ epochs give a --budget of about'
+
+it "chooses folds where the time allows them"
+run train "${tune[@]}" --budget 8s --out folds
+expect_exit 0
+expect_out '^5 folds( and [0-9] refits? on all pictures)?, about [0-9]+ epochs each: one model alone would get [0-9]+ epochs over all 72 pictures$'
+expect_file folds/args.json '"folds": 5'
+expect_summary folds/summary.json status complete
+expect_submission folds/submission.csv k/sample_submission.csv "$labels"
+expect_weights folds/weights/best.safetensors
+
+finish
