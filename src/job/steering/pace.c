@@ -27,7 +27,7 @@
 
 /* Shares of a fold's time. */
 #define SPARE_SHARE 0.1  /* unused time from which on a plan will hold */
-#define GO_ON_SHARE 0.05 /* unused time from which on training continues after its plan */
+#define GO_ON_SHARE 0.01 /* unused time from which on training continues after its plan */
 #define EARLY_SHARE 0.15 /* most that may stay unused without a decision event */
 
 void stk_fold_pace_begin(stk_fold_pace *pace) {
@@ -39,6 +39,7 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
 
 void stk_fold_pace_reset(stk_fold_pace *pace) {
     pace->past = (stk_validations){0};
+    pace->unread_s = NAN;
     pace->by_measure = false;
     pace->cut_emitted = 0;
     pace->time->total_steps = -1;
@@ -52,6 +53,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_sta
                                  .val_s = stk_validations_now(&pace->past, standing->step_s),
                                  .val_images = pace->val_images,
                                  .test_images = pace->test_images,
+                                 .unread_s = pace->unread_s,
                                  .views = pace->recipe->views};
     return stk_inference_estimate(&facts);
 }
@@ -67,12 +69,21 @@ static bool is_measured(const stk_train_standing *standing) {
  * estimate from them must not end the training while half of the budget is left.
  */
 static void doubt(stk_budget_facts *facts) {
-    double after_s = facts->val_s + stk_budget_reserve(facts->budget_s, facts->predict_s);
+    double after_s =
+        facts->val_s + stk_budget_reserve_by(facts->budget_s, facts->predict_s, facts->timed);
     double most_s = FIRST_SHARE * facts->budget_s;
     if (after_s > most_s) {
         facts->val_s *= most_s / after_s;
         facts->predict_s *= most_s / after_s;
     }
+}
+
+/* Seconds of what comes with the prediction of the test set: the weights are read, which takes as
+ * long as saving them, and with several folds the validation set is predicted for oof.csv. */
+static double beside_prediction(const stk_fold_pace *pace, const stk_inference *inference) {
+    double oof_s = pace->recipe->folds > 1 ? pace->time->views * inference->val_s : 0;
+    bool any = pace->test_images > 0 || pace->recipe->folds > 1;
+    return (any ? stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
 }
 
 /* The facts for the budget; call choose_views() first. The share is that of the folds planned now.
@@ -91,6 +102,9 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .val_s = inference.val_s,
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,
+                              .timed = pace->time->timed,
+                              .more_s = beside_prediction(pace, &inference),
+                              .state_s = stk_state_saver_write_s(pace->saver),
                               .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION)};
     bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
     if (by_steps && !is_measured(standing) && !isnan(facts.budget_s)) {
@@ -196,13 +210,19 @@ static void emit(stk_fold_pace *pace, const stk_train_standing *standing,
     pace->epochs_emitted = news ? plan->epochs : pace->epochs_emitted;
 }
 
-/* Chooses the views that fit into the reserve: more views would take time from training. */
+/* Chooses the views that may be kept time for: each one takes time from training. */
 static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing) {
     stk_inference inference = inference_of(pace, standing);
     int views = inference.views;
     int wanted = pace->recipe->views;
-    if (!isnan(inference.view_s)) { /* otherwise the measurements of earlier folds stay */
+    bool first_read = standing->validations > 0 || pace->val_images == 0;
+    if (isnan(pace->unread_s) && standing->step == 0 && first_read) {
+        pace->unread_s = inference.picture_s;
+    }
+    /* A measurement of an earlier fold stays until this fold has one. */
+    if (!isnan(inference.view_s) && (inference.timed || !pace->time->timed)) {
         pace->time->predict_s = inference.predict_s;
+        pace->time->timed = inference.timed;
         pace->clock->predict_s = isnan(pace->clock->budget_s) ? 0 : inference.predict_s / views;
         pace->time->views = views;
     }
@@ -222,7 +242,7 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing
     snprintf(why, sizeof why, "one view of all test images takes %s, and %s",
              stk_format_span(inference.view_s).text,
              all ? "all of them fit into 15 % of the budget"
-                 : "views beyond 15 % of the budget would take time from training");
+                 : "views beyond 15 % of the budget would take too much time from training");
     stk_events_decision(pace->events, what, why);
 }
 

@@ -25,6 +25,8 @@ typedef struct stk_fold_pace {
     /* Of this fold. */
     double start_s;       /* on the clock: when the fold began */
     stk_validations past; /* times of its validations */
+    double unread_s;      /* seconds per picture of its first validation, or without a validation
+                             set of its first epoch, as inference; NaN: not yet */
     bool by_measure;      /* the plan that is held rests on measured steps */
     int epochs_emitted;   /* number of epochs that was last emitted; 0: none */
     int views_emitted;    /* number of views that was last emitted */
