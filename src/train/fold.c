@@ -11,10 +11,9 @@
 #include "base/error.h"
 #include "train/trainer.h"
 
-/* Images that a validation which ended early must have seen, unless it has seen half of all: for a
- * first result, and to replace weights that were validated on all images. */
-#define LEAST_VALIDATED 64
-#define LEAST_COMPARED 512
+/* Seconds for which the first images of a validation are waited for though it is out of time:
+ * without any the epoch would be lost. */
+#define FIRST_IMAGES_S 0.5
 
 /* How often a fold may go back to a saved state, with half the learning rate each time. */
 #define MOST_SETBACKS 3
@@ -22,14 +21,22 @@
 /*
  * The loss decides between equal metrics, since small validation sets have few different
  * accuracies. It also decides when the metric is not defined, such as an AUC with one class.
+ *
+ * A validation that ran out of time ends the training. Its weights come from the lowest learning
+ * rate, where the last weights are nearly always the best, so they count unless the images that it
+ * has seen speak against them. Best weights of an earlier process are known by their figures only.
  */
 static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
+    bool by_loss = stk_metric_is_loss((stk_metric)t->config->options->metric);
     if (!r->has_best || t->val_metrics.count == 0) {
         return true;
     }
+    if (t->val_part && stk_same_pictures_shared(&t->same) > 0) {
+        return !stk_same_pictures_is_worse(&t->same, by_loss);
+    }
     double gain = metric - r->best_metric;
-    gain = stk_metric_is_loss((stk_metric)t->config->options->metric) ? -gain : gain;
+    gain = by_loss ? -gain : gain;
     bool equal = !(gain > 0) && !(gain < 0);
     return gain > 0 || (equal && !(epoch->val_loss >= r->best.val_loss));
 }
@@ -48,7 +55,6 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
                              const float *logits) {
     stk_trainer *t = user;
     stk_batch_times_note(&t->val_times, batch->count, stk_clock_ns());
-    (void)entries;
     stk_sample_results *results = t->config->sample_results;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
@@ -56,7 +62,9 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
         if (batch->bad[i]) {
             continue;
         }
+        size_t right = t->val_metrics.correct1;
         double loss = stk_metrics_add(&t->val_metrics, row, batch->labels[i]);
+        stk_same_pictures_add(&t->same, entries[i], t->val_metrics.correct1 > right, loss);
         if (results != NULL) {
             stk_sample_results_add(results, batch->samples[i], row, classes, batch->labels[i],
                                    loss);
@@ -220,21 +228,25 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     return stk_trainer_collect(t, false, err);
 }
 
+/* Whether only time for writing files is left. */
+static bool is_too_late(const stk_trainer *t) {
+    const stk_halt *halt = &t->config->val_data.halt;
+    return halt->asked != NULL && halt->asked(halt->user);
+}
+
 /*
- * A validation that ran out of time has seen a random part of its samples. That is enough to rate
- * weights that will not be validated again. It is not used when only time for writing files is
- * left.
+ * A validation that ran out of time has seen a random part of its samples. That rates weights that
+ * will not be validated again, see is_better(). It is not used when it has seen none, or when there
+ * is no time to predict with these weights.
  */
 static bool is_enough(const stk_trainer *t) {
     const stk_train_config *c = t->config;
     size_t seen = t->val_metrics.count;
-    bool too_late = c->val_data.halt.asked != NULL && c->val_data.halt.asked(c->val_data.halt.user);
-    if (too_late) {
+    bool enough = seen > 0;
+    char what[64];
+    if (is_too_late(t)) {
         return false;
     }
-    size_t least = t->result->has_best ? LEAST_COMPARED : LEAST_VALIDATED;
-    bool enough = seen >= least || seen >= (c->val_data.count + 1) / 2;
-    char what[64];
     if (enough) {
         snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val_data.count);
     } else {
@@ -242,8 +254,8 @@ static bool is_enough(const stk_trainer *t) {
     }
     stk_events_decision(c->events, what,
                         enough ? "the rest of the time is for predicting"
-                               : "the time for predicting began before its validation could tell "
-                                 "what it is worth");
+                               : "the time for predicting began before the first image could be "
+                                 "validated");
     return enough;
 }
 
@@ -251,13 +263,17 @@ static bool is_enough(const stk_trainer *t) {
 static bool must_end(void *user) {
     const stk_trainer *t = user;
     const stk_train_hooks *hooks = &t->config->hooks;
-    return hooks->validation_must_end(hooks->user, t->val_metrics.count,
-                                      stk_clock_since_s(t->val_start_ns));
+    double seconds = stk_clock_since_s(t->val_start_ns);
+    bool tells = t->val_metrics.count > 0 || seconds >= FIRST_IMAGES_S;
+    return hooks->validation_must_end(hooks->user, t->val_metrics.count, seconds) &&
+           (tells || is_too_late(t));
 }
 
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val_metrics);
+    stk_same_pictures_reset(&t->same);
+    t->val_part = false;
     if (c->sample_results != NULL) {
         stk_sample_results_reset(c->sample_results);
     }
@@ -284,6 +300,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     stk_status status = stk_evaluate(&evaluation, done, err);
     double seconds = stk_clock_since_s(t->val_start_ns);
     t->account.spent.validate_s += seconds;
+    t->val_part = !*done;
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val_metrics.count / (double)c->val_data.count;
         t->standing.validations++;
@@ -373,6 +390,9 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (status != STK_OK) { /* the weights were not saved: the epoch does not count */
         *t->result = before;
         return status;
+    }
+    if (epoch.best) {
+        stk_same_pictures_take_best(&t->same);
     }
     t->epoch_counted = t->epoch_judged = true;
     return STK_OK;
@@ -497,6 +517,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_status status = stk_metrics_open(&t->val_metrics, c->graph->classes, c->val_data.count,
                                          (stk_metric)c->options->metric, err);
+    STK_THEN(status, stk_same_pictures_open(&t->same, c->val_data.count, err));
     STK_THEN(status, open_loader(t, err));
     if (status != STK_OK) {
         return status;
@@ -585,6 +606,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     config->backend->exec_free(t.train_exec);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val_metrics);
+    stk_same_pictures_free(&t.same);
     result->closing_s = stk_clock_since_s(closing);
     result->times = stk_account_all(&t.account, stk_clock_ns());
     return status;
