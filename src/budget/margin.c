@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Time for the end of the process, which cannot be measured beforehand. */
-#define UNKNOWN_SHARE 0.02  /* share of the budget */
+#define UNKNOWN_SHARE 0.015 /* share of the budget */
 #define UNKNOWN_LEAST_S 0.2 /* at least; on a busy machine times `busy` */
 #define UNKNOWN_MOST_S 2.0  /* at most */
 

@@ -532,7 +532,13 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
         stk_trainer_save(t, false);
     }
     t->result->validating = c->val_data.count > 0;
-    return t->result->validating ? compile(t, &c->val_compile, &t->infer_exec, err) : STK_OK;
+    if (!t->result->validating) {
+        return STK_OK;
+    }
+    int64_t start = stk_clock_ns();
+    status = compile(t, &c->val_compile, &t->infer_exec, err);
+    t->standing.compile_s = stk_clock_since_s(start);
+    return status;
 }
 
 /*

@@ -75,6 +75,7 @@ typedef struct stk_train_standing {
     /* Seconds of the last validation, had its slowest batch been as fast as the others; NaN before
      * the first validation. */
     double val_even_s;
+    double compile_s; /* seconds of compiling the network for validation; 0: there is none */
     /* All planned steps are done and validated, and the hook is asked whether there is time for
      * more. `epoch` and `step` then say where training would go on. */
     bool over;

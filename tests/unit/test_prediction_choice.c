@@ -94,7 +94,7 @@ static void views_in_the_reserve(void) {
     CHECK_INT(stk_views_in_reserve(100, 4, 1), 1);
     CHECK_INT(stk_views_in_reserve(100, 9, 8), 1);
     CHECK_INT(stk_views_in_reserve(100, 90, 8), 1); /* one is always reserved for */
-    CHECK_INT(stk_views_in_reserve(1, 0, 8), 8); /* the least that is kept is more than 15 % */
+    CHECK_INT(stk_views_in_reserve(1, 0, 8), 8);    /* the least that is kept is more than 15 % */
     CHECK_INT(stk_views_in_reserve(1, 0.1, 8), 1);
 }
 

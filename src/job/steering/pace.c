@@ -22,6 +22,9 @@
  * budget. */
 #define FIRST_SHARE 0.5
 
+/* Share of the budget: compiling a second time is expected to take no more. */
+#define COMPILE_SHARE 0.02
+
 /* Least relative change for which a plan is emitted, or taken within an epoch. */
 #define OTHER_SHARE 0.25
 
@@ -78,12 +81,17 @@ static void doubt(stk_budget_facts *facts) {
     }
 }
 
-/* Seconds of what comes with the prediction of the test set: the weights are read, which takes as
- * long as saving them, and with several folds the validation set is predicted for oof.csv. */
-static double beside_prediction(const stk_fold_pace *pace, const stk_inference *inference) {
+/*
+ * Seconds of what comes with the prediction of the test set. The weights are read, which takes as
+ * long as saving them. The network is compiled again, for the most part from what the first time
+ * has left on the disk. With several folds the validation set is predicted for oof.csv.
+ */
+static double beside_prediction(const stk_fold_pace *pace, const stk_train_standing *standing,
+                                const stk_inference *inference) {
     double oof_s = pace->recipe->folds > 1 ? pace->time->views * inference->val_s : 0;
+    double compile_s = fmin(standing->compile_s, COMPILE_SHARE * pace->clock->budget_s);
     bool any = pace->test_images > 0 || pace->recipe->folds > 1;
-    return (any ? stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
+    return (any ? compile_s + stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
 }
 
 /* The facts for the budget; call choose_views() first. The share is that of the folds planned now.
@@ -103,7 +111,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,
                               .timed = pace->time->timed,
-                              .more_s = beside_prediction(pace, &inference),
+                              .more_s = beside_prediction(pace, standing, &inference),
                               .state_s = stk_state_saver_write_s(pace->saver),
                               .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION)};
     bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
