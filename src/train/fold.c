@@ -21,24 +21,30 @@
 /*
  * The loss decides between equal metrics, since small validation sets have few different
  * accuracies. It also decides when the metric is not defined, such as an AUC with one class.
- *
- * A validation that ran out of time ends the training. Its weights come from the lowest learning
- * rate, where the last weights are nearly always the best, so they count unless the images that it
- * has seen speak against them. Best weights of an earlier process are known by their figures only.
  */
 static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
-    bool by_loss = stk_metric_is_loss((stk_metric)t->config->options->metric);
     if (!r->has_best || t->val_metrics.count == 0) {
         return true;
     }
-    if (t->val_part && stk_same_pictures_shared(&t->same) > 0) {
-        return !stk_same_pictures_is_worse(&t->same, by_loss);
-    }
     double gain = metric - r->best_metric;
-    gain = by_loss ? -gain : gain;
+    gain = stk_metric_is_loss((stk_metric)t->config->options->metric) ? -gain : gain;
     bool equal = !(gain > 0) && !(gain < 0);
     return gain > 0 || (equal && !(epoch->val_loss >= r->best.val_loss));
+}
+
+/*
+ * Whether the weights of this epoch become the best ones. A validation that ran out of time ends
+ * the training: its weights come from the lowest learning rate, where the last weights are nearly
+ * always the best. So they count unless the images that were seen speak against them. Best weights
+ * of an earlier process are known by their figures only.
+ */
+static bool is_best(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
+    bool by_loss = stk_metric_is_loss((stk_metric)t->config->options->metric);
+    if (t->result->has_best && t->val_part && stk_same_pictures_shared(&t->same) > 0) {
+        return !stk_same_pictures_is_worse(&t->same, by_loss);
+    }
+    return is_better(t, epoch, metric);
 }
 
 static void tell_bad(void *user, const char *path, const char *reason) {
@@ -236,7 +242,7 @@ static bool is_too_late(const stk_trainer *t) {
 
 /*
  * A validation that ran out of time has seen a random part of its samples. That rates weights that
- * will not be validated again, see is_better(). It is not used when it has seen none, or when there
+ * will not be validated again, see is_best(). It is not used when it has seen none, or when there
  * is no time to predict with these weights.
  */
 static bool is_enough(const stk_trainer *t) {
@@ -374,7 +380,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     double metric = stk_metrics_value(&t->val_metrics, (stk_metric)c->options->metric);
     /* Weights of a training that may be going wrong do not replace the best ones. */
     epoch.best =
-        is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
+        is_best(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
     count_patience(t, epoch.best);
     stk_train_result before = *t->result;
     if (epoch.best) {

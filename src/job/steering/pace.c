@@ -37,6 +37,7 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
     pace->start_s = stk_run_clock_elapsed(pace->clock);
     pace->epochs_emitted = pace->recipe->epochs_wanted;
     pace->views_emitted = pace->time->views;
+    pace->timed_before = pace->time->timed;
     stk_fold_pace_reset(pace);
 }
 
@@ -227,8 +228,10 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing
     if (isnan(pace->unread_s) && standing->step == 0 && first_read) {
         pace->unread_s = inference.picture_s;
     }
-    /* A measurement of an earlier fold stays until this fold has one. */
-    if (!isnan(inference.view_s) && (inference.timed || !pace->time->timed)) {
+    /* A measurement of an earlier fold stays until this fold has a validation. */
+    bool better =
+        pace->val_images > 0 ? inference.timed || !pace->time->timed : !pace->timed_before;
+    if (!isnan(inference.view_s) && better) {
         pace->time->predict_s = inference.predict_s;
         pace->time->timed = inference.timed;
         pace->clock->predict_s = isnan(pace->clock->budget_s) ? 0 : inference.predict_s / views;
