@@ -17,7 +17,7 @@
 #define SPARE_PART (1.0 / 3)    /* part of the need */
 #define SPARE_LEAST_SHARE 0.01  /* share of the budget, ... */
 #define SPARE_LEAST_MOST_S 10.0 /* ... up to this */
-#define SPARE_LEAST_S 0.5       /* in any budget */
+#define SPARE_LEAST_S 0.5       /* in any budget; on a busy machine times its factor */
 
 /* Share of the budget: for a last state that takes longer than the prediction no more is kept. */
 #define STATE_SHARE 0.02
@@ -43,13 +43,14 @@ const stk_option_table stk_budget_option_table =
     STK_OPTION_TABLE("Time", options, stk_budget_options);
 
 /* The need with what is kept beyond it. */
-static double with_spare(double budget_s, double need_s) {
-    double least_s = fmax(fmin(SPARE_LEAST_SHARE * budget_s, SPARE_LEAST_MOST_S), SPARE_LEAST_S);
+static double with_spare(double budget_s, double need_s, double busy) {
+    double least_s = fmin(SPARE_LEAST_SHARE * budget_s, SPARE_LEAST_MOST_S);
+    least_s = fmax(least_s, SPARE_LEAST_S * fmax(busy, 1));
     return need_s + fmax(SPARE_PART * need_s, least_s);
 }
 
 double stk_budget_reserve(double budget_s, double predict_s) {
-    return isnan(predict_s) ? UNKNOWN_SHARE * budget_s : with_spare(budget_s, predict_s);
+    return isnan(predict_s) ? UNKNOWN_SHARE * budget_s : with_spare(budget_s, predict_s, 1);
 }
 
 double stk_budget_reserve_by(double budget_s, double predict_s, bool timed) {
@@ -113,7 +114,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     double need = work_s + f->final_s;
     plan.reserve_s = need;
     if (!isnan(f->predict_s)) {
-        plan.reserve_s = with_spare(f->budget_s, work_s) + f->final_s;
+        plan.reserve_s = with_spare(f->budget_s, work_s, f->busy) + f->final_s;
     }
     if (isnan(f->predict_s) || !f->timed) {
         plan.reserve_s = fmax(plan.reserve_s, stk_budget_reserve(f->budget_s, NAN));

@@ -38,6 +38,7 @@ typedef struct stk_budget_facts {
                          out of fold; 0: not known */
     double state_s;   /* seconds of writing the last state, beside the prediction; 0: none */
     double final_s;   /* seconds to leave for the last files, see margin.h */
+    double busy;      /* factor by which a busy machine makes times scatter; at most 1: idle */
 } stk_budget_facts;
 
 typedef struct stk_budget_plan {

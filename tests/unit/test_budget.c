@@ -43,6 +43,8 @@ static void reserve_of_a_plan(void) {
     CHECK_NEAR(stk_budget_make(&facts).reserve_s, 14, 1e-9);
     facts.state_s = 1.5; /* is written meanwhile */
     CHECK_NEAR(stk_budget_make(&facts).reserve_s, 14, 1e-9);
+    facts.busy = 2; /* twice the half second is the hundredth that is kept anyway */
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 14, 1e-9);
     facts.predict_s = facts.more_s = 0;
     CHECK_NEAR(stk_budget_make(&facts).reserve_s, 1.5 + 1 + 2, 1e-9);
     facts.state_s = 50; /* not worth more than two hundredths */
@@ -51,6 +53,11 @@ static void reserve_of_a_plan(void) {
     CHECK_NEAR(stk_budget_make(&facts).reserve_s, 15, 1e-9);
     facts.final_s = 20;
     CHECK_NEAR(stk_budget_make(&facts).reserve_s, 22, 1e-9);
+    facts = facts_of(10, 1);
+    facts.timed = true;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 0.5, 1e-9);
+    facts.busy = 2;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 1, 1e-9);
 }
 
 /* Of a minute or more at most 5 % are kept for a short prediction, files included. */

@@ -114,7 +114,8 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .timed = pace->time->timed,
                               .more_s = beside_prediction(pace, standing, &inference),
                               .state_s = stk_state_saver_write_s(pace->saver),
-                              .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION)};
+                              .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION),
+                              .busy = stk_margin_stretch(&pace->clock->margin, 1)};
     bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
     if (by_steps && !is_measured(standing) && !isnan(facts.budget_s)) {
         doubt(&facts);
