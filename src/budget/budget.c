@@ -15,9 +15,9 @@
 /* What is kept beyond the need once it is known. The least is for a stall at the end, which must
  * not cost the prediction, and for noise in the timing of the last epoch. */
 #define SPARE_PART (1.0 / 3)    /* part of the need */
-#define SPARE_LEAST_SHARE 0.01  /* share of the budget, ... */
-#define SPARE_LEAST_MOST_S 10.0 /* ... up to this */
-#define SPARE_LEAST_S 0.5       /* in any budget; on a busy machine times its factor */
+#define SPARE_LEAST_SHARE 0.01  /* the least: share of the budget */
+#define SPARE_LEAST_MOST_S 10.0 /* the least of a long budget */
+#define SPARE_LEAST_S 0.5 /* the least of a short budget; times the factor of a busy machine */
 
 /* Share of the budget: for a last state that takes longer than the prediction no more is kept. */
 #define STATE_SHARE 0.02

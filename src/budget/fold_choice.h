@@ -39,9 +39,9 @@ typedef struct stk_fold_choice {
 
 /*
  * Chooses everything that was wanted when it fits into 95 % of the budget less the reserve, and
- * otherwise what loses the least accuracy. The number of folds
- * falls from the wanted one to 5, 3, 1, never below those that were begun. Between folds one more
- * fold begins while there is time for a quarter of its epochs.
+ * otherwise what loses the least accuracy. The number of folds falls from the wanted one to 5, 3,
+ * 1, never below those that were begun. Between folds one more fold begins while there is time for
+ * a quarter of its epochs.
  */
 stk_fold_choice stk_budget_choose_folds(const stk_fold_facts *facts);
 

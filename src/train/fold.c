@@ -355,6 +355,20 @@ static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited
                              .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
 }
 
+/* The weights of this epoch were saved as the best ones; `before` is the result until then. */
+static void take_best(stk_trainer *t, const stk_train_result *before) {
+    stk_train_result *r = t->result;
+    r->rated_loss = r->best.val_loss;
+    r->rated_acc1 = r->best.val_acc1;
+    if (before->has_best && t->val_part && stk_same_pictures_shared(&t->same) > 0) {
+        double acc1, loss;
+        stk_same_pictures_differ(&t->same, &acc1, &loss);
+        r->rated_loss = before->rated_loss + loss;
+        r->rated_acc1 = before->rated_acc1 + acc1;
+    }
+    stk_same_pictures_take_best(&t->same);
+}
+
 /* Validates, emits the epoch, and calls the checkpoint hook. */
 static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
@@ -398,7 +412,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
         return status;
     }
     if (epoch.best) {
-        stk_same_pictures_take_best(&t->same);
+        take_best(t, &before);
     }
     t->epoch_counted = t->epoch_judged = true;
     return STK_OK;

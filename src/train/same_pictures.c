@@ -47,6 +47,19 @@ size_t stk_same_pictures_shared(const stk_same_pictures *same) {
     return shared;
 }
 
+void stk_same_pictures_differ(const stk_same_pictures *same, double *acc1, double *loss) {
+    double shared = (double)stk_same_pictures_shared(same);
+    *acc1 = *loss = 0;
+    for (size_t i = 0; i < same->count; i++) {
+        const stk_picture_result *now = &same->now[i];
+        const stk_picture_result *best = &same->best[i];
+        if (now->seen && best->seen) {
+            *acc1 += 100 * ((double)now->right - best->right) / shared;
+            *loss += ((double)now->loss - best->loss) / shared;
+        }
+    }
+}
+
 /*
  * The sum of n differences has the standard error sqrt(n) times their deviation. That deviation is
  * taken about 0, as if both weights were equally good: answers then differ as often one way as the

@@ -61,6 +61,10 @@ static void losses(void) {
         }
         CHECK_INT(stk_same_pictures_shared(&same), 20);
         CHECK_INT(stk_same_pictures_is_worse(&same, true), worse);
+        double acc1, loss;
+        stk_same_pictures_differ(&same, &acc1, &loss);
+        CHECK_NEAR(acc1, 0, 1e-9);
+        CHECK_NEAR(loss, worse ? 0.15 : -0.1, 0.1);
         CHECK(!stk_same_pictures_is_worse(&same, false));
     }
     stk_same_pictures_free(&same);

@@ -296,6 +296,8 @@ static void halted_validation_counts(void) {
         CHECK_INT(f.result.epochs_done, cases[i].epochs);
         CHECK_INT(f.epochs, cases[i].epochs);
         CHECK_INT(f.result.best.epoch, cases[i].best);
+        double lost = cases[i].best == 2 ? 100.0 * cases[i].wrong / (double)f.val_seen : 0;
+        CHECK_NEAR(f.result.rated_acc1, f.epoch[0].val_acc1 - lost, 1e-9);
         CHECK_INT(f.decisions, !cases[i].too_late);
         if (cases[i].epochs == 2) {
             char expected[64];
