@@ -11,9 +11,11 @@
 #include "base/error.h"
 #include "train/trainer.h"
 
-/* Seconds for which the first images of a validation are waited for though it is out of time:
- * without any the epoch would be lost. */
-#define FIRST_IMAGES_S 0.5
+/* A validation that ended early must have seen one LEAST_PARTth of its images, or LEAST_COMPARED of
+ * them, to replace weights that are saved. Time for all of them was planned: if it was enough for
+ * fewer, the machine has become slow, and saving other weights could cost the prediction. */
+#define LEAST_PART 4
+#define LEAST_COMPARED 512
 
 /* How often a fold may go back to a saved state, with half the learning rate each time. */
 #define MOST_SETBACKS 3
@@ -242,13 +244,15 @@ static bool is_too_late(const stk_trainer *t) {
 
 /*
  * A validation that ran out of time has seen a random part of its samples. That rates weights that
- * will not be validated again, see is_best(). It is not used when it has seen none, or when there
- * is no time to predict with these weights.
+ * will not be validated again, see is_best(). It is not used when it has seen too few, or when
+ * there is no time to predict with these weights. Without best weights any image is enough.
  */
 static bool is_enough(const stk_trainer *t) {
     const stk_train_config *c = t->config;
     size_t seen = t->val_metrics.count;
-    bool enough = seen > 0;
+    size_t part = (c->val_data.count + LEAST_PART - 1) / LEAST_PART;
+    size_t least = !t->result->has_best ? 1 : part < LEAST_COMPARED ? part : LEAST_COMPARED;
+    bool enough = seen >= least;
     char what[64];
     if (is_too_late(t)) {
         return false;
@@ -260,7 +264,7 @@ static bool is_enough(const stk_trainer *t) {
     }
     stk_events_decision(c->events, what,
                         enough ? "the rest of the time is for predicting"
-                               : "the time for predicting began before the first image could be "
+                               : "the time for predicting began before enough of it could be "
                                  "validated");
     return enough;
 }
@@ -269,10 +273,8 @@ static bool is_enough(const stk_trainer *t) {
 static bool must_end(void *user) {
     const stk_trainer *t = user;
     const stk_train_hooks *hooks = &t->config->hooks;
-    double seconds = stk_clock_since_s(t->val_start_ns);
-    bool tells = t->val_metrics.count > 0 || seconds >= FIRST_IMAGES_S;
-    return hooks->validation_must_end(hooks->user, t->val_metrics.count, seconds) &&
-           (tells || is_too_late(t));
+    return hooks->validation_must_end(hooks->user, t->val_metrics.count,
+                                      stk_clock_since_s(t->val_start_ns));
 }
 
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {

@@ -215,11 +215,6 @@ static void saved_within_epochs_when_it_is_time(void) {
     close_fold(&k.f);
 }
 
-static bool too_late(void *user) {
-    (void)user;
-    return script.infers >= 1;
-}
-
 /* A validation that was cut off is made up for, and nothing is trained twice. */
 static void validation_is_made_up_for(void) {
     keeper k;
@@ -227,8 +222,7 @@ static void validation_is_made_up_for(void) {
     open_keeper(&k, plain_graph(), true);
     k.f.total = 4;
     k.f.halt_after = true;
-    k.f.halt_infers = 1; /* the second validation is not begun: */
-    k.f.config.val_data.halt.asked = too_late;
+    k.f.halt_infers = 1; /* the second validation is not begun */
     CHECK_INT(run_fold(&k.f), STK_OK);
     CHECK_INT(k.f.result.epochs_done, 1);
     close_fold(&k.f);
