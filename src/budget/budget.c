@@ -9,12 +9,21 @@
 
 #include <math.h>
 
-#define RESERVE_SHARE 0.15
-#define PREDICT_MARGIN 1.5
-#define PREDICT_EXTRA_S 0.5 /* reading weights and compiling before a prediction */
+/* Share of the budget that is kept while nobody knows how long a prediction takes. */
+#define UNKNOWN_SHARE 0.15
+
+/* What is kept beyond the need once it is known. The least is for a stall at the end, which must
+ * not cost the prediction, and for noise in the timing of the last epoch. */
+#define SPARE_PART (1.0 / 3)    /* part of the need */
+#define SPARE_LEAST_SHARE 0.01  /* the least: share of the budget */
+#define SPARE_LEAST_MOST_S 10.0 /* the least of a long budget */
+#define SPARE_LEAST_S 0.5 /* the least of a short budget; times the factor of a busy machine */
+
+/* Share of the budget: for a last state that takes longer than the prediction no more is kept. */
+#define STATE_SHARE 0.02
 
 /* Share of the time of a fold: if whole epochs leave more unused, a part of an epoch follows. */
-#define PART_SHARE 0.05
+#define PART_SHARE 0.01
 
 #define FIELD(name) offsetof(stk_budget_options, name)
 
@@ -33,12 +42,27 @@ static const stk_option options[] = {
 const stk_option_table stk_budget_option_table =
     STK_OPTION_TABLE("Time", options, stk_budget_options);
 
-static double measured_need(double predict_s) {
-    return isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S;
+/* The need with what is kept beyond it. */
+static double with_spare(double budget_s, double need_s, double busy) {
+    double least_s = fmin(SPARE_LEAST_SHARE * budget_s, SPARE_LEAST_MOST_S);
+    least_s = fmax(least_s, SPARE_LEAST_S * fmax(busy, 1));
+    return need_s + fmax(SPARE_PART * need_s, least_s);
 }
 
 double stk_budget_reserve(double budget_s, double predict_s) {
-    return fmax(RESERVE_SHARE * budget_s, measured_need(predict_s));
+    return isnan(predict_s) ? UNKNOWN_SHARE * budget_s : with_spare(budget_s, predict_s, 1);
+}
+
+double stk_budget_reserve_by(double budget_s, double predict_s, bool timed) {
+    double reserve_s = stk_budget_reserve(budget_s, predict_s);
+    return timed ? reserve_s : fmax(reserve_s, stk_budget_reserve(budget_s, NAN));
+}
+
+/* Seconds, as far as they are known, of what follows training before the last files: the
+ * prediction, and beside it the last state. */
+static double last_work(const stk_budget_facts *f) {
+    double state_s = fmin(f->state_s, STATE_SHARE * f->budget_s);
+    return isnan(f->predict_s) ? state_s : fmax(f->predict_s + f->more_s, state_s);
 }
 
 int stk_budget_most_epochs(int epochs_wanted) {
@@ -86,8 +110,15 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         return free_plan(f, epoch_s);
     }
     stk_budget_plan plan = {.epoch_s = epoch_s, .left_s = f->budget_s - f->elapsed_s};
-    double need = measured_need(f->predict_s) + f->final_s;
-    plan.reserve_s = fmax(stk_budget_reserve(f->budget_s, f->predict_s), need);
+    double work_s = last_work(f);
+    double need = work_s + f->final_s;
+    plan.reserve_s = need;
+    if (!isnan(f->predict_s)) {
+        plan.reserve_s = with_spare(f->budget_s, work_s, f->busy) + f->final_s;
+    }
+    if (isnan(f->predict_s) || !f->timed) {
+        plan.reserve_s = fmax(plan.reserve_s, stk_budget_reserve(f->budget_s, NAN));
+    }
     int most = stk_budget_most_epochs(f->epochs_wanted);
     double time = fold_time(f, plan.reserve_s);
     plan.fold_s = fmax(time, 0);

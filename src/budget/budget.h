@@ -33,7 +33,12 @@ typedef struct stk_budget_facts {
     double val_s;     /* seconds per validation; see inference.h */
     double save_s;    /* seconds for saving after each validation; 0: not known */
     double predict_s; /* seconds for predicting the test set once */
+    bool timed;       /* predict_s was measured; false: it is an estimate from training steps */
+    double more_s;    /* seconds of what belongs to a prediction: reading the weights, predicting
+                         out of fold; 0: not known */
+    double state_s;   /* seconds of writing the last state, beside the prediction; 0: none */
     double final_s;   /* seconds to leave for the last files, see margin.h */
+    double busy;      /* factor by which a busy machine makes times scatter; at most 1: idle */
 } stk_budget_facts;
 
 typedef struct stk_budget_plan {
@@ -56,12 +61,21 @@ int stk_budget_most_epochs(int epochs_wanted);
 
 /*
  * Makes the plan. A new epoch begins only if it ends before the reserve; the last one may be
- * partial when whole epochs would leave more than 5 % of the fold's time unused. The running epoch
- * may use half of the reserve beyond its measured need: otherwise noise in the timing would cut it.
+ * partial when whole epochs would leave more than 1 % of the fold's time unused. The running epoch
+ * may use half of what the reserve has beyond the need: otherwise noise in the timing would cut it.
+ * The other half is for its validation.
  */
 stk_budget_plan stk_budget_make(const stk_budget_facts *facts);
 
-/* Seconds of the budget that training must leave: 15 %, or what prediction was measured to need. */
+/*
+ * Seconds of the budget that training must leave for a prediction of predict_s, the last files not
+ * counted: a third more than that, and at least what one short stall may take. NaN, a prediction of
+ * which nothing is known yet: 15 % of the budget.
+ */
 double stk_budget_reserve(double budget_s, double predict_s);
+
+/* The same for a predict_s that is `timed` or an estimate; an estimate never leaves less than 15 %.
+ */
+double stk_budget_reserve_by(double budget_s, double predict_s, bool timed);
 
 #endif

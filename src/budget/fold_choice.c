@@ -12,7 +12,7 @@
 /* Share of the wanted epochs: a fold that would get less is not begun. */
 #define LEAST_PART 0.25
 
-/* Share kept for the unforeseen, beside the reserve: together they leave 80 %. */
+/* Share kept for the unforeseen, beside the reserve. */
 #define SLACK_SHARE 0.05
 
 static int yardstick(const stk_fold_facts *f) {
@@ -76,7 +76,8 @@ stk_fold_choice stk_budget_choose_folds(const stk_fold_facts *f) {
     if (isnan(f->budget_s)) {
         return choice;
     }
-    double kept = stk_budget_reserve(f->budget_s, f->predict_s) + SLACK_SHARE * f->budget_s;
+    double kept =
+        stk_budget_reserve_by(f->budget_s, f->predict_s, f->timed) + SLACK_SHARE * f->budget_s;
     choice.left_s = f->budget_s - f->elapsed_s - kept;
     if (isnan(f->epoch_s) || choice.wanted_s <= choice.left_s) {
         return choice;

@@ -26,6 +26,7 @@ typedef struct stk_fold_facts {
     bool between;      /* no fold is running */
     double epoch_s;    /* seconds of an epoch with its validation; NaN: not measured yet */
     double predict_s;  /* seconds to predict the test set with one model; NaN: not known */
+    bool timed;        /* predict_s was measured; false: it is an estimate from training steps */
 } stk_fold_facts;
 
 typedef struct stk_fold_choice {
@@ -37,10 +38,10 @@ typedef struct stk_fold_choice {
 } stk_fold_choice;
 
 /*
- * Chooses everything that was wanted when it fits into 80 % of the budget (less when the reserve
- * for prediction needs more), and otherwise what loses the least accuracy. The number of folds
- * falls from the wanted one to 5, 3, 1, never below those that were begun. Between folds one more
- * fold begins while there is time for a quarter of its epochs.
+ * Chooses everything that was wanted when it fits into 95 % of the budget less the reserve, and
+ * otherwise what loses the least accuracy. The number of folds falls from the wanted one to 5, 3,
+ * 1, never below those that were begun. Between folds one more fold begins while there is time for
+ * a quarter of its epochs.
  */
 stk_fold_choice stk_budget_choose_folds(const stk_fold_facts *facts);
 

@@ -2,11 +2,17 @@
  * inference.h - how long validation and prediction take. Pure arithmetic.
  *
  * The estimate rests on the last validations. Before the first one it rests on the training steps,
- * so that even the shortest budget keeps time for predicting.
+ * so that even the shortest budget keeps time for predicting. Without a validation set steps are
+ * all there is.
+ *
+ * Test pictures are read for the first time when they are predicted, while those of a validation
+ * soon lie in the memory of the machine. So a prediction is expected to take as long per picture as
+ * the first validation did, if that was slower than the last ones.
  */
 #ifndef STK_BUDGET_INFERENCE_H
 #define STK_BUDGET_INFERENCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/numbers/typical.h"
@@ -34,22 +40,26 @@ void stk_validations_note(stk_validations *past, double val_s, double even_s, do
 double stk_validations_now(const stk_validations *past, double step_s);
 
 typedef struct stk_inference_facts {
-    double budget_s; /* NaN: none */
-    double step_s;   /* seconds per training step; NaN: not measured yet */
-    double wait_s;   /* part of step_s spent waiting for pictures; NaN: not known */
-    size_t batch;    /* pictures of a step */
-    double val_s;    /* measured seconds of a validation; NaN: none yet */
-    size_t val_images;
+    double budget_s;   /* NaN: none */
+    double step_s;     /* seconds per training step; NaN: not measured yet */
+    double wait_s;     /* part of step_s spent waiting for pictures; NaN: not known */
+    size_t batch;      /* pictures of a step */
+    double val_s;      /* measured seconds of a validation; NaN: none yet */
+    size_t val_images; /* 0: there is no validation set */
     size_t test_images;
-    int views; /* wanted views of each test picture, at least 1 */
+    double unread_s; /* seconds per picture when pictures were read for the first time; NaN: not
+                        known */
+    int views;       /* wanted views of each test picture, at least 1 */
 } stk_inference_facts;
 
 /* Estimated seconds; NaN where nothing was measured. */
 typedef struct stk_inference {
+    double picture_s; /* of a picture in one view */
     double val_s;     /* of a validation */
     double view_s;    /* of predicting the test set in one view */
-    int views;        /* views that fit into the reserve */
-    double predict_s; /* of predicting the test set in these views */
+    int views;        /* views that there is time for, see stk_views_in_reserve() */
+    double predict_s; /* of predicting the test set in these views, the first view with care */
+    bool timed;       /* a validation tells, or steps do where there is no validation set */
 } stk_inference;
 
 stk_inference stk_inference_estimate(const stk_inference_facts *facts);

@@ -4,7 +4,9 @@
 #include <math.h>
 
 /* Time for the end of the process, which cannot be measured beforehand. */
-#define UNKNOWN_SHARE 0.02  /* share of the budget */
+#define UNKNOWN_SHARE 0.015 /* share of the budget */
+#define SHORT_SHARE 0.02    /* share of a short budget, where a moment is much */
+#define SHORT_MOST_S 0.9    /* up to this: what UNKNOWN_SHARE makes of a minute */
 #define UNKNOWN_LEAST_S 0.2 /* at least; on a busy machine times `busy` */
 #define UNKNOWN_MOST_S 2.0  /* at most */
 
@@ -30,7 +32,8 @@ double stk_margin_stretch(const stk_margin *margin, double seconds) {
 }
 
 double stk_margin_needed(const stk_margin *margin, stk_margin_work first, double budget_s) {
-    double unknown = isnan(budget_s) ? 0 : UNKNOWN_SHARE * budget_s;
+    double share = fmax(UNKNOWN_SHARE * budget_s, fmin(SHORT_SHARE * budget_s, SHORT_MOST_S));
+    double unknown = isnan(budget_s) ? 0 : share;
     unknown = fmax(unknown, UNKNOWN_LEAST_S * fmin(fmax(margin->busy, 1), BUSY_MOST));
     unknown = fmax(unknown, margin->end_s);
     return STK_MARGIN_SAFETY * stk_margin_took(margin, first) + fmin(unknown, UNKNOWN_MOST_S);

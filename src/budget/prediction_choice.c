@@ -8,6 +8,9 @@
 /* Later passes may be somewhat slower than the one that was measured. */
 #define MARGIN 1.1
 
+/* Share of the budget that views may take, with what is kept beyond the need. */
+#define VIEWS_SHARE 0.15
+
 stk_prediction_choice stk_prediction_choose(const stk_prediction_facts *f) {
     stk_prediction_choice choice = {.views = f->views, .models = f->models};
     double pass_s = MARGIN * (double)f->rows * f->picture_s;
@@ -32,9 +35,9 @@ int stk_views_in_reserve(double budget_s, double predict_s, int views) {
     if (isnan(budget_s)) {
         return views;
     }
-    double reserve_s = stk_budget_reserve(budget_s, 0);
+    double most_s = fmax(VIEWS_SHARE * budget_s, stk_budget_reserve(budget_s, 0));
     int fit = 1;
-    while (fit < views && stk_budget_reserve(budget_s, (fit + 1) * predict_s) <= reserve_s) {
+    while (fit < views && stk_budget_reserve(budget_s, (fit + 1) * predict_s) <= most_s) {
         fit++;
     }
     return isnan(predict_s) ? 1 : fit;

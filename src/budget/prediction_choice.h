@@ -28,8 +28,9 @@ typedef struct stk_prediction_choice {
 stk_prediction_choice stk_prediction_choose(const stk_prediction_facts *facts);
 
 /*
- * Views that fit into the reserve which a training keeps back in any case; at least one. predict_s
- * is the time of one view. Returns `views` if budget_s is NaN, and 1 if predict_s is NaN.
+ * Views of each test picture that a training keeps time for: as many as are wanted while their
+ * reserve is at most 15 % of the budget, since every view takes time from training; at least one.
+ * predict_s is the time of one view. Returns `views` if budget_s is NaN, and 1 if predict_s is NaN.
  */
 int stk_views_in_reserve(double budget_s, double predict_s, int views);
 

@@ -126,7 +126,8 @@ static void work_out(const stk_job *job, stk_estimate *e) {
                             .epochs_wanted = e->epochs_wanted,
                             .between = true,
                             .epoch_s = e->epoch_s,
-                            .predict_s = e->predict_s};
+                            .predict_s = e->predict_s,
+                            .timed = true};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
     e->folds = choice.folds;
     stk_budget_facts first = {.elapsed_s = e->setup_s,
@@ -138,7 +139,8 @@ static void work_out(const stk_job *job, stk_estimate *e) {
                               .steps_per_epoch = e->steps_per_epoch,
                               .step_s = e->step_s,
                               .val_s = e->val_s,
-                              .predict_s = e->predict_s};
+                              .predict_s = e->predict_s,
+                              .timed = true};
     stk_budget_plan plan = stk_budget_make(&first);
     e->epochs = plan.epochs;
     e->steps = plan.steps_left;

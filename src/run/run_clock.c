@@ -134,7 +134,10 @@ double stk_run_clock_sync_limit(void *user, double waited_s) {
     double left_s = fmax(stk_run_clock_left(clock), 0);
     double all_s = fmin(SYNC_SHARE * clock->budget_s, SYNC_MOST_S);
     double reserve_s =
-        fmax(stk_budget_reserve(clock->budget_s, NAN), STK_MARGIN_SAFETY * clock->predict_s);
+        clock->predict_s > 0
+            ? STK_MARGIN_SAFETY * clock->predict_s +
+                  stk_margin_needed(&clock->margin, STK_MARGIN_SUBMISSION, clock->budget_s)
+            : stk_budget_reserve(clock->budget_s, NAN);
     double now_s = fmax(left_s - reserve_s, SYNC_LATE_SHARE * left_s);
     return fmax(fmin(all_s - waited_s, now_s), SYNC_LEAST_S);
 }

@@ -11,9 +11,10 @@
 #include "base/error.h"
 #include "train/trainer.h"
 
-/* Images that a validation which ended early must have seen, unless it has seen half of all: for a
- * first result, and to replace weights that were validated on all images. */
-#define LEAST_VALIDATED 64
+/* A validation that ended early must have seen one LEAST_PARTth of its images, or LEAST_COMPARED of
+ * them, to replace weights that are saved. Time for all of them was planned: if it was enough for
+ * fewer, the machine has become slow, and saving other weights could cost the prediction. */
+#define LEAST_PART 4
 #define LEAST_COMPARED 512
 
 /* How often a fold may go back to a saved state, with half the learning rate each time. */
@@ -47,6 +48,20 @@ static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double
     return gain > 0 || (equal && !(epoch->val_loss >= r->best.val_loss));
 }
 
+/*
+ * Whether the weights of this epoch become the best ones. A validation that ran out of time ends
+ * the training: its weights come from the lowest learning rate, where the last weights are nearly
+ * always the best. So they count unless the images that were seen speak against them. Best weights
+ * of an earlier process are known by their figures only.
+ */
+static bool is_best(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
+    bool by_loss = stk_metric_is_loss((stk_metric)t->config->options->metric);
+    if (t->result->has_best && t->val_part && stk_same_pictures_shared(&t->same) > 0) {
+        return !stk_same_pictures_is_worse(&t->same, by_loss);
+    }
+    return is_better(t, epoch, metric);
+}
+
 static void tell_bad(void *user, const char *path, const char *reason) {
     const stk_trainer *t = user;
     stk_events_bad_image(t->config->events, path, "train", reason);
@@ -61,7 +76,6 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
                              const float *logits) {
     stk_trainer *t = user;
     stk_batch_times_note(&t->val_times, batch->count, stk_clock_ns());
-    (void)entries;
     stk_sample_results *results = t->config->sample_results;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
@@ -69,7 +83,9 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
         if (batch->bad[i]) {
             continue;
         }
+        size_t right = t->val_metrics.correct1;
         double loss = stk_metrics_add(&t->val_metrics, row, batch->labels[i]);
+        stk_same_pictures_add(&t->same, entries[i], t->val_metrics.correct1 > right, loss);
         if (results != NULL) {
             stk_sample_results_add(results, batch->samples[i], row, classes, batch->labels[i],
                                    loss);
@@ -233,21 +249,27 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     return stk_trainer_collect(t, false, err);
 }
 
+/* Whether only time for writing files is left. */
+static bool is_too_late(const stk_trainer *t) {
+    const stk_halt *halt = &t->config->val_data.halt;
+    return halt->asked != NULL && halt->asked(halt->user);
+}
+
 /*
- * A validation that ran out of time has seen a random part of its samples. That is enough to rate
- * weights that will not be validated again. It is not used when only time for writing files is
- * left.
+ * A validation that ran out of time has seen a random part of its samples. That rates weights that
+ * will not be validated again, see is_best(). It is not used when it has seen too few, or when
+ * there is no time to predict with these weights. Without best weights any image is enough.
  */
 static bool is_enough(const stk_trainer *t) {
     const stk_train_config *c = t->config;
     size_t seen = t->val_metrics.count;
-    bool too_late = c->val_data.halt.asked != NULL && c->val_data.halt.asked(c->val_data.halt.user);
-    if (too_late) {
+    size_t part = (c->val_data.count + LEAST_PART - 1) / LEAST_PART;
+    size_t least = !t->result->has_best ? 1 : part < LEAST_COMPARED ? part : LEAST_COMPARED;
+    bool enough = seen >= least;
+    char what[64];
+    if (is_too_late(t)) {
         return false;
     }
-    size_t least = t->result->has_best ? LEAST_COMPARED : LEAST_VALIDATED;
-    bool enough = seen >= least || seen >= (c->val_data.count + 1) / 2;
-    char what[64];
     if (enough) {
         snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val_data.count);
     } else {
@@ -255,8 +277,8 @@ static bool is_enough(const stk_trainer *t) {
     }
     stk_events_decision(c->events, what,
                         enough ? "the rest of the time is for predicting"
-                               : "the time for predicting began before its validation could tell "
-                                 "what it is worth");
+                               : "the time for predicting began before enough of it could be "
+                                 "validated");
     return enough;
 }
 
@@ -271,6 +293,8 @@ static bool must_end(void *user) {
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val_metrics);
+    stk_same_pictures_reset(&t->same);
+    t->val_part = false;
     if (c->sample_results != NULL) {
         stk_sample_results_reset(c->sample_results);
     }
@@ -297,6 +321,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     stk_status status = stk_evaluate(&evaluation, done, err);
     double seconds = stk_clock_since_s(t->val_start_ns);
     t->account.spent.validate_s += seconds;
+    t->val_part = !*done;
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val_metrics.count / (double)c->val_data.count;
         t->standing.validations++;
@@ -345,6 +370,20 @@ static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited
                              .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
 }
 
+/* The weights of this epoch were saved as the best ones; `before` is the result until then. */
+static void take_best(stk_trainer *t, const stk_train_result *before) {
+    stk_train_result *r = t->result;
+    r->rated_loss = r->best.val_loss;
+    r->rated_acc1 = r->best.val_acc1;
+    if (before->has_best && t->val_part && stk_same_pictures_shared(&t->same) > 0) {
+        double acc1, loss;
+        stk_same_pictures_differ(&t->same, &acc1, &loss);
+        r->rated_loss = before->rated_loss + loss;
+        r->rated_acc1 = before->rated_acc1 + acc1;
+    }
+    stk_same_pictures_take_best(&t->same);
+}
+
 /* Validates, emits the epoch, and calls the checkpoint hook. */
 static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
@@ -370,7 +409,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     double metric = stk_metrics_value(&t->val_metrics, (stk_metric)c->options->metric);
     /* Weights of a training that may be going wrong do not replace the best ones. */
     epoch.best =
-        is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
+        is_best(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
     count_patience(t, epoch.best);
     stk_train_result before = *t->result;
     if (epoch.best) {
@@ -386,6 +425,9 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (status != STK_OK) { /* the weights were not saved: the epoch does not count */
         *t->result = before;
         return status;
+    }
+    if (epoch.best) {
+        take_best(t, &before);
     }
     t->epoch_counted = t->epoch_judged = true;
     return STK_OK;
@@ -510,6 +552,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_status status = stk_metrics_open(&t->val_metrics, c->graph->classes, c->val_data.count,
                                          (stk_metric)c->options->metric, err);
+    STK_THEN(status, stk_same_pictures_open(&t->same, c->val_data.count, err));
     STK_THEN(status, open_loader(t, err));
     if (status != STK_OK) {
         return status;
@@ -524,7 +567,13 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
         stk_trainer_save(t, false);
     }
     t->result->validating = c->val_data.count > 0;
-    return t->result->validating ? compile(t, &c->val_compile, &t->infer_exec, err) : STK_OK;
+    if (!t->result->validating) {
+        return STK_OK;
+    }
+    int64_t start = stk_clock_ns();
+    status = compile(t, &c->val_compile, &t->infer_exec, err);
+    t->standing.compile_s = stk_clock_since_s(start);
+    return status;
 }
 
 /*
@@ -598,6 +647,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     config->backend->exec_free(t.train_exec);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val_metrics);
+    stk_same_pictures_free(&t.same);
     result->closing_s = stk_clock_since_s(closing);
     result->times = stk_account_all(&t.account, stk_clock_ns());
     return status;

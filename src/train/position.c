@@ -75,6 +75,8 @@ void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
     t->result->has_best = from->has_best;
     t->result->best = from->best;
     t->result->best_metric = from->best_metric;
+    t->result->rated_loss = from->best.val_loss;
+    t->result->rated_acc1 = from->best.val_acc1;
     t->saved_steps = from->steps_done; /* what was read back need not be written again */
     t->saved_ns = stk_clock_ns();
     t->went_on_at = -1;

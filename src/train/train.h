@@ -78,6 +78,7 @@ typedef struct stk_train_standing {
     /* Seconds of the last validation, had its slowest batch been as fast as the others; NaN before
      * the first validation. */
     double val_even_s;
+    double compile_s; /* seconds of compiling the network for validation; 0: there is none */
     /* All planned steps are done and validated, and the hook is asked whether there is time for
      * more. `epoch` and `step` then say where training would go on. */
     bool over;
@@ -155,13 +156,18 @@ typedef struct stk_train_result {
     bool has_best;
     stk_event_epoch best;
     double best_metric; /* of the best epoch, by options->metric; NaN without validation */
-    double images;      /* trained on */
-    double train_s;     /* seconds in steps, waiting included */
-    double wait_s;      /* seconds of waiting for batches */
-    double closing_s;   /* seconds of closing loader and networks */
-    int workers;        /* decode workers that the loader ended with */
-    int slots;          /* slots that it ended with */
-    stk_times times;    /* where all the time went */
+    /* Loss and accuracy (percent) to rate the best weights by. They are those of the best epoch. If
+     * its validation ran out of time, they are those of the best epoch before, changed by what the
+     * same images differ: a few images alone may be hard ones. */
+    double rated_loss;
+    double rated_acc1;
+    double images;    /* trained on */
+    double train_s;   /* seconds in steps, waiting included */
+    double wait_s;    /* seconds of waiting for batches */
+    double closing_s; /* seconds of closing loader and networks */
+    int workers;      /* decode workers that the loader ended with */
+    int slots;        /* slots that it ended with */
+    stk_times times;  /* where all the time went */
 } stk_train_result;
 
 STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,

@@ -8,6 +8,7 @@
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
 
+#include "train/same_pictures.h"
 #include "train/typical_step.h"
 #include "train/times.h"
 #include "train/train.h"
@@ -55,6 +56,8 @@ typedef struct stk_trainer {
     /* Measured. */
     stk_typical_step typical_step; /* seconds per step, of this process */
     stk_metrics val_metrics;       /* of the running validation */
+    stk_same_pictures same;        /* that validation beside the one of the best weights */
+    bool val_part;                 /* the last validation ran out of time */
     int64_t val_start_ns;          /* when that validation began */
     stk_batch_times val_times;
     /* Steps in flight. */

@@ -26,13 +26,27 @@ trials=('5 small' '8 large' '12 small --folds 3'
 least_budget=20
 least_share=85
 
+# From a minute on most of the whole budget is used for training and prediction. A third of the time of a long
+# prediction, as with --tta, is kept beyond it.
+whole_budget=60
+whole_share=95
+
 # Percent of the time before the reserve that epochs took, their validations included.
 training_share() {
     awk -F , -v budget="$(json r/summary.json budget_s)" -v reserve="$(json r/summary.json reserve_s)" \
         'NR > 1 { s += $11 } END { printf "%d", reserve < budget ? 100 * s / (budget - reserve) : 0 }' r/results.csv
 }
 
-echo '| budget |   took | reserve | trained | epochs | status   | ended by | best  | folds  | what' >table
+# used_share: percent of the budget between the first step and the last submission.
+used_share() {
+    awk -v budget="$(json r/summary.json budget_s)" '
+        { t = substr($2, 1, length($2) - 1) }
+        /"event": "step"/ && first == "" { first = t }
+        /"event": "submission"/ { last = t }
+        END { printf "%.1f", 100 * (last - first) / budget }' r/events.jsonl
+}
+
+echo '| budget |   took | reserve | trained |   used | epochs | status   | ended by | best  | folds  | what' >table
 for trial in "${trials[@]}"; do
     read -r budget data options <<<"$trial"
     [[ " ${SOAK_BUDGETS:-$budget} " == *" $budget "* ]] || continue
@@ -62,8 +76,12 @@ for trial in "${trials[@]}"; do
     if ! is_sanitized && [ "$reason" = budget ] && [ "$budget" -ge "$least_budget" ]; then
         expect "$share % of the time before the reserve was spent training" [ "$share" -ge "$least_share" ]
     fi
-    printf '| %4d s | %6.2f | %7.2f | %5s %% | %6s | %-8s | %-8s | %5.1f | %s of %s | %s\n' "$budget" "$TOOK" \
-        "$(json r/summary.json reserve_s)" "$share" "$(json r/summary.json epochs_done)" "$status" "$reason" \
+    used=$(used_share)
+    if ! is_sanitized && [ "$reason" = budget ] && [ "$budget" -ge "$whole_budget" ] && [[ $options != *--tta* ]]; then
+        expect "$used % of the budget was used" awk -v used="$used" -v least="$whole_share" 'BEGIN { exit !(used >= least) }'
+    fi
+    printf '| %4d s | %6.2f | %7.2f | %5s %% | %4s %% | %6s | %-8s | %-8s | %5.1f | %s of %s | %s\n' "$budget" "$TOOK" \
+        "$(json r/summary.json reserve_s)" "$share" "$used" "$(json r/summary.json epochs_done)" "$status" "$reason" \
         "$(json r/summary.json best_acc1 | sed 's/null/nan/')" "$(json r/summary.json folds_done)" \
         "$(json r/summary.json folds_planned)" "$data $options" >>table
 done

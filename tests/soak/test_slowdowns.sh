@@ -36,7 +36,7 @@ for options in '' '--folds 3' '--tta 8' '--model resnet18 --img-size 64'; do
         expect_took "$budget.1"
         expect_delivered r k/sample_submission.csv "$LABELS"
         expect_summary r/summary.json stop_reason budget
-        # The time kept for prediction, 15 %, can become too short once it has begun.
+        # The time kept for prediction can become too short once it has begun.
         [ ! -e r/weights/best.safetensors ] || [ "$part" -gt 80 ] ||
             expect_summary r/summary.json status 'complete|partial'
         printf '| %5s %% | %6.2f | %6s | %-8s | %-8s | %s\n' "$part" "$TOOK" \

@@ -18,11 +18,63 @@ static stk_budget_facts facts_of(double budget_s, double elapsed_s) {
 
 static void reserve(void) {
     CHECK_NEAR(stk_budget_reserve(100, NAN), 15, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 0), 15, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 9), 15, 1e-12); /* 9 * 1.5 + 0.5 = 14 */
-    CHECK_NEAR(stk_budget_reserve(100, 10), 15.5, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 40), 60.5, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(1, 0), 0.5, 1e-12); /* weights are read in any case */
+    CHECK_NEAR(stk_budget_reserve(100, 0), 1, 1e-12); /* a hundredth for stalls */
+    CHECK_NEAR(stk_budget_reserve(100, 1.5), 2.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 9), 12, 1e-12); /* a third more */
+    CHECK_NEAR(stk_budget_reserve(100, 30), 40, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(3600, 0.3), 10.3, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(1, 0), 0.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve_by(100, 9, true), 12, 1e-12);
+    CHECK_NEAR(stk_budget_reserve_by(100, 9, false), 15, 1e-12); /* an estimate keeps 15 % */
+    CHECK_NEAR(stk_budget_reserve_by(100, 30, false), 40, 1e-12);
+    CHECK_NEAR(stk_budget_reserve_by(100, NAN, true), 15, 1e-12);
+}
+
+/* What else is kept time for after training. */
+static void reserve_of_a_plan(void) {
+    stk_budget_facts facts = facts_of(100, 10);
+    facts.predict_s = 6;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 15, 1e-9);
+    facts.timed = true;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 8, 1e-9);
+    facts.more_s = 3;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 12, 1e-9);
+    facts.final_s = 2; /* has its own margin */
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 14, 1e-9);
+    facts.state_s = 1.5; /* is written meanwhile */
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 14, 1e-9);
+    facts.busy = 2; /* twice the half second is the hundredth that is kept anyway */
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 14, 1e-9);
+    facts.predict_s = facts.more_s = 0;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 1.5 + 1 + 2, 1e-9);
+    facts.state_s = 50; /* not worth more than two hundredths */
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 2 + 1 + 2, 1e-9);
+    facts.predict_s = NAN;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 15, 1e-9);
+    facts.final_s = 20;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 22, 1e-9);
+    facts = facts_of(10, 1);
+    facts.timed = true;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 0.5, 1e-9);
+    facts.busy = 2;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 1, 1e-9);
+}
+
+/* Of a minute or more at most 5 % are kept for a short prediction, files included. */
+static void a_warm_budget_is_used(void) {
+    for (double budget = 60; budget < 1e5; budget *= 1.3) {
+        stk_budget_facts facts = facts_of(budget, 1);
+        facts.timed = true;
+        facts.predict_s = 0.3;
+        facts.more_s = 0.05;
+        facts.final_s = fmin(0.02 * budget, 2) + 0.1;
+        facts.step = 1;
+        facts.step_s = budget / 20000 * 0.97; /* below 200 epochs */
+        facts.val_s = facts.step_s * 10;
+        stk_budget_plan plan = stk_budget_make(&facts);
+        CHECK(1 + plan.total_s + facts.predict_s >= 0.95 * budget);
+        CHECK(1 + plan.total_s + facts.predict_s + facts.more_s + facts.final_s <= budget);
+    }
 }
 
 /* Saving counts with every validation, the last files count once. */
@@ -36,7 +88,7 @@ static void saving_takes_its_time(void) {
     facts.save_s = 2;
     CHECK_INT(stk_budget_make(&facts).steps_left, 500 + 70); /* 65 s, and 7 s before a last 3 */
     facts.save_s = 0;
-    facts.final_s = 24.5; /* more than 15 %, with the half second: 25 s */
+    facts.final_s = 24; /* more than 15 %, with a hundredth for stalls: 25 s */
     plan = stk_budget_make(&facts);
     CHECK_NEAR(plan.reserve_s, 25, 1e-9);
     CHECK_INT(plan.steps_left, 500 + 90); /* 65 s: 55, and 9 before a validation */
@@ -81,37 +133,44 @@ static void cases_by_hand(void) {
         int64_t steps_left;
         bool cut;
         double total_s;
+        bool timed;
     } cases[] = {
-        {"plenty", 1000, 10, 5, 1, 0, 1, 0, 5, 500, false, 55},
-        {"plenty, in the middle", 1000, 10, 5, 4, 30, 1, 0, 5, 170, false, 19},
-        {"exactly the last epoch", 1000, 10, 5, 5, 99, 1, 0, 5, 1, false, 1.1},
-        {"as many as fit, and a part", 100, 10, 0, 1, 0, 1, 0, 7, 680, false, 75},
-        {"fewer than wanted", 100, 10, 20, 1, 0, 1, 0, 7, 680, true, 75},
-        {"fewer, in the middle", 100, 40, 20, 3, 50, 1, 0, 7, 400, true, 45},
-        {"a part that is worth its validation", 100, 13.65, 20, 1, 0, 1, 0, 7, 643, true, 71.3},
-        {"a part that is not", 100, 13.9, 20, 1, 0, 1, 0, 6, 600, true, 66},
-        {"no part beyond what was wanted", 100, 10, 6, 1, 0, 1, 0, 6, 600, false, 66},
-        {"as wanted, to the second", 100, 18.9, 6, 1, 0, 1, 0, 6, 600, false, 66},
-        {"a hair less", 100, 19.05, 6, 1, 0, 1, 0, 6, 599, true, 65.9},
-        {"a part of the first", 100, 79.95, 20, 1, 0, 1, 0, 1, 40, true, 5},
-        {"a part of the first, free", 100, 79.95, 0, 1, 0, 1, 0, 1, 40, true, 5},
-        {"the running one into the reserve", 100, 79.95, 20, 4, 20, 1, 0, 4, 80, true, 9},
-        {"the same when prediction needs it", 100, 79.95, 20, 4, 20, 1, 9.6, 4, 40, true, 5},
-        {"a part of a later one", 100, 83.45, 20, 4, 20, 1, 0, 4, 5, true, 1.5},
-        {"a part of a later one, free", 100, 83.45, 0, 4, 20, 1, 0, 4, 5, false, 1.5},
-        {"only a validation", 100, 84.5, 20, 2, 20, 1, 0, 2, 0, true, 1},
-        {"not even that", 100, 84.5, 20, 2, 0, 1, 0, 2, 0, true, 0},
-        {"nothing but the reserve", 100, 85, 20, 2, 20, 1, 0, 2, 0, true, 1},
-        {"nothing left", 100, 92.3, 20, 2, 20, 1, 0, 2, 0, true, 0},
-        {"too late", 100, 500, 20, 2, 20, 1, 0, 2, 0, true, 0},
-        {"too late, free", 100, 500, 0, 2, 20, 1, 0, 2, 0, false, 0},
-        {"a validation that takes nothing", 100, 10, 0, 1, 0, NAN, NAN, 8, 750, false, 75},
-        {"prediction over 15 %", 100, 10, 0, 1, 0, 1, 20, 6, 535, false, 59.5},
-        {"prediction eats all", 100, 10, 0, 1, 0, 1, 70, 1, 0, true, 0},
+        {"plenty", 1000, 10, 5, 1, 0, 1, 0, 5, 500, false, 55, false},
+        {"plenty, in the middle", 1000, 10, 5, 4, 30, 1, 0, 5, 170, false, 19, false},
+        {"exactly the last epoch", 1000, 10, 5, 5, 99, 1, 0, 5, 1, false, 1.1, false},
+        {"as many as fit, and a part", 100, 10, 0, 1, 0, 1, 0, 7, 680, false, 75, false},
+        {"fewer than wanted", 100, 10, 20, 1, 0, 1, 0, 7, 680, true, 75, false},
+        {"fewer, in the middle", 100, 40, 20, 3, 50, 1, 0, 7, 400, true, 45, false},
+        {"a part that is worth its validation", 100, 17.05, 20, 1, 0, 1, 0, 7, 609, true, 67.9,
+         false},
+        {"a part that is not", 100, 17.25, 20, 1, 0, 1, 0, 6, 600, true, 66, false},
+        {"no part beyond what was wanted", 100, 10, 6, 1, 0, 1, 0, 6, 600, false, 66, false},
+        {"as wanted, to the second", 100, 18.9, 6, 1, 0, 1, 0, 6, 600, false, 66, false},
+        {"a hair less", 100, 19.05, 6, 1, 0, 1, 0, 6, 599, true, 65.9, false},
+        {"a part of the first", 100, 79.95, 20, 1, 0, 1, 0, 1, 40, true, 5, false},
+        {"a part of the first, free", 100, 79.95, 0, 1, 0, 1, 0, 1, 40, true, 5, false},
+        {"the running one into the reserve", 100, 79.95, 20, 4, 20, 1, 0, 4, 80, true, 9, false},
+        {"the same when prediction needs it", 100, 79.95, 20, 4, 20, 1, 9.6, 4, 40, true, 5, false},
+        {"a part of a later one", 100, 83.55, 20, 4, 20, 1, 0, 4, 4, true, 1.4, false},
+        {"a part of a later one, free", 100, 83.55, 0, 4, 20, 1, 0, 4, 4, false, 1.4, false},
+        {"only a validation", 100, 84.5, 20, 2, 20, 1, 0, 2, 0, true, 1, false},
+        {"not even that", 100, 84.5, 20, 2, 0, 1, 0, 2, 0, true, 0, false},
+        {"nothing but the reserve", 100, 85, 20, 2, 20, 1, 0, 2, 0, true, 1, false},
+        {"nothing left", 100, 92.55, 20, 2, 20, 1, 0, 2, 0, true, 0, false},
+        {"too late", 100, 500, 20, 2, 20, 1, 0, 2, 0, true, 0, false},
+        {"too late, free", 100, 500, 0, 2, 20, 1, 0, 2, 0, false, 0, false},
+        {"a validation that takes nothing", 100, 10, 0, 1, 0, NAN, NAN, 8, 750, false, 75, false},
+        {"prediction over 15 %", 100, 9.95, 0, 1, 0, 1, 24, 6, 520, false, 58, false},
+        {"the same, timed", 100, 9.95, 0, 1, 0, 1, 24, 6, 520, false, 58, true},
+        {"a short prediction, timed", 100, 7.95, 0, 1, 0, 1, 0.5, 9, 815, false, 90.5, true},
+        {"a part of a later one, timed", 100, 92.95, 20, 4, 20, 1, 0.5, 4, 45, true, 5.5, true},
+        {"a hair of the spare", 100, 89.85, 20, 4, 20, 1, 0.5, 4, 80, true, 9, true},
+        {"more than half of it", 100, 90.05, 20, 4, 20, 1, 0.5, 4, 74, true, 8.4, true},
+        {"prediction eats all", 100, 10, 0, 1, 0, 1, 70, 1, 0, true, 0, false},
         {"no more than the most", 1e6, 0, 0, 1, 0, 1, 0, STK_BUDGET_MOST_EPOCHS,
-         100 * STK_BUDGET_MOST_EPOCHS, false, 11.0 * STK_BUDGET_MOST_EPOCHS},
+         100 * STK_BUDGET_MOST_EPOCHS, false, 11.0 * STK_BUDGET_MOST_EPOCHS, false},
         {"the last of the most", 1e6, 0, 0, STK_BUDGET_MOST_EPOCHS, 99, 1, 0,
-         STK_BUDGET_MOST_EPOCHS, 1, false, 1.1},
+         STK_BUDGET_MOST_EPOCHS, 1, false, 1.1, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_budget_facts facts = facts_of(cases[i].budget, cases[i].elapsed);
@@ -120,6 +179,7 @@ static void cases_by_hand(void) {
         facts.step = cases[i].step;
         facts.val_s = cases[i].val_s;
         facts.predict_s = cases[i].predict_s;
+        facts.timed = cases[i].timed;
         stk_budget_plan plan = stk_budget_make(&facts);
         if (plan.epochs != cases[i].epochs || plan.steps_left != cases[i].steps_left ||
             plan.cut != cases[i].cut || !(fabs(plan.total_s - cases[i].total_s) < 1e-6)) {
@@ -127,7 +187,9 @@ static void cases_by_hand(void) {
                        (long long)plan.steps_left, plan.cut, plan.total_s);
         }
         CHECK_NEAR(plan.left_s, cases[i].budget - cases[i].elapsed, 1e-9);
-        CHECK_NEAR(plan.reserve_s, stk_budget_reserve(cases[i].budget, cases[i].predict_s), 1e-9);
+        CHECK_NEAR(plan.reserve_s,
+                   stk_budget_reserve_by(cases[i].budget, cases[i].predict_s, cases[i].timed),
+                   1e-9);
     }
 }
 
@@ -187,6 +249,7 @@ static stk_budget_facts draw_facts(stk_rng *rng) {
     f.step_s = stk_rng_below(rng, 20) == 0 ? 0 : stk_rng_range(rng, 0.0001, 2);
     f.val_s = stk_rng_below(rng, 5) == 0 ? NAN : stk_rng_range(rng, 0, 20);
     f.predict_s = stk_rng_below(rng, 5) == 0 ? NAN : stk_rng_range(rng, 0, 60);
+    f.timed = stk_rng_below(rng, 2) == 0;
     return f;
 }
 
@@ -197,7 +260,7 @@ static void check_laws(const stk_budget_facts *f) {
     double validations = plan.epochs - f->epoch + 1;
     double end_s = f->elapsed_s + (double)plan.steps_left * f->step_s + validations * val_s;
     /* The running epoch may be finished with half of what the reserve has to spare. */
-    double need_s = isnan(f->predict_s) ? 0 : f->predict_s * 1.5 + 0.5;
+    double need_s = isnan(f->predict_s) ? 0 : f->predict_s;
     bool finishing = f->step > 0 && plan.epochs == f->epoch;
     double slack_s = finishing ? (plan.reserve_s - need_s) / 2 * f->share : 0;
     if (plan.steps_left > 0) {
@@ -238,6 +301,8 @@ static void never_beyond_the_time(void) {
 
 static const check_test tests[] = {
     TEST(reserve),
+    TEST(reserve_of_a_plan),
+    TEST(a_warm_budget_is_used),
     TEST(saving_takes_its_time),
     TEST(no_budget),
     TEST(cases_by_hand),

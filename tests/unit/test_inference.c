@@ -16,6 +16,7 @@ static stk_inference_facts facts_of(double budget_s, double val_s, size_t test_i
                                  .val_s = val_s,
                                  .val_images = 40,
                                  .test_images = test_images,
+                                 .unread_s = NAN,
                                  .views = 1};
 }
 
@@ -27,20 +28,26 @@ static void cases_by_hand(void) {
         int views;
         double val_takes, view_takes;
         int views_kept;
+        bool timed;
+        double more_s; /* that the first view may take beyond view_takes */
     } cases[] = {
-        {"a validation tells", 100, 3.2, 0, 4, 40, 10, 1, 4, 1, 1},
-        {"whatever steps take", 100, NAN, NAN, 4, 40, 10, 1, 4, 1, 1},
-        {"and whatever is waited for", 100, 3.2, 3, 4, 40, 10, 1, 4, 1, 1},
-        {"before it a third of a step", 100, 3.2, 0, NAN, 40, 10, 1, 1.32, 0.33, 1},
-        {"waiting for pictures: all of it", 100, 3.2, 1.6, NAN, 40, 10, 1, 4, 1, 1},
-        {"a little waiting is none", 100, 3.2, 0.3, NAN, 40, 10, 1, 1.32, 0.33, 1},
-        {"waiting is not known", 100, 3.2, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
-        {"no test pictures", 100, 3.2, 0, 4, 40, 0, 8, 4, 0, 8},
-        {"no validation", 100, 3.2, 0, NAN, 0, 10, 1, 0, 0.33, 1},
-        {"views that fit into 15 %", 100, 3.2, 0, 4, 40, 20, 8, 4, 2, 4},
-        {"the same from steps", 100, 3.2, 0, NAN, 40, 100, 8, 1.32, 3.3, 2},
-        {"one at least", 100, 3.2, 0, 4, 40, 2000, 8, 4, 200, 1},
-        {"without a budget all", NAN, 3.2, 0, 4, 40, 2000, 8, 4, 200, 8},
+        {"a validation tells", 100, 3.2, 0, 4, 40, 10, 1, 4, 1, 1, true, 0},
+        {"whatever steps take", 100, NAN, NAN, 4, 40, 10, 1, 4, 1, 1, true, 0},
+        {"and whatever is waited for", 100, 3.2, 3, 4, 40, 10, 1, 4, 1, 1, true, 0},
+        {"before it a third of a step", 100, 3.2, 0, NAN, 40, 10, 1, 1.32, 0.33, 1, false, 0},
+        {"waiting for pictures: all of it", 100, 3.2, 1.6, NAN, 40, 10, 1, 4, 1, 1, false, 0},
+        {"a little waiting is none", 100, 3.2, 0.3, NAN, 40, 10, 1, 1.32, 0.33, 1, false, 0},
+        {"waiting is not known", 100, 3.2, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1, false, 0},
+        {"no test pictures", 100, 3.2, 0, 4, 40, 0, 8, 4, 0, 8, true, 0},
+        {"no test pictures, from steps", 100, 3.2, 0, NAN, 40, 0, 8, 1.32, 0, 8, true, 0},
+        {"no validation: twice that", 100, 3.2, 0, NAN, 0, 10, 1, 0, 0.33, 1, true, 0.33},
+        {"up to 11 %", 100, 3.2, 0, NAN, 0, 200, 1, 0, 6.6, 1, true, 4.4},
+        {"or what it takes", 100, 3.2, 0, NAN, 0, 400, 1, 0, 13.2, 1, true, 0},
+        {"without a budget twice", NAN, 3.2, 0, NAN, 0, 400, 1, 0, 13.2, 1, true, 13.2},
+        {"views that fit into 15 %", 100, 3.2, 0, 4, 40, 20, 8, 4, 2, 5, true, 0},
+        {"the same from steps", 100, 3.2, 0, NAN, 40, 100, 8, 1.32, 3.3, 3, false, 0},
+        {"one at least", 100, 3.2, 0, 4, 40, 2000, 8, 4, 200, 1, true, 0},
+        {"without a budget all", NAN, 3.2, 0, 4, 40, 2000, 8, 4, 200, 8, true, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_inference_facts f = facts_of(cases[i].budget, cases[i].val_s, cases[i].test);
@@ -54,8 +61,32 @@ static void cases_by_hand(void) {
             CHECK_FAIL("%s: validation %g s, a view %g s, %d views", cases[i].what, t.val_s,
                        t.view_s, t.views);
         }
-        CHECK_NEAR(t.predict_s, t.views * t.view_s, 1e-9);
+        if (t.timed != cases[i].timed) {
+            CHECK_FAIL("%s: timed is %d", cases[i].what, t.timed);
+        }
+        CHECK_NEAR(t.predict_s, t.views * t.view_s + cases[i].more_s, 1e-9);
     }
+}
+
+/* Pictures that nobody has read yet took 0.3 s each. */
+static void unread_pictures_may_take_longer(void) {
+    stk_inference_facts f = facts_of(100, 4, 20);
+    f.views = 2;
+    f.unread_s = 0.3;
+    stk_inference t = stk_inference_estimate(&f);
+    CHECK_NEAR(t.picture_s, 0.1, 1e-9);
+    CHECK_NEAR(t.val_s, 4, 1e-9);
+    CHECK_NEAR(t.view_s, 2, 1e-9);
+    CHECK_NEAR(t.predict_s, 6 + 2, 1e-9); /* the second view finds them read */
+    f.test_images = 60;
+    f.views = 1;
+    CHECK_NEAR(stk_inference_estimate(&f).predict_s, 11, 1e-9); /* 18 s would be over 15 % */
+    f.test_images = 200;
+    CHECK_NEAR(stk_inference_estimate(&f).predict_s, 20, 1e-9);
+    f.budget_s = NAN;
+    CHECK_NEAR(stk_inference_estimate(&f).predict_s, 60, 1e-9);
+    f.unread_s = 0.05; /* they were faster then */
+    CHECK_NEAR(stk_inference_estimate(&f).predict_s, 20, 1e-9);
 }
 
 /* Three are remembered, each with what a step took then. */
@@ -85,8 +116,10 @@ static void nothing_is_known_before_two_steps(void) {
     f.step_s = f.wait_s = NAN;
     f.views = 4;
     stk_inference t = stk_inference_estimate(&f);
-    CHECK(isnan(t.val_s) && isnan(t.view_s) && isnan(t.predict_s));
+    CHECK(isnan(t.val_s) && isnan(t.view_s) && isnan(t.predict_s) && !t.timed);
     CHECK_INT(t.views, 1);
+    f.val_images = 0;
+    CHECK(isnan(stk_inference_estimate(&f).predict_s) && !stk_inference_estimate(&f).timed);
 }
 
 /*
@@ -158,6 +191,7 @@ static void a_running_validation_tells_the_pace_of_now(void) {
 
 static const check_test tests[] = {
     TEST(cases_by_hand),
+    TEST(unread_pictures_may_take_longer),
     TEST(validations_tell_what_one_takes_now),
     TEST(nothing_is_known_before_two_steps),
     TEST(the_first_epoch_leaves_time_to_predict),

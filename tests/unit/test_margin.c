@@ -10,7 +10,10 @@ static void nothing_measured(void) {
     CHECK_NEAR(stk_margin_took(&margin, STK_MARGIN_SUBMISSION), 0, 1e-12);
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, NAN), 0.2, 1e-12);
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, 1), 0.2, 1e-12);
-    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, 50), 1, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, 50), 0.9, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, 15), 0.3, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, 60), 0.9, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, 100), 1.5, 1e-12);
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_SUBMISSION, 3600), 2, 1e-12);
 }
 
@@ -44,7 +47,7 @@ static void a_busy_machine_needs_longer(void) {
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 1), 0.2, 1e-12);
     margin.busy = 3;
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 1), 0.6, 1e-12);
-    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 1, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 0.9, 1e-12);
     margin.busy = 100; /* that will not last */
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 1), 1, 1e-12);
     /* What was measured was measured on that machine. */
@@ -56,7 +59,7 @@ static void the_end_of_a_process_can_be_known_to_take_longer(void) {
     stk_margin margin = {.busy = 1, .end_s = 0.5};
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 5), 0.5, 1e-12);
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, NAN), 0.5, 1e-12);
-    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 1,
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 0.9,
                1e-12); /* its share is more */
     margin.end_s = 9;
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 5), 2, 1e-12);

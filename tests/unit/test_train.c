@@ -270,13 +270,17 @@ static bool always(void *user) {
     return true;
 }
 
-/* Half of the second one is enough, unless it is too late for anything. */
-static void halted_validation_counts_or_is_dropped(void) {
+/* A quarter of its images is enough, unless it is too late for anything: the newer weights count
+ * unless these speak against them. Before the first best weights any image is enough. */
+static void halted_validation_counts(void) {
     static const struct {
         int infers;
         bool too_late;
-        int epochs;
-    } cases[] = {{5, false, 1}, {6, false, 2}, {6, true, 1}, {7, false, 2}};
+        int wrong; /* of the first two images of the second validation; in the first one none */
+        int epochs, best;
+    } cases[] = {{4, false, 0, 1, 1}, {4, true, 0, 1, 1},  {5, false, 0, 2, 2}, {5, false, 1, 2, 2},
+                 {5, false, 2, 2, 1}, {6, false, 0, 2, 2}, {6, false, 2, 2, 1}, {6, true, 0, 1, 1},
+                 {7, false, 0, 2, 2}, {1, false, 0, 1, 1}};
     fold f;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_fold(&f, plain_graph(), 1, true);
@@ -284,14 +288,18 @@ static void halted_validation_counts_or_is_dropped(void) {
         f.config.val_data.halt.asked = cases[i].too_late ? always : NULL;
         f.halt_after = true;
         f.halt_infers = cases[i].infers;
-        f.total = 4;
+        f.total = cases[i].infers < 4 ? 2 : 4;
+        script.wrong[4] = cases[i].wrong;
         CHECK_INT(run_fold(&f), STK_OK);
         CHECK_INT(script.infers, cases[i].infers);
-        CHECK_INT(f.val_seen, 2 * (cases[i].infers - 4));
+        CHECK_INT(f.val_seen, 2 * (cases[i].infers % 4));
         CHECK_INT(f.result.epochs_done, cases[i].epochs);
         CHECK_INT(f.epochs, cases[i].epochs);
+        CHECK_INT(f.result.best.epoch, cases[i].best);
+        double lost = cases[i].best == 2 ? 100.0 * cases[i].wrong / (double)f.val_seen : 0;
+        CHECK_NEAR(f.result.rated_acc1, f.epoch[0].val_acc1 - lost, 1e-9);
         CHECK_INT(f.decisions, !cases[i].too_late);
-        if (cases[i].epochs == 1 && !cases[i].too_late) {
+        if (cases[i].epochs == 1 && cases[i].infers == 4 && !cases[i].too_late) {
             CHECK_CONTAINS(f.decision, "epoch 2 is not used");
         }
         if (cases[i].epochs == 2) {
@@ -523,7 +531,7 @@ static const check_test tests[] = {
     TEST(without_validation_the_last_is_best),
     TEST(loss_that_is_no_number_ends_it),
     TEST(validation_that_is_no_number_ends_it),
-    TEST(halted_validation_counts_or_is_dropped),
+    TEST(halted_validation_counts),
     TEST(errors_come_back),
     TEST(bad_images_are_told_with_their_split),
     TEST(all_validation_images_bad),

@@ -170,6 +170,10 @@ double stk_state_saver_best_s(const stk_state_saver *saver) {
     return best_s > 0 && state_s > 0 ? fmin(best_s, state_s) : fmax(best_s, state_s);
 }
 
+double stk_state_saver_write_s(const stk_state_saver *saver) {
+    return STK_MARGIN_SAFETY * usual(saver, &saver->write_s);
+}
+
 double stk_state_saver_pause_s(const stk_state_saver *saver) {
     return stk_state_saver_best_s(saver) + usual(saver, &saver->copy_s) +
            usual(saver, &saver->wait_s);

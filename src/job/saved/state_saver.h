@@ -104,6 +104,9 @@ double stk_state_saver_likely_wait_s(const stk_state_saver *saver);
 /* Seconds that saving the best weights takes. */
 double stk_state_saver_best_s(const stk_state_saver *saver);
 
+/* Seconds of writing a state beside other work, with a safety factor; 0: none was written yet. */
+double stk_state_saver_write_s(const stk_state_saver *saver);
+
 /* Seconds for which training stands still after each validation: best weights and state. */
 double stk_state_saver_pause_s(const stk_state_saver *saver);
 

@@ -22,23 +22,28 @@
  * budget. */
 #define FIRST_SHARE 0.5
 
+/* Share of the budget: compiling a second time is expected to take no more. */
+#define COMPILE_SHARE 0.02
+
 /* Least relative change for which a plan is emitted, or taken within an epoch. */
 #define OTHER_SHARE 0.25
 
 /* Shares of a fold's time. */
 #define SPARE_SHARE 0.1  /* unused time from which on a plan will hold */
-#define GO_ON_SHARE 0.05 /* unused time from which on training continues after its plan */
+#define GO_ON_SHARE 0.01 /* unused time from which on training continues after its plan */
 #define EARLY_SHARE 0.15 /* most that may stay unused without a decision event */
 
 void stk_fold_pace_begin(stk_fold_pace *pace) {
     pace->start_s = stk_run_clock_elapsed(pace->clock);
     pace->epochs_emitted = pace->recipe->epochs_wanted;
     pace->views_emitted = pace->time->views;
+    pace->timed_before = pace->time->timed;
     stk_fold_pace_reset(pace);
 }
 
 void stk_fold_pace_reset(stk_fold_pace *pace) {
     pace->past = (stk_validations){0};
+    pace->unread_s = NAN;
     pace->by_measure = false;
     pace->cut_emitted = 0;
     pace->time->total_steps = -1;
@@ -52,6 +57,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_sta
                                  .val_s = stk_validations_now(&pace->past, standing->step_s),
                                  .val_images = pace->val_images,
                                  .test_images = pace->test_images,
+                                 .unread_s = pace->unread_s,
                                  .views = pace->recipe->views};
     return stk_inference_estimate(&facts);
 }
@@ -67,12 +73,26 @@ static bool is_measured(const stk_train_standing *standing) {
  * estimate from them must not end the training while half of the budget is left.
  */
 static void doubt(stk_budget_facts *facts) {
-    double after_s = facts->val_s + stk_budget_reserve(facts->budget_s, facts->predict_s);
+    double after_s =
+        facts->val_s + stk_budget_reserve_by(facts->budget_s, facts->predict_s, facts->timed);
     double most_s = FIRST_SHARE * facts->budget_s;
     if (after_s > most_s) {
         facts->val_s *= most_s / after_s;
         facts->predict_s *= most_s / after_s;
     }
+}
+
+/*
+ * Seconds of what comes with the prediction of the test set. The weights are read, which takes as
+ * long as saving them. The network is compiled again, for the most part from what the first time
+ * has left on the disk. With several folds the validation set is predicted for oof.csv.
+ */
+static double beside_prediction(const stk_fold_pace *pace, const stk_train_standing *standing,
+                                const stk_inference *inference) {
+    double oof_s = pace->recipe->folds > 1 ? pace->time->views * inference->val_s : 0;
+    double compile_s = fmin(standing->compile_s, COMPILE_SHARE * pace->clock->budget_s);
+    bool any = pace->test_images > 0 || pace->recipe->folds > 1;
+    return (any ? compile_s + stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
 }
 
 /* The facts for the budget; call choose_views() first. The share is that of the folds planned now.
@@ -91,7 +111,11 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .val_s = inference.val_s,
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,
-                              .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION)};
+                              .timed = pace->time->timed,
+                              .more_s = beside_prediction(pace, standing, &inference),
+                              .state_s = stk_state_saver_write_s(pace->saver),
+                              .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION),
+                              .busy = stk_margin_stretch(&pace->clock->margin, 1)};
     bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
     if (by_steps && !is_measured(standing) && !isnan(facts.budget_s)) {
         doubt(&facts);
@@ -198,13 +222,21 @@ static void emit(stk_fold_pace *pace, const stk_train_standing *standing,
     pace->epochs_emitted = news ? plan->epochs : pace->epochs_emitted;
 }
 
-/* Chooses the views that fit into the reserve: more views would take time from training. */
+/* Chooses the views that may be kept time for: each one takes time from training. */
 static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing) {
     stk_inference inference = inference_of(pace, standing);
     int views = inference.views;
     int wanted = pace->recipe->views;
-    if (!isnan(inference.view_s)) { /* otherwise the measurements of earlier folds stay */
+    bool first_read = standing->validations > 0 || pace->val_images == 0;
+    if (isnan(pace->unread_s) && standing->step == 0 && first_read) {
+        pace->unread_s = inference.picture_s;
+    }
+    /* A measurement of an earlier fold stays until this fold has a validation. */
+    bool better =
+        pace->val_images > 0 ? inference.timed || !pace->time->timed : !pace->timed_before;
+    if (!isnan(inference.view_s) && better) {
         pace->time->predict_s = inference.predict_s;
+        pace->time->timed = inference.timed;
         pace->clock->predict_s = isnan(pace->clock->budget_s) ? 0 : inference.predict_s / views;
         pace->time->views = views;
     }
@@ -224,7 +256,7 @@ static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing
     snprintf(why, sizeof why, "one view of all test images takes %s, and %s",
              stk_format_span(inference.view_s).text,
              all ? "all of them fit into 15 % of the budget"
-                 : "views beyond 15 % of the budget would take time from training");
+                 : "views beyond 15 % of the budget would take too much time from training");
     stk_events_decision(pace->events, what, why);
 }
 

@@ -24,7 +24,10 @@ typedef struct stk_fold_pace {
     size_t val_images;            /* of one validation of this fold */
     /* Of this fold. */
     double start_s;       /* on the clock: when the fold began */
+    bool timed_before;    /* an earlier fold has timed a prediction */
     stk_validations past; /* times of its validations */
+    double unread_s;      /* seconds per picture of its first validation, or without a validation
+                             set of its first epoch, as inference; NaN: not yet */
     bool by_measure;      /* the plan that is held rests on measured steps */
     int epochs_emitted;   /* number of epochs that was last emitted; 0: none */
     int views_emitted;    /* number of views that was last emitted */

@@ -29,7 +29,8 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
                             .epochs_wanted = recipe->epochs_wanted,
                             .between = between,
                             .epoch_s = time->epoch_s,
-                            .predict_s = time->predict_s};
+                            .predict_s = time->predict_s,
+                            .timed = time->timed};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
     /* Within a fold the number only falls: its time is not given to a fold that may not fit. */
     int folds = between || choice.folds < time->folds ? choice.folds : time->folds;

@@ -20,6 +20,7 @@ typedef struct stk_time_plan {
     int views;            /* views of each test picture that there is time for */
     double epoch_s;       /* seconds of an epoch with its validation; NaN: not measured */
     double predict_s;     /* seconds to predict the test set in these views; NaN: not known */
+    bool timed;           /* predict_s was measured; false: it is an estimate from steps */
     bool stop_emitted;    /* the decision "stopping" was emitted */
 } stk_time_plan;
 

@@ -26,7 +26,7 @@ static bool had_trouble(const stk_running_fold *fold) {
 /* Emits that a fold is left out of the ensemble, or its model out of the submission. */
 static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score *prior) {
     const stk_job *job = fold->job;
-    const stk_event_epoch *best = &fold->result.best;
+    const stk_train_result *r = &fold->result;
     char what[64] = "class priors instead of the model";
     char why[200];
     if (job->recipe.folds > 1) {
@@ -36,7 +36,7 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
     snprintf(why, sizeof why,
              "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
              "beat class priors, %.4g and %.1f %%",
-             best->val_loss, best->val_acc1, prior->loss, prior->acc1);
+             r->rated_loss, r->rated_acc1, prior->loss, prior->acc1);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -66,7 +66,7 @@ void stk_fold_add_work(const stk_running_fold *fold) {
 
 stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
-    const stk_event_epoch *best = &fold->result.best;
+    const stk_train_result *r = &fold->result;
     stk_metric metric = (stk_metric)job->recipe.train.metric;
     stk_prior_score prior;
     bool among_others = job->recipe.folds > 1;
@@ -78,7 +78,7 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     }
     stk_status status =
         stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, err);
-    if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, best->val_loss, best->val_acc1)) {
+    if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, r->rated_loss, r->rated_acc1)) {
         emit_below_prior(fold, &prior);
         fold->below_prior = true;
         job->tally.folds_below_prior++;
