@@ -89,7 +89,8 @@ static void choose_models(const stk_training_facts *f, double all, stk_training_
 stk_training_choice stk_training_choose(const stk_training_facts *f) {
     stk_training_choice c = {.img_size = f->img_size,
                              .folds = f->folds > 0 ? f->folds : 1,
-                             .epochs = f->epochs > 0 ? f->epochs : STK_BUDGET_DEFAULT_EPOCHS};
+                             .epochs = f->epochs > 0 ? f->epochs : STK_BUDGET_DEFAULT_EPOCHS,
+                             .picture_s = NAN};
     if (isnan(f->left_s)) { /* fine-tuning is short: a second model on everything is worth it */
         c.refits = f->refits >= 0 ? f->refits : f->pretrained && c.folds == 1 && f->val_part > 0;
         c.epochs_full = c.epochs;
@@ -101,6 +102,7 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
     }
     c.epochs_full = epochs_at(f, f->img_size);
     c.img_size = choose_size(f);
+    c.picture_s = picture_s_at(f, c.img_size);
     double all = epochs_at(f, c.img_size);
     choose_models(f, all, &c);
     double share = c.folds * (1 - f->val_part) + c.refits;

@@ -35,6 +35,7 @@ typedef struct stk_training_choice {
     int refits;         /* further models, trained on all pictures */
     double epochs;      /* that fit, of each model and over its own pictures; at least 0 */
     double epochs_full; /* epochs of a single model that would fit at facts.img_size */
+    double picture_s;   /* seconds of a training picture at the chosen size; NaN: not known */
 } stk_training_choice;
 
 /* Folds that are chosen where the number is left to Stoker and there is time for them. */

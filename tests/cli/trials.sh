@@ -45,7 +45,8 @@ summary_trouble() {
     [ "$(json "$of" epochs_done)" = "$rows" ] || echo "epochs_done is not $rows, as in results.csv"
     rows=$(($(wc -l <"$1/bad_images.csv") - 1))
     [ "$(json "$of" bad_images)" = "$rows" ] || echo "bad_images is not $rows, as in bad_images.csv"
-    rows=$(find "$1/weights" -name best.safetensors 2>/dev/null | wc -l)
+    # With folds weights/best.safetensors is a second name.
+    rows=$(find "$1/weights" -mindepth "$([ -d "$1/weights/fold0" ] && echo 2 || echo 1)" -name best.safetensors 2>/dev/null | wc -l)
     [ "$(json "$of" folds_done)" = "$rows" ] || echo "folds_done is not $rows, as in weights"
     tail -n 1 "$1/events.jsonl" |
         grep -q "\"event\": \"stop\", \"status\": \"$status\", \"stop_reason\": \"$(json "$of" stop_reason)\"" ||

@@ -31,6 +31,7 @@
 /* A model that gets fewer epochs is hardly trained: from pretrained weights, and from scratch. */
 #define HOPELESS_TUNE 1.0
 #define HOPELESS_SCRATCH 4.0
+#define FAIR_PART 3.0 /* times as many are a fair number */
 
 /* A rehearsal that finds no time or no memory measures nothing: training copes with either. */
 static stk_status rehearse_first_fold(stk_job *job, double left_s, stk_rehearsal *rehearsal,
@@ -127,17 +128,20 @@ static void emit_models(const stk_job *job, const stk_training_facts *facts,
 }
 
 static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
-                          const stk_training_choice *choice, double left_s) {
-    double wanted = facts->pretrained ? HOPELESS_TUNE : HOPELESS_SCRATCH;
-    if (choice->epochs >= wanted) {
+                          const stk_training_choice *choice) {
+    double least = facts->pretrained ? HOPELESS_TUNE : HOPELESS_SCRATCH;
+    double wanted = FAIR_PART * least;
+    if (choice->epochs >= least) {
         return;
     }
-    double need_s = left_s * 3 * wanted / fmax(choice->epochs, 1e-3);
+    double pictures = (double)facts->pictures * (1 - facts->val_part);
+    double need_s =
+        stk_run_clock_elapsed(&job->clock) + wanted * pictures * choice->picture_s / TRAINING_SHARE;
     stk_events_warning(&job->events,
-                       "the budget is short: at %d px there is time for %.2g epochs over %zu "
+                       "the budget is short: at %d px there is time for %.2g epochs over %.0f "
                        "pictures; for %.0f epochs give a --budget of about %s, a faster --model "
                        "than %s, or --per-class for fewer pictures",
-                       choice->img_size, choice->epochs, facts->pictures, 3 * wanted,
+                       choice->img_size, choice->epochs, pictures, wanted,
                        stk_format_span(need_s).text, job->recipe.model->name);
 }
 
@@ -163,7 +167,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     emit_size(job, &facts, &choice);
     emit_models(job, &facts, &choice, *train);
     if (!isnan(facts.picture_s)) {
-        warn_hopeless(job, &facts, &choice, left_s);
+        warn_hopeless(job, &facts, &choice);
     }
     return STK_OK;
 }
