@@ -64,7 +64,7 @@ it "says what a budget would cut"
 plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1m
 expect_exit 0
 expect_no_out '[0-9]e[+]' # a long time is told in digits
-expect_out '^  reserve +9 s'
+expect_out '^  reserve +[0-9.]+ s'
 expect_out '^the budget cuts it to 1 fold of [0-9]+ epochs(, the last one to [0-9]+ %)?$'
 plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1s --json
 expect_exit 0
