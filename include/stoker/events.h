@@ -261,9 +261,6 @@ typedef struct stk_summary {
     int folds_planned;
     double oof_acc1;   /* accuracy of the out-of-fold predictions, percent; NaN without folds */
     double oof_metric; /* `metric` of the out-of-fold predictions; NaN without folds */
-    double held_out;   /* `metric` on pictures that the judged models were not trained on: out of
-                          fold, or of the validation; NaN where nothing was held out */
-    const char *held_out_from; /* where that figure comes from, in words; NULL: there is none */
     double images_per_second;
     double wait_fraction;
     double budget_s;
@@ -284,6 +281,10 @@ typedef struct stk_summary {
     const char
         *estimate; /* how long the whole command would have taken, in words; NULL: not known */
     int exit_code; /* exit code of the run; -1: not known */
+    /* Of a training: `metric` on pictures that the judged models were not trained on, out of fold
+     * or of the validation. */
+    double held_out;           /* NaN where nothing was held out */
+    const char *held_out_from; /* where that figure comes from, in words; NULL: there is none */
 } stk_summary;
 
 typedef struct stk_observer {

@@ -16,7 +16,9 @@
 #define SLACK_SHARE 0.05
 
 static int yardstick(const stk_fold_facts *f) {
-    return f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_FAIR_EPOCHS;
+    return f->epochs_wanted > 0 ? f->epochs_wanted
+           : f->epochs_fair > 0 ? f->epochs_fair
+                                : STK_BUDGET_FAIR_EPOCHS;
 }
 
 static int folds_to_come(const stk_fold_facts *f, int folds) {

@@ -23,10 +23,11 @@ typedef struct stk_fold_facts {
     int folds_begun;   /* including the running one */
     int epochs_done;   /* of the running fold; 0 between folds */
     int epochs_wanted; /* of each fold; 0: as many as fit, compared with STK_BUDGET_FAIR_EPOCHS */
-    bool between;      /* no fold is running */
-    double epoch_s;    /* seconds of an epoch with its validation; NaN: not measured yet */
-    double predict_s;  /* seconds to predict the test set with one model; NaN: not known */
-    bool timed;        /* predict_s was measured; false: it is an estimate from training steps */
+    int epochs_fair;  /* without epochs_wanted: epochs to compare with; 0: STK_BUDGET_FAIR_EPOCHS */
+    bool between;     /* no fold is running */
+    double epoch_s;   /* seconds of an epoch with its validation; NaN: not measured yet */
+    double predict_s; /* seconds to predict the test set with one model; NaN: not known */
+    bool timed;       /* predict_s was measured; false: it is an estimate from training steps */
 } stk_fold_facts;
 
 typedef struct stk_fold_choice {

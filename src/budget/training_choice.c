@@ -21,6 +21,7 @@
  * single pass is enough to stay. Smaller than LEAST_SIZE they never become by themselves.
  */
 #define SIZE_STEP 32
+#define LEAST_GAIN 1.05 /* in speed: less is not worth the detail */
 #define SMALL_SIZE 128
 #define LEAST_SIZE 96
 #define TUNE_WANTED_EPOCHS 3.0
@@ -35,9 +36,10 @@ static double picture_s_at(const stk_training_facts *f, int size) {
     return fmax((f->picture_s - f->loader_s) * scale * scale, 0) + f->loader_s;
 }
 
-/* Epochs over all pictures that fit at this size. */
-static double epochs_at(const stk_training_facts *f, int size) {
-    return fmax(f->left_s, 0) / (picture_s_at(f, size) * (double)f->pictures);
+/* Epochs over all pictures that fit at this size, beside the predictions of so many models. */
+static double epochs_at(const stk_training_facts *f, int size, int models) {
+    double training_s = fmax(f->left_s - models * f->predict_s, 0);
+    return training_s / (picture_s_at(f, size) * (double)f->pictures);
 }
 
 static bool is_enough(const stk_training_facts *f, int size, double epochs) {
@@ -50,9 +52,10 @@ static bool is_enough(const stk_training_facts *f, int size, double epochs) {
 
 static int choose_size(const stk_training_facts *f) {
     int size = f->img_size;
-    while (f->may_shrink && !is_enough(f, size, epochs_at(f, size))) {
+    while (f->may_shrink && !is_enough(f, size, epochs_at(f, size, 1))) {
         int smaller = (size - 1) / SIZE_STEP * SIZE_STEP;
-        if (smaller < LEAST_SIZE) {
+        bool helps = picture_s_at(f, smaller) * LEAST_GAIN < picture_s_at(f, size);
+        if (smaller < LEAST_SIZE || !helps) {
             break;
         }
         size = smaller;
@@ -60,29 +63,36 @@ static int choose_size(const stk_training_facts *f) {
     return size;
 }
 
-/* Refits that use the time which folds with enough epochs each leave. */
-static int spare_refits(const stk_training_facts *f, int folds, double all) {
+/* The most refits that leave each model enough epochs. */
+static int spare_refits(const stk_training_facts *f, const stk_training_choice *c) {
     double enough = f->epochs > 0   ? f->epochs
                     : f->pretrained ? TUNE_ENOUGH_EPOCHS
                                     : SCRATCH_ENOUGH_EPOCHS;
-    double refits = floor(all / enough - folds * (1 - f->val_part));
-    return (int)fmin(fmax(refits, 0), MOST_REFITS);
+    int refits = MOST_REFITS;
+    while (refits > 0 && epochs_at(f, c->img_size, c->folds + refits) <
+                             enough * (c->folds * (1 - f->val_part) + refits)) {
+        refits--;
+    }
+    return refits;
 }
 
-static void choose_models(const stk_training_facts *f, double all, stk_training_choice *c) {
+static void choose_models(const stk_training_facts *f, stk_training_choice *c) {
     double refit = f->pretrained ? TUNE_REFIT_EPOCHS : SCRATCH_REFIT_EPOCHS;
     double fold = f->pretrained ? TUNE_FOLD_EPOCHS : SCRATCH_FOLD_EPOCHS;
     if (f->epochs > 0) { /* every model gets as many as were asked for */
         refit = (2 - f->val_part) * f->epochs;
         fold = STK_CHOSEN_FOLDS * (1 - f->val_part) * f->epochs;
     }
-    c->folds = f->folds > 0 ? f->folds : all >= fold ? STK_CHOSEN_FOLDS : 1;
+    bool folds_fit = epochs_at(f, c->img_size, STK_CHOSEN_FOLDS) >= fold;
+    c->folds = f->folds > 0 ? f->folds : folds_fit ? STK_CHOSEN_FOLDS : 1;
     if (f->refits >= 0) {
         c->refits = f->refits;
     } else if (f->val_part <= 0 || f->folds > 1) {
         c->refits = 0;
     } else {
-        c->refits = c->folds > 1 ? spare_refits(f, c->folds, all) : all >= refit;
+        c->refits = c->folds > 1                            ? spare_refits(f, c)
+                    : epochs_at(f, c->img_size, 2) >= refit ? 1
+                                                            : 0;
     }
 }
 
@@ -100,13 +110,12 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
         c.refits = f->refits >= 0 ? f->refits : 0;
         return c;
     }
-    c.epochs_full = epochs_at(f, f->img_size);
+    c.epochs_full = epochs_at(f, f->img_size, 1);
     c.img_size = choose_size(f);
     c.picture_s = picture_s_at(f, c.img_size);
-    double all = epochs_at(f, c.img_size);
-    choose_models(f, all, &c);
-    double share = c.folds * (1 - f->val_part) + c.refits;
-    double epochs = all / share;
+    choose_models(f, &c);
+    double epochs =
+        epochs_at(f, c.img_size, c.folds + c.refits) / (c.folds * (1 - f->val_part) + c.refits);
     c.epochs = f->epochs > 0 ? fmin(f->epochs, epochs) : fmin(epochs, STK_BUDGET_MOST_EPOCHS);
     return c;
 }

@@ -178,16 +178,16 @@ static stk_status add_run(stk_members *v, const char *run, const stk_options *op
         status = add_model(v, run, name, events, &there, err);
         found += there;
     }
-    bool some = found > 0 && found < folds;
+    int of_folds = found;
     for (int refit = 0; refit < refits && status == STK_OK; refit++) {
         char name[64];
         snprintf(name, sizeof name, "weights/refit%d/best.safetensors", refit);
         status = add_model(v, run, name, events, &there, err);
         found += there;
     }
-    v->wanted += found > folds + refits ? found : folds + refits;
-    if (status == STK_OK && some) {
-        stk_events_warning(events, "%s has the models of %d of %d folds", run, found, folds);
+    v->wanted += found - of_folds + (of_folds > folds ? of_folds : folds);
+    if (status == STK_OK && of_folds > 0 && of_folds < folds) {
+        stk_events_warning(events, "%s has the models of %d of %d folds", run, of_folds, folds);
     }
     return status;
 }

@@ -227,7 +227,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         }
         if (job->tally.fold >= job->time.folds || stk_run_clock_stopping(&job->clock) ||
             stk_run_clock_must_write(&job->clock)) {
-            job->tally.cut = job->tally.cut || job->tally.folds_done < job->recipe.models_asked;
+            job->tally.cut = job->tally.cut || stk_run_clock_stopping(&job->clock) ||
+                             job->tally.folds_done < job->recipe.models_asked;
             job->tally.stop_reason = NULL; /* what ended the fold before did not end the run */
             break;
         }

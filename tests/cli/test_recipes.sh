@@ -82,6 +82,36 @@ expect_exit 0
 expect_summary cut/summary.json folds_done 2
 expect_weights cut/weights/refit0/best.safetensors
 
+it "predicts without a refit that was killed"
+in_killed() { grep -q '"event": "epoch", "fold": 1, "epoch": 2' killed/events.jsonl; }
+start train "${tune[@]}" --epochs 120 --out killed
+wait_for 120 in_killed || fail "no refit began"
+kill -9 "$PID"
+ended 60
+run predict --run killed --out one.csv
+expect_exit 0
+expect_out 'one.csv \([0-9]+ rows, from 1 model\)'
+run train --resume killed
+expect_exit 0
+expect_summary killed/summary.json folds_done 2
+
+it "adds no refit to a run of a version that had none"
+in_old() { grep -q '"event": "epoch", "fold": 0, "epoch": 2' old/events.jsonl; }
+start train "${tune[@]}" --epochs 60 --out old
+wait_for 120 in_old || fail "no epoch was done"
+kill -9 "$PID"
+ended 60
+sed -i '/"refit"/d; /"recipe"/d' old/args.json
+run train --resume old
+expect_exit 0
+expect_summary old/summary.json folds_planned 1
+
+it "gives the model that was asked for its epochs before a refit"
+run train "${tune[@]}" --epochs 100000 --budget 4s --out cut_epochs
+expect_exit 0
+expect_summary cut_epochs/summary.json folds_done 1
+expect_summary cut_epochs/summary.json stop_reason budget
+
 it "says what does not fit into a hopeless budget"
 run plan --data k --model resnet50 --budget 2s
 expect_exit 0

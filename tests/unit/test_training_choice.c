@@ -58,6 +58,19 @@ static void what_was_asked_for_stays(void) {
     CHECK_INT(stk_training_choose(&facts).img_size, 224);
 }
 
+/* Every model predicts the test set: a large one leaves no time for many models. */
+static void predictions_count_for_every_model(void) {
+    stk_training_facts facts = facts_of(true, 60);
+    CHECK_INT(stk_training_choose(&facts).folds, 5);
+    facts.predict_s = 17; /* of 120 s */
+    stk_training_choice c = stk_training_choose(&facts);
+    CHECK(c.folds == 1 && c.refits == 1);
+    CHECK_NEAR(c.epochs, (120 - 2 * 17) / 2.0 / 1.8, 0.01);
+    facts.predict_s = 200;
+    c = stk_training_choose(&facts);
+    CHECK(c.folds == 1 && c.refits == 0 && c.epochs == 0);
+}
+
 /* A validation set of its own: all training pictures train anyway. */
 static void nothing_set_apart_needs_no_refit(void) {
     stk_training_facts facts = facts_of(true, 20);
@@ -89,6 +102,7 @@ static void smaller_pictures_where_no_epoch_fits(void) {
     stk_training_facts bound = facts_of(true, 1);
     bound.loader_s = bound.picture_s;
     CHECK_NEAR(stk_training_choose(&bound).epochs, 1.25, 1e-9);
+    CHECK_INT(stk_training_choose(&bound).img_size, 224);
     /* Many pictures need no three epochs. */
     stk_training_facts many = facts_of(true, 1);
     many.pictures = 20000;
@@ -112,9 +126,9 @@ static void without_a_budget_or_a_measurement(void) {
 }
 
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),     TEST(what_was_asked_for_stays),
-    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
-    TEST(without_a_budget_or_a_measurement),
+    TEST(models_by_the_epochs_that_fit),        TEST(what_was_asked_for_stays),
+    TEST(predictions_count_for_every_model),    TEST(nothing_set_apart_needs_no_refit),
+    TEST(smaller_pictures_where_no_epoch_fits), TEST(without_a_budget_or_a_measurement),
 };
 
 CHECK_MAIN(tests)

@@ -47,7 +47,7 @@ static const stk_option job_options[] = {
                .metavar = "N",
                .help = "models that are trained on all pictures after those that were validated, "
                        "and averaged with them; auto: one for pretrained weights, and as the "
-                       "budget allows; none with --folds N or a validation set"),
+                       "budget allows; none with two or more --folds or a validation set"),
     STK_OPTION(TEXT, "device", device, STK_OPTION_AUTO, .may_change = true,
                .metavar = "cpu|cuda[:N]", .help = "where to compute"),
     STK_OPTION(BYTES, "assume-memory", assume_memory, .fallback = "0", .may_change = true,

@@ -1,7 +1,8 @@
 /*
  * recipe.c - from options to a recipe.
  *
- * Defaults depend on the data set and the machine, never on timing: runs must repeat. Every choice
+ * Defaults depend on the data set and the machine, and on timing only where a batch is measured or
+ * a budget decides: runs must repeat. Every choice
  * ends with stk_options_resolve(), which stores the value and the reason in the options.
  */
 #include "job/recipe/recipe.h"
@@ -88,7 +89,8 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     bool by_column = dataset->division == STK_DIVIDE_FOLDS;
     bool divided = !by_column && stk_dataset_is_divided(dataset, recipe->val_fraction, 1);
-    bool may_fold = divided && stk_is_auto_int(job->folds) && dataset->test.count > 0;
+    bool may_fold = divided && stk_is_auto_int(job->folds) && dataset->test.count > 0 &&
+                    stk_options_source(options, "val-fraction") == STK_FROM_DEFAULT;
     return (stk_training_facts){.left_s = NAN,
                                 .picture_s = NAN,
                                 .pictures = dataset->train.count,
@@ -124,13 +126,14 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
 /* Takes the number of folds that a column gives. */
 static stk_status take_column(stk_recipe *recipe, stk_options *options, const stk_dataset *dataset,
                               stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     int given = dataset->part_count;
     char text[16];
     char why[160];
     if (dataset->division != STK_DIVIDE_FOLDS || recipe->folds == given) {
         return STK_OK;
     }
-    if (stk_options_source(options, "folds") != STK_FROM_DEFAULT) {
+    if (!stk_is_auto_int(job->folds)) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--folds %d: column %s of %s gives %d folds; leave --folds out",
                         recipe->folds, dataset->part_column, dataset->root, given);

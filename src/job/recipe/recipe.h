@@ -5,8 +5,9 @@
  * the model, the batch, the learning rate, the folds. It is made once, before the first event of a
  * run, in the order of the functions below: what the options say outright, the folds, the network,
  * the device, the batch that memory allows (batch_search.h), the rest. It depends on the data set
- * and the machine, never on timing, so that a run can be repeated. The one exception is a batch
- * chosen by measured speed: then the recipe is completed a second time. The callers: job.c has step
+ * and the machine, not on timing, so that a run can be repeated. There are two exceptions, after
+ * which the recipe is completed a second time: a batch chosen by measured speed, and a budget that
+ * decides on the epochs (training/fitting.h). The callers: job.c has step
  * 1, prepare.c steps 2, 3 and 6, network.c step 4, batch_search.c step 5.
  *
  * Afterwards nobody writes to a recipe. Where a number must change (memory ran out, a learning rate

@@ -37,6 +37,9 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
     pace->start_s = stk_run_clock_elapsed(pace->clock);
     pace->epochs_emitted = pace->recipe->epochs_wanted;
     pace->views_emitted = pace->time->views;
+    if (!isnan(pace->time->predict_s) && !isnan(pace->clock->budget_s)) {
+        pace->clock->predict_s = pace->time->predict_s / pace->time->views; /* of earlier folds */
+    }
     pace->timed_before = pace->time->timed;
     stk_fold_pace_reset(pace);
 }

@@ -7,9 +7,19 @@
 #include "base/str.h"
 #include "budget/fold_choice.h"
 
+#define FAIR_PART 0.8
+
+/* Epochs that folds which Stoker chose were chosen for, less what a measurement may be off by; 0:
+ * nothing was chosen. */
+static int fair_epochs(const stk_recipe *recipe) {
+    bool chosen = recipe->models_asked < stk_recipe_models(recipe);
+    return chosen ? (int)fmax(FAIR_PART * recipe->epochs_expected, 1) : 0;
+}
+
 stk_time_plan stk_time_plan_begin(const stk_recipe *recipe) {
+    bool spare = recipe->epochs_wanted > 0 && recipe->models_asked < stk_recipe_models(recipe);
     return (stk_time_plan){.total_steps = -1,
-                           .folds = stk_recipe_models(recipe),
+                           .folds = spare ? recipe->folds : stk_recipe_models(recipe),
                            .views = recipe->views,
                            .epoch_s = NAN,
                            .predict_s = NAN};
@@ -18,21 +28,29 @@ stk_time_plan stk_time_plan_begin(const stk_recipe *recipe) {
 void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_clock *clock,
                          const stk_events *events, int fold, int epochs_done) {
     bool between = epochs_done < 0;
+    /* With --epochs the validated models come first: a refit that nobody asked for takes no time
+     * from them, and begins only if all its epochs fit. */
+    bool spare = recipe->epochs_wanted > 0 && recipe->models_asked < stk_recipe_models(recipe);
     if (stk_run_clock_stopping(clock)) {
         return; /* no further fold begins after a request to stop */
     }
     stk_fold_facts facts = {.elapsed_s = stk_run_clock_elapsed(clock),
                             .budget_s = clock->budget_s,
-                            .folds_wanted = stk_recipe_models(recipe),
+                            .folds_wanted =
+                                spare && !between ? recipe->folds : stk_recipe_models(recipe),
                             .folds_begun = fold + (between ? 0 : 1),
                             .epochs_done = between ? 0 : epochs_done,
                             .epochs_wanted = recipe->epochs_wanted,
+                            .epochs_fair = fair_epochs(recipe),
                             .between = between,
                             .epoch_s = time->epoch_s,
                             .predict_s = time->predict_s,
                             .timed = time->timed};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
     /* Within a fold the number only falls: its time is not given to a fold that may not fit. */
+    if (spare && fold >= recipe->folds && choice.epochs < recipe->epochs_wanted) {
+        choice.folds = fold;
+    }
     int folds = between || choice.folds < time->folds ? choice.folds : time->folds;
     if (folds == time->folds) {
         return;

@@ -169,9 +169,13 @@ static void note_held_out(stk_job *job, stk_summary *s) {
         return;
     }
     size_t pictures = out_of_fold ? job->out.oof.scored : job->out.val_images;
-    snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s pictures%s",
-             out_of_fold ? "out-of-fold predictions" : "validation",
-             stk_format_count(count, sizeof count, pictures), refits);
+    const char *what = out_of_fold ? "out-of-fold predictions" : "validation";
+    if (pictures > 0) {
+        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s pictures%s", what,
+                 stk_format_count(count, sizeof count, pictures), refits);
+    } else { /* an earlier process validated */
+        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s%s", what, refits);
+    }
     s->held_out_from = job->out.held_out_from;
 }
 

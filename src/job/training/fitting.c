@@ -15,7 +15,7 @@
 #define MOST_REHEARSAL_SHARE 0.05
 #define REHEARSAL_MOST_S 2.0
 #define REHEARSAL_STEPS 8
-#define REHEARSAL_LEAST_STEPS 3
+#define REHEARSAL_LEAST_STEPS 2
 #define REHEARSAL_MOST_STEPS 100
 
 /* On a CPU the time of a picture hardly depends on the batch, and a small one is soon done. */
@@ -65,9 +65,9 @@ static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *r
     stk_training_facts facts = stk_recipe_training_facts(&job->recipe, job->options, job->dataset);
     facts.picture_s = rehearsal->step_s / (double)rehearsal->batch;
     facts.loader_s = rehearsal->wait_fraction > WAITS ? facts.picture_s : 0;
-    double predict_s =
-        STK_INFERENCE_PART * facts.picture_s * (double)job->dataset->test.count * job->recipe.views;
-    facts.left_s = fmax(TRAINING_SHARE * (left_s - predict_s), 0);
+    double part = facts.loader_s > 0 ? 1 : STK_INFERENCE_PART;
+    facts.predict_s = part * facts.picture_s * (double)job->dataset->test.count * job->recipe.views;
+    facts.left_s = fmax(TRAINING_SHARE * left_s, 0);
     return facts;
 }
 
@@ -102,7 +102,7 @@ static void emit_models(const stk_job *job, const stk_training_facts *facts,
     char refits[64] = "";
     char what[128];
     char why[200];
-    if (choice->folds + choice->refits < 2) {
+    if (choice->folds + choice->refits < 2 || isnan(facts->picture_s)) {
         return;
     }
     if (choice->refits > 0) {

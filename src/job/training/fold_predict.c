@@ -113,7 +113,8 @@ stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err) {
         warn_unpredicted(job, rows, predicted.views);
     }
     if (rows > 0) { /* otherwise the file has everything already */
-        bool last = !job->tally.cut && job->tally.folds_done >= job->recipe.models_asked;
+        bool last = !job->tally.cut && job->tally.folds_done >= job->recipe.models_asked &&
+                    job->tally.fold + 1 >= job->time.folds;
         status = stk_job_submit(job, done && last ? "complete" : "partial", err);
     }
     *whole = done && rows > 0 && !job->out.unpredicted; /* the file may come too late as well */

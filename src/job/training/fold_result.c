@@ -10,6 +10,9 @@
 #include "job/training/folds.h"
 #include "job/training/fold_run.h"
 
+/* Share of the epochs that a refit was planned for: with fewer it is no finished model. */
+#define LEAST_REFIT_PART 0.5
+
 /* Whether the budget decided how much was trained. */
 static bool ended_by_budget(const stk_running_fold *fold) {
     const stk_job *job = fold->job;
@@ -83,25 +86,36 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
         fold->below_prior = true;
         job->tally.folds_below_prior++;
         stk_state_saver_wait(&job->saver);
-        (void)stk_disk_rename(fold->best_path, fold->below_prior_path);
+        (void)stk_disk_rename(fold->best_path, fold->other_path);
     }
     return status;
 }
 
-void stk_fold_check_refit(stk_running_fold *fold) {
+static bool is_refit(const stk_running_fold *fold) {
+    return fold->job->tally.fold >= fold->job->recipe.folds;
+}
+
+const char *stk_fold_weights(const stk_running_fold *fold) {
+    return is_refit(fold) ? fold->other_path : fold->best_path;
+}
+
+void stk_fold_check_refit(stk_running_fold *fold, bool failed) {
     stk_job *job = fold->job;
+    const stk_train_result *r = &fold->result;
     char what[64];
-    bool cut = stk_run_clock_stopping(&job->clock) || fold->result.halted || had_trouble(fold);
-    if (job->tally.fold < job->recipe.folds || job->tally.folds_done == 0 || !cut ||
-        !fold->result.has_best) {
+    if (!is_refit(fold) || !r->has_best) {
         return;
     }
-    snprintf(what, sizeof what, "refit %d of %d is not used",
-             job->tally.fold - job->recipe.folds + 1, job->recipe.refits);
-    stk_events_decision(&job->events, what, "it was not finished, and nothing validates it");
-    fold->unfinished = true;
+    bool short_of_plan = r->epochs_done < LEAST_REFIT_PART * job->recipe.epochs_expected;
+    bool stopped = stk_run_clock_stopping(&job->clock);
     stk_state_saver_wait(&job->saver);
-    (void)stk_disk_rename(fold->best_path, fold->below_prior_path);
+    fold->unfinished = failed || stopped || r->halted || had_trouble(fold) || short_of_plan ||
+                       stk_disk_rename(fold->best_path, fold->other_path) != 0;
+    if (fold->unfinished) {
+        snprintf(what, sizeof what, "refit %d of %d is not used",
+                 job->tally.fold - job->recipe.folds + 1, job->recipe.refits);
+        stk_events_decision(&job->events, what, "it was not finished, and nothing validates it");
+    }
 }
 
 void stk_fold_add_result(stk_running_fold *fold, bool failed) {
@@ -119,7 +133,7 @@ void stk_fold_add_result(stk_running_fold *fold, bool failed) {
             tally->best_metric =
                 n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
         }
-        bool saved = !tally->weights_lost || stk_path_is_file(fold->best_path);
+        bool saved = !tally->weights_lost || stk_path_is_file(stk_fold_weights(fold));
         tally->folds_done += failed || !saved ? 0 : 1;
     }
     bool stopped = stk_run_clock_stopping(&job->clock);

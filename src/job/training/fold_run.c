@@ -26,7 +26,7 @@ static stk_status first_weights(stk_running_fold *fold, stk_error *err) {
     }
     bool there = false;
     if (!stk_path_is_file(fold->best_path)) {
-        (void)stk_disk_rename(fold->below_prior_path,
+        (void)stk_disk_rename(fold->other_path,
                               fold->best_path); /* the resumed run may make them good enough */
     }
     stk_status status = stk_fold_load_state(fold, false, &fold->position, &there, err);
@@ -99,7 +99,7 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
     }
     stk_status status = STK_OK;
     if (!job->tally.weights_lost) {
-        status = stk_checkpoint_load(fold->best_path, job->network.opened.backend,
+        status = stk_checkpoint_load(stk_fold_weights(fold), job->network.opened.backend,
                                      job->network.state, job->network.graph, err);
     }
     if (status == STK_OK && test) {
@@ -133,11 +133,12 @@ static char *path_of(const stk_job *job, const char *name) {
 
 static stk_status make_paths(stk_running_fold *fold, stk_error *err) {
     char *dir = path_of(fold->job, "");
-    fold->best_path = path_of(fold->job, "best.safetensors");
+    bool refit = fold->job->tally.fold >= fold->job->recipe.folds;
+    fold->best_path = path_of(fold->job, refit ? "unfinished.safetensors" : "best.safetensors");
     fold->last_path = path_of(fold->job, "last.safetensors");
-    fold->below_prior_path = path_of(fold->job, "below_prior.safetensors");
+    fold->other_path = path_of(fold->job, refit ? "best.safetensors" : "below_prior.safetensors");
     bool there = dir != NULL && fold->best_path != NULL && fold->last_path != NULL &&
-                 fold->below_prior_path != NULL;
+                 fold->other_path != NULL;
     stk_status status = there ? stk_dir_make(dir, err) : STK_FAIL_MEMORY(err, "a path");
     stk_mem_free(dir);
     return status;
@@ -147,7 +148,7 @@ static void close_fold(stk_running_fold *fold) {
     stk_split_free(&fold->split);
     stk_mem_free(fold->best_path);
     stk_mem_free(fold->last_path);
-    stk_mem_free(fold->below_prior_path);
+    stk_mem_free(fold->other_path);
 }
 
 /* Finds the learning rate. A state is saved first, so that a resume repeats a test that was cut. */
@@ -354,7 +355,7 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     }
     if (ready) {
         STK_THEN(status, stk_fold_check_prior(&fold, err));
-        stk_fold_check_refit(&fold);
+        stk_fold_check_refit(&fold, status != STK_OK);
         stk_fold_add_result(&fold, status != STK_OK);
         name_single_model(&fold);
     }

@@ -26,9 +26,11 @@ typedef struct stk_running_fold {
     const stk_sample *val_samples; /* borrowed: split.val has indices into this list */
     char *best_path;               /* owned: best.safetensors */
     char *last_path;               /* owned: last.safetensors */
-    char *below_prior_path;        /* owned: for best weights that do not beat class priors */
-    bool below_prior;              /* the best weights do not beat priors and were moved there */
-    bool unfinished;             /* a refit that was cut short; its weights were moved there, too */
+    /* Owned: the other name of the best weights. A fold's weights get it if they do not beat class
+     * priors; a refit's if it was finished, because until then nothing may predict with them. */
+    char *other_path;
+    bool below_prior;            /* the best weights of a fold do not beat priors */
+    bool unfinished;             /* a refit that did not come to its end */
     double left_s;               /* stk_run_clock_before_writing() when the pace was last asked */
     stk_fold_pace pace;          /* how far the fold goes */
     stk_inference_watch watch;   /* times of the running validation */
@@ -76,9 +78,12 @@ void stk_fold_add_work(const stk_running_fold *fold);
  */
 STK_CHECKED stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err);
 
-/* Leaves a refit that did not come to its end out of the ensemble: nothing has shown what it is
- * worth, and a finished model was delivered before. */
-void stk_fold_check_refit(stk_running_fold *fold);
+/* Gives the weights of a refit their name if it has come to its end. Otherwise it is left out of
+ * the ensemble: nothing has shown what it is worth. */
+void stk_fold_check_refit(stk_running_fold *fold, bool failed);
+
+/* Where the weights that predict lie: the best of a fold, or those of a finished refit. */
+const char *stk_fold_weights(const stk_running_fold *fold);
 
 /* Adds the figures of the fold to the tally; after an error without raising folds_done. */
 void stk_fold_add_result(stk_running_fold *fold, bool failed);

@@ -25,6 +25,17 @@ static stk_status count_training(const stk_dataset *dataset, const stk_recipe *r
     return status;
 }
 
+/* A resumed run trains the models that it was begun for; a run of a version without refits has
+ * none. Only what was given counts as asked for. */
+static void keep_models(stk_job *job) {
+    const stk_json *given = job->resume.given;
+    if (stk_is_auto_int(job->job_options->refit)) {
+        job->recipe.refits = 0;
+    }
+    job->recipe.models_asked = (stk_json_get(given, "folds") != NULL ? job->recipe.folds : 1) +
+                               (stk_json_get(given, "refit") != NULL ? job->recipe.refits : 0);
+}
+
 /* Chooses the model, and opens the device. */
 static stk_status open_device(stk_job *job, stk_error *err) {
     stk_status status = stk_recipe_choose_network(&job->recipe, job->options, err);
@@ -145,12 +156,15 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_status status = check_empty(job->options, err);
     STK_THEN(status, open_dataset(job, &early, err));
     STK_THEN(status, stk_recipe_take_folds(&job->recipe, job->options, job->dataset, err));
-    job->time = stk_time_plan_begin(&job->recipe);
+    if (job->resume.on) {
+        keep_models(job);
+    }
     STK_THEN(status, count_training(job->dataset, &job->recipe, train, val, err));
     STK_THEN(status, stk_dataset_check_folds(job->dataset, job->recipe.val_fraction,
                                              job->recipe.folds, job->recipe.seed, &early, err));
     STK_THEN(status, open_device(job, err));
     STK_THEN(status, open_network(job, *train, err));
+    job->time = stk_time_plan_begin(&job->recipe);
     if (status == STK_OK && job->resume.on) {
         status = check_resume(job, err);
     }

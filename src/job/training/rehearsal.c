@@ -48,24 +48,34 @@ static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool be
     return STK_OK;
 }
 
+/* Warnings of storage are said once; everything else will be said again. */
+static void pass_on(void *user, const char *text) {
+    const stk_job *job = user;
+    stk_events_warning(&job->events, "%s", text);
+}
+
 stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
                             const stk_rehearsal_length *length, stk_rehearsal *rehearsal,
                             stk_error *err) {
     *rehearsal = (stk_rehearsal){.batch = batch > 0 ? batch : job->recipe.batch, .step_s = NAN};
     running_rehearsal running = {.rehearsal = rehearsal, .length = length, .clock = &job->clock};
-    stk_events silent = {0};
+    stk_observer warner = {.user = job, .warning = pass_on};
+    stk_events warnings = {0};
     stk_train_result result = {0};
+    stk_train_options options = job->recipe.train;
+    options.freeze_epochs = 0; /* steps of the head alone would be too fast */
+    stk_events_add(&warnings, &warner);
     stk_train_config config = {
         .backend = job->network.opened.backend,
         .state = job->network.state,
         .graph = job->network.graph,
-        .options = &job->recipe.train,
+        .options = &options,
         .lr = isnan(job->recipe.lr) ? STK_TIMED_RATE : job->recipe.lr,
         .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
         .train_data = stk_job_loader_config(job, true, job->dataset->train.items, split->train,
                                             split->train_count),
         .seed = job->recipe.seed,
-        .events = &silent,
+        .events = &warnings,
         .hooks = {
             .user = &running, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
     config.train_compile.batch = rehearsal->batch;

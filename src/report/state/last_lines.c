@@ -46,7 +46,9 @@ static void look_at_line(stk_last_lines *last, const char *line, size_t length) 
         stk_json_free(object);
         return;
     }
-    bool best = kind == STK_EVENT_EPOCH && is_true(object, "best");
+    const stk_json *loss = stk_json_get(object, "val_loss");
+    bool best = kind == STK_EVENT_EPOCH && is_true(object, "best") && /* and not of a refit */
+                (loss == NULL || stk_json_kind_of(loss) != STK_JSON_NULL);
     if (kind != STK_EVENT_EPOCH || !last->found[kind] || best) {
         add_line(last, line, length);
     }

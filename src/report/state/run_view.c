@@ -1,6 +1,7 @@
 /* run_view.c - copies the last event of each kind; a few kinds change more than their copy. */
 #include "report/state/run_view.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include <stddef.h>
@@ -97,7 +98,9 @@ static void take_start(stk_run_view *view) {
 
 static void take_epoch(stk_run_view *view, const stk_event_epoch *event) {
     view->in_epoch = false;
-    if (event->best) {
+    /* Every epoch of a refit is its best, and none has figures. */
+    bool judged = isfinite(event->val_loss) || isfinite(event->val_acc1);
+    if (event->best && (judged || view->best == NULL)) {
         const stk_any_event *stored = store(view, &view->best_slot, STK_EVENT_EPOCH, event);
         view->best = stored != NULL ? &stored->epoch : view->best;
     }
