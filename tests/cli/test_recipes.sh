@@ -113,7 +113,7 @@ expect_summary cut_epochs/summary.json folds_done 1
 expect_summary cut_epochs/summary.json stop_reason budget
 
 it "says what does not fit into a hopeless budget"
-run plan --data k --model resnet50 --budget 2s
+run plan --data k --model resnet50 --budget 1s
 expect_exit 0
 expect_out '^warning: the budget is short: at 96 px there is time for [0-9.e-]+ epochs over 58 pictures; for 12 epochs give a --budget of about [1-9]'
 

@@ -97,7 +97,7 @@ static void stop_from_another_thread(void) {
     r.observer = (stk_observer){.size = sizeof r.observer, .user = &r, .step = wake_stopper};
     pthread_create(&thread, NULL, request_stop, &r.stopper);
     must(stk_options_for_train(&options, &err), &err);
-    set_all(options, "img-size=16 batch=8 epochs=10000 workers=2");
+    set_all(options, "img-size=16 batch=8 epochs=10000 workers=2 recipe=plain");
     must(stk_options_set(options, "data", shared_data(), &err), &err);
     must(stk_options_set(options, "out", a, &err), &err);
     stk_run run = {.size = sizeof run, .observer = &r.observer, .stop = &r.stopper.stop};
