@@ -158,6 +158,20 @@ static stk_status add_model(stk_members *v, const char *run, const char *name,
     return status;
 }
 
+/* Adds those of weights/KIND0, weights/KIND1 and so on that exist; *found grows by their number. */
+static stk_status add_numbered(stk_members *v, const char *run, const char *kind, int count,
+                               const stk_events *events, int *found, stk_error *err) {
+    stk_status status = STK_OK;
+    for (int i = 0; i < count && status == STK_OK; i++) {
+        char name[64];
+        bool there = false;
+        snprintf(name, sizeof name, "weights/%s%d/best.safetensors", kind, i);
+        status = add_model(v, run, name, events, &there, err);
+        *found += there;
+    }
+    return status;
+}
+
 /* Adds the models of a run: the single one or one per fold, then the refits. Missing ones are
  * skipped. */
 static stk_status add_run(stk_members *v, const char *run, const stk_options *options,
@@ -168,23 +182,14 @@ static stk_status add_run(stk_members *v, const char *run, const stk_options *op
     bool there = false;
     int found = 0;
     stk_status status = STK_OK;
-    if (folds <= 1) { /* with folds it is another name of the first one's */
+    if (folds > 1) { /* weights/best.safetensors is then another name of the first one's */
+        status = add_numbered(v, run, "fold", folds, events, &found, err);
+    } else {
         status = add_model(v, run, "weights/best.safetensors", events, &there, err);
         found += there;
     }
-    for (int fold = 0; fold < folds && folds > 1 && status == STK_OK; fold++) {
-        char name[64];
-        snprintf(name, sizeof name, "weights/fold%d/best.safetensors", fold);
-        status = add_model(v, run, name, events, &there, err);
-        found += there;
-    }
     int of_folds = found;
-    for (int refit = 0; refit < refits && status == STK_OK; refit++) {
-        char name[64];
-        snprintf(name, sizeof name, "weights/refit%d/best.safetensors", refit);
-        status = add_model(v, run, name, events, &there, err);
-        found += there;
-    }
+    STK_THEN(status, add_numbered(v, run, "refit", refits, events, &found, err));
     v->wanted += found - of_folds + (of_folds > folds ? of_folds : folds);
     if (status == STK_OK && of_folds > 0 && of_folds < folds) {
         stk_events_warning(events, "%s has the models of %d of %d folds", run, of_folds, folds);

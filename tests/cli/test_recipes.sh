@@ -11,6 +11,15 @@ tune=("${small[@]}" --pretrained "$weights")
 # Two classes: the head of the weights does not fit.
 "$STOKER" sample two --classes 2 --per-class 8 --quiet || exit 1
 
+# end_within SIGNAL FOLDER MODEL EPOCHS: fine-tunes, and sends the signal after two epochs of that model.
+has_epochs() { grep -q "\"event\": \"epoch\", \"fold\": $2, \"epoch\": 2" "$1/events.jsonl"; }
+end_within() {
+    start train "${tune[@]}" --epochs "$4" --out "$2"
+    wait_for 120 has_epochs "$2" "$3" || fail "model $3 of $2 did not come to its second epoch"
+    kill "-$1" "$PID"
+    ended 60
+}
+
 it "names the recipe and why it was taken"
 run train "${small[@]}" --epochs 2 --out r1
 expect_exit 0
@@ -68,11 +77,7 @@ expect_summary whole/summary.json best_acc1 null
 expect_submission whole/submission.csv k/sample_submission.csv "$labels"
 
 it "goes on within a refit as if nothing had happened"
-in_refit() { grep -q '"event": "epoch", "fold": 1, "epoch": 2' cut/events.jsonl; }
-start train "${tune[@]}" --epochs 120 --out cut
-wait_for 120 in_refit || fail "no refit began"
-kill -INT "$PID"
-ended 60
+end_within INT cut 1 120
 expect_exit 0
 expect_file cut/events.jsonl 'refit 1 of 1 is not used'
 expect_summary cut/summary.json folds_done 1
@@ -83,11 +88,7 @@ expect_summary cut/summary.json folds_done 2
 expect_weights cut/weights/refit0/best.safetensors
 
 it "predicts without a refit that was killed"
-in_killed() { grep -q '"event": "epoch", "fold": 1, "epoch": 2' killed/events.jsonl; }
-start train "${tune[@]}" --epochs 120 --out killed
-wait_for 120 in_killed || fail "no refit began"
-kill -9 "$PID"
-ended 60
+end_within KILL killed 1 120
 run predict --run killed --out one.csv
 expect_exit 0
 expect_out 'one.csv \([0-9]+ rows, from 1 model\)'
@@ -96,11 +97,7 @@ expect_exit 0
 expect_summary killed/summary.json folds_done 2
 
 it "adds no refit to a run of a version that had none"
-in_old() { grep -q '"event": "epoch", "fold": 0, "epoch": 2' old/events.jsonl; }
-start train "${tune[@]}" --epochs 60 --out old
-wait_for 120 in_old || fail "no epoch was done"
-kill -9 "$PID"
-ended 60
+end_within KILL old 0 60
 sed -i '/"refit"/d; /"recipe"/d' old/args.json
 run train --resume old
 expect_exit 0

@@ -2,8 +2,8 @@
  * recipe.c - from options to a recipe.
  *
  * Defaults depend on the data set and the machine, and on timing only where a batch is measured or
- * a budget decides: runs must repeat. Every choice
- * ends with stk_options_resolve(), which stores the value and the reason in the options.
+ * a budget decides: runs must repeat. Every choice ends with stk_options_resolve(), which stores
+ * the value and the reason in the options.
  */
 #include "job/recipe/recipe.h"
 
@@ -46,6 +46,10 @@ stk_recipe stk_recipe_begin(const stk_options *options) {
     bool known = !stk_is_auto_int(train->epochs);
     stk_recipe_expect(&recipe, options, known ? (double)train->epochs : STK_BUDGET_DEFAULT_EPOCHS);
     return recipe;
+}
+
+static const char *optimizer_name(const stk_train_options *train) {
+    return train->optimizer == STK_SGD ? "sgd" : "adamw";
 }
 
 static double given_or(double given, double own) {
@@ -185,7 +189,7 @@ static const stk_model *as_pretrained(const stk_model *model, const char *pretra
 
 static stk_status choose_rate(stk_options *options, const char *name, double given, double own,
                               double *rate, stk_error *err) {
-    *rate = stk_is_auto_double(given) ? own : given;
+    *rate = given_or(given, own);
     return stk_is_auto_double(given) ? resolve_number(options, name, own, "auto", err) : STK_OK;
 }
 
@@ -335,8 +339,7 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
                             ? stk_options_resolve(options, "recipe", recipe->row->name, "auto", err)
                             : STK_OK;
     if (status == STK_OK && given->optimizer == STK_OPTIMIZER_AUTO) {
-        status = stk_options_resolve(options, "optimizer",
-                                     train->optimizer == STK_SGD ? "sgd" : "adamw", "auto", err);
+        status = stk_options_resolve(options, "optimizer", optimizer_name(train), "auto", err);
     }
     for (size_t i = 0; i < STK_COUNT(numbers) && status == STK_OK; i++) {
         if (stk_is_auto_double(numbers[i].given)) {
@@ -392,6 +395,14 @@ stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
 
 int stk_recipe_models(const stk_recipe *recipe) {
     return recipe->folds + recipe->refits;
+}
+
+bool stk_recipe_is_refit(const stk_recipe *recipe, int model) {
+    return model >= recipe->folds;
+}
+
+bool stk_recipe_has_chosen(const stk_recipe *recipe) {
+    return recipe->models_asked < stk_recipe_models(recipe);
 }
 
 /* ---- other recipes from one ---- */
@@ -542,8 +553,7 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
         stk_str_appendf(&why, "for %.3g epochs %s; ", recipe->epochs_expected,
                         recipe->row->pretrained ? "from pretrained weights" : "from scratch");
     }
-    stk_str_appendf(&why, "%s, crop-scale %.3g", train->optimizer == STK_SGD ? "sgd" : "adamw",
-                    recipe->augment.crop_scale);
+    stk_str_appendf(&why, "%s, crop-scale %.3g", optimizer_name(train), recipe->augment.crop_scale);
     const struct {
         const char *name;
         double value;

@@ -112,6 +112,10 @@ STK_CHECKED stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *opti
 
 /* The models that a run trains: folds and refits. Model k is fold k, or refit k - folds. */
 int stk_recipe_models(const stk_recipe *recipe);
+bool stk_recipe_is_refit(const stk_recipe *recipe, int model);
+
+/* Whether Stoker has added models to those that were asked for. */
+bool stk_recipe_has_chosen(const stk_recipe *recipe);
 
 /* The same recipe with another batch, and the loader that fits it. batch_chosen stays. */
 stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t accumulate,

@@ -12,14 +12,19 @@
 /* Epochs that folds which Stoker chose were chosen for, less what a measurement may be off by; 0:
  * nothing was chosen. */
 static int fair_epochs(const stk_recipe *recipe) {
-    bool chosen = recipe->models_asked < stk_recipe_models(recipe);
-    return chosen ? (int)fmax(FAIR_PART * recipe->epochs_expected, 1) : 0;
+    return stk_recipe_has_chosen(recipe) ? (int)fmax(FAIR_PART * recipe->epochs_expected, 1) : 0;
+}
+
+/* With --epochs the validated models come first: refits that nobody asked for take no time from
+ * them, and each begins only if all its epochs fit. */
+static bool refits_are_spare(const stk_recipe *recipe) {
+    return recipe->epochs_wanted > 0 && stk_recipe_has_chosen(recipe);
 }
 
 stk_time_plan stk_time_plan_begin(const stk_recipe *recipe) {
-    bool spare = recipe->epochs_wanted > 0 && recipe->models_asked < stk_recipe_models(recipe);
     return (stk_time_plan){.total_steps = -1,
-                           .folds = spare ? recipe->folds : stk_recipe_models(recipe),
+                           .folds =
+                               refits_are_spare(recipe) ? recipe->folds : stk_recipe_models(recipe),
                            .views = recipe->views,
                            .epoch_s = NAN,
                            .predict_s = NAN};
@@ -28,9 +33,7 @@ stk_time_plan stk_time_plan_begin(const stk_recipe *recipe) {
 void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_clock *clock,
                          const stk_events *events, int fold, int epochs_done) {
     bool between = epochs_done < 0;
-    /* With --epochs the validated models come first: a refit that nobody asked for takes no time
-     * from them, and begins only if all its epochs fit. */
-    bool spare = recipe->epochs_wanted > 0 && recipe->models_asked < stk_recipe_models(recipe);
+    bool spare = refits_are_spare(recipe);
     if (stk_run_clock_stopping(clock)) {
         return; /* no further fold begins after a request to stop */
     }
@@ -48,7 +51,7 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
                             .timed = time->timed};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
     /* Within a fold the number only falls: its time is not given to a fold that may not fit. */
-    if (spare && fold >= recipe->folds && choice.epochs < recipe->epochs_wanted) {
+    if (spare && stk_recipe_is_refit(recipe, fold) && choice.epochs < recipe->epochs_wanted) {
         choice.folds = fold;
     }
     int folds = between || choice.folds < time->folds ? choice.folds : time->folds;

@@ -92,7 +92,7 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
 }
 
 static bool is_refit(const stk_running_fold *fold) {
-    return fold->job->tally.fold >= fold->job->recipe.folds;
+    return stk_recipe_is_refit(&fold->job->recipe, fold->job->tally.fold);
 }
 
 const char *stk_fold_weights(const stk_running_fold *fold) {

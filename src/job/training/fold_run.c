@@ -133,7 +133,7 @@ static char *path_of(const stk_job *job, const char *name) {
 
 static stk_status make_paths(stk_running_fold *fold, stk_error *err) {
     char *dir = path_of(fold->job, "");
-    bool refit = fold->job->tally.fold >= fold->job->recipe.folds;
+    bool refit = stk_recipe_is_refit(&fold->job->recipe, fold->job->tally.fold);
     fold->best_path = path_of(fold->job, refit ? "unfinished.safetensors" : "best.safetensors");
     fold->last_path = path_of(fold->job, "last.safetensors");
     fold->other_path = path_of(fold->job, refit ? "best.safetensors" : "below_prior.safetensors");

@@ -9,7 +9,7 @@
 
 stk_status stk_fold_split(const stk_dataset *dataset, const stk_recipe *recipe, int fold,
                           stk_split *split, const stk_sample **val_samples, stk_error *err) {
-    bool refit = fold >= recipe->folds;
+    bool refit = stk_recipe_is_refit(recipe, fold);
     bool given = recipe->folds <= 1 && dataset->val.count > 0 && !refit;
     stk_status status = refit ? stk_dataset_split_none(dataset, split, err)
                               : stk_dataset_split(dataset, recipe->val_fraction, recipe->folds,
@@ -40,7 +40,7 @@ stk_status stk_fold_count_steps(const stk_dataset *dataset, const stk_recipe *re
 char *stk_fold_file(const stk_run_folder *folder, const stk_recipe *recipe, int fold,
                     const char *name) {
     char path[80];
-    if (fold >= recipe->folds) {
+    if (stk_recipe_is_refit(recipe, fold)) {
         snprintf(path, sizeof path, "weights/refit%d/%s", fold - recipe->folds, name);
     } else if (recipe->folds > 1) {
         snprintf(path, sizeof path, "weights/fold%d/%s", fold, name);
