@@ -235,8 +235,8 @@ static void rows_of_the_table(void) {
         double crop_scale, smoothing, mixup, ema;
     } cases[] = {
         {{{0}}, "scratch", 0.7, 0, 0, 0},
-        {{{"epochs", "40"}}, "scratch-long", 0.35, 0.1, 0.2, 0},
-        {{{"epochs", "40"}, {"mixup", "0"}, {"crop-scale", "0.5"}}, "scratch-long", 0.5, 0.1, 0, 0},
+        {{{"epochs", "40"}}, "scratch-long", 0.7, 0, 0.2, 0},
+        {{{"epochs", "40"}, {"mixup", "0"}, {"crop-scale", "0.5"}}, "scratch-long", 0.5, 0, 0, 0},
         {{{"epochs", "40"}, {"recipe", "plain"}}, "plain", 0.7, 0, 0, 0},
         {{{"pretrained", "true"}, {"epochs", "7"}}, "touch", 0.6, 0.1, 0, 0},
         {{{"pretrained", "true"}, {"epochs", "8"}}, "finetune", 0.35, 0.1, 0, 0},
