@@ -46,7 +46,7 @@ static double picture_seconds(const stk_inference_facts *f) {
     if (f->val_images > 0 && !isnan(f->val_s)) {
         return f->val_s / (double)f->val_images;
     }
-    double part = f->wait_s > WAITS * f->step_s ? 1 : STK_INFERENCE_PART;
+    double part = f->wait_s > WAITS * f->step_s ? 1 : STK_INFERENCE_PART * f->pixels;
     return part * f->step_s / (double)f->batch;
 }
 

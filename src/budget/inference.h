@@ -44,6 +44,7 @@ typedef struct stk_inference_facts {
     double step_s;     /* seconds per training step; NaN: not measured yet */
     double wait_s;     /* part of step_s spent waiting for pictures; NaN: not known */
     size_t batch;      /* pictures of a step */
+    double pixels;     /* of a picture in inference, relative to one in training */
     double val_s;      /* measured seconds of a validation; NaN: none yet */
     size_t val_images; /* 0: there is no validation set */
     size_t test_images;

@@ -51,6 +51,9 @@ typedef enum stk_precision {
 } stk_precision;
 
 typedef struct stk_compile_config {
+    /* The network, where it is not that of the state: the same one for another size of pictures.
+     * Borrowed; it must outlive the executable. NULL: that of the state. */
+    const stk_graph *graph;
     size_t batch;            /* the most samples of one call */
     stk_precision precision; /* a CPU computes in float32 whatever is asked for */
     bool train;              /* with backward and optimiser; otherwise inference */
@@ -58,6 +61,12 @@ typedef struct stk_compile_config {
     bool ema;    /* inference: with the averaged parameters; the state must have them */
     bool plain;  /* node by node, nothing fused: the check for the fused path */
 } stk_compile_config;
+
+/* The network that a config compiles; `usual` is that of the state. */
+static inline const stk_graph *stk_compile_graph(const stk_compile_config *config,
+                                                 const stk_graph *usual) {
+    return config->graph != NULL ? config->graph : usual;
+}
 
 typedef enum stk_mix_kind { STK_MIX_NONE, STK_MIX_MIXUP, STK_MIX_CUTMIX } stk_mix_kind;
 
@@ -214,8 +223,8 @@ typedef struct stk_backend {
     stk_status (*extras_write)(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                stk_error *err);
 
-    /* All bytes that compile() would allocate. *workspace, unless NULL, is the part of them that
-     * operations share as scratch. */
+    /* All bytes that compile() would allocate for a state of `graph`. *workspace, unless NULL, is
+     * the part of them that operations share as scratch. */
     stk_status (*exec_need)(stk_device *device, const stk_graph *graph,
                             const stk_compile_config *config, uint64_t *bytes, uint64_t *workspace,
                             stk_error *err);

@@ -99,6 +99,17 @@ void stk_graph_free(stk_graph *graph) {
     }
 }
 
+stk_status stk_graph_check_params(const stk_graph *graph, const stk_graph *other, stk_error *err) {
+    bool same = graph->param_count == other->param_count;
+    for (int i = 0; same && i < graph->param_count; i++) {
+        same = graph->params[i].count == other->params[i].count;
+    }
+    return same ? STK_OK
+                : STK_FAIL(err, STK_ERR_USAGE,
+                           "the network has other weights for pictures of %d px than for %d px",
+                           other->img_size, graph->img_size);
+}
+
 int stk_graph_input(stk_graph *graph) {
     return graph->input;
 }

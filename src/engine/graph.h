@@ -133,6 +133,11 @@ typedef struct stk_graph {
 STK_CHECKED stk_status stk_graph_new(stk_graph **graph, int img_size, int classes, stk_error *err);
 void stk_graph_free(stk_graph *graph);
 
+/* Checks that two finished graphs of one network, for different sizes of pictures, have parameters
+ * of the same sizes: then weights of one are weights of the other. */
+STK_CHECKED stk_status stk_graph_check_params(const stk_graph *graph, const stk_graph *other,
+                                              stk_error *err);
+
 /* The value of the pictures, to start from. */
 int stk_graph_input(stk_graph *graph);
 

@@ -166,9 +166,9 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
         return STK_FAIL(err, STK_ERR_DATA, "no step could be measured: the training went wrong");
     }
     double picture_s = NAN;
-    STK_THEN(status,
-             measure_inference(job, split, val_samples,
-                               m.step_s / (double)e->batch * STK_INFERENCE_PART, &picture_s, err));
+    double guess_s = m.step_s / (double)e->batch * STK_INFERENCE_PART;
+    guess_s *= stk_recipe_eval_pixels(&job->recipe);
+    STK_THEN(status, measure_inference(job, split, val_samples, guess_s, &picture_s, err));
     if (status == STK_OK) {
         e->setup_s = m.setup_s;
         e->step_s = m.step_s;

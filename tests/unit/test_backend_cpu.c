@@ -185,6 +185,48 @@ static void kept_gradients_add_up(void) {
     bench_close(&b);
 }
 
+/* The weights of one size compute what a network that was made for the other size would. */
+static void another_size_of_pictures(void) {
+    bench small;
+    bench large;
+    stk_exec *exec = NULL;
+    float logits[2][4 * CLASSES];
+    float values[4096];
+    uint64_t bytes = 0;
+    REQUIRE(bench_open(&small, build_relu, 6, 4, 2));
+    REQUIRE(bench_open(&large, build_relu, 11, 4, 2));
+    for (int i = 0; i < small.graph->param_count; i++) {
+        REQUIRE(small.graph->params[i].count <= sizeof values / sizeof *values);
+        CHECK(!cpu->state_read(large.state, STK_TENSOR_VALUE, i, values, NULL));
+        CHECK(!cpu->state_write(small.state, STK_TENSOR_VALUE, i, values, NULL));
+    }
+    stk_compile_config config = {.graph = large.graph, .batch = 4};
+    REQUIRE_OK(cpu->compile(&exec, small.state, &config, &small.err), &small.err);
+    REQUIRE_OK(cpu->exec_need(small.device, small.graph, &config, &bytes, NULL, &small.err),
+               &small.err);
+    CHECK_INT(bytes, cpu->exec_bytes(large.infer));
+    CHECK(cpu->infer(exec, large.images, 4, logits[0], NULL) == STK_OK);
+    CHECK(cpu->infer(large.infer, large.images, 4, logits[1], NULL) == STK_OK);
+    CHECK(memcmp(logits[0], logits[1], sizeof logits[0]) == 0);
+    cpu->exec_free(exec);
+    bench_close(&large);
+    bench_close(&small);
+}
+
+static void weights_of_one_size_only_are_refused(void) {
+    bench small;
+    bench large;
+    stk_exec *exec = NULL;
+    REQUIRE(bench_open(&small, build_max_pool, 9, 2, 1));
+    REQUIRE(bench_open(&large, build_max_pool, 15, 2, 1));
+    stk_compile_config config = {.graph = large.graph, .batch = 2};
+    CHECK(cpu->compile(&exec, small.state, &config, &small.err) == STK_ERR_USAGE);
+    CHECK_CONTAINS(small.err.message, "other weights for pictures of 15 px than for 9 px");
+    CHECK(exec == NULL);
+    bench_close(&large);
+    bench_close(&small);
+}
+
 static void plan_is_what_is_allocated(void) {
     bench b;
     REQUIRE(bench_open(&b, build_residual, 16, 6, 2));
@@ -268,6 +310,8 @@ static const check_test tests[] = {
     TEST(same_bits_on_any_number_of_threads),
     TEST(sgd_follows_its_formula),
     TEST(kept_gradients_add_up),
+    TEST(another_size_of_pictures),
+    TEST(weights_of_one_size_only_are_refused),
     TEST(plan_is_what_is_allocated),
     TEST(wrong_calls_are_refused),
     TEST(memory_failures_leak_nothing),

@@ -416,6 +416,43 @@ static void inferences_between_steps(void) {
     close_both(&p, graph);
 }
 
+/* The same weights with larger pictures, after an update with small ones. */
+static void inferences_of_another_size(void) {
+    pair p;
+    stk_graph *graph;
+    if (!open_both(&p, &graph, strict)) {
+        return;
+    }
+    stk_graph *large = pair_graph(build_both, 14);
+    stk_compile_config infer = {.graph = large, .batch = 6, .precision = strict.precision};
+    stk_exec *train[2];
+    uint8_t *small = p.images;
+    size_t bytes = 6 * stk_shape_count(large->values[large->input].shape);
+    uint8_t *images = stk_mem_new(bytes, 1);
+    stk_rng rng = stk_rng_make(3, 0, 0, 0);
+    for (size_t i = 0; i < bytes; i++) {
+        images[i] = (uint8_t)stk_rng_below(&rng, 256);
+    }
+    stk_step_input in = pair_input(&p);
+    in.update = &sgd;
+    pair_step(&p, &in, "small pictures");
+    p.images = images;
+    for (int i = 0; i < 2; i++) {
+        train[i] = p.sides[i].exec;
+        CHECK(p.sides[i].backend->compile(&p.sides[i].exec, p.sides[i].state, &infer, &p.err) ==
+              STK_OK);
+    }
+    pair_infer(&p, 6, "large pictures");
+    pair_infer(&p, 2, "two large pictures");
+    p.images = small;
+    stk_mem_free(images);
+    for (int i = 0; i < 2; i++) {
+        p.sides[i].backend->exec_free(train[i]);
+    }
+    close_both(&p, graph);
+    stk_graph_free(large);
+}
+
 /* ---- memory, and the same bits ---- */
 
 static void plans_are_what_is_allocated(void) {
@@ -496,6 +533,7 @@ static const check_test tests[] = {
     TEST(steps_run_ahead),
     TEST(one_step_of_many_is_waited_for),
     TEST(inferences_between_steps),
+    TEST(inferences_of_another_size),
     TEST(plans_are_what_is_allocated),
     TEST(the_same_bits_in_every_run),
 };

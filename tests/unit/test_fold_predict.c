@@ -35,7 +35,7 @@ static void predict(const char *compile, bool ema, bool weights_lost) {
     job.time = stk_time_plan_begin(&job.recipe);
     job.dataset = &dataset;
     REQUIRE_OK(stk_model_find("convnet_s", &job.recipe.model, &err), &err);
-    job.recipe.img_size = SIZE;
+    job.recipe.img_size = job.recipe.eval_size = SIZE;
     job.recipe.infer_batch = 3;
     job.recipe.views = job.time.views = 1;
     job.recipe.train.ema = ema ? 0.9 : 0;

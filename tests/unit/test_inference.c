@@ -13,6 +13,7 @@ static stk_inference_facts facts_of(double budget_s, double val_s, size_t test_i
                                  .step_s = 3.2,
                                  .wait_s = 0,
                                  .batch = 32,
+                                 .pixels = 1,
                                  .val_s = val_s,
                                  .val_images = 40,
                                  .test_images = test_images,

@@ -85,6 +85,7 @@ static void open_simulation(simulation *s, double budget_s, int epochs, int fold
     s->job.clock.budget_s = budget_s;
     s->job.recipe.epochs_wanted = epochs;
     s->job.recipe.batch = BATCH;
+    s->job.recipe.img_size = s->job.recipe.eval_size = 32;
     s->job.recipe.folds = s->job.time.folds = folds;
     s->job.time.views = 1;
     s->job.out.ensemble.rows = rows;

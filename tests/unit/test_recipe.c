@@ -265,6 +265,38 @@ static void rows_of_the_table(void) {
     }
 }
 
+/* Validation and prediction see whole pictures where training sees parts. */
+static void sizes_of_evaluation(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        int img_size, eval_size;
+        double crop;
+    } cases[] = {
+        {{{"model", "efficientnet_b0"}}, 224, 256, 1},
+        {{{"model", "efficientnet_b0"}, {"img-size", "96"}}, 96, 112, 1},
+        {{{"model", "efficientnet_b0"}, {"img-size", "128"}}, 128, 160, 1},
+        {{{"model", "efficientnet_b0"}, {"img-size", "63"}}, 63, 63, 0.875},
+        {{{"model", "efficientnet_b0"}, {"crop-scale", "1"}}, 224, 224, 0.875},
+        {{{"model", "efficientnet_b0"}, {"eval-size", "224"}}, 224, 224, 0.875},
+        {{{"model", "efficientnet_b0"}, {"eval-size", "240"}}, 224, 240, 0.9375},
+        {{{"model", "efficientnet_b0"}, {"eval-size", "160"}}, 224, 160, 0.875},
+        {{{"model", "convnet_s"}, {"img-size", "96"}}, 96, 96, 1}, /* no part is cut off */
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_recipe recipe;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        CHECK_INT(recipe.img_size, cases[i].img_size);
+        CHECK_INT(recipe.eval_size, cases[i].eval_size);
+        CHECK_INT(atoi(stk_options_get(options, "eval-size")), cases[i].eval_size);
+        CHECK_NEAR(recipe.eval_crop, cases[i].crop, 1e-9);
+        CHECK_NEAR(stk_recipe_eval_pixels(&recipe),
+                   pow((double)cases[i].eval_size / cases[i].img_size, 2), 1e-9);
+        close_recipe();
+        stk_options_free(options);
+    }
+}
+
 /* So many pictures in all, from pretrained weights: the images of an update. */
 static void batches_of_fine_tuning(void) {
     CHECK_INT(stk_recipe_batch_bounds(true, 1000).most, 16);
@@ -368,6 +400,7 @@ static const check_test tests[] = {
     TEST(batch_rate_and_epochs),
     TEST(recipe_by_optimiser_and_start),
     TEST(rows_of_the_table),
+    TEST(sizes_of_evaluation),
     TEST(batches_of_fine_tuning),
     TEST(the_line_tells_the_recipe),
     TEST(words_for_the_rate),

@@ -233,7 +233,7 @@ static stk_status make_layout(stk_pieces *pieces, stk_memory_layout *layout, stk
     stk_pieces_config cut = {
         .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
     memset(layout, 0, sizeof *layout);
-    stk_status status = stk_pieces_make(pieces, graph, &cut, err);
+    stk_status status = stk_pieces_make(pieces, stk_compile_graph(config, graph), &cut, err);
     return status == STK_OK
                ? stk_memory_layout_make(layout, pieces, config->batch, piece_needs, device, err)
                : status;
@@ -272,6 +272,8 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
     exec->state = state;
     exec->weights = config->ema && !config->train ? STK_TENSOR_EMA : STK_TENSOR_VALUE;
     stk_status status = check_kind(state, exec->weights, err);
+    STK_THEN(status,
+             stk_graph_check_params(state->graph, stk_compile_graph(config, state->graph), err));
     if (status == STK_OK && config->train) {
         status = check_kind(state, STK_TENSOR_GRADIENT, err);
     }
@@ -282,7 +284,8 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
         if (exec->arena == NULL) {
             status = STK_FAIL(err, STK_ERR_MEMORY,
                               "batch %zu at %d px needs %zu MB of memory, which cannot be had%s",
-                              config->batch, state->graph->img_size, exec->layout.arena_bytes >> 20,
+                              config->batch, exec->pieces.graph->img_size,
+                              exec->layout.arena_bytes >> 20,
                               config->train ? "; use a smaller --batch or --img-size" : "");
         }
     }
@@ -304,7 +307,7 @@ static float *at(const stk_exec *exec, size_t offset) {
 
 /* Sets the pointers of a piece: all that it reads and writes. */
 static void aim(const stk_exec *exec, int index, cpu_call *call) {
-    const stk_graph *graph = exec->state->graph;
+    const stk_graph *graph = exec->pieces.graph;
     const stk_pieces *pieces = &exec->pieces;
     const stk_piece *piece = &pieces->items[index];
     const stk_node *node = &graph->nodes[main_node(piece)];
@@ -356,7 +359,7 @@ static void run_backward(const cpu_kernel *kernel, cpu_call *call) {
 
 static bool is_loss(const stk_exec *exec, int index) {
     int node = exec->pieces.items[index].node;
-    return node != STK_NO_NODE && exec->state->graph->nodes[node].op == STK_OP_LOSS;
+    return node != STK_NO_NODE && exec->pieces.graph->nodes[node].op == STK_OP_LOSS;
 }
 
 static stk_status check_count(const stk_exec *exec, size_t count, bool train, stk_error *err) {
@@ -452,7 +455,7 @@ static stk_status check_halt(stk_exec *exec, part_times *p, stk_error *err) {
 
 static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                            stk_error *err) {
-    const stk_graph *graph = exec->state->graph;
+    const stk_graph *graph = exec->pieces.graph;
     stk_status status = check_count(exec, input->count, true, err);
     if (status == STK_OK && output == NULL && exec->done_count == STK_STEPS_AHEAD) {
         status = STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
@@ -515,7 +518,7 @@ static stk_status cpu_collect(stk_exec *exec, bool wait, stk_step_output *output
 
 static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
                             stk_error *err) {
-    const stk_graph *graph = exec->state->graph;
+    const stk_graph *graph = exec->pieces.graph;
     stk_status status = check_count(exec, count, false, err);
     if (status != STK_OK) {
         return status;

@@ -79,9 +79,10 @@ static void place_parts(stk_exec *exec, const stk_graph *graph) {
 
 /* Makes the programs and places the parts of the allocation. Reads properties of the device, but
  * calls nothing on it. The places do not depend on `results`. */
-static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_graph *graph,
+static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_graph *usual,
                           const stk_compile_config *config, const stk_state_config *state,
                           cuda_tuning_results *results, stk_error *err) {
+    const stk_graph *graph = stk_compile_graph(config, usual);
     stk_precision precision = stk_cuda_device_precision(device, config->precision);
     cuda_type type = type_of(precision);
     bool strict = precision == STK_PRECISION_FP32_STRICT;
@@ -223,7 +224,7 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
     return STK_FAIL(err, STK_ERR_MEMORY,
                     "batch %zu at %d px needs %.1f MiB of the GPU's memory, and %.1f MiB are free "
                     "now: something else has taken the rest; end it, or use a smaller %s",
-                    exec->config.batch, exec->state->graph->img_size,
+                    exec->config.batch, exec->pieces.graph->img_size,
                     (double)exec->parts.bytes / 1048576, (double)memory.free_bytes / 1048576,
                     exec->config.train ? "--batch or --img-size" : "--img-size");
 }
@@ -231,7 +232,7 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
 static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     size_t batch = exec->config.batch;
-    size_t answers = batch * (size_t)exec->state->graph->classes * sizeof(float);
+    size_t answers = batch * (size_t)exec->pieces.graph->classes * sizeof(float);
     void *memory[3] = {NULL, NULL, NULL};
     size_t bytes[3] = {sizeof(cuda_step_queue), STK_STEPS_AHEAD * batch * sizeof(int),
                        exec->config.train ? 0 : CUDA_DEVICE_BATCHES * answers};
@@ -429,6 +430,8 @@ static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_
                                   state->blocks[STK_TENSOR_SECOND] != 0 ? STK_ADAMW : STK_SGD,
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
+    STK_THEN(status,
+             stk_graph_check_params(state->graph, stk_compile_graph(config, state->graph), err));
     STK_THEN(status, lay_out(exec, state->device, state->graph, config, &kinds,
                              state->device->tuning_results, err));
     if (status == STK_OK && home != NULL) {

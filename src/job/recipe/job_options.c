@@ -26,6 +26,11 @@ static const stk_option job_options[] = {
     STK_OPTION(INT, "img-size", img_size, STK_OPTION_AUTO, STK_OPTION_RANGE(8, 2048),
                .aliases = "image_size", .metavar = "PX",
                .help = "side of the square that the network sees"),
+    STK_OPTION(INT, "eval-size", eval_size, STK_OPTION_AUTO, STK_OPTION_RANGE(8, 2048),
+               .aliases = "test_input_size", .metavar = "PX",
+               .help = "side of the square in validation and prediction; auto: where training "
+                       "sees random parts of pictures, 8/7 of --img-size and the whole short "
+                       "side"),
     STK_OPTION(DOUBLE, "dropout", dropout, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 0.9),
                .metavar = "SHARE",
                .help = "share of the numbers before the classifier that is set to 0 in training; "

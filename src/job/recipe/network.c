@@ -41,7 +41,10 @@ stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe,
     network->state_config = (stk_state_config){.train = true,
                                                .optimizer = (stk_optimizer)recipe->train.optimizer,
                                                .ema = recipe->train.ema > 0};
-    return stk_model_build(recipe->model, &config, &network->graph, err);
+    stk_status status = stk_model_build(recipe->model, &config, &network->graph, err);
+    config.img_size = recipe->eval_size;
+    return status == STK_OK ? stk_model_build(recipe->model, &config, &network->eval_graph, err)
+                            : status;
 }
 
 stk_status stk_network_allocate(stk_job_network *network, stk_error *err) {
@@ -60,7 +63,9 @@ void stk_network_free_state(stk_job_network *network) {
 void stk_network_free_graph(stk_job_network *network) {
     stk_network_free_state(network);
     stk_graph_free(network->graph);
+    stk_graph_free(network->eval_graph);
     network->graph = NULL;
+    network->eval_graph = NULL;
 }
 
 void stk_network_free(stk_job_network *network) {
@@ -71,7 +76,8 @@ void stk_network_free(stk_job_network *network) {
 
 stk_compile_config stk_network_compile_config(const stk_job_network *network,
                                               const stk_recipe *recipe, bool train) {
-    return (stk_compile_config){.batch = train ? recipe->batch : recipe->infer_batch,
+    return (stk_compile_config){.graph = train ? NULL : network->eval_graph,
+                                .batch = train ? recipe->batch : recipe->infer_batch,
                                 .precision = network->opened.precision,
                                 .train = train,
                                 .ema = !train && network->state_config.ema,

@@ -24,6 +24,7 @@ typedef struct stk_job_network {
     stk_device_memory memory; /* of the device, before anything was allocated */
     stk_host_memory host;     /* allocates batches where the device reads them fastest */
     stk_graph *graph;         /* owned */
+    stk_graph *eval_graph;    /* owned: the same for the size of validation and prediction */
     stk_state_config state_config;
     stk_state *state; /* owned: weights, gradients, optimiser; NULL until there is memory for it */
     bool plain;       /* --no-compile: nothing is fused */
@@ -41,7 +42,7 @@ STK_CHECKED stk_status stk_network_open_device(stk_job_network *network, stk_opt
 /* Notes the memory of the device, before anything is allocated. */
 STK_CHECKED stk_status stk_network_note_memory(stk_job_network *network, stk_error *err);
 
-/* Builds the graph; the state is allocated by stk_network_allocate(), once the batch is known. */
+/* Builds the graphs; the state is allocated by stk_network_allocate(), once the batch is known. */
 STK_CHECKED stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe,
                                          int classes, stk_error *err);
 STK_CHECKED stk_status stk_network_allocate(stk_job_network *network, stk_error *err);
@@ -49,7 +50,7 @@ STK_CHECKED stk_status stk_network_allocate(stk_job_network *network, stk_error 
 /* Frees the state, if there is one. */
 void stk_network_free_state(stk_job_network *network);
 
-/* Frees the graph and the state, so that another network can be built. */
+/* Frees the graphs and the state, so that another network can be built. */
 void stk_network_free_graph(stk_job_network *network);
 
 /* Frees everything except the device. */

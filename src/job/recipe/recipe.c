@@ -21,6 +21,12 @@
 
 #define AUTO_MODEL "convnet_s"
 
+/* Validation and prediction: the side of their square relative to that of training, and what it is
+ * rounded up to. Smaller pictures have no room to lose. */
+#define EVAL_PART (8.0 / 7.0)
+#define EVAL_UNIT 16
+#define EVAL_LEAST 64
+
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
 
@@ -107,6 +113,27 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
                                 .refits = stk_is_auto_int(job->refit) ? -1 : (int)job->refit};
 }
 
+/* The size of pictures in validation and prediction, once that of training is known. */
+static stk_status choose_eval_size(stk_recipe *recipe, stk_options *options, stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    double own_crop = recipe->model->crop_fraction;
+    bool parts = own_crop < 1 && recipe->augment.crop_scale < 1;
+    bool given = !stk_is_auto_int(job->eval_size);
+    recipe->eval_size = recipe->img_size;
+    if (given) {
+        recipe->eval_size = (int)job->eval_size;
+    } else if (parts && recipe->img_size >= EVAL_LEAST) {
+        recipe->eval_size = (int)ceil(EVAL_PART * recipe->img_size / EVAL_UNIT) * EVAL_UNIT;
+    }
+    recipe->eval_crop = fmin(own_crop * fmax((double)recipe->eval_size / recipe->img_size, 1), 1);
+    return given ? STK_OK : resolve_number(options, "eval-size", recipe->eval_size, "auto", err);
+}
+
+double stk_recipe_eval_pixels(const stk_recipe *recipe) {
+    double side = (double)recipe->eval_size / recipe->img_size;
+    return side * side;
+}
+
 stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
                                   const stk_training_choice *choice, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
@@ -124,7 +151,7 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
     if (status == STK_OK && stk_is_auto_int(job->img_size)) {
         status = resolve_number(options, "img-size", choice->img_size, "auto", err);
     }
-    return status;
+    return status == STK_OK ? choose_eval_size(recipe, options, err) : status;
 }
 
 /* Takes the number of folds that a column gives. */
@@ -210,6 +237,7 @@ stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options, s
     } else if (status == STK_OK) {
         status = resolve_number(options, "img-size", recipe->img_size, "auto", err);
     }
+    STK_THEN(status, choose_eval_size(recipe, options, err));
     STK_THEN(status, choose_rate(options, "dropout", job->dropout, recipe->model->dropout,
                                  &recipe->dropout, err));
     STK_THEN(status, choose_rate(options, "drop-path", job->drop_path, recipe->model->drop_path,

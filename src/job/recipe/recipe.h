@@ -33,7 +33,11 @@
 typedef struct stk_recipe {
     /* The network. */
     const stk_model *model;
-    int img_size; /* side of the square that the network sees, in pixels */
+    int img_size; /* side of the square that the network sees in training, in pixels */
+    /* The same in validation and prediction. Training sees parts of pictures, enlarged; a larger
+     * square shows whole pictures with things as large as training saw them. */
+    int eval_size;
+    double eval_crop; /* share of a picture's short side that this square shows */
     double dropout;
     double drop_path;
     /* How it learns. */
@@ -89,6 +93,9 @@ bool stk_recipe_is_to_fit(const stk_options *options);
 /* Step 3: the model, its image size and its dropout. */
 STK_CHECKED stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options,
                                                  stk_error *err);
+
+/* Pixels of a picture in validation and prediction, relative to one in training. */
+double stk_recipe_eval_pixels(const stk_recipe *recipe);
 
 /* Step 4: opens the device, and writes its name and precision to the options. `config`
  * says who may halt its work; threads and memory come from the options and the machine. */

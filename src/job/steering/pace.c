@@ -57,6 +57,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_sta
                                  .step_s = standing->step_s,
                                  .wait_s = standing->wait_s,
                                  .batch = pace->recipe->batch,
+                                 .pixels = stk_recipe_eval_pixels(pace->recipe),
                                  .val_s = stk_validations_now(&pace->past, standing->step_s),
                                  .val_images = pace->val_images,
                                  .test_images = pace->test_images,

@@ -65,7 +65,8 @@ static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *r
     stk_training_facts facts = stk_recipe_training_facts(&job->recipe, job->options, job->dataset);
     facts.picture_s = rehearsal->step_s / (double)rehearsal->batch;
     facts.loader_s = rehearsal->wait_fraction > WAITS ? facts.picture_s : 0;
-    double part = facts.loader_s > 0 ? 1 : STK_INFERENCE_PART;
+    double part =
+        facts.loader_s > 0 ? 1 : STK_INFERENCE_PART * stk_recipe_eval_pixels(&job->recipe);
     facts.predict_s = part * facts.picture_s * (double)job->dataset->test.count * job->recipe.views;
     facts.left_s = fmax(TRAINING_SHARE * left_s, 0);
     return facts;

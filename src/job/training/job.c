@@ -128,23 +128,23 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
         sizing.most_slots = EVALUATION_SLOTS;
         sizing.tune_slots = false;
     }
-    return (stk_loader_config){.store = job->dataset->store,
-                               .samples = samples,
-                               .indices = indices,
-                               .count = count,
-                               .halt = {stk_run_clock_must_write, &job->clock},
-                               .memory = stk_host_memory_for_loader(&job->network.host),
-                               .stop = job->clock.stop,
-                               .transform = {.size = job->recipe.img_size,
-                                             .train = train,
-                                             .augment = job->recipe.augment,
-                                             .crop_fraction = job->recipe.model->crop_fraction,
-                                             .interpolation = job->recipe.model->interpolation},
-                               .sizing = sizing,
-                               .slow_after_ns = train ? picture_limit_ns(job->clock.budget_s) : 0,
-                               .sampling = train ? (stk_sampling)job->loader_options->sampling
-                                                 : STK_SAMPLING_NATURAL,
-                               .seed = job->recipe.seed + (uint64_t)job->tally.fold};
+    return (stk_loader_config){
+        .store = job->dataset->store,
+        .samples = samples,
+        .indices = indices,
+        .count = count,
+        .halt = {stk_run_clock_must_write, &job->clock},
+        .memory = stk_host_memory_for_loader(&job->network.host),
+        .stop = job->clock.stop,
+        .transform = {.size = train ? job->recipe.img_size : job->recipe.eval_size,
+                      .train = train,
+                      .augment = job->recipe.augment,
+                      .crop_fraction = job->recipe.eval_crop,
+                      .interpolation = job->recipe.model->interpolation},
+        .sizing = sizing,
+        .slow_after_ns = train ? picture_limit_ns(job->clock.budget_s) : 0,
+        .sampling = train ? (stk_sampling)job->loader_options->sampling : STK_SAMPLING_NATURAL,
+        .seed = job->recipe.seed + (uint64_t)job->tally.fold};
 }
 
 /* Stores the data set's path as an absolute one: it works from any folder. */
