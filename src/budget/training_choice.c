@@ -9,6 +9,9 @@
  * ENOUGH_EPOCHS of them gains less than one more model would. */
 #define TUNE_REFIT_EPOCHS 12.0
 #define TUNE_FOLD_EPOCHS 24.0
+/* The same in pictures that training sees: of a small data set more epochs are needed. */
+#define TUNE_REFIT_PICTURES 2000.0
+#define TUNE_FOLD_PICTURES 8000.0
 #define TUNE_ENOUGH_EPOCHS 30.0
 #define SCRATCH_REFIT_EPOCHS 120.0
 #define SCRATCH_FOLD_EPOCHS 400.0
@@ -26,6 +29,7 @@
 #define LEAST_SIZE 96
 #define TUNE_WANTED_EPOCHS 3.0
 #define TUNE_WANTED_PICTURES 15000.0
+#define TUNE_LEAST_PICTURES 1000.0 /* few are not enough, whatever that is in epochs */
 #define SCRATCH_WANTED_EPOCHS 10.0
 #define SCRATCH_WANTED_PICTURES 100000.0
 #define SMALL_PART (1.0 / 3) /* of both, at SMALL_SIZE and below */
@@ -38,13 +42,20 @@ static double picture_s_at(const stk_training_facts *f, int size) {
 
 /* Epochs over all pictures that fit at this size, beside the predictions of so many models. */
 static double epochs_at(const stk_training_facts *f, int size, int models) {
-    double training_s = fmax(f->left_s - models * f->predict_s, 0);
-    return training_s / (picture_s_at(f, size) * (double)f->pictures);
+    double picture_s = picture_s_at(f, size);
+    double predict_s = f->predict_s * picture_s / f->picture_s;
+    return fmax(f->left_s - models * predict_s, 0) / (picture_s * (double)f->pictures);
+}
+
+/* So many epochs, and at least as many as show so many pictures. */
+static double tune_epochs(const stk_training_facts *f, double epochs, double pictures) {
+    return fmax(epochs, pictures / (double)f->pictures);
 }
 
 static bool is_enough(const stk_training_facts *f, int size, double epochs) {
     double part = size <= SMALL_SIZE ? SMALL_PART : 1;
-    double wanted = f->pretrained ? TUNE_WANTED_EPOCHS : SCRATCH_WANTED_EPOCHS;
+    double wanted = f->pretrained ? tune_epochs(f, TUNE_WANTED_EPOCHS, TUNE_LEAST_PICTURES)
+                                  : SCRATCH_WANTED_EPOCHS;
     double pictures = f->pretrained ? TUNE_WANTED_PICTURES : SCRATCH_WANTED_PICTURES;
     wanted = f->epochs > 0 ? fmin(wanted, f->epochs) : wanted;
     return epochs >= part * wanted || epochs * (double)f->pictures >= part * pictures;
@@ -66,7 +77,7 @@ static int choose_size(const stk_training_facts *f) {
 /* The most refits that leave each model enough epochs. */
 static int spare_refits(const stk_training_facts *f, const stk_training_choice *c) {
     double enough = f->epochs > 0   ? f->epochs
-                    : f->pretrained ? TUNE_ENOUGH_EPOCHS
+                    : f->pretrained ? tune_epochs(f, TUNE_ENOUGH_EPOCHS, TUNE_REFIT_PICTURES)
                                     : SCRATCH_ENOUGH_EPOCHS;
     int refits = MOST_REFITS;
     while (refits > 0 && epochs_at(f, c->img_size, c->folds + refits) <
@@ -77,8 +88,12 @@ static int spare_refits(const stk_training_facts *f, const stk_training_choice *
 }
 
 static void choose_models(const stk_training_facts *f, stk_training_choice *c) {
-    double refit = f->pretrained ? TUNE_REFIT_EPOCHS : SCRATCH_REFIT_EPOCHS;
-    double fold = f->pretrained ? TUNE_FOLD_EPOCHS : SCRATCH_FOLD_EPOCHS;
+    double refit = SCRATCH_REFIT_EPOCHS;
+    double fold = SCRATCH_FOLD_EPOCHS;
+    if (f->pretrained) {
+        refit = tune_epochs(f, TUNE_REFIT_EPOCHS, TUNE_REFIT_PICTURES);
+        fold = tune_epochs(f, TUNE_FOLD_EPOCHS, TUNE_FOLD_PICTURES);
+    }
     if (f->epochs > 0) { /* every model gets as many as were asked for */
         refit = (2 - f->val_part) * f->epochs;
         fold = STK_CHOSEN_FOLDS * (1 - f->val_part) * f->epochs;

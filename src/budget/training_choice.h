@@ -19,7 +19,7 @@ typedef struct stk_training_facts {
     double picture_s; /* seconds that a training picture takes at `img_size`; NaN: not measured */
     double loader_s;  /* part of picture_s that does not depend on the size of the pictures: 0
                          where training does not wait for them */
-    double predict_s; /* seconds that a model takes to predict the test set */
+    double predict_s; /* seconds that a model takes to predict the test set at `img_size` */
     size_t pictures;  /* labelled pictures, those that validate included */
     double val_part;  /* share of them that is set apart to validate; 0: none is */
     bool pretrained;  /* training starts from pretrained weights */

@@ -42,9 +42,10 @@ static const stk_option dataset_options[] = {
     STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "error", .choices = "error skip",
                .help =
                    "labels without pictures and pictures without labels: stop, or leave them out"),
-    STK_OPTION(CHOICE, "rare-class", rare_class, .fallback = "error", .choices = "error train drop",
-               .help =
-                   "a class with one image: stop, train on it without validating, or leave it out"),
+    STK_OPTION(CHOICE, "rare-class", rare_class, .fallback = "auto",
+               .choices = "error train drop auto",
+               .help = "a class with one image: stop, train on it without validating, or leave it "
+                       "out; auto: train, or stop where most pictures are alone in their class"),
     STK_OPTION(INT, "classes", classes, .fallback = "0", STK_OPTION_RANGE(0, 1e9),
                .may_be_auto = true, .metavar = "N",
                .help = "use so many of the classes, chosen by --subset-seed; 0: all"),

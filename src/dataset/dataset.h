@@ -43,7 +43,8 @@ typedef enum stk_mismatch { STK_MISMATCH_ERROR, STK_MISMATCH_SKIP } stk_mismatch
 typedef enum stk_rare_class {
     STK_RARE_ERROR, /* fail */
     STK_RARE_TRAIN, /* train on it without validating it */
-    STK_RARE_DROP   /* leave out the class */
+    STK_RARE_DROP,  /* leave out the class */
+    STK_RARE_AUTO   /* train; fail where most pictures are alone in their class */
 } stk_rare_class;
 
 extern const stk_option_table stk_dataset_option_table;

@@ -30,10 +30,14 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
     char names[300];
     stk_first_names_text(&rare, names, sizeof names);
     stk_status status = STK_OK;
-    if (rare.count > 0 && listing->options->rare_class == STK_RARE_TRAIN) {
+    int treatment = listing->options->rare_class;
+    if (treatment == STK_RARE_AUTO) { /* most: the labels are not classes, or the wrong column */
+        treatment = 2 * rare.count > dataset->train.count ? STK_RARE_ERROR : STK_RARE_TRAIN;
+    }
+    if (rare.count > 0 && treatment == STK_RARE_TRAIN) {
         stk_events_warning(listing->events, "%zu class%s one image and will not be validated: %s",
                            rare.count, rare.count == 1 ? " has" : "es have", names);
-    } else if (rare.count > 0 && listing->options->rare_class == STK_RARE_DROP) {
+    } else if (rare.count > 0 && treatment == STK_RARE_DROP) {
         stk_events_warning(listing->events, "left out %zu class%s with one image: %s", rare.count,
                            rare.count == 1 ? "" : "es", names);
         status = stk_listing_drop_classes(dataset, is_rare, err);

@@ -35,8 +35,9 @@ static stk_status check_request(const stk_folder_samples *samples, const stk_loa
                         stk_format_bytes(need, sizeof need, bytes),
                         stk_format_bytes(have, sizeof have, memory));
     }
-    if (folder->train && loader->sampling != STK_SAMPLING_NATURAL &&
-        samples->dataset->class_count == 0) {
+    bool by_class =
+        loader->sampling == STK_SAMPLING_BALANCED || loader->sampling == STK_SAMPLING_SQRT;
+    if (folder->train && by_class && samples->dataset->class_count == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "sampling by class needs labels, and %s has none: sort the pictures into "
                         "one folder per class, or leave --sampling natural",

@@ -84,7 +84,7 @@ stk_status stk_folder_samples_open(stk_folder_samples *f, const stk_options *giv
         return STK_FAIL(err, STK_ERR_USAGE, "--data is missing: the folder of pictures to load");
     }
     bool divided = folder->split == STK_FOLDER_TRAIN || folder->split == STK_FOLDER_VAL;
-    if (!divided && data.rare_class == STK_RARE_ERROR) {
+    if (!divided && (data.rare_class == STK_RARE_ERROR || data.rare_class == STK_RARE_AUTO)) {
         data.rare_class = STK_RARE_TRAIN; /* nothing is validated, so one picture is no problem */
     }
     stk_status status = folder->split == STK_FOLDER_ALL

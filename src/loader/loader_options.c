@@ -15,10 +15,11 @@ static const stk_option options[] = {
                .metavar = "SIZE",
                .help =
                    "most memory for prepared batches and reads; auto is an eighth of the memory"),
-    STK_OPTION(CHOICE, "sampling", sampling, .fallback = "natural",
-               .choices = "natural balanced sqrt",
+    STK_OPTION(CHOICE, "sampling", sampling, .fallback = "auto",
+               .choices = "natural balanced sqrt auto",
                .help = "how often classes are seen: as often as the data set has them, all equally "
-                       "often, or in between (square root)"),
+                       "often, or in between (square root); auto: in between where training would "
+                       "see little but one class, otherwise natural"),
     STK_OPTION(DOUBLE, "max-bad", max_bad, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100),
                .may_change = true, .metavar = "PERCENT",
                .help = "stop when more of the pictures than this cannot be used; auto is 5, and "

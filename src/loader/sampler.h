@@ -18,6 +18,7 @@ typedef enum stk_sampling {
     STK_SAMPLING_NATURAL,  /* every sample once per epoch */
     STK_SAMPLING_BALANCED, /* every class equally often */
     STK_SAMPLING_SQRT,     /* classes in proportion to the square root of their size */
+    STK_SAMPLING_AUTO,     /* left to whoever knows the data set; natural where nobody chooses */
     STK_SAMPLING_WEIGHTED  /* samples in proportion to weights that are given */
 } stk_sampling;
 

@@ -53,17 +53,22 @@ refused 3 'same' 'one class'
 it "a class with one image"
 cp -r f lone && mkdir lone/train/zebra && cp "$(ls -d lone/train/*/ | head -n 1)0000.jpg" lone/train/zebra/
 rm -r lone/val
-train lone
+train lone --rare-class error
 refused 3 'zebra' '--rare-class'
+train lone
+expect_exit 0
+expect_out '1 class has one image and will not be validated: zebra'
+expect_file r/submission.csv zebra
+rm -rf r
 train lone --rare-class drop
 expect_exit 0
 expect_out 'zebra'
 expect_not "the class is in the submission" grep -q zebra r/submission.csv
 rm -rf r
-train lone --rare-class train
-expect_exit 0
-expect_file r/submission.csv zebra
-rm -rf r
+mkdir -p odd/train && i=0
+for file in f/train/*/*.jpg; do i=$((i + 1)) && mkdir "odd/train/$i" && cp "$file" "odd/train/$i/"; done
+train odd
+refused 3 'classes have one image each' '--rare-class'
 
 it "a class folder without pictures"
 cp -r f hollow && mkdir hollow/train/void

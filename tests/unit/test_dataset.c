@@ -297,7 +297,7 @@ static void a_rare_class_trains(void) {
     CHECK_CONTAINS(error.message, "--rare-class drop");
     stk_dataset_options o = options();
     stk_split split;
-    o.rare_class = STK_RARE_TRAIN;
+    o.rare_class = STK_RARE_AUTO;
     stk_dataset *d = open_with(&o);
     REQUIRE(d != NULL);
     CHECK_INT(d->class_count, 3);
@@ -318,6 +318,27 @@ static void a_rare_class_trains(void) {
     REQUIRE(d != NULL);
     CHECK_INT(d->class_count, 4);
     stk_dataset_free(d);
+}
+
+/* Then the labels are no classes: a column of names or of numbers. */
+static void most_pictures_alone_are_refused(void) {
+    stk_dataset_options o = options();
+    char name[64];
+    fresh();
+    put_cats_and_dogs("train");
+    o.rare_class = STK_RARE_AUTO;
+    for (int i = 0; i < 7; i++) { /* beside six cats and dogs */
+        stk_dataset *d = open_with(&o);
+        REQUIRE(d != NULL);
+        CHECK_INT(d->class_count, 2 + i);
+        stk_dataset_free(d);
+        snprintf(name, sizeof name, "train/bee%d/1.jpg", i);
+        put(name);
+    }
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "7 classes have one image each");
+    o.rare_class = STK_RARE_TRAIN;
+    stk_dataset_free(open_with(&o));
 }
 
 static void a_rare_class_is_dropped(void) {
@@ -483,6 +504,7 @@ static const check_test tests[] = {
     TEST(folders_that_do_not_fit),
     TEST(validation_folders_that_do_not_fit),
     TEST(a_rare_class_trains),
+    TEST(most_pictures_alone_are_refused),
     TEST(a_rare_class_is_dropped),
     TEST(open_images_takes_any_folder),
     TEST(class_folders_with_a_sample_submission),

@@ -265,6 +265,15 @@ static void rows_of_the_table(void) {
     }
 }
 
+/* Averaged weights are for trainings with many updates. */
+static void rows_by_the_pictures_seen(void) {
+    CHECK_STR(stk_recipe_row_choose(0, true, 30, 31999)->name, "finetune");
+    CHECK_STR(stk_recipe_row_choose(0, true, 30, 32000)->name, "finetune-long");
+    CHECK_STR(stk_recipe_row_choose(0, true, 19, 1e6)->name, "finetune");
+    CHECK_STR(stk_recipe_row_choose(0, true, 100, 0)->name, "finetune");
+    CHECK_STR(stk_recipe_row_choose(0, false, 100, 0)->name, "scratch-long");
+}
+
 /* Validation and prediction see whole pictures where training sees parts. */
 static void sizes_of_evaluation(void) {
     static const struct {
@@ -400,6 +409,7 @@ static const check_test tests[] = {
     TEST(batch_rate_and_epochs),
     TEST(recipe_by_optimiser_and_start),
     TEST(rows_of_the_table),
+    TEST(rows_by_the_pictures_seen),
     TEST(sizes_of_evaluation),
     TEST(batches_of_fine_tuning),
     TEST(the_line_tells_the_recipe),

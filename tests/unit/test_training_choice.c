@@ -41,6 +41,26 @@ static void models_by_the_epochs_that_fit(void) {
     }
 }
 
+/* Epochs of a handful of pictures are few updates: they do not pay for more models or detail. */
+static void few_pictures_need_more_epochs(void) {
+    static const struct {
+        double seen; /* pictures that training sees at 224 px */
+        int img_size, folds, refits;
+    } cases[] = {
+        {60, 96, 1, 0},    {200, 128, 1, 0},  {990, 192, 1, 0},  {1010, 224, 1, 0},
+        {1990, 224, 1, 0}, {2010, 224, 1, 1}, {7990, 224, 1, 1}, {8010, 224, 5, 0},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_training_facts facts = facts_of(true, cases[i].seen / 2000);
+        facts.pictures = 30;
+        stk_training_choice c = stk_training_choose(&facts);
+        if (c.img_size != cases[i].img_size || c.folds != cases[i].folds ||
+            c.refits != cases[i].refits) {
+            CHECK_FAIL("case %zu: %d px, %d folds, %d refits", i, c.img_size, c.folds, c.refits);
+        }
+    }
+}
+
 static void what_was_asked_for_stays(void) {
     stk_training_facts facts = facts_of(true, 100);
     facts.folds = 3;
@@ -66,7 +86,11 @@ static void predictions_count_for_every_model(void) {
     stk_training_choice c = stk_training_choose(&facts);
     CHECK(c.folds == 1 && c.refits == 1);
     CHECK_NEAR(c.epochs, (120 - 2 * 17) / 2.0 / 1.8, 0.01);
-    facts.predict_s = 200;
+    facts.predict_s = 200; /* smaller pictures are predicted faster, too */
+    c = stk_training_choose(&facts);
+    CHECK(c.folds == 1 && c.refits == 0 && c.img_size == 160);
+    CHECK_NEAR(c.epochs, (120 - 200 * pow(160.0 / 224, 2)) / pow(160.0 / 224, 2) / 2 / 0.8, 0.01);
+    facts.may_shrink = false;
     c = stk_training_choose(&facts);
     CHECK(c.folds == 1 && c.refits == 0 && c.epochs == 0);
 }
@@ -126,9 +150,10 @@ static void without_a_budget_or_a_measurement(void) {
 }
 
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),        TEST(what_was_asked_for_stays),
-    TEST(predictions_count_for_every_model),    TEST(nothing_set_apart_needs_no_refit),
-    TEST(smaller_pictures_where_no_epoch_fits), TEST(without_a_budget_or_a_measurement),
+    TEST(models_by_the_epochs_that_fit),     TEST(few_pictures_need_more_epochs),
+    TEST(what_was_asked_for_stays),          TEST(predictions_count_for_every_model),
+    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
+    TEST(without_a_budget_or_a_measurement),
 };
 
 CHECK_MAIN(tests)

@@ -27,6 +27,9 @@
 #define EVAL_UNIT 16
 #define EVAL_LEAST 64
 
+/* From so many times as many pictures as the others have, the largest class is seen less often. */
+#define IMBALANCE 5.0
+
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
 
@@ -65,8 +68,9 @@ static double given_or(double given, double own) {
 void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double epochs) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     const stk_augment_options *augment = stk_options_values(options, &stk_augment_option_table);
+    double seen = recipe->pictures > 0 ? epochs * (double)recipe->pictures : INFINITY;
     const stk_recipe_row *row =
-        stk_recipe_row_choose(job->recipe, stk_recipe_is_pretrained(options), epochs);
+        stk_recipe_row_choose(job->recipe, stk_recipe_is_pretrained(options), epochs, seen);
     stk_train_options *train = &recipe->train;
     *train = *(const stk_train_options *)stk_options_values(options, &stk_train_option_table);
     recipe->row = row;
@@ -182,10 +186,55 @@ static stk_status take_column(stk_recipe *recipe, stk_options *options, const st
     return stk_options_resolve(options, "folds", text, why, err);
 }
 
-stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
-                                 const stk_dataset *dataset, stk_error *err) {
+/* How many times as many pictures the largest class has as the others have on average. */
+static stk_status measure_imbalance(const stk_dataset *dataset, double *times, stk_error *err) {
+    size_t classes = (size_t)dataset->class_count;
+    size_t *counts = stk_mem_new(classes, sizeof *counts);
+    size_t largest = 0;
+    *times = 1;
+    if (counts == NULL) {
+        return STK_FAIL_MEMORY(err, "counts of the classes");
+    }
+    for (size_t i = 0; i < dataset->train.count; i++) {
+        counts[dataset->train.items[i].label]++;
+    }
+    for (size_t c = 0; c < classes; c++) {
+        largest = counts[c] > largest ? counts[c] : largest;
+    }
+    size_t others = dataset->train.count - largest;
+    if (others > 0) {
+        *times = (double)largest * (double)(classes - 1) / (double)others;
+    }
+    stk_mem_free(counts);
+    return STK_OK;
+}
+
+static stk_status choose_sampling(stk_recipe *recipe, stk_options *options,
+                                  const stk_dataset *dataset, stk_error *err) {
+    const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
+    double times;
+    recipe->sampling = (stk_sampling)loader->sampling;
+    if (recipe->sampling != STK_SAMPLING_AUTO) {
+        return STK_OK;
+    }
+    stk_status status = measure_imbalance(dataset, &times, err);
+    if (status != STK_OK || times < IMBALANCE) {
+        recipe->sampling = STK_SAMPLING_NATURAL;
+        return status == STK_OK ? stk_options_resolve(options, "sampling", "natural", "auto", err)
+                                : status;
+    }
+    recipe->sampling = STK_SAMPLING_SQRT;
+    recipe->imbalance = times;
+    return stk_options_resolve(options, "sampling", "sqrt", "auto", err);
+}
+
+stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
+                                   const stk_dataset *dataset, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    stk_status status = take_column(recipe, options, dataset, err);
+    recipe->pictures = dataset->train.count;
+    stk_recipe_expect(recipe, options, recipe->epochs_expected);
+    stk_status status = choose_sampling(recipe, options, dataset, err);
+    STK_THEN(status, take_column(recipe, options, dataset, err));
     if (status != STK_OK || stk_recipe_is_to_fit(options)) {
         return status;
     }
@@ -593,6 +642,12 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
         }
     }
     stk_events_decision(events, what, stk_str_text(&why));
+    if (recipe->imbalance > 0) {
+        stk_str_clear(&why);
+        stk_str_appendf(&why, "the largest class has %.3g times as many pictures as the others",
+                        recipe->imbalance);
+        stk_events_decision(events, "sampling sqrt", stk_str_text(&why));
+    }
     stk_str_free(&why);
 }
 

@@ -43,6 +43,10 @@ typedef struct stk_recipe {
     /* How it learns. */
     const stk_recipe_row *row; /* of the table of recipes; `train` and `augment` have its values */
     double epochs_expected; /* of a model: what the row, the rate and the batch were chosen for */
+    size_t pictures;        /* labelled pictures; 0: not known yet */
+    stk_sampling sampling;  /* how often classes are seen in training */
+    double imbalance;       /* why it is not natural: the largest class has so many times as many
+                               pictures as the others; 0: that was not the reason */
     /* The run. */
     int folds;           /* models that are validated; 1: no cross-validation */
     int refits;          /* models after them, trained on all pictures */
@@ -72,10 +76,10 @@ stk_recipe stk_recipe_begin(const stk_options *options);
  * given. Steps 1 and 6 call it; whoever learns how many epochs fit calls it before step 5. */
 void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double epochs);
 
-/* Step 2: the number of folds, where a column of the data set gives them (--fold-column), and of
- * refits as far as no budget decides on them. */
-STK_CHECKED stk_status stk_recipe_take_folds(stk_recipe *recipe, stk_options *options,
-                                             const stk_dataset *dataset, stk_error *err);
+/* Step 2: how often classes are seen; the number of folds, where a column of the data set gives
+ * them (--fold-column); the number of refits as far as no budget decides on it. */
+STK_CHECKED stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
+                                               const stk_dataset *dataset, stk_error *err);
 
 /* What the choice of folds, refits and the pictures' size depends on, except for time. */
 stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk_options *options,
@@ -150,7 +154,8 @@ bool stk_recipe_is_pretrained(const stk_options *options);
 /* Appends all choices as one line for people: "model convnet_s (auto), img-size 64 (auto)". */
 void stk_recipe_describe(const stk_options *options, stk_str *line);
 
-/* Emits the row of the table of recipes that was taken, and why. */
+/* Emits the row of the table of recipes that was taken, and why; and the sampling, where the
+ * classes of the data set decided on it. */
 void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
                          const stk_events *events);
 

@@ -33,6 +33,9 @@
 #define MOST_BATCH 64
 #define MANY_IMAGES 256000.0
 
+/* Averaged weights need many updates: an average over a few is close to the first weights. */
+#define LONG_PICTURES 32000.0
+
 /* "plain" first; then the rows of each start, with rising least_epochs. */
 static const stk_recipe_row rows[] = {
     {.name = "plain",
@@ -60,6 +63,7 @@ static const stk_recipe_row rows[] = {
     {.name = "finetune-long",
      .pretrained = true,
      .least_epochs = 20,
+     .least_pictures = LONG_PICTURES,
      .optimizer = STK_ADAMW,
      .crop_scale = 0.35,
      .label_smoothing = 0.1,
@@ -81,11 +85,13 @@ static const stk_recipe_row rows[] = {
      .adam_decay = 0.05},
 };
 
-const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double epochs) {
+const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double epochs,
+                                            double pictures) {
     const stk_recipe_row *row = NULL;
     for (size_t i = 0; choice == 0 && i < STK_COUNT(rows); i++) {
         if (rows[i].least_epochs >= 0 && rows[i].pretrained == pretrained &&
-            (row == NULL || epochs >= rows[i].least_epochs)) {
+            (row == NULL ||
+             (epochs >= rows[i].least_epochs && pictures >= rows[i].least_pictures))) {
             row = &rows[i];
         }
     }

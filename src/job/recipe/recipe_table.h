@@ -22,6 +22,7 @@ typedef struct stk_recipe_row {
     const char *name;
     bool pretrained;  /* for trainings that start from pretrained weights */
     int least_epochs; /* of a model, for which "auto" takes the row; -1: "auto" never takes it */
+    double least_pictures; /* that a model sees in all, for the same */
     stk_optimizer optimizer;
     double crop_scale; /* least share of a picture that a training crop shows */
     double label_smoothing;
@@ -31,9 +32,10 @@ typedef struct stk_recipe_row {
     double adam_decay; /* weight decay of AdamW: it is multiplied with a much lower rate */
 } stk_recipe_row;
 
-/* The row for a value of --recipe; `choice` 0 is "auto": the row that fits the start and the
- * number of epochs of a model. */
-const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double epochs);
+/* The row for a value of --recipe; `choice` 0 is "auto": the row that fits the start, the number of
+ * epochs of a model, and the number of pictures that it sees in all of them. */
+const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double epochs,
+                                            double pictures);
 
 /* What the default learning rate depends on. */
 typedef struct stk_rate_facts {

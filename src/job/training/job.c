@@ -143,7 +143,7 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
                       .interpolation = job->recipe.model->interpolation},
         .sizing = sizing,
         .slow_after_ns = train ? picture_limit_ns(job->clock.budget_s) : 0,
-        .sampling = train ? (stk_sampling)job->loader_options->sampling : STK_SAMPLING_NATURAL,
+        .sampling = train ? job->recipe.sampling : STK_SAMPLING_NATURAL,
         .seed = job->recipe.seed + (uint64_t)job->tally.fold};
 }
 

@@ -155,7 +155,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_events_add(&early, observer);
     stk_status status = check_empty(job->options, err);
     STK_THEN(status, open_dataset(job, &early, err));
-    STK_THEN(status, stk_recipe_take_folds(&job->recipe, job->options, job->dataset, err));
+    STK_THEN(status, stk_recipe_take_dataset(&job->recipe, job->options, job->dataset, err));
     if (job->resume.on) {
         keep_models(job);
     }
