@@ -3,8 +3,9 @@
 
 #include "base/machine.h"
 #include "base/mem.h"
-#include "job/recipe/recipe.h"
 #include "job/recipe/job_options.h"
+#include "job/recipe/recipe.h"
+#include "weights/pretrained.h"
 
 typedef struct setting {
     const char *name;
@@ -55,7 +56,13 @@ static stk_status make_recipe(stk_recipe *recipe, stk_options *options, size_t t
     *recipe = stk_recipe_begin(options);
     opened = (stk_opened_device){0};
     line = (stk_str){0};
-    stk_status status = stk_recipe_choose_network(recipe, options, &error);
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const char *name = job->model != NULL ? job->model : "convnet_s";
+    stk_model_source source = {.weights = stk_pretrained_wanted(job->pretrained, name)};
+    stk_status status = stk_model_find(name, &source.model, &error);
+    if (status == STK_OK) {
+        status = stk_recipe_take_model(recipe, options, &source, &error);
+    }
     if (status == STK_OK) {
         status = stk_recipe_open_device(&opened, options, &device, &error);
     }
