@@ -107,12 +107,20 @@ stk_status stk_pretrained_model(const stk_pretrained_file *file, const stk_model
                  {named_by_folder(file->path), "named by the file's folder"}};
     stk_error misfit = {0};
     for (size_t i = 0; i < STK_COUNT(named); i++) {
-        stk_error *first = misfit.status == STK_OK ? &misfit : NULL;
-        if (named[i].model != NULL && check_fit(file->path, named[i].model, first) == STK_OK) {
+        stk_error cause = {0};
+        if (named[i].model == NULL) {
+            continue;
+        }
+        status = check_fit(file->path, named[i].model, &cause);
+        if (status == STK_OK) {
             *model = named[i].model;
             *why = named[i].why;
             return STK_OK;
         }
+        if (status != STK_ERR_DATA) {
+            return STK_FAIL(err, status, "%s", cause.message);
+        }
+        misfit = misfit.status == STK_OK ? cause : misfit;
     }
     *why = "the first model with these parameters";
     status = first_that_fits(file->path, model, misfit.status == STK_OK ? err : NULL);
@@ -134,15 +142,14 @@ static bool has_name(const stk_str *names, const stk_model *model) {
 }
 
 /* Whether the weights that the model's name finds are its own, and not those of another row. */
-static bool has_own_weights(const stk_model *model) {
+static stk_status look_for_own(const stk_model *model, bool *own, stk_error *err) {
     stk_pretrained_file file;
+    stk_error why = {0};
     const stk_model *owner = NULL;
-    if (stk_pretrained_find(model->name, &file, NULL) != STK_OK) {
-        return false;
-    }
-    bool own = stk_model_find(file.name, &owner, NULL) == STK_OK && owner == model;
+    stk_status status = stk_pretrained_find(model->name, &file, &why);
+    *own = status == STK_OK && stk_model_find(file.name, &owner, NULL) == STK_OK && owner == model;
     stk_pretrained_file_free(&file);
-    return own;
+    return status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
 }
 
 stk_status stk_pretrained_models(const stk_model **models, size_t room, size_t *count,
@@ -154,7 +161,11 @@ stk_status stk_pretrained_models(const stk_model **models, size_t room, size_t *
     for (size_t i = 0;
          status == STK_OK && names.length > 0 && *count < room && (model = stk_model_at(i)) != NULL;
          i++) {
-        if (has_name(&names, model) && has_own_weights(model)) {
+        bool own = false;
+        if (has_name(&names, model)) {
+            status = look_for_own(model, &own, err);
+        }
+        if (own) {
             models[(*count)++] = model;
         }
     }
