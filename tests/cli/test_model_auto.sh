@@ -58,7 +58,14 @@ mkdir -p "$snapshot"
 cp tf_efficientnet_lite0.safetensors "$snapshot/model.safetensors"
 train cpu
 expect_exit 0
-expect_out '^model mobilenetv2_100: the fastest good one of 2 pretrained models on this machine; a --budget would'
+expect_out '^model mobilenetv2_100: the fastest good one of 2 pretrained models on this machine: larger ones take long on a CPU$'
+
+it "prefers a model of known accuracy"
+cp none/weights/best.safetensors "$own/convnet_s.safetensors"
+train known
+expect_exit 0
+expect_out '^model mobilenetv2_100: the fastest good one of 2'
+rm "$own/convnet_s.safetensors"
 
 it "takes the best one for which there is time, and plan says the same"
 run plan "${small[@]}" --budget 60s

@@ -88,10 +88,24 @@ static stk_status weigh(const stk_model *model, int img_size, int classes, stk_m
     return status;
 }
 
-/* Takes the models whose weights are here and can be used. */
+/* Keeps the marked candidates; all of them where none is marked. */
+static void keep_marked(stk_model_search *search, const bool *marked) {
+    size_t kept = 0;
+    for (size_t i = 0; i < search->count; i++) {
+        if (marked[i]) {
+            search->candidates[kept] = search->candidates[i];
+            search->offers[kept++] = search->offers[i];
+        }
+    }
+    search->count = kept > 0 ? kept : search->count;
+}
+
+/* Takes the models whose weights are here and can be used. How good a network of our own is nobody
+ * has published: it is taken where there is no other. */
 static stk_status take_present(stk_model_search *search, const stk_job_options *job, int classes,
                                stk_str *places, const stk_events *events, stk_error *err) {
     const stk_model *models[STK_MOST_CANDIDATES];
+    bool known[STK_MOST_CANDIDATES]; /* how good the model is */
     size_t count = 0;
     stk_status status = stk_pretrained_models(models, STK_COUNT(models), &count, places, err);
     for (size_t i = 0; status == STK_OK && i < count; i++) {
@@ -99,6 +113,7 @@ static stk_status take_present(stk_model_search *search, const stk_job_options *
         stk_error why = {0};
         stk_status fits = weigh(models[i], size, classes, &search->offers[search->count], &why);
         if (fits == STK_OK) {
+            known[search->count] = models[i]->top1 > 0;
             search->candidates[search->count++] = (stk_model_source){models[i], models[i]->name};
         } else if (fits == STK_ERR_MEMORY) {
             status = STK_FAIL(err, fits, "%s", why.message);
@@ -106,6 +121,7 @@ static stk_status take_present(stk_model_search *search, const stk_job_options *
             stk_events_warning(events, "%s is not considered: %s", models[i]->name, why.message);
         }
     }
+    keep_marked(search, known);
     search->why = "the only pretrained model on this machine";
     return status;
 }
@@ -163,23 +179,21 @@ static bool has_memory(const stk_model_search *search, size_t index, const stk_j
 stk_status stk_model_search_begin(stk_model_search *search, stk_job_network *network,
                                   const stk_recipe *recipe, int classes, stk_error *err) {
     bool on_cpu = stk_opened_device_is_cpu(&network->opened);
-    size_t kept = 0;
+    bool marked[STK_MOST_CANDIDATES];
     if (!stk_model_search_is_open(search)) {
         return STK_OK;
     }
     stk_status status = stk_network_note_memory(network, err);
     for (size_t i = 0; status == STK_OK && i < search->count; i++) {
-        if (has_memory(search, i, network, recipe, classes)) {
-            search->candidates[kept] = search->candidates[i];
-            search->offers[kept++] = search->offers[i];
-        }
+        marked[i] = has_memory(search, i, network, recipe, classes);
     }
-    if (kept == 1) {
-        search->why = "the only pretrained model on this machine for which there is memory";
+    if (status != STK_OK) {
+        return status;
     }
-    search->count = kept > 0 ? kept : search->count; /* the error will say what is missing */
+    keep_marked(search, marked); /* where none fits, an error will say what is missing */
+    search->why = "the only pretrained model on this machine for which there is memory";
     search->chosen = stk_model_choose_untimed(search->offers, search->count, on_cpu);
-    return status;
+    return STK_OK;
 }
 
 bool stk_model_search_is_open(const stk_model_search *search) {
@@ -223,10 +237,10 @@ void stk_model_search_emit(const stk_model_search *search, const stk_model_choic
         explain_timed(search, choice, &why);
     } else {
         stk_str_appendf(&why,
-                        on_cpu ? "the fastest good one of %zu pretrained models on this machine; a "
-                                 "--budget would choose by time"
-                               : "the best of %zu pretrained models on this machine that is not "
-                                 "too large; a --budget would choose by time",
+                        on_cpu ? "the fastest good one of %zu pretrained models on this machine: "
+                                 "larger ones take long on a CPU"
+                               : "the best of %zu pretrained models on this machine that are not "
+                                 "too large",
                         search->count);
     }
     if (why.length > 0) {

@@ -40,7 +40,7 @@ typedef struct stk_recipe {
     /* The network. */
     const stk_model *model;
     const char *weights; /* borrowed: path or name of pretrained weights; NULL: random ones */
-    int img_size; /* side of the square that the network sees in training, in pixels */
+    int img_size;        /* side of the square that the network sees in training, in pixels */
     /* The same in validation and prediction. Training sees parts of pictures, enlarged; a larger
      * square shows whole pictures with things as large as training saw them. */
     int eval_size;
