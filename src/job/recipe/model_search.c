@@ -1,10 +1,12 @@
 /* model_search.c - candidates by name, by file and from the caches. */
 #include "job/recipe/model_search.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/disk.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/traffic.h"
@@ -14,6 +16,11 @@
 
 #define SCRATCH_MODEL "convnet_s" /* where there are no weights */
 #define LEAST_BATCH 8             /* pictures of a step for which a candidate needs memory */
+
+/* A home folder may lie on a mount that does not answer. The search for weights that nobody named
+ * ends after so many seconds, and after this share of the time that is left. */
+#define LOOK_S 3.0
+#define LOOK_SHARE 0.1
 
 /*
  * Pretrained weights named with a tag ("resnet34.ra4_e3600_r224_in1k") may need another
@@ -88,6 +95,18 @@ static stk_status weigh(const stk_model *model, int img_size, int classes, stk_m
     return status;
 }
 
+/* Lists the models whose weights are here. */
+static stk_status list_present(const stk_model **models, size_t room, size_t *count,
+                               stk_str *places, const stk_events *events, stk_error *err) {
+    stk_disk *disk = stk_disk_enter_within(fmin(LOOK_S, LOOK_SHARE * stk_disk_left_s()));
+    stk_status status = stk_pretrained_models(models, room, count, places, err);
+    if (!stk_disk_leave(disk)) {
+        stk_events_warning(events, "the folders with pretrained weights do not answer: %s",
+                           stk_str_text(places));
+    }
+    return status;
+}
+
 /* Keeps the marked candidates; all of them where none is marked. */
 static void keep_marked(stk_model_search *search, const bool *marked) {
     size_t kept = 0;
@@ -107,7 +126,7 @@ static stk_status take_present(stk_model_search *search, const stk_job_options *
     const stk_model *models[STK_MOST_CANDIDATES];
     bool known[STK_MOST_CANDIDATES]; /* how good the model is */
     size_t count = 0;
-    stk_status status = stk_pretrained_models(models, STK_COUNT(models), &count, places, err);
+    stk_status status = list_present(models, STK_COUNT(models), &count, places, events, err);
     for (size_t i = 0; status == STK_OK && i < count; i++) {
         int size = stk_is_auto_int(job->img_size) ? models[i]->img_size : (int)job->img_size;
         stk_error why = {0};
