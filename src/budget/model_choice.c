@@ -85,7 +85,9 @@ stk_model_choice stk_model_choose(const stk_model_offer *offers, size_t count, b
         double epochs = stk_training_choose(&own).epochs_full;
         bool enough = is_enough(epochs, facts->pictures);
         bool first = isnan(c.epochs);
-        bool before = enough ? is_better(offer, &offers[c.index], on_cpu) : epochs > c.epochs;
+        bool before = enough               ? is_better(offer, &offers[c.index], on_cpu)
+                      : epochs != c.epochs ? epochs > c.epochs
+                                           : is_faster(offer, &offers[c.index], on_cpu);
         if (first || (enough && !c.enough) || (enough == c.enough && before)) {
             c.index = i;
             c.epochs = epochs;

@@ -108,6 +108,8 @@ static void of_equal_ones_the_faster(void) {
                                             {.quality = 75, .bytes = 300, .img_size = 224}};
     stk_training_facts facts = facts_of(1000);
     CHECK_INT(stk_model_choose(equal, 3, true, 0, 1e-3, &facts).index, 1);
+    facts = facts_of(0);
+    CHECK_INT(stk_model_choose(equal, 3, true, 0, 1e-3, &facts).index, 1); /* no time at all */
     CHECK_INT(stk_model_choose_untimed(equal, 3, true), 1);
     CHECK_INT(stk_model_choose_untimed(equal, 3, false), 1);
 }
