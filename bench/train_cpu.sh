@@ -26,7 +26,7 @@ bench() {
 }
 
 "$stoker" sample "$work/data" --layout kaggle --quiet
-bench convnet_s --epochs 4
-bench convnet_s-batch128 --epochs 4 --batch 128
+bench convnet_s --model convnet_s --epochs 4
+bench convnet_s-batch128 --model convnet_s --epochs 4 --batch 128
 bench resnet18-64px --model resnet18 --img-size 64 --epochs 1
-bench budget-60s --budget 60s
+bench budget-60s --model convnet_s --budget 60s

@@ -40,8 +40,11 @@ end() {
 }
 trap end EXIT
 trap 'exit 130' INT TERM
-# Tests have a cache folder of their own, so that they do not touch the user's.
-export STOKER=$build/stoker LC_ALL=C.UTF-8 XDG_CACHE_HOME=$scratch/cache
+# Tests have a cache folder and a home of their own: they do not touch the user's, and do not find pretrained
+# weights there, which Stoker takes without --model.
+mkdir "$scratch/home"
+export STOKER=$build/stoker LC_ALL=C.UTF-8 XDG_CACHE_HOME=$scratch/cache HOME=$scratch/home
+unset HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HOME
 # Without --device Stoker takes a GPU that it finds, so hide it. Tests of CUDA use the emulated GPU, with
 # STK_TEST_GPU=real the real one.
 [ "${STK_TEST_GPU:-}" = real ] || export CUDA_VISIBLE_DEVICES='' STK_TEST_GPU=emulated

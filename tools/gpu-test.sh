@@ -85,7 +85,7 @@ fi
 
 if wants train; then
     if "$stoker" sample "$scratch/data" --layout kaggle --quiet &&
-        "$stoker" train --data "$scratch/data" --device "$device" --epochs 8 --out "$scratch/run" &&
+        "$stoker" train --data "$scratch/data" --device "$device" --model convnet_s --epochs 8 --out "$scratch/run" &&
         [ -s "$scratch/run/submission.csv" ]; then
         # There are six classes. The pictures are easy, so a low accuracy means wrong results.
         best=$(sed -n -E 's/.*"best_acc1": ([0-9.]+).*/\1/p' "$scratch/run/summary.json" | head -n 1)
@@ -151,7 +151,7 @@ expect_verdict() {
     local name=$1 said
     shift
     rm -rf "$scratch/run"
-    "$stoker" train --data "$scratch/seen" --device "$device" --budget 20 --out "$scratch/run" --quiet "$@" ||
+    "$stoker" train --data "$scratch/seen" --device "$device" --model convnet_s --budget 20 --out "$scratch/run" --quiet "$@" ||
         fail "training with $*"
     said=$(sed -n -E 's/.*"verdict": "([^"]*)".*/\1/p' "$scratch/run/summary.json")
     say "$*: $said"

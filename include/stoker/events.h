@@ -22,6 +22,8 @@
 extern "C" {
 #endif
 
+/* The first event of a run. It comes again, before the first step, where a budget has chosen
+ * another model than the one that was timed. */
 typedef struct stk_event_start {
     const char *chosen;  /* what Stoker chose by itself and why, one line for people */
     const char *run_dir; /* the run folder */

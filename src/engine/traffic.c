@@ -1,4 +1,4 @@
-/* traffic.c - counts the passes over tensors, piece by piece. */
+/* traffic.c - counts the passes over tensors, piece by piece, and multiply-adds. */
 #include "engine/traffic.h"
 
 #include "engine/pieces.h"
@@ -105,6 +105,20 @@ static void count_meetings(counter *c) {
     }
 }
 
+/* Every number of an output takes one multiply-add for each weight that it sums over. */
+static double count_multiply_adds(const stk_graph *graph) {
+    double sum = 0;
+    for (int n = 0; n < graph->node_count; n++) {
+        const stk_node *node = &graph->nodes[n];
+        if (node->op == STK_OP_CONV || node->op == STK_OP_DEPTHWISE || node->op == STK_OP_LINEAR) {
+            const stk_param *weight = &graph->params[node->params[0]];
+            double each = (double)weight->count / weight->shape[0];
+            sum += each * (double)stk_shape_count(graph->values[node->output].shape);
+        }
+    }
+    return sum;
+}
+
 stk_status stk_graph_traffic(const stk_graph *graph, bool train, int number_bytes,
                              stk_traffic *traffic, stk_error *err) {
     stk_pieces pieces;
@@ -122,6 +136,7 @@ stk_status stk_graph_traffic(const stk_graph *graph, bool train, int number_byte
     /* Training passes over the weights three times: forward, and once for each gradient. */
     double passes = train ? 3.0 * number_bytes + OPTIMIZER_BYTES : number_bytes;
     traffic->step_bytes = passes * (double)graph->param_elements;
+    traffic->multiply_adds = count_multiply_adds(graph);
     stk_pieces_free(&pieces);
     return status;
 }

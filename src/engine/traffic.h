@@ -1,5 +1,6 @@
 /*
- * traffic.h - how many bytes a training step moves through a device's memory.
+ * traffic.h - how many bytes a training step moves through a device's memory, and how much it
+ * computes.
  *
  * On a fast device a step of a convolutional network is bound by memory, not by arithmetic. The
  * count assumes that norms are fused with the addition and the activation after them, that
@@ -13,8 +14,9 @@
 #include "engine/graph.h"
 
 typedef struct stk_traffic {
-    double image_bytes; /* per picture: activations and their gradients */
-    double step_bytes;  /* per step: weights, their gradients, the optimiser's memory (SGD) */
+    double image_bytes;   /* per picture: activations and their gradients */
+    double step_bytes;    /* per step: weights, their gradients, the optimiser's memory (SGD) */
+    double multiply_adds; /* per picture, of the forward pass alone */
 } stk_traffic;
 
 /* Counts the bytes of a training step, or without `train` of an inference. `number_bytes` is the

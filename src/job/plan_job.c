@@ -213,6 +213,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, void *res
     size_t val = 0;
     stk_split split = {0};
     const stk_sample *val_samples = NULL;
+    job->fits = true;
     stk_status status = take_budget(job, e, err);
     STK_THEN(status, stk_job_prepare(job, observer, &train, &val, err));
     STK_THEN(status,

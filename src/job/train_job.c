@@ -180,11 +180,26 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
     return open_predictions(job, err);
 }
 
+/* Says what the run is, now that another model was chosen, and notes the weights of that model. */
+static stk_status begin_again(stk_job *job, size_t train, size_t val, stk_error *err) {
+    stk_state_saver_note_pretrained(&job->saver, job->network.pretrained_sum);
+    stk_str_clear(&job->chosen);
+    stk_recipe_describe(job->options, &job->chosen);
+    if (!stk_str_ok(&job->chosen)) {
+        return STK_FAIL_MEMORY(err, "options");
+    }
+    stk_job_emit_start(job, train, val);
+    return STK_OK;
+}
+
 /* Chooses what is still to be chosen: what fits into the time, and the measured batch. */
 static stk_status choose_rest(stk_job *job, size_t *train, size_t *val, stk_error *err) {
-    bool fits = stk_recipe_is_to_fit(job->options) && !job->resume.on;
+    const stk_model *model = job->recipe.model;
     stk_status status = stk_job_fit(job, stk_run_clock_left(&job->clock), train, val, err);
-    if (status == STK_OK && fits && !job->batch_search.to_be_measured) {
+    if (status == STK_OK && job->recipe.model != model) {
+        status = begin_again(job, *train, *val, err);
+    }
+    if (status == STK_OK && stk_job_is_to_fit(job) && !job->batch_search.to_be_measured) {
         status = stk_job_write_args(&job->out.folder, job->options, err);
     }
     STK_THEN(status, stk_job_measure_batch(job, err));
@@ -340,6 +355,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
         return status;
     }
     stk_job job = {.verb = "train",
+                   .fits = true,
                    .out = {.folder = {.lock_fd = -1}, .unsynced_before = stk_disk_unsynced()}};
     stk_event_buffer buffer;
     stk_event_buffer_open(&buffer);

@@ -21,6 +21,7 @@ static const stk_model models[] = {
      .mean = STK_IMAGENET_MEAN,
      .std = STK_IMAGENET_STD,
      .dropout = 0.2,
+     .top1 = 73.0,
      .build = build},
 };
 

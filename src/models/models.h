@@ -30,6 +30,8 @@ typedef struct stk_model {
     float std[3];
     double dropout;   /* before the classifier, as the original was trained */
     double drop_path; /* stochastic depth of the last block */
+    double top1;      /* ImageNet-1k accuracy of timm's default weights in percent, as published;
+                         0: there are none */
     int variant;      /* which network of the family; only its builder reads it */
     /* Adds the layers and returns the logits' value. */
     int (*build)(const struct stk_model *model, const stk_model_config *config, stk_graph *graph);

@@ -99,19 +99,20 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
 }
 
 /* Image size, crop and scaling with which timm evaluates its default weights of all five. */
-#define ROW(NAME, DEPTH, MILLIONS)                                                             \
-    {                                                                                          \
-        .name = "resnet" NAME, .about = "ResNet-" NAME ", " MILLIONS " million parameters",    \
-        .img_size = 224, .crop_fraction = 0.95, .interpolation = STK_BICUBIC,                  \
-        .mean = STK_IMAGENET_MEAN, .std = STK_IMAGENET_STD, .variant = (DEPTH), .build = build \
+#define ROW(NAME, DEPTH, TOP1, MILLIONS)                                                        \
+    {                                                                                           \
+        .name = "resnet" NAME, .about = "ResNet-" NAME ", " MILLIONS " million parameters",     \
+        .img_size = 224, .crop_fraction = 0.95, .interpolation = STK_BICUBIC,                   \
+        .mean = STK_IMAGENET_MEAN, .std = STK_IMAGENET_STD, .top1 = (TOP1), .variant = (DEPTH), \
+        .build = build                                                                          \
     }
 
 static const stk_model models[] = {
-    ROW("18", R18, "11.7"),
-    ROW("34", R34, "21.8"),
-    ROW("50", R50, "25.6"),
-    ROW("101", R101, "44.5"),
-    ROW("152", R152, "60.2"),
+    ROW("18", R18, 71.5, "11.7"),
+    ROW("34", R34, 76.4, "21.8"),
+    ROW("50", R50, 80.2, "25.6"),
+    ROW("101", R101, 82.0, "44.5"),
+    ROW("152", R152, 82.8, "60.2"),
     {.name = "resnet34.ra4_e3600_r224_in1k",
      .about = "ResNet-34, 21.8 million parameters",
      .img_size = 224,
@@ -119,6 +120,7 @@ static const stk_model models[] = {
      .interpolation = STK_BICUBIC,
      .mean = STK_HALVES_MEAN,
      .std = STK_HALVES_STD,
+     .top1 = 77.5,
      .variant = R34,
      .build = build},
 };

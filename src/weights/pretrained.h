@@ -2,12 +2,13 @@
  * pretrained.h - starting from pretrained weights: timm's, or those of another run.
  *
  * stk_pretrained_wanted says what an option's text asks for, stk_pretrained_find where it lies on
- * this machine, stk_pretrained_check whether it fits a model, and stk_pretrained_load puts it into
- * a state. Nothing is ever downloaded.
+ * this machine, stk_pretrained_names what else lies there, stk_pretrained_check whether it fits a
+ * model, and stk_pretrained_load puts it into a state. Nothing is ever downloaded.
  */
 #ifndef STK_WEIGHTS_PRETRAINED_H
 #define STK_WEIGHTS_PRETRAINED_H
 
+#include "base/str.h"
 #include "engine/backend.h"
 
 /*
@@ -18,6 +19,7 @@ const char *stk_pretrained_wanted(const char *given, const char *model);
 
 typedef struct stk_pretrained_file {
     char *path; /* owned */
+    char *name; /* owned: timm's name of the weights, "resnet50.a1_in1k"; "": a path was given */
     char *why;  /* owned: which file was chosen and why, for people */
 } stk_pretrained_file;
 
@@ -31,6 +33,13 @@ typedef struct stk_pretrained_file {
 STK_CHECKED stk_status stk_pretrained_find(const char *wanted, stk_pretrained_file *file,
                                            stk_error *err);
 void stk_pretrained_file_free(stk_pretrained_file *file);
+
+/*
+ * Appends the names of everything that lies where weights are looked for, each with a NUL after it,
+ * and to `places` the folders, for people. Lists each folder once and opens no file, so that it is
+ * quick: whether a name's weights can be used only stk_pretrained_find() says.
+ */
+STK_CHECKED stk_status stk_pretrained_names(stk_str *names, stk_str *places, stk_error *err);
 
 /* How a file was used. */
 typedef struct stk_pretrained_report {

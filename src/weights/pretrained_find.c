@@ -70,6 +70,7 @@ typedef struct weight_search {
     char *seen[MOST_PLACES]; /* owned: folders that were looked at */
     int seen_count;
     stk_str places; /* the folders, for people */
+    stk_str *names; /* not NULL: no weights are searched; all names are noted here */
     bool no_memory;
 } weight_search;
 
@@ -166,6 +167,12 @@ static stk_dir_list list_place(weight_search *s, const char *dir) {
     return list;
 }
 
+/* Appends a name and a NUL. */
+static void note_name(weight_search *s, const char *name, size_t length) {
+    stk_str_append_bytes(s->names, name, length);
+    stk_str_append_bytes(s->names, "", 1);
+}
+
 /* A snapshot's file, or NULL when it is not there; it is a link to the contents. */
 static char *in_snapshot(weight_search *s, const char *snapshots, const char *revision) {
     char *folder = stk_path_join(snapshots, revision);
@@ -240,6 +247,10 @@ static void look_in_hub(weight_search *s, const char *dir) {
             strncmp(name + prefix, s->base, strlen(s->base)) != 0) {
             continue;
         }
+        if (s->names != NULL) {
+            note_name(s, name + prefix, strlen(name) - prefix);
+            continue;
+        }
         char *repository = stk_path_join(dir, name);
         if (repository != NULL) {
             consider_repository(s, name + prefix, repository);
@@ -256,8 +267,13 @@ static void look_in_own(weight_search *s, const char *dir) {
     for (size_t i = 0; i < list.count; i++) {
         const char *entry = list.entries[i].name;
         static const char ending[] = ".safetensors";
-        size_t length = strlen(entry);
+        bool is_file = !list.entries[i].is_dir && stk_str_ends_with_nocase(entry, ending);
+        size_t length = strlen(entry) - (is_file ? strlen(ending) : 0);
         if (strncmp(entry, s->base, strlen(s->base)) != 0) {
+            continue;
+        }
+        if (s->names != NULL) {
+            note_name(s, entry, length);
             continue;
         }
         char *path = stk_path_join(dir, entry);
@@ -265,8 +281,8 @@ static void look_in_own(weight_search *s, const char *dir) {
         if (path != NULL && name != NULL && list.entries[i].is_dir) {
             char *inside = stk_path_join(path, FILE_NAME);
             consider(s, name, inside);
-        } else if (path != NULL && name != NULL && stk_str_ends_with_nocase(entry, ending)) {
-            name[length - strlen(ending)] = '\0';
+        } else if (path != NULL && name != NULL && is_file) {
+            name[length] = '\0';
             consider(s, name, path);
             path = NULL;
         }
@@ -318,10 +334,13 @@ static void look_everywhere(weight_search *s) {
     look(s, "HOME", "/.cache/stoker", look_in_own);
 }
 
-/* Which one was found, and why it. */
-static char *explain(const weight_search *s) {
-    const char *dot = s->found_tag[0] != '\0' ? "." : "";
-    char *name = stk_str_format("%s%s%s", s->base, dot, s->found_tag);
+/* The model and the tag of the file that was found. */
+static char *found_name(const weight_search *s) {
+    return stk_str_format("%s%s%s", s->base, s->found_tag[0] != '\0' ? "." : "", s->found_tag);
+}
+
+/* Why it is that one. */
+static char *explain(const weight_search *s, const char *name) {
     char *why = NULL;
     if (name != NULL && s->best == DEFAULT_TAG) {
         why = stk_str_format("%s, timm's default for %s", name, s->base);
@@ -333,7 +352,6 @@ static char *explain(const weight_search *s) {
     } else if (name != NULL) {
         why = stk_str_format("%s", name);
     }
-    stk_mem_free(name);
     return why;
 }
 
@@ -376,13 +394,13 @@ static const char *without_hub(const char *wanted) {
     return wanted;
 }
 
-static stk_status hand_over(char *path, char *why, stk_pretrained_file *place, stk_error *err) {
-    if (path == NULL || why == NULL) {
-        stk_mem_free(path);
-        stk_mem_free(why);
+static stk_status hand_over(char *path, char *name, char *why, stk_pretrained_file *place,
+                            stk_error *err) {
+    *place = (stk_pretrained_file){path, name, why};
+    if (path == NULL || name == NULL || why == NULL) {
+        stk_pretrained_file_free(place);
         return STK_FAIL_MEMORY(err, "the weights' path");
     }
-    *place = (stk_pretrained_file){path, why};
     return STK_OK;
 }
 
@@ -402,8 +420,8 @@ stk_status stk_pretrained_find(const char *wanted, stk_pretrained_file *place, s
     memset(place, 0, sizeof *place);
     const char *name = without_hub(wanted);
     if (stk_path_is_file(wanted)) {
-        return hand_over(stk_mem_strdup(wanted), stk_mem_strdup("the file that was given"), place,
-                         err);
+        return hand_over(stk_mem_strdup(wanted), stk_mem_strdup(""),
+                         stk_mem_strdup("the file that was given"), place, err);
     }
     stk_status answers = stk_path_check_answer(wanted, err);
     if (answers != STK_OK) {
@@ -427,15 +445,26 @@ stk_status stk_pretrained_find(const char *wanted, stk_pretrained_file *place, s
     } else if (s.path == NULL) {
         status = not_found(&s, wanted, err);
     } else {
-        status = hand_over(s.path, explain(&s), place, err);
+        char *found = found_name(&s);
+        status = hand_over(s.path, found, explain(&s, found), place, err);
         s.path = NULL;
     }
     free_search(&s);
     return status;
 }
 
+stk_status stk_pretrained_names(stk_str *names, stk_str *places, stk_error *err) {
+    weight_search s = {.names = names};
+    look_everywhere(&s);
+    bool whole = !s.no_memory && stk_str_ok(names) && stk_str_ok(&s.places);
+    stk_str_append(places, stk_str_text(&s.places));
+    free_search(&s);
+    return whole && stk_str_ok(places) ? STK_OK : STK_FAIL_MEMORY(err, "names of weights");
+}
+
 void stk_pretrained_file_free(stk_pretrained_file *place) {
     stk_mem_free(place->path);
+    stk_mem_free(place->name);
     stk_mem_free(place->why);
     memset(place, 0, sizeof *place);
 }

@@ -32,6 +32,8 @@ ERR=$LIB_FOLDER/err
 CODE=0
 # Tests neither read nor write the user's files: caches, credentials.
 export HOME=$LIB_FOLDER/home XDG_CACHE_HOME=$LIB_FOLDER/cache AWS_EC2_METADATA_DISABLED=true
+# Without --model Stoker takes pretrained weights that it finds, so hide them.
+unset HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HOME
 export TORCHINDUCTOR_CACHE_DIR=$LIB_FOLDER/inductor # PyTorch would leave a folder in TMPDIR
 for variable in $(compgen -e AWS_ | grep -v '^AWS_EC2_METADATA_DISABLED$'); do
     unset "$variable"

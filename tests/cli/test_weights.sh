@@ -5,7 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 
 VENV=$ROOT/build/tests/safetensors-venv
-unset HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HOME
 hub=$HOME/.cache/huggingface/hub
 own=$XDG_CACHE_HOME/stoker
 
@@ -59,6 +58,10 @@ expect_exit 2
 expect_err 'hf download timm/resnet18.tv_in1k model.safetensors'
 nothing r-none
 train three r-none --pretrained true
+expect_exit 2
+expect_err '--pretrained true: no weights of a known model are on this machine; fetch some'
+expect_err "looked in .*$hub"
+train three r-none --model convnet_s --pretrained true
 expect_exit 2
 expect_err 'convnet_s: there are no such weights here, and none that timm has published'
 train three r-none --pretrained no/such.safetensors

@@ -3,8 +3,10 @@
 
 #include "base/machine.h"
 #include "base/mem.h"
-#include "job/recipe/recipe.h"
 #include "job/recipe/job_options.h"
+#include "job/recipe/model_search.h"
+#include "job/recipe/recipe.h"
+#include "weights/pretrained.h"
 
 typedef struct setting {
     const char *name;
@@ -55,7 +57,19 @@ static stk_status make_recipe(stk_recipe *recipe, stk_options *options, size_t t
     *recipe = stk_recipe_begin(options);
     opened = (stk_opened_device){0};
     line = (stk_str){0};
-    stk_status status = stk_recipe_choose_network(recipe, options, &error);
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const char *name = job->model != NULL ? job->model : "convnet_s";
+    stk_model_source source = {.weights = stk_pretrained_wanted(job->pretrained, name)};
+    static const stk_events nobody = {0};
+    stk_model_search named = {0};
+    stk_status status = stk_model_find(name, &source.model, &error);
+    if (status == STK_OK && job->model != NULL) {
+        status = stk_model_search_find(&named, options, 2, &nobody, &error);
+        source = named.candidates[0];
+    }
+    if (status == STK_OK) {
+        status = stk_recipe_take_model(recipe, options, &source, &error);
+    }
     if (status == STK_OK) {
         status = stk_recipe_open_device(&opened, options, &device, &error);
     }

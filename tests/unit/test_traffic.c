@@ -61,6 +61,7 @@ static void a_small_one_by_hand(void) {
                       + 3 * (16.0 + 10);          /* the linear layer */
     CHECK_NEAR(traffic.image_bytes / 4, expected, 50); /* the loss has a few numbers more */
     CHECK(traffic.image_bytes / 4 >= expected);
+    CHECK_NEAR(traffic.multiply_adds, n * 27 + 2 * n * 144 + 160, 0);
     stk_graph_free(graph);
 }
 

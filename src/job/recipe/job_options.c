@@ -19,10 +19,14 @@
 
 static const stk_option job_options[] = {
     STK_OPTION(TEXT, "model", model, STK_OPTION_AUTO, .aliases = "model_name", .metavar = "NAME",
-               .help = "network: " STK_MODEL_NAMES "; timm's tags are accepted"),
+               .help = "network: " STK_MODEL_NAMES "; timm's tags are accepted; auto: the best one "
+                       "with pretrained weights on this machine that fits device and time, or "
+                       "convnet_s from random weights"),
     STK_OPTION(TEXT, "pretrained", pretrained, .metavar = "FILE|NAME",
-               .help = "weights to start from: a safetensors file, or a timm name that is looked "
-                       "for on this machine; true: the model's own"),
+               .help =
+                   "weights to start from: a safetensors file, or a timm name that is looked "
+                   "for on this machine; true: the model's own; false: none; without --model the "
+                   "weights say the model"),
     STK_OPTION(INT, "img-size", img_size, STK_OPTION_AUTO, STK_OPTION_RANGE(8, 2048),
                .aliases = "image_size", .metavar = "PX",
                .help = "side of the square that the network sees"),

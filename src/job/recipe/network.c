@@ -165,16 +165,13 @@ void stk_network_warn_replaced_pretrained(const stk_job_options *options, const 
 stk_status stk_network_find_pretrained(stk_job_network *network, const stk_recipe *recipe,
                                        stk_options *options, int classes, const char *before,
                                        const stk_events *events, stk_error *err) {
-    const stk_job_options *given = stk_options_values(options, &stk_job_option_table);
     const char *model = recipe->model->name;
-    const char *own = given->model != NULL ? given->model : model;
-    const char *wanted = stk_pretrained_wanted(given->pretrained, own);
-    if (wanted == NULL) {
+    if (recipe->weights == NULL) {
         return STK_OK;
     }
     stk_pretrained_file place;
     stk_pretrained_report report;
-    stk_status status = stk_pretrained_find(wanted, &place, err);
+    stk_status status = stk_pretrained_find(recipe->weights, &place, err);
     if (status != STK_OK) {
         return status;
     }
@@ -195,6 +192,7 @@ stk_status stk_network_find_pretrained(stk_job_network *network, const stk_recip
     if (status == STK_OK) {
         stk_events_decision(events, what, place.why);
         emit_pretrained(recipe, classes, &report, events);
+        stk_mem_free(network->pretrained); /* of a model that was tried before */
         network->pretrained = place.path;
         place.path = NULL;
     }

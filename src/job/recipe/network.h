@@ -68,7 +68,7 @@ STK_CHECKED stk_status stk_network_first_weights(stk_job_network *network, const
                                                  int fold, stk_run_clock *clock, stk_error *err);
 
 /*
- * Finds the pretrained weights that the options ask for, and checks that they fit. `before` is the
+ * Finds the pretrained weights of the recipe, and checks that they fit. `before` is the
  * checksum in the saved state of a resumed run ("": none); STK_ERR_DATA: the file has changed.
  */
 STK_CHECKED stk_status stk_network_find_pretrained(stk_job_network *network,

@@ -17,9 +17,6 @@
 #include "budget/budget.h"
 #include "job/recipe/job_options.h"
 #include "predict/predict.h"
-#include "weights/pretrained.h"
-
-#define AUTO_MODEL "convnet_s"
 
 /* Validation and prediction: the side of their square relative to that of training, and what it is
  * rounded up to. Smaller pictures have no room to lose. */
@@ -70,7 +67,7 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     const stk_augment_options *augment = stk_options_values(options, &stk_augment_option_table);
     double seen = recipe->pictures > 0 ? epochs * (double)recipe->pictures : INFINITY;
     const stk_recipe_row *row =
-        stk_recipe_row_choose(job->recipe, stk_recipe_is_pretrained(options), epochs, seen);
+        stk_recipe_row_choose(job->recipe, recipe->weights != NULL, epochs, seen);
     stk_train_options *train = &recipe->train;
     *train = *(const stk_train_options *)stk_options_values(options, &stk_train_option_table);
     recipe->row = row;
@@ -109,7 +106,7 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
                                 .picture_s = NAN,
                                 .pictures = dataset->train.count,
                                 .val_part = divided ? recipe->val_fraction : 0,
-                                .pretrained = stk_recipe_is_pretrained(options),
+                                .pretrained = recipe->weights != NULL,
                                 .img_size = recipe->img_size,
                                 .may_shrink = stk_is_auto_int(job->img_size),
                                 .epochs = stk_is_auto_int(train->epochs) ? 0 : (int)train->epochs,
@@ -248,35 +245,23 @@ stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
                : status;
 }
 
-/*
- * Pretrained weights named with a tag ("resnet34.ra4_e3600_r224_in1k") may need another
- * preprocessing: then the model of that tag is used.
- */
-static const stk_model *as_pretrained(const stk_model *model, const char *pretrained) {
-    const stk_model *tagged = NULL;
-    size_t length = strcspn(model->name, ".");
-    if (strchr(model->name, '.') != NULL || pretrained == NULL ||
-        strncmp(pretrained, model->name, length) != 0 || pretrained[length] != '.' ||
-        stk_model_find(pretrained, &tagged, NULL) != STK_OK) {
-        return model;
-    }
-    return tagged;
-}
-
 static stk_status choose_rate(stk_options *options, const char *name, double given, double own,
                               double *rate, stk_error *err) {
     *rate = given_or(given, own);
     return stk_is_auto_double(given) ? resolve_number(options, name, own, "auto", err) : STK_OK;
 }
 
-stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options, stk_error *err) {
+void stk_recipe_take_weights(stk_recipe *recipe, const stk_options *options, const char *weights) {
+    recipe->weights = weights;
+    stk_recipe_expect(recipe, options, recipe->epochs_expected);
+}
+
+stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *options,
+                                 const stk_model_source *source, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    const char *name = job->model != NULL ? job->model : AUTO_MODEL;
-    stk_status status = stk_model_find(name, &recipe->model, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    recipe->model = as_pretrained(recipe->model, job->pretrained);
+    stk_status status = STK_OK;
+    recipe->model = source->model;
+    stk_recipe_take_weights(recipe, options, source->weights);
     if (job->model == NULL) {
         status = stk_options_resolve(options, "model", recipe->model->name, "auto", err);
     }
@@ -323,18 +308,12 @@ stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *option
     return status;
 }
 
-bool stk_recipe_is_pretrained(const stk_options *options) {
-    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    return stk_pretrained_wanted(job->pretrained, AUTO_MODEL) != NULL;
-}
-
-double stk_recipe_default_lr(const stk_recipe *recipe, const stk_options *options,
-                             size_t train_count) {
+double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count) {
     /* An update never spans epochs: it accumulates at most the batches of one epoch. */
     size_t batches = train_count / recipe->batch > 0 ? train_count / recipe->batch : 1;
     double steps = fmin((double)recipe->train.accumulate, (double)batches);
     stk_rate_facts facts = {.optimizer = (stk_optimizer)recipe->train.optimizer,
-                            .pretrained = stk_recipe_is_pretrained(options),
+                            .pretrained = recipe->weights != NULL,
                             .images = (double)recipe->batch * steps,
                             .updates = (double)batches / steps * recipe->epochs_expected};
     return stk_as_shown(stk_recipe_rate(&facts));
@@ -345,7 +324,7 @@ stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_optio
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     size_t pixels = (size_t)recipe->img_size * (size_t)recipe->img_size;
     stk_batch_bounds bounds = stk_recipe_batch_bounds(
-        stk_recipe_is_pretrained(options), (double)train_count * recipe->epochs_expected);
+        recipe->weights != NULL, (double)train_count * recipe->epochs_expected);
     return (stk_batch_facts){.given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
                              .accumulate = train->accumulate,
                              .train_count = train_count,
@@ -381,7 +360,7 @@ static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double 
     stk_status status = STK_OK;
     recipe->lr = train->lr;
     if (stk_is_default_double(train->lr)) {
-        recipe->lr = stk_recipe_default_lr(recipe, options, train_count);
+        recipe->lr = stk_recipe_default_lr(recipe, train_count);
         status =
             to_be_measured ? STK_OK : resolve_number(options, "lr", recipe->lr, "default", err);
     } else if (!stk_is_auto_double(train->lr) && scale != 1) {

@@ -3,12 +3,12 @@
  *
  * Options say what was asked for, and much of that is "auto". The recipe says what will be done:
  * the model, the batch, the learning rate, the folds. It is made once, before the first event of a
- * run, in the order of the functions below: what the options say outright, the folds, the network,
- * the device, the batch that memory allows (batch_search.h), the rest. It depends on the data set
- * and the machine, not on timing, so that a run can be repeated. There are two exceptions, after
- * which the recipe is completed a second time: a batch chosen by measured speed, and a budget that
- * decides on the epochs (training/fitting.h). The callers: job.c has step
- * 1, prepare.c steps 2, 3 and 6, network.c step 4, batch_search.c step 5.
+ * run, in the order of the functions below: what the options say outright, the folds, the model
+ * (model_search.h), the device, the batch that memory allows (batch_search.h), the rest. It depends
+ * on the data set and the machine, not on timing, so that a run can be repeated. There are two
+ * exceptions, after which the recipe is completed a second time: a batch chosen by measured speed,
+ * and a budget that decides on the epochs (training/fitting.h). The callers: job.c has step 1,
+ * prepare.c steps 2, 3 and 6, network.c step 4, batch_search.c step 5.
  *
  * Afterwards nobody writes to a recipe. Where a number must change (memory ran out, a learning rate
  * was found), a stk_recipe_with_...() function returns a new one, and the job holds that. A recipe
@@ -30,10 +30,17 @@
 #include "options/options.h"
 #include "train/train.h"
 
+/* A model, and where its first weights come from. */
+typedef struct stk_model_source {
+    const stk_model *model;
+    const char *weights; /* as in the recipe */
+} stk_model_source;
+
 typedef struct stk_recipe {
     /* The network. */
     const stk_model *model;
-    int img_size; /* side of the square that the network sees in training, in pixels */
+    const char *weights; /* borrowed: path or name of pretrained weights; NULL: random ones */
+    int img_size;        /* side of the square that the network sees in training, in pixels */
     /* The same in validation and prediction. Training sees parts of pictures, enlarged; a larger
      * square shows whole pictures with things as large as training saw them. */
     int eval_size;
@@ -94,9 +101,13 @@ STK_CHECKED stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *o
  * fits. */
 bool stk_recipe_is_to_fit(const stk_options *options);
 
-/* Step 3: the model, its image size and its dropout. */
-STK_CHECKED stk_status stk_recipe_choose_network(stk_recipe *recipe, stk_options *options,
-                                                 stk_error *err);
+/* Before step 2: whether training starts from pretrained weights, and which. */
+void stk_recipe_take_weights(stk_recipe *recipe, const stk_options *options, const char *weights);
+
+/* Step 3: the model, its weights, its image size and its dropout. May be called again with another
+ * model. */
+STK_CHECKED stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *options,
+                                             const stk_model_source *source, stk_error *err);
 
 /* Pixels of a picture in validation and prediction, relative to one in training. */
 double stk_recipe_eval_pixels(const stk_recipe *recipe);
@@ -145,11 +156,7 @@ stk_recipe stk_recipe_shrink(const stk_recipe *recipe, const stk_loader_options 
                              bool validating, char *what, size_t room);
 
 /* The learning rate that is used where none was given. */
-double stk_recipe_default_lr(const stk_recipe *recipe, const stk_options *options,
-                             size_t train_count);
-
-/* Whether training starts from pretrained weights. */
-bool stk_recipe_is_pretrained(const stk_options *options);
+double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count);
 
 /* Appends all choices as one line for people: "model convnet_s (auto), img-size 64 (auto)". */
 void stk_recipe_describe(const stk_options *options, stk_str *line);

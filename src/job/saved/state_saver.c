@@ -33,6 +33,10 @@
 #define SLOW_S 3.0       /* a write that took longer when the time was over: the disk hangs */
 #define COPY_SHARE 8     /* a copy may take this part (one in so many) of the machine's memory */
 
+void stk_state_saver_note_pretrained(stk_state_saver *saver, const char *sum) {
+    memcpy(saver->numbers.pretrained, sum, sizeof saver->numbers.pretrained);
+}
+
 stk_status stk_state_saver_open(stk_state_saver *saver, const stk_run_folder *folder,
                                 const stk_dataset *dataset, const stk_options *options,
                                 const stk_json *given, const char *pretrained_sum, stk_error *err) {
@@ -45,7 +49,7 @@ stk_status stk_state_saver_open(stk_state_saver *saver, const stk_run_folder *fo
     saver->best_copy = stk_run_folder_file(folder, STK_SAVED_STATE_BEST);
     stk_saved_state_describe(numbers, dataset);
     memcpy(numbers->run, folder->id, sizeof numbers->run);
-    memcpy(numbers->pretrained, pretrained_sum, sizeof numbers->pretrained);
+    stk_state_saver_note_pretrained(saver, pretrained_sum);
     stk_status status = stk_seen_pictures_open(&saver->pictures, dataset,
                                                stk_run_folder_file(folder, STK_FINGERPRINTS_FILE),
                                                numbers->samples, err);

@@ -59,6 +59,9 @@ STK_CHECKED stk_status stk_state_saver_open(stk_state_saver *saver, const stk_ru
                                             const stk_json *given, const char *pretrained_sum,
                                             stk_error *err);
 
+/* Notes the checksum of the pretrained weights, where others were chosen after opening. */
+void stk_state_saver_note_pretrained(stk_state_saver *saver, const char *sum);
+
 /* For a resumed run: its state is on the disk, and training stands at `position` in it. */
 void stk_state_saver_continue(stk_state_saver *saver, const stk_train_position *position);
 

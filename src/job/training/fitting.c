@@ -85,6 +85,39 @@ static stk_training_choice choose(const stk_job *job, stk_training_facts *facts)
     return choice;
 }
 
+/* Takes the best model for which there is time; the facts become its own. */
+static stk_status choose_model(stk_job *job, const stk_rehearsal *rehearsal,
+                               stk_training_facts *facts, stk_error *err) {
+    stk_model_search *models = &job->models;
+    bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
+    size_t measured = models->chosen;
+    if (!stk_model_search_is_open(models)) {
+        return STK_OK;
+    }
+    double waits = rehearsal->wait_fraction > 0 ? rehearsal->wait_fraction : 0; /* may be NaN */
+    double compute_s = facts->picture_s * (1 - fmin(waits, 1));
+    stk_model_choice choice =
+        stk_model_choose(models->offers, models->count, on_cpu, measured, compute_s, facts);
+    models->chosen = choice.index;
+    *facts = stk_model_estimate(&models->offers[choice.index], &models->offers[measured], on_cpu,
+                                compute_s, facts);
+    stk_model_search_emit(models, &choice, on_cpu, &job->events);
+    return choice.index != measured ? stk_recipe_take_model(&job->recipe, job->options,
+                                                            &models->candidates[choice.index], err)
+                                    : STK_OK;
+}
+
+/* Builds the network that was chosen. Of several models the weights are found now. */
+static stk_status build_chosen(stk_job *job, const stk_training_choice *choice, size_t *train,
+                               size_t *val, stk_error *err) {
+    stk_status status = stk_recipe_take_choice(&job->recipe, job->options, choice, err);
+    STK_THEN(status, stk_job_plan_network(job, train, val, err));
+    return status == STK_OK && stk_model_search_is_open(&job->models)
+               ? stk_network_find_pretrained(&job->network, &job->recipe, job->options,
+                                             job->dataset->class_count, "", &job->events, err)
+               : status;
+}
+
 static void emit_size(const stk_job *job, const stk_training_facts *facts,
                       const stk_training_choice *choice) {
     char what[64];
@@ -148,7 +181,7 @@ static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
 
 stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, stk_error *err) {
     stk_rehearsal rehearsal;
-    if (job->resume.on || !stk_recipe_is_to_fit(job->options)) {
+    if (!stk_job_is_to_fit(job)) {
         return STK_OK;
     }
     double begun_s = stk_run_clock_elapsed(&job->clock);
@@ -158,9 +191,9 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     }
     left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
     stk_training_facts facts = facts_after(job, &rehearsal, left_s);
+    status = choose_model(job, &rehearsal, &facts, err);
     stk_training_choice choice = choose(job, &facts);
-    status = stk_recipe_take_choice(&job->recipe, job->options, &choice, err);
-    STK_THEN(status, stk_job_plan_network(job, train, val, err));
+    STK_THEN(status, build_chosen(job, &choice, train, val, err));
     if (status != STK_OK) {
         return status;
     }

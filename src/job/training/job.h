@@ -16,6 +16,7 @@
 #include "events/events.h"
 #include "job/recipe/batch_search.h"
 #include "job/recipe/job_options.h"
+#include "job/recipe/model_search.h"
 #include "job/recipe/network.h"
 #include "job/recipe/recipe.h"
 #include "job/saved/resume.h"
@@ -29,6 +30,7 @@
 
 typedef struct stk_job {
     const char *verb; /* "train", "plan", "lr", "doctor": the default name of a run folder */
+    bool fits;        /* the verb fits the run to its time: stk_job_fit() follows */
     /* What was asked for. */
     stk_options *options; /* borrowed, as are its structs below */
     const stk_dataset_options *dataset_options;
@@ -44,6 +46,7 @@ typedef struct stk_job {
     stk_recipe recipe;
     stk_str chosen; /* owned: the recipe as one line for people */
     /* Parts. */
+    stk_model_search models; /* which model to train, where that was left to Stoker */
     stk_job_network network;
     stk_batch_search batch_search;
     stk_time_plan time;
@@ -106,6 +109,9 @@ stk_lr_test stk_job_lr_test(stk_job *job);
  */
 STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
                                        size_t *val, stk_error *err);
+
+/* Whether stk_job_fit() will choose by measured times. */
+bool stk_job_is_to_fit(const stk_job *job);
 
 /* Builds the network of a recipe that has changed, plans its batch and completes the recipe. *train
  * and *val become the number of images of a fold. */

@@ -113,7 +113,7 @@ stk_status stk_lr_test_find(const stk_lr_test *test, const stk_loader_config *da
     if (curve.halted && stk_run_clock_stopping(test->clock)) {
         stk_events_decision(test->events, "stopping", "the learning rate was not found yet");
     } else {
-        *lr = found ? curve.suggestion : stk_recipe_default_lr(recipe, test->options, data->count);
+        *lr = found ? curve.suggestion : stk_recipe_default_lr(recipe, data->count);
         snprintf(what, sizeof what, "lr %.6g", *lr);
         explain(&curve, why, sizeof why);
         stk_events_decision(test->events, what, why);

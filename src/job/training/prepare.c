@@ -36,12 +36,39 @@ static void keep_models(stk_job *job) {
                                (stk_json_get(given, "refit") != NULL ? job->recipe.refits : 0);
 }
 
-/* Chooses the model, and opens the device. */
-static stk_status open_device(stk_job *job, stk_error *err) {
-    stk_status status = stk_recipe_choose_network(&job->recipe, job->options, err);
-    STK_THEN(status, stk_network_open_device(&job->network, job->options, &job->clock, err));
-    job->clock.margin.end_s = stk_opened_device_end_s(&job->network.opened);
+/* Finds the models that may be trained; all of them start from pretrained weights, or none. */
+static stk_status find_models(stk_job *job, const stk_events *early, stk_error *err) {
+    stk_model_search *models = &job->models;
+    stk_status status =
+        stk_model_search_find(models, job->options, job->dataset->class_count, early, err);
+    if (status == STK_OK) {
+        stk_recipe_take_weights(&job->recipe, job->options, models->candidates[0].weights);
+    }
     return status;
+}
+
+/* Opens the device, and chooses the model to begin with. */
+static stk_status open_device(stk_job *job, stk_error *err) {
+    stk_model_search *models = &job->models;
+    stk_status status = stk_network_open_device(&job->network, job->options, &job->clock, err);
+    job->clock.margin.end_s = stk_opened_device_end_s(&job->network.opened);
+    STK_THEN(status, stk_model_search_begin(models, &job->network, &job->recipe,
+                                            job->dataset->class_count, err));
+    STK_THEN(status, stk_recipe_take_model(&job->recipe, job->options,
+                                           &models->candidates[models->chosen], err));
+    return status;
+}
+
+/* Finds the first weights. Where the model may still change, nothing is said about them. */
+static stk_status find_weights(stk_job *job, const char *before, const stk_events *early,
+                               stk_error *err) {
+    static const stk_events nobody = {0};
+    bool open = stk_model_search_is_open(&job->models) && stk_job_is_to_fit(job);
+    const stk_events *events = open ? &nobody : early;
+    stk_model_search_emit(&job->models, NULL, stk_opened_device_is_cpu(&job->network.opened),
+                          events);
+    return stk_network_find_pretrained(&job->network, &job->recipe, job->options,
+                                       job->dataset->class_count, before, events, err);
 }
 
 /* Completes the recipe with the result of the batch search. */
@@ -91,6 +118,10 @@ static stk_status open_network(stk_job *job, size_t train_count, stk_error *err)
         status = resume_batch(job, err);
     }
     return status == STK_OK ? stk_network_allocate(&job->network, err) : status;
+}
+
+bool stk_job_is_to_fit(const stk_job *job) {
+    return job->fits && !job->resume.on && stk_recipe_is_to_fit(job->options);
 }
 
 stk_status stk_job_plan_network(stk_job *job, size_t *train, size_t *val, stk_error *err) {
@@ -155,6 +186,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_events_add(&early, observer);
     stk_status status = check_empty(job->options, err);
     STK_THEN(status, open_dataset(job, &early, err));
+    STK_THEN(status, find_models(job, &early, err));
     STK_THEN(status, stk_recipe_take_dataset(&job->recipe, job->options, job->dataset, err));
     if (job->resume.on) {
         keep_models(job);
@@ -173,8 +205,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         !job->resume.on || job->resume.state.fold + 1 < stk_recipe_models(&job->recipe);
     const char *before = job->resume.on ? job->resume.state.pretrained : "";
     if (status == STK_OK && first_weights) {
-        status = stk_network_find_pretrained(&job->network, &job->recipe, job->options,
-                                             job->dataset->class_count, before, &early, err);
+        status = find_weights(job, before, &early, err);
     } else if (status == STK_OK) {
         stk_network_warn_replaced_pretrained(job->job_options, before, &early);
     }

@@ -227,9 +227,13 @@ static void show_resources(stk_screen *screen, const stk_event_start *event) {
         event->workers, event->prefetch);
 }
 
-static void show_start(stk_screen *screen, const stk_event_start *event) {
+/* A second start says which model a budget has chosen; folder and data are the same. */
+static void show_start(stk_screen *screen, const stk_event_start *event, bool again) {
     if (event->chosen != NULL && !screen->config.beside) { /* else the attempt's line says it */
         say(screen, "%s", event->chosen);
+    }
+    if (again) {
+        return;
     }
     if (event->run_dir != NULL) {
         say(screen, "run folder: %s", event->run_dir);
@@ -647,8 +651,16 @@ static void take_quietly(stk_screen *screen, stk_event_kind kind, const void *ev
     }
 }
 
+/* Whether the last start was of the same run. */
+static bool has_begun(const stk_screen *screen, const stk_event_start *event) {
+    const stk_event_start *before = screen->view.start;
+    return before != NULL && before->run_dir != NULL && event->run_dir != NULL &&
+           strcmp(before->run_dir, event->run_dir) == 0;
+}
+
 static void screen_take(void *user, stk_event_kind kind, const void *event) {
     stk_screen *screen = user;
+    bool again = kind == STK_EVENT_START && has_begun(screen, event);
     stk_run_view_take(&screen->view, kind, event);
     if (screen->config.quiet) {
         take_quietly(screen, kind, event);
@@ -656,7 +668,7 @@ static void screen_take(void *user, stk_event_kind kind, const void *event) {
     }
     switch (kind) {
     case STK_EVENT_START:
-        show_start(screen, event);
+        show_start(screen, event, again);
         break;
     case STK_EVENT_PLAN:
         show_plan(screen, event);

@@ -21,7 +21,7 @@
 #define FIRST_PIECE ((size_t)1 << 18)
 #define LARGEST_PIECE ((size_t)1 << 25)
 #define CURVE_PIECE ((uint64_t)1 << 23) /* more than an hour of a run */
-#define HEAD_PIECE ((size_t)1 << 16)    /* the first start event lies within it */
+#define HEAD_PIECE ((size_t)1 << 16)    /* the first start events lie within it */
 #define FOLLOW_PIECE ((size_t)1 << 22)
 #define MOST_TABLE_BYTES ((size_t)1 << 24)
 
@@ -92,9 +92,10 @@ static size_t each_line(stk_run_status *status, const char *text, size_t size,
     return (size_t)(line - text);
 }
 
-/* The first start event of the file, which lies before all that the search has read. */
+/* The start events at the head of the file, before all that the search has read; the last one, with
+ * the model that was chosen, counts. */
 static void take_first_start(stk_run_status *status, const char *line, size_t length) {
-    if (status->view.start == NULL && stk_event_line_kind(line, length) == STK_EVENT_START) {
+    if (stk_event_line_kind(line, length) == STK_EVENT_START) {
         (void)feed_line(status, line, length);
     }
 }
