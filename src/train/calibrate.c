@@ -33,9 +33,8 @@
 #define CUT_REACH 4 /* the greatest is CUT_STEP times 2^(CUT_REACH - 1) */
 #define CUT_SWEEPS 4
 
-/* A score of n pictures has a noise of about 1 / sqrt(n). A rule has to gain a part of that, and a
- * number of a rule that moves by 1 pays a part. */
-#define LEAST_GAIN 0.2
+/* A score of n pictures has a noise of about 1 / sqrt(n). A number of a rule that moves by 1 pays
+ * such a part of it. */
 #define TOLL 0.1
 
 /* Some of the held-out pictures. */
@@ -372,18 +371,14 @@ static void fit(fitting *f, stk_calibration *c) {
     c->plain_loss = plain_loss / n;
     c->loss = fmin(loss, plain_loss) / n;
     c->plain_score = c->score = NAN;
-    bool ruled = false;
     if (stk_metric_has_rule(f->metric)) {
         c->score = stk_metrics_of_labels(f->metric, f->classes, f->judged_labels, f->judged,
                                          f->judged_count);
         fit_rule(f, c->temperature, &c->rule);
         c->plain_score = plain_score(f);
-        ruled = c->score > c->plain_score + LEAST_GAIN / sqrt(n);
-        c->score = ruled ? c->score : c->plain_score;
-    }
-    if (!ruled) {
+    } else {
         stk_mem_free(c->rule.numbers);
-        c->rule = (stk_label_rule){STK_LABEL_LIKELIEST, 0, NULL};
+        c->rule.numbers = NULL;
     }
 }
 

@@ -13,6 +13,10 @@ static const char *const rule_names[] = {"likeliest", "weights", "cuts"};
 
 #define DECIMALS 1e4
 
+/* A score of n pictures has a noise of about 1 / sqrt(n). Rules have to gain such a part of it; the
+ * same pictures with and without a rule differ by less than others would. */
+#define LEAST_GAIN 0.2
+
 void stk_calibration_free(stk_calibration *calibration) {
     stk_mem_free(calibration->rule.numbers);
     memset(calibration, 0, sizeof *calibration);
@@ -189,6 +193,11 @@ void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration 
     mean->rule.kind = rule->kind;
     mean->rule.count = rule->count;
     mean->ruled += weight;
+    if (isfinite(calibration->score) && isfinite(calibration->plain_score)) {
+        mean->pictures += (double)calibration->pictures;
+        mean->plain_score += (double)calibration->pictures * calibration->plain_score;
+        mean->score += (double)calibration->pictures * calibration->score;
+    }
     for (int i = 0; i < rule->count; i++) {
         double number = rule->numbers[i];
         mean->sums[i] += weight * (rule->kind == STK_LABEL_WEIGHTS ? log(number) : number);
@@ -200,9 +209,16 @@ double stk_calibration_mean_temperature(const stk_calibration_mean *mean) {
                             : NAN;
 }
 
+/* Both scores are sums over pictures. Rules that were taken over have none: they were found useful
+ * before. */
+static bool is_useful(const stk_calibration_mean *mean) {
+    double gain = mean->score - mean->plain_score;
+    return mean->pictures <= 0 || gain > LEAST_GAIN * sqrt(mean->pictures);
+}
+
 const stk_label_rule *stk_calibration_mean_rule(stk_calibration_mean *mean) {
     static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
-    if (!(2 * mean->ruled > mean->weight)) {
+    if (!(2 * mean->ruled > mean->weight) || !is_useful(mean)) {
         return &likeliest;
     }
     for (int i = 0; i < mean->rule.count; i++) {

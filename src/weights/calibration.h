@@ -36,13 +36,13 @@ typedef struct stk_label_rule {
 } stk_label_rule;
 
 typedef struct stk_calibration {
-    double temperature; /* 0: there is none, which means 1 */
-    stk_label_rule rule;
+    double temperature;  /* 0: there is none, which means 1 */
+    stk_label_rule rule; /* as it was fitted; stk_calibration_mean_rule() says whether it is used */
     /* How it was found. Each figure is of pictures that its fit had not seen. */
     size_t pictures;    /* held-out pictures; 0: it was taken over from validated models */
     double plain_loss;  /* log loss at temperature 1 */
     double loss;        /* log loss at fitted temperatures */
-    double plain_score; /* the metric of the likeliest classes; NaN where no rule was looked for */
+    double plain_score; /* the metric of the likeliest classes; NaN where no rule was fitted */
     double score;       /* the metric with fitted rules */
 } stk_calibration;
 
@@ -80,9 +80,12 @@ typedef struct stk_calibration_mean {
     double fitted;          /* of those that have a calibration */
     double log_temperature; /* weighted sum */
     double ruled;           /* weight of the models whose rule is of `rule.kind` */
-    double *sums;           /* (classes), owned: weighted sums of their cut points, or of the
-                               logarithms of their weights */
-    stk_label_rule rule;    /* owned: numbers has room for (classes) */
+    double pictures;        /* held-out pictures of these */
+    double plain_score;     /* sum of their scores, times pictures */
+    double score;
+    double *sums;        /* (classes), owned: weighted sums of their cut points, or of the
+                            logarithms of their weights */
+    stk_label_rule rule; /* owned: numbers has room for (classes) */
 } stk_calibration_mean;
 
 STK_CHECKED stk_status stk_calibration_mean_open(stk_calibration_mean *mean, int classes,
@@ -96,8 +99,11 @@ void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration 
 /* The geometric mean of the temperatures; NaN where no model has a calibration. */
 double stk_calibration_mean_temperature(const stk_calibration_mean *mean);
 
-/* The mean of the rules where more than half of the models have one, otherwise the likeliest class.
- * Belongs to `mean`; valid until the next call. */
+/*
+ * The mean of the rules, otherwise the likeliest class. It is used where more than half of the
+ * models have a rule and where, on all pictures that were held out, the rules score better than the
+ * likeliest classes by more than chance gives. Belongs to `mean`; valid until the next call.
+ */
 const stk_label_rule *stk_calibration_mean_rule(stk_calibration_mean *mean);
 
 /* The mean as the calibration of one more model, for stk_calibration_free(). Zeros where no model

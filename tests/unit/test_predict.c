@@ -292,6 +292,29 @@ static void samples_equal_inference_by_hand(void) {
     close_model(&m);
 }
 
+/* At half the temperature every probability is squared, and the row sums to 1 again. */
+static void temperature_divides_logits(void) {
+    stk_error err = {0};
+    static model m;
+    static double plain[ROWS * CLASSES];
+    open_model(&m);
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    memcpy(plain, m.probs, sizeof plain);
+    m.prediction.temperature = 0.5;
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    for (size_t row = 0; row < ROWS; row++) {
+        double sum = 0;
+        for (size_t c = 0; c < CLASSES; c++) {
+            sum += plain[row * CLASSES + c] * plain[row * CLASSES + c];
+        }
+        for (size_t c = 0; c < CLASSES; c++) {
+            double p = plain[row * CLASSES + c];
+            CHECK_NEAR(m.probs[row * CLASSES + c], p * p / sum, 1e-12);
+        }
+    }
+    close_model(&m);
+}
+
 static void same_bits_again(void) {
     static const int workers[] = {1, 8};
     uint64_t hashes[2];
@@ -720,6 +743,7 @@ static const check_test tests[] = {
     TEST(ballot_weighs),
     TEST(weights_of_scores),
     TEST(samples_equal_inference_by_hand),
+    TEST(temperature_divides_logits),
     TEST(same_bits_again),
     TEST(missing_and_bad_rows_are_left_alone),
     TEST(halting_leaves_rows_alone),

@@ -89,6 +89,25 @@ static void one_column_means_labels(void) {
     expect_text(&d, pets, 3, bad, "Species,File\ncat,b\ncat,\"a,1\"\n");
 }
 
+/* A rule changes labels, and no probabilities. */
+static void rule_names_labels(void) {
+    static const char *const header[] = {"id", "label"};
+    stk_label_rule rule = {STK_LABEL_WEIGHTS, 3, (double[]){1, 3, 1}};
+    stk_answers answers = {pets, 3, even_probs, &rule};
+    stk_dataset labels = make(header, 2, 0);
+    stk_dataset plain = make(NULL, 0, 0);
+    char *data = NULL;
+    size_t size;
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &labels, &answers, &error), &error);
+    REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
+    CHECK_STR(data, "id,label\nb,dog\n\"a,1\",owl\n");
+    stk_mem_free(data);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &plain, &answers, &error), &error);
+    REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
+    CHECK_STR(data, "id,label,cat,dog,owl\nb,dog,0.5,0.25,0.25\n\"a,1\",owl,0.125,0.125,0.75\n");
+    stk_mem_free(data);
+}
+
 static void columns_keep_their_order_and_spelling(void) {
     static const char *const header[] = {"owl", "ID", " Dog", "cat"};
     stk_dataset d = make(header, 4, 1);
@@ -325,6 +344,7 @@ static const check_test tests[] = {
     TEST(without_a_sample_file),
     TEST(class_called_like_a_column),
     TEST(one_column_means_labels),
+    TEST(rule_names_labels),
     TEST(columns_keep_their_order_and_spelling),
     TEST(an_exact_name_goes_first),
     TEST(classes_and_columns_that_differ),

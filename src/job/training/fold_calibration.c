@@ -29,21 +29,19 @@ stk_status stk_job_read_calibration(const char *path, stk_calibration *calibrati
     return status;
 }
 
-/* What the calibration changes in the run's metric, on held-out pictures. */
-static double gain_of(const stk_job *job, const stk_calibration *c) {
-    double gain = job->recipe.train.metric == STK_METRIC_LOGLOSS ? c->loss - c->plain_loss
-                                                                 : c->score - c->plain_score;
-    return c->temperature > 0 && isfinite(gain) ? gain : 0;
-}
-
 void stk_job_add_validated(stk_job *job, const stk_calibration *calibration) {
+    double gain = calibration->loss - calibration->plain_loss;
     stk_calibration_mean_add(&job->out.validated, calibration, 1);
-    job->out.gain_sum += gain_of(job, calibration);
+    job->out.loss_gain += calibration->temperature > 0 && isfinite(gain) ? gain : 0;
 }
 
-double stk_job_calibration_gain(const stk_job *job) {
-    const stk_run_outputs *out = &job->out;
-    return out->validated.weight > 0 ? out->gain_sum / out->validated.weight : 0;
+double stk_job_calibration_gain(stk_job *job) {
+    stk_calibration_mean *mean = &job->out.validated;
+    if (job->recipe.train.metric == STK_METRIC_LOGLOSS) {
+        return mean->weight > 0 ? job->out.loss_gain / mean->weight : 0;
+    }
+    bool ruled = stk_calibration_mean_rule(mean)->count > 0;
+    return ruled ? (mean->score - mean->plain_score) / mean->pictures : 0;
 }
 
 void stk_job_describe_calibration(stk_job *job, char *text, size_t size) {
@@ -68,30 +66,31 @@ static const char *name_of_fold(const stk_job *job, char *text, size_t size) {
     return text;
 }
 
-/* Emits which labels are named. */
-static void emit_rule(const stk_job *job, const stk_calibration *c) {
-    const stk_label_rule *rule = &c->rule;
+/* Emits how labels are chosen, by the validated models so far. */
+static void emit_rule(stk_job *job) {
+    const stk_calibration_mean *mean = &job->out.validated;
+    const stk_label_rule *rule = stk_calibration_mean_rule(&job->out.validated);
     stk_str what = {0};
-    char fold[32];
     char count[32];
     char why[160];
     if (rule->kind == STK_LABEL_LIKELIEST) {
         return;
     }
-    stk_str_appendf(&what, "labels%s by %s", name_of_fold(job, fold, sizeof fold),
+    stk_str_appendf(&what, "labels by %s",
                     rule->kind == STK_LABEL_WEIGHTS ? "weights of rare classes" : "cut points");
     for (int i = 0; rule->kind == STK_LABEL_CUTS && rule->count <= MOST_NAMED && i < rule->count;
          i++) {
         stk_str_appendf(&what, "%s %.4g", i > 0 ? "," : "", rule->numbers[i]);
     }
     snprintf(why, sizeof why, "%s %.4g instead of %.4g on %s held-out pictures",
-             stk_options_get(job->options, "metric"), c->score, c->plain_score,
-             stk_format_count(count, sizeof count, c->pictures));
+             stk_options_get(job->options, "metric"), mean->score / mean->pictures,
+             mean->plain_score / mean->pictures,
+             stk_format_count(count, sizeof count, (uint64_t)mean->pictures));
     stk_events_decision(&job->events, stk_str_text(&what), why);
     stk_str_free(&what);
 }
 
-void stk_job_emit_calibration(const stk_job *job, const stk_calibration *c) {
+void stk_job_emit_calibration(stk_job *job, const stk_calibration *c) {
     char what[96];
     char fold[32];
     char count[32];
@@ -103,5 +102,5 @@ void stk_job_emit_calibration(const stk_job *job, const stk_calibration *c) {
                  c->plain_loss, stk_format_count(count, sizeof count, c->pictures));
         stk_events_decision(&job->events, what, why);
     }
-    emit_rule(job, c);
+    emit_rule(job);
 }

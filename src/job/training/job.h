@@ -159,12 +159,12 @@ STK_CHECKED stk_status stk_job_read_calibration(const char *path, stk_calibratio
  * figure. */
 void stk_job_add_validated(stk_job *job, const stk_calibration *calibration);
 
-/* Emits what the calibration of the running fold is, and what it gains. */
-void stk_job_emit_calibration(const stk_job *job, const stk_calibration *calibration);
+/* Emits the temperature of the running fold, how labels are chosen, and what both gain. */
+void stk_job_emit_calibration(stk_job *job, const stk_calibration *calibration);
 
 /* What calibrations change in the metric of the best epochs, as a mean over the validated models.
  */
-double stk_job_calibration_gain(const stk_job *job);
+double stk_job_calibration_gain(stk_job *job);
 
 /* ", at temperature 0.71" where the held-out figure depends on the calibration, else "". */
 void stk_job_describe_calibration(stk_job *job, char *text, size_t size);
