@@ -33,6 +33,9 @@
 #define CUT_REACH 4 /* the greatest is CUT_STEP times 2^(CUT_REACH - 1) */
 #define CUT_SWEEPS 4
 
+/* A scale of more steps is not cut: that would take seconds. */
+#define MOST_GRADES 32
+
 /* A score of n pictures has a noise of about 1 / sqrt(n). A number of a rule that moves by 1 pays
  * such a part of it. */
 #define TOLL 0.1
@@ -201,8 +204,10 @@ static double fit_temperature(const held_rows *rows, int classes) {
 
 /* ---- label rules ---- */
 
-bool stk_metric_has_rule(stk_metric metric) {
-    return metric == STK_METRIC_MACRO_F1 || metric == STK_METRIC_QWK;
+/* Whether there is a rule for the metric. */
+static bool has_rule(const fitting *f) {
+    return f->metric == STK_METRIC_MACRO_F1 ||
+           (f->metric == STK_METRIC_QWK && f->classes <= MOST_GRADES);
 }
 
 /* Probabilities and expected steps of f->some. */
@@ -344,13 +349,13 @@ static void judge_part(fitting *f, size_t part, stk_label_rule *rule, double *pl
     double slope, bend;
     pick(f, part, true);
     double temperature = fit_temperature(&f->some, f->classes);
-    if (stk_metric_has_rule(f->metric)) {
+    if (has_rule(f)) {
         fit_rule(f, temperature, rule);
     }
     pick(f, part, false);
     *plain_loss += loss_at(&f->some, f->classes, 1, &slope, &bend);
     *loss += loss_at(&f->some, f->classes, temperature, &slope, &bend);
-    if (stk_metric_has_rule(f->metric)) {
+    if (has_rule(f)) {
         fill_probs(f, temperature);
         choose_some(f, rule);
         take_judged(f);
@@ -371,7 +376,7 @@ static void fit(fitting *f, stk_calibration *c) {
     c->plain_loss = plain_loss / n;
     c->loss = fmin(loss, plain_loss) / n;
     c->plain_score = c->score = NAN;
-    if (stk_metric_has_rule(f->metric)) {
+    if (has_rule(f)) {
         c->score = stk_metrics_of_labels(f->metric, f->classes, f->judged_labels, f->judged,
                                          f->judged_count);
         fit_rule(f, c->temperature, &c->rule);

@@ -13,9 +13,6 @@
 #include "train/metrics.h"
 #include "weights/calibration.h"
 
-/* Whether a label rule is fitted for this metric. */
-bool stk_metric_has_rule(stk_metric metric);
-
 /*
  * Fits to the logits that `metrics` has kept. Rows with numbers that are not finite do not count.
  * *calibration becomes zeros where nothing is left. Freed with stk_calibration_free().

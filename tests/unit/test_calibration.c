@@ -310,6 +310,20 @@ static void shifted_grades_are_cut_elsewhere(void) {
     stk_metrics_free(&fresh);
 }
 
+/* A scale of very many steps has no cut points. */
+static void long_scales_are_not_cut(void) {
+    stk_metrics metrics = keeping(100, 50, STK_METRIC_QWK);
+    for (int i = 0; i < 50; i++) {
+        float logits[100] = {0};
+        logits[i] = 3;
+        stk_metrics_add(&metrics, logits, i + 1);
+    }
+    stk_calibration c = fit(&metrics, STK_METRIC_QWK);
+    CHECK(c.temperature > 0 && c.rule.numbers == NULL && isnan(c.score));
+    stk_calibration_free(&c);
+    stk_metrics_free(&metrics);
+}
+
 static void good_grades_stay(void) {
     for (uint64_t seed = 0; seed < 5; seed++) {
         stk_metrics metrics = keeping(5, 200, STK_METRIC_QWK);
@@ -501,6 +515,7 @@ static const check_test tests[] = {
     TEST(equal_classes_get_none),
     TEST(absent_class_is_harmless),
     TEST(shifted_grades_are_cut_elsewhere),
+    TEST(long_scales_are_not_cut),
     TEST(good_grades_stay),
     TEST(labels_are_chosen_by_rules),
     TEST(text_is_read_as_written),
