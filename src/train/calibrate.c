@@ -144,22 +144,23 @@ static void pick(fitting *f, size_t part, bool others) {
 /* The loss of one row of scaled logits, with its first and second derivative by the scale. */
 static double row_loss(const float *row, int classes, int label, double scale, double *slope,
                        double *bend) {
-    double most = row[0];
-    double sum = 0;
+    int best = 0;
+    double sum =
+        1; /* of exp(scale z), z the distance from the best; the best's own to begin with */
     double first = 0;
     double second = 0;
     for (int c = 1; c < classes; c++) {
-        most = row[c] > most ? row[c] : most;
+        best = row[c] > row[best] ? c : best;
     }
     for (int c = 0; c < classes; c++) {
-        double z = row[c] - most;
-        double p = exp(scale * z);
+        double z = (double)row[c] - row[best];
+        double p = c != best ? exp(scale * z) : 0;
         sum += p;
         first += p * z;
         second += p * z * z;
     }
     first /= sum;
-    double own = row[label] - most;
+    double own = (double)row[label] - row[best];
     *slope += first - own;
     *bend += second / sum - first * first;
     return log(sum) - scale * own;

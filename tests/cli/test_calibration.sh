@@ -1,5 +1,5 @@
 # Calibrated probabilities and labels: the temperature and the label rule of a model, in its file and in what it predicts.
-# shellcheck shell=bash source=tests/cli/lib.sh
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for expect
 . "$(dirname "$0")/lib.sh"
 
 "$STOKER" sample k --layout kaggle --classes 3 --per-class 80 --quiet || exit 1
@@ -7,16 +7,12 @@ mv k/sample_submission.csv k/solution.csv . # without a sample file the submissi
 train=(--data k --img-size 24 --epochs 15 --metric logloss --label-smoothing 0.4)
 
 # note_of FILE: the calibration in the metadata of weights.
-note_of() { head -c 4000 "$1" | grep -aEo '"calibration": "\{[^}]*\}' | tr -d '\\'; }
+note_of() { head -c 4000 "$1" | grep -aEo '"calibration": "\{[^}]*\}' | sed 's/\\//g'; }
 
 # strip RUN TO: copies a run whose weights have no calibration, like those of earlier versions.
 strip() {
-    local file
     cp -r "$1" "$2"
-    for file in $(find "$2/weights" -name best.safetensors); do
-        sed 's/"calibration"/"xalibration"/' "$file" >"$file.x"
-        mv "$file.x" "$file"
-    done
+    find "$2/weights" -name best.safetensors -exec sed -i 's/"calibration"/"xalibration"/' {} +
 }
 
 # log_loss FILE: of the columns of classes, where the first two are the picture and its label.
