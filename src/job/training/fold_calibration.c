@@ -16,6 +16,9 @@
 /* The most cut points that a line names. */
 #define MOST_NAMED 8
 
+/* A log loss that is less by so much shows in the three digits of a line. */
+#define LEAST_TOLD 0.001
+
 stk_status stk_job_read_calibration(const char *path, stk_calibration *calibration,
                                     stk_error *err) {
     stk_checkpoint_info info;
@@ -95,7 +98,7 @@ void stk_job_emit_calibration(stk_job *job, const stk_calibration *c) {
     char fold[32];
     char count[32];
     char why[128];
-    if (c->temperature > 0 && c->temperature != 1) {
+    if (c->plain_loss - c->loss >= LEAST_TOLD) {
         snprintf(what, sizeof what, "probabilities%s at temperature %.2f",
                  name_of_fold(job, fold, sizeof fold), c->temperature);
         snprintf(why, sizeof why, "log loss %.3f instead of %.3f on %s held-out pictures", c->loss,
