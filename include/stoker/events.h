@@ -287,6 +287,9 @@ typedef struct stk_summary {
      * or of the validation. */
     double held_out;           /* NaN where nothing was held out */
     const char *held_out_from; /* where that figure comes from, in words; NULL: there is none */
+    /* Of a training: logits were divided by it before the softmax; with several models the
+     * geometric mean. NaN where none was fitted. */
+    double temperature;
 } stk_summary;
 
 typedef struct stk_observer {

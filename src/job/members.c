@@ -133,6 +133,21 @@ static stk_status find_order(const stk_member *first, stk_member *member, stk_er
     return known ? STK_OK : refuse_classes(first, member, err);
 }
 
+/* Puts the label rule of a member into the class order of the first one. Cut points in another
+ * order mean nothing. */
+static stk_status arrange_rule(stk_member *member, stk_error *err) {
+    stk_label_rule *rule = &member->info.calibration.rule;
+    if (member->order == NULL || rule->count == 0) {
+        return STK_OK;
+    }
+    if (rule->kind == STK_LABEL_CUTS) {
+        stk_mem_free(rule->numbers);
+        *rule = (stk_label_rule){STK_LABEL_LIKELIEST, 0, NULL};
+        return STK_OK;
+    }
+    return stk_member_arrange(member, rule->numbers, 1, err);
+}
+
 /* Adds a model if its file exists. *there: the file exists, even if it cannot be read. */
 static stk_status add_model(stk_members *v, const char *run, const char *name,
                             const stk_events *events, bool *there, stk_error *err) {
@@ -149,6 +164,7 @@ static stk_status add_model(stk_members *v, const char *run, const char *name,
     }
     if (status == STK_OK && good && v->count > 0) {
         status = find_order(&v->items[0], &member, err);
+        STK_THEN(status, arrange_rule(&member, err));
     }
     if (status == STK_OK && good) {
         v->items[v->count++] = member;

@@ -137,9 +137,12 @@ static const char *const *class_names(const predict_job *job) {
 static stk_status submit(predict_job *job, const char *status, stk_outcome *outcome,
                          stk_error *err) {
     int64_t start = stk_clock_ns();
-    stk_status written = stk_submission_write_how(job->path, &job->how, job->dataset,
-                                                  class_names(job), (int)job->ensemble.classes,
-                                                  stk_ensemble_average(&job->ensemble), err);
+    stk_answers answers = {.classes = class_names(job),
+                           .class_count = (int)job->ensemble.classes,
+                           .probs = stk_ensemble_average(&job->ensemble),
+                           .rule = stk_ensemble_rule(&job->ensemble)};
+    stk_status written =
+        stk_submission_write_how(job->path, &job->how, job->dataset, &answers, err);
     if (written == STK_OK) {
         stk_run_clock_record(&job->clock, STK_MARGIN_SUBMISSION, start);
         job->news = false;
@@ -319,6 +322,7 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
         .data = loader_of(job, &member->info),
         .split = "test",
         .events = &job->events,
+        .temperature = stk_calibration_temperature(&member->info.calibration),
         .views = job->views,
         .wants_view = wants_view,
         .user = job};
@@ -332,7 +336,7 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
     }
     int models = job->ensemble.models;
     if (status == STK_OK) {
-        stk_ensemble_add(&job->ensemble, probs, have, member->weight);
+        stk_ensemble_add(&job->ensemble, probs, have, &member->info.calibration, member->weight);
     }
     if (job->ensemble.models > models) { /* a model that predicted no row is no member */
         job->news = true;

@@ -151,6 +151,7 @@ static stk_status open_predictions(stk_job *job, stk_error *err) {
     stk_run_outputs *out = &job->out;
     stk_status status = stk_ensemble_open(&out->ensemble, job->dataset->test.count,
                                           (size_t)job->dataset->class_count, err);
+    STK_THEN(status, stk_calibration_mean_open(&out->validated, job->dataset->class_count, err));
     if (status != STK_OK || out->ensemble.rows == 0) {
         return status;
     }

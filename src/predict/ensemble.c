@@ -18,8 +18,9 @@ stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes
     ensemble->probs = stk_mem_new(rows, classes * sizeof *ensemble->probs);
     ensemble->weights = stk_mem_new(rows, sizeof *ensemble->weights);
     ensemble->priors = stk_mem_new(classes, sizeof *ensemble->priors);
-    if (ensemble->sum == NULL || ensemble->probs == NULL || ensemble->weights == NULL ||
-        ensemble->priors == NULL) {
+    stk_status status = stk_calibration_mean_open(&ensemble->calibration, (int)classes, NULL);
+    if (status != STK_OK || ensemble->sum == NULL || ensemble->probs == NULL ||
+        ensemble->weights == NULL || ensemble->priors == NULL) {
         stk_ensemble_free(ensemble);
         return STK_FAIL_MEMORY(err, "predictions");
     }
@@ -34,11 +35,12 @@ void stk_ensemble_free(stk_ensemble *ensemble) {
     stk_mem_free(ensemble->probs);
     stk_mem_free(ensemble->weights);
     stk_mem_free(ensemble->priors);
+    stk_calibration_mean_free(&ensemble->calibration);
     memset(ensemble, 0, sizeof *ensemble);
 }
 
 void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have,
-                      double weight) {
+                      const stk_calibration *calibration, double weight) {
     bool any = false;
     for (size_t r = 0; r < ensemble->rows; r++) {
         any = any || have[r];
@@ -51,6 +53,9 @@ void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *h
         }
     }
     ensemble->models += any;
+    if (any) {
+        stk_calibration_mean_add(&ensemble->calibration, calibration, weight);
+    }
 }
 
 const double *stk_ensemble_average(stk_ensemble *ensemble) {
@@ -62,6 +67,10 @@ const double *stk_ensemble_average(stk_ensemble *ensemble) {
         }
     }
     return ensemble->probs;
+}
+
+const stk_label_rule *stk_ensemble_rule(stk_ensemble *ensemble) {
+    return stk_calibration_mean_rule(&ensemble->calibration);
 }
 
 void stk_ensemble_weights(const double *acc1, size_t models, int classes, double *weights) {

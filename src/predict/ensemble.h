@@ -13,6 +13,8 @@
 
 #include <stoker/status.h>
 
+#include "weights/calibration.h"
+
 typedef struct stk_ensemble {
     size_t rows;     /* rows to predict */
     size_t classes;  /* probabilities per row */
@@ -21,17 +23,24 @@ typedef struct stk_ensemble {
     double *sum;     /* (rows, classes), owned: weighted sum of the members' probabilities */
     double *weights; /* (rows), owned: sum of the weights of the models that predicted the row */
     double *probs;   /* (rows, classes), owned: filled by stk_ensemble_average */
+    stk_calibration_mean calibration; /* owned: of the members */
 } stk_ensemble;
 
 STK_CHECKED stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes,
                                          stk_error *err);
 void stk_ensemble_free(stk_ensemble *ensemble);
 
-/* Adds one model: its probs (rows, classes) where have[row]; the weight is above 0. */
-void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have, double weight);
+/* Adds one model: its probs (rows, classes), at its temperature, where have[row]; the weight is
+ * above 0. */
+void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have,
+                      const stk_calibration *calibration, double weight);
 
 /* Computes the averages as they stand into ensemble->probs and returns them. */
 const double *stk_ensemble_average(stk_ensemble *ensemble);
+
+/* How labels are chosen from these averages: the mean of the members' rules, which has no number
+ * before the first member. Valid until the next call. */
+const stk_label_rule *stk_ensemble_rule(stk_ensemble *ensemble);
 
 /*
  * Weights of models from their validation accuracy (percent; NaN: not known): by how far each is

@@ -38,13 +38,14 @@ static void collect(void *user, const stk_batch *batch, const size_t *entries,
     view_collector *c = user;
     stk_batch_times_note(&c->times, batch->count, stk_clock_ns());
     size_t classes = (size_t)c->prediction->graph->classes;
+    double temperature = c->prediction->temperature > 0 ? c->prediction->temperature : 1;
     for (size_t i = 0; i < batch->count; i++) {
         double *row = c->probs + entries[i] * classes;
         if (batch->bad[i]) {
             continue;
         }
         int views = ++c->views[entries[i]];
-        stk_softmax(logits + i * classes, (int)classes, c->view_probs);
+        stk_softmax(logits + i * classes, (int)classes, temperature, c->view_probs);
         for (size_t k = 0; k < classes; k++) {
             row[k] = views == 1 ? c->view_probs[k] : row[k] + (c->view_probs[k] - row[k]) / views;
         }

@@ -34,7 +34,8 @@ typedef struct stk_prediction {
     stk_loader_config data; /* as stk_evaluation.data; each pass sets batch and view */
     const char *split;      /* "test" or "val": the split in events of bad images */
     const stk_events *events;
-    int views; /* of each picture, to be averaged; 0 means 1 */
+    double temperature; /* of the model (weights/calibration.h); 0 means 1 */
+    int views;          /* of each picture, to be averaged; 0 means 1 */
     /* Asked before each view after the first; NULL: all are wanted. */
     bool (*wants_view)(void *user, const struct stk_predicted *so_far);
     void *user;
@@ -54,7 +55,8 @@ typedef struct stk_predicted {
 /*
  * Fills the rows of `probs` (data.count, classes) and sets have[i] for each row that was predicted.
  * Rows of missing or unreadable pictures, and rows that there was no time for, stay untouched. With
- * one view a row is exactly the softmax of its logits; with several it is their mean.
+ * one view a row is exactly the softmax of its logits at the temperature; with several it is their
+ * mean.
  */
 STK_CHECKED stk_status stk_predict_samples(const stk_prediction *prediction, double *probs,
                                            bool *have, stk_predicted *predicted, stk_error *err);

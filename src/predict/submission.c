@@ -212,13 +212,11 @@ static bool is_sound(const double *row, int class_count) {
     return true;
 }
 
-static const char *best_label(const double *row, const char *const *classes, int class_count) {
-    int best = 0;
-    bool sound = is_sound(row, class_count);
-    for (int k = 1; sound && k < class_count; k++) {
-        best = row[k] > row[best] ? k : best;
-    }
-    return classes[best];
+static const char *label_of(const double *row, const stk_answers *a) {
+    static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
+    const stk_label_rule *rule = a->rule != NULL ? a->rule : &likeliest;
+    bool sound = is_sound(row, a->class_count);
+    return a->classes[sound ? stk_label_choose(rule, row, a->class_count) : 0];
 }
 
 /*
@@ -279,9 +277,9 @@ static void append_number(stk_str *out, double value) {
 
 /* One row as the sample file wants it. */
 static void append_template_row(stk_str *out, const columns *c, const char *id, const double *row,
-                                const char *const *classes, int class_count) {
+                                const stk_answers *a) {
     double sum = 0;
-    bool sound = is_sound(row, class_count);
+    bool sound = is_sound(row, a->class_count);
     for (int i = 0; !c->labels && i < c->count; i++) {
         sum += c->classes[i] != NO_CLASS ? row[c->classes[i]] : 0.0;
     }
@@ -291,7 +289,7 @@ static void append_template_row(stk_str *out, const columns *c, const char *id, 
         if (i == c->id) {
             stk_csv_append(out, id);
         } else if (c->labels) {
-            stk_csv_append(out, best_label(row, classes, class_count));
+            stk_csv_append(out, label_of(row, a));
         } else if (c->classes[i] == NO_CLASS) {
             stk_str_append(out, "0");
         } else {
@@ -302,18 +300,18 @@ static void append_template_row(stk_str *out, const columns *c, const char *id, 
 
 /* One row of the file that is made without a sample: id, label, every class. */
 static void append_plain_row(stk_str *out, const char *id, const double *row,
-                             const char *const *classes, int class_count) {
+                             const stk_answers *a) {
     double sum = 0;
-    for (int k = 0; k < class_count; k++) {
+    for (int k = 0; k < a->class_count; k++) {
         sum += row[k];
     }
-    bool sound = is_sound(row, class_count) && sum > 0 && isfinite(sum);
+    bool sound = is_sound(row, a->class_count) && sum > 0 && isfinite(sum);
     stk_csv_append(out, id);
     stk_str_append(out, ",");
-    stk_csv_append(out, best_label(row, classes, class_count));
-    for (int k = 0; k < class_count; k++) {
+    stk_csv_append(out, label_of(row, a));
+    for (int k = 0; k < a->class_count; k++) {
         stk_str_append(out, ",");
-        append_number(out, sound ? row[k] / sum : 1.0 / class_count);
+        append_number(out, sound ? row[k] / sum : 1.0 / a->class_count);
     }
 }
 
@@ -355,28 +353,27 @@ static stk_status flush(stk_file_writer *writer, stk_str *out, stk_error *err) {
 }
 
 static stk_status write_rows(const char *path, const stk_file_how *how, const stk_dataset *dataset,
-                             const char *const *classes, int class_count, const double *probs,
-                             stk_halt late, stk_error *err) {
+                             const stk_answers *a, stk_halt late, stk_error *err) {
     columns c = {0};
     stk_str out = {0};
     stk_file_writer *writer = NULL;
-    if (class_count < 1) {
+    if (a->class_count < 1) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "cannot write %s: there are no classes", path);
     }
-    stk_status status = match_columns(&c, dataset, classes, class_count, err);
-    STK_THEN(status, check_columns(&c, dataset, classes, class_count, err));
+    stk_status status = match_columns(&c, dataset, a->classes, a->class_count, err);
+    STK_THEN(status, check_columns(&c, dataset, a->classes, a->class_count, err));
     STK_THEN(status, stk_file_create_how(&writer, path, how, err));
     if (status == STK_OK) {
-        append_header(&out, &c, dataset, classes, class_count);
+        append_header(&out, &c, dataset, a->classes, a->class_count);
         stk_str_append(&out, "\n");
     }
     for (size_t i = 0; status == STK_OK && i < dataset->test.count; i++) {
-        const double *row = probs + i * (size_t)class_count;
+        const double *row = a->probs + i * (size_t)a->class_count;
         const char *id = dataset->test.items[i].id;
         if (c.names != NULL) {
-            append_template_row(&out, &c, id, row, classes, class_count);
+            append_template_row(&out, &c, id, row, a);
         } else {
-            append_plain_row(&out, id, row, classes, class_count);
+            append_plain_row(&out, id, row, a);
         }
         stk_str_append(&out, "\n");
         if (out.length >= FLUSH_BYTES || !stk_str_ok(&out)) {
@@ -398,14 +395,13 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
 }
 
 stk_status stk_submission_write_how(const char *path, const stk_file_how *how,
-                                    const stk_dataset *dataset, const char *const *classes,
-                                    int class_count, const double *probs, stk_error *err) {
+                                    const stk_dataset *dataset, const stk_answers *answers,
+                                    stk_error *err) {
     stk_halt never = {0};
-    return write_rows(path, how, dataset, classes, class_count, probs, never, err);
+    return write_rows(path, how, dataset, answers, never, err);
 }
 
 stk_status stk_submission_write_unless(const char *path, const stk_dataset *dataset,
-                                       const char *const *classes, int class_count,
-                                       const double *probs, stk_halt late, stk_error *err) {
-    return write_rows(path, NULL, dataset, classes, class_count, probs, late, err);
+                                       const stk_answers *answers, stk_halt late, stk_error *err) {
+    return write_rows(path, NULL, dataset, answers, late, err);
 }

@@ -14,6 +14,7 @@
 #include "dataset/dataset.h"
 #include "events/events.h"
 #include "loader/loader.h"
+#include "weights/calibration.h"
 
 /*
  * Checks, before hours of training, that the columns of the sample file can be filled from the
@@ -24,28 +25,33 @@
 STK_CHECKED stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *events,
                                             stk_error *err);
 
+/* What the models say of the test samples; everything is borrowed. */
+typedef struct stk_answers {
+    const char *const *classes; /* those of `probs`; they may come from a checkpoint */
+    int class_count;
+    const double *probs;        /* (test rows, class_count) */
+    const stk_label_rule *rule; /* how labels are chosen; NULL: the likeliest class */
+} stk_answers;
+
 /*
- * Writes one row per test sample, atomically: a kill leaves the old file or the new one. `classes`
- * are those of `probs` and may come from a checkpoint. Rows of probabilities sum to 1: columns
- * unknown to the model get 0, classes without a column are left out and the others scaled. A row
- * with a number that is no probability, or with nothing but zeros, is filled evenly.
+ * Writes one row per test sample, atomically: a kill leaves the old file or the new one. Rows of
+ * probabilities sum to 1: columns unknown to the model get 0, classes without a column are left out
+ * and the others scaled. A row with a number that is no probability, or with nothing but zeros, is
+ * filled evenly. The rule decides on labels alone.
  *
  * This call is for a path that the user gave. `how` says how the file may be written; NULL: as a
  * file of Stoker's own.
  */
 STK_CHECKED stk_status stk_submission_write_how(const char *path, const stk_file_how *how,
                                                 const stk_dataset *dataset,
-                                                const char *const *classes, int class_count,
-                                                const double *probs /* (test rows, class_count) */,
-                                                stk_error *err);
+                                                const stk_answers *answers, stk_error *err);
 
 /*
  * For the submission of a run folder: if `late` becomes true before all rows are written, the
  * existing file stays and STK_ERR_STOPPED is returned. Otherwise as stk_submission_write_how().
  */
 STK_CHECKED stk_status stk_submission_write_unless(const char *path, const stk_dataset *dataset,
-                                                   const char *const *classes, int class_count,
-                                                   const double *probs, stk_halt late,
+                                                   const stk_answers *answers, stk_halt late,
                                                    stk_error *err);
 
 #endif

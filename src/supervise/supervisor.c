@@ -267,6 +267,7 @@ static stk_summary summarize(const stk_supervision *s, stk_attempt_end why, stk_
                          .best_acc1 = NAN,
                          .best_metric = NAN,
                          .held_out = NAN,
+                         .temperature = NAN,
                          .epochs_done = s->epochs_done,
                          .folds_done = -1,
                          .folds_planned = -1,

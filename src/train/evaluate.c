@@ -220,14 +220,14 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     return status;
 }
 
-void stk_softmax(const float *logits, int classes, double *probs) {
+void stk_softmax(const float *logits, int classes, double temperature, double *probs) {
     double largest = logits[0];
     double sum = 0;
     for (int c = 1; c < classes; c++) {
         largest = logits[c] > largest ? logits[c] : largest;
     }
     for (int c = 0; c < classes; c++) {
-        probs[c] = exp(logits[c] - largest);
+        probs[c] = exp((logits[c] - largest) / temperature);
         sum += probs[c];
     }
     for (int c = 0; c < classes; c++) {

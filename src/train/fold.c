@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/calibrate.h"
 #include "train/trainer.h"
 
 /* A validation that ended early must have seen one LEAST_PARTth of its images, or LEAST_COMPARED of
@@ -370,6 +371,21 @@ static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited
                              .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
 }
 
+static bool is_calibrated(const stk_train_config *c) {
+    return c->calibration != NULL && c->options->calibrate && c->val_data.count > 0;
+}
+
+/* Fits the calibration of weights that are about to be saved as the best ones. */
+static stk_status calibrate(stk_trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    int64_t start = stk_clock_ns();
+    stk_calibration_free(c->calibration);
+    stk_status status =
+        stk_calibrate(&t->val_metrics, (stk_metric)c->options->metric, c->calibration, err);
+    t->account.spent.validate_s += stk_clock_since_s(start);
+    return status;
+}
+
 /* The weights of this epoch were saved as the best ones; `before` is the result until then. */
 static void take_best(stk_trainer *t, const stk_train_result *before) {
     stk_train_result *r = t->result;
@@ -410,6 +426,12 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     /* Weights of a training that may be going wrong do not replace the best ones. */
     epoch.best =
         is_best(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
+    if (epoch.best && is_calibrated(c)) {
+        status = calibrate(t, err);
+        if (status != STK_OK) {
+            return status;
+        }
+    }
     count_patience(t, epoch.best);
     stk_train_result before = *t->result;
     if (epoch.best) {
@@ -552,6 +574,9 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_status status = stk_metrics_open(&t->val_metrics, c->graph->classes, c->val_data.count,
                                          (stk_metric)c->options->metric, err);
+    if (status == STK_OK && is_calibrated(c)) {
+        status = stk_metrics_keep_logits(&t->val_metrics, err);
+    }
     STK_THEN(status, stk_same_pictures_open(&t->same, c->val_data.count, err));
     STK_THEN(status, open_loader(t, err));
     if (status != STK_OK) {

@@ -8,11 +8,16 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+/* Samples, and numbers of all their classes, that a calibration is made from at most. */
+#define MOST_KEPT 20000
+#define MOST_KEPT_NUMBERS 1000000
+
 stk_status stk_metrics_open(stk_metrics *metrics, int classes, size_t capacity, stk_metric metric,
                             stk_error *err) {
     memset(metrics, 0, sizeof *metrics);
     metrics->classes = classes;
     metrics->capacity = capacity;
+    metrics->every = 1;
     metrics->labels = stk_mem_raw(capacity, sizeof *metrics->labels);
     metrics->predicted = stk_mem_raw(capacity, sizeof *metrics->predicted);
     bool good = metrics->labels != NULL && metrics->predicted != NULL;
@@ -25,6 +30,23 @@ stk_status stk_metrics_open(stk_metrics *metrics, int classes, size_t capacity, 
         return STK_FAIL_MEMORY(err, "validation");
     }
     return STK_OK;
+}
+
+size_t stk_metrics_enough(int classes) {
+    size_t most = MOST_KEPT_NUMBERS / (size_t)classes;
+    return most < 1 ? 1 : most < MOST_KEPT ? most : MOST_KEPT;
+}
+
+stk_status stk_metrics_keep_logits(stk_metrics *metrics, stk_error *err) {
+    size_t classes = (size_t)metrics->classes;
+    size_t most = stk_metrics_enough(metrics->classes);
+    if (metrics->logits != NULL) {
+        return STK_OK;
+    }
+    metrics->every = metrics->capacity > most ? (metrics->capacity + most - 1) / most : 1;
+    size_t kept = (metrics->capacity + metrics->every - 1) / metrics->every;
+    metrics->logits = stk_mem_raw(kept, classes * sizeof *metrics->logits);
+    return metrics->logits != NULL ? STK_OK : STK_FAIL_MEMORY(err, "validation");
 }
 
 void stk_metrics_free(stk_metrics *metrics) {
@@ -57,8 +79,8 @@ double stk_metrics_add(stk_metrics *metrics, const float *logits, int label) {
     metrics->loss_sum += loss;
     metrics->correct1 += above < 1;
     metrics->correct5 += above < 5;
-    if (metrics->logits != NULL) {
-        float *row = metrics->logits + metrics->count * classes;
+    if (metrics->logits != NULL && metrics->count % metrics->every == 0) {
+        float *row = metrics->logits + metrics->count / metrics->every * classes;
         double log_sum = log(sum) + logits[best];
         for (size_t c = 0; c < classes; c++) {
             row[c] = (float)(logits[c] - log_sum); /* comparable between samples */
@@ -71,15 +93,15 @@ double stk_metrics_add(stk_metrics *metrics, const float *logits, int label) {
 }
 
 /* The mean over classes that occur, as a label or as a prediction. */
-static double macro_f1(const stk_metrics *metrics) {
+static double macro_f1(int classes, const int *labels, const int *predicted, size_t count) {
     double total = 0;
     int present = 0;
-    for (int c = 0; c < metrics->classes; c++) {
+    for (int c = 0; c < classes; c++) {
         size_t hits = 0;
         size_t named = 0; /* times predicted + times true */
-        for (size_t i = 0; i < metrics->count; i++) {
-            bool is = metrics->labels[i] == c;
-            bool said = metrics->predicted[i] == c;
+        for (size_t i = 0; i < count; i++) {
+            bool is = labels[i] == c;
+            bool said = predicted[i] == c;
             hits += is && said;
             named += (size_t)is + (size_t)said;
         }
@@ -91,14 +113,14 @@ static double macro_f1(const stk_metrics *metrics) {
     return present > 0 ? total / present : NAN;
 }
 
-static double kappa(const stk_metrics *metrics) {
+static double kappa(const int *labels, const int *predicted, size_t count) {
     double observed = 0;
     double mean[2] = {0, 0};
     double square[2] = {0, 0};
-    double n = (double)metrics->count;
-    for (size_t i = 0; i < metrics->count; i++) {
-        double a = metrics->labels[i];
-        double b = metrics->predicted[i];
+    double n = (double)count;
+    for (size_t i = 0; i < count; i++) {
+        double a = labels[i];
+        double b = predicted[i];
         observed += (a - b) * (a - b) / n;
         mean[0] += a / n;
         mean[1] += b / n;
@@ -170,6 +192,16 @@ static double auc(const stk_metrics *metrics) {
     return present > 0 ? sum / present : NAN;
 }
 
+double stk_metrics_of_labels(stk_metric metric, int classes, const int *labels,
+                             const int *predicted, size_t count) {
+    if (count == 0) {
+        return NAN;
+    }
+    return metric == STK_METRIC_MACRO_F1 ? macro_f1(classes, labels, predicted, count)
+           : metric == STK_METRIC_QWK    ? kappa(labels, predicted, count)
+                                         : NAN;
+}
+
 double stk_metrics_value(const stk_metrics *metrics, stk_metric metric) {
     if (metrics->count == 0) {
         return NAN;
@@ -181,12 +213,12 @@ double stk_metrics_value(const stk_metrics *metrics, stk_metric metric) {
         return 100.0 * (double)metrics->correct5 / (double)metrics->count;
     case STK_METRIC_LOGLOSS:
         return metrics->loss_sum / (double)metrics->count;
-    case STK_METRIC_MACRO_F1:
-        return macro_f1(metrics);
     case STK_METRIC_AUC:
         return auc(metrics);
+    case STK_METRIC_MACRO_F1:
     case STK_METRIC_QWK:
-        return kappa(metrics);
+        return stk_metrics_of_labels(metric, metrics->classes, metrics->labels, metrics->predicted,
+                                     metrics->count);
     }
     return NAN;
 }

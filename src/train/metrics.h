@@ -26,7 +26,10 @@ typedef struct stk_metrics {
     size_t correct5;
     int *labels;    /* capacity; owned */
     int *predicted; /* capacity; owned: the likeliest class */
-    float *logits;  /* (capacity, classes), owned; only for AUC, else NULL */
+    /* Owned: (kept samples, classes), logarithms of probabilities; NULL: none are kept. For AUC all
+     * are kept. */
+    float *logits;
+    size_t every; /* samples 0, every, 2 every and so on are kept */
 } stk_metrics;
 
 /* Allocates for `capacity` samples. `metric` is the one that will be asked for besides accuracy and
@@ -34,6 +37,13 @@ typedef struct stk_metrics {
 STK_CHECKED stk_status stk_metrics_open(stk_metrics *metrics, int classes, size_t capacity,
                                         stk_metric metric, stk_error *err);
 void stk_metrics_free(stk_metrics *metrics);
+
+/* So many samples are enough for a calibration, and take it a fraction of a second. */
+size_t stk_metrics_enough(int classes);
+
+/* From now on keeps logits for a calibration (calibrate.h): of all samples, or of as many as are
+ * enough for it. Nothing may have been added. */
+STK_CHECKED stk_status stk_metrics_keep_logits(stk_metrics *metrics, stk_error *err);
 
 /* Forgets what was added. */
 void stk_metrics_reset(stk_metrics *metrics);
@@ -43,6 +53,10 @@ double stk_metrics_add(stk_metrics *metrics, const float *logits /* (classes) */
 
 /* NaN when nothing was added. */
 double stk_metrics_value(const stk_metrics *metrics, stk_metric metric);
+
+/* Macro F1 or kappa of these predicted classes; NaN for other metrics and without samples. */
+double stk_metrics_of_labels(stk_metric metric, int classes, const int *labels,
+                             const int *predicted, size_t count);
 
 /* True for figures that are better when smaller. */
 bool stk_metric_is_loss(stk_metric metric);

@@ -22,6 +22,7 @@
 #include "train/sample_results.h"
 #include "train/metrics.h"
 #include "train/position.h"
+#include "weights/calibration.h"
 
 /* In the order of the options' choices; optimisers are stk_optimizer. */
 typedef enum stk_schedule {
@@ -59,7 +60,8 @@ typedef struct stk_train_options {
     int64_t patience; /* epochs without a better one; 0: never stop early */
     double mixup;     /* STK_AUTO_DOUBLE */
     double cutmix;
-    int metric; /* stk_metric */
+    int metric;     /* stk_metric */
+    bool calibrate; /* fit temperature and label rule to the validation of the best epoch */
 } stk_train_options;
 
 extern const stk_option_table stk_train_option_table;
@@ -141,6 +143,9 @@ typedef struct stk_train_config {
     /* Filled by every validation, for the checkpoint hook; has room for all of `val_data`. May be
      * NULL. */
     stk_sample_results *sample_results;
+    /* Filled with options->calibrate when an epoch has become the best one, before the checkpoint
+     * hook; freed by the caller. Without validation it stays as it is. May be NULL. */
+    stk_calibration *calibration;
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where training continues; NULL: at the beginning */
 } stk_train_config;

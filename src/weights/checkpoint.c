@@ -12,7 +12,7 @@
 #include "weights/fill.h"
 
 #define MAX_IMG_SIZE 16384 /* px; larger ones are a damaged file */
-#define NOTES 9            /* in the metadata */
+#define NOTES 10           /* in the metadata */
 #define BICUBIC "bicubic"  /* in the metadata; anything else is bilinear */
 
 /* The parameters that are saved. */
@@ -89,6 +89,7 @@ static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
         stk_str_appendf(&texts[7], "%.6g", info->acc1);
     }
     stk_str_append(&texts[8], info->interpolation == STK_BICUBIC ? BICUBIC : "bilinear");
+    stk_calibration_append(&info->calibration, &texts[9]);
     bool good = true;
     for (int i = 0; i < NOTES; i++) {
         good = good && stk_str_ok(&texts[i]);
@@ -99,9 +100,9 @@ static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
 stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk_state *state,
                                const stk_graph *graph, const stk_checkpoint_info *info,
                                stk_error *err) {
-    static const char *const keys[] = {"model", "classes",  "img_size",
-                                       "mean",  "std",      "crop_fraction",
-                                       "epoch", "val/acc1", "interpolation"};
+    static const char *const keys[] = {"model",         "classes",       "img_size", "mean",
+                                       "std",           "crop_fraction", "epoch",    "val/acc1",
+                                       "interpolation", "calibration"};
     weights_source from = {backend, state, graph,
                            info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
     stk_str texts[NOTES] = {{0}};
@@ -225,6 +226,8 @@ stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
     STK_THEN(status, read_plain(path, &file, info, err));
     STK_THEN(status, read_floats(path, &file, "mean", -FLT_MAX, info->mean, err));
     STK_THEN(status, read_floats(path, &file, "std", FLT_MIN, info->std, err));
+    STK_THEN(status, stk_calibration_read(stk_tensors_note(&file, "calibration"), info->class_count,
+                                          &info->calibration, err));
     stk_tensors_close(&file);
     if (status != STK_OK) {
         stk_checkpoint_info_free(info);
@@ -238,6 +241,7 @@ void stk_checkpoint_info_free(stk_checkpoint_info *info) {
     }
     stk_mem_free(info->classes);
     stk_mem_free(info->model);
+    stk_calibration_free(&info->calibration);
     memset(info, 0, sizeof *info);
 }
 

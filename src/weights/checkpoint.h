@@ -2,13 +2,15 @@
  * checkpoint.h - a model's parameters as a safetensors file with timm's names and layouts.
  *
  * A checkpoint carries in its metadata what is needed to use it alone: the model's name, the
- * classes, the image size, mean and std, how pictures are cropped and scaled.
+ * classes, the image size, mean and std, how pictures are cropped and scaled, and how its outputs
+ * become probabilities and labels.
  */
 #ifndef STK_WEIGHTS_CHECKPOINT_H
 #define STK_WEIGHTS_CHECKPOINT_H
 
 #include "engine/backend.h"
 #include "image/image.h"
+#include "weights/calibration.h"
 
 typedef struct stk_checkpoint_info {
     char *model;    /* owned when read */
@@ -19,8 +21,9 @@ typedef struct stk_checkpoint_info {
     stk_interpolation interpolation; /* bilinear where the file has none */
     float mean[3];
     float std[3];
-    double acc1;   /* percent on the validation set; NaN when not known */
-    int epoch;     /* from 1; 0 when not known */
+    stk_calibration calibration; /* owned when read; zeros: there is none */
+    double acc1;                 /* percent on the validation set; NaN when not known */
+    int epoch;                   /* from 1; 0 when not known */
     bool averaged; /* saving: write the averaged parameters, which the state must have */
 } stk_checkpoint_info;
 

@@ -73,7 +73,7 @@ whole=(train "${small[@]}" --epochs 3 --folds 3 --batch 8)
 refusing 5 "${whole[@]}" --out whole
 expect_exit 0
 expect_numbers whole 4
-expect "it is halved once" [ "$(grep -c 'instead of' whole/events.jsonl)" = 1 ]
+expect "it is halved once" [ "$(grep -c 'batch.* instead of' whole/events.jsonl)" = 1 ]
 export STK_NO_MEMORY=5 LD_PRELOAD=$build/tests/no_memory.so
 start "${whole[@]}" --out killed
 unset STK_NO_MEMORY LD_PRELOAD

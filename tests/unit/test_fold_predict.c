@@ -49,7 +49,8 @@ static void predict(const char *compile, bool ema, bool weights_lost) {
     REQUIRE_OK(stk_network_allocate(&job.network, &err), &err);
     REQUIRE_OK(stk_ensemble_open(&job.out.ensemble, 1, 2, &err), &err);
     bool whole = false;
-    REQUIRE_OK(stk_job_predict_test(&job, &whole, &err), &err);
+    static const stk_calibration none;
+    REQUIRE_OK(stk_job_predict_test(&job, &none, &whole, &err), &err);
     CHECK_INT(job.out.ensemble.models, 0);
     CHECK_INT(compiled.batch, 3);
     CHECK(!compiled.train);

@@ -74,25 +74,33 @@ static void who_beats_the_prior(void) {
 }
 
 static void what_is_out_of_fold_is_scored(void) {
+    static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
     stk_split split;
     stk_error err = {0};
     stk_dataset d = make("012", "01", &split);
     stk_oof oof = {0};
     size_t rows = 1;
     REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, &rows, &err), &err);
     CHECK(rows == 0 && isnan(oof.acc1));
     static const double probs[] = {0.5, 0.25, 0.25, 0, 1, 0};
     static const bool both[] = {true, true};
     stk_oof_add(&oof, 0, (const size_t[]){3, 4}, 2, probs, both);
     stk_oof_add(&oof, 1, (const size_t[]){0, 2}, 2, probs, (const bool[]){false, true});
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, &rows, &err), &err);
     CHECK_INT(rows, 3);
     CHECK_NEAR(oof.acc1, 200.0 / 3, 1e-9);
     /* A class that was ruled out costs much, not infinitely much. */
     CHECK_NEAR(oof.metric, (log(2) + 30 * log(10)) / 3, 1e-4);
+    /* Labels 0, 1 and 2 of three rows; the rule names the last class for the first row. */
+    stk_label_rule last = {STK_LABEL_WEIGHTS, 3, (double[]){1, 1, 4}};
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MACRO_F1, &likeliest, &rows, &err), &err);
+    double plain = oof.metric;
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MACRO_F1, &last, &rows, &err), &err);
+    CHECK(oof.metric != plain);
+    CHECK_NEAR(oof.acc1, 200.0 / 3, 1e-9);
     stk_mem_fail_after(0);
-    CHECK_INT(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &rows, NULL), STK_ERR_MEMORY);
+    CHECK_INT(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, &rows, NULL), STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
     stk_oof_free(&oof);
 }

@@ -60,6 +60,8 @@ static void write_file(const char *run, const char *name, const char *text) {
     }
 }
 
+static stk_calibration saved; /* of the next models */
+
 static void save_model(const char *run, const char *name, const char *const *classes, int count,
                        double acc1) {
     stk_error err = {0};
@@ -72,6 +74,7 @@ static void save_model(const char *run, const char *name, const char *const *cla
                                 .img_size = SIZE,
                                 .crop_fraction = 1,
                                 .std = {1, 1, 1},
+                                .calibration = saved,
                                 .acc1 = acc1,
                                 .epoch = 1};
     REQUIRE_OK(stk_graph_new(&graph, SIZE, count, &err), &err);
@@ -97,7 +100,13 @@ static void set_up(void) {
     write_file("one", "args.json", "{\"folds\": 1}");
     save_model("one", "weights/best.safetensors", usual, 3, 80);
     write_file("turned", "args.json", "{}");
+    saved =
+        (stk_calibration){.temperature = 0.5, .rule = {STK_LABEL_WEIGHTS, 3, (double[]){1, 2, 3}}};
     save_model("turned", "weights/best.safetensors", turned, 3, 60);
+    saved.rule = (stk_label_rule){STK_LABEL_CUTS, 2, (double[]){0.4, 1.4}};
+    write_file("graded", "args.json", "{}");
+    save_model("graded", "weights/best.safetensors", turned, 3, 60);
+    saved = (stk_calibration){0};
     write_file("others", "args.json", "{}");
     save_model("others", "weights/best.safetensors", others, 3, 60);
     write_file("more", "args.json", "{}");
@@ -214,6 +223,26 @@ static void classes_are_arranged(void) {
     stk_members_free(&v);
 }
 
+/* Weights of classes are arranged like these; cut points in another order are left out. */
+static void rules_are_arranged(void) {
+    stk_error err = {0};
+    stk_members v;
+    telling t;
+    REQUIRE_OK(find(&v, "one turned graded", STK_VOTE_EQUAL, &t, &err), &err);
+    const stk_calibration *weights = &v.items[1].info.calibration;
+    const stk_calibration *cuts = &v.items[2].info.calibration;
+    CHECK_NEAR(v.items[0].info.calibration.temperature, 0, 0);
+    CHECK_NEAR(weights->temperature, 0.5, 0);
+    REQUIRE(weights->rule.count == 3);
+    CHECK(memcmp(weights->rule.numbers, (const double[]){2, 3, 1}, 3 * sizeof(double)) == 0);
+    CHECK_NEAR(cuts->temperature, 0.5, 0);
+    CHECK(cuts->rule.kind == STK_LABEL_LIKELIEST && cuts->rule.numbers == NULL);
+    stk_members_free(&v);
+    REQUIRE_OK(find(&v, "graded", STK_VOTE_EQUAL, &t, &err), &err);
+    CHECK_INT(v.items[0].info.calibration.rule.kind, STK_LABEL_CUTS);
+    stk_members_free(&v);
+}
+
 static void scores_weigh(void) {
     stk_error err = {0};
     stk_members v;
@@ -248,8 +277,11 @@ static void no_memory_is_told(void) {
 }
 
 static const check_test tests[] = {
-    TEST(whatever_there_is_votes), TEST(what_cannot_vote_is_refused),
-    TEST(classes_are_arranged),    TEST(scores_weigh),
+    TEST(whatever_there_is_votes),
+    TEST(what_cannot_vote_is_refused),
+    TEST(classes_are_arranged),
+    TEST(rules_are_arranged),
+    TEST(scores_weigh),
     TEST(no_memory_is_told),
 };
 

@@ -234,10 +234,12 @@ static void metrics_without_memory(void) {
 static void softmax(void) {
     static const float logits[] = {1000, 1000, -1000, 1000};
     double probs[4];
-    stk_softmax(logits, 4, probs);
+    stk_softmax(logits, 4, 1, probs);
     CHECK_NEAR(probs[0], 1.0 / 3, 1e-12);
     CHECK_NEAR(probs[2], 0, 1e-12);
     CHECK_NEAR(probs[0] + probs[1] + probs[2] + probs[3], 1, 1e-12);
+    stk_softmax((const float[]){2, 0}, 2, 2, probs);
+    CHECK_NEAR(probs[0], exp(1) / (exp(1) + 1), 1e-12);
 }
 
 static const check_test tests[] = {

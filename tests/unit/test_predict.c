@@ -25,6 +25,8 @@
 
 /* ---- ensemble ---- */
 
+static const stk_calibration none;
+
 static void ballot_averages(void) {
     stk_error err = {0};
     stk_ensemble ensemble;
@@ -33,12 +35,12 @@ static void ballot_averages(void) {
     static const bool all[] = {true, true, true};
     static const bool some[] = {true, false, true};
     REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 2, &err), &err);
-    stk_ensemble_add(&ensemble, a, all, 1);
+    stk_ensemble_add(&ensemble, a, all, &none, 1);
     const double *probs = stk_ensemble_average(&ensemble);
     for (size_t i = 0; i < 6; i++) {
         CHECK_NEAR(probs[i], a[i], 0); /* one model's word is passed on unchanged */
     }
-    stk_ensemble_add(&ensemble, b, some, 1);
+    stk_ensemble_add(&ensemble, b, some, &none, 1);
     probs = stk_ensemble_average(&ensemble);
     CHECK_NEAR(probs[0], 0.3, 1e-15);
     CHECK_NEAR(probs[1], 0.7, 1e-15);
@@ -63,10 +65,10 @@ static void ballot_priors(void) {
     ensemble.priors[0] = 0.5;
     ensemble.priors[1] = 0.3;
     ensemble.priors[2] = 0.2;
-    stk_ensemble_add(&ensemble, said, (const bool[]){false, false, false}, 1);
+    stk_ensemble_add(&ensemble, said, (const bool[]){false, false, false}, &none, 1);
     CHECK_INT(ensemble.models, 0); /* it has said nothing */
     CHECK_NEAR(stk_ensemble_average(&ensemble)[0], 0.5, 0);
-    stk_ensemble_add(&ensemble, said, have, 1);
+    stk_ensemble_add(&ensemble, said, have, &none, 1);
     CHECK_INT(ensemble.models, 1);
     const double *probs = stk_ensemble_average(&ensemble);
     CHECK_NEAR(probs[1], 0.3, 0);
@@ -80,7 +82,7 @@ static void ballot_without_rows_or_memory(void) {
     stk_error err = {0};
     stk_ensemble ensemble;
     REQUIRE_OK(stk_ensemble_open(&ensemble, 0, 3, &err), &err);
-    stk_ensemble_add(&ensemble, NULL, NULL, 1);
+    stk_ensemble_add(&ensemble, NULL, NULL, &none, 1);
     CHECK(stk_ensemble_average(&ensemble) != NULL);
     stk_ensemble_free(&ensemble);
     for (int64_t n = 0; n < 4; n++) {
@@ -100,8 +102,8 @@ static void ballot_weighs(void) {
     static const bool all[] = {true, true};
     static const bool second[] = {false, true};
     REQUIRE_OK(stk_ensemble_open(&ensemble, 2, 2, &err), &err);
-    stk_ensemble_add(&ensemble, a, second, 1);
-    stk_ensemble_add(&ensemble, b, all, 3);
+    stk_ensemble_add(&ensemble, a, second, &none, 1);
+    stk_ensemble_add(&ensemble, b, all, &none, 3);
     const double *probs = stk_ensemble_average(&ensemble);
     CHECK_NEAR(probs[0], 0.8, 1e-15); /* alone its weight makes no difference */
     CHECK_NEAR(probs[2], (0.6 + 3 * 0.1) / 4, 1e-15);
@@ -261,7 +263,7 @@ static void infer_by_hand(const model *m, stk_exec *exec, size_t row, double *pr
          &err);
     stk_image_scratch_free(scratch);
     must(stk_cpu_backend.infer(exec, pixels, 1, logits, &err), &err);
-    stk_softmax(logits, CLASSES, probs);
+    stk_softmax(logits, CLASSES, 1, probs);
     stk_mem_free(bytes);
 }
 
@@ -287,6 +289,29 @@ static void samples_equal_inference_by_hand(void) {
     }
     CHECK_INT(m.bad, 0);
     stk_cpu_backend.exec_free(exec);
+    close_model(&m);
+}
+
+/* At half the temperature every probability is squared, and the row sums to 1 again. */
+static void temperature_divides_logits(void) {
+    stk_error err = {0};
+    static model m;
+    static double plain[ROWS * CLASSES];
+    open_model(&m);
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    memcpy(plain, m.probs, sizeof plain);
+    m.prediction.temperature = 0.5;
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    for (size_t row = 0; row < ROWS; row++) {
+        double sum = 0;
+        for (size_t c = 0; c < CLASSES; c++) {
+            sum += plain[row * CLASSES + c] * plain[row * CLASSES + c];
+        }
+        for (size_t c = 0; c < CLASSES; c++) {
+            double p = plain[row * CLASSES + c];
+            CHECK_NEAR(m.probs[row * CLASSES + c], p * p / sum, 1e-12);
+        }
+    }
     close_model(&m);
 }
 
@@ -718,6 +743,7 @@ static const check_test tests[] = {
     TEST(ballot_weighs),
     TEST(weights_of_scores),
     TEST(samples_equal_inference_by_hand),
+    TEST(temperature_divides_logits),
     TEST(same_bits_again),
     TEST(missing_and_bad_rows_are_left_alone),
     TEST(halting_leaves_rows_alone),

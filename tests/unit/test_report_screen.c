@@ -493,6 +493,7 @@ static void the_end_of_a_run_that_came_to_little(void) {
                            .oof_acc1 = NAN,
                            .oof_metric = NAN,
                            .held_out = NAN,
+                           .temperature = NAN,
                            .used_s = NAN,
                            .budget_s = NAN,
                            .bad_images = -1};

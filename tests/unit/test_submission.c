@@ -51,7 +51,8 @@ static void expect_text(const stk_dataset *d, const char *const *classes, int cl
                         const double *probs, const char *expected) {
     char *data = NULL;
     size_t size;
-    REQUIRE_OK(stk_submission_write_how(path, NULL, d, classes, class_count, probs, &error),
+    REQUIRE_OK(stk_submission_write_how(path, NULL, d,
+                                        &(stk_answers){classes, class_count, probs, NULL}, &error),
                &error);
     REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
     CHECK_STR(data, expected);
@@ -86,6 +87,25 @@ static void one_column_means_labels(void) {
     expect_text(&d, pets, 3, even_probs, "Species,File\ncat,b\nowl,\"a,1\"\n");
     static const double bad[] = {0, NAN, 1, 0, 0, 0};
     expect_text(&d, pets, 3, bad, "Species,File\ncat,b\ncat,\"a,1\"\n");
+}
+
+/* A rule changes labels, and no probabilities. */
+static void rule_names_labels(void) {
+    static const char *const header[] = {"id", "label"};
+    stk_label_rule rule = {STK_LABEL_WEIGHTS, 3, (double[]){1, 3, 1}};
+    stk_answers answers = {pets, 3, even_probs, &rule};
+    stk_dataset labels = make(header, 2, 0);
+    stk_dataset plain = make(NULL, 0, 0);
+    char *data = NULL;
+    size_t size;
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &labels, &answers, &error), &error);
+    REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
+    CHECK_STR(data, "id,label\nb,dog\n\"a,1\",owl\n");
+    stk_mem_free(data);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &plain, &answers, &error), &error);
+    REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
+    CHECK_STR(data, "id,label,cat,dog,owl\nb,dog,0.5,0.25,0.25\n\"a,1\",owl,0.125,0.125,0.75\n");
+    stk_mem_free(data);
 }
 
 static void columns_keep_their_order_and_spelling(void) {
@@ -125,7 +145,9 @@ static void columns_that_match_nothing(void) {
     CHECK_CONTAINS(error.message, "red, green, blue, ...");
     CHECK_CONTAINS(error.message, "cat, dog, owl;");
     stk_error_clear(&error);
-    CHECK_INT(stk_submission_write_how(path, NULL, &d, pets, 3, even_probs, &error), STK_ERR_DATA);
+    CHECK_INT(
+        stk_submission_write_how(path, NULL, &d, &(stk_answers){pets, 3, even_probs, NULL}, &error),
+        STK_ERR_DATA);
     CHECK(!stk_path_is_file(path));
     /* A folder that was opened for prediction has no classes to compare with. */
     d.class_count = 0;
@@ -168,7 +190,8 @@ static void printed_rows_sum_to_one(void) {
     }
     stk_dataset d = make(header, CLASSES + 1, CLASSES);
     d.test = (stk_sample_list){many, ROWS};
-    stk_status status = stk_submission_write_how(path, NULL, &d, classes, CLASSES, probs, &error);
+    stk_status status = stk_submission_write_how(
+        path, NULL, &d, &(stk_answers){classes, CLASSES, probs, NULL}, &error);
     stk_mem_free(probs);
     REQUIRE_OK(status, &error);
     stk_csv csv;
@@ -225,7 +248,9 @@ static void numbers_as_the_library_writes_them(void) {
         probs[2 * i] = i < HARD ? hard[i] : value;
         probs[2 * i + 1] = 1 - probs[2 * i];
     }
-    REQUIRE_OK(stk_submission_write_how(path, NULL, &d, classes, 2, probs, &error), &error);
+    REQUIRE_OK(
+        stk_submission_write_how(path, NULL, &d, &(stk_answers){classes, 2, probs, NULL}, &error),
+        &error);
     stk_csv csv;
     REQUIRE_OK(stk_csv_read(path, &csv, &error), &error);
     REQUIRE(csv.rows == ROWS);
@@ -251,7 +276,9 @@ static void what_is_late_is_given_up(void) {
     static stk_sample many[ROWS];
     static double probs[ROWS * 3];
     stk_dataset d = make(NULL, 0, 0);
-    REQUIRE_OK(stk_submission_write_how(path, NULL, &d, pets, 3, even_probs, &error), &error);
+    REQUIRE_OK(
+        stk_submission_write_how(path, NULL, &d, &(stk_answers){pets, 3, even_probs, NULL}, &error),
+        &error);
     char *before = NULL;
     char *after = NULL;
     size_t size = 0;
@@ -263,14 +290,18 @@ static void what_is_late_is_given_up(void) {
     }
     int asked = 0;
     stk_halt late = {second_time, &asked};
-    CHECK_INT(stk_submission_write_unless(path, &d, pets, 3, probs, late, &error), STK_ERR_STOPPED);
+    CHECK_INT(
+        stk_submission_write_unless(path, &d, &(stk_answers){pets, 3, probs, NULL}, late, &error),
+        STK_ERR_STOPPED);
     CHECK_INT(asked, 2);
     REQUIRE_OK(stk_file_read(path, 0, &after, &size, NULL), &error);
     CHECK_STR(after, before);
     stk_mem_free(before);
     stk_mem_free(after);
     stk_error_clear(&error);
-    REQUIRE_OK(stk_submission_write_unless(path, &d, pets, 3, probs, late, &error), &error);
+    REQUIRE_OK(
+        stk_submission_write_unless(path, &d, &(stk_answers){pets, 3, probs, NULL}, late, &error),
+        &error);
     REQUIRE_OK(stk_file_read(path, 0, &after, &size, &error), &error);
     CHECK(size > ROWS * 10);
     stk_mem_free(after);
@@ -278,13 +309,14 @@ static void what_is_late_is_given_up(void) {
 
 static void what_cannot_be_written(void) {
     stk_dataset d = make(NULL, 0, 0);
-    CHECK_INT(
-        stk_submission_write_how("/no/such/folder/s.csv", NULL, &d, pets, 3, even_probs, &error),
-        STK_ERR_STORAGE);
+    CHECK_INT(stk_submission_write_how("/no/such/folder/s.csv", NULL, &d,
+                                       &(stk_answers){pets, 3, even_probs, NULL}, &error),
+              STK_ERR_STORAGE);
     CHECK_CONTAINS(error.message, "/no/such/folder/s.csv");
     stk_error_clear(&error);
-    CHECK_INT(stk_submission_write_how(path, NULL, &d, pets, 0, even_probs, &error),
-              STK_ERR_INTERNAL);
+    CHECK_INT(
+        stk_submission_write_how(path, NULL, &d, &(stk_answers){pets, 0, even_probs, NULL}, &error),
+        STK_ERR_INTERNAL);
     CHECK(!stk_path_is_file(path));
 }
 
@@ -297,7 +329,8 @@ static void memory_runs_out(void) {
             stk_mem_fail_after(n);
             status = stk_submission_check(&d, NULL, NULL);
             if (status == STK_OK) {
-                status = stk_submission_write_how(path, NULL, &d, pets, 3, even_probs, NULL);
+                status = stk_submission_write_how(path, NULL, &d,
+                                                  &(stk_answers){pets, 3, even_probs, NULL}, NULL);
             }
             stk_mem_fail_after(-1);
             CHECK(status == STK_OK || status == STK_ERR_MEMORY);
@@ -311,6 +344,7 @@ static const check_test tests[] = {
     TEST(without_a_sample_file),
     TEST(class_called_like_a_column),
     TEST(one_column_means_labels),
+    TEST(rule_names_labels),
     TEST(columns_keep_their_order_and_spelling),
     TEST(an_exact_name_goes_first),
     TEST(classes_and_columns_that_differ),

@@ -174,13 +174,19 @@ static void metadata_comes_back(void) {
     CHECK_NEAR(info.crop_fraction, 0.95, 0);
     CHECK_INT(info.interpolation, STK_BICUBIC);
     CHECK_NEAR(info.acc1, 93.75, 0);
+    CHECK_NEAR(info.calibration.temperature, 0, 0);
     stk_checkpoint_info_free(&info);
     s.info.acc1 = NAN;
     s.info.epoch = 0;
+    s.info.calibration = (stk_calibration){.temperature = 0.8,
+                                           .rule = {STK_LABEL_WEIGHTS, 3, (double[]){1, 2, 1.5}}};
     REQUIRE_OK(save(&s, &err), &err);
     REQUIRE_OK(stk_checkpoint_info_read(s.path, &info, &err), &err);
     CHECK(isnan(info.acc1));
     CHECK_INT(info.epoch, 0);
+    CHECK_NEAR(info.calibration.temperature, 0.8, 0);
+    REQUIRE(info.calibration.rule.count == 3);
+    CHECK_NEAR(info.calibration.rule.numbers[2], 1.5, 0);
     stk_checkpoint_info_free(&info);
     tear_down(&s);
 }
@@ -388,6 +394,9 @@ static void bad_metadata_is_refused(void) {
         {"interpolation", NULL, NULL}, /* as in files of before it was told */
         {"interpolation", "sharp", NULL},
         {"val/acc1", "inf", NULL},
+        {"calibration", NULL, NULL}, /* as in files of before it was fitted */
+        {"calibration", "{\"temperature\": 1e9, \"rule\": \"likeliest\", \"numbers\": []}", NULL},
+        {"calibration", "{", NULL},
         {"nothing", NULL, NULL},
     };
     char path[300];
@@ -401,21 +410,23 @@ static void bad_metadata_is_refused(void) {
                                    {"epoch", "1"},
                                    {"crop_fraction", "1"},
                                    {"val/acc1", "50"},
-                                   {"interpolation", "bilinear"}};
+                                   {"interpolation", "bilinear"},
+                                   {"calibration", ""}};
         stk_error err = {0};
         stk_checkpoint_info info;
-        for (int i = 0; i < 9; i++) {
+        for (int i = 0; i < 10; i++) {
             if (strcmp(notes[i].key, cases[c].key) == 0) {
                 notes[i].key = cases[c].text != NULL ? notes[i].key : "other";
                 notes[i].text = cases[c].text != NULL ? cases[c].text : "x";
             }
         }
-        REQUIRE_OK(write_tensors(path, NULL, 0, notes, 9, &err), &err);
+        REQUIRE_OK(write_tensors(path, NULL, 0, notes, 10, &err), &err);
         stk_status status = stk_checkpoint_info_read(path, &info, &err);
         CHECK_INT(status, cases[c].part != NULL ? STK_ERR_DATA : STK_OK);
         CHECK_CONTAINS(err.message, cases[c].part != NULL ? cases[c].part : "");
         CHECK(status != STK_OK || (info.epoch <= 1 && info.crop_fraction == 1));
         CHECK(status != STK_OK || info.interpolation == STK_BILINEAR);
+        CHECK(status != STK_OK || info.calibration.temperature == 0);
         stk_checkpoint_info_free(&info);
     }
 }

@@ -79,6 +79,7 @@ static inline stk_summary told_command_summary(const stk_event_attempt *attempts
                          .oof_acc1 = NAN,
                          .oof_metric = NAN,
                          .held_out = NAN,
+                         .temperature = NAN,
                          .images_per_second = 410.5,
                          .wait_fraction = NAN,
                          .budget_s = 600,

@@ -116,6 +116,7 @@ static inline stk_summary told_summary(void) {
                          .oof_acc1 = NAN,
                          .oof_metric = NAN,
                          .held_out = NAN,
+                         .temperature = NAN,
                          .images_per_second = 403,
                          .wait_fraction = 0.25,
                          .budget_s = 600,

@@ -49,7 +49,8 @@ void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, co
 /* The least probability that counts, so that its logarithm is finite. */
 #define LEAST_PROBABILITY 1e-30
 
-static stk_status add_rows(const stk_oof *oof, stk_metrics *metrics, stk_error *err) {
+static stk_status add_rows(const stk_oof *oof, const stk_label_rule *rule, stk_metrics *metrics,
+                           stk_error *err) {
     const stk_dataset *d = oof->dataset;
     size_t classes = (size_t)d->class_count;
     float *logits = stk_mem_raw(classes, sizeof *logits);
@@ -64,16 +65,19 @@ static stk_status add_rows(const stk_oof *oof, stk_metrics *metrics, stk_error *
             logits[c] = (float)log(fmax(oof->probs[i * classes + c], LEAST_PROBABILITY));
         }
         stk_metrics_add(metrics, logits, d->train.items[i].label);
+        metrics->predicted[metrics->count - 1] =
+            stk_label_choose(rule, oof->probs + i * classes, d->class_count);
     }
     stk_mem_free(logits);
     return STK_OK;
 }
 
-stk_status stk_oof_score(stk_oof *oof, stk_metric metric, size_t *rows, stk_error *err) {
+stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *rule, size_t *rows,
+                         stk_error *err) {
     const stk_dataset *d = oof->dataset;
     stk_metrics metrics;
     stk_status status = stk_metrics_open(&metrics, d->class_count, d->train.count, metric, err);
-    STK_THEN(status, add_rows(oof, &metrics, err));
+    STK_THEN(status, add_rows(oof, rule, &metrics, err));
     if (status == STK_OK) {
         oof->acc1 = stk_metrics_value(&metrics, STK_METRIC_ACC1);
         oof->metric = stk_metrics_value(&metrics, metric);

@@ -14,6 +14,7 @@
 #include "dataset/dataset.h"
 #include "loader/loader.h"
 #include "train/metrics.h"
+#include "weights/calibration.h"
 
 typedef struct stk_oof {
     const stk_dataset *dataset; /* borrowed */
@@ -32,8 +33,10 @@ void stk_oof_free(stk_oof *oof);
 void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, const double *probs,
                  const bool *have);
 
-/* Scores all rows so far: sets oof->acc1 and oof->metric. *rows becomes their number. */
-STK_CHECKED stk_status stk_oof_score(stk_oof *oof, stk_metric metric, size_t *rows, stk_error *err);
+/* Scores all rows so far: sets oof->acc1, of the likeliest classes, and oof->metric, where it is
+ * one of labels with those that `rule` chooses. *rows becomes their number. */
+STK_CHECKED stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *rule,
+                                     size_t *rows, stk_error *err);
 
 /* Expected seconds of writing the rows so far and more_rows. */
 double stk_oof_write_seconds(const stk_oof *oof, size_t more_rows);

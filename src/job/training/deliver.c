@@ -21,9 +21,12 @@ static stk_status write_ensemble(stk_job *job, double *seconds, stk_error *err) 
     const stk_dataset *dataset = job->dataset;
     stk_halt late = {job->out.submitted ? stk_run_clock_is_late : NULL, &job->clock};
     int64_t start = stk_clock_ns();
-    stk_status status = stk_submission_write_unless(
-        job->out.submission, dataset, dataset->classes, dataset->class_count,
-        stk_ensemble_average(&job->out.ensemble), late, err);
+    stk_answers answers = {.classes = dataset->classes,
+                           .class_count = dataset->class_count,
+                           .probs = stk_ensemble_average(&job->out.ensemble),
+                           .rule = stk_ensemble_rule(&job->out.ensemble)};
+    stk_status status =
+        stk_submission_write_unless(job->out.submission, dataset, &answers, late, err);
     *seconds = stk_clock_since_s(start);
     return status;
 }
@@ -160,21 +163,24 @@ static const char *stop_reason_of(const stk_job *job, stk_status status) {
 /* The figure of pictures that the judged models were not trained on, and where it comes from. */
 static void note_held_out(stk_job *job, stk_summary *s) {
     char count[32];
+    char calibrated[64];
     const char *refits = job->recipe.refits > 0 && job->tally.folds_done > job->recipe.folds
                              ? "; refits trained on them, too"
                              : "";
     bool out_of_fold = isfinite(s->oof_metric);
-    s->held_out = out_of_fold ? s->oof_metric : s->best_metric;
+    s->held_out = out_of_fold ? s->oof_metric : s->best_metric + stk_job_calibration_gain(job);
     if (!isfinite(s->held_out)) {
         return;
     }
     size_t pictures = out_of_fold ? job->out.oof.scored : job->out.val_images;
     const char *what = out_of_fold ? "out-of-fold predictions" : "validation";
+    stk_job_describe_calibration(job, calibrated, sizeof calibrated);
     if (pictures > 0) {
-        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s pictures%s", what,
-                 stk_format_count(count, sizeof count, pictures), refits);
+        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s pictures%s%s",
+                 what, stk_format_count(count, sizeof count, pictures), calibrated, refits);
     } else { /* an earlier process validated */
-        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s%s", what, refits);
+        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s%s%s", what, calibrated,
+                 refits);
     }
     s->held_out_from = job->out.held_out_from;
 }
@@ -190,6 +196,7 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->oof_acc1 = has_oof ? job->out.oof.acc1 : NAN;
     s->oof_metric = has_oof ? job->out.oof.metric : NAN;
     note_held_out(job, s);
+    s->temperature = stk_calibration_mean_temperature(&job->out.validated);
     s->verdict = stk_training_monitor_verdict(job->monitor);
     s->folds_done = job->tally.folds_done;
     s->folds_planned = stk_recipe_models(&job->recipe);

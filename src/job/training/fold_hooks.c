@@ -71,8 +71,9 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
     return stk_run_clock_must_halt(&job->clock, view_s + save_seconds(job));
 }
 
+/* Saves the weights in the state. `calibration` is theirs; NULL: none was fitted to them. */
 static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
-                       stk_error *err) {
+                       const stk_calibration *calibration, stk_error *err) {
     const stk_model *model = job->recipe.model;
     stk_checkpoint_info info = {.model = (char *)(uintptr_t)model->name,
                                 .classes = (char **)(uintptr_t)job->dataset->classes,
@@ -83,6 +84,9 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                 .acc1 = epoch->val_acc1,
                                 .epoch = epoch->epoch,
                                 .averaged = job->network.state_config.ema};
+    if (calibration != NULL) {
+        info.calibration = *calibration;
+    }
     memcpy(info.mean, job->network.graph->mean, sizeof info.mean);
     memcpy(info.std, job->network.graph->std, sizeof info.std);
     return stk_checkpoint_save(path, job->network.opened.backend, job->network.state,
@@ -94,7 +98,7 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
 static stk_status save_last(const stk_running_fold *fold, const stk_event_epoch *epoch, bool best,
                             stk_error *err) {
     return best ? stk_file_alias(fold->best_path, fold->last_path, err)
-                : save(fold->job, fold->last_path, epoch, err);
+                : save(fold->job, fold->last_path, epoch, NULL, err);
 }
 
 static bool is_device_error(const stk_error *why) {
@@ -116,7 +120,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     if (best) {
         stk_state_saver_protect_best(&job->saver, fold->best_path);
     }
-    if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
+    if (best && save(job, fold->best_path, epoch, &fold->calibration, &why) == STK_OK) {
         stk_state_saver_best_saved(&job->saver, fold->best_path, stk_clock_since_s(start));
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (is_device_error(&why)) {

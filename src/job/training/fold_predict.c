@@ -34,7 +34,8 @@ static bool wants_view(void *user, const stk_predicted *so_far) {
  * Predicts samples with the weights in the state (indices NULL: the first `count` samples). `split`
  * is "test" or "val". *probs and *have are freed by the caller, also after an error.
  */
-static stk_status predict_samples(stk_job *job, const char *split, const stk_sample *samples,
+static stk_status predict_samples(stk_job *job, const stk_calibration *calibration,
+                                  const char *split, const stk_sample *samples,
                                   const size_t *indices, size_t count, double **probs, bool **have,
                                   stk_predicted *predicted, stk_error *err) {
     stk_prediction prediction = {.backend = job->network.opened.backend,
@@ -45,6 +46,7 @@ static stk_status predict_samples(stk_job *job, const char *split, const stk_sam
                                  .data = stk_job_loader_config(job, false, samples, indices, count),
                                  .split = split,
                                  .events = &job->events,
+                                 .temperature = stk_calibration_temperature(calibration),
                                  .views = job->time.views,
                                  .wants_view = wants_view,
                                  .user = job};
@@ -87,26 +89,28 @@ static void warn_unread(stk_job *job) {
 }
 
 /* Adds predictions of the test set to the ensemble; returns how many rows were predicted. */
-static size_t add_to_ensemble(stk_job *job, const stk_predicted *predicted, const double *probs,
+static size_t add_to_ensemble(stk_job *job, const stk_calibration *calibration,
+                              const stk_predicted *predicted, const double *probs,
                               const bool *have) {
     size_t rows = 0;
     for (size_t i = 0; i < job->out.ensemble.rows; i++) {
         rows += have[i];
     }
-    stk_ensemble_add(&job->out.ensemble, probs, have, 1);
+    stk_ensemble_add(&job->out.ensemble, probs, have, calibration, 1);
     if (rows == 0 && predicted->views > 0) {
         warn_unread(job);
     }
     return rows;
 }
 
-stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err) {
+stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration, bool *whole,
+                                stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
-    stk_status status = predict_samples(job, "test", job->dataset->test.items, NULL,
+    stk_status status = predict_samples(job, calibration, "test", job->dataset->test.items, NULL,
                                         job->out.ensemble.rows, &probs, &have, &predicted, err);
-    size_t rows = status == STK_OK ? add_to_ensemble(job, &predicted, probs, have) : 0;
+    size_t rows = status == STK_OK ? add_to_ensemble(job, calibration, &predicted, probs, have) : 0;
     bool done = predicted.done && predicted.views == job->recipe.views;
     job->out.unpredicted = job->out.unpredicted || (status == STK_OK && !done);
     if (status == STK_OK && !done) {
@@ -162,7 +166,14 @@ static void emit_oof(const stk_job *job, size_t rows) {
     stk_events_decision(&job->events, what, why);
 }
 
-stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_sample *val_samples,
+/* Scores the out-of-fold predictions as their labels will be chosen. */
+static stk_status score_oof(stk_job *job, size_t *rows, stk_error *err) {
+    return stk_oof_score(&job->out.oof, metric_of(job),
+                         stk_calibration_mean_rule(&job->out.validated), rows, err);
+}
+
+stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,
+                               const stk_split *split, const stk_sample *val_samples,
                                stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
@@ -173,8 +184,8 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
     stk_status status = STK_OK;
     bool in_time = !stk_run_clock_must_write(&job->clock);
     if (in_time) {
-        status = predict_samples(job, "val", val_samples, split->val, split->val_count, &probs,
-                                 &have, &predicted, err);
+        status = predict_samples(job, calibration, "val", val_samples, split->val, split->val_count,
+                                 &probs, &have, &predicted, err);
     } else {
         stk_events_warning(&job->events,
                            "there was no time for the out-of-fold predictions of fold %d of %d: "
@@ -185,7 +196,7 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
         stk_oof_add(&job->out.oof, job->tally.fold, split->val, split->val_count, probs, have);
         job->clock.extra_file_s = OOF_SAVE_PART * write_s;
         status = write_oof(job, err);
-        STK_THEN(status, stk_oof_score(&job->out.oof, metric_of(job), &rows, err));
+        STK_THEN(status, score_oof(job, &rows, err));
     }
     if (status == STK_OK && rows > 0) {
         emit_oof(job, rows);
@@ -203,6 +214,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     char *best_path = NULL;
     double *probs[2] = {NULL};
     bool *have[2] = {NULL};
+    stk_calibration calibration = {0};
     stk_predicted predicted[2] = {{.done = true}, {.done = true}};
     stk_status status =
         stk_fold_split(job->dataset, &job->recipe, job->tally.fold, &split, &val_samples, err);
@@ -215,21 +227,25 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     if (there) {
         status = stk_checkpoint_load(best_path, job->network.opened.backend, job->network.state,
                                      job->network.graph, err);
+        STK_THEN(status, stk_job_read_calibration(best_path, &calibration, err));
+    }
+    if (there && status == STK_OK && split.val_count > 0) {
+        stk_job_add_validated(job, &calibration);
     }
     if (there && status == STK_OK && job->out.ensemble.rows > 0) {
-        status = predict_samples(job, "test", job->dataset->test.items, NULL,
+        status = predict_samples(job, &calibration, "test", job->dataset->test.items, NULL,
                                  job->out.ensemble.rows, &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
-            (void)add_to_ensemble(job, &predicted[0], probs[0], have[0]);
+            (void)add_to_ensemble(job, &calibration, &predicted[0], probs[0], have[0]);
         }
     }
     if (there && status == STK_OK && split.val_count > 0 && job->recipe.folds > 1) {
-        status = predict_samples(job, "val", val_samples, split.val, split.val_count, &probs[1],
-                                 &have[1], &predicted[1], err);
+        status = predict_samples(job, &calibration, "val", val_samples, split.val, split.val_count,
+                                 &probs[1], &have[1], &predicted[1], err);
         if (status == STK_OK) {
             stk_oof_add(&job->out.oof, job->tally.fold, split.val, split.val_count, probs[1],
                         have[1]);
-            status = stk_oof_score(&job->out.oof, metric_of(job), &rows, err);
+            status = score_oof(job, &rows, err);
         }
     }
     *whole = predicted[0].done && predicted[1].done;
@@ -237,6 +253,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
         stk_mem_free(probs[i]);
         stk_mem_free(have[i]);
     }
+    stk_calibration_free(&calibration);
     stk_split_free(&split);
     stk_mem_free(best_path);
     return status;

@@ -118,6 +118,22 @@ void stk_fold_check_refit(stk_running_fold *fold, bool failed) {
     }
 }
 
+stk_status stk_fold_take_calibration(stk_running_fold *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    stk_status status = STK_OK;
+    if (!fold->result.has_best || fold->below_prior || fold->unfinished) {
+        return STK_OK;
+    }
+    if (!job->tally.weights_lost) { /* else the weights in memory predict, which were fitted last */
+        status = stk_job_read_calibration(stk_fold_weights(fold), &fold->calibration, err);
+    }
+    if (status == STK_OK && fold->split.val_count > 0) {
+        stk_job_add_validated(job, &fold->calibration);
+        stk_job_emit_calibration(job, &fold->calibration);
+    }
+    return status;
+}
+
 void stk_fold_add_result(stk_running_fold *fold, bool failed) {
     stk_job *job = fold->job;
     stk_fold_tally *tally = &job->tally;

@@ -76,6 +76,7 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .fold = job->tally.fold,
         .events = &job->events,
         .sample_results = &job->out.val.now,
+        .calibration = &fold->calibration,
         .hooks = stk_fold_hooks(fold),
         .resume = fold->begun ? &fold->position : NULL};
     config.val_data.fingerprints = stk_seen_pictures_of(fold->val_samples == job->dataset->val.items
@@ -104,12 +105,13 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
     }
     if (status == STK_OK && test) {
         bool whole = false;
-        status = stk_job_predict_test(job, &whole, err);
+        status = stk_job_predict_test(job, &fold->calibration, &whole, err);
         job->tally.cut = job->tally.cut || !whole;
     }
     oof = oof && !stk_run_clock_must_write(&job->clock);
-    return status == STK_OK && oof ? stk_job_predict_oof(job, &fold->split, fold->val_samples, err)
-                                   : status;
+    return status == STK_OK && oof
+               ? stk_job_predict_oof(job, &fold->calibration, &fold->split, fold->val_samples, err)
+               : status;
 }
 
 /* Warns, once, that the device cannot keep its compiled kernels for the next start. */
@@ -149,6 +151,7 @@ static void close_fold(stk_running_fold *fold) {
     stk_mem_free(fold->best_path);
     stk_mem_free(fold->last_path);
     stk_mem_free(fold->other_path);
+    stk_calibration_free(&fold->calibration);
 }
 
 /* Finds the learning rate. A state is saved first, so that a resume repeats a test that was cut. */
@@ -340,6 +343,9 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     }
     STK_THEN(status, make_paths(&fold, err));
     STK_THEN(status, begin_validation(&fold, err));
+    if (status == STK_OK && stk_recipe_is_refit(&job->recipe, job->tally.fold)) {
+        status = stk_calibration_mean_take(&job->out.validated, &fold.calibration, err);
+    }
     bool ready = true;
     STK_THEN(status, begin(&fold, &ready, err));
     ready = ready && status == STK_OK;
@@ -359,6 +365,7 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
         stk_fold_add_result(&fold, status != STK_OK);
         name_single_model(&fold);
     }
+    STK_THEN(status, stk_fold_take_calibration(&fold, err));
     STK_THEN(status, predict_in_memory(&fold, err));
     stk_state_saver_wait(&job->saver);
     stk_job_write_validation(job, true);

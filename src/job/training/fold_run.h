@@ -38,6 +38,9 @@ typedef struct stk_running_fold {
     bool begun;                  /* a saved state was loaded: training continues at `position` */
     stk_train_position position; /* set if `begun` */
     stk_train_result result;
+    /* Owned: of the best weights so far; of a refit, from the first step on, the mean of the
+     * validated models. After training it is that of the weights that predict. */
+    stk_calibration calibration;
 } stk_running_fold;
 
 /* ---- fold_hooks.c ---- */
@@ -84,6 +87,10 @@ void stk_fold_check_refit(stk_running_fold *fold, bool failed);
 
 /* Where the weights that predict lie: the best of a fold, or those of a finished refit. */
 const char *stk_fold_weights(const stk_running_fold *fold);
+
+/* Reads the calibration of the weights that predict, and adds it to those of the run if the fold
+ * was validated. */
+STK_CHECKED stk_status stk_fold_take_calibration(stk_running_fold *fold, stk_error *err);
 
 /* Adds the figures of the fold to the tally; after an error without raising folds_done. */
 void stk_fold_add_result(stk_running_fold *fold, bool failed);

@@ -69,6 +69,7 @@ void stk_job_close(stk_job *job) {
     stk_network_free(&job->network);
     stk_state_saver_close(&job->saver);
     stk_ensemble_free(&out->ensemble);
+    stk_calibration_mean_free(&out->validated);
     stk_oof_free(&out->oof);
     stk_runfiles_free(out->files);
     stk_metrics_file_free(out->metrics);

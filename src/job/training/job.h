@@ -138,20 +138,42 @@ STK_CHECKED stk_status stk_job_begin_first_fold(stk_job *job, size_t train, stk_
 
 /* ---- fold_predict.c: predictions with the weights of one fold ---- */
 
-/* Predicts the test set with the weights in the state, adds the predictions to the ensemble, and
- * replaces the submission. *whole is false where there was no time for all rows and views, or no
- * picture could be read. */
-STK_CHECKED stk_status stk_job_predict_test(stk_job *job, bool *whole, stk_error *err);
+/* Predicts the test set with the weights in the state and their calibration, adds the predictions
+ * to the ensemble, and replaces the submission. *whole is false where there was no time for all
+ * rows and views, or no picture could be read. */
+STK_CHECKED stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration,
+                                            bool *whole, stk_error *err);
 
 /* Predicts the fold's own validation samples and writes oof.csv, which with many classes takes
  * long. */
-STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_split *split,
-                                           const stk_sample *val_samples, stk_error *err);
+STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,
+                                           const stk_split *split, const stk_sample *val_samples,
+                                           stk_error *err);
 
 /* A fold that an earlier process finished: its model predicts both sets again, so that the ensemble
  * and the out-of-fold predictions have it. Writes no file. *whole: there was time for all
  * predictions. */
 STK_CHECKED stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err);
+
+/* ---- fold_calibration.c: the calibrations of the models of a run ---- */
+
+/* Reads the calibration of a checkpoint in place of *calibration; zeros where it has none. */
+STK_CHECKED stk_status stk_job_read_calibration(const char *path, stk_calibration *calibration,
+                                                stk_error *err);
+
+/* A model that was validated has this calibration: it counts for refits and for the held-out
+ * figure. */
+void stk_job_add_validated(stk_job *job, const stk_calibration *calibration);
+
+/* Emits the temperature of the running fold, how labels are chosen, and what both gain. */
+void stk_job_emit_calibration(stk_job *job, const stk_calibration *calibration);
+
+/* What calibrations change in the metric of the best epochs, as a mean over the validated models.
+ */
+double stk_job_calibration_gain(stk_job *job);
+
+/* ", at temperature 0.71" where the held-out figure depends on the calibration, else "". */
+void stk_job_describe_calibration(stk_job *job, char *text, size_t size);
 
 /* ---- deliver.c: what a run hands over: submission, summary, outcome or error ---- */
 

@@ -3,8 +3,9 @@
  *
  * train_job.c opens the files. fold_predict.c fills the ensemble and oof.csv and sets `unread`; the
  * running fold (fold_run.h) fills the rows of validation.csv; deliver.c writes the submission,
- * validation.csv and the summary. `unpredicted` is set by fold_predict.c and deliver.c.
- * `late_error` keeps the first error of any of them, or of the saver. Threads: the job's.
+ * validation.csv and the summary; fold_calibration.c adds up calibrations. `unpredicted` is set by
+ * fold_predict.c and deliver.c. `late_error` keeps the first error of any of them, or of the saver.
+ * Threads: the job's.
  */
 #ifndef STK_JOB_TRAINING_OUTPUTS_H
 #define STK_JOB_TRAINING_OUTPUTS_H
@@ -24,19 +25,21 @@ typedef struct stk_run_outputs {
     stk_metrics_file *metrics; /* owned: --metrics-file; NULL: not asked for */
     int unsynced_before;       /* stk_disk_unsynced() when the run began */
     /* Predictions. */
-    stk_ensemble ensemble; /* predictions of the test set; no rows without a test set */
-    stk_oof oof;           /* out-of-fold predictions; empty without folds */
-    stk_val_table val;     /* validation.csv: predictions of the best epochs */
-    char *submission;      /* owned: path of submission.csv; NULL: there are no test rows */
-    bool submitted;        /* submission.csv exists */
-    int models;            /* models whose average submission.csv holds */
-    bool unpredicted;      /* there was no time for all rows and views, or to write them */
-    bool unread;           /* a model had time for all rows, and no test picture could be read */
+    stk_ensemble ensemble;          /* predictions of the test set; no rows without a test set */
+    stk_oof oof;                    /* out-of-fold predictions; empty without folds */
+    stk_val_table val;              /* validation.csv: predictions of the best epochs */
+    stk_calibration_mean validated; /* owned: calibrations of the validated models so far */
+    double loss_gain;               /* what each of them changes in the log loss, added up */
+    char *submission; /* owned: path of submission.csv; NULL: there are no test rows */
+    bool submitted;   /* submission.csv exists */
+    int models;       /* models whose average submission.csv holds */
+    bool unpredicted; /* there was no time for all rows and views, or to write them */
+    bool unread;      /* a model had time for all rows, and no test picture could be read */
     /* The end. */
-    size_t val_images;      /* that the last fold validated with; 0: none */
-    char held_out_from[96]; /* text of the summary */
-    stk_summary summary;    /* empty until deliver.c fills it in */
-    stk_error late_error;   /* an error that does not end the run; reported after delivering */
+    size_t val_images;       /* that the last fold validated with; 0: none */
+    char held_out_from[160]; /* text of the summary */
+    stk_summary summary;     /* empty until deliver.c fills it in */
+    stk_error late_error;    /* an error that does not end the run; reported after delivering */
 } stk_run_outputs;
 
 #endif

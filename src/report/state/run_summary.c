@@ -39,6 +39,7 @@ static stk_summary so_far(const stk_run_view *view, const stk_run_facts *facts) 
         .oof_acc1 = NAN,
         .oof_metric = NAN,
         .held_out = NAN,
+        .temperature = NAN,
         .images_per_second = step != NULL    ? step->images_per_second
                              : epoch != NULL ? epoch->images_per_second
                                              : NAN,

@@ -1,0 +1,109 @@
+/*
+ * fold_calibration.c - the calibrations of the models of a run.
+ *
+ * The checkpoint of a model is the one home of its calibration: whoever predicts reads it there, so
+ * that `train`, a resumed `train` and `predict` take the same numbers.
+ */
+#include "job/training/job.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/str.h"
+#include "job/training/folds.h"
+#include "weights/checkpoint.h"
+
+/* The most cut points that a line names. */
+#define MOST_NAMED 8
+
+/* A log loss that is less by so much shows in the three digits of a line. */
+#define LEAST_TOLD 0.001
+
+stk_status stk_job_read_calibration(const char *path, stk_calibration *calibration,
+                                    stk_error *err) {
+    stk_checkpoint_info info;
+    stk_calibration_free(calibration);
+    stk_status status = stk_checkpoint_info_read(path, &info, err);
+    if (status == STK_OK) {
+        *calibration = info.calibration;
+        info.calibration = (stk_calibration){0};
+        stk_checkpoint_info_free(&info);
+    }
+    return status;
+}
+
+void stk_job_add_validated(stk_job *job, const stk_calibration *calibration) {
+    double gain = calibration->loss - calibration->plain_loss;
+    stk_calibration_mean_add(&job->out.validated, calibration, 1);
+    job->out.loss_gain += calibration->temperature > 0 && isfinite(gain) ? gain : 0;
+}
+
+double stk_job_calibration_gain(stk_job *job) {
+    stk_calibration_mean *mean = &job->out.validated;
+    if (job->recipe.train.metric == STK_METRIC_LOGLOSS) {
+        return mean->weight > 0 ? job->out.loss_gain / mean->weight : 0;
+    }
+    bool ruled = stk_calibration_mean_rule(mean)->count > 0;
+    return ruled ? (mean->score - mean->plain_score) / mean->pictures : 0;
+}
+
+void stk_job_describe_calibration(stk_job *job, char *text, size_t size) {
+    double temperature = stk_calibration_mean_temperature(&job->out.validated);
+    const stk_label_rule *rule = stk_calibration_mean_rule(&job->out.validated);
+    text[0] = '\0';
+    if (job->recipe.train.metric == STK_METRIC_LOGLOSS && isfinite(temperature) &&
+        temperature != 1) {
+        snprintf(text, size, ", at temperature %.2f", temperature);
+    } else if (rule->kind != STK_LABEL_LIKELIEST) {
+        snprintf(text, size, ", %s",
+                 rule->kind == STK_LABEL_WEIGHTS ? "rare classes weighted" : "with cut points");
+    }
+}
+
+/* " of fold 2"; "" without folds. */
+static const char *name_of_fold(const stk_job *job, char *text, size_t size) {
+    text[0] = '\0';
+    if (job->recipe.folds > 1) {
+        snprintf(text, size, " of fold %d", job->tally.fold + 1);
+    }
+    return text;
+}
+
+/* Emits how labels are chosen, by the validated models so far. */
+static void emit_rule(stk_job *job) {
+    const stk_calibration_mean *mean = &job->out.validated;
+    const stk_label_rule *rule = stk_calibration_mean_rule(&job->out.validated);
+    stk_str what = {0};
+    char count[32];
+    char why[160];
+    if (rule->kind == STK_LABEL_LIKELIEST) {
+        return;
+    }
+    stk_str_appendf(&what, "labels by %s",
+                    rule->kind == STK_LABEL_WEIGHTS ? "weights of rare classes" : "cut points");
+    for (int i = 0; rule->kind == STK_LABEL_CUTS && rule->count <= MOST_NAMED && i < rule->count;
+         i++) {
+        stk_str_appendf(&what, "%s %.4g", i > 0 ? "," : "", rule->numbers[i]);
+    }
+    snprintf(why, sizeof why, "%s %.4g instead of %.4g on %s held-out pictures",
+             stk_options_get(job->options, "metric"), mean->score / mean->pictures,
+             mean->plain_score / mean->pictures,
+             stk_format_count(count, sizeof count, (uint64_t)mean->pictures));
+    stk_events_decision(&job->events, stk_str_text(&what), why);
+    stk_str_free(&what);
+}
+
+void stk_job_emit_calibration(stk_job *job, const stk_calibration *c) {
+    char what[96];
+    char fold[32];
+    char count[32];
+    char why[128];
+    if (c->plain_loss - c->loss >= LEAST_TOLD) {
+        snprintf(what, sizeof what, "probabilities%s at temperature %.2f",
+                 name_of_fold(job, fold, sizeof fold), c->temperature);
+        snprintf(why, sizeof why, "log loss %.3f instead of %.3f on %s held-out pictures", c->loss,
+                 c->plain_loss, stk_format_count(count, sizeof count, c->pictures));
+        stk_events_decision(&job->events, what, why);
+    }
+    emit_rule(job);
+}

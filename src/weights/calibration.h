@@ -1,0 +1,114 @@
+/*
+ * calibration.h - how the outputs of one model become probabilities and labels.
+ *
+ * A network that was trained with label smoothing says less than it knows, and one that was trained
+ * for long says more. So its logits are divided by a temperature before the softmax. And the
+ * likeliest class is not the label that scores best in every metric: a label rule says which class
+ * is named. src/train fits both on pictures that were held out; a checkpoint keeps them in its
+ * metadata as one JSON object. A calibration of zeros is none: temperature 1, the likeliest class.
+ * Threads: one at a time.
+ */
+#ifndef STK_WEIGHTS_CALIBRATION_H
+#define STK_WEIGHTS_CALIBRATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <stoker/status.h>
+
+#include "base/str.h"
+
+/* Temperatures are within these bounds; others are those of a damaged file. */
+#define STK_LEAST_TEMPERATURE 0.25
+#define STK_MOST_TEMPERATURE 4.0
+
+typedef enum stk_label_rule_kind {
+    STK_LABEL_LIKELIEST, /* no numbers */
+    STK_LABEL_WEIGHTS,   /* the class with the greatest probability times its weight */
+    STK_LABEL_CUTS       /* classes are steps of a scale: the expected step, cut into classes */
+} stk_label_rule_kind;
+
+typedef struct stk_label_rule {
+    stk_label_rule_kind kind;
+    int count;       /* of `numbers` */
+    double *numbers; /* owned: a weight per class, at least 1; or, rising, the cut points between
+                        each class and the next */
+} stk_label_rule;
+
+typedef struct stk_calibration {
+    double temperature;  /* 0: there is none, which means 1 */
+    stk_label_rule rule; /* as it was fitted; stk_calibration_mean_rule() says whether it is used */
+    /* How it was found. Each figure is of pictures that its fit had not seen. */
+    size_t pictures;    /* held-out pictures; 0: it was taken over from validated models */
+    double plain_loss;  /* log loss at temperature 1 */
+    double loss;        /* log loss at fitted temperatures */
+    double plain_score; /* the metric of the likeliest classes; NaN where no rule was fitted */
+    double score;       /* the metric with fitted rules */
+} stk_calibration;
+
+/* Frees the numbers and leaves zeros. */
+void stk_calibration_free(stk_calibration *calibration);
+
+/* The temperature to divide by: 1 where there is none. */
+double stk_calibration_temperature(const stk_calibration *calibration);
+
+/* Rounds a number to four decimals, so that it is the same after it was written and read. */
+double stk_calibration_round(double value);
+
+/* The class that is named for these probabilities. A rule for another number of classes counts as
+ * none. */
+int stk_label_choose(const stk_label_rule *rule, const double *probs /* (classes) */, int classes);
+
+/* The class of an expected step: the number of cut points below it. */
+int stk_label_cut(const double *cuts, int count, double expected);
+
+/* Appends the JSON object; nothing where there is no calibration. */
+void stk_calibration_append(const stk_calibration *calibration, stk_str *out);
+
+/*
+ * Reads the JSON object of a model with so many classes. NULL, a damaged text, and numbers that no
+ * fit gives are no error: there is no calibration then. STK_ERR_MEMORY is the only failure.
+ */
+STK_CHECKED stk_status stk_calibration_read(const char *text, int classes,
+                                            stk_calibration *calibration, stk_error *err);
+
+/* ---- the mean over models ---- */
+
+typedef struct stk_calibration_mean {
+    int classes;
+    double weight;          /* of all models added */
+    double fitted;          /* of those that have a calibration */
+    double log_temperature; /* weighted sum */
+    double ruled;           /* weight of the models whose rule is of `rule.kind` */
+    double pictures;        /* held-out pictures of these */
+    double plain_score;     /* sum of their scores, times pictures */
+    double score;
+    double *sums;        /* (classes), owned: weighted sums of their cut points, or of the
+                            logarithms of their weights */
+    stk_label_rule rule; /* owned: numbers has room for (classes) */
+} stk_calibration_mean;
+
+STK_CHECKED stk_status stk_calibration_mean_open(stk_calibration_mean *mean, int classes,
+                                                 stk_error *err);
+void stk_calibration_mean_free(stk_calibration_mean *mean);
+
+/* Adds one model. A rule of another kind than that of the first model with a rule is left out. */
+void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration *calibration,
+                              double weight);
+
+/* The geometric mean of the temperatures; NaN where no model has a calibration. */
+double stk_calibration_mean_temperature(const stk_calibration_mean *mean);
+
+/*
+ * The mean of the rules, otherwise the likeliest class. It is used where more than half of the
+ * models have a rule and where, on all pictures that were held out, the rules score better than the
+ * likeliest classes by more than chance gives. Belongs to `mean`; valid until the next call.
+ */
+const stk_label_rule *stk_calibration_mean_rule(stk_calibration_mean *mean);
+
+/* The mean as the calibration of one more model, for stk_calibration_free(). Zeros where no model
+ * has one. */
+STK_CHECKED stk_status stk_calibration_mean_take(stk_calibration_mean *mean,
+                                                 stk_calibration *calibration, stk_error *err);
+
+#endif
