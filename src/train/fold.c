@@ -32,21 +32,27 @@ static double noise_of(stk_metric metric, const stk_event_epoch *best, size_t co
     return stk_metric_is_loss(metric) || isnan(error) ? 0 : percent ? 100 * error : error;
 }
 
+/* How much better a metric is than the highest so far; NaN where one of them is not defined. */
+static double gain_of(const stk_trainer *t, double metric) {
+    double more = metric - t->top_metric;
+    return stk_metric_is_loss((stk_metric)t->config->options->metric) ? -more : more;
+}
+
 /*
- * The loss decides between metrics that are equal within their noise: on few pictures an early
- * epoch has the highest accuracy by chance, while the loss still falls with the learning rate. It
- * also decides when the metric is not defined, such as an AUC with one class.
+ * Among metrics that are equal to the highest within its noise the latest is taken: the learning
+ * rate falls, and on few pictures an early epoch has the highest metric by chance. Under a constant
+ * rate, and where the metric is not defined (an AUC with one class), the loss decides.
  */
 static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
+    const stk_train_options *o = t->config->options;
     if (!r->has_best || t->val_metrics.count == 0) {
         return true;
     }
-    double gain = metric - r->best_metric;
-    gain = stk_metric_is_loss((stk_metric)t->config->options->metric) ? -gain : gain;
-    double noise = noise_of((stk_metric)t->config->options->metric, &r->best, t->val_metrics.count);
-    bool equal = !(gain > 0) && !(gain < -noise);
-    return gain > 0 || (equal && !(epoch->val_loss >= r->best.val_loss));
+    double gain = gain_of(t, metric);
+    bool later = o->schedule != STK_SCHEDULE_CONSTANT && !isnan(gain);
+    bool equal = !(gain < -noise_of((stk_metric)o->metric, &r->best, t->val_metrics.count));
+    return gain > 0 || (equal && (later || !(epoch->val_loss >= r->best.val_loss)));
 }
 
 /*
@@ -342,13 +348,23 @@ static void tell_notices(const stk_trainer *t) {
 }
 
 /* Counts an epoch once, even if a part of it was validated before the rest was trained. */
-static void count_patience(stk_trainer *t, bool best) {
-    const stk_train_result *r = t->result;
-    bool has_best = best || (r->has_best && r->best.epoch == t->standing.epoch);
-    if (has_best) {
+static void count_patience(stk_trainer *t, bool gained) {
+    if (gained || t->top_epoch == t->standing.epoch) {
         t->since_best = 0;
     } else if (!t->epoch_counted) {
         t->since_best++;
+    }
+}
+
+/* Notes the highest metric; patience waits for a higher one. A metric that is not defined counts as
+ * higher where its epoch is the best. */
+static void note_gain(stk_trainer *t, bool best, double metric) {
+    double gain = gain_of(t, metric);
+    bool gained = t->top_epoch == 0 || gain > 0 || (isnan(gain) && best);
+    count_patience(t, gained);
+    if (gained) {
+        t->top_metric = metric;
+        t->top_epoch = t->standing.epoch;
     }
 }
 
@@ -432,7 +448,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
             return status;
         }
     }
-    count_patience(t, epoch.best);
+    note_gain(t, epoch.best, metric);
     stk_train_result before = *t->result;
     if (epoch.best) {
         t->result->has_best = true;

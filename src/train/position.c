@@ -47,6 +47,8 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
                                 .has_best = r->has_best,
                                 .best = r->best,
                                 .best_metric = r->best_metric,
+                                .top_metric = t->top_metric,
+                                .top_epoch = t->top_epoch,
                                 .watch = t->watch,
                                 .loss_sum = begun ? t->loss_sum : 0,
                                 .correct = begun ? t->correct : 0,
@@ -66,6 +68,9 @@ void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
     t->lr_scale = from->lr_scale;
     t->result->lr_scale = from->lr_scale;
     t->setbacks = from->setbacks;
+    bool known = from->top_epoch > 0;
+    t->top_metric = known ? from->top_metric : from->best_metric;
+    t->top_epoch = known ? from->top_epoch : from->has_best ? from->best.epoch : 0;
     t->since_best = from->since_best;
     t->watch = from->watch;
     t->loss_sum = from->loss_sum;

@@ -29,10 +29,12 @@ typedef struct stk_train_position {
     double lr_scale;       /* 1, halved at every setback */
     int setbacks;          /* times the training went back and on with half the rate */
     int epochs_done;       /* epochs that count, the last one perhaps in part */
-    int since_best;        /* epochs since the best one */
+    int since_best;        /* epochs since the one with the highest metric */
     bool has_best;
     stk_event_epoch best; /* figures of the best epoch; epoch 0: none yet */
     double best_metric;
+    double top_metric; /* the highest of all epochs: the best epoch's is equal within its noise */
+    int64_t top_epoch; /* its epoch; 0: none yet, or not known, as in files of older versions */
     stk_loss_watch watch;
     /* Sums of the running epoch. */
     double loss_sum;

@@ -52,7 +52,9 @@ typedef struct stk_trainer {
     bool epoch_counted;    /* result->epochs_done contains this epoch */
     bool epoch_judged;     /* the epoch was validated since begin_epoch() */
     int64_t step_before;   /* steps of the epoch done before begin_epoch() */
-    int since_best;        /* epochs since the best one */
+    double top_metric;     /* the highest of all epochs */
+    int64_t top_epoch;     /* its epoch; 0: none yet */
+    int since_best;        /* epochs since that one */
     /* Measured. */
     stk_typical_step typical_step; /* seconds per step, of this process */
     stk_metrics val_metrics;       /* of the running validation */

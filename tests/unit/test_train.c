@@ -7,7 +7,7 @@ static void hooks_are_called_in_order(void) {
     open_fold(&f, plain_graph(), 1, true);
     script.wrong[0] = 4;
     script.wrong[1] = 2;
-    script.wrong[2] = 3;
+    script.wrong[2] = 5; /* worse than by chance */
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_STR(script.story, "psSpsSvEC"
                             "psSpsSvEC"
@@ -168,7 +168,7 @@ static void stop_ends_at_once(void) {
     f.total = 100;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_INT(script.step_count, 3);
-    CHECK_STR(script.story, "psSpsSvECpsSpvEc"); /* what was trained is validated and saved */
+    CHECK_STR(script.story, "psSpsSvECpsSpvEC"); /* what was trained is validated and saved */
     close_fold(&f);
 }
 
@@ -192,8 +192,35 @@ static void patience_stops(void) {
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK(f.result.ran_out_of_patience);
     CHECK_INT(f.result.epochs_done, 4); /* the third is not better than the second: no more loss */
-    CHECK_INT(f.result.best.epoch, 2);
+    CHECK_INT(f.result.best.epoch, 4);  /* it is as good within the noise of eight pictures */
     close_fold(&f);
+}
+
+/* Within the noise of the highest metric the latest epoch is the best; it does not drift away. */
+static void the_latest_of_equals_is_best(void) {
+    static const struct {
+        stk_schedule schedule;
+        int wrong[4];
+        int best;
+    } cases[] = {
+        {STK_SCHEDULE_COSINE, {4, 3, 3, 3}, 4},   {STK_SCHEDULE_LINEAR, {3, 2, 3, 3}, 4},
+        {STK_SCHEDULE_COSINE, {4, 0, 1, 1}, 2}, /* of eight right none is noise */
+        {STK_SCHEDULE_COSINE, {1, 1, 2, 3}, 2}, /* 2 of 8 is more than the noise of 1 of 8 */
+        {STK_SCHEDULE_COSINE, {4, 2, 3, 4}, 3}, /* and 4 is too far from the highest */
+        {STK_SCHEDULE_CONSTANT, {4, 2, 3, 3}, 2}, {STK_SCHEDULE_CONSTANT, {4, 3, 3, 3}, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fold f;
+        open_fold(&f, plain_graph(), 1, true);
+        memcpy(script.wrong, cases[i].wrong, sizeof cases[i].wrong);
+        f.options.schedule = cases[i].schedule;
+        f.total = 8;
+        CHECK_INT(run_fold(&f), STK_OK);
+        if (f.result.best.epoch != cases[i].best) {
+            CHECK_FAIL("case %zu: epoch %d is the best", i, f.result.best.epoch);
+        }
+        close_fold(&f);
+    }
 }
 
 static void best_by_loss(void) {
@@ -245,7 +272,7 @@ static void loss_that_is_no_number_ends_it(void) {
     CHECK(f.result.diverged);
     CHECK_INT(script.step_count, 6);
     CHECK_INT(f.result.epochs_done, 2);
-    CHECK_STR(script.story, "psSpsSvECpsSpsSvEcpsSps");
+    CHECK_STR(script.story, "psSpsSvECpsSpsSvECpsSps");
     close_fold(&f);
 }
 
@@ -500,7 +527,7 @@ static void best_by_the_five_likeliest(void) {
     f.options.metric = STK_METRIC_ACC5;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_NEAR(f.result.best_metric, 100, 1e-9); /* of fewer than five classes all are likely */
-    CHECK_INT(f.result.best.epoch, 1);           /* so that the loss decides */
+    CHECK_INT(f.result.best.epoch, 3);           /* so that the latest is taken */
     close_fold(&f);
 }
 
@@ -526,6 +553,7 @@ static const check_test tests[] = {
     TEST(stop_ends_at_once),
     TEST(no_steps_at_all),
     TEST(patience_stops),
+    TEST(the_latest_of_equals_is_best),
     TEST(best_by_loss),
     TEST(best_without_a_metric),
     TEST(without_validation_the_last_is_best),

@@ -19,6 +19,7 @@ typedef enum note_kind {
     COUNT64, /* int64_t */
     LATER64, /* int64_t; 0 in files of older versions, which lack it */
     NUMBER,  /* double, to the last bit */
+    LATER,   /* double; 0 in files of older versions, which lack it */
     TRUTH    /* bool */
 } note_kind;
 
@@ -52,6 +53,8 @@ static const note notes[] = {
     {"best_val_acc1", NUMBER, AT(position.best.val_acc1)},
     {"best_val_acc5", NUMBER, AT(position.best.val_acc5)},
     {"best_metric", NUMBER, AT(position.best_metric)},
+    {"top_metric", LATER, AT(position.top_metric)},
+    {"top_epoch", LATER64, AT(position.top_epoch)},
     {"loss_floor", NUMBER, AT(position.watch.floor)},
     {"loss_smooth", NUMBER, AT(position.watch.smooth)},
     {"loss_lowest", NUMBER, AT(position.watch.lowest)},
@@ -172,6 +175,7 @@ static void write_note(const note *n, const stk_saved_state *run, char text[NOTE
         snprintf(text, NOTE_TEXT, "%lld", (long long)*(const int64_t *)at);
         break;
     case NUMBER:
+    case LATER:
         snprintf(text, NOTE_TEXT, "%.17g", *(const double *)at);
         break;
     case TRUTH:
@@ -187,7 +191,7 @@ static bool read_note(const note *n, const char *text, stk_saved_state *run) {
     char *end = NULL;
     int64_t whole = 0;
     if (text == NULL) {
-        return n->kind == LATER64;
+        return n->kind == LATER64 || n->kind == LATER;
     }
     switch (n->kind) {
     case COUNT:
@@ -204,6 +208,7 @@ static bool read_note(const note *n, const char *text, stk_saved_state *run) {
         *(int64_t *)at = whole;
         return true;
     case NUMBER:
+    case LATER:
         *(double *)at = strtod(text, &end);
         return end != text && *end == '\0';
     case TRUTH:
