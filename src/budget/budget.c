@@ -25,6 +25,10 @@
 /* Share of the time of a fold: if whole epochs leave more unused, a part of an epoch follows. */
 #define PART_SHARE 0.01
 
+/* Validations may take so much of the time of training, with at most so many epochs between two. */
+#define VALIDATION_SHARE 0.05
+#define MOST_BETWEEN 10
+
 #define FIELD(name) offsetof(stk_budget_options, name)
 
 static const stk_option options[] = {
@@ -63,6 +67,13 @@ double stk_budget_reserve_by(double budget_s, double predict_s, bool timed) {
 static double last_work(const stk_budget_facts *f) {
     double state_s = fmin(f->state_s, STATE_SHARE * f->budget_s);
     return isnan(f->predict_s) ? state_s : fmax(f->predict_s + f->more_s, state_s);
+}
+
+int stk_budget_validate_every(const stk_budget_facts *f) {
+    double train_s = (double)f->steps_per_epoch * f->step_s;
+    double every = ceil((f->val_s + f->save_s) / (VALIDATION_SHARE * train_s));
+    bool free = isnan(f->budget_s) || f->epochs_wanted > 0 || isnan(every);
+    return free ? 1 : (int)fmin(fmax(every, 1), MOST_BETWEEN);
 }
 
 int stk_budget_most_epochs(int epochs_wanted) {
@@ -105,7 +116,8 @@ static stk_budget_plan with_part(const stk_budget_facts *f, stk_budget_plan plan
 
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     double val_s = (isnan(f->val_s) ? 0 : f->val_s) + f->save_s;
-    double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s;
+    int every = f->validate_every > 0 ? f->validate_every : 1;
+    double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s / every;
     if (isnan(f->budget_s)) {
         return free_plan(f, epoch_s);
     }

@@ -29,16 +29,17 @@ typedef struct stk_budget_facts {
     int epoch;    /* the running epoch, from 1; above stk_budget_most_epochs(): none is left */
     int64_t step; /* steps done of the running epoch */
     int64_t steps_per_epoch;
-    double step_s;    /* seconds per training step */
-    double val_s;     /* seconds per validation; see inference.h */
-    double save_s;    /* seconds for saving after each validation; 0: not known */
-    double predict_s; /* seconds for predicting the test set once */
-    bool timed;       /* predict_s was measured; false: it is an estimate from training steps */
-    double more_s;    /* seconds of what belongs to a prediction: reading the weights, predicting
-                         out of fold; 0: not known */
-    double state_s;   /* seconds of writing the last state, beside the prediction; 0: none */
-    double final_s;   /* seconds to leave for the last files, see margin.h */
-    double busy;      /* factor by which a busy machine makes times scatter; at most 1: idle */
+    double step_s;      /* seconds per training step */
+    double val_s;       /* seconds per validation; see inference.h */
+    double save_s;      /* seconds for saving after each validation; 0: not known */
+    int validate_every; /* epochs from one validation to the next; 0 means 1 */
+    double predict_s;   /* seconds for predicting the test set once */
+    bool timed;         /* predict_s was measured; false: it is an estimate from training steps */
+    double more_s;      /* seconds of what belongs to a prediction: reading the weights, predicting
+                           out of fold; 0: not known */
+    double state_s;     /* seconds of writing the last state, beside the prediction; 0: none */
+    double final_s;     /* seconds to leave for the last files, see margin.h */
+    double busy;        /* factor by which a busy machine makes times scatter; at most 1: idle */
 } stk_budget_facts;
 
 typedef struct stk_budget_plan {
@@ -46,7 +47,7 @@ typedef struct stk_budget_plan {
     int64_t steps_left; /* from now on; 0: stop */
     bool cut;           /* the budget allows less than was wanted, or not even one epoch */
     double reserve_s;   /* kept back at the end of the budget */
-    double epoch_s;     /* seconds of one epoch with its validation; NaN when not known */
+    double epoch_s;     /* seconds of one epoch with its part of a validation; NaN: not known */
     double total_s;     /* from now to the end of this fold's training; NaN when not known */
     double left_s;      /* from now to the end of the budget; NaN without one */
     double fold_s;      /* part of left_s that this fold may still train for; NaN without budget */
@@ -58,6 +59,13 @@ typedef struct stk_budget_plan {
 
 /* The most epochs of a fold: the wanted ones, or STK_BUDGET_MOST_EPOCHS. */
 int stk_budget_most_epochs(int epochs_wanted);
+
+/*
+ * Epochs from one validation to the next with which validations take a small part of the time. 1
+ * without a budget, and where epochs were asked for: which epochs are validated does not depend on
+ * timing then. facts->validate_every is not read.
+ */
+int stk_budget_validate_every(const stk_budget_facts *facts);
 
 /*
  * Makes the plan. A new epoch begins only if it ends before the reserve; the last one may be

@@ -29,7 +29,6 @@
 #define LEAST_SIZE 96
 #define TUNE_WANTED_EPOCHS 3.0
 #define TUNE_WANTED_PICTURES 15000.0
-#define TUNE_LEAST_PICTURES 1000.0 /* few are not enough, whatever that is in epochs */
 #define SCRATCH_WANTED_EPOCHS 10.0
 #define SCRATCH_WANTED_PICTURES 100000.0
 #define SMALL_PART (1.0 / 3) /* of both, at SMALL_SIZE and below */
@@ -54,8 +53,7 @@ static double tune_epochs(const stk_training_facts *f, double epochs, double pic
 
 static bool is_enough(const stk_training_facts *f, int size, double epochs) {
     double part = size <= SMALL_SIZE ? SMALL_PART : 1;
-    double wanted = f->pretrained ? tune_epochs(f, TUNE_WANTED_EPOCHS, TUNE_LEAST_PICTURES)
-                                  : SCRATCH_WANTED_EPOCHS;
+    double wanted = f->pretrained ? TUNE_WANTED_EPOCHS : SCRATCH_WANTED_EPOCHS;
     double pictures = f->pretrained ? TUNE_WANTED_PICTURES : SCRATCH_WANTED_PICTURES;
     wanted = f->epochs > 0 ? fmin(wanted, f->epochs) : wanted;
     return epochs >= part * wanted || epochs * (double)f->pictures >= part * pictures;

@@ -416,15 +416,38 @@ static void take_best(stk_trainer *t, const stk_train_result *before) {
     stk_same_pictures_take_best(&t->same);
 }
 
-/* Validates, emits the epoch, and calls the checkpoint hook. */
-static stk_status end_epoch(stk_trainer *t, stk_error *err) {
-    const stk_train_config *c = t->config;
+/* Emits what the loader has found, and returns the seconds that the epoch waited for it. */
+static double end_loading(stk_trainer *t) {
     double waited = waited_s(t);
-    bool done;
     stk_loader_take_bad(t->loader, tell_bad, t);
     tell_notices(t);
     tell_loader(t);
     t->result->wait_s += waited;
+    return waited;
+}
+
+/* Whether this whole epoch is not validated: others follow, and validations would take too much of
+ * the time. */
+static bool is_passed_over(const stk_trainer *t) {
+    return t->orders.validate_every > 1 && t->infer_exec != NULL && t->result->has_best &&
+           t->standing.epoch % t->orders.validate_every != 0 && !stk_trainer_is_finished(t);
+}
+
+/* Emits an epoch that is not validated. Its weights are not saved either. */
+static void pass_over(stk_trainer *t) {
+    double waited = end_loading(t);
+    stk_metrics_reset(&t->val_metrics);
+    stk_event_epoch epoch = figures_of(t, NAN, waited);
+    t->result->epochs_done += !t->epoch_counted;
+    t->epoch_counted = true;
+    stk_events_epoch(t->config->events, &epoch);
+}
+
+/* Validates, emits the epoch, and calls the checkpoint hook. */
+static stk_status end_epoch(stk_trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    double waited = end_loading(t);
+    bool done;
     stk_status status = validate(t, &done, err);
     if (status != STK_OK) {
         return status;
@@ -540,6 +563,10 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
         p->step == 0 || t->went_on_at == p->steps_done; /* no step since the last validation */
     if (status != STK_OK || idle || t->result->diverged || t->torn) {
         return status;
+    }
+    if (whole && is_passed_over(t)) {
+        pass_over(t);
+        return STK_OK;
     }
     if (!whole) { /* saved before the part of an epoch is validated like a whole one */
         status = stk_trainer_save_within(t, err);

@@ -30,6 +30,34 @@ static void reserve(void) {
     CHECK_NEAR(stk_budget_reserve_by(100, NAN, true), 15, 1e-12);
 }
 
+/* Validations take at most a twentieth of the time of training. */
+static void validations_become_rarer(void) {
+    static const struct {
+        double val_s, save_s;
+        int every;
+    } cases[] = {{0, 0, 1}, {0.5, 0, 1}, {0.51, 0, 2}, {1, 0.2, 3}, {2, 0, 4}, {100, 0, 10}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_budget_facts facts = facts_of(100, 10);
+        facts.val_s = cases[i].val_s;
+        facts.save_s = cases[i].save_s;
+        CHECK_INT(stk_budget_validate_every(&facts), cases[i].every);
+        facts.validate_every = cases[i].every;
+        double epoch_s = 10 + (cases[i].val_s + cases[i].save_s) / cases[i].every;
+        CHECK_NEAR(stk_budget_make(&facts).epoch_s, epoch_s, 1e-9);
+        facts.epochs_wanted = 20; /* what was asked for does not depend on timing */
+        CHECK_INT(stk_budget_validate_every(&facts), 1);
+        facts.epochs_wanted = 0;
+        facts.budget_s = NAN;
+        CHECK_INT(stk_budget_validate_every(&facts), 1);
+    }
+    stk_budget_facts unknown = facts_of(100, 10);
+    unknown.val_s = NAN;
+    CHECK_INT(stk_budget_validate_every(&unknown), 1);
+    unknown = facts_of(100, 10);
+    unknown.step_s = NAN;
+    CHECK_INT(stk_budget_validate_every(&unknown), 1);
+}
+
 /* What else is kept time for after training. */
 static void reserve_of_a_plan(void) {
     stk_budget_facts facts = facts_of(100, 10);
@@ -301,6 +329,7 @@ static void never_beyond_the_time(void) {
 
 static const check_test tests[] = {
     TEST(reserve),
+    TEST(validations_become_rarer),
     TEST(reserve_of_a_plan),
     TEST(a_warm_budget_is_used),
     TEST(saving_takes_its_time),

@@ -330,6 +330,25 @@ static void batches_of_fine_tuning(void) {
     CHECK_INT(stk_recipe_batch_bounds(false, 1000).most, 0);
 }
 
+/* A GPU would have to compile for another batch. */
+static void a_rehearsed_batch_stays(void) {
+    static const setting given[MOST_SETTINGS] = {{"pretrained", "true"}, {"epochs", "10"}};
+    stk_options *options = options_of(given);
+    stk_recipe recipe;
+    REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+    CHECK_INT(stk_recipe_batch_facts(&recipe, options, false, 480).learns_most, 32);
+    recipe.batch_rehearsed = 64;
+    CHECK_INT(stk_recipe_batch_facts(&recipe, options, false, 480).learns_most, 64);
+    CHECK_INT(stk_recipe_batch_facts(&recipe, options, false, 480).least, 64);
+    CHECK_INT(stk_recipe_batch_facts(&recipe, options, true, 480).learns_most, 32);
+    recipe.batch_rehearsed = 128;
+    CHECK_INT(stk_recipe_batch_facts(&recipe, options, false, 480).learns_most, 32);
+    recipe.batch_rehearsed = 8;
+    CHECK_INT(stk_recipe_batch_facts(&recipe, options, false, 480).least, 32);
+    close_recipe();
+    stk_options_free(options);
+}
+
 static void the_line_tells_the_recipe(void) {
     static const setting given[MOST_SETTINGS] = {
         {"opt", "adamw"}, {"lr", "auto"}, {"ema", "0.99"}, {"freeze-epochs", "2"}};
@@ -426,6 +445,7 @@ static const check_test tests[] = {
     TEST(rows_by_the_pictures_seen),
     TEST(sizes_of_evaluation),
     TEST(batches_of_fine_tuning),
+    TEST(a_rehearsed_batch_stays),
     TEST(the_line_tells_the_recipe),
     TEST(words_for_the_rate),
     TEST(tags_of_weights_choose_the_model),

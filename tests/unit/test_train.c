@@ -172,6 +172,40 @@ static void stop_ends_at_once(void) {
     close_fold(&f);
 }
 
+/* The first and the last epoch are validated, and every third; so is one that is stopped in. */
+static void epochs_are_passed_over(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.validate_every = 3;
+    f.total = 14;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_STR(script.story, "psSpsSvEC"
+                            "psSpsSE"
+                            "psSpsSvEC"
+                            "psSpsSE"
+                            "psSpsSE"
+                            "psSpsSvEC"
+                            "psSpsSvEC"
+                            "o");
+    CHECK_INT(f.result.epochs_done, 7);
+    CHECK_INT(f.result.best.epoch, 7);
+    CHECK(isnan(f.epoch[1].val_loss) && isnan(f.epoch[1].val_acc1) && !f.epoch[1].best);
+    CHECK_NEAR(f.epoch[1].train_loss, 1, 1e-9);
+    CHECK(!isnan(f.epoch[2].val_loss));
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    f.validate_every = 5;
+    f.total = 100;
+    f.stop_at = 7;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_STR(script.story, "psSpsSvEC"
+                            "psSpsSE"
+                            "psSpsSE"
+                            "psSpvEC");
+    close_fold(&f);
+}
+
 static void no_steps_at_all(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
@@ -551,6 +585,7 @@ static const check_test tests[] = {
     TEST(going_on_for_nothing_ends_it),
     TEST(nothing_is_measured_before_the_first_step),
     TEST(stop_ends_at_once),
+    TEST(epochs_are_passed_over),
     TEST(no_steps_at_all),
     TEST(patience_stops),
     TEST(the_latest_of_equals_is_best),

@@ -144,6 +144,7 @@ typedef struct fold {
     stk_train_result result;
     /* the pace */
     int64_t total;
+    int validate_every;
     int64_t change_at;   /* steps after which the total changes; 0: never */
     int64_t changed;     /* the total after that */
     int64_t stop_at;     /* steps after which the pace says stop; -1: never */
@@ -174,7 +175,8 @@ static inline stk_train_orders pace(void *user, const stk_train_standing *progre
         f->over_progress = *progress;
         f->total = f->more > 0 ? f->more : f->total;
         f->more = 0;
-        return (stk_train_orders){.epochs = 9, .total_steps = f->total};
+        return (stk_train_orders){
+            .epochs = 9, .total_steps = f->total, .validate_every = f->validate_every};
     }
     tell('p');
     f->last_progress = *progress;
@@ -183,6 +185,7 @@ static inline stk_train_orders pace(void *user, const stk_train_standing *progre
     return (stk_train_orders){
         .epochs = (int)((total + progress->steps_per_epoch - 1) / progress->steps_per_epoch),
         .total_steps = total,
+        .validate_every = f->validate_every,
         .stop = f->stop_at >= 0 && progress->steps_done >= f->stop_at};
 }
 

@@ -24,6 +24,10 @@
 #define EVAL_UNIT 16
 #define EVAL_LEAST 64
 
+/* A GPU compiles for every batch, which takes seconds where nothing is stored from earlier runs. So
+ * a batch that was rehearsed stays, if the one to choose is no more times larger or smaller. */
+#define NEAR_BATCH 2
+
 /* From so many times as many pictures as the others have, the largest class is seen less often. */
 #define IMBALANCE 5.0
 
@@ -325,6 +329,10 @@ stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_optio
     size_t pixels = (size_t)recipe->img_size * (size_t)recipe->img_size;
     stk_batch_bounds bounds = stk_recipe_batch_bounds(
         recipe->weights != NULL, (double)train_count * recipe->epochs_expected);
+    size_t ready = on_cpu ? 0 : recipe->batch_rehearsed;
+    if (ready > 0 && ready <= NEAR_BATCH * bounds.most && NEAR_BATCH * ready >= bounds.least) {
+        bounds = (stk_batch_bounds){.least = ready, .most = ready};
+    }
     return (stk_batch_facts){.given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
                              .accumulate = train->accumulate,
                              .train_count = train_count,

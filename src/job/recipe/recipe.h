@@ -65,6 +65,7 @@ typedef struct stk_recipe {
     size_t batch;              /* pictures of a training step */
     size_t infer_batch;        /* pictures of a step of validation and prediction */
     size_t batch_chosen;       /* `batch` as chosen, before memory ran out */
+    size_t batch_rehearsed;    /* batch whose steps were rehearsed at this size; 0: none */
     int64_t accumulate_chosen; /* train.accumulate before memory ran out */
     double lr;                 /* highest learning rate; STK_AUTO_DOUBLE: a test has to find it */
     int epochs_wanted;         /* 0: as many as the budget allows */

@@ -120,6 +120,10 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .state_s = stk_state_saver_write_s(pace->saver),
                               .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION),
                               .busy = stk_margin_stretch(&pace->clock->margin, 1)};
+    /* Patience counts validations. */
+    facts.validate_every = pace->recipe->train.patience > 0 || isnan(standing->val_s)
+                               ? 1
+                               : stk_budget_validate_every(&facts);
     bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
     if (by_steps && !is_measured(standing) && !isnan(facts.budget_s)) {
         doubt(&facts);
@@ -318,9 +322,10 @@ static stk_train_orders end(stk_fold_pace *pace, const stk_train_standing *stand
                               .stop = true};
 }
 
-static stk_train_orders held_plan(const stk_fold_pace *pace) {
+static stk_train_orders held_plan(const stk_fold_pace *pace, const stk_budget_facts *facts) {
     return (stk_train_orders){.epochs = pace->time->plan.epochs,
                               .total_steps = pace->time->total_steps,
+                              .validate_every = facts->validate_every,
                               .stop = pace->tally->weights_lost};
 }
 
@@ -365,7 +370,7 @@ stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standin
         if (!stk_run_clock_stopping(pace->clock)) {
             plan_more(pace, standing, &facts);
         }
-        return held_plan(pace);
+        return held_plan(pace, &facts);
     }
     stk_budget_plan plan = stk_budget_make(&facts);
     bool measured = is_measured(standing);
@@ -377,5 +382,5 @@ stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standin
         emit(pace, standing, &facts, measured);
         pace->by_measure = measured;
     }
-    return held_plan(pace);
+    return held_plan(pace, &facts);
 }

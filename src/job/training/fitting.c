@@ -191,8 +191,11 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     }
     left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
     stk_training_facts facts = facts_after(job, &rehearsal, left_s);
+    const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
     stk_training_choice choice = choose(job, &facts);
+    bool same = job->recipe.model == rehearsed && job->recipe.img_size == choice.img_size;
+    job->recipe.batch_rehearsed = same ? rehearsal.batch : 0;
     STK_THEN(status, build_chosen(job, &choice, train, val, err));
     if (status != STK_OK) {
         return status;

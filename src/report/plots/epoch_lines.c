@@ -15,6 +15,11 @@ static double value_of(const stk_event_epoch *row, const stk_epoch_measure *meas
     return value * measure->factor;
 }
 
+/* An epoch that was not validated has no point: the line goes on to the next one that was. */
+static bool is_passed_over(const stk_event_epoch *row, double value) {
+    return isnan(row->val_acc1) && isnan(value);
+}
+
 stk_status stk_epoch_lines_make(stk_epoch_lines *out, const stk_event_epoch *rows, size_t row_count,
                                 const stk_epoch_measure *measures, size_t measure_count, int folds,
                                 stk_error *err) {
@@ -35,8 +40,9 @@ stk_status stk_epoch_lines_make(stk_epoch_lines *out, const stk_event_epoch *row
                                    .right = measure->right,
                                    .points = next};
             for (size_t i = 0; i < row_count; i++) {
-                if (rows[i].fold == fold) {
-                    *next++ = (stk_point){rows[i].epoch, value_of(&rows[i], measure)};
+                double value = value_of(&rows[i], measure);
+                if (rows[i].fold == fold && !is_passed_over(&rows[i], value)) {
+                    *next++ = (stk_point){rows[i].epoch, value};
                     line.count++;
                 }
             }
