@@ -21,6 +21,9 @@ typedef struct stk_device_config {
     int index;   /* number of the device: 1 for "cuda:1" */
     /* The same bits in every run, at some cost in speed; a CPU's are always the same. */
     bool deterministic;
+    /* There is little time: where a GPU finds nothing on disk from an earlier start, it compiles
+     * what it needs and leaves out what only makes it faster. The next start makes up for that. */
+    bool hurried;
     /* Limit of the device's memory; 0: all of it. A GPU allocates nothing beyond the limit. A CPU
      * only reports the limit as its memory. */
     uint64_t memory_bytes;

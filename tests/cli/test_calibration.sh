@@ -89,7 +89,7 @@ awk -F , -v last="$last" -v OFS=, 'NR > 1 {
     } { print }' classes.csv >rare/train.csv
 
 it "names rare classes where macro F1 counts"
-run train --data rare --img-size 24 --epochs 5 --val-fraction 0.3 --metric macro_f1 --out f1
+run train --data rare --img-size 24 --epochs 5 --val-fraction 0.3 --metric macro_f1 --sampling natural --out f1
 expect_exit 0
 expect_out '^labels by weights of rare classes: macro_f1 [0-9.]+ instead of [0-9.]+ on [0-9]+ held-out pictures$'
 expect_out '^  held out    macro_f1 [0-9.]+, validation of [0-9]+ pictures, rare classes weighted$'

@@ -277,8 +277,8 @@ for moment in is_saved has_plans; do
 done
 
 it "Ctrl-C while it trains keeps the best and predicts"
-start train "${small[@]}" --epochs 1000 --out i2
-wait_for 60 grep -q '"event": "epoch"' i2/events.jsonl || fail "no epoch was done"
+start train "${small[@]}" --epochs 1000 --recipe plain --out i2
+wait_for 60 grep -q '"event": "epoch", "fold": 0, "epoch": 8,' i2/events.jsonl || fail "no eight epochs were done"
 kill -INT "$PID"
 ended 60
 expect_exit 0

@@ -62,13 +62,12 @@ static inline void bench_close(bench *b) {
 
 /* `build` adds a network's nodes and returns its logits. What is kept on disk is kept in the
  * folder. */
-static inline bool bench_open(bench *b, int (*build)(stk_graph *), const char *folder,
-                              bool deterministic) {
+static inline bool bench_open_as(bench *b, int (*build)(stk_graph *), const char *folder,
+                                 const stk_device_config *device) {
     memset(b, 0, sizeof *b);
     if (!choose_gpu(folder)) {
         return false;
     }
-    stk_device_config device = {.threads = 2, .deterministic = deterministic};
     stk_state_config state = {.train = true};
     bool good = stk_graph_new(&b->graph, SIZE, CLASSES, &b->err) == STK_OK;
     for (int c = 0; c < 3 && good; c++) {
@@ -76,13 +75,19 @@ static inline bool bench_open(bench *b, int (*build)(stk_graph *), const char *f
         b->graph->std[c] = 0.2f;
     }
     good = good && stk_graph_finish(b->graph, build(b->graph), &b->err) == STK_OK &&
-           cuda->device_open(&b->device, &device, &b->err) == STK_OK &&
+           cuda->device_open(&b->device, device, &b->err) == STK_OK &&
            cuda->state_new(&b->state, b->device, b->graph, &state, &b->err) == STK_OK;
     if (!good) {
         CHECK_FAIL("%s", b->err.message);
         bench_close(b);
     }
     return good;
+}
+
+static inline bool bench_open(bench *b, int (*build)(stk_graph *), const char *folder,
+                              bool deterministic) {
+    stk_device_config device = {.threads = 2, .deterministic = deterministic};
+    return bench_open_as(b, build, folder, &device);
 }
 
 static inline stk_exec *compile(bench *b, stk_precision precision, bool plain) {

@@ -239,6 +239,26 @@ static void the_next_start_measures_nothing(void) {
     CHECK_INT(fused[0], fused[1]);
 }
 
+/* In a hurry nothing is timed in the first start, everything in the next, nothing in the third. */
+static void a_hurried_start_leaves_timing_to_the_next(void) {
+    static const int made[] = {0, CHAINS + LAYERS, 0};
+    const char *folder = check_folder();
+    const stk_device_config hurried = {.threads = 2, .hurried = true};
+    for (int life = 0; life < 3; life++) {
+        bench b;
+        int places = 0;
+        if (!bench_open_as(&b, build, folder, &hurried)) {
+            return;
+        }
+        stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
+        REQUIRE(exec != NULL);
+        CHECK_INT(stk_cuda_tuning_results_made(b.device->tuning_results), made[life]);
+        CHECK(life > 0 || count_fused(exec, &places) == 0);
+        cuda->exec_free(exec);
+        bench_close(&b);
+    }
+}
+
 /* A library that cannot is asked once; node by node, and strictly, it is not asked at all. */
 static void others_take_them_apart(void) {
     static const stk_precision precisions[] = {STK_PRECISION_BF16, STK_PRECISION_FP32,
@@ -309,6 +329,7 @@ static const check_test tests[] = {
     TEST(results_are_stored),
     TEST(both_ways_give_the_same_in_the_same_memory),
     TEST(the_next_start_measures_nothing),
+    TEST(a_hurried_start_leaves_timing_to_the_next),
     TEST(others_take_them_apart),
     TEST(without_a_plan_it_is_decided_anew),
     TEST(deterministic_leaves_nothing_to_a_clock),

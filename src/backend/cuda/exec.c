@@ -353,25 +353,41 @@ static stk_status lower_again(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-/* Times variants until there are no new decisions. */
-static stk_status autotune(stk_exec *exec, stk_error *err) {
-    const stk_device *device = exec->state->device;
-    bool tuned = true;
-    stk_status status = STK_OK;
-    for (int round = 0; round < MOST_ROUNDS && tuned && status == STK_OK; round++) {
-        status = stk_cuda_autotune(&exec->players[PLAY_MAIN], device->tuning_results,
-                                   &device->config, &tuned, err);
-        status = status == STK_OK && tuned ? lower_again(exec, err) : status;
-    }
-    return status;
-}
-
 static stk_status make_kernels(stk_exec *exec, stk_error *err) {
     const cuda_program *programs[PLAY_COUNT];
     for (int i = 0; i < PLAY_COUNT; i++) {
         programs[i] = &exec->programs[i];
     }
     return stk_cuda_kernels_make(exec->state->device->kernels, programs, PLAY_COUNT, err);
+}
+
+/* Makes the kernels of the programs as they are; *cold: some had to be compiled. */
+static stk_status look_for_kernels(stk_exec *exec, bool *cold, stk_error *err) {
+    const cuda_kernels *kernels = exec->state->device->kernels;
+    int before, after, loaded;
+    stk_cuda_kernels_counts(kernels, &before, &loaded);
+    stk_status status = make_kernels(exec, err);
+    stk_cuda_kernels_counts(kernels, &after, &loaded);
+    *cold = after > before;
+    return status;
+}
+
+/* Times variants until there are no new decisions. A hurried device that had to compile keeps the
+ * plain variants: the others would have to be compiled, too. */
+static stk_status autotune(stk_exec *exec, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    bool tuned = true;
+    bool cold = false;
+    stk_status status = device->config.hurried ? look_for_kernels(exec, &cold, err) : STK_OK;
+    if (cold) {
+        return status;
+    }
+    for (int round = 0; round < MOST_ROUNDS && tuned && status == STK_OK; round++) {
+        status = stk_cuda_autotune(&exec->players[PLAY_MAIN], device->tuning_results,
+                                   &device->config, &tuned, err);
+        status = status == STK_OK && tuned ? lower_again(exec, err) : status;
+    }
+    return status;
 }
 
 /* Makes the kernels and plans of all programs. */

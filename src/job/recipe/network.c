@@ -14,13 +14,18 @@
 #include "base/str.h"
 #include "weights/pretrained.h"
 
+/* Seconds of a budget below which a GPU's first start must not take long. */
+#define HURRIED_S 45.0
+
 stk_job_network stk_network_begin(const stk_job_options *options) {
     return (stk_job_network){.plain = !options->compile};
 }
 
 stk_status stk_network_open_device(stk_job_network *network, stk_options *options,
                                    stk_run_clock *clock, stk_error *err) {
-    stk_device_config device = {.halted = stk_run_clock_must_halt, .user = clock};
+    stk_device_config device = {.hurried = clock->budget_s < HURRIED_S, /* false without one */
+                                .halted = stk_run_clock_must_halt,
+                                .user = clock};
     stk_opened_device *opened = &network->opened;
     stk_status status = stk_recipe_open_device(opened, options, &device, err);
     network->host = (stk_host_memory){.backend = opened->backend, .device = opened->device};

@@ -25,6 +25,9 @@
  * validations, files and what the rehearsal did not see. */
 #define TRAINING_SHARE 0.85
 
+/* A GPU compiles the network for validation in about this part of what training took. */
+#define VALIDATION_COMPILE 0.4
+
 /* Steps that wait for pictures for more than this share of their time are bound by them. */
 #define WAITS 0.1
 
@@ -190,6 +193,9 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
         return status;
     }
     left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
+    if (!stk_opened_device_is_cpu(&job->network.opened)) {
+        left_s -= VALIDATION_COMPILE * fmax(rehearsal.setup_s - begun_s, 0);
+    }
     stk_training_facts facts = facts_after(job, &rehearsal, left_s);
     const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
