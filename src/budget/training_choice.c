@@ -9,9 +9,6 @@
  * ENOUGH_EPOCHS of them gains less than one more model would. */
 #define TUNE_REFIT_EPOCHS 12.0
 #define TUNE_FOLD_EPOCHS 24.0
-/* The same in pictures that training sees: of a small data set more epochs are needed. */
-#define TUNE_REFIT_PICTURES 2000.0
-#define TUNE_FOLD_PICTURES 8000.0
 #define TUNE_ENOUGH_EPOCHS 30.0
 #define SCRATCH_REFIT_EPOCHS 120.0
 #define SCRATCH_FOLD_EPOCHS 400.0
@@ -46,11 +43,6 @@ static double epochs_at(const stk_training_facts *f, int size, int models) {
     return fmax(f->left_s - models * predict_s, 0) / (picture_s * (double)f->pictures);
 }
 
-/* So many epochs, and at least as many as show so many pictures. */
-static double tune_epochs(const stk_training_facts *f, double epochs, double pictures) {
-    return fmax(epochs, pictures / (double)f->pictures);
-}
-
 static bool is_enough(const stk_training_facts *f, int size, double epochs) {
     double part = size <= SMALL_SIZE ? SMALL_PART : 1;
     double wanted = f->pretrained ? TUNE_WANTED_EPOCHS : SCRATCH_WANTED_EPOCHS;
@@ -75,7 +67,7 @@ static int choose_size(const stk_training_facts *f) {
 /* The most refits that leave each model enough epochs. */
 static int spare_refits(const stk_training_facts *f, const stk_training_choice *c) {
     double enough = f->epochs > 0   ? f->epochs
-                    : f->pretrained ? tune_epochs(f, TUNE_ENOUGH_EPOCHS, TUNE_REFIT_PICTURES)
+                    : f->pretrained ? TUNE_ENOUGH_EPOCHS
                                     : SCRATCH_ENOUGH_EPOCHS;
     int refits = MOST_REFITS;
     while (refits > 0 && epochs_at(f, c->img_size, c->folds + refits) <
@@ -86,12 +78,8 @@ static int spare_refits(const stk_training_facts *f, const stk_training_choice *
 }
 
 static void choose_models(const stk_training_facts *f, stk_training_choice *c) {
-    double refit = SCRATCH_REFIT_EPOCHS;
-    double fold = SCRATCH_FOLD_EPOCHS;
-    if (f->pretrained) {
-        refit = tune_epochs(f, TUNE_REFIT_EPOCHS, TUNE_REFIT_PICTURES);
-        fold = tune_epochs(f, TUNE_FOLD_EPOCHS, TUNE_FOLD_PICTURES);
-    }
+    double refit = f->pretrained ? TUNE_REFIT_EPOCHS : SCRATCH_REFIT_EPOCHS;
+    double fold = f->pretrained ? TUNE_FOLD_EPOCHS : SCRATCH_FOLD_EPOCHS;
     if (f->epochs > 0) { /* every model gets as many as were asked for */
         refit = (2 - f->val_part) * f->epochs;
         fold = STK_CHOSEN_FOLDS * (1 - f->val_part) * f->epochs;

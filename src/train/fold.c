@@ -160,7 +160,8 @@ static void tell_step(const stk_trainer *t) {
     double elapsed = stk_clock_since_s(t->epoch_start_ns);
     double rate = elapsed > 0 ? (double)(p->step - t->step_before) / elapsed : NAN;
     double left = (double)(t->orders.total_steps - p->steps_done) * p->step_s;
-    double validations = (double)(t->orders.epochs - p->epoch + 1) * p->val_s;
+    int every = t->orders.validate_every > 1 ? t->orders.validate_every : 1;
+    double validations = ceil((double)(t->orders.epochs - p->epoch + 1) / every) * p->val_s;
     double images = t->result->images - t->images_before; /* whose results have come */
     stk_event_step event = {.fold = t->config->fold,
                             .epoch = p->epoch,
@@ -356,11 +357,11 @@ static void count_patience(stk_trainer *t, bool gained) {
     }
 }
 
-/* Notes the highest metric; patience waits for a higher one. A metric that is not defined counts as
- * higher where its epoch is the best. */
+/* Notes the highest metric of weights that are saved; patience waits for a higher one. A metric
+ * that is not defined counts as higher where its epoch is the best. */
 static void note_gain(stk_trainer *t, bool best, double metric) {
     double gain = gain_of(t, metric);
-    bool gained = t->top_epoch == 0 || gain > 0 || (isnan(gain) && best);
+    bool gained = best && (t->top_epoch == 0 || gain > 0 || isnan(gain));
     count_patience(t, gained);
     if (gained) {
         t->top_metric = metric;
@@ -391,14 +392,21 @@ static bool is_calibrated(const stk_train_config *c) {
     return c->calibration != NULL && c->options->calibrate && c->val_data.count > 0;
 }
 
-/* Fits the calibration of weights that are about to be saved as the best ones. */
+/* Fits the calibration of weights that are about to be saved as the best ones. Where time has run
+ * out the one before stays: it was fitted to nearly the same weights. */
 static stk_status calibrate(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     int64_t start = stk_clock_ns();
+    if (t->val_part || is_too_late(t)) {
+        return STK_OK;
+    }
     stk_calibration_free(c->calibration);
     stk_status status =
         stk_calibrate(&t->val_metrics, (stk_metric)c->options->metric, c->calibration, err);
-    t->account.spent.validate_s += stk_clock_since_s(start);
+    double seconds = stk_clock_since_s(start);
+    t->account.spent.validate_s += seconds;
+    t->standing.val_s += seconds;
+    t->standing.val_even_s += seconds;
     return status;
 }
 
@@ -428,19 +436,24 @@ static double end_loading(stk_trainer *t) {
 
 /* Whether this whole epoch is not validated: others follow, and validations would take too much of
  * the time. */
-static bool is_passed_over(const stk_trainer *t) {
+static bool is_passed_over(stk_trainer *t) {
     return t->orders.validate_every > 1 && t->infer_exec != NULL && t->result->has_best &&
-           t->standing.epoch % t->orders.validate_every != 0 && !stk_trainer_is_finished(t);
+           t->standing.epoch % t->orders.validate_every != 0 && stk_trainer_has_next_epoch(t);
 }
 
 /* Emits an epoch that is not validated. Its weights are not saved either. */
-static void pass_over(stk_trainer *t) {
+static stk_status pass_over(stk_trainer *t, stk_error *err) {
     double waited = end_loading(t);
     stk_metrics_reset(&t->val_metrics);
+    stk_status status = stk_trainer_judge_epoch(t, t->loss_sum / t->images, NAN, err);
+    if (status != STK_OK || t->result->diverged) {
+        return status;
+    }
     stk_event_epoch epoch = figures_of(t, NAN, waited);
     t->result->epochs_done += !t->epoch_counted;
     t->epoch_counted = true;
     stk_events_epoch(t->config->events, &epoch);
+    return STK_OK;
 }
 
 /* Validates, emits the epoch, and calls the checkpoint hook. */
@@ -565,8 +578,7 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
         return status;
     }
     if (whole && is_passed_over(t)) {
-        pass_over(t);
-        return STK_OK;
+        return pass_over(t, err);
     }
     if (!whole) { /* saved before the part of an epoch is validated like a whole one */
         status = stk_trainer_save_within(t, err);

@@ -41,6 +41,17 @@ bool stk_trainer_is_finished(const stk_trainer *t) {
            t->result->ran_out_of_patience || t->standing.steps_done >= t->orders.total_steps;
 }
 
+bool stk_trainer_has_next_epoch(stk_trainer *t) {
+    stk_train_standing next = t->standing;
+    next.epoch++;
+    next.step = 0;
+    if (stk_trainer_is_finished(t)) {
+        return false;
+    }
+    stk_train_orders orders = orders_at(t, &next);
+    return !orders.stop && orders.total_steps > next.steps_done;
+}
+
 bool stk_trainer_goes_on(stk_trainer *t) {
     stk_train_standing *p = &t->standing;
     if (!stk_trainer_is_finished(t)) {

@@ -114,9 +114,9 @@ typedef struct stk_train_hooks {
      * never. */
     bool (*validation_must_end)(void *user, size_t seen, double seconds);
     /*
-     * Saves the tensors of the state and the position: before the first step, after every epoch,
-     * when training ends between two steps, and every save_every_s. A hook that fails reports that
-     * itself, and training goes on. NULL: nothing is saved.
+     * Saves the tensors of the state and the position: before the first step, after every validated
+     * epoch, when training ends between two steps, and every save_every_s. A hook that fails
+     * reports that itself, and training goes on. NULL: nothing is saved.
      */
     void (*save_state)(void *user, const stk_train_position *position);
     /* Restores the last state saved between epochs (position.step 0), or before the first step.

@@ -81,9 +81,10 @@ static const stk_option options[] = {
     STK_OPTION(CHOICE, "metric", metric, .fallback = "acc1",
                .choices = "acc1 acc5 logloss macro_f1 auc qwk",
                .help = "what picks the best weights and ends the patience"),
-    STK_OPTION(BOOL, "calibrate", calibrate, .fallback = "true",
-               .help = "after training, fit a temperature for the probabilities and, for macro_f1 "
-                       "and qwk, the choice of labels to the validation pictures"),
+    STK_OPTION(
+        BOOL, "calibrate", calibrate, .fallback = "true",
+        .help = "with every best epoch, fit a temperature for the probabilities and, for macro_f1 "
+                "and qwk, the choice of labels to the validation pictures"),
 };
 
 const stk_option_table stk_train_option_table =

@@ -95,6 +95,9 @@ void stk_trainer_resize_loader(stk_trainer *t);
 /* Whether all planned steps are done, or something else has ended the training. */
 bool stk_trainer_is_finished(const stk_trainer *t);
 
+/* At the end of an epoch: whether another one follows as things stand now. */
+bool stk_trainer_has_next_epoch(stk_trainer *t);
+
 /*
  * Whether training goes on after the last planned step. The last validation may have shown that
  * there is time for the rest of the epoch, or for more epochs. The learning rate becomes that of

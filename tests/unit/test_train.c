@@ -180,10 +180,10 @@ static void epochs_are_passed_over(void) {
     f.total = 14;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_STR(script.story, "psSpsSvEC"
-                            "psSpsSE"
+                            "psSpsSpE"
                             "psSpsSvEC"
-                            "psSpsSE"
-                            "psSpsSE"
+                            "psSpsSpE"
+                            "psSpsSpE"
                             "psSpsSvEC"
                             "psSpsSvEC"
                             "o");
@@ -200,9 +200,21 @@ static void epochs_are_passed_over(void) {
     f.stop_at = 7;
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_STR(script.story, "psSpsSvEC"
-                            "psSpsSE"
-                            "psSpsSE"
+                            "psSpsSpE"
+                            "psSpsSpE"
                             "psSpvEC");
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    f.validate_every = 5;
+    f.total = 100;
+    f.stop_at = 6; /* the end of an epoch that would have been passed over */
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_STR(script.story, "psSpsSvEC"
+                            "psSpsSpE"
+                            "psSpsSpvEC"
+                            "p");
+    CHECK_INT(f.result.best.epoch, 3);
     close_fold(&f);
 }
 

@@ -41,23 +41,6 @@ static void models_by_the_epochs_that_fit(void) {
     }
 }
 
-/* Epochs of a handful of pictures are few updates: they do not pay for more models. */
-static void few_pictures_need_more_epochs(void) {
-    static const struct {
-        double seen; /* pictures that training sees */
-        int folds, refits;
-    } cases[] = {{400, 1, 0}, {1990, 1, 0}, {2010, 1, 1}, {7990, 1, 1}, {8010, 5, 0}};
-    for (size_t i = 0; i < STK_COUNT(cases); i++) {
-        stk_training_facts facts = facts_of(true, cases[i].seen / 2000);
-        facts.pictures = 30;
-        stk_training_choice c = stk_training_choose(&facts);
-        CHECK_INT(c.img_size, 224);
-        if (c.folds != cases[i].folds || c.refits != cases[i].refits) {
-            CHECK_FAIL("case %zu: %d folds, %d refits", i, c.folds, c.refits);
-        }
-    }
-}
-
 static void what_was_asked_for_stays(void) {
     stk_training_facts facts = facts_of(true, 100);
     facts.folds = 3;
@@ -147,10 +130,9 @@ static void without_a_budget_or_a_measurement(void) {
 }
 
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),     TEST(few_pictures_need_more_epochs),
-    TEST(what_was_asked_for_stays),          TEST(predictions_count_for_every_model),
-    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
-    TEST(without_a_budget_or_a_measurement),
+    TEST(models_by_the_epochs_that_fit),        TEST(what_was_asked_for_stays),
+    TEST(predictions_count_for_every_model),    TEST(nothing_set_apart_needs_no_refit),
+    TEST(smaller_pictures_where_no_epoch_fits), TEST(without_a_budget_or_a_measurement),
 };
 
 CHECK_MAIN(tests)

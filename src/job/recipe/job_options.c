@@ -84,7 +84,7 @@ static const stk_option job_options[] = {
     STK_OPTION(DURATION, "save-every", save_every_s, .fallback = "5m", STK_OPTION_RANGE(0, 1e9),
                .may_change = true, .metavar = "T",
                .help = "how often the state for --resume is saved within an epoch; it is always "
-                       "saved after an epoch"),
+                       "saved after an epoch that was validated"),
     STK_OPTION(BOOL, "tune", tune, .fallback = "false",
                .help = "while training waits for pictures, try more workers, more batches ahead "
                        "and a cache in memory, one at a time, and keep what makes it faster"),

@@ -141,7 +141,8 @@ static stk_status take_present(stk_model_search *search, const stk_job_options *
         }
     }
     keep_marked(search, known);
-    search->why = "the only pretrained model on this machine";
+    search->why = count > 1 ? "the only usable pretrained model on this machine"
+                            : "the only pretrained model on this machine";
     return status;
 }
 

@@ -23,6 +23,7 @@
 #define EVAL_PART (8.0 / 7.0)
 #define EVAL_UNIT 16
 #define EVAL_LEAST 64
+#define EVAL_MOST 2048
 
 /* A GPU compiles for every batch, which takes seconds where nothing is stored from earlier runs. So
  * a batch that was rehearsed stays, if the one to choose is no more times larger or smaller. */
@@ -129,6 +130,7 @@ static stk_status choose_eval_size(stk_recipe *recipe, stk_options *options, stk
         recipe->eval_size = (int)job->eval_size;
     } else if (parts && recipe->img_size >= EVAL_LEAST) {
         recipe->eval_size = (int)ceil(EVAL_PART * recipe->img_size / EVAL_UNIT) * EVAL_UNIT;
+        recipe->eval_size = recipe->eval_size < EVAL_MOST ? recipe->eval_size : EVAL_MOST;
     }
     recipe->eval_crop = fmin(own_crop * fmax((double)recipe->eval_size / recipe->img_size, 1), 1);
     return given ? STK_OK : resolve_number(options, "eval-size", recipe->eval_size, "auto", err);

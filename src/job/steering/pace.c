@@ -163,7 +163,7 @@ static bool is_news(const stk_fold_pace *pace, const stk_train_standing *standin
 }
 
 /* Emits a new number of epochs. */
-static void emit_epochs(const stk_fold_pace *pace) {
+static void emit_epochs(const stk_fold_pace *pace, const stk_budget_facts *facts) {
     const stk_budget_plan *plan = &pace->time->plan;
     int wanted = pace->recipe->epochs_wanted;
     char what[64];
@@ -175,10 +175,10 @@ static void emit_epochs(const stk_fold_pace *pace) {
     }
     snprintf(
         why, sizeof why,
-        "one takes %s with its validation, and %s are left for this fold before the %s kept for "
+        "one takes %s with its%s validation, and %s are left for this fold before the %s kept for "
         "prediction",
-        stk_format_span(plan->epoch_s).text, stk_format_span(plan->fold_s).text,
-        stk_format_span(plan->reserve_s).text);
+        stk_format_span(plan->epoch_s).text, facts->validate_every > 1 ? " part of a" : "",
+        stk_format_span(plan->fold_s).text, stk_format_span(plan->reserve_s).text);
     stk_events_decision(pace->events, what, why);
 }
 
@@ -225,7 +225,7 @@ static void emit(stk_fold_pace *pace, const stk_train_standing *standing,
         pace->cut_emitted = standing->epoch;
     } else if (news && !ends_early && pace->epochs_emitted > 0 &&
                plan->epochs != pace->epochs_emitted) {
-        emit_epochs(pace);
+        emit_epochs(pace, facts);
     }
     pace->epochs_emitted = news ? plan->epochs : pace->epochs_emitted;
 }

@@ -118,20 +118,23 @@ void stk_fold_check_refit(stk_running_fold *fold, bool failed) {
     }
 }
 
-stk_status stk_fold_take_calibration(stk_running_fold *fold, stk_error *err) {
+void stk_fold_take_calibration(stk_running_fold *fold) {
     stk_job *job = fold->job;
-    stk_status status = STK_OK;
-    if (!fold->result.has_best || fold->below_prior || fold->unfinished) {
-        return STK_OK;
+    stk_error why = {0};
+    if (!fold->result.has_best || fold->below_prior || fold->unfinished ||
+        stk_run_clock_must_write(&job->clock)) {
+        return;
     }
-    if (!job->tally.weights_lost) { /* else the weights in memory predict, which were fitted last */
-        status = stk_job_read_calibration(stk_fold_weights(fold), &fold->calibration, err);
+    /* Weights that are lost predict from memory, and were fitted last. */
+    if (!job->tally.weights_lost &&
+        stk_job_read_calibration(stk_fold_weights(fold), &fold->calibration, &why) != STK_OK) {
+        stk_events_warning(&job->events, "probabilities are not calibrated: %s", why.message);
+        return;
     }
-    if (status == STK_OK && fold->split.val_count > 0) {
+    if (fold->split.val_count > 0) {
         stk_job_add_validated(job, &fold->calibration);
         stk_job_emit_calibration(job, &fold->calibration);
     }
-    return status;
 }
 
 void stk_fold_add_result(stk_running_fold *fold, bool failed) {

@@ -365,7 +365,9 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
         stk_fold_add_result(&fold, status != STK_OK);
         name_single_model(&fold);
     }
-    STK_THEN(status, stk_fold_take_calibration(&fold, err));
+    if (status == STK_OK) {
+        stk_fold_take_calibration(&fold);
+    }
     STK_THEN(status, predict_in_memory(&fold, err));
     stk_state_saver_wait(&job->saver);
     stk_job_write_validation(job, true);

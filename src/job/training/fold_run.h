@@ -88,9 +88,9 @@ void stk_fold_check_refit(stk_running_fold *fold, bool failed);
 /* Where the weights that predict lie: the best of a fold, or those of a finished refit. */
 const char *stk_fold_weights(const stk_running_fold *fold);
 
-/* Reads the calibration of the weights that predict, and adds it to those of the run if the fold
- * was validated. */
-STK_CHECKED stk_status stk_fold_take_calibration(stk_running_fold *fold, stk_error *err);
+/* Reads the calibration of the weights that predict, unless it is too late to predict, and adds it
+ * to those of the run if the fold was validated. */
+void stk_fold_take_calibration(stk_running_fold *fold);
 
 /* Adds the figures of the fold to the tally; after an error without raising folds_done. */
 void stk_fold_add_result(stk_running_fold *fold, bool failed);

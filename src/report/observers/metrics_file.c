@@ -189,7 +189,7 @@ static int batch_of(const stk_run_view *view) {
 
 static double value_of(const stk_metrics_file *m, const metric *row) {
     int batch = batch_of(&m->view);
-    const void *const sources[] = {m->view.start, m->view.step, m->view.epoch, m->view.sample,
+    const void *const sources[] = {m->view.start, m->view.step, m->view.validated, m->view.sample,
                                    &batch};
     if (sources[row->from] == NULL) {
         return NAN;
@@ -212,7 +212,7 @@ static double value_of(const stk_metrics_file *m, const metric *row) {
 }
 
 static void append_times(stk_str *out, const stk_metrics_file *m) {
-    const stk_event_epoch *epoch = m->view.epoch;
+    const stk_event_epoch *epoch = m->view.validated;
     if (epoch == NULL || !(epoch->times.total_s > 0)) {
         return;
     }

@@ -100,6 +100,10 @@ static void take_epoch(stk_run_view *view, const stk_event_epoch *event) {
     view->in_epoch = false;
     /* Every epoch of a refit is its best, and none has figures. */
     bool judged = isfinite(event->val_loss) || isfinite(event->val_acc1);
+    if (judged) {
+        const stk_any_event *stored = store(view, &view->validated_slot, STK_EVENT_EPOCH, event);
+        view->validated = stored != NULL ? &stored->epoch : view->validated;
+    }
     if (event->best && (judged || view->best == NULL)) {
         const stk_any_event *stored = store(view, &view->best_slot, STK_EVENT_EPOCH, event);
         view->best = stored != NULL ? &stored->epoch : view->best;
@@ -168,6 +172,7 @@ void stk_run_view_close(stk_run_view *view) {
         free_slot(view->slots[kind]);
     }
     free_slot(view->best_slot);
+    free_slot(view->validated_slot);
     stk_event_pool_clear(&view->attempt_texts);
     stk_mem_free(view->attempts);
     *view = (stk_run_view){0};

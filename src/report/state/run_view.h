@@ -43,6 +43,7 @@ typedef struct stk_run_view {
     const stk_event_step *step;
     const stk_event_epoch *epoch;
     const stk_event_epoch *best;         /* the last epoch that was its fold's best until then */
+    const stk_event_epoch *validated;    /* the last epoch that was validated */
     const stk_event_checkpoint *weights; /* the last checkpoint of the best weights */
     const stk_event_submission *submission;
     const stk_event_warning *warning;
@@ -64,6 +65,7 @@ typedef struct stk_run_view {
 
     stk_stored_event *slots[STK_EVENT_KINDS]; /* what the pointers above lead to */
     stk_stored_event *best_slot;
+    stk_stored_event *validated_slot;
     stk_event_pool attempt_texts;
 } stk_run_view;
 

@@ -409,7 +409,7 @@ static void draw_numbers(top_frame *f) {
     stk_summary summary = stk_run_status_summary(s);
     double loss = f->step->loss;
     double acc1 = f->step->acc1;
-    double val = s->view.epoch != NULL ? s->view.epoch->val_acc1 : NAN;
+    double val = s->view.validated != NULL ? s->view.validated->val_acc1 : NAN;
     /* A training shows its rate beside the waiting. */
     double rate = summary.command != NULL ? summary.images_per_second : NAN;
     const struct {
