@@ -107,7 +107,7 @@ head -c 9000 tf_efficientnet_lite0.safetensors >"$snapshot/model.safetensors"
 train damaged
 expect_exit 0
 expect_out '^warning: tf_efficientnet_lite0 is not considered: .*model.safetensors is not a whole safetensors file'
-expect_out '^model mobilenetv2_100: the only pretrained model'
+expect_out '^model mobilenetv2_100: the only usable pretrained model'
 rm -r "$hub"
 train tiny --img-size 16
 expect_exit 0

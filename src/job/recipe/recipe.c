@@ -123,7 +123,7 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
 static stk_status choose_eval_size(stk_recipe *recipe, stk_options *options, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     double own_crop = recipe->model->crop_fraction;
-    bool parts = own_crop < 1 && recipe->augment.crop_scale < 1;
+    bool parts = own_crop < 1 && recipe->augment.crop_scale < 1 && !recipe->eval_as_trained;
     bool given = !stk_is_auto_int(job->eval_size);
     recipe->eval_size = recipe->img_size;
     if (given) {

@@ -44,7 +44,8 @@ typedef struct stk_recipe {
     /* The same in validation and prediction. Training sees parts of pictures, enlarged; a larger
      * square shows whole pictures with things as large as training saw them. */
     int eval_size;
-    double eval_crop; /* share of a picture's short side that this square shows */
+    double eval_crop;     /* share of a picture's short side that this square shows */
+    bool eval_as_trained; /* the square of training is used unless another was given */
     double dropout;
     double drop_path;
     /* How it learns. */

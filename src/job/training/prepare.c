@@ -47,14 +47,6 @@ static stk_status find_models(stk_job *job, const stk_events *early, stk_error *
     return status;
 }
 
-/* A resumed run of a version without --eval-size goes on to validate at the size of training. */
-static stk_status keep_eval_size(stk_job *job, stk_error *err) {
-    const char *img_size = stk_options_get(job->options, "img-size");
-    return job->resume.on && stk_is_auto_int(job->job_options->eval_size) && img_size != NULL
-               ? stk_options_resolve(job->options, "eval-size", img_size, "auto", err)
-               : STK_OK;
-}
-
 /* Opens the device, and chooses the model to begin with. */
 static stk_status open_device(stk_job *job, stk_error *err) {
     stk_model_search *models = &job->models;
@@ -62,7 +54,9 @@ static stk_status open_device(stk_job *job, stk_error *err) {
     job->clock.margin.end_s = stk_opened_device_end_s(&job->network.opened);
     STK_THEN(status, stk_model_search_begin(models, &job->network, &job->recipe,
                                             job->dataset->class_count, err));
-    STK_THEN(status, keep_eval_size(job, err));
+    /* A resumed run of a version without --eval-size goes on to validate at the size of training.
+     */
+    job->recipe.eval_as_trained = job->resume.on && stk_is_auto_int(job->job_options->eval_size);
     STK_THEN(status, stk_recipe_take_model(&job->recipe, job->options,
                                            &models->candidates[models->chosen], err));
     return status;
