@@ -141,8 +141,7 @@ static stk_status take_present(stk_model_search *search, const stk_job_options *
         }
     }
     keep_marked(search, known);
-    search->why = count > 1 ? "the only usable pretrained model on this machine"
-                            : "the only pretrained model on this machine";
+    search->why = "the only usable pretrained model on this machine";
     return status;
 }
 
