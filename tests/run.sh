@@ -64,7 +64,7 @@ slots=$(($(nproc) + 2))
 # The tests that take longest. They start first, so that none runs alone at the end.
 long='^(test_(cuda_(operations|networks|conv|norm|backend|depthwise|fuse_(join_back|norm_conv|layer_back|stats))|'
 long+='cudnn_api|models_golden|storage_reader|image_part|image_halt|job_resume)|'
-long+='cli_(cuda|resume|bad_disk|batch|report_browser))$'
+long+='cli_(cuda|recipes|calibration|resume|bad_disk|batch|report_browser))$'
 
 # processes_of NAME: prints the processes of a test: those whose TMPDIR is the test's, or which work in
 # it. Processes that have ended but were not waited for do not count.

@@ -160,7 +160,7 @@ expect_file wide2/args.json '"eval_size": 64'
 expect_not "other pictures, other predictions" cmp -s wide1/submission.csv wide2/submission.csv
 
 it "goes on at the size of training in a run of a version that knew no other"
-start train --data k --model resnet18 --img-size 64 --epochs 6 --out wide3
+start train --data two --model resnet18 --img-size 64 --epochs 6 --out wide3
 wait_for 120 has_epochs wide3 0 || fail "wide3 did not come to its second epoch"
 kill -KILL "$PID"
 ended 60
