@@ -35,9 +35,8 @@ static stk_status check_request(const stk_folder_samples *samples, const stk_loa
                         stk_format_bytes(need, sizeof need, bytes),
                         stk_format_bytes(have, sizeof have, memory));
     }
-    bool by_class =
-        loader->sampling == STK_SAMPLING_BALANCED || loader->sampling == STK_SAMPLING_SQRT;
-    if (folder->train && by_class && samples->dataset->class_count == 0) {
+    if (folder->train && stk_sampling_is_by_class((stk_sampling)loader->sampling) &&
+        samples->dataset->class_count == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "sampling by class needs labels, and %s has none: sort the pictures into "
                         "one folder per class, or leave --sampling natural",

@@ -45,7 +45,7 @@ static stk_status open_sampler(stk_loader *l, stk_error *err) {
     const stk_loader_config *c = &l->config;
     stk_sampler_config config = sampler_config(c);
     int *labels = NULL;
-    if (c->sampling == STK_SAMPLING_BALANCED || c->sampling == STK_SAMPLING_SQRT) {
+    if (stk_sampling_is_by_class(c->sampling)) {
         labels = stk_mem_raw(c->count, sizeof *labels);
         if (labels == NULL) {
             return STK_FAIL_MEMORY(err, "sampling");

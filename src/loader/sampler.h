@@ -22,6 +22,11 @@ typedef enum stk_sampling {
     STK_SAMPLING_WEIGHTED  /* samples in proportion to weights that are given */
 } stk_sampling;
 
+/* Whether it needs the classes of the samples. */
+static inline bool stk_sampling_is_by_class(stk_sampling sampling) {
+    return sampling == STK_SAMPLING_BALANCED || sampling == STK_SAMPLING_SQRT;
+}
+
 typedef struct stk_sampler_config {
     size_t count;          /* entries of the list, 1 or more */
     const int *labels;     /* (count), borrowed for the call; balanced and sqrt only */

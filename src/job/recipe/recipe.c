@@ -191,24 +191,21 @@ static stk_status take_column(stk_recipe *recipe, stk_options *options, const st
 
 /* How many times as many pictures the largest class has as the others have on average. */
 static stk_status measure_imbalance(const stk_dataset *dataset, double *times, stk_error *err) {
-    size_t classes = (size_t)dataset->class_count;
-    size_t *counts = stk_mem_new(classes, sizeof *counts);
-    size_t largest = 0;
+    double pictures = (double)dataset->train.count;
+    double *shares = stk_mem_new((size_t)dataset->class_count, sizeof *shares);
+    double largest = 0;
     *times = 1;
-    if (counts == NULL) {
-        return STK_FAIL_MEMORY(err, "counts of the classes");
+    if (shares == NULL) {
+        return STK_FAIL_MEMORY(err, "shares of the classes");
     }
-    for (size_t i = 0; i < dataset->train.count; i++) {
-        counts[dataset->train.items[i].label]++;
+    stk_dataset_priors(dataset, shares);
+    for (int c = 0; c < dataset->class_count; c++) {
+        largest = fmax(largest, round(shares[c] * pictures));
     }
-    for (size_t c = 0; c < classes; c++) {
-        largest = counts[c] > largest ? counts[c] : largest;
+    if (largest < pictures) {
+        *times = largest * (dataset->class_count - 1) / (pictures - largest);
     }
-    size_t others = dataset->train.count - largest;
-    if (others > 0) {
-        *times = (double)largest * (double)(classes - 1) / (double)others;
-    }
-    stk_mem_free(counts);
+    stk_mem_free(shares);
     return STK_OK;
 }
 
