@@ -25,9 +25,11 @@
 /* Share of the time of a fold: if whole epochs leave more unused, a part of an epoch follows. */
 #define PART_SHARE 0.01
 
-/* Validations may take so much of the time of training, with at most so many epochs between two. */
+/* Validations, and saving after them, may take so much of the time of training. Of a fold's time no
+ * more than a part passes between two of them, or so many epochs where that is more. */
 #define VALIDATION_SHARE 0.05
-#define MOST_BETWEEN 10
+#define PARTS_BETWEEN 4
+#define EPOCHS_BETWEEN 10
 
 #define FIELD(name) offsetof(stk_budget_options, name)
 
@@ -72,8 +74,10 @@ static double last_work(const stk_budget_facts *f) {
 int stk_budget_validate_every(const stk_budget_facts *f) {
     double train_s = (double)f->steps_per_epoch * f->step_s;
     double every = ceil((f->val_s + f->save_s) / (VALIDATION_SHARE * train_s));
+    double fold_s = (f->budget_s - f->fold_start_s) * f->share;
+    double most = fmax(fold_s / (PARTS_BETWEEN * train_s), EPOCHS_BETWEEN);
     bool free = isnan(f->budget_s) || f->epochs_wanted > 0 || isnan(every);
-    return free ? 1 : (int)fmin(fmax(every, 1), MOST_BETWEEN);
+    return free ? 1 : (int)fmin(fmax(every, 1), fmin(most, STK_BUDGET_MOST_EPOCHS));
 }
 
 int stk_budget_most_epochs(int epochs_wanted) {

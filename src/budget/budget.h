@@ -61,8 +61,8 @@ typedef struct stk_budget_plan {
 int stk_budget_most_epochs(int epochs_wanted);
 
 /*
- * Epochs from one validation to the next with which validations take a small part of the time. 1
- * without a budget, and where epochs were asked for: which epochs are validated does not depend on
+ * Epochs from one validation to the next with which validations, and saving after them, take a
+ * small part of the time. 1 without a budget, and where epochs were asked for: which epochs are validated does not depend on
  * timing then. facts->validate_every is not read.
  */
 int stk_budget_validate_every(const stk_budget_facts *facts);

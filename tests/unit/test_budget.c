@@ -56,6 +56,19 @@ static void validations_become_rarer(void) {
     unknown = facts_of(100, 10);
     unknown.step_s = NAN;
     CHECK_INT(stk_budget_validate_every(&unknown), 1);
+    /* Epochs of 10 ms: a quarter of the fold's time, or ten epochs, may pass between two. */
+    stk_budget_facts quick = facts_of(20, 10);
+    quick.step_s = 1e-4;
+    CHECK_INT(stk_budget_validate_every(&quick), STK_BUDGET_MOST_EPOCHS);
+    quick.share = 0.1;
+    CHECK_INT(stk_budget_validate_every(&quick), 50);
+    quick.fold_start_s = 19;
+    CHECK_INT(stk_budget_validate_every(&quick), 10);
+    quick.val_s = 0;
+    quick.save_s = 0.01; /* without a validation set saving counts alone */
+    CHECK_INT(stk_budget_validate_every(&quick), 10);
+    quick.save_s = 0.001;
+    CHECK_INT(stk_budget_validate_every(&quick), 2);
 }
 
 /* What else is kept time for after training. */

@@ -222,6 +222,21 @@ static void simulate_fold(simulation *s) {
     pass(s, s->job.time.views * infer_s(s, s->job.out.ensemble.rows));
 }
 
+/* The share of a fold is one of what is left when its networks are compiled. */
+static void compiling_takes_nothing_from_the_first_fold(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_standing p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
+    open_simulation(&s, 20, 0, 10, 500);
+    set_clock(&s);
+    begin_pace(&s, &pace);
+    pace.val_images = VAL_IMAGES;
+    pass(&s, 5); /* more than a tenth of 18 s */
+    CHECK_INT(ask(&s, &pace, &p).total_steps, 0);
+    stk_fold_pace_compiled(&pace, 5);
+    CHECK(ask(&s, &pace, &p).total_steps > 0);
+}
+
 static void what_fits_is_trained_and_nothing_is_told(void) {
     static simulation s;
     open_simulation(&s, 1000, 10, 1, 500);
@@ -750,6 +765,7 @@ static void without_a_plan_a_request_to_stop_ends_it_where_it_stands(void) {
 }
 
 static const check_test tests[] = {
+    TEST(compiling_takes_nothing_from_the_first_fold),
     TEST(what_fits_is_trained_and_nothing_is_told),
     TEST(a_cut_at_planning_is_told_with_its_numbers),
     TEST(throughput_that_falls_to_a_fifth),

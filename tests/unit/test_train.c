@@ -218,6 +218,24 @@ static void epochs_are_passed_over(void) {
     close_fold(&f);
 }
 
+/* Without a validation set the same epochs are saved. */
+static void epochs_are_not_saved(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.config.val_data.count = 0;
+    f.validate_every = 3;
+    f.total = 10;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_STR(script.story, "psSpsSEC"
+                            "psSpsSpE"
+                            "psSpsSEC"
+                            "psSpsSpE"
+                            "psSpsSEC"
+                            "o");
+    CHECK_INT(f.result.best.epoch, 5);
+    close_fold(&f);
+}
+
 static void no_steps_at_all(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
@@ -598,6 +616,7 @@ static const check_test tests[] = {
     TEST(nothing_is_measured_before_the_first_step),
     TEST(stop_ends_at_once),
     TEST(epochs_are_passed_over),
+    TEST(epochs_are_not_saved),
     TEST(no_steps_at_all),
     TEST(patience_stops),
     TEST(the_latest_of_equals_is_best),

@@ -44,6 +44,10 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
     stk_fold_pace_reset(pace);
 }
 
+void stk_fold_pace_compiled(stk_fold_pace *pace, double seconds) {
+    pace->start_s += seconds;
+}
+
 void stk_fold_pace_reset(stk_fold_pace *pace) {
     pace->past = (stk_validations){0};
     pace->unread_s = NAN;
@@ -112,7 +116,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .step = standing->step,
                               .steps_per_epoch = standing->steps_per_epoch,
                               .step_s = standing->step_s,
-                              .val_s = inference.val_s,
+                              .val_s = pace->val_images > 0 ? inference.val_s : 0,
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,
                               .timed = pace->time->timed,
@@ -120,8 +124,9 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .state_s = stk_state_saver_write_s(pace->saver),
                               .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION),
                               .busy = stk_margin_stretch(&pace->clock->margin, 1)};
+    bool unknown = pace->val_images > 0 && isnan(standing->val_s);
     /* Patience counts validations. */
-    facts.validate_every = pace->recipe->train.patience > 0 || isnan(standing->val_s)
+    facts.validate_every = pace->recipe->train.patience > 0 || unknown
                                ? 1
                                : stk_budget_validate_every(&facts);
     bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);

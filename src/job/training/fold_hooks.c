@@ -30,7 +30,13 @@ static stk_train_orders give_orders(void *user, const stk_train_standing *standi
 /* After a request to stop nothing is computed with a network that is still being compiled. */
 static void compiling(void *user, bool begins) {
     stk_running_fold *fold = user;
+    double now_s = stk_run_clock_elapsed(&fold->job->clock);
     fold->job->clock.halt_on_stop = begins;
+    if (begins) {
+        fold->compile_start_s = now_s;
+    } else {
+        stk_fold_pace_compiled(&fold->pace, now_s - fold->compile_start_s);
+    }
 }
 
 /* Seconds to keep for saving the best weights, which waits for the running write of a state. */

@@ -33,6 +33,7 @@ typedef struct stk_running_fold {
     bool unfinished;             /* a refit that did not come to its end */
     double left_s;               /* stk_run_clock_before_writing() when the pace was last asked */
     stk_fold_pace pace;          /* how far the fold goes */
+    double compile_start_s;      /* on the clock: when a network was last begun to compile */
     stk_inference_watch watch;   /* times of the running validation */
     bool resumed;                /* an earlier process began the fold */
     bool begun;                  /* a saved state was loaded: training continues at `position` */
