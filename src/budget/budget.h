@@ -62,8 +62,8 @@ int stk_budget_most_epochs(int epochs_wanted);
 
 /*
  * Epochs from one validation to the next with which validations, and saving after them, take a
- * small part of the time. 1 without a budget, and where epochs were asked for: which epochs are validated does not depend on
- * timing then. facts->validate_every is not read.
+ * small part of the time. 1 without a budget, and where epochs were asked for: which epochs are
+ * validated does not depend on timing then. facts->validate_every is not read.
  */
 int stk_budget_validate_every(const stk_budget_facts *facts);
 

@@ -437,7 +437,8 @@ static double end_loading(stk_trainer *t) {
 /* Whether this whole epoch is neither validated nor saved: others follow, and that would take too
  * much of the time. */
 static bool is_passed_over(stk_trainer *t) {
-    return t->orders.validate_every > 1 && t->result->has_best && t->standing.epoch % t->orders.validate_every != 0 && stk_trainer_has_next_epoch(t);
+    return t->orders.validate_every > 1 && t->result->has_best &&
+           t->standing.epoch % t->orders.validate_every != 0 && stk_trainer_has_next_epoch(t);
 }
 
 /* Emits an epoch that is not validated. Its weights are not saved either. */

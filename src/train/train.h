@@ -96,8 +96,8 @@ typedef struct stk_train_orders {
     int epochs;          /* planned epochs of this fold; for people only */
     int64_t total_steps; /* planned steps of this fold: training ends when steps_done reaches it */
     bool stop;           /* end now */
-    int validate_every;  /* epochs from one validation to the next; 0 means 1. The first and the
-                            last epoch are always validated. */
+    int validate_every;  /* epochs from one validation, or without a validation set from one saving,
+                            to the next; 0 means 1. The first and the last are never left out. */
     int workers;         /* decode workers from now on, as far as there is room; 0: no change */
     int slots;           /* slots from now on, as far as there is room; 0: no change */
 } stk_train_orders;

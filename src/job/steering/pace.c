@@ -126,9 +126,8 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .busy = stk_margin_stretch(&pace->clock->margin, 1)};
     bool unknown = pace->val_images > 0 && isnan(standing->val_s);
     /* Patience counts validations. */
-    facts.validate_every = pace->recipe->train.patience > 0 || unknown
-                               ? 1
-                               : stk_budget_validate_every(&facts);
+    facts.validate_every =
+        pace->recipe->train.patience > 0 || unknown ? 1 : stk_budget_validate_every(&facts);
     bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
     if (by_steps && !is_measured(standing) && !isnan(facts.budget_s)) {
         doubt(&facts);
