@@ -216,11 +216,13 @@ class DataSet:
 # Contenders
 
 def busy_seconds():
-    """Processor time of all programs of the machine, and that of the commands that this script has run."""
-    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    """Processor time of all programs on the cores of this script, and that of the commands that it has run."""
+    names = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    ticks = [[int(word) for word in words[1:9]] for words in lines if words[0] in names]
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    idle = ticks[3] + ticks[4]
-    return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
+    busy = sum(sum(core) - core[3] - core[4] for core in ticks)
+    return busy / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
 
 
 def run_timed(words, limit_s):
@@ -236,7 +238,7 @@ def run_timed(words, limit_s):
     except subprocess.TimeoutExpired:
         code, out, err = None, "", f"killed after {limit_s:.0f} s"
     wall_s, after = time.monotonic() - began, busy_seconds()
-    others = (after[0] - before[0] - (after[1] - before[1])) / wall_s / os.cpu_count()
+    others = (after[0] - before[0] - (after[1] - before[1])) / wall_s / len(os.sched_getaffinity(0))
     return code, out, err, {"wall_s": round(wall_s, 2), "others": round(max(0, others), 3)}
 
 
@@ -428,7 +430,7 @@ def measure(options):
             note(f"{name}: {data.train_pictures} pictures to train with, {len(data.truth)} to test, "
                  f"{len(data.classes)} classes")
             for budget in options.budget:
-                for seed in range(options.seeds):
+                for seed in range(options.first_seed, options.first_seed + options.seeds):
                     for contender, times, run in runs(options):
                         for row in run(data, budget, seed):
                             default = contender == "default"
@@ -570,7 +572,8 @@ def options_of(arguments):
     parser.add_argument("--model", metavar="NAME", help="timm's name (default: the name of the weights)")
     parser.add_argument("--budget", type=list_of(seconds), default=[60], metavar="LIST",
                         help="times such as 20s,2m (default: 60s)")
-    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds 0 to N-1 (default: 1)")
+    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help="how many seeds (default: 1)")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="the first of them (default: 0)")
     parser.add_argument("--contenders", type=list_of(str), default=list(CONTENDERS), metavar="LIST",
                         help=f"(default: {','.join(CONTENDERS)})")
     parser.add_argument("--times", type=list_of(positive), default=[1], metavar="LIST",
