@@ -12,6 +12,10 @@
 /* Share of the budget that is kept while nobody knows how long a prediction takes. */
 #define UNKNOWN_SHARE 0.15
 
+/* The same, where training begins late: share of what was left then. Without a model there is
+ * nothing to predict with. */
+#define UNKNOWN_LATE_SHARE 0.5
+
 /* What is kept beyond the need once it is known. The least is for a stall at the end, which must
  * not cost the prediction, and for noise in the timing of the last epoch. */
 #define SPARE_PART (1.0 / 3)    /* part of the need */
@@ -133,7 +137,8 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         plan.reserve_s = with_spare(f->budget_s, work_s, f->busy) + f->final_s;
     }
     if (isnan(f->predict_s) || !f->timed) {
-        plan.reserve_s = fmax(plan.reserve_s, stk_budget_reserve(f->budget_s, NAN));
+        double late_s = UNKNOWN_LATE_SHARE * (f->budget_s - f->fold_start_s);
+        plan.reserve_s = fmax(plan.reserve_s, fmin(stk_budget_reserve(f->budget_s, NAN), late_s));
     }
     int most = stk_budget_most_epochs(f->epochs_wanted);
     double time = fold_time(f, plan.reserve_s);

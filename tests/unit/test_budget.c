@@ -71,6 +71,25 @@ static void validations_become_rarer(void) {
     CHECK_INT(stk_budget_validate_every(&quick), 2);
 }
 
+/* After a long start half of what is left is kept: less than 15 % of the budget. */
+static void a_late_start_leaves_time_to_train(void) {
+    stk_budget_facts facts = facts_of(20, 17.2);
+    facts.fold_start_s = 17.2;
+    facts.predict_s = NAN;
+    facts.step_s = 1e-3;
+    facts.val_s = 0;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 1.4, 1e-9);
+    CHECK_NEAR(stk_budget_make(&facts).fold_s, 1.4, 1e-9);
+    CHECK(stk_budget_make(&facts).steps_left > 0);
+    facts.predict_s = 0.3; /* an estimate */
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 1.4, 1e-9);
+    facts.predict_s = 2.1; /* which asks for more */
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 2.8, 1e-9);
+    facts.elapsed_s = facts.fold_start_s = 2;
+    facts.predict_s = NAN;
+    CHECK_NEAR(stk_budget_make(&facts).reserve_s, 3, 1e-9);
+}
+
 /* What else is kept time for after training. */
 static void reserve_of_a_plan(void) {
     stk_budget_facts facts = facts_of(100, 10);
@@ -343,6 +362,7 @@ static void never_beyond_the_time(void) {
 static const check_test tests[] = {
     TEST(reserve),
     TEST(validations_become_rarer),
+    TEST(a_late_start_leaves_time_to_train),
     TEST(reserve_of_a_plan),
     TEST(a_warm_budget_is_used),
     TEST(saving_takes_its_time),

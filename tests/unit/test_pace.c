@@ -699,6 +699,7 @@ static void an_end_before_the_first_step_tells_no_times_of_steps(void) {
     static simulation s;
     stk_fold_pace pace;
     open_simulation(&s, 20, 5, 1, 50);
+    set_clock(&s);
     begin_pace(&s, &pace);
     s.now = 19;
     (void)ask(&s, &pace, &unmeasured);

@@ -116,18 +116,34 @@ static double reserve_of(stk_job *job) {
                       stk_run_clock_needed(&job->clock, STK_MARGIN_SUBMISSION));
 }
 
+/* Kernels that this process compiled; the next one finds them on the disk. */
+static int compiled_kernels(const stk_job *job) {
+    const stk_opened_device *opened = &job->network.opened;
+    stk_device_counts counts = {0};
+    if (opened->backend != NULL && opened->backend->counts != NULL) {
+        opened->backend->counts(opened->device, &counts);
+    }
+    return counts.unkept == NULL ? counts.kernels_compiled : 0;
+}
+
 void stk_job_emit_untrained(stk_job *job) {
-    char why[200];
+    char compiled[96] = "";
+    char why[300];
     if (job->tally.folds_done > 0 || job->tally.folds_below_prior > 0 ||
         job->tally.epochs_done > 0 || isnan(job->clock.budget_s) ||
         stk_run_clock_stopping(&job->clock)) {
         return;
     }
+    int kernels = compiled_kernels(job);
+    if (kernels > 0) {
+        snprintf(compiled, sizeof compiled,
+                 "; %d kernels were compiled first, which the next start finds done", kernels);
+    }
     snprintf(why, sizeof why,
              "of the budget of %s, %s are kept for prediction and the last files, and the rest was "
-             "too short for %s",
+             "too short for %s%s",
              stk_format_span(job->clock.budget_s).text, stk_format_span(reserve_of(job)).text,
-             job->tally.images > 0 ? "an epoch and its validation" : "one step");
+             job->tally.images > 0 ? "an epoch and its validation" : "one step", compiled);
     stk_events_decision(&job->events, "no model was trained", why);
 }
 
