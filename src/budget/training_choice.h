@@ -6,7 +6,8 @@
  * With more of them a second model that is trained on everything pays: it sees the pictures that
  * the first one was validated with, and two models are better than one. With still more, five folds
  * pay: each picture validates once, and five models are averaged. Beyond that further models are
- * worth more than further epochs. docs/recipes.md has the measurements.
+ * worth more than further epochs. A short training from scratch begins with small pictures: it
+ * needs many steps before detail counts. docs/recipes.md has the measurements.
  */
 #ifndef STK_BUDGET_TRAINING_CHOICE_H
 #define STK_BUDGET_TRAINING_CHOICE_H
@@ -25,13 +26,15 @@ typedef struct stk_training_facts {
     bool pretrained;  /* training starts from pretrained weights */
     int img_size;     /* of the model, in pixels */
     bool may_shrink;  /* smaller pictures may be chosen */
-    int epochs;       /* of each model, as asked for; 0: as many as fit */
-    int folds;        /* as asked for; 0: to be chosen, 1 or more folds */
-    int refits;       /* as asked for; -1: to be chosen */
+    bool may_begin_small; /* smaller pictures may be chosen for the first half */
+    int epochs;           /* of each model, as asked for; 0: as many as fit */
+    int folds;            /* as asked for; 0: to be chosen, 1 or more folds */
+    int refits;           /* as asked for; -1: to be chosen */
 } stk_training_facts;
 
 typedef struct stk_training_choice {
     int img_size;       /* px */
+    int early_size;     /* px, in the first half of the time; 0: the same */
     int folds;          /* 1: one model, validated with val_part of the pictures */
     int refits;         /* further models, trained on all pictures */
     double epochs;      /* that fit, of each model and over its own pictures; at least 0 */

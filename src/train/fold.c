@@ -204,7 +204,7 @@ static stk_status next_batch(stk_trainer *t, const stk_batch **batch, stk_error 
                                  .images = (*batch)->images,
                                  .labels = (*batch)->labels,
                                  .count = (*batch)->count,
-                                 .size = t->config->graph->img_size};
+                                 .size = stk_trainer_graph(t)->img_size};
         stk_events_batch(t->config->events, &event);
         t->told_batch = true;
     }
@@ -230,9 +230,9 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     stk_step_input input = {.images = batch->images,
                             .labels = batch->labels,
                             .count = batch->count,
-                            .mix =
-                                stk_mix_draw(o->mixup, o->cutmix, t->config->seed,
-                                             (uint64_t)p->steps_done, t->config->graph->img_size),
+                            .mix = stk_mix_draw(o->mixup, o->cutmix, t->config->seed,
+                                                (uint64_t)p->steps_done,
+                                                stk_trainer_graph(t)->img_size),
                             .label_smoothing = (float)o->label_smoothing,
                             .seed = t->config->seed,
                             .step = (uint64_t)p->steps_done,
@@ -323,6 +323,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
                                  .bad = tell_bad_val,
                                  .user = t};
     evaluation.data.batch = c->val_compile.batch;
+    evaluation.data.transform.size = stk_trainer_val_graph(t)->img_size;
     if (c->hooks.validation_must_end != NULL) {
         evaluation.data.halt = (stk_halt){must_end, t};
     }
@@ -333,6 +334,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val_metrics.count / (double)c->val_data.count;
         t->standing.validations++;
+        t->size_validated = true;
         t->standing.val_s = seconds / part;
         t->standing.val_even_s = stk_batch_times_even(&t->val_times, seconds) / part;
         *done = true;
@@ -438,6 +440,7 @@ static double end_loading(stk_trainer *t) {
  * much of the time. */
 static bool is_passed_over(stk_trainer *t) {
     return t->orders.validate_every > 1 && t->result->has_best &&
+           (t->size_validated || t->infer_exec == NULL) &&
            t->standing.epoch % t->orders.validate_every != 0 && stk_trainer_has_next_epoch(t);
 }
 
@@ -488,6 +491,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     stk_train_result before = *t->result;
     if (epoch.best) {
         t->result->has_best = true;
+        t->result->best_small = t->small;
         t->result->best = epoch;
         t->result->best_metric = metric;
     }
@@ -533,10 +537,75 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     }
     stk_compile_config how = c->train_compile;
     how.frozen = frozen;
+    how.graph = t->small ? c->small_graph : how.graph;
     c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
     t->train_exec = NULL;
     t->frozen = frozen;
     return compile(t, &how, &t->train_exec, err);
+}
+
+static void tell_fewer_workers(const stk_trainer *t, int wanted) {
+    stk_loader_counters now = stk_loader_counters_of(t->loader);
+    if (now.workers < wanted) {
+        stk_events_warning(t->config->events,
+                           "pictures are decoded by %d threads instead of %d: the system refuses "
+                           "more; allow this user more processes (ulimit -u)",
+                           now.workers, wanted);
+    }
+}
+
+/* Starts the loader at the position of training. */
+static stk_status open_loader(stk_trainer *t, stk_error *err) {
+    stk_loader_config data = t->config->train_data;
+    const stk_train_standing *p = &t->standing;
+    bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
+    data.batch = t->config->train_compile.batch;
+    data.transform.size = stk_trainer_graph(t)->img_size;
+    data.order = STK_LOADER_TRAINING;
+    data.order.first_epoch = (uint64_t)p->epoch + (over ? 1 : 0);
+    data.order.first_batch = over ? 0 : (size_t)p->step;
+    stk_status status = stk_loader_start(&t->loader, &data, err);
+    t->result->workers = data.sizing.workers;
+    t->result->slots = data.sizing.slots;
+    if (status == STK_OK) {
+        tell_fewer_workers(t, data.sizing.workers);
+        stk_trainer_resize_loader(t);
+    }
+    return status;
+}
+
+/* Compiles the network for validations with pictures of the present size. */
+static stk_status compile_validation(stk_trainer *t, stk_error *err) {
+    stk_compile_config how = t->config->val_compile;
+    int64_t start = stk_clock_ns();
+    if (t->config->val_data.count == 0) {
+        return STK_OK;
+    }
+    how.graph = t->small ? t->config->small_val_graph : how.graph;
+    stk_status status = compile(t, &how, &t->infer_exec, err);
+    t->standing.compile_s = stk_clock_since_s(start);
+    return status;
+}
+
+static void free_execs(stk_trainer *t) {
+    t->config->backend->exec_free(t->infer_exec);
+    t->config->backend->exec_free(t->train_exec);
+    t->infer_exec = t->train_exec = NULL;
+}
+
+/* Between two epochs: goes on with pictures of the usual size. The network for training is compiled
+ * when the epoch begins. */
+static stk_status change_size(stk_trainer *t, stk_error *err) {
+    stk_loader_take_bad(t->loader, tell_bad, t);
+    tell_notices(t);
+    free_execs(t);
+    stk_trainer_let_go(t);
+    stk_loader_close(t->loader);
+    t->loader = NULL;
+    stk_trainer_change_size(t);
+    t->standing.step = 0;
+    stk_status status = open_loader(t, err);
+    return status == STK_OK ? compile_validation(t, err) : status;
 }
 
 static stk_status run_steps(stk_trainer *t, stk_error *err) {
@@ -563,9 +632,13 @@ static stk_status run_steps(stk_trainer *t, stk_error *err) {
 
 static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_standing *p = &t->standing;
+    stk_status status = stk_trainer_size_changes(t) ? change_size(t, err) : STK_OK;
+    if (status != STK_OK || t->result->halted) {
+        return status;
+    }
     begin_epoch(t);
     t->result->validating = false;
-    stk_status status = choose_exec(t, err);
+    status = choose_exec(t, err);
     if (status != STK_OK || t->result->halted) {
         return status;
     }
@@ -594,35 +667,6 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     return status;
 }
 
-static void tell_fewer_workers(const stk_trainer *t, int wanted) {
-    stk_loader_counters now = stk_loader_counters_of(t->loader);
-    if (now.workers < wanted) {
-        stk_events_warning(t->config->events,
-                           "pictures are decoded by %d threads instead of %d: the system refuses "
-                           "more; allow this user more processes (ulimit -u)",
-                           now.workers, wanted);
-    }
-}
-
-/* Starts the loader at the position of training. */
-static stk_status open_loader(stk_trainer *t, stk_error *err) {
-    stk_loader_config data = t->config->train_data;
-    const stk_train_standing *p = &t->standing;
-    bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
-    data.batch = t->config->train_compile.batch;
-    data.order = STK_LOADER_TRAINING;
-    data.order.first_epoch = (uint64_t)p->epoch + (over ? 1 : 0);
-    data.order.first_batch = over ? 0 : (size_t)p->step;
-    stk_status status = stk_loader_start(&t->loader, &data, err);
-    t->result->workers = data.sizing.workers;
-    t->result->slots = data.sizing.slots;
-    if (status == STK_OK) {
-        tell_fewer_workers(t, data.sizing.workers);
-        stk_trainer_resize_loader(t);
-    }
-    return status;
-}
-
 /* Opens everything that training needs. The first state is saved before networks are compiled,
  * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
@@ -647,13 +691,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
         stk_trainer_save(t, false);
     }
     t->result->validating = c->val_data.count > 0;
-    if (!t->result->validating) {
-        return STK_OK;
-    }
-    int64_t start = stk_clock_ns();
-    status = compile(t, &c->val_compile, &t->infer_exec, err);
-    t->standing.compile_s = stk_clock_since_s(start);
-    return status;
+    return compile_validation(t, err);
 }
 
 /*
@@ -675,6 +713,7 @@ static stk_status retry_from_last_epoch(stk_trainer *t, stk_error *err) {
     }
     position.lr_scale = t->lr_scale / 2;
     position.setbacks = t->setbacks + 1;
+    bool small = t->small;
     stk_trainer_put(t, &position);
     t->result->diverged = false;
     t->result->ran_out_of_patience = false;
@@ -688,7 +727,13 @@ static stk_status retry_from_last_epoch(stk_trainer *t, stk_error *err) {
     tell_notices(t);
     stk_loader_close(t->loader);
     t->loader = NULL;
-    return open_loader(t, err);
+    status = open_loader(t, err);
+    if (status == STK_OK && t->small != small) { /* of the epoch that the size changed after */
+        free_execs(t);
+        t->result->small = t->small;
+        status = compile_validation(t, err);
+    }
+    return status;
 }
 
 stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,
@@ -703,11 +748,13 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     memset(result, 0, sizeof *result);
     result->best_metric = NAN;
     result->lr_scale = 1;
+    t.small = config->small_graph != NULL;
     if (config->resume != NULL) {
         stk_trainer_put(&t, config->resume);
         int64_t patience = config->options->patience;
         result->ran_out_of_patience = patience > 0 && t.since_best >= patience;
     }
+    result->small = t.small;
     stk_status status = open_trainer(&t, err);
     if (status == STK_OK && !result->halted) {
         do {
@@ -723,8 +770,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     }
     int64_t closing = stk_clock_ns();
     /* The loader is closed last: a step in flight still reads its batch. */
-    config->backend->exec_free(t.infer_exec);
-    config->backend->exec_free(t.train_exec);
+    free_execs(&t);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val_metrics);
     stk_same_pictures_free(&t.same);

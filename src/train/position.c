@@ -44,7 +44,9 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
                                 .setbacks = t->setbacks,
                                 .epochs_done = r->epochs_done - counted,
                                 .since_best = t->since_best > 0 ? t->since_best - counted : 0,
+                                .small = t->small,
                                 .has_best = r->has_best,
+                                .best_small = r->best_small,
                                 .best = r->best,
                                 .best_metric = r->best_metric,
                                 .top_metric = t->top_metric,
@@ -77,7 +79,9 @@ void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
     t->correct = from->correct;
     t->images = from->images;
     t->result->epochs_done = from->epochs_done;
+    t->small = from->small && t->config->small_graph != NULL;
     t->result->has_best = from->has_best;
+    t->result->best_small = from->best_small;
     t->result->best = from->best;
     t->result->best_metric = from->best_metric;
     t->result->rated_loss = from->best.val_loss;

@@ -30,7 +30,9 @@ typedef struct stk_train_position {
     int setbacks;          /* times the training went back and on with half the rate */
     int epochs_done;       /* epochs that count, the last one perhaps in part */
     int since_best;        /* epochs since the one with the highest metric */
+    bool small;            /* the epoch that follows, if it was begun, has small pictures */
     bool has_best;
+    bool best_small;      /* the best epoch had small pictures */
     stk_event_epoch best; /* figures of the best epoch; epoch 0: none yet */
     double best_metric;
     double top_metric; /* the highest of all epochs: the best epoch's is equal within its noise */

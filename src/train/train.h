@@ -134,6 +134,11 @@ typedef struct stk_train_config {
     double lr;                        /* highest learning rate; the head may have its own */
     stk_compile_config train_compile; /* of training; the trainer sets `frozen` */
     stk_compile_config val_compile;   /* of validation */
+    /* The same network for the smaller pictures of the first part of the training, and of
+     * validations then. Many steps are worth more than detail at first, where training starts from
+     * scratch. NULL: pictures have one size. */
+    const stk_graph *small_graph;
+    const stk_graph *small_val_graph;
     /* The training samples. The trainer sets batch and order. */
     stk_loader_config train_data;
     /* The validation samples, as stk_evaluation.data. The trainer sets batch and, with
@@ -160,7 +165,9 @@ typedef struct stk_train_result {
     bool diverged;    /* going back did not help; the best weights stay */
     char trouble[96]; /* what went wrong last; "" when nothing did */
     double lr_scale;  /* of the learning rate at the end; 1 unless something went wrong */
+    bool small;       /* training has the small pictures now */
     bool has_best;
+    bool best_small; /* the best weights were validated with the small pictures */
     stk_event_epoch best;
     double best_metric; /* of the best epoch, by options->metric; NaN without validation */
     /* Loss and accuracy (percent) to rate the best weights by. They are those of the best epoch. If

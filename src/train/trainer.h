@@ -26,6 +26,8 @@ typedef struct stk_trainer {
     stk_exec *train_exec; /* owned */
     bool frozen;          /* train_exec trains the head only */
     stk_exec *infer_exec; /* owned; NULL without validation */
+    bool small;           /* executables, loader and validations have the small pictures */
+    bool size_validated;  /* there was a validation with pictures of this size */
     stk_loader *loader;   /* owned: training batches */
     stk_train_standing standing;
     stk_train_orders orders; /* the last answer of the pace hook */
@@ -85,6 +87,17 @@ typedef struct stk_trainer {
     int asked_slots;         /* slots that the pace last asked for; 0: never */
     bool told_batch;         /* the event of the first batch was emitted */
 } stk_trainer;
+
+/* The network for the size of pictures that training, or validation, has now. */
+const stk_graph *stk_trainer_graph(const stk_trainer *t);
+const stk_graph *stk_trainer_val_graph(const stk_trainer *t);
+
+/* Whether the next epoch begins with pictures of another size than the last one. */
+bool stk_trainer_size_changes(const stk_trainer *t);
+
+/* Notes the other size: what was measured is converted to it. Executables and loader are the
+ * caller's to replace. */
+void stk_trainer_change_size(stk_trainer *t);
 
 /* Asks the pace hook how far to go, and sets how far the next step moves the schedule. */
 void stk_trainer_ask_pace(stk_trainer *t);

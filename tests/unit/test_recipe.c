@@ -295,11 +295,12 @@ static void sizes_of_evaluation(void) {
         int img_size, eval_size;
         double crop;
     } cases[] = {
-        {{{"model", "efficientnet_b0"}}, 224, 256, 1},
-        {{{"model", "efficientnet_b0"}, {"img-size", "96"}}, 96, 112, 1},
-        {{{"model", "efficientnet_b0"}, {"img-size", "128"}}, 128, 160, 1},
-        {{{"model", "efficientnet_b0"}, {"img-size", "63"}}, 63, 63, 0.875},
-        {{{"model", "efficientnet_b0"}, {"crop-scale", "1"}}, 224, 224, 0.875},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}}, 224, 256, 1},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"img-size", "96"}}, 96, 112, 1},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"img-size", "128"}}, 128, 160, 1},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"img-size", "63"}}, 63, 63, 0.875},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"crop-scale", "1"}}, 224, 224, 0.875},
+        {{{"model", "efficientnet_b0"}}, 224, 224, 0.875}, /* from scratch: as trained */
         {{{"model", "efficientnet_b0"}, {"eval-size", "224"}}, 224, 224, 0.875},
         {{{"model", "efficientnet_b0"}, {"eval-size", "240"}}, 224, 240, 0.9375},
         {{{"model", "efficientnet_b0"}, {"eval-size", "160"}}, 224, 160, 0.875},
@@ -315,6 +316,29 @@ static void sizes_of_evaluation(void) {
         CHECK_NEAR(recipe.eval_crop, cases[i].crop, 1e-9);
         CHECK_NEAR(stk_recipe_eval_pixels(&recipe),
                    pow((double)cases[i].eval_size / cases[i].img_size, 2), 1e-9);
+        close_recipe();
+        stk_options_free(options);
+    }
+}
+
+/* Small pictures in the first half, as given; a size that is not smaller is none. */
+static void early_sizes(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        int early, early_eval;
+    } cases[] = {
+        {{{"model", "resnet18"}}, 0, 0},
+        {{{"model", "resnet18"}, {"early-size", "112"}}, 112, 112},
+        {{{"model", "resnet18"}, {"early-size", "112"}, {"pretrained", "w"}}, 112, 128},
+        {{{"model", "resnet18"}, {"early-size", "224"}}, 0, 0},
+        {{{"model", "resnet18"}, {"early-size", "0"}}, 0, 0},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_recipe recipe;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        CHECK_INT(recipe.early_size, cases[i].early);
+        CHECK_INT(recipe.early_eval_size, cases[i].early_eval);
         close_recipe();
         stk_options_free(options);
     }
@@ -444,6 +468,7 @@ static const check_test tests[] = {
     TEST(rows_of_the_table),
     TEST(rows_by_the_pictures_seen),
     TEST(sizes_of_evaluation),
+    TEST(early_sizes),
     TEST(batches_of_fine_tuning),
     TEST(a_rehearsed_batch_stays),
     TEST(the_line_tells_the_recipe),

@@ -218,6 +218,58 @@ static void epochs_are_passed_over(void) {
     close_fold(&f);
 }
 
+static int compiled[16];
+static int compiled_count;
+
+/* Notes the size of the pictures that a network is compiled for; negative: for validation. */
+static stk_status note_compile(stk_exec **exec, stk_state *state, const stk_compile_config *config,
+                               stk_error *err) {
+    int size = config->graph != NULL ? config->graph->img_size : SIZE;
+    if (compiled_count < 16) {
+        compiled[compiled_count++] = config->train ? size : -size;
+    }
+    return stk_cpu_backend.compile(exec, state, config, err);
+}
+
+/* The first half of the schedule has small pictures; the first epoch with others is validated. */
+static void small_pictures_come_first(void) {
+    fold f;
+    open_fold(&f, norm_graph(), 1, true);
+    stk_graph *small = norm_graph_of(SIZE - 4);
+    stk_graph *small_val = norm_graph_of(SIZE - 2);
+    compiled_count = 0;
+    f.scripted.compile = note_compile;
+    f.config.small_graph = small;
+    f.config.small_val_graph = small_val;
+    f.validate_every = 4;
+    f.total = 12;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(compiled_count, 4);
+    static const int expected[] = {-(SIZE - 2), SIZE - 4, -SIZE, SIZE};
+    for (int i = 0; i < compiled_count; i++) {
+        CHECK_INT(compiled[i], expected[i]);
+    }
+    CHECK_STR(script.story, "psSpsSvEC"
+                            "psSpsSpE"
+                            "psSpsSpE"
+                            "psSpsSvEC" /* the fourth is the first of the usual size */
+                            "psSpsSpE"
+                            "psSpsSvEC"
+                            "o");
+    CHECK_CONTAINS(f.decision, "pictures of 16 px: ");
+    CHECK(!f.result.small && !f.result.best_small);
+    close_fold(&f);
+    open_fold(&f, norm_graph(), 1, true);
+    f.config.small_graph = small;
+    f.config.small_val_graph = small_val;
+    f.total = 2; /* one epoch: it is over before anything could change */
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(f.result.small && f.result.best_small);
+    close_fold(&f);
+    stk_graph_free(small);
+    stk_graph_free(small_val);
+}
+
 /* Without a validation set the same epochs are saved. */
 static void epochs_are_not_saved(void) {
     fold f;
@@ -617,6 +669,7 @@ static const check_test tests[] = {
     TEST(stop_ends_at_once),
     TEST(epochs_are_passed_over),
     TEST(epochs_are_not_saved),
+    TEST(small_pictures_come_first),
     TEST(no_steps_at_all),
     TEST(patience_stops),
     TEST(the_latest_of_equals_is_best),

@@ -161,6 +161,42 @@ static void taken_up_anywhere(void) {
     }
 }
 
+/* The fourth of five epochs is the first with pictures of the usual size. Wherever training was
+ * stopped, it goes on with the size that it would have had. */
+static void taken_up_with_small_pictures(void) {
+    stk_graph *small = norm_graph_of(SIZE - 4);
+    keeper whole;
+    for (int64_t stop = -1; stop <= TOTAL; stop += check_is_quick() && stop > 0 ? 3 : 1) {
+        keeper other;
+        keeper *k = stop < 0 ? &whole : &other;
+        for (int part = 0; part < (stop < 0 ? 1 : 2); part++) {
+            stk_train_position position;
+            open_keeper(k, norm_graph(), false);
+            k->f.config.small_graph = k->f.config.small_val_graph = small;
+            if (part == 1) {
+                load_from(k, k->latest, &position);
+                k->f.config.resume = &position;
+            }
+            k->f.stop_at = part == 0 ? stop : -1;
+            CHECK_INT(run_fold(&k->f), STK_OK);
+            if (part == 0 && stop >= 0) {
+                CHECK(k->f.result.small == (stop < 6));
+                CHECK(k->f.result.best_small == (stop > 0 && stop <= 6));
+                close_fold(&k->f);
+            }
+        }
+        CHECK(!k->f.result.small);
+        CHECK(hash_weights(&k->f) == hash_weights(&whole.f));
+        CHECK_INT(k->f.result.best.epoch, whole.f.result.best.epoch);
+        CHECK(k->f.result.best_small == whole.f.result.best_small);
+        if (stop >= 0) {
+            close_fold(&k->f);
+        }
+    }
+    close_fold(&whole.f);
+    stk_graph_free(small);
+}
+
 /* A part of an epoch is validated when training stops, but is no epoch of the run. */
 static void part_of_an_epoch_leaves_no_trace(void) {
     keeper k;
@@ -539,6 +575,7 @@ static void what_a_backend_remembers_is_kept(void) {
 
 static const check_test tests[] = {
     TEST(taken_up_anywhere),
+    TEST(taken_up_with_small_pictures),
     TEST(part_of_an_epoch_leaves_no_trace),
     TEST(the_rest_of_an_epoch_counts_once),
     TEST(saved_within_epochs_when_it_is_time),

@@ -41,6 +41,38 @@ static void models_by_the_epochs_that_fit(void) {
     }
 }
 
+/* From scratch a short training begins with pictures of half the size. */
+static void small_pictures_in_the_first_half(void) {
+    static const struct {
+        double fit; /* epochs at 224 px */
+        int early;
+        double epochs; /* of a model: 2.5 times as many as without */
+    } cases[] = {{4, 112, 12.5}, {20, 112, 62.5}, {29.9, 112, 93.4375}, {30, 0, 37.5}};
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_training_facts facts = facts_of(false, cases[i].fit);
+        facts.may_begin_small = true;
+        stk_training_choice c = stk_training_choose(&facts);
+        CHECK_INT(c.img_size, 224); /* 4 epochs become 10, which is enough for this size */
+        CHECK_INT(c.early_size, cases[i].early);
+        CHECK_NEAR(c.epochs, cases[i].epochs, 0.01);
+    }
+    stk_training_facts facts = facts_of(false, 20);
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.may_begin_small = facts.pretrained = true;
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.pretrained = false;
+    facts.loader_s = facts.picture_s; /* waits for pictures, whatever their size */
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.loader_s = 0;
+    facts.epochs = 10; /* as asked for */
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.epochs = 0;
+    facts.img_size = 96; /* half of it shows too little */
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.img_size = 128;
+    CHECK_INT(stk_training_choose(&facts).early_size, 64);
+}
+
 static void what_was_asked_for_stays(void) {
     stk_training_facts facts = facts_of(true, 100);
     facts.folds = 3;
@@ -130,9 +162,10 @@ static void without_a_budget_or_a_measurement(void) {
 }
 
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),        TEST(what_was_asked_for_stays),
-    TEST(predictions_count_for_every_model),    TEST(nothing_set_apart_needs_no_refit),
-    TEST(smaller_pictures_where_no_epoch_fits), TEST(without_a_budget_or_a_measurement),
+    TEST(models_by_the_epochs_that_fit),     TEST(small_pictures_in_the_first_half),
+    TEST(what_was_asked_for_stays),          TEST(predictions_count_for_every_model),
+    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
+    TEST(without_a_budget_or_a_measurement),
 };
 
 CHECK_MAIN(tests)

@@ -249,14 +249,18 @@ static inline stk_graph *plain_graph(void) {
     return graph;
 }
 
-static inline stk_graph *norm_graph(void) {
+static inline stk_graph *norm_graph_of(int size) {
     stk_error err = {0};
     stk_graph *graph = NULL;
     const stk_model *model = NULL;
     must(stk_model_find("convnet_s", &model, &err), &err);
-    must(stk_model_build(model, &(stk_model_config){SIZE, PICTURE_CLASSES, 0, 0}, &graph, &err),
+    must(stk_model_build(model, &(stk_model_config){size, PICTURE_CLASSES, 0, 0}, &graph, &err),
          &err);
     return graph;
+}
+
+static inline stk_graph *norm_graph(void) {
+    return norm_graph_of(SIZE);
 }
 
 /* Takes the graph over. The state can do all that any options ask for. */

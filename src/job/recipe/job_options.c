@@ -33,8 +33,13 @@ static const stk_option job_options[] = {
     STK_OPTION(INT, "eval-size", eval_size, STK_OPTION_AUTO, STK_OPTION_RANGE(8, 2048),
                .aliases = "test_input_size", .metavar = "PX",
                .help = "side of the square in validation and prediction; auto: where training "
-                       "sees random parts of pictures, 8/7 of --img-size and the whole short "
-                       "side"),
+                       "begins with pretrained weights and sees random parts of pictures, 8/7 of "
+                       "--img-size and the whole short side"),
+    STK_OPTION(INT, "early-size", early_size, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 2048),
+               .metavar = "PX",
+               .help = "side of the square in the first half of the training (progressive "
+                       "resizing); 0: as --img-size; auto: half of it from scratch where a budget "
+                       "allows fewer than 30 epochs"),
     STK_OPTION(DOUBLE, "dropout", dropout, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 0.9),
                .metavar = "SHARE",
                .help = "share of the numbers before the classifier that is set to 0 in training; "

@@ -23,6 +23,7 @@ typedef struct stk_job_options {
     const char *pretrained; /* NULL: none; see stk_pretrained_wanted */
     int64_t img_size;       /* px; STK_AUTO_INT: the model's */
     int64_t eval_size;      /* px; STK_AUTO_INT: see stk_recipe.eval_size */
+    int64_t early_size;     /* px; STK_AUTO_INT: see stk_recipe.early_size */
     double dropout;         /* STK_AUTO_DOUBLE: the model's */
     double drop_path;       /* STK_AUTO_DOUBLE: the model's */
     int recipe;             /* 0: auto; see STK_RECIPE_CHOICES */

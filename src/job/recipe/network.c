@@ -39,17 +39,26 @@ stk_status stk_network_note_memory(stk_job_network *network, stk_error *err) {
 
 stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe, int classes,
                              stk_error *err) {
-    stk_model_config config = {.img_size = recipe->img_size,
-                               .classes = classes,
-                               .dropout = recipe->dropout,
-                               .drop_path = recipe->drop_path};
+    stk_model_config config = {
+        .classes = classes, .dropout = recipe->dropout, .drop_path = recipe->drop_path};
     network->state_config = (stk_state_config){.train = true,
                                                .optimizer = (stk_optimizer)recipe->train.optimizer,
                                                .ema = recipe->train.ema > 0};
-    stk_status status = stk_model_build(recipe->model, &config, &network->graph, err);
-    config.img_size = recipe->eval_size;
-    return status == STK_OK ? stk_model_build(recipe->model, &config, &network->eval_graph, err)
-                            : status;
+    const struct {
+        int size;
+        stk_graph **graph;
+    } graphs[] = {{recipe->img_size, &network->graph},
+                  {recipe->eval_size, &network->eval_graph},
+                  {recipe->early_size, &network->early_graph},
+                  {recipe->early_eval_size, &network->early_eval_graph}};
+    stk_status status = STK_OK;
+    for (size_t i = 0; i < STK_COUNT(graphs) && status == STK_OK; i++) {
+        config.img_size = graphs[i].size;
+        if (graphs[i].size > 0) {
+            status = stk_model_build(recipe->model, &config, graphs[i].graph, err);
+        }
+    }
+    return status;
 }
 
 stk_status stk_network_allocate(stk_job_network *network, stk_error *err) {
@@ -69,8 +78,10 @@ void stk_network_free_graph(stk_job_network *network) {
     stk_network_free_state(network);
     stk_graph_free(network->graph);
     stk_graph_free(network->eval_graph);
-    network->graph = NULL;
-    network->eval_graph = NULL;
+    stk_graph_free(network->early_graph);
+    stk_graph_free(network->early_eval_graph);
+    network->graph = network->eval_graph = NULL;
+    network->early_graph = network->early_eval_graph = NULL;
 }
 
 void stk_network_free(stk_job_network *network) {
@@ -81,7 +92,11 @@ void stk_network_free(stk_job_network *network) {
 
 stk_compile_config stk_network_compile_config(const stk_job_network *network,
                                               const stk_recipe *recipe, bool train) {
-    return (stk_compile_config){.graph = train ? NULL : network->eval_graph,
+    const stk_graph *small = network->early_eval_graph;
+    bool is_small = small != NULL && small->img_size == recipe->eval_size;
+    return (stk_compile_config){.graph = train      ? NULL
+                                         : is_small ? small
+                                                    : network->eval_graph,
                                 .batch = train ? recipe->batch : recipe->infer_batch,
                                 .precision = network->opened.precision,
                                 .train = train,

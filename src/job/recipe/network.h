@@ -20,11 +20,13 @@
 #include "train/host_memory.h"
 
 typedef struct stk_job_network {
-    stk_opened_device opened; /* owned */
-    stk_device_memory memory; /* of the device, before anything was allocated */
-    stk_host_memory host;     /* allocates batches where the device reads them fastest */
-    stk_graph *graph;         /* owned */
-    stk_graph *eval_graph;    /* owned: the same for the size of validation and prediction */
+    stk_opened_device opened;    /* owned */
+    stk_device_memory memory;    /* of the device, before anything was allocated */
+    stk_host_memory host;        /* allocates batches where the device reads them fastest */
+    stk_graph *graph;            /* owned */
+    stk_graph *eval_graph;       /* owned: the same for the size of validation and prediction */
+    stk_graph *early_graph;      /* owned: for the small pictures of the first half; NULL: none */
+    stk_graph *early_eval_graph; /* owned: for validation and prediction with these */
     stk_state_config state_config;
     stk_state *state; /* owned: weights, gradients, optimiser; NULL until there is memory for it */
     bool plain;       /* --no-compile: nothing is fused */
@@ -56,7 +58,8 @@ void stk_network_free_graph(stk_job_network *network);
 /* Frees everything except the device. */
 void stk_network_free(stk_job_network *network);
 
-/* How the network is compiled: for training, or for validation and prediction. */
+/* How the network is compiled: for training, or for validation and prediction with pictures of the
+ * recipe's size, which is the usual one or the early one. */
 stk_compile_config stk_network_compile_config(const stk_job_network *network,
                                               const stk_recipe *recipe, bool train);
 

@@ -114,24 +114,43 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
                                 .pretrained = recipe->weights != NULL,
                                 .img_size = recipe->img_size,
                                 .may_shrink = stk_is_auto_int(job->img_size),
+                                .may_begin_small = stk_is_auto_int(job->early_size),
                                 .epochs = stk_is_auto_int(train->epochs) ? 0 : (int)train->epochs,
                                 .folds = may_fold ? 0 : recipe->folds,
                                 .refits = stk_is_auto_int(job->refit) ? -1 : (int)job->refit};
+}
+
+/* The size for validation that is best for weights that were trained with pictures of `size`.
+ * Weights that started from scratch have seen no larger ones, and know nothing else well. */
+static int best_eval_size(const stk_recipe *recipe, int size) {
+    bool parts = recipe->model->crop_fraction < 1 && recipe->augment.crop_scale < 1;
+    if (!parts || recipe->weights == NULL || recipe->eval_as_trained || size < EVAL_LEAST) {
+        return size;
+    }
+    int larger = (int)ceil(EVAL_PART * size / EVAL_UNIT) * EVAL_UNIT;
+    return larger < EVAL_MOST ? larger : EVAL_MOST;
+}
+
+/* `size` is what was chosen where nothing was given. */
+static stk_status take_early_size(stk_recipe *recipe, stk_options *options, int size,
+                                  stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    bool given = !stk_is_auto_int(job->early_size);
+    recipe->early_size = given ? (int)job->early_size : size;
+    if (recipe->early_size >= recipe->img_size) {
+        recipe->early_size = 0;
+    }
+    recipe->early_eval_size =
+        recipe->early_size > 0 ? best_eval_size(recipe, recipe->early_size) : 0;
+    return given ? STK_OK : resolve_number(options, "early-size", recipe->early_size, "auto", err);
 }
 
 /* The size of pictures in validation and prediction, once that of training is known. */
 static stk_status choose_eval_size(stk_recipe *recipe, stk_options *options, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     double own_crop = recipe->model->crop_fraction;
-    bool parts = own_crop < 1 && recipe->augment.crop_scale < 1 && !recipe->eval_as_trained;
     bool given = !stk_is_auto_int(job->eval_size);
-    recipe->eval_size = recipe->img_size;
-    if (given) {
-        recipe->eval_size = (int)job->eval_size;
-    } else if (parts && recipe->img_size >= EVAL_LEAST) {
-        recipe->eval_size = (int)ceil(EVAL_PART * recipe->img_size / EVAL_UNIT) * EVAL_UNIT;
-        recipe->eval_size = recipe->eval_size < EVAL_MOST ? recipe->eval_size : EVAL_MOST;
-    }
+    recipe->eval_size = given ? (int)job->eval_size : best_eval_size(recipe, recipe->img_size);
     recipe->eval_crop = fmin(own_crop * fmax((double)recipe->eval_size / recipe->img_size, 1), 1);
     return given ? STK_OK : resolve_number(options, "eval-size", recipe->eval_size, "auto", err);
 }
@@ -158,7 +177,8 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
     if (status == STK_OK && stk_is_auto_int(job->img_size)) {
         status = resolve_number(options, "img-size", choice->img_size, "auto", err);
     }
-    return status == STK_OK ? choose_eval_size(recipe, options, err) : status;
+    STK_THEN(status, choose_eval_size(recipe, options, err));
+    return status == STK_OK ? take_early_size(recipe, options, choice->early_size, err) : status;
 }
 
 /* Takes the number of folds that a column gives. */
@@ -275,6 +295,7 @@ stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *options,
         status = resolve_number(options, "img-size", recipe->img_size, "auto", err);
     }
     STK_THEN(status, choose_eval_size(recipe, options, err));
+    STK_THEN(status, take_early_size(recipe, options, 0, err));
     STK_THEN(status, choose_rate(options, "dropout", job->dropout, recipe->model->dropout,
                                  &recipe->dropout, err));
     STK_THEN(status, choose_rate(options, "drop-path", job->drop_path, recipe->model->drop_path,
@@ -483,6 +504,13 @@ stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t
 stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_batch) {
     stk_recipe other = *recipe;
     other.infer_batch = infer_batch;
+    return other;
+}
+
+stk_recipe stk_recipe_with_sizes(const stk_recipe *recipe, int img_size, int eval_size) {
+    stk_recipe other = *recipe;
+    other.img_size = img_size;
+    other.eval_size = eval_size;
     return other;
 }
 

@@ -46,6 +46,10 @@ typedef struct stk_recipe {
     int eval_size;
     double eval_crop;     /* share of a picture's short side that this square shows */
     bool eval_as_trained; /* the square of training is used unless another was given */
+    /* Both squares in the first half of the training; 0: they are the same. From scratch many steps
+     * with little detail are a better beginning than few with much. */
+    int early_size;
+    int early_eval_size;
     double dropout;
     double drop_path;
     /* How it learns. */
@@ -145,6 +149,8 @@ bool stk_recipe_has_chosen(const stk_recipe *recipe);
 stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t accumulate,
                                  const stk_loader_options *loader);
 stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_batch);
+/* With these sizes for training, and for validation and prediction. */
+stk_recipe stk_recipe_with_sizes(const stk_recipe *recipe, int img_size, int eval_size);
 stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr);
 stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers);
 

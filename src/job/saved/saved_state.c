@@ -15,12 +15,13 @@
 #include "weights/train_state.h"
 
 typedef enum note_kind {
-    COUNT,   /* int */
-    COUNT64, /* int64_t */
-    LATER64, /* int64_t; 0 in files of older versions, which lack it */
-    NUMBER,  /* double, to the last bit */
-    LATER,   /* double; 0 in files of older versions, which lack it */
-    TRUTH    /* bool */
+    COUNT,      /* int */
+    COUNT64,    /* int64_t */
+    LATER64,    /* int64_t; 0 in files of older versions, which lack it */
+    NUMBER,     /* double, to the last bit */
+    LATER,      /* double; 0 in files of older versions, which lack it */
+    TRUTH,      /* bool */
+    LATER_TRUTH /* bool; false in files of older versions, which lack it */
 } note_kind;
 
 typedef struct note {
@@ -53,6 +54,8 @@ static const note notes[] = {
     {"best_val_acc1", NUMBER, AT(position.best.val_acc1)},
     {"best_val_acc5", NUMBER, AT(position.best.val_acc5)},
     {"best_metric", NUMBER, AT(position.best_metric)},
+    {"small", LATER_TRUTH, AT(position.small)},
+    {"best_small", LATER_TRUTH, AT(position.best_small)},
     {"top_metric", LATER, AT(position.top_metric)},
     {"top_epoch", LATER64, AT(position.top_epoch)},
     {"loss_floor", NUMBER, AT(position.watch.floor)},
@@ -179,6 +182,7 @@ static void write_note(const note *n, const stk_saved_state *run, char text[NOTE
         snprintf(text, NOTE_TEXT, "%.17g", *(const double *)at);
         break;
     case TRUTH:
+    case LATER_TRUTH:
         snprintf(text, NOTE_TEXT, "%s", *(const bool *)at ? "true" : "false");
         break;
     }
@@ -191,7 +195,7 @@ static bool read_note(const note *n, const char *text, stk_saved_state *run) {
     char *end = NULL;
     int64_t whole = 0;
     if (text == NULL) {
-        return n->kind == LATER64 || n->kind == LATER;
+        return n->kind == LATER64 || n->kind == LATER || n->kind == LATER_TRUTH;
     }
     switch (n->kind) {
     case COUNT:
@@ -212,6 +216,7 @@ static bool read_note(const note *n, const char *text, stk_saved_state *run) {
         *(double *)at = strtod(text, &end);
         return end != text && *end == '\0';
     case TRUTH:
+    case LATER_TRUTH:
         return stk_parse_bool(text, (bool *)at);
     }
     return false;

@@ -28,6 +28,9 @@
 /* A GPU compiles the network for validation in about this part of what training took. */
 #define VALIDATION_COMPILE 0.4
 
+/* Share of the time that compiling for one more size may take. */
+#define SIZE_COMPILE_SHARE 0.05
+
 /* Steps that wait for pictures for more than this share of their time are bound by them. */
 #define WAITS 0.1
 
@@ -123,12 +126,20 @@ static stk_status build_chosen(stk_job *job, const stk_training_choice *choice, 
 
 static void emit_size(const stk_job *job, const stk_training_facts *facts,
                       const stk_training_choice *choice) {
-    char what[64];
+    char what[96];
     char why[160];
     if (choice->img_size != facts->img_size) {
         snprintf(what, sizeof what, "img-size %d instead of %d", choice->img_size, facts->img_size);
         snprintf(why, sizeof why, "at %d px there is time for %.2g epochs, at %d px for %.2g",
                  facts->img_size, choice->epochs_full, choice->img_size, choice->epochs);
+        stk_events_decision(&job->events, what, why);
+    }
+    if (choice->early_size > 0) {
+        snprintf(what, sizeof what, "pictures of %d px in the first half of the time",
+                 choice->early_size);
+        snprintf(why, sizeof why,
+                 "from scratch many steps count first: about %.2g epochs instead of %.2g",
+                 choice->epochs, choice->epochs_full);
         stk_events_decision(&job->events, what, why);
     }
 }
@@ -193,10 +204,12 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
         return status;
     }
     left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
-    if (!stk_opened_device_is_cpu(&job->network.opened)) {
-        left_s -= VALIDATION_COMPILE * fmax(rehearsal.setup_s - begun_s, 0);
-    }
+    bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
+    double compile_s = on_cpu ? 0 : fmax(rehearsal.setup_s - begun_s, 0);
+    left_s -= VALIDATION_COMPILE * compile_s;
     stk_training_facts facts = facts_after(job, &rehearsal, left_s);
+    facts.may_begin_small =
+        facts.may_begin_small && (1 + VALIDATION_COMPILE) * compile_s < SIZE_COMPILE_SHARE * left_s;
     const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
     stk_training_choice choice = choose(job, &facts);

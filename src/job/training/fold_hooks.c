@@ -78,13 +78,15 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
 }
 
 /* Saves the weights in the state. `calibration` is theirs; NULL: none was fitted to them. */
-static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
+static stk_status save(const stk_running_fold *fold, const char *path, const stk_event_epoch *epoch,
                        const stk_calibration *calibration, stk_error *err) {
+    const stk_job *job = fold->job;
     const stk_model *model = job->recipe.model;
     stk_checkpoint_info info = {.model = (char *)(uintptr_t)model->name,
                                 .classes = (char **)(uintptr_t)job->dataset->classes,
                                 .class_count = job->dataset->class_count,
-                                .img_size = job->recipe.eval_size,
+                                .img_size = fold->result.small ? job->recipe.early_eval_size
+                                                               : job->recipe.eval_size,
                                 .crop_fraction = job->recipe.eval_crop,
                                 .interpolation = model->interpolation,
                                 .acc1 = epoch->val_acc1,
@@ -104,7 +106,7 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
 static stk_status save_last(const stk_running_fold *fold, const stk_event_epoch *epoch, bool best,
                             stk_error *err) {
     return best ? stk_file_alias(fold->best_path, fold->last_path, err)
-                : save(fold->job, fold->last_path, epoch, NULL, err);
+                : save(fold, fold->last_path, epoch, NULL, err);
 }
 
 static bool is_device_error(const stk_error *why) {
@@ -126,7 +128,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     if (best) {
         stk_state_saver_protect_best(&job->saver, fold->best_path);
     }
-    if (best && save(job, fold->best_path, epoch, &fold->calibration, &why) == STK_OK) {
+    if (best && save(fold, fold->best_path, epoch, &fold->calibration, &why) == STK_OK) {
         stk_state_saver_best_saved(&job->saver, fold->best_path, stk_clock_since_s(start));
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (is_device_error(&why)) {

@@ -69,6 +69,8 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .lr = job->recipe.lr,
         .train_compile = stk_network_compile_config(&job->network, &job->recipe, true),
         .val_compile = stk_network_compile_config(&job->network, &job->recipe, false),
+        .small_graph = job->network.early_graph,
+        .small_val_graph = job->network.early_eval_graph,
         .train_data = training_data(fold),
         .val_data = stk_job_loader_config(job, false, fold->val_samples, fold->split.val,
                                           fold->split.val_count),
@@ -99,6 +101,10 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
         return STK_OK;
     }
     stk_status status = STK_OK;
+    stk_recipe usual = job->recipe;
+    if (fold->result.best_small) { /* the weights know no other pictures */
+        job->recipe = stk_recipe_with_sizes(&usual, usual.early_size, usual.early_eval_size);
+    }
     if (!job->tally.weights_lost) {
         status = stk_checkpoint_load(stk_fold_weights(fold), job->network.opened.backend,
                                      job->network.state, job->network.graph, err);
@@ -109,9 +115,11 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
         job->tally.cut = job->tally.cut || !whole;
     }
     oof = oof && !stk_run_clock_must_write(&job->clock);
-    return status == STK_OK && oof
-               ? stk_job_predict_oof(job, &fold->calibration, &fold->split, fold->val_samples, err)
-               : status;
+    if (status == STK_OK && oof) {
+        status = stk_job_predict_oof(job, &fold->calibration, &fold->split, fold->val_samples, err);
+    }
+    job->recipe = stk_recipe_with_sizes(&job->recipe, usual.img_size, usual.eval_size);
+    return status;
 }
 
 /* Warns, once, that the device cannot keep its compiled kernels for the next start. */
