@@ -1,6 +1,8 @@
 # Recipes: which is taken, what wins over it, models that are trained on everything, and what fits into a budget.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
 
 "$STOKER" sample k --layout kaggle --classes 3 --per-class 24 --quiet || exit 1
 "$STOKER" train --data k --img-size 16 --epochs 1 --out first --quiet || exit 1
@@ -11,10 +13,15 @@ tune=("${small[@]}" --pretrained "$weights")
 # Two classes: the head of the weights does not fit.
 "$STOKER" sample two --classes 2 --per-class 8 --quiet || exit 1
 
-# end_within SIGNAL FOLDER MODEL EPOCHS: fine-tunes, and sends the signal after two epochs of that model.
+# On a device that waits for each picture a run takes its time without a core. The longest one begins now.
+launch folds LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=1000 "$STOKER" train "${tune[@]}" --budget 16s --out folds
+
+# end_within SIGNAL FOLDER MODEL SLOW: fine-tunes, and sends the signal after two epochs of that model. As soon as
+# there is the folder SLOW, the device waits 5 ms for each picture: ten epochs more take seconds on any machine.
 has_epochs() { grep -q "\"event\": \"epoch\", \"fold\": $2, \"epoch\": 2" "$1/events.jsonl"; }
 end_within() {
-    start train "${tune[@]}" --epochs "$4" --out "$2"
+    LD_PRELOAD=$FAKES/odd_device.so ODD_DEVICE_US=20 ODD_DEVICE_TIMES=250 ODD_DEVICE_FROM=$4 \
+        start train "${tune[@]}" --epochs 12 --out "$2"
     wait_for 120 has_epochs "$2" "$3" || fail "model $3 of $2 did not come to its second epoch"
     kill "-$1" "$PID"
     ended 60
@@ -77,52 +84,65 @@ expect_summary whole/summary.json best_acc1 null
 expect_submission whole/submission.csv k/sample_submission.csv "$labels"
 
 it "goes on within a refit as if nothing had happened"
-end_within INT cut 1 120
-expect_exit 0
-expect_file cut/events.jsonl 'refit 1 of 1 is not used'
-expect_summary cut/summary.json folds_done 1
-expect_no_file cut/weights/refit0/best.safetensors
-run train --resume cut
-expect_exit 0
-expect_summary cut/summary.json folds_done 2
-expect_weights cut/weights/refit0/best.safetensors
+if can_fake odd_device; then
+    end_within INT cut 1 cut/weights/refit0
+    expect_exit 0
+    expect_file cut/events.jsonl 'refit 1 of 1 is not used'
+    expect_summary cut/summary.json folds_done 1
+    expect_no_file cut/weights/refit0/best.safetensors
+    run train --resume cut
+    expect_exit 0
+    expect_summary cut/summary.json folds_done 2
+    expect_weights cut/weights/refit0/best.safetensors
+fi
 
 it "predicts without a refit that was killed"
-end_within KILL killed 1 120
-run predict --run killed --out one.csv
-expect_exit 0
-expect_out 'one.csv \([0-9]+ rows, from 1 model\)'
-run train --resume killed
-expect_exit 0
-expect_summary killed/summary.json folds_done 2
+if can_fake odd_device; then
+    end_within KILL killed 1 killed/weights/refit0
+    run predict --run killed --out one.csv
+    expect_exit 0
+    expect_out 'one.csv \([0-9]+ rows, from 1 model\)'
+    run train --resume killed
+    expect_exit 0
+    expect_summary killed/summary.json folds_done 2
+fi
 
 it "adds no refit to a run of a version that had none"
-end_within KILL old 0 60
-sed -i '/"refit"/d; /"recipe"/d' old/args.json
-run train --resume old
-expect_exit 0
-expect_summary old/summary.json folds_planned 1
+if can_fake odd_device; then
+    end_within KILL old 0 old
+    sed -i '/"refit"/d; /"recipe"/d' old/args.json
+    run train --resume old
+    expect_exit 0
+    expect_summary old/summary.json folds_planned 1
+fi
 
 it "gives the model that was asked for its epochs before a refit"
-run train "${tune[@]}" --epochs 100000 --budget 4s --out cut_epochs
-expect_exit 0
-expect_summary cut_epochs/summary.json folds_done 1
-expect_summary cut_epochs/summary.json stop_reason budget
+if can_fake odd_device; then
+    run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=1000 \
+        "$STOKER" train "${tune[@]}" --epochs 100000 --budget 4s --out cut_epochs
+    expect_exit 0
+    expect_summary cut_epochs/summary.json folds_done 1
+    expect_summary cut_epochs/summary.json stop_reason budget
+fi
 
 it "says what does not fit into a hopeless budget"
-run plan --data k --model resnet50 --budget 1s
-expect_exit 0
-expect_out '^warning: the budget is short: at 96 px there is time for [0-9.e-]+ epochs over 58 pictures; for 12 epochs give a --budget of about [1-9]'
+if can_fake odd_device; then
+    run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=20000 \
+        "$STOKER" plan --data k --model mobilenetv2_100 --batch 2 --budget 1s
+    expect_exit 0
+    expect_out '^warning: the budget is short: at 96 px there is time for [0-9.e-]+ epochs over 58 pictures; for 12 epochs give a --budget of about [1-9]'
+fi
 
 it "chooses folds where the time allows them"
-run train "${tune[@]}" --budget 8s --out folds
-expect_exit 0
-expect_out '^5 folds( and [0-9] refits? on all pictures)?, about [0-9]+ epochs each: one model alone would get [0-9]+ epochs over all 72 pictures$'
-expect_file folds/args.json '"folds": 5'
-expect_file folds/summary.json '"status": "(complete|partial)"' # on a busy machine the last epoch is cut
-expect_submission folds/submission.csv k/sample_submission.csv "$labels"
-expect_weights folds/weights/best.safetensors
-
+landed folds
+if can_fake odd_device; then
+    expect_exit 0
+    expect_out '^5 folds( and [0-9] refits? on all pictures)?, about [0-9]+ epochs each: one model alone would get [0-9]+ epochs over all 72 pictures$'
+    expect_file folds/args.json '"folds": 5'
+    expect_file folds/summary.json '"status": "(complete|partial)"' # on a busy machine the last epoch is cut
+    expect_submission folds/submission.csv k/sample_submission.csv "$labels"
+    expect_weights folds/weights/best.safetensors
+fi
 
 it "sees a large class less often"
 mkdir -p odd/train/many odd/train/few odd/train/some
@@ -145,7 +165,7 @@ run train "${small[@]}" --epochs 1 --out odd3
 expect_file odd3/args.json '"sampling": "natural"'
 
 it "validates and predicts at the size of evaluation"
-wide=(--data k --model resnet18 --img-size 64 --epochs 1)
+wide=(--data k --model mobilenetv2_100 --img-size 64 --epochs 1)
 run train "${wide[@]}" --out wide1
 expect_exit 0
 expect_file wide1/args.json '"eval_size": 80'
@@ -160,13 +180,16 @@ expect_file wide2/args.json '"eval_size": 64'
 expect_not "other pictures, other predictions" cmp -s wide1/submission.csv wide2/submission.csv
 
 it "goes on at the size of training in a run of a version that knew no other"
-start train --data two --model resnet18 --img-size 64 --epochs 6 --out wide3
-wait_for 120 has_epochs wide3 0 || fail "wide3 did not come to its second epoch"
-kill -KILL "$PID"
-ended 60
-sed -i '/"eval_size"/d' wide3/args.json
-run train --resume wide3
-expect_exit 0
-expect_file wide3/args.json '"eval_size": 64'
+if can_fake odd_device; then
+    LD_PRELOAD=$FAKES/odd_device.so ODD_DEVICE_US=20000 \
+        start train --data two --model mobilenetv2_100 --img-size 64 --epochs 6 --out wide3
+    wait_for 120 has_epochs wide3 0 || fail "wide3 did not come to its second epoch"
+    kill -KILL "$PID"
+    ended 60
+    sed -i '/"eval_size"/d' wide3/args.json
+    run train --resume wide3
+    expect_exit 0
+    expect_file wide3/args.json '"eval_size": 64'
+fi
 
 finish
