@@ -30,8 +30,10 @@
 #define SCRATCH_WANTED_PICTURES 100000.0
 #define SMALL_PART (1.0 / 3) /* of both, at SMALL_SIZE and below */
 
-/* A training from scratch with fewer epochs begins with pictures of half the size, unless they are
- * hardly faster or too small. */
+/* A training from scratch that has time for so many epochs begins with pictures of half the size,
+ * unless they are hardly faster or too small. Of fewer epochs the second half would be hardly one,
+ * and that is worse than none. */
+#define EARLY_LEAST_EPOCHS 3.0
 #define EARLY_MOST_EPOCHS 30.0
 #define EARLY_UNIT 16
 #define EARLY_LEAST_SIZE 64
@@ -54,8 +56,9 @@ static double epochs_at(const stk_training_facts *f, int size, int models) {
 static int early_size_of(const stk_training_facts *f, int size) {
     int early = size / 2 / EARLY_UNIT * EARLY_UNIT;
     bool faster = picture_s_at(f, early) * EARLY_LEAST_GAIN < picture_s_at(f, size);
+    double epochs = epochs_at(f, size, 1);
     bool wanted = f->may_begin_small && !f->pretrained && f->epochs == 0 &&
-                  epochs_at(f, size, 1) < EARLY_MOST_EPOCHS;
+                  epochs >= EARLY_LEAST_EPOCHS && epochs < EARLY_MOST_EPOCHS;
     return wanted && faster && early >= EARLY_LEAST_SIZE ? early : 0;
 }
 

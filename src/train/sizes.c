@@ -33,7 +33,7 @@ void stk_trainer_change_size(stk_trainer *t) {
     p->wait_s *= side * side;
     p->val_s *= side * side;
     p->val_even_s *= side * side;
-    t->typical_step = (stk_typical_step){0};
+    stk_typical_step_expect(&t->typical_step, p->step_s, p->wait_s);
     snprintf(what, sizeof what, "pictures of %d px", stk_trainer_graph(t)->img_size);
     stk_events_decision(t->config->events, what,
                         "the first half of the training is over, and now detail counts");

@@ -13,6 +13,20 @@ void stk_typical_step_wait(stk_typical_step *t, double seconds) {
     t->waited += t->timed > 0 ? seconds : 0;
 }
 
+/* Stores the seconds per step of a group. */
+static void note_group(stk_typical_step *t, double step_s, double wait_s) {
+    t->step_s.room = t->wait_s.room = GROUPS;
+    stk_typical_note(&t->step_s, step_s);
+    stk_typical_note(&t->wait_s, wait_s);
+}
+
+void stk_typical_step_expect(stk_typical_step *t, double step_s, double wait_s) {
+    *t = (stk_typical_step){0};
+    if (!isnan(step_s)) {
+        note_group(t, step_s, wait_s);
+    }
+}
+
 void stk_typical_step_add(stk_typical_step *t, double seconds) {
     if (t->timed++ == 0) {
         return; /* the first step warms up and does not count */
@@ -22,9 +36,7 @@ void stk_typical_step_add(stk_typical_step *t, double seconds) {
     if (t->seconds < GROUP_S) {
         return;
     }
-    t->step_s.room = t->wait_s.room = GROUPS;
-    stk_typical_note(&t->step_s, t->seconds / (double)t->steps);
-    stk_typical_note(&t->wait_s, t->waited / (double)t->steps);
+    note_group(t, t->seconds / (double)t->steps, t->waited / (double)t->steps);
     t->steps = 0;
     t->seconds = t->waited = 0;
 }

@@ -29,6 +29,9 @@ void stk_typical_step_wait(stk_typical_step *typical, double seconds);
 /* A step took that long, waiting included. */
 void stk_typical_step_add(stk_typical_step *typical, double seconds);
 
+/* Steps become others, for which so much is expected until they are measured. */
+void stk_typical_step_expect(stk_typical_step *typical, double step_s, double wait_s);
+
 /* Seconds per step, and the part spent waiting for pictures; NaN before the second step. */
 double stk_typical_step_s(const stk_typical_step *typical);
 double stk_typical_step_wait_s(const stk_typical_step *typical);

@@ -71,6 +71,12 @@ static void small_pictures_in_the_first_half(void) {
     CHECK_INT(stk_training_choose(&facts).early_size, 0);
     facts.img_size = 128;
     CHECK_INT(stk_training_choose(&facts).early_size, 64);
+    facts = facts_of(false, 2.9); /* the second half would be hardly an epoch: all is smaller */
+    facts.may_begin_small = true;
+    CHECK_INT(stk_training_choose(&facts).img_size, 160);
+    CHECK_INT(stk_training_choose(&facts).early_size, 80);
+    facts.may_shrink = false;
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
 }
 
 static void what_was_asked_for_stays(void) {
