@@ -17,23 +17,27 @@
 
 /*
  * Pictures become smaller, by SIZE_STEP pixels at a time, while a training would see fewer than
- * these epochs or pictures, whichever is less. Below SMALL pixels detail is lost quickly: then a
- * single pass is enough to stay. Smaller than LEAST_SIZE they never become by themselves.
+ * these epochs or pictures, whichever is less; from scratch it also needs a least number of
+ * pictures, however few there are. Up to SMALL_SIZE pixels detail is lost quickly: then a part of
+ * these is enough to stay. Smaller than the least size they never become by themselves.
  */
 #define SIZE_STEP 32
 #define LEAST_GAIN 1.05 /* in speed: less is not worth the detail */
 #define SMALL_SIZE 128
-#define LEAST_SIZE 96
+#define TUNE_LEAST_SIZE 96
+#define SCRATCH_LEAST_SIZE 64
 #define TUNE_WANTED_EPOCHS 3.0
 #define TUNE_WANTED_PICTURES 15000.0
 #define SCRATCH_WANTED_EPOCHS 10.0
 #define SCRATCH_WANTED_PICTURES 100000.0
-#define SMALL_PART (1.0 / 3) /* of both, at SMALL_SIZE and below */
+#define SCRATCH_LEAST_PICTURES 30000.0
+#define SMALL_PART (1.0 / 3) /* of all of these, at SMALL_SIZE and below */
 
-/* A training from scratch that has time for so many epochs begins with pictures of half the size,
- * unless they are hardly faster or too small. Of fewer epochs the second half would be hardly one,
- * and that is worse than none. */
+/* A training from scratch that has time for so many epochs and pictures begins with pictures of
+ * half the size, unless they are hardly faster or too small. With less time the second half would
+ * be too short to get used to the other size, and worse than none. */
 #define EARLY_LEAST_EPOCHS 3.0
+#define EARLY_LEAST_PICTURES 20000.0
 #define EARLY_MOST_EPOCHS 30.0
 #define EARLY_UNIT 16
 #define EARLY_LEAST_SIZE 64
@@ -58,7 +62,8 @@ static int early_size_of(const stk_training_facts *f, int size) {
     bool faster = picture_s_at(f, early) * EARLY_LEAST_GAIN < picture_s_at(f, size);
     double epochs = epochs_at(f, size, 1);
     bool wanted = f->may_begin_small && !f->pretrained && f->epochs == 0 &&
-                  epochs >= EARLY_LEAST_EPOCHS && epochs < EARLY_MOST_EPOCHS;
+                  epochs >= EARLY_LEAST_EPOCHS && epochs < EARLY_MOST_EPOCHS &&
+                  epochs * (double)f->pictures >= EARLY_LEAST_PICTURES;
     return wanted && faster && early >= EARLY_LEAST_SIZE ? early : 0;
 }
 
@@ -72,8 +77,10 @@ static bool is_enough(const stk_training_facts *f, int size, double epochs) {
     double part = size <= SMALL_SIZE ? SMALL_PART : 1;
     double wanted = f->pretrained ? TUNE_WANTED_EPOCHS : SCRATCH_WANTED_EPOCHS;
     double pictures = f->pretrained ? TUNE_WANTED_PICTURES : SCRATCH_WANTED_PICTURES;
+    double least = f->pretrained || f->epochs > 0 ? 0 : SCRATCH_LEAST_PICTURES;
+    double seen = epochs * (double)f->pictures;
     wanted = f->epochs > 0 ? fmin(wanted, f->epochs) : wanted;
-    return epochs >= part * wanted || epochs * (double)f->pictures >= part * pictures;
+    return (epochs >= part * wanted && seen >= part * least) || seen >= part * pictures;
 }
 
 static int choose_size(const stk_training_facts *f) {
@@ -81,7 +88,7 @@ static int choose_size(const stk_training_facts *f) {
     while (f->may_shrink && !is_enough(f, size, early_gain(f, size) * epochs_at(f, size, 1))) {
         int smaller = (size - 1) / SIZE_STEP * SIZE_STEP;
         bool helps = picture_s_at(f, smaller) * LEAST_GAIN < picture_s_at(f, size);
-        if (smaller < LEAST_SIZE || !helps) {
+        if (smaller < (f->pretrained ? TUNE_LEAST_SIZE : SCRATCH_LEAST_SIZE) || !helps) {
             break;
         }
         size = smaller;

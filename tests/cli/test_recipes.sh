@@ -130,7 +130,7 @@ if can_fake odd_device; then
     run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=20000 \
         "$STOKER" plan --data k --model mobilenetv2_100 --batch 2 --budget 1s
     expect_exit 0
-    expect_out '^warning: the budget is short: at 96 px there is time for [0-9.e-]+ epochs over 58 pictures; for 12 epochs give a --budget of about [1-9]'
+    expect_out '^warning: the budget is short: at 64 px there is time for [0-9.e-]+ epochs over 58 pictures; for 12 epochs give a --budget of about [1-9]'
 fi
 
 it "chooses folds where the time allows them"
@@ -166,30 +166,67 @@ expect_file odd3/args.json '"sampling": "natural"'
 
 it "validates and predicts at the size of evaluation"
 wide=(--data k --model mobilenetv2_100 --img-size 64 --epochs 1)
-run train "${wide[@]}" --out wide1
+run train "${wide[@]}" --lr 1e-4 --out wide1
 expect_exit 0
-expect_file wide1/args.json '"eval_size": 80'
-expect "the checkpoint has that size" grep -aEq '"img_size": ?"80"' wide1/weights/best.safetensors
-cp wide1/submission.csv train.csv
-run predict --run wide1 --out again.csv
+expect_file wide1/args.json '"eval_size": 64' # from scratch: as trained
+wide+=(--pretrained wide1/weights/best.safetensors --refit 0)
+run train "${wide[@]}" --out wide2
+expect_exit 0
+expect_file wide2/args.json '"eval_size": 80'
+expect "the checkpoint has that size" grep -aEq '"img_size": ?"80"' wide2/weights/best.safetensors
+cp wide2/submission.csv train.csv
+run predict --run wide2 --out again.csv
 expect_exit 0
 expect_same train.csv again.csv
-run train "${wide[@]}" --eval-size 64 --out wide2
+run train "${wide[@]}" --eval-size 64 --out wide3
 expect_exit 0
-expect_file wide2/args.json '"eval_size": 64'
-expect_not "other pictures, other predictions" cmp -s wide1/submission.csv wide2/submission.csv
+expect_file wide3/args.json '"eval_size": 64'
+expect_not "other pictures, other predictions" cmp -s wide2/validation.csv wide3/validation.csv
 
 it "goes on at the size of training in a run of a version that knew no other"
 if can_fake odd_device; then
     LD_PRELOAD=$FAKES/odd_device.so ODD_DEVICE_US=20000 \
-        start train --data two --model mobilenetv2_100 --img-size 64 --epochs 6 --out wide3
-    wait_for 120 has_epochs wide3 0 || fail "wide3 did not come to its second epoch"
+        start train "${wide[@]}" --data two --epochs 6 --out wide4
+    wait_for 120 has_epochs wide4 0 || fail "wide4 did not come to its second epoch"
     kill -KILL "$PID"
     ended 60
-    sed -i '/"eval_size"/d' wide3/args.json
-    run train --resume wide3
+    sed -i '/"eval_size"/d' wide4/args.json
+    run train --resume wide4
     expect_exit 0
-    expect_file wide3/args.json '"eval_size": 64'
+    expect_file wide4/args.json '"eval_size": 64'
+fi
+
+it "begins with small pictures"
+early=(--data k --img-size 32 --early-size 16)
+run train "${early[@]}" --epochs 4 --out early1
+expect_exit 0
+expect_out '^pictures of 32 px: the first half of the training is over'
+expect "the checkpoint has the usual size" grep -aEq '"img_size": ?"32"' early1/weights/last.safetensors
+run train --data k --img-size 32 --epochs 4 --out early2
+expect_exit 0
+expect_file early2/args.json '"early_size": 0'
+expect_no_out 'pictures of'
+expect_not "other pictures, other weights" cmp -s early1/submission.csv early2/submission.csv
+run train "${early[@]}" --early-size small
+expect_exit 2
+
+it "predicts with small pictures what is stopped in the first half, and goes on with them"
+if can_fake odd_device; then
+    LD_PRELOAD=$FAKES/odd_device.so ODD_DEVICE_US=20 ODD_DEVICE_TIMES=250 ODD_DEVICE_FROM=early3 \
+        start train "${early[@]}" --epochs 12 --out early3
+    wait_for 120 has_epochs early3 0 || fail "early3 did not come to its second epoch"
+    kill -INT "$PID"
+    ended 60
+    expect_summary early3/summary.json status partial
+    expect "the checkpoint has the small size" grep -aEq '"img_size": ?"16"' early3/weights/best.safetensors
+    run predict --run early3 --out again.csv
+    expect_exit 0
+    expect_same early3/submission.csv again.csv
+    run train --resume early3
+    expect_exit 0
+    expect_out '^pictures of 32 px: '
+    expect_summary early3/summary.json status complete
+    expect "the checkpoint has the usual size" grep -aEq '"img_size": ?"32"' early3/weights/last.safetensors
 fi
 
 finish

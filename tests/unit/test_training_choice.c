@@ -47,12 +47,12 @@ static void small_pictures_in_the_first_half(void) {
         double fit; /* epochs at 224 px */
         int early;
         double epochs; /* of a model: 2.5 times as many as without */
-    } cases[] = {{4, 112, 12.5}, {20, 112, 62.5}, {29.9, 112, 93.4375}, {30, 0, 37.5}};
+    } cases[] = {{10, 112, 31.25}, {20, 112, 62.5}, {29.9, 112, 93.4375}, {30, 0, 37.5}};
     for (size_t i = 0; i < STK_COUNT(cases); i++) {
         stk_training_facts facts = facts_of(false, cases[i].fit);
         facts.may_begin_small = true;
         stk_training_choice c = stk_training_choose(&facts);
-        CHECK_INT(c.img_size, 224); /* 4 epochs become 10, which is enough for this size */
+        CHECK_INT(c.img_size, 224);
         CHECK_INT(c.early_size, cases[i].early);
         CHECK_NEAR(c.epochs, cases[i].epochs, 0.01);
     }
@@ -71,12 +71,23 @@ static void small_pictures_in_the_first_half(void) {
     CHECK_INT(stk_training_choose(&facts).early_size, 0);
     facts.img_size = 128;
     CHECK_INT(stk_training_choose(&facts).early_size, 64);
-    facts = facts_of(false, 2.9); /* the second half would be hardly an epoch: all is smaller */
+    facts = facts_of(false, 9.9); /* fewer than 20,000 pictures */
     facts.may_begin_small = true;
-    CHECK_INT(stk_training_choose(&facts).img_size, 160);
-    CHECK_INT(stk_training_choose(&facts).early_size, 80);
     facts.may_shrink = false;
     CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.may_shrink = true; /* 13.5 epochs at 192 px */
+    CHECK_INT(stk_training_choose(&facts).img_size, 192);
+    CHECK_INT(stk_training_choose(&facts).early_size, 96);
+    facts.pictures = 20000; /* 2.9 epochs: the second half would be hardly one */
+    facts.left_s = 20 * 2.9;
+    facts.may_shrink = false;
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.left_s = 20 * 3.1;
+    CHECK_INT(stk_training_choose(&facts).early_size, 112);
+    facts.pictures = 300; /* from scratch few pictures need many passes */
+    facts.left_s = 0.3 * 20;
+    facts.may_shrink = true;
+    CHECK_INT(stk_training_choose(&facts).img_size, 96);
 }
 
 static void what_was_asked_for_stays(void) {
@@ -129,8 +140,9 @@ static void smaller_pictures_where_no_epoch_fits(void) {
         double fit; /* epochs at 224 px */
         int size;
     } cases[] = {
-        {true, 3, 224},  {true, 2.5, 192}, {true, 1.6, 160}, {true, 1, 128},  {true, 0.35, 128},
-        {true, 0.3, 96}, {true, 0.01, 96}, {false, 10, 224}, {false, 6, 160}, {false, 1.2, 128},
+        {true, 3, 224},    {true, 2.5, 192}, {true, 1.6, 160}, {true, 1, 128},   {true, 0.35, 128},
+        {true, 0.3, 96},   {true, 0.01, 96}, {false, 15, 224}, {false, 10, 192}, {false, 6, 128},
+        {false, 1.7, 128}, {false, 1.6, 96}, {false, 0.3, 64},
     };
     for (size_t i = 0; i < STK_COUNT(cases); i++) {
         stk_training_facts facts = facts_of(cases[i].pretrained, cases[i].fit);
