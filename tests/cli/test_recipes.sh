@@ -63,6 +63,7 @@ it "trains a second model on everything after pretrained weights"
 run train "${tune[@]}" --epochs 2 --out both
 expect_exit 0
 expect_out '^refit 1/1  epoch 2/2'
+expect_no_out '[12] of 2 models:' # without a budget nothing is weighed
 expect_out 'submission.csv \([0-9]+ rows, from 2 models\)'
 expect_out '^  held out    acc1 [0-9.]+%, validation of [0-9]+ pictures; refits trained on them, too$'
 expect_summary both/summary.json folds_done 2

@@ -34,14 +34,20 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
                          const stk_events *events, int fold, int epochs_done) {
     bool between = epochs_done < 0;
     bool spare = refits_are_spare(recipe);
+    int models = stk_recipe_models(recipe);
+    int begun = fold + (between ? 0 : 1);
     if (stk_run_clock_stopping(clock)) {
         return; /* no further fold begins after a request to stop */
     }
+    if (isnan(clock->budget_s)) {
+        time->folds = models;
+        return;
+    }
+    int first = begun > recipe->folds ? begun : recipe->folds; /* a refit that runs stays */
     stk_fold_facts facts = {.elapsed_s = stk_run_clock_elapsed(clock),
                             .budget_s = clock->budget_s,
-                            .folds_wanted =
-                                spare && !between ? recipe->folds : stk_recipe_models(recipe),
-                            .folds_begun = fold + (between ? 0 : 1),
+                            .folds_wanted = spare && !between ? first : models,
+                            .folds_begun = begun,
                             .epochs_done = between ? 0 : epochs_done,
                             .epochs_wanted = recipe->epochs_wanted,
                             .epochs_fair = fair_epochs(recipe),
@@ -60,7 +66,6 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
     }
     char what[64];
     char why[160];
-    int models = stk_recipe_models(recipe);
     const char *word = recipe->refits > 0 ? "models" : "folds";
     snprintf(what, sizeof what, "%d of %d %s", folds, models, word);
     if (folds < time->folds) {
