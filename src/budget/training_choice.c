@@ -15,6 +15,10 @@
 #define SCRATCH_ENOUGH_EPOCHS 150.0
 #define MOST_REFITS 5
 
+/* A model that is alone leaves this share of the pictures to validation, if it is as many. */
+#define ALONE_VAL_PART 0.1
+#define ALONE_VAL_LEAST 30.0
+
 /*
  * Pictures become smaller, by SIZE_STEP pixels at a time, while a training would see fewer than
  * these epochs or pictures, whichever is less; from scratch it also needs a least number of
@@ -129,9 +133,16 @@ static void choose_models(const stk_training_facts *f, stk_training_choice *c) {
     }
 }
 
+static double choose_val_part(const stk_training_facts *f, const stk_training_choice *c) {
+    bool alone = c->folds + c->refits == 1;
+    bool enough = ALONE_VAL_PART * (double)f->pictures >= ALONE_VAL_LEAST;
+    return f->may_hold_less && alone && enough ? fmin(f->val_part, ALONE_VAL_PART) : f->val_part;
+}
+
 stk_training_choice stk_training_choose(const stk_training_facts *f) {
     stk_training_choice c = {.img_size = f->img_size,
                              .folds = f->folds > 0 ? f->folds : 1,
+                             .val_part = f->val_part,
                              .epochs = f->epochs > 0 ? f->epochs : STK_BUDGET_DEFAULT_EPOCHS,
                              .picture_s = NAN};
     if (isnan(f->left_s)) { /* fine-tuning is short: a second model on everything is worth it */
@@ -147,8 +158,9 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
     c.img_size = choose_size(f);
     c.picture_s = picture_s_at(f, c.img_size);
     choose_models(f, &c);
+    c.val_part = choose_val_part(f, &c);
     double epochs =
-        epochs_at(f, c.img_size, c.folds + c.refits) / (c.folds * (1 - f->val_part) + c.refits);
+        epochs_at(f, c.img_size, c.folds + c.refits) / (c.folds * (1 - c.val_part) + c.refits);
     if (c.folds + c.refits == 1) {
         c.early_size = early_size_of(f, c.img_size);
         epochs *= early_gain(f, c.img_size);

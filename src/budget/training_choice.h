@@ -2,7 +2,8 @@
  * training_choice.h - what the time for training is spent on: the size of the pictures, and how
  * many models are trained on how much of the data. Pure arithmetic.
  *
- * Time is counted in epochs over all labelled pictures. A few epochs are best spent on one model.
+ * Time is counted in epochs over all labelled pictures. A few epochs are best spent on one model,
+ * which is validated with few pictures: it never sees them.
  * With more of them a second model that is trained on everything pays: it sees the pictures that
  * the first one was validated with, and two models are better than one. With still more, five folds
  * pay: each picture validates once, and five models are averaged. Beyond that further models are
@@ -16,16 +17,17 @@
 #include <stddef.h>
 
 typedef struct stk_training_facts {
-    double left_s;    /* seconds for training; NaN: there is no budget */
-    double picture_s; /* seconds that a training picture takes at `img_size`; NaN: not measured */
-    double loader_s;  /* part of picture_s that does not depend on the size of the pictures: 0
-                         where training does not wait for them */
-    double predict_s; /* seconds that a model takes to predict the test set at `img_size` */
-    size_t pictures;  /* labelled pictures, those that validate included */
-    double val_part;  /* share of them that is set apart to validate; 0: none is */
-    bool pretrained;  /* training starts from pretrained weights */
-    int img_size;     /* of the model, in pixels */
-    bool may_shrink;  /* smaller pictures may be chosen */
+    double left_s;      /* seconds for training; NaN: there is no budget */
+    double picture_s;   /* seconds that a training picture takes at `img_size`; NaN: not measured */
+    double loader_s;    /* part of picture_s that does not depend on the size of the pictures: 0
+                           where training does not wait for them */
+    double predict_s;   /* seconds that a model takes to predict the test set at `img_size` */
+    size_t pictures;    /* labelled pictures, those that validate included */
+    double val_part;    /* share of them that is set apart to validate; 0: none is */
+    bool may_hold_less; /* a smaller share may be chosen */
+    bool pretrained;    /* training starts from pretrained weights */
+    int img_size;       /* of the model, in pixels */
+    bool may_shrink;    /* smaller pictures may be chosen */
     bool may_begin_small; /* smaller pictures may be chosen for the first half */
     int epochs;           /* of each model, as asked for; 0: as many as fit */
     int folds;            /* as asked for; 0: to be chosen, 1 or more folds */
@@ -36,6 +38,7 @@ typedef struct stk_training_choice {
     int img_size;       /* px */
     int early_size;     /* px, in the first half of the time; 0: the same */
     int folds;          /* 1: one model, validated with val_part of the pictures */
+    double val_part;    /* share of the pictures that validates a single model */
     int refits;         /* further models, trained on all pictures */
     double epochs;      /* that fit, of each model and over its own pictures; at least 0 */
     double epochs_full; /* epochs of a single model that would fit at facts.img_size */

@@ -36,9 +36,11 @@ static const stk_option dataset_options[] = {
                        "it by its usual names"),
     STK_OPTION(TEXT, "image-ext", image_ext, .metavar = "EXT",
                .help = "count only pictures with this extension: jpg, jpeg, png or webp"),
-    STK_OPTION(DOUBLE, "val-fraction", val_fraction, .fallback = "0.2", STK_OPTION_RANGE(0, 0.9),
-               .metavar = "X",
-               .help = "part of every class that validates when there is no validation set"),
+    STK_OPTION(
+        DOUBLE, "val-fraction", val_fraction, .fallback = "0.2", STK_OPTION_RANGE(0, 0.9),
+        .metavar = "X",
+        .help = "part of every class that validates when there is no validation set; 0.1 where a "
+                "budget has time for a single model and nothing was given"),
     STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "error", .choices = "error skip",
                .help =
                    "labels without pictures and pictures without labels: stop, or leave them out"),

@@ -87,7 +87,29 @@ static void small_pictures_in_the_first_half(void) {
     facts.pictures = 300; /* from scratch few pictures need many passes */
     facts.left_s = 0.3 * 20;
     facts.may_shrink = true;
-    CHECK_INT(stk_training_choose(&facts).img_size, 96);
+    CHECK_INT(stk_training_choose(&facts).img_size, 128);
+}
+
+/* A model that is alone is validated with a tenth, where that is enough pictures. */
+static void fewer_pictures_validate_a_single_model(void) {
+    stk_training_facts facts = facts_of(true, 4);
+    facts.may_hold_less = true;
+    CHECK_NEAR(stk_training_choose(&facts).val_part, 0.1, 1e-9);
+    CHECK_NEAR(stk_training_choose(&facts).epochs, 4 / 0.9, 1e-9);
+    facts.pictures = 299;
+    CHECK_NEAR(stk_training_choose(&facts).val_part, 0.2, 1e-9);
+    facts.pictures = 2000;
+    facts.val_part = 0.05;
+    CHECK_NEAR(stk_training_choose(&facts).val_part, 0.05, 1e-9);
+    facts.val_part = 0;
+    CHECK_NEAR(stk_training_choose(&facts).val_part, 0, 1e-9);
+    for (double fit = 12; fit <= 48; fit += 12) { /* with a refit, or folds */
+        facts = facts_of(true, fit);
+        facts.may_hold_less = true;
+        CHECK_NEAR(stk_training_choose(&facts).val_part, 0.2, 1e-9);
+    }
+    facts = facts_of(true, 4); /* as asked for */
+    CHECK_NEAR(stk_training_choose(&facts).val_part, 0.2, 1e-9);
 }
 
 static void what_was_asked_for_stays(void) {
@@ -141,7 +163,7 @@ static void smaller_pictures_where_no_epoch_fits(void) {
         int size;
     } cases[] = {
         {true, 3, 224},    {true, 2.5, 192}, {true, 1.6, 160}, {true, 1, 128},   {true, 0.35, 128},
-        {true, 0.3, 96},   {true, 0.01, 96}, {false, 15, 224}, {false, 10, 192}, {false, 6, 128},
+        {true, 0.3, 96},   {true, 0.01, 96}, {false, 15, 224}, {false, 10, 160}, {false, 6, 128},
         {false, 1.7, 128}, {false, 1.6, 96}, {false, 0.3, 64},
     };
     for (size_t i = 0; i < STK_COUNT(cases); i++) {
@@ -180,10 +202,10 @@ static void without_a_budget_or_a_measurement(void) {
 }
 
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),     TEST(small_pictures_in_the_first_half),
-    TEST(what_was_asked_for_stays),          TEST(predictions_count_for_every_model),
-    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
-    TEST(without_a_budget_or_a_measurement),
+    TEST(models_by_the_epochs_that_fit),          TEST(small_pictures_in_the_first_half),
+    TEST(fewer_pictures_validate_a_single_model), TEST(what_was_asked_for_stays),
+    TEST(predictions_count_for_every_model),      TEST(nothing_set_apart_needs_no_refit),
+    TEST(smaller_pictures_where_no_epoch_fits),   TEST(without_a_budget_or_a_measurement),
 };
 
 CHECK_MAIN(tests)

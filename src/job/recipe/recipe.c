@@ -105,12 +105,13 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     bool by_column = dataset->division == STK_DIVIDE_FOLDS;
     bool divided = !by_column && stk_dataset_is_divided(dataset, recipe->val_fraction, 1);
-    bool may_fold = divided && stk_is_auto_int(job->folds) && dataset->test.count > 0 &&
-                    stk_options_source(options, "val-fraction") == STK_FROM_DEFAULT;
+    bool free = divided && stk_options_source(options, "val-fraction") == STK_FROM_DEFAULT;
+    bool may_fold = free && stk_is_auto_int(job->folds) && dataset->test.count > 0;
     return (stk_training_facts){.left_s = NAN,
                                 .picture_s = NAN,
                                 .pictures = dataset->train.count,
                                 .val_part = divided ? recipe->val_fraction : 0,
+                                .may_hold_less = free,
                                 .pretrained = recipe->weights != NULL,
                                 .img_size = recipe->img_size,
                                 .may_shrink = stk_is_auto_int(job->img_size),
@@ -168,7 +169,11 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
     recipe->refits = choice->refits;
     recipe->img_size = choice->img_size;
     stk_recipe_expect(recipe, options, choice->epochs);
-    if (stk_is_auto_int(job->folds)) {
+    if (choice->val_part > 0 && choice->val_part < recipe->val_fraction) {
+        recipe->val_fraction = choice->val_part;
+        status = resolve_number(options, "val-fraction", choice->val_part, "auto", err);
+    }
+    if (status == STK_OK && stk_is_auto_int(job->folds)) {
         status = resolve_number(options, "folds", choice->folds, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(job->refit)) {
