@@ -175,6 +175,16 @@ static void emit_models(const stk_job *job, const stk_training_facts *facts,
     stk_events_plan(&job->events, &plan);
 }
 
+static void emit_val_part(const stk_job *job, const stk_training_facts *facts,
+                          const stk_training_choice *choice) {
+    char what[64];
+    if (choice->val_part < facts->val_part) {
+        snprintf(what, sizeof what, "%.0f %% of the pictures validate", 100 * choice->val_part);
+        stk_events_decision(&job->events, what,
+                            "there is time for one model, and it does not see them");
+    }
+}
+
 static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
                           const stk_training_choice *choice) {
     double least = facts->pretrained ? HOPELESS_TUNE : HOPELESS_SCRATCH;
@@ -222,6 +232,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     job->time = stk_time_plan_begin(&job->recipe);
     emit_size(job, &facts, &choice);
     emit_models(job, &facts, &choice, *train);
+    emit_val_part(job, &facts, &choice);
     if (!isnan(facts.picture_s)) {
         warn_hopeless(job, &facts, &choice);
     }
