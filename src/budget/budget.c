@@ -81,7 +81,8 @@ int stk_budget_validate_every(const stk_budget_facts *f) {
     double fold_s = (f->budget_s - f->fold_start_s) * f->share;
     double most = fmax(fold_s / (PARTS_BETWEEN * train_s), EPOCHS_BETWEEN);
     bool free = isnan(f->budget_s) || f->epochs_wanted > 0 || isnan(every);
-    return free ? 1 : (int)fmin(fmax(every, 1), fmin(most, STK_BUDGET_MOST_EPOCHS));
+    most = fmin(most, STK_BUDGET_MOST_EPOCHS / PARTS_BETWEEN);
+    return free ? 1 : (int)fmin(fmax(every, 1), most);
 }
 
 int stk_budget_most_epochs(int epochs_wanted) {

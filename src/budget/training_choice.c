@@ -46,6 +46,7 @@
 #define EARLY_UNIT 16
 #define EARLY_LEAST_SIZE 64
 #define EARLY_LEAST_GAIN 2.0
+#define EARLY_MOST_PREDICTION 0.2 /* share of the time: with more the second half has none left */
 
 /* Seconds of a training picture at another size: computing follows the number of pixels. */
 static double picture_s_at(const stk_training_facts *f, int size) {
@@ -67,7 +68,8 @@ static int early_size_of(const stk_training_facts *f, int size) {
     double epochs = epochs_at(f, size, 1);
     bool wanted = f->may_begin_small && !f->pretrained && f->epochs == 0 &&
                   epochs >= EARLY_LEAST_EPOCHS && epochs < EARLY_MOST_EPOCHS &&
-                  epochs * (double)f->pictures >= EARLY_LEAST_PICTURES;
+                  epochs * (double)f->pictures >= EARLY_LEAST_PICTURES &&
+                  !(f->predict_s > EARLY_MOST_PREDICTION * f->left_s);
     return wanted && faster && early >= EARLY_LEAST_SIZE ? early : 0;
 }
 

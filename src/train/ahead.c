@@ -13,9 +13,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+/* After the size of the pictures has changed, so many steps must be timed until they are believed.
+ */
+#define EXPECTED_STEPS 5
+
 static void note_step_time(stk_trainer *t, double seconds) {
     stk_typical_step_add(&t->typical_step, seconds);
     t->standing.steps_timed = t->typical_step.timed;
+    t->standing.expected = t->standing.expected && t->typical_step.timed <= EXPECTED_STEPS;
     t->standing.step_s = stk_typical_step_s(&t->typical_step);
     t->standing.wait_s = stk_typical_step_wait_s(&t->typical_step);
     t->epoch_train_s += seconds;

@@ -334,7 +334,6 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val_metrics.count / (double)c->val_data.count;
         t->standing.validations++;
-        t->size_validated = true;
         t->standing.val_s = seconds / part;
         t->standing.val_even_s = stk_batch_times_even(&t->val_times, seconds) / part;
         *done = true;
@@ -439,9 +438,9 @@ static double end_loading(stk_trainer *t) {
 /* Whether this whole epoch is neither validated nor saved: others follow, and that would take too
  * much of the time. */
 static bool is_passed_over(stk_trainer *t) {
-    return t->orders.validate_every > 1 && t->result->has_best &&
-           (t->size_validated || t->infer_exec == NULL) &&
-           t->standing.epoch % t->orders.validate_every != 0 && stk_trainer_has_next_epoch(t);
+    return t->result->has_best && t->validated_epoch > 0 &&
+           t->standing.epoch - t->validated_epoch < t->orders.validate_every &&
+           stk_trainer_has_next_epoch(t);
 }
 
 /* Emits an epoch that is not validated. Its weights are not saved either. */
@@ -507,6 +506,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (epoch.best) {
         take_best(t, &before);
     }
+    t->validated_epoch = t->standing.epoch;
     t->epoch_counted = t->epoch_judged = true;
     return STK_OK;
 }
@@ -581,6 +581,7 @@ static stk_status compile_validation(stk_trainer *t, stk_error *err) {
     if (t->config->val_data.count == 0) {
         return STK_OK;
     }
+    t->result->validating = true;
     how.graph = t->small ? t->config->small_val_graph : how.graph;
     stk_status status = compile(t, &how, &t->infer_exec, err);
     t->standing.compile_s = stk_clock_since_s(start);
@@ -596,14 +597,19 @@ static void free_execs(stk_trainer *t) {
 /* Between two epochs: goes on with pictures of the usual size. The network for training is compiled
  * when the epoch begins. */
 static stk_status change_size(stk_trainer *t, stk_error *err) {
+    char what[64];
     stk_loader_take_bad(t->loader, tell_bad, t);
     tell_notices(t);
     free_execs(t);
     stk_trainer_let_go(t);
     stk_loader_close(t->loader);
     t->loader = NULL;
-    stk_trainer_change_size(t);
+    t->result->validating = false;
+    stk_trainer_set_size(t, false);
     t->standing.step = 0;
+    snprintf(what, sizeof what, "pictures of %d px", stk_trainer_graph(t)->img_size);
+    stk_events_decision(t->config->events, what,
+                        "the first half of the training is over, and now detail counts");
     stk_status status = open_loader(t, err);
     return status == STK_OK ? compile_validation(t, err) : status;
 }
@@ -632,7 +638,8 @@ static stk_status run_steps(stk_trainer *t, stk_error *err) {
 
 static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_standing *p = &t->standing;
-    stk_status status = stk_trainer_size_changes(t) ? change_size(t, err) : STK_OK;
+    bool grows = stk_trainer_size_changes(t) && stk_trainer_has_next_epoch(t);
+    stk_status status = grows ? change_size(t, err) : STK_OK;
     if (status != STK_OK || t->result->halted) {
         return status;
     }
@@ -690,7 +697,6 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     if (c->resume == NULL) {
         stk_trainer_save(t, false);
     }
-    t->result->validating = c->val_data.count > 0;
     return compile_validation(t, err);
 }
 
@@ -715,6 +721,13 @@ static stk_status retry_from_last_epoch(stk_trainer *t, stk_error *err) {
     position.setbacks = t->setbacks + 1;
     bool small = t->small;
     stk_trainer_put(t, &position);
+    bool other = t->small != small; /* the size changed after the epoch that is gone back to */
+    if (other) {
+        t->small = small;
+        stk_trainer_set_size(t, !small);
+        free_execs(t);
+    }
+    t->result->validating = false;
     t->result->diverged = false;
     t->result->ran_out_of_patience = false;
     char what[96];
@@ -728,12 +741,7 @@ static stk_status retry_from_last_epoch(stk_trainer *t, stk_error *err) {
     stk_loader_close(t->loader);
     t->loader = NULL;
     status = open_loader(t, err);
-    if (status == STK_OK && t->small != small) { /* of the epoch that the size changed after */
-        free_execs(t);
-        t->result->small = t->small;
-        status = compile_validation(t, err);
-    }
-    return status;
+    return status == STK_OK && other ? compile_validation(t, err) : status;
 }
 
 stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,

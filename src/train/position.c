@@ -79,9 +79,10 @@ void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
     t->correct = from->correct;
     t->images = from->images;
     t->result->epochs_done = from->epochs_done;
-    t->small = from->small && t->config->small_graph != NULL;
+    t->small = stk_trainer_is_small_at(t, from);
+    t->validated_epoch = from->epoch;
     t->result->has_best = from->has_best;
-    t->result->best_small = from->best_small;
+    t->result->best_small = from->best_small && t->config->small_graph != NULL;
     t->result->best = from->best;
     t->result->best_metric = from->best_metric;
     t->result->rated_loss = from->best.val_loss;

@@ -75,6 +75,7 @@ typedef struct stk_train_standing {
     int64_t steps_timed; /* steps that this process measured */
     double step_s;   /* recent seconds per step, see typical_step.h; NaN before the second step */
     double wait_s;   /* part of step_s spent waiting for pictures */
+    bool expected;   /* few steps with pictures of this size were timed: step_s is what to expect */
     int validations; /* validations that this process measured */
     double val_s;    /* seconds of the last validation; NaN before the first */
     /* Seconds of the last validation, had its slowest batch been as fast as the others; NaN before

@@ -2,8 +2,8 @@
  * trainer.h - the training of one fold while it runs; for the files of this room only.
  *
  * fold.c owns the struct and runs the loop. ahead.c collects the results of steps, pacing.c asks
- * how far to go, judge.c says whether training went wrong, position.c saves and restores. Threads:
- * the caller's.
+ * how far to go, judge.c says whether training went wrong, position.c saves and restores, sizes.c
+ * says how large pictures are. Threads: the caller's.
  */
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
@@ -27,7 +27,7 @@ typedef struct stk_trainer {
     bool frozen;          /* train_exec trains the head only */
     stk_exec *infer_exec; /* owned; NULL without validation */
     bool small;           /* executables, loader and validations have the small pictures */
-    bool size_validated;  /* there was a validation with pictures of this size */
+    int validated_epoch;  /* the last one that was validated, or saved, with this size; 0: none */
     stk_loader *loader;   /* owned: training batches */
     stk_train_standing standing;
     stk_train_orders orders; /* the last answer of the pace hook */
@@ -95,9 +95,12 @@ const stk_graph *stk_trainer_val_graph(const stk_trainer *t);
 /* Whether the next epoch begins with pictures of another size than the last one. */
 bool stk_trainer_size_changes(const stk_trainer *t);
 
+/* Whether training continues at this position with small pictures. */
+bool stk_trainer_is_small_at(const stk_trainer *t, const stk_train_position *position);
+
 /* Notes the other size: what was measured is converted to it. Executables and loader are the
  * caller's to replace. */
-void stk_trainer_change_size(stk_trainer *t);
+void stk_trainer_set_size(stk_trainer *t, bool small);
 
 /* Asks the pace hook how far to go, and sets how far the next step moves the schedule. */
 void stk_trainer_ask_pace(stk_trainer *t);

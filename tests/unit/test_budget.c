@@ -59,9 +59,9 @@ static void validations_become_rarer(void) {
     /* Epochs of 10 ms: a quarter of the fold's time, or ten epochs, may pass between two. */
     stk_budget_facts quick = facts_of(20, 10);
     quick.step_s = 1e-4;
-    CHECK_INT(stk_budget_validate_every(&quick), STK_BUDGET_MOST_EPOCHS);
-    quick.share = 0.1;
-    CHECK_INT(stk_budget_validate_every(&quick), 50);
+    CHECK_INT(stk_budget_validate_every(&quick), STK_BUDGET_MOST_EPOCHS / 4);
+    quick.share = 0.05;
+    CHECK_INT(stk_budget_validate_every(&quick), 25);
     quick.fold_start_s = 19;
     CHECK_INT(stk_budget_validate_every(&quick), 10);
     quick.val_s = 0;

@@ -172,7 +172,8 @@ static void stop_ends_at_once(void) {
     close_fold(&f);
 }
 
-/* The first and the last epoch are validated, and every third; so is one that is stopped in. */
+/* The first and the last epoch are validated, and the third after each; so is one that is stopped
+ * in. */
 static void epochs_are_passed_over(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
@@ -181,17 +182,17 @@ static void epochs_are_passed_over(void) {
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_STR(script.story, "psSpsSvEC"
                             "psSpsSpE"
+                            "psSpsSpE"
                             "psSpsSvEC"
                             "psSpsSpE"
                             "psSpsSpE"
-                            "psSpsSvEC"
                             "psSpsSvEC"
                             "o");
     CHECK_INT(f.result.epochs_done, 7);
     CHECK_INT(f.result.best.epoch, 7);
     CHECK(isnan(f.epoch[1].val_loss) && isnan(f.epoch[1].val_acc1) && !f.epoch[1].best);
     CHECK_NEAR(f.epoch[1].train_loss, 1, 1e-9);
-    CHECK(!isnan(f.epoch[2].val_loss));
+    CHECK(!isnan(f.epoch[3].val_loss));
     close_fold(&f);
 
     open_fold(&f, plain_graph(), 1, true);
@@ -252,7 +253,7 @@ static void small_pictures_come_first(void) {
     CHECK_STR(script.story, "psSpsSvEC"
                             "psSpsSpE"
                             "psSpsSpE"
-                            "psSpsSvEC" /* the fourth is the first of the usual size */
+                            "ppsSpsSvEC" /* the fourth is the first of the usual size */
                             "psSpsSpE"
                             "psSpsSvEC"
                             "o");
@@ -280,8 +281,8 @@ static void epochs_are_not_saved(void) {
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_STR(script.story, "psSpsSEC"
                             "psSpsSpE"
-                            "psSpsSEC"
                             "psSpsSpE"
+                            "psSpsSEC"
                             "psSpsSEC"
                             "o");
     CHECK_INT(f.result.best.epoch, 5);

@@ -180,7 +180,7 @@ static void taken_up_with_small_pictures(void) {
             k->f.stop_at = part == 0 ? stop : -1;
             CHECK_INT(run_fold(&k->f), STK_OK);
             if (part == 0 && stop >= 0) {
-                CHECK(k->f.result.small == (stop < 6));
+                CHECK(k->f.result.small == (stop <= 6));
                 CHECK(k->f.result.best_small == (stop > 0 && stop <= 6));
                 close_fold(&k->f);
             }
@@ -194,6 +194,23 @@ static void taken_up_with_small_pictures(void) {
         }
     }
     close_fold(&whole.f);
+    stk_graph_free(small);
+}
+
+/* The first epoch of the usual size goes wrong: the state before it is that of the last small one,
+ * and what was measured is converted once. */
+static void taken_back_across_the_change_of_size(void) {
+    keeper k;
+    open_keeper(&k, norm_graph(), true);
+    stk_graph *small = norm_graph_of(SIZE - 4);
+    k.f.config.small_graph = k.f.config.small_val_graph = small;
+    script.broken_step = 6;
+    CHECK_INT(run_fold(&k.f), STK_OK);
+    CHECK_INT(k.loaded, 1);
+    CHECK_CONTAINS(k.decision, "back to epoch 3 with half the learning rate");
+    CHECK(!k.f.result.small && !k.f.result.diverged);
+    CHECK_INT(k.f.result.epochs_done, 5);
+    close_fold(&k.f);
     stk_graph_free(small);
 }
 
@@ -576,6 +593,7 @@ static void what_a_backend_remembers_is_kept(void) {
 static const check_test tests[] = {
     TEST(taken_up_anywhere),
     TEST(taken_up_with_small_pictures),
+    TEST(taken_back_across_the_change_of_size),
     TEST(part_of_an_epoch_leaves_no_trace),
     TEST(the_rest_of_an_epoch_counts_once),
     TEST(saved_within_epochs_when_it_is_time),

@@ -78,6 +78,9 @@ static void small_pictures_in_the_first_half(void) {
     facts.may_shrink = true; /* 13.5 epochs at 192 px */
     CHECK_INT(stk_training_choose(&facts).img_size, 192);
     CHECK_INT(stk_training_choose(&facts).early_size, 96);
+    facts.predict_s = 0.21 * facts.left_s; /* hardly a second half would be left */
+    CHECK_INT(stk_training_choose(&facts).early_size, 0);
+    facts.predict_s = 0;
     facts.pictures = 20000; /* 2.9 epochs: the second half would be hardly one */
     facts.left_s = 20 * 2.9;
     facts.may_shrink = false;

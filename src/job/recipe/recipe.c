@@ -512,11 +512,18 @@ stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_ba
     return other;
 }
 
-stk_recipe stk_recipe_with_sizes(const stk_recipe *recipe, int img_size, int eval_size) {
-    stk_recipe other = *recipe;
-    other.img_size = img_size;
-    other.eval_size = eval_size;
-    return other;
+stk_recipe stk_recipe_with_early_sizes(const stk_recipe *recipe) {
+    stk_recipe early = *recipe;
+    early.img_size = recipe->early_size;
+    early.eval_size = recipe->early_eval_size;
+    return early;
+}
+
+stk_recipe stk_recipe_with_sizes_of(const stk_recipe *recipe, const stk_recipe *other) {
+    stk_recipe same = *recipe;
+    same.img_size = other->img_size;
+    same.eval_size = other->eval_size;
+    return same;
 }
 
 stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr) {

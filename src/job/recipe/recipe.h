@@ -149,8 +149,10 @@ bool stk_recipe_has_chosen(const stk_recipe *recipe);
 stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t accumulate,
                                  const stk_loader_options *loader);
 stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_batch);
-/* With these sizes for training, and for validation and prediction. */
-stk_recipe stk_recipe_with_sizes(const stk_recipe *recipe, int img_size, int eval_size);
+/* With the sizes of the first half as those of training, validation and prediction; and with the
+ * sizes of another recipe. */
+stk_recipe stk_recipe_with_early_sizes(const stk_recipe *recipe);
+stk_recipe stk_recipe_with_sizes_of(const stk_recipe *recipe, const stk_recipe *other);
 stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr);
 stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers);
 

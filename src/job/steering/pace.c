@@ -73,17 +73,19 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_sta
 /* Whether enough steps, or a whole epoch, were timed. */
 static bool is_measured(const stk_train_standing *standing) {
     return standing->steps_timed > MEASURED_STEPS ||
-           (standing->step == 0 && !isnan(standing->step_s));
+           (standing->step == 0 && !isnan(standing->step_s) && !standing->expected);
 }
 
 /*
  * Before the first validation its time is estimated from steps, and the first steps may be slow. An
- * estimate from them must not end the training while half of the budget is left.
+ * estimate from them must not end the training while half of the budget is left. After a change of
+ * the pictures' size everything is an estimate, and half of what is left then is for training.
  */
-static void doubt(stk_budget_facts *facts) {
+static void doubt(stk_budget_facts *facts, bool expected) {
     double after_s =
         facts->val_s + stk_budget_reserve_by(facts->budget_s, facts->predict_s, facts->timed);
-    double most_s = FIRST_SHARE * facts->budget_s;
+    double all_s = expected ? facts->budget_s - facts->elapsed_s : facts->budget_s;
+    double most_s = FIRST_SHARE * fmax(all_s, 0);
     if (after_s > most_s) {
         facts->val_s *= most_s / after_s;
         facts->predict_s *= most_s / after_s;
@@ -116,7 +118,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .step = standing->step,
                               .steps_per_epoch = standing->steps_per_epoch,
                               .step_s = standing->step_s,
-                              .val_s = pace->val_images > 0 ? inference.val_s : 0,
+                              .val_s = inference.val_s,
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,
                               .timed = pace->time->timed,
@@ -128,9 +130,9 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
     /* Patience counts validations. */
     facts.validate_every =
         pace->recipe->train.patience > 0 || unknown ? 1 : stk_budget_validate_every(&facts);
-    bool by_steps = isnan(standing->val_s) && !isnan(standing->step_s);
-    if (by_steps && !is_measured(standing) && !isnan(facts.budget_s)) {
-        doubt(&facts);
+    bool by_steps = isnan(standing->val_s) || standing->expected;
+    if (by_steps && !isnan(standing->step_s) && !is_measured(standing) && !isnan(facts.budget_s)) {
+        doubt(&facts, standing->expected);
     }
     return facts;
 }

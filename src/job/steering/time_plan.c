@@ -57,7 +57,8 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
                             .timed = time->timed};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
     /* Within a fold the number only falls: its time is not given to a fold that may not fit. */
-    if (spare && stk_recipe_is_refit(recipe, fold) && choice.epochs < recipe->epochs_wanted) {
+    if (between && spare && stk_recipe_is_refit(recipe, fold) &&
+        choice.epochs < recipe->epochs_wanted) {
         choice.folds = fold;
     }
     int folds = between || choice.folds < time->folds ? choice.folds : time->folds;

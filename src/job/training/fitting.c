@@ -192,7 +192,7 @@ static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
     if (choice->epochs >= least) {
         return;
     }
-    double pictures = (double)facts->pictures * (1 - facts->val_part);
+    double pictures = (double)facts->pictures * (1 - choice->val_part);
     double need_s =
         stk_run_clock_elapsed(&job->clock) + wanted * pictures * choice->picture_s / TRAINING_SHARE;
     stk_events_warning(&job->events,

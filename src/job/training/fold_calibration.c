@@ -19,13 +19,14 @@
 /* A log loss that is less by so much shows in the three digits of a line. */
 #define LEAST_TOLD 0.001
 
-stk_status stk_job_read_calibration(const char *path, stk_calibration *calibration,
+stk_status stk_job_read_calibration(const char *path, stk_calibration *calibration, int *img_size,
                                     stk_error *err) {
     stk_checkpoint_info info;
     stk_calibration_free(calibration);
     stk_status status = stk_checkpoint_info_read(path, &info, err);
     if (status == STK_OK) {
         *calibration = info.calibration;
+        *img_size = info.img_size;
         info.calibration = (stk_calibration){0};
         stk_checkpoint_info_free(&info);
     }

@@ -216,6 +216,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     bool *have[2] = {NULL};
     stk_calibration calibration = {0};
     stk_predicted predicted[2] = {{.done = true}, {.done = true}};
+    stk_recipe usual = job->recipe;
     stk_status status =
         stk_fold_split(job->dataset, &job->recipe, job->tally.fold, &split, &val_samples, err);
     if (status == STK_OK) {
@@ -227,7 +228,11 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     if (there) {
         status = stk_checkpoint_load(best_path, job->network.opened.backend, job->network.state,
                                      job->network.graph, err);
-        STK_THEN(status, stk_job_read_calibration(best_path, &calibration, err));
+        int img_size = usual.eval_size;
+        STK_THEN(status, stk_job_read_calibration(best_path, &calibration, &img_size, err));
+        if (img_size == usual.early_eval_size) { /* training ended with small pictures */
+            job->recipe = stk_recipe_with_early_sizes(&usual);
+        }
     }
     if (there && status == STK_OK && split.val_count > 0) {
         stk_job_add_validated(job, &calibration);
@@ -249,6 +254,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
         }
     }
     *whole = predicted[0].done && predicted[1].done;
+    job->recipe = stk_recipe_with_sizes_of(&job->recipe, &usual);
     for (int i = 0; i < 2; i++) {
         stk_mem_free(probs[i]);
         stk_mem_free(have[i]);

@@ -121,13 +121,15 @@ void stk_fold_check_refit(stk_running_fold *fold, bool failed) {
 void stk_fold_take_calibration(stk_running_fold *fold) {
     stk_job *job = fold->job;
     stk_error why = {0};
+    int img_size = 0;
     if (!fold->result.has_best || fold->below_prior || fold->unfinished ||
         stk_run_clock_must_write(&job->clock)) {
         return;
     }
     /* Weights that are lost predict from memory, and were fitted last. */
     if (!job->tally.weights_lost &&
-        stk_job_read_calibration(stk_fold_weights(fold), &fold->calibration, &why) != STK_OK) {
+        stk_job_read_calibration(stk_fold_weights(fold), &fold->calibration, &img_size, &why) !=
+            STK_OK) {
         stk_events_warning(&job->events, "probabilities are not calibrated: %s", why.message);
         return;
     }

@@ -103,7 +103,7 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
     stk_status status = STK_OK;
     stk_recipe usual = job->recipe;
     if (fold->result.best_small) { /* the weights know no other pictures */
-        job->recipe = stk_recipe_with_sizes(&usual, usual.early_size, usual.early_eval_size);
+        job->recipe = stk_recipe_with_early_sizes(&usual);
     }
     if (!job->tally.weights_lost) {
         status = stk_checkpoint_load(stk_fold_weights(fold), job->network.opened.backend,
@@ -118,7 +118,7 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
     if (status == STK_OK && oof) {
         status = stk_job_predict_oof(job, &fold->calibration, &fold->split, fold->val_samples, err);
     }
-    job->recipe = stk_recipe_with_sizes(&job->recipe, usual.img_size, usual.eval_size);
+    job->recipe = stk_recipe_with_sizes_of(&job->recipe, &usual);
     return status;
 }
 
@@ -170,6 +170,7 @@ static stk_status find_lr(const stk_running_fold *fold, stk_error *err) {
         stk_train_position start = {.batch = (int64_t)job->recipe.batch,
                                     .accumulate = job->recipe.train.accumulate,
                                     .lr_scale = 1,
+                                    .small = job->network.early_graph != NULL,
                                     .best_metric = NAN,
                                     .watch = stk_loss_watch_new(job->network.graph->classes)};
         stk_fold_save_position(fold, &start);

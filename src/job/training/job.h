@@ -157,9 +157,10 @@ STK_CHECKED stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk
 
 /* ---- fold_calibration.c: the calibrations of the models of a run ---- */
 
-/* Reads the calibration of a checkpoint in place of *calibration; zeros where it has none. */
+/* Reads the calibration of a checkpoint in place of *calibration; zeros where it has none.
+ * *img_size becomes the size of the pictures that the weights are for. */
 STK_CHECKED stk_status stk_job_read_calibration(const char *path, stk_calibration *calibration,
-                                                stk_error *err);
+                                                int *img_size, stk_error *err);
 
 /* A model that was validated has this calibration: it counts for refits and for the held-out
  * figure. */
