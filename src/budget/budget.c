@@ -32,7 +32,7 @@
 /* Validations, and saving after them, may take so much of the time of training. Of a fold's time no
  * more than a part passes between two of them, or so many epochs where that is more. */
 #define VALIDATION_SHARE 0.05
-#define PARTS_BETWEEN 4
+#define PARTS_BETWEEN 4.0
 #define EPOCHS_BETWEEN 10
 
 #define FIELD(name) offsetof(stk_budget_options, name)

@@ -421,9 +421,12 @@ static stk_event_sample training_between(const stk_training_monitor *monitor,
 void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_standing *standing,
                                stk_train_orders *orders) {
     bool anew = standing->steps_timed < monitor->now.steps ||
-                standing->loader.batches < monitor->now.loader.batches; /* training went back */
+                standing->loader.batches < monitor->now.loader.batches;
     if (monitor->fold_ns == 0 || anew) {
         begin_fold(monitor);
+    }
+    if (anew) { /* training went back, or to another size: times go on, steps begin again */
+        take_counts(monitor, standing);
     }
     double now_s = stk_clock_since_s(monitor->fold_ns);
     if (standing->steps_timed < WARM_STEPS || now_s - monitor->looked_s < LOOK_GAP_S) {
