@@ -75,6 +75,19 @@ static double last_work(const stk_budget_facts *f) {
     return isnan(f->predict_s) ? state_s : fmax(f->predict_s + f->more_s, state_s);
 }
 
+/* Seconds of the next steps. */
+static double steps_s(const stk_budget_facts *f, double steps) {
+    double part = f->cheap_part > 0 ? f->cheap_part : 1;
+    return (steps - (1 - part) * fmin(steps, f->cheap_steps)) * f->step_s;
+}
+
+/* How many of the next steps take no longer than `seconds`. */
+static double steps_within(const stk_budget_facts *f, double seconds) {
+    double part = f->cheap_part > 0 ? f->cheap_part : 1;
+    double steps = seconds / f->step_s;
+    return steps < part * f->cheap_steps ? steps / part : steps + (1 - part) * f->cheap_steps;
+}
+
 int stk_budget_validate_every(const stk_budget_facts *f) {
     double train_s = (double)f->steps_per_epoch * f->step_s;
     double every = ceil((f->val_s + f->save_s) / (VALIDATION_SHARE * train_s));
@@ -95,7 +108,7 @@ static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
     plan.epochs = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_DEFAULT_EPOCHS;
     plan.steps_left = (plan.epochs - f->epoch + 1) * f->steps_per_epoch - f->step;
     double validations = (plan.epochs - f->epoch + 1) * (f->val_s + f->save_s);
-    plan.total_s = (double)plan.steps_left * f->step_s + (isnan(validations) ? 0 : validations);
+    plan.total_s = steps_s(f, (double)plan.steps_left) + (isnan(validations) ? 0 : validations);
     return plan;
 }
 
@@ -163,22 +176,26 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         plan.total_s = NAN;
         return plan;
     }
-    double this_epoch_s = (double)rest * f->step_s + val_s;
+    double this_epoch_s = steps_s(f, (double)rest) + val_s;
     if (time + slack < this_epoch_s) {
-        double steps = floor((time - val_s) / f->step_s);
+        double steps = floor(steps_within(f, time - val_s));
         plan.epochs = f->epoch;
         plan.cut = stinted;
         plan.steps_left = steps > 0 ? (int64_t)steps : 0;
         bool validated = plan.steps_left + f->step > 0;
-        plan.total_s = (double)plan.steps_left * f->step_s + (validated ? val_s : 0);
+        plan.total_s = steps_s(f, (double)plan.steps_left) + (validated ? val_s : 0);
         return plan;
     }
-    double more = fmax(floor((time - this_epoch_s) / epoch_s), 0);
+    /* What cheap steps save in later epochs is there for more of them. */
+    double later = fmax(f->cheap_steps - (double)rest, 0);
+    double saved_s = later * f->step_s - steps_s(f, f->cheap_steps) +
+                     steps_s(f, fmin((double)rest, f->cheap_steps));
+    double more = fmax(floor((time + saved_s - this_epoch_s) / epoch_s), 0);
     double wanted = most - f->epoch;
     double epochs = fmin(more, wanted);
     plan.cut = more < wanted && f->epochs_wanted > 0;
     plan.epochs = f->epoch + (int)epochs;
     plan.steps_left = rest + (int64_t)epochs * f->steps_per_epoch;
-    plan.total_s = this_epoch_s + epochs * epoch_s;
+    plan.total_s = this_epoch_s + fmax(epochs * epoch_s - saved_s, 0);
     return more < wanted ? with_part(f, plan, time, val_s) : plan;
 }

@@ -30,6 +30,8 @@ typedef struct stk_budget_facts {
     int64_t step; /* steps done of the running epoch */
     int64_t steps_per_epoch;
     double step_s;      /* seconds per training step */
+    double cheap_steps; /* from now on, which take `cheap_part` of that: only the head learns */
+    double cheap_part;  /* 0 means 1 */
     double val_s;       /* seconds per validation; see inference.h */
     double save_s;      /* seconds for saving after each validation; 0: not known */
     int validate_every; /* epochs from one validation to the next; 0 means 1 */

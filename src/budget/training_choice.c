@@ -1,23 +1,24 @@
-/* training_choice.c - size of pictures, folds and refits from the epochs that fit. */
+/* training_choice.c - size of pictures and number of models from the epochs that fit. */
 #include "budget/training_choice.h"
 
 #include <math.h>
 
 #include "budget/budget.h"
 
-/* From so many epochs over all pictures on, a refit and folds pay; a model that gets more than
- * ENOUGH_EPOCHS of them gains less than one more model would. */
-#define TUNE_REFIT_EPOCHS 12.0
-#define TUNE_FOLD_EPOCHS 24.0
-#define TUNE_ENOUGH_EPOCHS 30.0
-#define SCRATCH_REFIT_EPOCHS 120.0
-#define SCRATCH_FOLD_EPOCHS 400.0
-#define SCRATCH_ENOUGH_EPOCHS 150.0
+/* A second model pays where both get so many epochs, and a further one where all do. */
+#define TUNE_MODEL_EPOCHS 18.0
+#define SCRATCH_SECOND_EPOCHS 60.0
+#define SCRATCH_FURTHER_EPOCHS 100.0
 #define MOST_REFITS 5
 
-/* A model that is alone leaves this share of the pictures to validation, if it is as many. */
-#define ALONE_VAL_PART 0.1
-#define ALONE_VAL_LEAST 30.0
+/* One model is validated with this share of the pictures, if it is as many. */
+#define SMALL_VAL_PART 0.1
+#define SMALL_VAL_LEAST 30.0
+
+/* From so many epochs at the usual size on, pictures become larger: two models get enough of them.
+ * Stored pictures that are smaller than the usual size have no more detail to show. */
+#define GROW_EPOCHS 72.0
+#define GROW_PART (9.0 / 7.0)
 
 /*
  * Pictures become smaller, by SIZE_STEP pixels at a time, while a training would see fewer than
@@ -102,53 +103,43 @@ static int choose_size(const stk_training_facts *f) {
     return size;
 }
 
-/* The most refits that leave each model enough epochs. */
-static int spare_refits(const stk_training_facts *f, const stk_training_choice *c) {
-    double enough = f->epochs > 0   ? f->epochs
-                    : f->pretrained ? TUNE_ENOUGH_EPOCHS
-                                    : SCRATCH_ENOUGH_EPOCHS;
-    int refits = MOST_REFITS;
-    while (refits > 0 && epochs_at(f, c->img_size, c->folds + refits) <
-                             enough * (c->folds * (1 - f->val_part) + refits)) {
-        refits--;
+/* The size once it need not become smaller. */
+static int grow(const stk_training_facts *f, int size) {
+    int larger = (int)(GROW_PART * size) / SIZE_STEP * SIZE_STEP;
+    bool wanted = f->may_grow && f->pretrained && f->epochs == 0 && f->folds == 1 &&
+                  size == f->img_size && f->source_px >= size; /* false for NaN */
+    return wanted && epochs_at(f, size, 1) >= GROW_EPOCHS ? larger : size;
+}
+
+/* Refits beside the first model while each one gets enough epochs. */
+static int choose_refits(const stk_training_facts *f, const stk_training_choice *c) {
+    int refits = 0;
+    bool fits = true;
+    while (fits && refits < MOST_REFITS) {
+        double each = f->epochs > 0   ? f->epochs
+                      : f->pretrained ? TUNE_MODEL_EPOCHS
+                      : refits == 0   ? SCRATCH_SECOND_EPOCHS
+                                      : SCRATCH_FURTHER_EPOCHS;
+        double models = refits + 2 - c->val_part; /* in epochs over all pictures */
+        fits = epochs_at(f, c->img_size, refits + 2) >= each * models;
+        refits += fits;
     }
     return refits;
 }
 
-static void choose_models(const stk_training_facts *f, stk_training_choice *c) {
-    double refit = f->pretrained ? TUNE_REFIT_EPOCHS : SCRATCH_REFIT_EPOCHS;
-    double fold = f->pretrained ? TUNE_FOLD_EPOCHS : SCRATCH_FOLD_EPOCHS;
-    if (f->epochs > 0) { /* every model gets as many as were asked for */
-        refit = (2 - f->val_part) * f->epochs;
-        fold = STK_CHOSEN_FOLDS * (1 - f->val_part) * f->epochs;
-    }
-    bool folds_fit = epochs_at(f, c->img_size, STK_CHOSEN_FOLDS) >= fold;
-    c->folds = f->folds > 0 ? f->folds : folds_fit ? STK_CHOSEN_FOLDS : 1;
-    if (f->refits >= 0) {
-        c->refits = f->refits;
-    } else if (f->val_part <= 0 || f->folds > 1) {
-        c->refits = 0;
-    } else {
-        c->refits = c->folds > 1                            ? spare_refits(f, c)
-                    : epochs_at(f, c->img_size, 2) >= refit ? 1
-                                                            : 0;
-    }
-}
-
-static double choose_val_part(const stk_training_facts *f, const stk_training_choice *c) {
-    bool alone = c->folds + c->refits == 1;
-    bool enough = ALONE_VAL_PART * (double)f->pictures >= ALONE_VAL_LEAST;
-    return f->may_hold_less && alone && enough ? fmin(f->val_part, ALONE_VAL_PART) : f->val_part;
+static double choose_val_part(const stk_training_facts *f) {
+    bool enough = SMALL_VAL_PART * (double)f->pictures >= SMALL_VAL_LEAST;
+    return f->may_hold_less && f->folds == 1 && enough ? fmin(f->val_part, SMALL_VAL_PART)
+                                                       : f->val_part;
 }
 
 stk_training_choice stk_training_choose(const stk_training_facts *f) {
     stk_training_choice c = {.img_size = f->img_size,
-                             .folds = f->folds > 0 ? f->folds : 1,
                              .val_part = f->val_part,
                              .epochs = f->epochs > 0 ? f->epochs : STK_BUDGET_DEFAULT_EPOCHS,
                              .picture_s = NAN};
     if (isnan(f->left_s)) { /* fine-tuning is short: a second model on everything is worth it */
-        c.refits = f->refits >= 0 ? f->refits : f->pretrained && c.folds == 1 && f->val_part > 0;
+        c.refits = f->refits >= 0 ? f->refits : f->pretrained && f->folds == 1 && f->val_part > 0;
         c.epochs_full = c.epochs;
         return c;
     }
@@ -157,13 +148,14 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
         return c;
     }
     c.epochs_full = epochs_at(f, f->img_size, 1);
-    c.img_size = choose_size(f);
+    c.img_size = grow(f, choose_size(f));
     c.picture_s = picture_s_at(f, c.img_size);
-    choose_models(f, &c);
-    c.val_part = choose_val_part(f, &c);
-    double epochs =
-        epochs_at(f, c.img_size, c.folds + c.refits) / (c.folds * (1 - c.val_part) + c.refits);
-    if (c.folds + c.refits == 1) {
+    c.val_part = choose_val_part(f);
+    bool may_refit = f->folds == 1 && f->val_part > 0;
+    c.refits = f->refits >= 0 ? f->refits : may_refit ? choose_refits(f, &c) : 0;
+    double models = f->folds * (1 - c.val_part) + c.refits; /* in epochs over all pictures */
+    double epochs = epochs_at(f, c.img_size, f->folds + c.refits) / models;
+    if (f->folds + c.refits == 1) {
         c.early_size = early_size_of(f, c.img_size);
         epochs *= early_gain(f, c.img_size);
     }

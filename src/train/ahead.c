@@ -13,15 +13,23 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* After the size of the pictures has changed, so many steps must be timed until they are believed.
- */
+/* After steps have become others (larger pictures, more than the head), so many must be timed until
+ * they are believed. */
 #define EXPECTED_STEPS 5
+
+/* Steps that only wait for pictures become no slower when all layers learn. */
+static double whole_step_s(const stk_trainer *t) {
+    double step_s = stk_typical_step_s(&t->typical_step);
+    double wait_s = stk_typical_step_wait_s(&t->typical_step);
+    return t->frozen ? fmax(step_s, (step_s - wait_s) / STK_FROZEN_PART) : step_s;
+}
 
 static void note_step_time(stk_trainer *t, double seconds) {
     stk_typical_step_add(&t->typical_step, seconds);
     t->standing.steps_timed = t->typical_step.timed;
-    t->standing.expected = t->standing.expected && t->typical_step.timed <= EXPECTED_STEPS;
-    t->standing.step_s = stk_typical_step_s(&t->typical_step);
+    t->standing.expected =
+        t->frozen || (t->standing.expected && t->typical_step.timed <= EXPECTED_STEPS);
+    t->standing.step_s = whole_step_s(t);
     t->standing.wait_s = stk_typical_step_wait_s(&t->typical_step);
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;

@@ -205,10 +205,9 @@ static double fit_temperature(const held_rows *rows, int classes) {
 
 /* ---- label rules ---- */
 
-/* Whether there is a rule for the metric. */
 static bool has_rule(const fitting *f) {
-    return f->metric == STK_METRIC_MACRO_F1 ||
-           (f->metric == STK_METRIC_QWK && f->classes <= MOST_GRADES);
+    return stk_metric_has_rule(f->metric) &&
+           (f->metric != STK_METRIC_QWK || f->classes <= MOST_GRADES);
 }
 
 /* Probabilities and expected steps of f->some. */

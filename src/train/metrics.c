@@ -226,3 +226,7 @@ double stk_metrics_value(const stk_metrics *metrics, stk_metric metric) {
 bool stk_metric_is_loss(stk_metric metric) {
     return metric == STK_METRIC_LOGLOSS;
 }
+
+bool stk_metric_has_rule(stk_metric metric) {
+    return metric == STK_METRIC_MACRO_F1 || metric == STK_METRIC_QWK;
+}

@@ -61,4 +61,8 @@ double stk_metrics_of_labels(stk_metric metric, int classes, const int *labels,
 /* True for figures that are better when smaller. */
 bool stk_metric_is_loss(stk_metric metric);
 
+/* True for figures for which the likeliest class is not the best label: calibrate.h finds a rule.
+ */
+bool stk_metric_has_rule(stk_metric metric);
+
 #endif

@@ -15,7 +15,15 @@ void stk_trainer_resize_loader(stk_trainer *t) {
     t->result->slots = t->asked_slots > 0 ? slots : t->result->slots;
 }
 
+/* Steps from here on in which only the head learns. */
+static int64_t frozen_left(const stk_trainer *t, const stk_train_standing *at) {
+    int64_t epochs = t->config->options->freeze_epochs - (at->epoch > 0 ? at->epoch - 1 : 0);
+    int64_t steps = epochs * at->steps_per_epoch - at->step;
+    return steps > 0 ? steps : 0;
+}
+
 static stk_train_orders orders_at(stk_trainer *t, stk_train_standing *standing) {
+    standing->frozen_left = frozen_left(t, standing);
     standing->times = stk_account_all(&t->account, stk_clock_ns());
     standing->loader = stk_loader_counters_of(t->loader);
     standing->store = stk_loader_store(t->loader);

@@ -32,6 +32,9 @@ typedef enum stk_schedule {
     STK_SCHEDULE_CONSTANT /* after the warm-up */
 } stk_schedule;
 
+/* A step in which only the head learns takes about this part of a usual one. */
+#define STK_FROZEN_PART (1.0 / 3)
+
 /* The choice "auto" of the option, after the optimisers: the recipe decides. */
 #define STK_OPTIMIZER_AUTO 2
 
@@ -54,7 +57,7 @@ typedef struct stk_train_options {
     double ema;          /* decay of the averaged weights; 0: none are kept; STK_AUTO_DOUBLE */
     double head_lr;      /* STK_AUTO_DOUBLE: as lr */
     double backbone_lr_scale;
-    int64_t freeze_epochs;  /* during which only the head learns */
+    int64_t freeze_epochs;  /* during which only the head learns; STK_AUTO_INT */
     double label_smoothing; /* STK_AUTO_DOUBLE */
     int64_t accumulate;
     int64_t patience; /* epochs without a better one; 0: never stop early */
@@ -72,10 +75,13 @@ typedef struct stk_train_standing {
     int64_t step; /* steps done of this epoch */
     int64_t steps_per_epoch;
     int64_t steps_done;  /* in all epochs */
+    int64_t frozen_left; /* steps from here on in which only the head learns */
     int64_t steps_timed; /* steps that this process measured */
-    double step_s;   /* recent seconds per step, see typical_step.h; NaN before the second step */
+    /* Recent seconds per step, see typical_step.h; NaN before the second step. While only the head
+     * learns, what a usual step is expected to take. */
+    double step_s;
     double wait_s;   /* part of step_s spent waiting for pictures */
-    bool expected;   /* few steps with pictures of this size were timed: step_s is what to expect */
+    bool expected;   /* few steps of this kind were timed: step_s is what to expect */
     int validations; /* validations that this process measured */
     double val_s;    /* seconds of the last validation; NaN before the first */
     /* Seconds of the last validation, had its slowest batch been as fast as the others; NaN before

@@ -48,9 +48,10 @@ static const stk_option options[] = {
     STK_OPTION(DOUBLE, "backbone-lr-scale", backbone_lr_scale, .fallback = "1",
                STK_OPTION_RANGE(0, 100), .aliases = "backbone_lr_mult backbone_lr_factor",
                .metavar = "X", .help = "factor on --lr for all layers but the classifier"),
-    STK_OPTION(INT, "freeze-epochs", freeze_epochs, .fallback = "0", STK_OPTION_RANGE(0, 100000),
+    STK_OPTION(INT, "freeze-epochs", freeze_epochs, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100000),
                .aliases = "freeze_backbone_epochs", .metavar = "N",
-               .help = "epochs at the beginning in which only the classifier learns"),
+               .help = "epochs at the beginning in which only the classifier learns; auto: as the "
+                       "recipe says"),
     STK_OPTION(
         DOUBLE, "clip-grad", clip_grad, .fallback = "0", STK_OPTION_RANGE(0, 1e9),
         .aliases = "clip_grad_norm gradient_clip_val max_grad_norm", .metavar = "X",

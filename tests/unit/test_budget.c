@@ -71,6 +71,36 @@ static void validations_become_rarer(void) {
     CHECK_INT(stk_budget_validate_every(&quick), 2);
 }
 
+/* Steps in which only the head learns come first and are cheap. */
+static void cheap_steps_leave_time_for_more(void) {
+    stk_budget_facts facts = facts_of(100, 0);
+    facts.val_s = 0;
+    facts.timed = true; /* 99 s: 9.9 epochs of 10 s */
+    CHECK_INT(stk_budget_make(&facts).steps_left, 990);
+    facts.cheap_part = 0.25;
+    facts.cheap_steps = 100; /* the first epoch takes 2.5 s */
+    stk_budget_plan plan = stk_budget_make(&facts);
+    CHECK_INT(plan.steps_left, 1065);
+    CHECK_NEAR(plan.total_s, 99, 0.11);
+    facts.cheap_steps = 250; /* and so do the second and half of the third */
+    plan = stk_budget_make(&facts);
+    CHECK_INT(plan.steps_left, 990 + 187);
+    CHECK_NEAR(plan.total_s, 99, 0.11);
+    facts.cheap_steps = 100;
+    facts.budget_s = 3; /* 2 s: not even the cheap epoch */
+    facts.predict_s = 0.25;
+    plan = stk_budget_make(&facts);
+    CHECK_INT(plan.steps_left, 90);
+    CHECK_NEAR(plan.total_s, 2.25, 1e-9);
+    facts.budget_s = 5; /* 1.75 s more than that epoch */
+    plan = stk_budget_make(&facts);
+    CHECK_INT(plan.steps_left, 117);
+    CHECK_INT(plan.epochs, 2);
+    facts.budget_s = NAN;
+    facts.epochs_wanted = 3;
+    CHECK_NEAR(stk_budget_make(&facts).total_s, 22.5, 1e-9);
+}
+
 /* After a long start half of what is left is kept: less than 15 % of the budget. */
 static void a_late_start_leaves_time_to_train(void) {
     stk_budget_facts facts = facts_of(20, 17.2);
@@ -362,6 +392,7 @@ static void never_beyond_the_time(void) {
 static const check_test tests[] = {
     TEST(reserve),
     TEST(validations_become_rarer),
+    TEST(cheap_steps_leave_time_for_more),
     TEST(a_late_start_leaves_time_to_train),
     TEST(reserve_of_a_plan),
     TEST(a_warm_budget_is_used),

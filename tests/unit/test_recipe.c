@@ -288,6 +288,49 @@ static void rows_by_the_pictures_seen(void) {
     CHECK_STR(stk_recipe_row_choose(0, false, 100, 0)->name, "scratch-long");
 }
 
+/* A short training begins with the head alone, for enough updates and at most half of it. */
+static void the_head_learns_alone_at_first(void) {
+    static const struct {
+        const char *recipe;
+        double epochs, updates;
+        int frozen;
+    } cases[] = {
+        {"touch", 3, 100, 1},      {"touch", 0.5, 100, 1},  {"touch", 5, 6, 3},
+        {"touch", 4, 1, 2},        {"finetune", 12, 40, 1}, {"finetune", 12, 4, 4},
+        {"finetune", 17.9, 16, 1}, {"finetune", 18, 16, 0}, {"scratch", 5, 10, 0},
+        {"plain", 5, 10, 0},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        const stk_recipe_row *row = NULL;
+        for (int choice = 1; row == NULL || strcmp(row->name, cases[i].recipe) != 0; choice++) {
+            row = stk_recipe_row_choose(choice, true, 0, 0);
+        }
+        int frozen = stk_recipe_freeze_epochs(row, cases[i].epochs, cases[i].updates);
+        if (frozen != cases[i].frozen) {
+            CHECK_FAIL("case %zu: %d epochs", i, frozen);
+        }
+    }
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        const char *frozen;
+    } trainings[] = {
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "5"}}, "1"},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "1"}}, "0"},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "30"}}, "0"},
+        {{{"model", "efficientnet_b0"}, {"epochs", "5"}}, "0"},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"freeze-epochs", "3"}}, "3"},
+    };
+    for (size_t i = 0; i < STK_COUNT(trainings); i++) {
+        stk_options *options = options_of(trainings[i].settings);
+        stk_recipe recipe;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        CHECK_STR(stk_options_get(options, "freeze-epochs"), trainings[i].frozen);
+        CHECK_INT(recipe.train.freeze_epochs, atoi(trainings[i].frozen));
+        close_recipe();
+        stk_options_free(options);
+    }
+}
+
 /* Validation and prediction see whole pictures where training sees parts. */
 static void sizes_of_evaluation(void) {
     static const struct {
@@ -467,6 +510,7 @@ static const check_test tests[] = {
     TEST(recipe_by_optimiser_and_start),
     TEST(rows_of_the_table),
     TEST(rows_by_the_pictures_seen),
+    TEST(the_head_learns_alone_at_first),
     TEST(sizes_of_evaluation),
     TEST(early_sizes),
     TEST(batches_of_fine_tuning),

@@ -2,6 +2,10 @@
 #include "check.h"
 #include "train_fold.h"
 
+#include <time.h>
+
+#include "base/clock.h"
+
 static void hooks_are_called_in_order(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
@@ -269,6 +273,50 @@ static void small_pictures_come_first(void) {
     close_fold(&f);
     stk_graph_free(small);
     stk_graph_free(small_val);
+}
+
+#define SLOW_STEP_S 0.005
+
+static stk_status slow_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
+                            stk_error *err) {
+    struct timespec pause = {.tv_nsec = (long)(SLOW_STEP_S * STK_NS_PER_S)};
+    nanosleep(&pause, NULL);
+    return scripted_step(exec, input, output, err);
+}
+
+static stk_train_standing asked[32];
+static int asked_count;
+
+static stk_train_orders note_standing(void *user, const stk_train_standing *standing) {
+    if (asked_count < 32) {
+        asked[asked_count++] = *standing;
+    }
+    return pace(user, standing);
+}
+
+/* While only the head learns, the plan is told what a step of all layers will take. */
+static void frozen_steps_are_expected_to_become_slower(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    asked_count = 0;
+    f.scripted.step = slow_step;
+    f.config.hooks.pace = note_standing;
+    f.options.freeze_epochs = 2; /* of three, with two steps each */
+    CHECK_INT(run_fold(&f), STK_OK);
+    int frozen = 0;
+    int thawed = 0;
+    for (int i = 0; i < asked_count; i++) {
+        const stk_train_standing *s = &asked[i];
+        CHECK_INT(s->frozen_left, s->steps_done < 4 ? 4 - s->steps_done : 0);
+        if (!isnan(s->step_s)) { /* no more than a third of it is the head's own */
+            CHECK(s->step_s >= SLOW_STEP_S / STK_FROZEN_PART);
+            CHECK(s->expected);
+            frozen += s->frozen_left > 0;
+            thawed += s->frozen_left == 0;
+        }
+    }
+    CHECK(frozen > 0 && thawed > 0);
+    close_fold(&f);
 }
 
 /* Without a validation set the same epochs are saved. */
@@ -671,6 +719,7 @@ static const check_test tests[] = {
     TEST(epochs_are_passed_over),
     TEST(epochs_are_not_saved),
     TEST(small_pictures_come_first),
+    TEST(frozen_steps_are_expected_to_become_slower),
     TEST(no_steps_at_all),
     TEST(patience_stops),
     TEST(the_latest_of_equals_is_best),

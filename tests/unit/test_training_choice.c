@@ -15,6 +15,8 @@ static stk_training_facts facts_of(bool pretrained, double epochs) {
                                 .pretrained = pretrained,
                                 .img_size = 224,
                                 .may_shrink = true,
+                                .source_px = NAN,
+                                .folds = 1,
                                 .refits = -1};
 }
 
@@ -22,23 +24,60 @@ static void models_by_the_epochs_that_fit(void) {
     static const struct {
         bool pretrained;
         double fit; /* epochs over all pictures */
-        int folds, refits;
+        int refits;
         double epochs; /* of a model */
     } cases[] = {
-        {true, 4, 1, 0, 5},         {true, 11.9, 1, 0, 14.875}, {true, 12, 1, 1, 6.6667},
-        {true, 23.9, 1, 1, 13.278}, {true, 24, 5, 0, 6},        {true, 120, 5, 0, 30},
-        {true, 150, 5, 1, 30},      {true, 1000, 5, 5, 111.11}, {true, 9000, 5, 5, 200},
-        {false, 100, 1, 0, 125},    {false, 120, 1, 1, 66.667}, {false, 400, 5, 0, 100},
+        {true, 4, 0, 5},         {true, 32.3, 0, 40.375}, {true, 32.4, 1, 18},
+        {true, 50.3, 1, 27.944}, {true, 50.4, 2, 18},     {true, 104.4, 5, 18},
+        {true, 580, 5, 100},     {true, 9000, 5, 200},    {false, 100, 0, 125},
+        {false, 108, 1, 60},     {false, 279, 1, 155},    {false, 280, 2, 100},
     };
     for (size_t i = 0; i < STK_COUNT(cases); i++) {
         stk_training_facts facts = facts_of(cases[i].pretrained, cases[i].fit);
         stk_training_choice c = stk_training_choose(&facts);
-        if (c.folds != cases[i].folds || c.refits != cases[i].refits) {
-            CHECK_FAIL("case %zu: %d folds, %d refits", i, c.folds, c.refits);
+        if (c.refits != cases[i].refits) {
+            CHECK_FAIL("case %zu: %d refits", i, c.refits);
         }
         CHECK_NEAR(c.epochs, cases[i].epochs, 0.01);
         CHECK_INT(c.img_size, 224);
     }
+}
+
+/* With time for several models pictures become larger first, if they have the detail. */
+static void larger_pictures_where_there_is_time(void) {
+    stk_training_facts facts = facts_of(true, 72);
+    facts.may_grow = true;
+    facts.source_px = 224;
+    stk_training_choice c = stk_training_choose(&facts);
+    CHECK_INT(c.img_size, 288);
+    CHECK_INT(c.refits, 1); /* 43.6 epochs at 288 px */
+    CHECK_NEAR(c.epochs, 72 * pow(224.0 / 288, 2) / 1.8, 0.01);
+    facts.left_s = 2 * 71.9;
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+    facts.left_s = 2 * 200;
+    CHECK_INT(stk_training_choose(&facts).img_size, 288);
+    facts.source_px = 223; /* nothing more to see */
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+    facts.source_px = NAN;
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+    facts.source_px = 500;
+    facts.pretrained = false;
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+    facts.pretrained = true;
+    facts.epochs = 20; /* as asked for */
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+    facts.epochs = 0;
+    facts.folds = 5;
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+    facts.folds = 1;
+    facts.may_grow = false;
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
+    /* Prediction grows with the pictures: what it takes no model gets. */
+    facts = facts_of(true, 100);
+    facts.may_grow = true;
+    facts.source_px = 400;
+    facts.predict_s = 60; /* of 200 s: 70 epochs are left */
+    CHECK_INT(stk_training_choose(&facts).img_size, 224);
 }
 
 /* From scratch a short training begins with pictures of half the size. */
@@ -93,8 +132,8 @@ static void small_pictures_in_the_first_half(void) {
     CHECK_INT(stk_training_choose(&facts).img_size, 128);
 }
 
-/* A model that is alone is validated with a tenth, where that is enough pictures. */
-static void fewer_pictures_validate_a_single_model(void) {
+/* The validated model leaves out a tenth, where that is enough pictures. */
+static void fewer_pictures_validate_without_folds(void) {
     stk_training_facts facts = facts_of(true, 4);
     facts.may_hold_less = true;
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0.1, 1e-9);
@@ -106,11 +145,13 @@ static void fewer_pictures_validate_a_single_model(void) {
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0.05, 1e-9);
     facts.val_part = 0;
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0, 1e-9);
-    for (double fit = 12; fit <= 48; fit += 12) { /* with a refit, or folds */
-        facts = facts_of(true, fit);
-        facts.may_hold_less = true;
-        CHECK_NEAR(stk_training_choose(&facts).val_part, 0.2, 1e-9);
-    }
+    facts = facts_of(true, 48); /* with refits, too */
+    facts.may_hold_less = true;
+    CHECK_NEAR(stk_training_choose(&facts).val_part, 0.1, 1e-9);
+    CHECK_INT(stk_training_choose(&facts).refits, 1);
+    CHECK_NEAR(stk_training_choose(&facts).epochs, 48 / 1.9, 1e-9);
+    facts.folds = 5;
+    CHECK_NEAR(stk_training_choose(&facts).val_part, 0.2, 1e-9);
     facts = facts_of(true, 4); /* as asked for */
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0.2, 1e-9);
 }
@@ -118,15 +159,17 @@ static void fewer_pictures_validate_a_single_model(void) {
 static void what_was_asked_for_stays(void) {
     stk_training_facts facts = facts_of(true, 100);
     facts.folds = 3;
-    CHECK_INT(stk_training_choose(&facts).folds, 3);
     CHECK_INT(stk_training_choose(&facts).refits, 0);
+    CHECK_NEAR(stk_training_choose(&facts).epochs, 100 / 2.4, 1e-9);
     facts.refits = 2;
     CHECK_INT(stk_training_choose(&facts).refits, 2);
     facts = facts_of(true, 100);
-    facts.folds = 1;
     facts.refits = 0;
-    CHECK_INT(stk_training_choose(&facts).folds, 1);
     CHECK_INT(stk_training_choose(&facts).refits, 0);
+    facts.refits = -1;
+    facts.epochs = 20; /* every model gets as many */
+    CHECK_INT(stk_training_choose(&facts).refits, 4);
+    CHECK_NEAR(stk_training_choose(&facts).epochs, 20, 1e-9);
     facts = facts_of(true, 0.1);
     facts.may_shrink = false;
     CHECK_INT(stk_training_choose(&facts).img_size, 224);
@@ -135,18 +178,18 @@ static void what_was_asked_for_stays(void) {
 /* Every model predicts the test set: a large one leaves no time for many models. */
 static void predictions_count_for_every_model(void) {
     stk_training_facts facts = facts_of(true, 60);
-    CHECK_INT(stk_training_choose(&facts).folds, 5);
+    CHECK_INT(stk_training_choose(&facts).refits, 2);
     facts.predict_s = 17; /* of 120 s */
     stk_training_choice c = stk_training_choose(&facts);
-    CHECK(c.folds == 1 && c.refits == 1);
+    CHECK_INT(c.refits, 1);
     CHECK_NEAR(c.epochs, (120 - 2 * 17) / 2.0 / 1.8, 0.01);
     facts.predict_s = 200; /* smaller pictures are predicted faster, too */
     c = stk_training_choose(&facts);
-    CHECK(c.folds == 1 && c.refits == 0 && c.img_size == 160);
+    CHECK(c.refits == 0 && c.img_size == 160);
     CHECK_NEAR(c.epochs, (120 - 200 * pow(160.0 / 224, 2)) / pow(160.0 / 224, 2) / 2 / 0.8, 0.01);
     facts.may_shrink = false;
     c = stk_training_choose(&facts);
-    CHECK(c.folds == 1 && c.refits == 0 && c.epochs == 0);
+    CHECK(c.refits == 0 && c.epochs == 0);
 }
 
 /* A validation set of its own: all training pictures train anyway. */
@@ -193,7 +236,7 @@ static void without_a_budget_or_a_measurement(void) {
     stk_training_facts facts = facts_of(true, 1);
     facts.left_s = NAN;
     stk_training_choice c = stk_training_choose(&facts);
-    CHECK(c.folds == 1 && c.refits == 1 && c.img_size == 224 && c.epochs == 20);
+    CHECK(c.refits == 1 && c.img_size == 224 && c.epochs == 20);
     facts.epochs = 7;
     CHECK_NEAR(stk_training_choose(&facts).epochs, 7, 1e-9);
     facts.pretrained = false;
@@ -201,14 +244,15 @@ static void without_a_budget_or_a_measurement(void) {
     facts = facts_of(true, 50);
     facts.picture_s = NAN;
     c = stk_training_choose(&facts);
-    CHECK(c.folds == 1 && c.refits == 0 && c.img_size == 224);
+    CHECK(c.refits == 0 && c.img_size == 224);
 }
 
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),          TEST(small_pictures_in_the_first_half),
-    TEST(fewer_pictures_validate_a_single_model), TEST(what_was_asked_for_stays),
-    TEST(predictions_count_for_every_model),      TEST(nothing_set_apart_needs_no_refit),
-    TEST(smaller_pictures_where_no_epoch_fits),   TEST(without_a_budget_or_a_measurement),
+    TEST(models_by_the_epochs_that_fit),     TEST(larger_pictures_where_there_is_time),
+    TEST(small_pictures_in_the_first_half),  TEST(fewer_pictures_validate_without_folds),
+    TEST(what_was_asked_for_stays),          TEST(predictions_count_for_every_model),
+    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
+    TEST(without_a_budget_or_a_measurement),
 };
 
 CHECK_MAIN(tests)

@@ -55,8 +55,7 @@ static const stk_option job_options[] = {
     STK_OPTION(INT, "folds", folds, STK_OPTION_AUTO, STK_OPTION_RANGE(1, STK_MOST_FOLDS),
                .aliases = "cv_folds n_folds", .metavar = "N",
                .help = "cross-validation: train N models on stratified folds and average them; "
-                       "auto is 5 where the budget allows it and there are pictures to predict, "
-                       "and 1 otherwise"),
+                       "auto: 1, or as many as --fold-column has"),
     STK_OPTION(INT, "refit", refit, STK_OPTION_AUTO, STK_OPTION_RANGE(0, STK_MOST_REFITS),
                .metavar = "N",
                .help = "models that are trained on all pictures after those that were validated, "

@@ -50,6 +50,7 @@ stk_recipe stk_recipe_begin(const stk_options *options) {
     stk_recipe recipe = {.folds = stk_is_auto_int(job->folds) ? 1 : (int)job->folds,
                          .refits = stk_is_auto_int(job->refit) ? 0 : (int)job->refit,
                          .views = (int)views->tta,
+                         .may_freeze = true,
                          .seed = (uint64_t)job->seed,
                          .val_fraction = data->val_fraction,
                          .infer_batch = STK_PREDICT_BATCH};
@@ -106,18 +107,21 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
     bool by_column = dataset->division == STK_DIVIDE_FOLDS;
     bool divided = !by_column && stk_dataset_is_divided(dataset, recipe->val_fraction, 1);
     bool free = divided && stk_options_source(options, "val-fraction") == STK_FROM_DEFAULT;
-    bool may_fold = free && stk_is_auto_int(job->folds) && dataset->test.count > 0;
+    /* Rules for labels are fitted to the validation pictures: these must not be few. */
+    bool may_hold_less = free && !stk_metric_has_rule((stk_metric)train->metric);
     return (stk_training_facts){.left_s = NAN,
                                 .picture_s = NAN,
                                 .pictures = dataset->train.count,
                                 .val_part = divided ? recipe->val_fraction : 0,
-                                .may_hold_less = free,
+                                .may_hold_less = may_hold_less,
                                 .pretrained = recipe->weights != NULL,
                                 .img_size = recipe->img_size,
                                 .may_shrink = stk_is_auto_int(job->img_size),
+                                .may_grow = stk_is_auto_int(job->img_size),
+                                .source_px = NAN,
                                 .may_begin_small = stk_is_auto_int(job->early_size),
                                 .epochs = stk_is_auto_int(train->epochs) ? 0 : (int)train->epochs,
-                                .folds = may_fold ? 0 : recipe->folds,
+                                .folds = recipe->folds,
                                 .refits = stk_is_auto_int(job->refit) ? -1 : (int)job->refit};
 }
 
@@ -165,7 +169,6 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
                                   const stk_training_choice *choice, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     stk_status status = STK_OK;
-    recipe->folds = choice->folds;
     recipe->refits = choice->refits;
     recipe->img_size = choice->img_size;
     stk_recipe_expect(recipe, options, choice->epochs);
@@ -174,7 +177,7 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
         status = resolve_number(options, "val-fraction", choice->val_part, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(job->folds)) {
-        status = resolve_number(options, "folds", choice->folds, "auto", err);
+        status = resolve_number(options, "folds", recipe->folds, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(job->refit)) {
         status = resolve_number(options, "refit", choice->refits, "auto", err);
@@ -407,6 +410,21 @@ static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double 
     return status;
 }
 
+/* How long the head learns alone: at least one epoch must be left for all layers. */
+static void choose_freeze(stk_recipe *recipe, size_t train_count) {
+    stk_train_options *train = &recipe->train;
+    double updates = (double)train_count / (double)recipe->batch / (double)train->accumulate;
+    if (!stk_is_auto_int(train->freeze_epochs)) {
+        return;
+    }
+    train->freeze_epochs =
+        recipe->may_freeze ? stk_recipe_freeze_epochs(recipe->row, recipe->epochs_expected, updates)
+                           : 0;
+    if (recipe->epochs_wanted > 0 && train->freeze_epochs >= recipe->epochs_wanted) {
+        train->freeze_epochs = recipe->epochs_wanted - 1;
+    }
+}
+
 /* Writes what the row of the recipe gave to the options. */
 static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, stk_error *err) {
     const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
@@ -427,6 +445,10 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
     stk_status status = job->recipe == 0
                             ? stk_options_resolve(options, "recipe", recipe->row->name, "auto", err)
                             : STK_OK;
+    if (status == STK_OK && stk_is_auto_int(given->freeze_epochs)) {
+        status =
+            resolve_number(options, "freeze-epochs", (double)train->freeze_epochs, "auto", err);
+    }
     if (status == STK_OK && given->optimizer == STK_OPTIMIZER_AUTO) {
         status = stk_options_resolve(options, "optimizer", optimizer_name(train), "auto", err);
     }
@@ -479,6 +501,7 @@ stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
                                   facts->train_count, to_be_measured, err));
     STK_THEN(status, choose_epochs(recipe, options, err));
     STK_THEN(status, choose_loader(recipe, options, loader, err));
+    choose_freeze(recipe, facts->train_count);
     return status == STK_OK && !to_be_measured ? resolve_row(recipe, options, err) : status;
 }
 
@@ -660,8 +683,10 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
     const struct {
         const char *name;
         double value;
-    } others[] = {
-        {"label-smoothing", train->label_smoothing}, {"mixup", train->mixup}, {"ema", train->ema}};
+    } others[] = {{"label-smoothing", train->label_smoothing},
+                  {"mixup", train->mixup},
+                  {"ema", train->ema},
+                  {"freeze-epochs", (double)train->freeze_epochs}};
     for (size_t i = 0; i < STK_COUNT(others); i++) {
         if (others[i].value > 0) {
             stk_str_appendf(&why, ", %s %.3g", others[i].name, others[i].value);

@@ -57,6 +57,7 @@ typedef struct stk_recipe {
     double epochs_expected; /* of a model: what the row, the rate and the batch were chosen for */
     size_t pictures;        /* labelled pictures; 0: not known yet */
     stk_sampling sampling;  /* how often classes are seen in training */
+    bool may_freeze;        /* the head may learn alone at first, where the row says so */
     double imbalance;       /* why it is not natural: the largest class has so many times as many
                                pictures as the others; 0: that was not the reason */
     /* The run. */

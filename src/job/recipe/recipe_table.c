@@ -33,6 +33,12 @@
 #define MOST_BATCH 64
 #define MANY_IMAGES 256000.0
 
+/* A head has learned something after so many updates. Trainings from FREEZE_MOST_EPOCHS on need no
+ * frozen epoch; of shorter ones it has at most a part. */
+#define FREEZE_UPDATES 15.0
+#define FREEZE_MOST_EPOCHS 18.0
+#define FREEZE_MOST_PART 0.5
+
 /* Averaged weights need many updates: an average over a few is close to the first weights. */
 #define LONG_PICTURES 32000.0
 
@@ -49,6 +55,7 @@ static const stk_recipe_row rows[] = {
      .least_epochs = 0,
      .optimizer = STK_ADAMW,
      .crop_scale = 0.6,
+     .freezes = true,
      .label_smoothing = 0.1,
      .sgd_decay = 5e-4,
      .adam_decay = 0.05},
@@ -57,6 +64,7 @@ static const stk_recipe_row rows[] = {
      .least_epochs = 8,
      .optimizer = STK_ADAMW,
      .crop_scale = 0.35,
+     .freezes = true,
      .label_smoothing = 0.1,
      .sgd_decay = 5e-4,
      .adam_decay = 0.05},
@@ -109,6 +117,14 @@ double stk_recipe_rate(const stk_rate_facts *f) {
     }
     /* AdamW's steps do not grow with the gradients: only batches above the usual take more. */
     return fmax(TUNE_ADAMW * fall, TUNE_ADAMW_LEAST) * sqrt(fmax(f->images / TUNE_BATCH, 1));
+}
+
+int stk_recipe_freeze_epochs(const stk_recipe_row *row, double epochs, double epoch_updates) {
+    if (!row->freezes || epochs >= FREEZE_MOST_EPOCHS) {
+        return 0;
+    }
+    double wanted = ceil(FREEZE_UPDATES / fmax(epoch_updates, 1));
+    return (int)fmin(wanted, fmax(round(FREEZE_MOST_PART * epochs), 1));
 }
 
 stk_batch_bounds stk_recipe_batch_bounds(bool pretrained, double images) {

@@ -25,6 +25,7 @@ typedef struct stk_recipe_row {
     double least_pictures; /* that a model sees in all, for the same */
     stk_optimizer optimizer;
     double crop_scale; /* least share of a picture that a training crop shows */
+    bool freezes;      /* the head learns alone at first: stk_recipe_freeze_epochs() */
     double label_smoothing;
     double mixup;
     double ema;        /* decay of averaged weights; 0: none */
@@ -51,6 +52,13 @@ typedef struct stk_rate_facts {
  * them away from what they know.
  */
 double stk_recipe_rate(const stk_rate_facts *facts);
+
+/*
+ * Epochs, of so many with so many updates each, in which only the head learns. A head of zeros
+ * pulls the backbone nowhere useful before it has learned something, and a frozen epoch takes a
+ * third of the time. In a long training that is soon made up for.
+ */
+int stk_recipe_freeze_epochs(const stk_recipe_row *row, double epochs, double epoch_updates);
 
 /* Bounds of the images of an update that Stoker chooses; 0: no bound. */
 typedef struct stk_batch_bounds {

@@ -28,8 +28,12 @@
 /* A GPU compiles the network for validation in about this part of what training took. */
 #define VALIDATION_COMPILE 0.4
 
-/* Share of the time that compiling for one more size may take. */
-#define SIZE_COMPILE_SHARE 0.05
+/* Share of the time that compiling for one more size, or for the head alone, may take. */
+#define MORE_COMPILE_SHARE 0.05
+
+/* A GPU may have nothing on disk for another size, and compile for so many seconds. They must be
+ * worth it: larger pictures need so much time. */
+#define GROW_LEAST_S 45.0
 
 /* Steps that wait for pictures for more than this share of their time are bound by them. */
 #define WAITS 0.1
@@ -75,20 +79,8 @@ static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *r
         facts.loader_s > 0 ? 1 : STK_INFERENCE_PART * stk_recipe_eval_pixels(&job->recipe);
     facts.predict_s = part * facts.picture_s * (double)job->dataset->test.count * job->recipe.views;
     facts.left_s = fmax(TRAINING_SHARE * left_s, 0);
+    facts.source_px = rehearsal->source_px;
     return facts;
-}
-
-/* Chooses by the facts; folds that the data set is too small for become one model. */
-static stk_training_choice choose(const stk_job *job, stk_training_facts *facts) {
-    stk_error ignored = {0};
-    stk_training_choice choice = stk_training_choose(facts);
-    if (facts->folds == 0 && choice.folds > 1 &&
-        stk_dataset_check_folds(job->dataset, job->recipe.val_fraction, choice.folds,
-                                job->recipe.seed, &job->events, &ignored) != STK_OK) {
-        facts->folds = 1;
-        choice = stk_training_choose(facts);
-    }
-    return choice;
 }
 
 /* Takes the best model for which there is time; the facts become its own. */
@@ -144,33 +136,33 @@ static void emit_size(const stk_job *job, const stk_training_facts *facts,
     }
 }
 
-/* "5 folds and 2 refits of about 24 epochs". */
+/* "1 validated model and 2 refits of about 24 epochs". */
 static void emit_models(const stk_job *job, const stk_training_facts *facts,
                         const stk_training_choice *choice, size_t train) {
     char refits[64] = "";
     char what[128];
     char why[200];
-    if (choice->folds + choice->refits < 2 || isnan(facts->picture_s)) {
+    if (facts->folds + choice->refits < 2 || isnan(facts->picture_s)) {
         return;
     }
     if (choice->refits > 0) {
         snprintf(refits, sizeof refits, " and %d refit%s on all pictures", choice->refits,
                  choice->refits == 1 ? "" : "s");
     }
-    snprintf(what, sizeof what, "%d %s%s, about %.0f epochs each", choice->folds,
-             choice->folds > 1 ? "folds" : "validated model", refits, choice->epochs);
+    snprintf(what, sizeof what, "%d %s%s, about %.0f epochs each", facts->folds,
+             facts->folds > 1 ? "folds" : "validated model", refits, choice->epochs);
     snprintf(why, sizeof why, "one model alone would get %.0f epochs over all %zu pictures",
              facts->left_s / (facts->picture_s * (double)facts->pictures), facts->pictures);
     stk_events_decision(&job->events, what, why);
     /* Observers count models from the first step on. */
-    int models = choice->folds + choice->refits;
+    int models = facts->folds + choice->refits;
     stk_event_plan plan = {.epochs = (int)fmax(floor(choice->epochs), 1),
                            .steps_per_epoch = (int64_t)(train / job->recipe.batch),
                            .seconds_per_epoch = facts->left_s / (models * choice->epochs),
                            .total_s = facts->left_s / models,
                            .left_s = stk_run_clock_left(&job->clock),
                            .reserve_s = NAN,
-                           .folds = choice->folds,
+                           .folds = facts->folds,
                            .refits = choice->refits};
     stk_events_plan(&job->events, &plan);
 }
@@ -180,8 +172,7 @@ static void emit_val_part(const stk_job *job, const stk_training_facts *facts,
     char what[64];
     if (choice->val_part < facts->val_part) {
         snprintf(what, sizeof what, "%.0f %% of the pictures validate", 100 * choice->val_part);
-        stk_events_decision(&job->events, what,
-                            "there is time for one model, and it does not see them");
+        stk_events_decision(&job->events, what, "the model that is validated does not see them");
     }
 }
 
@@ -218,11 +209,13 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     double compile_s = on_cpu ? 0 : fmax(rehearsal.setup_s - begun_s, 0);
     left_s -= VALIDATION_COMPILE * compile_s;
     stk_training_facts facts = facts_after(job, &rehearsal, left_s);
-    facts.may_begin_small =
-        facts.may_begin_small && (1 + VALIDATION_COMPILE) * compile_s < SIZE_COMPILE_SHARE * left_s;
+    bool may_compile = (1 + VALIDATION_COMPILE) * compile_s < MORE_COMPILE_SHARE * left_s;
+    facts.may_begin_small = facts.may_begin_small && may_compile;
+    facts.may_grow = facts.may_grow && (on_cpu || left_s >= GROW_LEAST_S);
+    job->recipe.may_freeze = may_compile;
     const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
-    stk_training_choice choice = choose(job, &facts);
+    stk_training_choice choice = stk_training_choose(&facts);
     bool same = job->recipe.model == rehearsed && job->recipe.img_size == choice.img_size;
     job->recipe.batch_rehearsed = same ? rehearsal.batch : 0;
     STK_THEN(status, build_chosen(job, &choice, train, val, err));

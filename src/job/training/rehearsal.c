@@ -31,6 +31,8 @@ static stk_train_orders pace(void *user, const stk_train_standing *standing) {
                   timed >= length->most_steps;
     r->rehearsal->step_s = standing->step_s;
     r->rehearsal->steps_per_epoch = standing->steps_per_epoch;
+    r->rehearsal->source_px =
+        sqrt((double)standing->loader.source_px / (double)standing->loader.images);
     bool stop = enough || stk_run_clock_stopping(r->clock);
     /* Epochs do not end the rehearsal: a small data set has few steps. */
     return (stk_train_orders){.epochs = standing->epoch,
@@ -57,7 +59,8 @@ static void pass_on(void *user, const char *text) {
 stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
                             const stk_rehearsal_length *length, stk_rehearsal *rehearsal,
                             stk_error *err) {
-    *rehearsal = (stk_rehearsal){.batch = batch > 0 ? batch : job->recipe.batch, .step_s = NAN};
+    *rehearsal = (stk_rehearsal){
+        .batch = batch > 0 ? batch : job->recipe.batch, .step_s = NAN, .source_px = NAN};
     running_rehearsal running = {.rehearsal = rehearsal, .length = length, .clock = &job->clock};
     stk_observer warner = {.user = job, .warning = pass_on};
     stk_events warnings = {0};

@@ -23,6 +23,7 @@ typedef struct stk_rehearsal {
     size_t batch;            /* pictures of a step */
     double setup_s;          /* seconds from the start of the run to the first step */
     double step_s;           /* seconds of a step; NaN: none could be timed */
+    double source_px;        /* typical side of a stored picture, in pixels; NaN: not known */
     double wait_fraction;    /* share of the time in which steps waited for pictures */
     int64_t steps_per_epoch; /* with this batch */
 } stk_rehearsal;
