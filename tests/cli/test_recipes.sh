@@ -14,7 +14,7 @@ tune=("${small[@]}" --pretrained "$weights")
 "$STOKER" sample two --classes 2 --per-class 8 --quiet || exit 1
 
 # On a device that waits for each picture a run takes its time without a core. The longest one begins now.
-launch folds LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=1000 "$STOKER" train "${tune[@]}" --budget 16s --out folds
+launch models LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=1000 "$STOKER" train "${tune[@]}" --budget 16s --out models
 
 # end_within SIGNAL FOLDER MODEL SLOW: fine-tunes, and sends the signal after two epochs of that model. As soon as
 # there is the folder SLOW, the device waits 5 ms for each picture: ten epochs more take seconds on any machine.
@@ -134,16 +134,34 @@ if can_fake odd_device; then
     expect_out '^warning: the budget is short: at 64 px there is time for [0-9.e-]+ epochs over 58 pictures; for 12 epochs give a --budget of about [1-9]'
 fi
 
-it "chooses folds where the time allows them"
-landed folds
+it "trains several models where the time allows them"
+landed models
 if can_fake odd_device; then
     expect_exit 0
-    expect_out '^5 folds( and [0-9] refits? on all pictures)?, about [0-9]+ epochs each: one model alone would get [0-9]+ epochs over all 72 pictures$'
-    expect_file folds/args.json '"folds": 5'
-    expect_file folds/summary.json '"status": "(complete|partial)"' # on a busy machine the last epoch is cut
-    expect_submission folds/submission.csv k/sample_submission.csv "$labels"
-    expect_weights folds/weights/best.safetensors
+    expect_out '^1 validated model and [1-5] refits? on all pictures, about [0-9]+ epochs each: one model alone would get [0-9]+ epochs over all 72 pictures$'
+    expect_file models/args.json '"folds": 1'
+    expect_file models/args.json '"refit": [1-5]'
+    expect_file models/summary.json '"status": "(complete|partial)"' # on a busy machine the last epoch is cut
+    expect_submission models/submission.csv k/sample_submission.csv "$labels"
+    expect_weights models/weights/best.safetensors
 fi
+
+it "lets a new head learn alone at first"
+freeze=(--data two --img-size 16 --pretrained "$weights" --refit 0)
+run train "${freeze[@]}" --epochs 3 --out alone
+expect_exit 0
+expect_out '^recipe touch: for 3 epochs from pretrained weights; .*, freeze-epochs 2$'
+expect_file alone/args.json '"freeze_epochs": 2'
+run train "${freeze[@]}" --epochs 3 --freeze-epochs 2 --out alone2 --quiet
+expect_exit 0
+expect_same alone/validation.csv alone2/validation.csv
+run train "${freeze[@]}" --epochs 3 --freeze-epochs 0 --out alone3 --quiet
+expect_exit 0
+! cmp -s alone/validation.csv alone3/validation.csv || fail "freezing changed nothing"
+run train "${freeze[@]}" --epochs 1 --out alone4 --quiet
+expect_file alone4/args.json '"freeze_epochs": 0'
+run train "${tune[@]}" --epochs 3 --refit 0 --out alone5 --quiet # the head of the weights fits
+expect_file alone5/args.json '"freeze_epochs": 0'
 
 it "sees a large class less often"
 mkdir -p odd/train/many odd/train/few odd/train/some

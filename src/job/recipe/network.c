@@ -212,6 +212,7 @@ stk_status stk_network_find_pretrained(stk_job_network *network, const stk_recip
     if (status == STK_OK) {
         stk_events_decision(events, what, place.why);
         emit_pretrained(recipe, classes, &report, events);
+        network->head_anew = report.head_anew;
         stk_mem_free(network->pretrained); /* of a model that was tried before */
         network->pretrained = place.path;
         place.path = NULL;

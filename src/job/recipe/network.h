@@ -31,6 +31,7 @@ typedef struct stk_job_network {
     stk_state *state; /* owned: weights, gradients, optimiser; NULL until there is memory for it */
     bool plain;       /* --no-compile: nothing is fused */
     char *pretrained; /* owned: the file that every fold starts from; NULL: random weights */
+    bool head_anew;   /* the head of that file is for other classes: training starts without one */
     char pretrained_sum[STK_RANDOM_ID_TEXT]; /* checksum of that file; "": none was read */
 } stk_job_network;
 

@@ -410,21 +410,6 @@ static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double 
     return status;
 }
 
-/* How long the head learns alone: at least one epoch must be left for all layers. */
-static void choose_freeze(stk_recipe *recipe, size_t train_count) {
-    stk_train_options *train = &recipe->train;
-    double updates = (double)train_count / (double)recipe->batch / (double)train->accumulate;
-    if (!stk_is_auto_int(train->freeze_epochs)) {
-        return;
-    }
-    train->freeze_epochs =
-        recipe->may_freeze ? stk_recipe_freeze_epochs(recipe->row, recipe->epochs_expected, updates)
-                           : 0;
-    if (recipe->epochs_wanted > 0 && train->freeze_epochs >= recipe->epochs_wanted) {
-        train->freeze_epochs = recipe->epochs_wanted - 1;
-    }
-}
-
 /* Writes what the row of the recipe gave to the options. */
 static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, stk_error *err) {
     const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
@@ -445,10 +430,6 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
     stk_status status = job->recipe == 0
                             ? stk_options_resolve(options, "recipe", recipe->row->name, "auto", err)
                             : STK_OK;
-    if (status == STK_OK && stk_is_auto_int(given->freeze_epochs)) {
-        status =
-            resolve_number(options, "freeze-epochs", (double)train->freeze_epochs, "auto", err);
-    }
     if (status == STK_OK && given->optimizer == STK_OPTIMIZER_AUTO) {
         status = stk_options_resolve(options, "optimizer", optimizer_name(train), "auto", err);
     }
@@ -486,6 +467,22 @@ static stk_status choose_loader(stk_recipe *recipe, stk_options *options,
     return status;
 }
 
+stk_status stk_recipe_choose_freeze(stk_recipe *recipe, stk_options *options, size_t train_count,
+                                    stk_error *err) {
+    const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
+    stk_train_options *train = &recipe->train;
+    double updates = (double)train_count / (double)recipe->batch / (double)train->accumulate;
+    if (!stk_is_auto_int(given->freeze_epochs)) {
+        return STK_OK;
+    }
+    int frozen = stk_recipe_freeze_epochs(recipe->row, recipe->epochs_expected, updates);
+    if (recipe->epochs_wanted > 0 && frozen >= recipe->epochs_wanted) {
+        frozen = recipe->epochs_wanted - 1; /* one is left for all layers */
+    }
+    train->freeze_epochs = recipe->may_freeze ? frozen : 0;
+    return resolve_number(options, "freeze-epochs", (double)train->freeze_epochs, "auto", err);
+}
+
 stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
                                const stk_batch_facts *facts, const stk_batch_choice *choice,
                                size_t infer_batch, bool to_be_measured, stk_error *err) {
@@ -501,7 +498,7 @@ stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
                                   facts->train_count, to_be_measured, err));
     STK_THEN(status, choose_epochs(recipe, options, err));
     STK_THEN(status, choose_loader(recipe, options, loader, err));
-    choose_freeze(recipe, facts->train_count);
+    STK_THEN(status, stk_recipe_choose_freeze(recipe, options, facts->train_count, err));
     return status == STK_OK && !to_be_measured ? resolve_row(recipe, options, err) : status;
 }
 

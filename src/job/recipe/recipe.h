@@ -57,7 +57,7 @@ typedef struct stk_recipe {
     double epochs_expected; /* of a model: what the row, the rate and the batch were chosen for */
     size_t pictures;        /* labelled pictures; 0: not known yet */
     stk_sampling sampling;  /* how often classes are seen in training */
-    bool may_freeze;        /* the head may learn alone at first, where the row says so */
+    bool may_freeze;        /* the head is new, and there is time to compile for it alone */
     double imbalance;       /* why it is not natural: the largest class has so many times as many
                                pictures as the others; 0: that was not the reason */
     /* The run. */
@@ -128,6 +128,11 @@ STK_CHECKED stk_status stk_recipe_open_device(stk_opened_device *opened, stk_opt
  * images of one fold. */
 stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_options *options,
                                        bool on_cpu, size_t train_count);
+
+/* Chooses how many epochs the head learns alone; step 6 does so, too. May be called again when
+ * recipe->may_freeze has changed. */
+STK_CHECKED stk_status stk_recipe_choose_freeze(stk_recipe *recipe, stk_options *options,
+                                                size_t train_count, stk_error *err);
 
 /*
  * Step 6: everything else. `choice` was made from `facts`; `infer_batch` is what memory allows

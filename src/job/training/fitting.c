@@ -212,7 +212,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     bool may_compile = (1 + VALIDATION_COMPILE) * compile_s < MORE_COMPILE_SHARE * left_s;
     facts.may_begin_small = facts.may_begin_small && may_compile;
     facts.may_grow = facts.may_grow && (on_cpu || left_s >= GROW_LEAST_S);
-    job->recipe.may_freeze = may_compile;
+    job->recipe.may_freeze = job->recipe.may_freeze && may_compile;
     const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
     stk_training_choice choice = stk_training_choose(&facts);

@@ -62,16 +62,20 @@ static stk_status open_device(stk_job *job, stk_error *err) {
     return status;
 }
 
-/* Finds the first weights. Where the model may still change, nothing is said about them. */
-static stk_status find_weights(stk_job *job, const char *before, const stk_events *early,
-                               stk_error *err) {
+/* Finds the first weights. Where the model may still change, nothing is said about them. A head
+ * that was learned already need not learn alone. */
+static stk_status find_weights(stk_job *job, const char *before, size_t train_count,
+                               const stk_events *early, stk_error *err) {
     static const stk_events nobody = {0};
     bool open = stk_model_search_is_open(&job->models) && stk_job_is_to_fit(job);
     const stk_events *events = open ? &nobody : early;
     stk_model_search_emit(&job->models, NULL, stk_opened_device_is_cpu(&job->network.opened),
                           events);
-    return stk_network_find_pretrained(&job->network, &job->recipe, job->options,
-                                       job->dataset->class_count, before, events, err);
+    stk_status status = stk_network_find_pretrained(&job->network, &job->recipe, job->options,
+                                                    job->dataset->class_count, before, events, err);
+    job->recipe.may_freeze = job->network.head_anew;
+    return status == STK_OK ? stk_recipe_choose_freeze(&job->recipe, job->options, train_count, err)
+                            : status;
 }
 
 /* Completes the recipe with the result of the batch search. */
@@ -208,7 +212,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         !job->resume.on || job->resume.state.fold + 1 < stk_recipe_models(&job->recipe);
     const char *before = job->resume.on ? job->resume.state.pretrained : "";
     if (status == STK_OK && first_weights) {
-        status = find_weights(job, before, &early, err);
+        status = find_weights(job, before, *train, &early, err);
     } else if (status == STK_OK) {
         stk_network_warn_replaced_pretrained(job->job_options, before, &early);
     }
