@@ -40,7 +40,7 @@ static const stk_option dataset_options[] = {
         DOUBLE, "val-fraction", val_fraction, .fallback = "0.2", STK_OPTION_RANGE(0, 0.9),
         .metavar = "X",
         .help = "part of every class that validates when there is no validation set; 0.1 where a "
-                "budget has time for a single model and nothing was given"),
+                "budget decides on the epochs and nothing was given"),
     STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "error", .choices = "error skip",
                .help =
                    "labels without pictures and pictures without labels: stop, or leave them out"),
