@@ -118,8 +118,8 @@ static void batch_rate_and_epochs(void) {
         {{{"batch", "8"}, {"accumulate", "4"}}, 480, 8, 0.0625, 20},
         /* An epoch has six batches: no more are ever added up. */
         {{{"batch", "8"}, {"accumulate", "512"}}, 48, 8, 0.09375, 20},
-        {{{"batch", "256"}, {"opt", "adamw"}}, 480, 256, 0.004, 20},
-        {{{"batch", "64"}, {"accumulate", "2"}, {"opt", "adamw"}}, 480, 64, 0.002, 20},
+        {{{"batch", "256"}, {"opt", "adamw"}}, 480, 256, 0.008, 20},
+        {{{"batch", "64"}, {"accumulate", "2"}, {"opt", "adamw"}}, 480, 64, 0.004, 20},
         {{{"lr", "0"}}, 480, 32, 0, 20},
         {{{"epochs", "7"}}, 480, 32, 0.0625, 7},
         {{{"budget", "60s"}}, 480, 32, 0.0625, 0},

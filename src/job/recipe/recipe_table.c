@@ -14,7 +14,7 @@
 /* Rates from random weights, for LR_BATCH images an update. */
 #define LR_BATCH 256.0
 #define SCRATCH_SGD 0.5
-#define SCRATCH_ADAMW 4e-3
+#define SCRATCH_ADAMW 8e-3
 
 /* Rates from pretrained weights for at most FEW_UPDATES updates, and the lowest for many. SGD's is
  * for TUNE_BATCH images an update and proportional to them. */
