@@ -204,7 +204,7 @@ typedef struct recipe_case {
 static void recipe_by_optimiser_and_start(void) {
     static const recipe_case cases[] = {
         {{{0}}, 0.0625, NAN, 5e-4, 0},
-        {{{"optimizer", "adamw"}}, 5e-4, NAN, 0.05, 0},
+        {{{"optimizer", "adamw"}}, 1e-3, NAN, 0.05, 0},
         {{{"pretrained", "w.safetensors"}}, 8.94427e-4, NAN, 0.05, 0},
         {{{"pretrained", "w.safetensors"}, {"opt", "sgd"}}, 0.0223607, NAN, 5e-4, 0},
         {{{"pretrained", "false"}}, 0.0625, NAN, 5e-4, 0},
@@ -216,7 +216,7 @@ static void recipe_by_optimiser_and_start(void) {
         {{{"patience", "auto"}}, 0.0625, NAN, 5e-4, 0},
         {{{"patience", "5"}}, 0.0625, NAN, 5e-4, 5},
         {{{"pretrained", "true"}, {"patience", "4"}}, 8.94427e-4, NAN, 0.05, 4},
-        {{{"optimizer", "adamw"}, {"wd", "0.1"}}, 5e-4, NAN, 0.1, 0},
+        {{{"optimizer", "adamw"}, {"wd", "0.1"}}, 1e-3, NAN, 0.1, 0},
         {{{"lr", "1e-4"}, {"head-lr", "1e-2"}}, 1e-4, 1e-2, 5e-4, 0},
         {{{"lr", "auto"}}, NAN, NAN, 5e-4, 0},
         {{{"lr", "0.2"}, {"head-lr", "0.4"}, {"batch", "960"}}, 0.1, 0.2, 5e-4, 0}, /* cut */
