@@ -71,6 +71,46 @@ run predict --run r --budget 60 --deadline 12:61
 expect_exit 2
 expect_err '12:61'
 
+# expect_views RUN N STATUS: the run has predictions of so many views for all rows, and says nothing of views.
+expect_views() {
+    expect_no_out '(^|[^a-z])views?( |$)'
+    expect_no_out '^warning: there was'
+    expect_summary "$1/summary.json" status "$3"
+    expect_file "$1/args.json" "\"tta\": $2"
+    for views in "$2" auto; do
+        ODD_DEVICE_US=0 run predict --run "$1" --tta "$views" --out views.csv
+        expect_exit 0
+        expect_same "$1/submission.csv" views.csv
+    done
+}
+
+it "sees the mirror image, too, where a budget has time for it"
+run train --data k --out r-two --img-size 16 --folds 1 --refit 0 --budget 5s
+expect_exit 0
+expect_views r-two 2 complete
+
+it "leaves the mirror image out in silence where the budget is short"
+if can_fake odd_device; then
+    # A view takes more than a second.
+    status=complete
+    for epochs in auto 1000; do
+        ODD_DEVICE_US=1000 run train --data w --out "w-$epochs" --img-size 16 --folds 1 --refit 0 --epochs "$epochs" --budget 4s
+        expect_exit 0
+        expect_views "w-$epochs" 1 "$status"
+        status=partial # 1000 epochs were asked for
+    done
+    us=$((2200000 / $(find many/5 -name '*.jpg' | wc -l)))
+    ODD_DEVICE_US=$us timed predict --run r-two --data many/5 --budget 4 --out auto.csv --json
+    expect_exit 0
+    expect_took 4
+    expect_out '"event": "submission", "path": "auto.csv", "status": "complete"'
+    expect_no_out '"event": "warning"'
+    ODD_DEVICE_US=0 run predict --run r-two --data many/5 --tta 1 --out one.csv
+    expect_same auto.csv one.csv
+    ODD_DEVICE_US=$us run predict --run r-two --data many/5 --budget 4 --tta 2 --out two.csv --json
+    expect_out '"event": "warning".*images were seen in 1 of 2 views'
+fi
+
 it "keeps what the models so far say at Ctrl-C"
 start predict --run r --run r-folds --data "many/$quarter" --budget 10m --out many.csv # a quarter of them
 expect "the first model has voted" wait_for 500 grep -q 'from 1 of 3 models' "$OUT"
