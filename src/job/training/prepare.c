@@ -32,8 +32,8 @@ static bool views_were_chosen(const stk_job *job) {
            (given == NULL || stk_str_equal_nocase(given, "auto"));
 }
 
-/* A resumed run trains the models that it was begun for, and predicts in as many views; a run of a
- * version without refits, or of one that did not choose views, has none, or one. Only what was
+/* A resumed run trains the models that it was begun for, and predicts in as many views. A run of a
+ * version without refits has none, and one of a version without --tta has one view. Only what was
  * given counts as asked for. */
 static void keep_models(stk_job *job) {
     const stk_json *given = job->resume.given;
