@@ -62,7 +62,12 @@ stk_inference stk_inference_estimate(const stk_inference_facts *f) {
     double picture_s = picture_seconds(f);
     double view_s = f->test_images > 0 ? picture_s * (double)f->test_images : 0;
     double first_s = isnan(view_s) ? NAN : first_view(f, view_s);
-    int views = stk_views_in_reserve(f->budget_s, view_s, f->views);
+    stk_view_facts facts = {.budget_s = f->budget_s,
+                            .view_s = view_s,
+                            .all_s = picture_s * (double)f->predicted,
+                            .views = f->views,
+                            .least_views = f->least_views};
+    int views = stk_views_in_reserve(&facts);
     return (stk_inference){.picture_s = picture_s,
                            .val_s = f->val_images > 0 ? picture_s * (double)f->val_images : 0,
                            .view_s = view_s,

@@ -48,9 +48,11 @@ typedef struct stk_inference_facts {
     double val_s;      /* measured seconds of a validation; NaN: none yet */
     size_t val_images; /* 0: there is no validation set */
     size_t test_images;
-    double unread_s; /* seconds per picture when pictures were read for the first time; NaN: not
-                        known */
-    int views;       /* wanted views of each test picture, at least 1 */
+    double unread_s;  /* seconds per picture when pictures were read for the first time; NaN: not
+                         known */
+    size_t predicted; /* pictures that all models of the run predict in a view */
+    int views;        /* wanted views of each test picture, at least 1 */
+    int least_views;  /* as in stk_view_facts */
 } stk_inference_facts;
 
 /* Estimated seconds; NaN where nothing was measured. */

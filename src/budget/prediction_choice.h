@@ -7,6 +7,7 @@
 #ifndef STK_BUDGET_PREDICTION_CHOICE_H
 #define STK_BUDGET_PREDICTION_CHOICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct stk_prediction_facts {
@@ -28,10 +29,28 @@ typedef struct stk_prediction_choice {
 stk_prediction_choice stk_prediction_choose(const stk_prediction_facts *facts);
 
 /*
+ * Views where their number is left to Stoker: the picture and its mirror image if training mirrors
+ * pictures and a view of all predictions of the run takes at most 5 % of `all`, else the picture
+ * alone. Both are seconds, or anything else that both are counted in; `all` is what the run has for
+ * everything. 1 if one of them is NaN.
+ */
+int stk_views_choose(bool mirrors, double view, double all);
+
+typedef struct stk_view_facts {
+    double budget_s; /* NaN: none */
+    double view_s;   /* seconds in which one model predicts the test set in one view; NaN: not
+                        measured */
+    double all_s;    /* seconds of one view of all predictions of the run; NaN: not measured */
+    int views;       /* that are wanted, at least 1 */
+    int least_views; /* that were asked for: those beyond are kept only while they cost as little
+                        as stk_views_choose() demands */
+} stk_view_facts;
+
+/*
  * Views of each test picture that a training keeps time for: as many as are wanted while their
  * reserve is at most 15 % of the budget, since every view takes time from training; at least one.
- * predict_s is the time of one view. Returns `views` if budget_s is NaN, and 1 if predict_s is NaN.
+ * All of them without a budget, and one before anything was measured.
  */
-int stk_views_in_reserve(double budget_s, double predict_s, int views);
+int stk_views_in_reserve(const stk_view_facts *facts);
 
 #endif

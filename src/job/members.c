@@ -13,6 +13,7 @@
 #include "base/text/json.h"
 #include "dataset/dataset.h"
 #include "predict/ensemble.h"
+#include "predict/predict.h"
 #include "run/run_folder.h"
 
 /* Reads args.json. A file that is missing or no JSON is an error of usage: the folder is no run
@@ -45,7 +46,7 @@ static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
 /* Reads the options that a run was trained with. */
 static stk_status read_options(const char *run, stk_options **options, stk_error *err) {
     static const stk_option_table *const tables[] = {&stk_dataset_option_table,
-                                                     &stk_job_option_table};
+                                                     &stk_job_option_table, &stk_view_option_table};
     stk_json *args = NULL;
     stk_error cause = {0};
     stk_status status = read_args(run, &args, err);
@@ -148,10 +149,11 @@ static stk_status arrange_rule(stk_member *member, stk_error *err) {
     return stk_member_arrange(member, rule->numbers, 1, err);
 }
 
-/* Adds a model if its file exists. *there: the file exists, even if it cannot be read. */
-static stk_status add_model(stk_members *v, const char *run, const char *name,
+/* Adds a model of a run that used so many views if its file exists. *there: the file exists, even
+ * if it cannot be read. */
+static stk_status add_model(stk_members *v, const char *run, const char *name, int views,
                             const stk_events *events, bool *there, stk_error *err) {
-    stk_member member = {.run = run, .path = stk_path_join(run, name), .weight = 1};
+    stk_member member = {.run = run, .path = stk_path_join(run, name), .weight = 1, .views = views};
     bool room = member.path != NULL && STK_RESERVE(v->items, v->capacity, v->count + 1);
     stk_status status = room ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     *there = status == STK_OK && stk_path_is_file(member.path);
@@ -176,13 +178,13 @@ static stk_status add_model(stk_members *v, const char *run, const char *name,
 
 /* Adds those of weights/KIND0, weights/KIND1 and so on that exist; *found grows by their number. */
 static stk_status add_numbered(stk_members *v, const char *run, const char *kind, int count,
-                               const stk_events *events, int *found, stk_error *err) {
+                               int views, const stk_events *events, int *found, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; i < count && status == STK_OK; i++) {
         char name[64];
         bool there = false;
         snprintf(name, sizeof name, "weights/%s%d/best.safetensors", kind, i);
-        status = add_model(v, run, name, events, &there, err);
+        status = add_model(v, run, name, views, events, &there, err);
         *found += there;
     }
     return status;
@@ -193,19 +195,22 @@ static stk_status add_numbered(stk_members *v, const char *run, const char *kind
 static stk_status add_run(stk_members *v, const char *run, const stk_options *options,
                           const stk_events *events, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const stk_view_options *seen = stk_options_values(options, &stk_view_option_table);
     int folds = stk_is_auto_int(job->folds) ? 1 : (int)job->folds;
     int refits = stk_is_auto_int(job->refit) ? 0 : (int)job->refit;
+    /* "auto" stands there if the run ended before anything was measured. */
+    int views = stk_is_auto_int(seen->tta) ? 1 : (int)seen->tta;
     bool there = false;
     int found = 0;
     stk_status status = STK_OK;
     if (folds > 1) { /* weights/best.safetensors is then another name of the first one's */
-        status = add_numbered(v, run, "fold", folds, events, &found, err);
+        status = add_numbered(v, run, "fold", folds, views, events, &found, err);
     } else {
-        status = add_model(v, run, "weights/best.safetensors", events, &there, err);
+        status = add_model(v, run, "weights/best.safetensors", views, events, &there, err);
         found += there;
     }
     int of_folds = found;
-    STK_THEN(status, add_numbered(v, run, "refit", refits, events, &found, err));
+    STK_THEN(status, add_numbered(v, run, "refit", refits, views, events, &found, err));
     v->wanted += found - of_folds + (of_folds > folds ? of_folds : folds);
     if (status == STK_OK && of_folds > 0 && of_folds < folds) {
         stk_events_warning(events, "%s has the models of %d of %d folds", run, of_folds, folds);

@@ -17,6 +17,7 @@ typedef struct stk_member {
     stk_checkpoint_info info; /* owned */
     int *order; /* owned: where each class of the first member is in this one; NULL: same order */
     double weight; /* in the average, above 0 */
+    int views;     /* of each picture that its run predicted in */
 } stk_member;
 
 typedef struct stk_members {

@@ -151,6 +151,18 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     e->total_s = e->setup_s + e->folds_wanted * (e->epochs_weighed * e->epoch_s + e->predict_s);
 }
 
+/* Views that a training would keep time for; picture_s are the seconds of a picture in one view. */
+static int views_kept(const stk_job *job, const stk_estimate *e, double picture_s) {
+    const stk_recipe *recipe = &job->recipe;
+    size_t predicted = stk_recipe_predicted(recipe, recipe->folds, recipe->refits);
+    stk_view_facts facts = {.budget_s = e->budget_s,
+                            .view_s = picture_s * (double)e->test_images,
+                            .all_s = picture_s * (double)predicted,
+                            .views = recipe->views,
+                            .least_views = recipe->least_views};
+    return stk_views_in_reserve(&facts);
+}
+
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
     static const stk_rehearsal_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S,
@@ -175,7 +187,7 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
         e->steps_per_epoch = m.steps_per_epoch;
         e->val_s = picture_s * (double)e->val_images;
         e->predict_s = picture_s * (double)e->test_images;
-        e->predict_s *= stk_views_in_reserve(e->budget_s, e->predict_s, job->time.views);
+        e->predict_s *= views_kept(job, e, picture_s);
         work_out(job, e);
     }
     return status;

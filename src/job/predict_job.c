@@ -42,7 +42,7 @@ typedef struct predict_job {
     const stk_dataset_options *given; /* from the command line */
     const stk_budget_options *budget;
     stk_storage_options storage; /* the options' own, with the run's stop and deadline */
-    int views;                   /* wanted views of each picture */
+    int views; /* of each picture, as asked for; 0: as many as the run of each model used */
     stk_events events;
     stk_map bad_told; /* bad images so far; events.bad_told refers to it */
     stk_run_clock clock;
@@ -65,7 +65,7 @@ typedef struct predict_job {
     size_t halted;    /* rows that the last member predicted before its time was over */
     bool is_halted;   /* the time of the last member was over before it had predicted all rows */
     bool unread;      /* a member had time for all rows, and no picture could be read */
-    int fewest_views; /* of the members that predicted all rows */
+    int fewest_views; /* of the members that predicted all rows, where views were asked for */
 } predict_job;
 
 static const char *first_run(const predict_job *job) {
@@ -273,15 +273,19 @@ static stk_status load(const predict_job *job, const stk_member *member, loaded_
                             : status;
 }
 
-/* How many models and views there is time for. `views_done` are those of the running model; 0
- * before it begins. */
+static int views_of(const predict_job *job, const stk_member *member) {
+    return job->views > 0 ? job->views : member->views;
+}
+
+/* How many models and views there is time for, once a model has begun: the others are counted with
+ * as many views. `views_done` are those of the running model; 0: none is running. */
 static stk_prediction_choice choice_now(predict_job *job, double picture_s, int views_done) {
     stk_prediction_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
                                   .rows = (int64_t)job->ensemble.rows,
                                   .picture_s = picture_s,
                                   .model_s = job->model_s,
                                   .models = (int)(job->members.count - job->begun),
-                                  .views = job->views,
+                                  .views = views_of(job, &job->members.items[job->begun - 1]),
                                   .views_done = views_done};
     return stk_prediction_choose(&facts);
 }
@@ -323,7 +327,7 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
         .split = "test",
         .events = &job->events,
         .temperature = stk_calibration_temperature(&member->info.calibration),
-        .views = job->views,
+        .views = views_of(job, member),
         .wants_view = wants_view,
         .user = job};
     stk_status status = probs != NULL && have != NULL
@@ -480,13 +484,14 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
     const stk_storage_options *storage = stk_options_values(options, &stk_storage_option_table);
+    int wanted = stk_is_auto_int(views->tta) ? 0 : (int)views->tta;
     *job = (predict_job){
         .options = stk_options_values(options, &stk_predict_option_table),
         .given = stk_options_values(options, &stk_dataset_option_table),
         .budget = budget,
         .storage = *storage,
-        .views = (int)views->tta,
-        .fewest_views = (int)views->tta,
+        .views = wanted,
+        .fewest_views = wanted,
         .clock = {.start_ns = stk_clock_ns(), .budget_s = budget->budget_s, .halt_on_stop = true},
         .news = true,
         .model_s = NAN,

@@ -70,6 +70,7 @@ typedef struct stk_option {
     bool momentary;       /* holds for one call only; not written to args.yaml */
     bool dashed;          /* its value may begin with a dash: a flag of another program */
     bool may_change;      /* a resumed run may give another value: see stk_options_recall */
+    bool lasting;         /* what `auto` became stays in a resumed run, though it may change */
     double min;           /* least number; checked when min < max */
     double max;
     /* Values divided by blanks; other spellings of one are added with '=': "auto=true fp32=32". */
@@ -144,10 +145,10 @@ STK_CHECKED stk_status stk_options_resolve(stk_options *options, const char *nam
 /*
  * Takes over the options of an earlier call, for example to resume a run. `args` is the earlier
  * result of stk_options_json, `given` that of stk_options_given. An option that is not given now
- * gets its earlier value; if it was `auto` then and may change, it is `auto` again. An option that
- * is given now must have its earlier value or be one that may change; for the latter `changed` (or
- * NULL) is called. `auto` for an option that may not change asks for nothing: the earlier value
- * stays.
+ * gets its earlier value; if it was `auto` then and may change, it is `auto` again unless it is
+ * lasting. An option that is given now must have its earlier value or be one that may change; for
+ * the latter `changed` (or NULL) is called. `auto` for an option that may not change, or is
+ * lasting, asks for nothing: the earlier value stays.
  */
 STK_CHECKED stk_status stk_options_recall(stk_options *options, const stk_json *args,
                                           const stk_json *given,

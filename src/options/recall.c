@@ -98,11 +98,11 @@ stk_status stk_options_recall(stk_options *options, const stk_json *args, const 
         if (!stk_option_is_written(entry) || value == NULL) {
             continue;
         }
-        /* `auto` for an option that may not change asks for nothing: the earlier value stays. */
-        bool given_now =
-            entry->source != STK_FROM_DEFAULT && !(is_auto(entry) && !option->may_change);
+        /* `auto` asks for nothing where the choice is not made again: the earlier value stays. */
+        bool chosen_again = option->may_change && !option->lasting;
+        bool given_now = entry->source != STK_FROM_DEFAULT && !(is_auto(entry) && !chosen_again);
         bool same = means_same(entry, before);
-        bool free_again = option->may_change && option->may_be_auto && asked == NULL;
+        bool free_again = chosen_again && option->may_be_auto && asked == NULL;
         if (!given_now) {
             status = same || free_again ? STK_OK : take_up(entry, before, err);
         } else if (same || (asked != NULL && means_same(entry, asked))) {

@@ -13,12 +13,14 @@
 #define FIELD(name) offsetof(stk_view_options, name)
 
 static const stk_option view_options[] = {
-    STK_OPTION(INT, "tta", tta, .fallback = "1", STK_OPTION_RANGE(1, STK_TRANSFORM_VIEWS),
-               .may_change = true, .metavar = "N",
+    STK_OPTION(INT, "tta", tta, STK_OPTION_AUTO, STK_OPTION_RANGE(1, STK_TRANSFORM_VIEWS),
+               .may_change = true, .lasting = true, .metavar = "N",
                .help =
                    "test-time augmentation: views of each picture whose predictions are averaged; "
                    "2 adds its mirror image, more add slightly smaller parts and their mirror "
-                   "images; takes N times as long; fewer are used when a budget is short"),
+                   "images; takes N times as long; fewer are used when a budget is short; auto: 2 "
+                   "where training mirrors pictures and the second view costs little, else 1; in "
+                   "predict as many as the run used"),
 };
 
 const stk_option_table stk_view_option_table =

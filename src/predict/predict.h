@@ -13,7 +13,7 @@
 #include "train/evaluate.h"
 
 typedef struct stk_view_options {
-    int64_t tta; /* views of each picture, 1 to STK_TRANSFORM_VIEWS */
+    int64_t tta; /* views of each picture, 1 to STK_TRANSFORM_VIEWS; STK_AUTO_INT: to be chosen */
 } stk_view_options;
 
 extern const stk_option_table stk_view_option_table;

@@ -41,6 +41,7 @@ expect_equal() {
 }
 
 run train "${small[@]}" --epochs 4 --out whole --quiet
+[ "$(json whole/args.json tta)" = 2 ] || exit 1 # so that the runs below keep what was chosen for them
 
 it "goes on after Ctrl-C in the middle of an epoch"
 begin r --epochs 4

@@ -18,7 +18,8 @@ static stk_inference_facts facts_of(double budget_s, double val_s, size_t test_i
                                  .val_images = 40,
                                  .test_images = test_images,
                                  .unread_s = NAN,
-                                 .views = 1};
+                                 .views = 1,
+                                 .least_views = 1};
 }
 
 static void cases_by_hand(void) {
@@ -55,7 +56,7 @@ static void cases_by_hand(void) {
         f.step_s = cases[i].step_s;
         f.wait_s = cases[i].wait_s;
         f.val_images = cases[i].val;
-        f.views = cases[i].views;
+        f.views = f.least_views = cases[i].views;
         stk_inference t = stk_inference_estimate(&f);
         if (!(fabs(t.val_s - cases[i].val_takes) < 1e-9) ||
             !(fabs(t.view_s - cases[i].view_takes) < 1e-9) || t.views != cases[i].views_kept) {
@@ -72,7 +73,7 @@ static void cases_by_hand(void) {
 /* Pictures that nobody has read yet took 0.3 s each. */
 static void unread_pictures_may_take_longer(void) {
     stk_inference_facts f = facts_of(100, 4, 20);
-    f.views = 2;
+    f.views = f.least_views = 2;
     f.unread_s = 0.3;
     stk_inference t = stk_inference_estimate(&f);
     CHECK_NEAR(t.picture_s, 0.1, 1e-9);
@@ -80,7 +81,7 @@ static void unread_pictures_may_take_longer(void) {
     CHECK_NEAR(t.view_s, 2, 1e-9);
     CHECK_NEAR(t.predict_s, 6 + 2, 1e-9); /* the second view finds them read */
     f.test_images = 60;
-    f.views = 1;
+    f.views = f.least_views = 1;
     CHECK_NEAR(stk_inference_estimate(&f).predict_s, 11, 1e-9); /* 18 s would be over 15 % */
     f.test_images = 200;
     CHECK_NEAR(stk_inference_estimate(&f).predict_s, 20, 1e-9);
@@ -115,7 +116,7 @@ static void validations_tell_what_one_takes_now(void) {
 static void nothing_is_known_before_two_steps(void) {
     stk_inference_facts f = facts_of(100, NAN, 10);
     f.step_s = f.wait_s = NAN;
-    f.views = 4;
+    f.views = f.least_views = 4;
     stk_inference t = stk_inference_estimate(&f);
     CHECK(isnan(t.val_s) && isnan(t.view_s) && isnan(t.predict_s) && !t.timed);
     CHECK_INT(t.views, 1);

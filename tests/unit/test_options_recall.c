@@ -137,6 +137,56 @@ static void others_must_not(void) {
     }
 }
 
+/* What `auto` became stays, also where `auto` is given again; a number may be given instead. */
+static void a_lasting_choice_is_made_once(void) {
+    static const struct {
+        const char *args, *given, *now;
+        int64_t value;
+        stk_option_source source;
+        int changes;
+    } cases[] = {
+        {"{\"views\": 2}", "{}", NULL, 2, STK_FROM_RUN, 0},
+        {"{\"views\": 2}", "{\"views\": \"auto\"}", NULL, 2, STK_FROM_RUN, 0},
+        {"{\"views\": 2}", "{}", "auto", 2, STK_FROM_RUN, 0},
+        {"{\"views\": 2}", "{}", "4", 4, STK_FROM_FLAG, 1},
+        {"{\"views\": 4}", "{\"views\": \"4\"}", "auto", 4, STK_FROM_RUN, 0},
+        {"{\"views\": \"auto\"}", "{}", NULL, STK_AUTO_INT, STK_FROM_DEFAULT, 0},
+        {"{}", "{}", NULL, STK_AUTO_INT, STK_FROM_DEFAULT, 0},
+    };
+    static const stk_option option = {.name = "views",
+                                      .type = STK_OPTION_INT,
+                                      STK_OPTION_AUTO,
+                                      STK_OPTION_RANGE(1, 8),
+                                      .may_change = true,
+                                      .lasting = true};
+    static const stk_option_table table = {
+        .group = "Views", .options = &option, .count = 1, .size = sizeof(int64_t)};
+    static const stk_option_table *const views_alone[] = {&table};
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        changes changed = {0};
+        stk_options *options = NULL;
+        stk_json *args = NULL;
+        stk_json *given = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_json_parse(cases[i].args, strlen(cases[i].args), &args, &err), &err);
+        REQUIRE_OK(stk_json_parse(cases[i].given, strlen(cases[i].given), &given, &err), &err);
+        REQUIRE_OK(stk_options_new(&options, "demo", views_alone, 1, &err), &err);
+        if (cases[i].now != NULL) {
+            REQUIRE_OK(stk_options_set(options, "views", cases[i].now, &err), &err);
+        }
+        REQUIRE_OK(stk_options_recall(options, args, given, on_change, &changed, &err), &err);
+        const int64_t *value = stk_options_values(options, &table);
+        if (*value != cases[i].value || stk_options_source(options, "views") != cases[i].source ||
+            changed.count != cases[i].changes) {
+            CHECK_FAIL("case %zu: %lld from source %d, %d changes", i, (long long)*value,
+                       (int)stk_options_source(options, "views"), changed.count);
+        }
+        stk_json_free(args);
+        stk_json_free(given);
+        stk_options_free(options);
+    }
+}
+
 /* A file of a version that had fewer options, or others. */
 static void unknown_and_missing_values_are_passed_over(void) {
     static const char args[] = "{\"count\": 4, \"gone\": 3, \"lr\": 0.30000000000000004}";
@@ -158,6 +208,7 @@ static const check_test tests[] = {
     TEST(the_same_may_be_given_again),
     TEST(some_options_may_change),
     TEST(others_must_not),
+    TEST(a_lasting_choice_is_made_once),
     TEST(unknown_and_missing_values_are_passed_over),
 };
 

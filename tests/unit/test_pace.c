@@ -76,7 +76,7 @@ static void open_simulation(simulation *s, double budget_s, int epochs, int fold
     memset(s, 0, sizeof *s);
     s->job.clock.looked_ns = clocks_hold();
     s->observer = (stk_observer){.user = s, .decision = hear};
-    s->job.recipe.views = 1;
+    s->job.recipe.views = s->job.recipe.least_views = 1;
     s->now = 2;
     s->step_s = 0.1;
     s->changes_at_s = INFINITY;
@@ -591,21 +591,21 @@ static void prediction_is_reserved_for_before_it_was_measured(void) {
 static void views_that_are_given_up_are_told(void) {
     static simulation s;
     open_simulation(&s, 100, 5, 1, 3000); /* a view takes 3.1 s */
-    s.job.recipe.views = s.job.time.views = 8;
+    s.job.recipe.views = s.job.recipe.least_views = s.job.time.views = 8;
     simulate_fold(&s);
     CHECK_INT(s.job.time.views, 3);
     CHECK_CONTAINS(s.told,
                    "3 of 8 views of each test image: one view of all test images takes 3.1");
     CHECK_INT(s.epochs, 5);
     open_simulation(&s, 1000, 5, 1, 3000);
-    s.job.recipe.views = s.job.time.views = 8;
+    s.job.recipe.views = s.job.recipe.least_views = s.job.time.views = 8;
     simulate_fold(&s);
     CHECK_INT(s.job.time.views, 8);
     CHECK_INT(s.decisions, 0);
     open_simulation(&s, 100, 10, 1, 3000);
     s.changes_at_s = 20; /* then a view takes half as long */
     s.later_step_s = 0.05;
-    s.job.recipe.views = s.job.time.views = 4;
+    s.job.recipe.views = s.job.recipe.least_views = s.job.time.views = 4;
     simulate_fold(&s);
     CHECK_INT(s.job.time.views, 4);
     CHECK_CONTAINS(s.told, "3 of 4 views of each test image: ");
@@ -614,6 +614,32 @@ static void views_that_are_given_up_are_told(void) {
     CHECK_CONTAINS(s.told, "all 4 views of each test image: one view of all test images takes 1.6 "
                            "s, and all of them fit into 15 % of the budget");
     CHECK_INT(s.decisions, 2);
+}
+
+/* Two views that nobody asked for: of 100 s a view of all models may take 5. */
+static void views_that_were_chosen_go_without_a_word(void) {
+    static const struct {
+        int folds, refits;
+        size_t pictures; /* labelled */
+        int views;
+    } cases[] = {
+        {1, 0, 5000, 2}, /* 3.1 s */
+        {1, 1, 5000, 1}, /* twice that */
+        {2, 0, 1, 1},
+        {1, 0, 1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static simulation s;
+        open_simulation(&s, 100, 5, cases[i].folds, 3000);
+        s.job.recipe.views = s.job.time.views = 2;
+        s.job.recipe.refits = cases[i].refits;
+        s.job.recipe.pictures = cases[i].pictures;
+        s.job.recipe.test_pictures = 3000;
+        simulate_fold(&s);
+        CHECK_INT(s.job.time.views, cases[i].views);
+        CHECK_INT(times_told(&s, "view"), 0);
+        CHECK(s.now <= 100);
+    }
 }
 
 /* Two views fit at the speed of the validation and do not at a little less: steps waver about it,
@@ -628,7 +654,7 @@ static void views_that_waver_are_told_once_an_epoch(void) {
                             .val_s = 4,
                             .val_even_s = 4};
     open_simulation(&s, 100, 5, 1, 560); /* a view takes 5.6 s, and two of 5.63 are kept for */
-    s.job.recipe.views = s.job.time.views = 2;
+    s.job.recipe.views = s.job.recipe.least_views = s.job.time.views = 2;
     begin_pace(&s, &pace);
     pace.val_images = VAL_IMAGES;
     for (; p.step < STEPS; p.step++, p.steps_done++) {
@@ -811,6 +837,7 @@ static const check_test tests[] = {
     TEST(an_epoch_that_does_not_fit_is_cut_and_told_once),
     TEST(prediction_is_reserved_for_before_it_was_measured),
     TEST(views_that_are_given_up_are_told),
+    TEST(views_that_were_chosen_go_without_a_word),
     TEST(views_that_waver_are_told_once_an_epoch),
     TEST(folds_are_planned_again_when_one_takes_more_than_its_share),
     TEST(a_fold_without_a_step_knows_what_was_measured_before),

@@ -82,26 +82,65 @@ static void laws(void) {
     }
 }
 
+/* As many as --tta asks for. */
+static int in_reserve(double budget_s, double view_s, int views) {
+    return stk_views_in_reserve(&(stk_view_facts){.budget_s = budget_s,
+                                                  .view_s = view_s,
+                                                  .all_s = 5 * view_s,
+                                                  .views = views,
+                                                  .least_views = views});
+}
+
 /* Views may take 15 of 100 s, and a need of n s keeps a third more, at least a second. */
 static void views_in_the_reserve(void) {
-    CHECK_INT(stk_views_in_reserve(NAN, 5, 8), 8);
-    CHECK_INT(stk_views_in_reserve(100, NAN, 8), 1);
-    CHECK_INT(stk_views_in_reserve(100, 0, 8), 8);
-    CHECK_INT(stk_views_in_reserve(100, 1, 8), 8);
-    CHECK_INT(stk_views_in_reserve(100, 1.5, 8), 7);
-    CHECK_INT(stk_views_in_reserve(100, 2, 8), 5);
-    CHECK_INT(stk_views_in_reserve(100, 4, 8), 2);
-    CHECK_INT(stk_views_in_reserve(100, 4, 1), 1);
-    CHECK_INT(stk_views_in_reserve(100, 9, 8), 1);
-    CHECK_INT(stk_views_in_reserve(100, 90, 8), 1); /* one is always reserved for */
-    CHECK_INT(stk_views_in_reserve(1, 0, 8), 8);    /* the least that is kept is more than 15 % */
-    CHECK_INT(stk_views_in_reserve(1, 0.1, 8), 1);
+    CHECK_INT(in_reserve(NAN, 5, 8), 8);
+    CHECK_INT(in_reserve(100, NAN, 8), 1);
+    CHECK_INT(in_reserve(100, 0, 8), 8);
+    CHECK_INT(in_reserve(100, 1, 8), 8);
+    CHECK_INT(in_reserve(100, 1.5, 8), 7);
+    CHECK_INT(in_reserve(100, 2, 8), 5);
+    CHECK_INT(in_reserve(100, 4, 8), 2);
+    CHECK_INT(in_reserve(100, 4, 1), 1);
+    CHECK_INT(in_reserve(100, 9, 8), 1);
+    CHECK_INT(in_reserve(100, 90, 8), 1); /* one is always reserved for */
+    CHECK_INT(in_reserve(1, 0, 8), 8);    /* the least that is kept is more than 15 % */
+    CHECK_INT(in_reserve(1, 0.1, 8), 1);
+}
+
+/* The mirror image is a second view where training mirrors pictures, and a view of everything takes
+ * at most a twentieth of what there is. */
+static void the_mirror_image_where_it_is_cheap(void) {
+    CHECK_INT(stk_views_choose(true, 5, 100), 2);
+    CHECK_INT(stk_views_choose(true, 5.01, 100), 1);
+    CHECK_INT(stk_views_choose(true, 0, 100), 2); /* nothing to predict: for later predictions */
+    CHECK_INT(stk_views_choose(false, 0, 100), 1);
+    CHECK_INT(stk_views_choose(true, NAN, 100), 1);
+    CHECK_INT(stk_views_choose(true, 1, NAN), 1);
+}
+
+/* Views that nobody asked for stay cheap for all models together; those that were asked for need
+ * not. */
+static void views_that_were_chosen_are_given_up_sooner(void) {
+    stk_view_facts facts = {.budget_s = 100, .view_s = 1, .all_s = 5, .views = 2, .least_views = 1};
+    CHECK_INT(stk_views_in_reserve(&facts), 2);
+    facts.all_s = 5.1;
+    CHECK_INT(stk_views_in_reserve(&facts), 1);
+    facts.least_views = 2;
+    CHECK_INT(stk_views_in_reserve(&facts), 2);
+    facts.budget_s = NAN;
+    facts.least_views = 1;
+    CHECK_INT(stk_views_in_reserve(&facts), 2);
+    facts =
+        (stk_view_facts){.budget_s = 100, .view_s = 5, .all_s = 5, .views = 1, .least_views = 1};
+    CHECK_INT(stk_views_in_reserve(&facts), 1); /* cheap, and not wanted */
 }
 
 static const check_test tests[] = {
     TEST(cases_by_hand),
     TEST(laws),
     TEST(views_in_the_reserve),
+    TEST(the_mirror_image_where_it_is_cheap),
+    TEST(views_that_were_chosen_are_given_up_sooner),
 };
 
 CHECK_MAIN(tests)

@@ -51,10 +51,12 @@ static uint64_t no_need(void *user, size_t batch) {
 
 static stk_opened_device opened;
 static stk_str line;
+static size_t test_pictures; /* of the next recipes */
 
 /* A recipe by the rules, as prepare.c makes it; close_recipe() frees what comes with it. */
 static stk_status make_recipe(stk_recipe *recipe, stk_options *options, size_t train_count) {
     *recipe = stk_recipe_begin(options);
+    recipe->test_pictures = test_pictures;
     opened = (stk_opened_device){0};
     line = (stk_str){0};
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
@@ -387,6 +389,59 @@ static void early_sizes(void) {
     }
 }
 
+/*
+ * Views of runs that train 480 pictures in 20 epochs or as given: with 1454 test pictures a view
+ * takes 480 of these 9600, with one more it is too much. Time decides only later, where a budget
+ * decides on the epochs.
+ */
+static void views_where_they_are_cheap(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        size_t test;
+        int views, least;
+        const char *resolved;
+    } cases[] = {
+        {{{0}}, 1454, 2, 1, "2"},
+        {{{0}}, 1455, 1, 1, "1"},
+        {{{0}}, 0, 2, 1, "2"},
+        {{{"epochs", "2"}}, 145, 2, 1, "2"},
+        {{{"epochs", "2"}}, 146, 1, 1, "1"},
+        {{{"epochs", "2"}, {"budget", "60s"}}, 145, 2, 1, "2"},
+        {{{"epochs", "2"}, {"budget", "60s"}}, 146, 1, 1, "1"},
+        {{{"budget", "60s"}}, 0, 1, 1, "auto"},
+        {{{"deadline", "12:00"}}, 0, 1, 1, "auto"},
+        {{{"flip", "false"}}, 0, 1, 1, "1"},
+        {{{"flip", "false"}, {"tta", "2"}}, 0, 2, 2, "2"},
+        {{{"tta", "1"}}, 0, 1, 1, "1"},
+        {{{"tta", "5"}}, 100000, 5, 5, "5"},
+        {{{"tta", "auto"}}, 0, 2, 1, "2"},
+        {{{"folds", "3"}}, 1454, 2, 1, "2"}, /* three times as much of both */
+        {{{"folds", "3"}}, 1455, 1, 1, "1"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_recipe recipe;
+        test_pictures = cases[i].test;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        if (recipe.views != cases[i].views || recipe.least_views != cases[i].least) {
+            CHECK_FAIL("case %zu: %d views, at least %d", i, recipe.views, recipe.least_views);
+        }
+        CHECK_STR(stk_options_get(options, "tta"), cases[i].resolved);
+        close_recipe();
+        stk_options_free(options);
+    }
+    test_pictures = 0;
+}
+
+/* Models predict the test set, and folds what validates them: every labelled picture once. */
+static void pictures_that_are_predicted(void) {
+    stk_recipe recipe = {.pictures = 1000, .test_pictures = 30};
+    CHECK_INT(stk_recipe_predicted(&recipe, 1, 0), 30);
+    CHECK_INT(stk_recipe_predicted(&recipe, 1, 2), 90);
+    CHECK_INT(stk_recipe_predicted(&recipe, 5, 0), 1150);
+    CHECK_INT(stk_recipe_predicted(&recipe, 5, 2), 1210);
+}
+
 /* So many pictures in all, from pretrained weights: the images of an update. */
 static void batches_of_fine_tuning(void) {
     CHECK_INT(stk_recipe_batch_bounds(true, 1000).most, 16);
@@ -513,6 +568,8 @@ static const check_test tests[] = {
     TEST(the_head_learns_alone_at_first),
     TEST(sizes_of_evaluation),
     TEST(early_sizes),
+    TEST(views_where_they_are_cheap),
+    TEST(pictures_that_are_predicted),
     TEST(batches_of_fine_tuning),
     TEST(a_rehearsed_batch_stays),
     TEST(the_line_tells_the_recipe),

@@ -15,6 +15,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "budget/budget.h"
+#include "budget/inference.h"
+#include "budget/prediction_choice.h"
 #include "job/recipe/job_options.h"
 #include "predict/predict.h"
 
@@ -49,8 +51,9 @@ stk_recipe stk_recipe_begin(const stk_options *options) {
     const stk_dataset_options *data = stk_options_values(options, &stk_dataset_option_table);
     stk_recipe recipe = {.folds = stk_is_auto_int(job->folds) ? 1 : (int)job->folds,
                          .refits = stk_is_auto_int(job->refit) ? 0 : (int)job->refit,
-                         .views = (int)views->tta,
                          .may_freeze = true,
+                         .views = stk_is_auto_int(views->tta) ? 0 : (int)views->tta,
+                         .least_views = stk_is_auto_int(views->tta) ? 1 : (int)views->tta,
                          .seed = (uint64_t)job->seed,
                          .val_fraction = data->val_fraction,
                          .infer_batch = STK_PREDICT_BATCH};
@@ -160,6 +163,17 @@ static stk_status choose_eval_size(stk_recipe *recipe, stk_options *options, stk
     return given ? STK_OK : resolve_number(options, "eval-size", recipe->eval_size, "auto", err);
 }
 
+stk_status stk_recipe_take_views(stk_recipe *recipe, stk_options *options, int views,
+                                 stk_error *err) {
+    recipe->views = views;
+    return resolve_number(options, "tta", views, "auto", err);
+}
+
+size_t stk_recipe_predicted(const stk_recipe *recipe, int folds, int refits) {
+    size_t of_folds = folds > 1 ? recipe->pictures : 0;
+    return recipe->test_pictures * (size_t)(folds + refits) + of_folds;
+}
+
 double stk_recipe_eval_pixels(const stk_recipe *recipe) {
     double side = (double)recipe->eval_size / recipe->img_size;
     return side * side;
@@ -260,6 +274,7 @@ stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
                                    const stk_dataset *dataset, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     recipe->pictures = dataset->train.count;
+    recipe->test_pictures = dataset->test.count;
     stk_recipe_expect(recipe, options, recipe->epochs_expected);
     stk_status status = choose_sampling(recipe, options, dataset, err);
     STK_THEN(status, take_column(recipe, options, dataset, err));
@@ -453,6 +468,28 @@ static stk_status choose_epochs(stk_recipe *recipe, stk_options *options, stk_er
     return status;
 }
 
+/*
+ * Chooses the views where the number was left to Stoker. Without a rehearsal nothing is measured
+ * yet, and the choice must not depend on time: what is predicted is compared with the training that
+ * was asked for. If a budget cuts that short, the plan of the running fold does with one view.
+ */
+static stk_status choose_views(stk_recipe *recipe, stk_options *options, size_t train_count,
+                               stk_error *err) {
+    if (recipe->views > 0) {
+        return STK_OK;
+    }
+    if (recipe->epochs_wanted == 0) { /* a rehearsal may find time for more */
+        recipe->views = 1;
+        return STK_OK;
+    }
+    double trained =
+        (double)recipe->epochs_wanted * (double)train_count * stk_recipe_models(recipe);
+    double predicted = (double)stk_recipe_predicted(recipe, recipe->folds, recipe->refits);
+    double view = STK_INFERENCE_PART * stk_recipe_eval_pixels(recipe) * predicted;
+    return stk_recipe_take_views(recipe, options,
+                                 stk_views_choose(recipe->augment.flip, view, trained), err);
+}
+
 static stk_status choose_loader(stk_recipe *recipe, stk_options *options,
                                 const stk_loader_options *loader, stk_error *err) {
     recipe->loader = stk_loader_sizing_make(loader, recipe->batch, recipe->img_size,
@@ -497,6 +534,7 @@ stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
     STK_THEN(status, choose_rates(recipe, options, stk_batch_rate_scale(facts, choice),
                                   facts->train_count, to_be_measured, err));
     STK_THEN(status, choose_epochs(recipe, options, err));
+    STK_THEN(status, choose_views(recipe, options, facts->train_count, err));
     STK_THEN(status, choose_loader(recipe, options, loader, err));
     STK_THEN(status, stk_recipe_choose_freeze(recipe, options, facts->train_count, err));
     return status == STK_OK && !to_be_measured ? resolve_row(recipe, options, err) : status;
@@ -544,6 +582,12 @@ stk_recipe stk_recipe_with_sizes_of(const stk_recipe *recipe, const stk_recipe *
     same.img_size = other->img_size;
     same.eval_size = other->eval_size;
     return same;
+}
+
+stk_recipe stk_recipe_with_views(const stk_recipe *recipe, int views) {
+    stk_recipe other = *recipe;
+    other.views = views;
+    return other;
 }
 
 stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr) {

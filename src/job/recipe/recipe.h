@@ -56,6 +56,7 @@ typedef struct stk_recipe {
     const stk_recipe_row *row; /* of the table of recipes; `train` and `augment` have its values */
     double epochs_expected; /* of a model: what the row, the rate and the batch were chosen for */
     size_t pictures;        /* labelled pictures; 0: not known yet */
+    size_t test_pictures;   /* those to predict */
     stk_sampling sampling;  /* how often classes are seen in training */
     bool may_freeze;        /* the head is new, and there is time to compile for it alone */
     double imbalance;       /* why it is not natural: the largest class has so many times as many
@@ -64,7 +65,9 @@ typedef struct stk_recipe {
     int folds;           /* models that are validated; 1: no cross-validation */
     int refits;          /* models after them, trained on all pictures */
     int models_asked;    /* models that were asked for: fewer are a run that was cut short */
-    int views;           /* views of each test picture (--tta) that are wanted */
+    int views;           /* views of each test picture (--tta) that are wanted; 0: not chosen yet */
+    int least_views;     /* as many as were asked for: fewer are a run that was cut short. 1 where
+                            the number was left to Stoker */
     uint64_t seed;       /* of the run; fold k uses seed + k */
     double val_fraction; /* share of the training samples to validate with, without folds */
     /* Steps. */
@@ -116,6 +119,14 @@ void stk_recipe_take_weights(stk_recipe *recipe, const stk_options *options, con
 STK_CHECKED stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *options,
                                              const stk_model_source *source, stk_error *err);
 
+/* Where the number of views was left to Stoker: takes it, and writes it to the options. */
+STK_CHECKED stk_status stk_recipe_take_views(stk_recipe *recipe, stk_options *options, int views,
+                                             stk_error *err);
+
+/* Pictures that so many folds and refits predict in one view: each one the test set, and the folds
+ * what validates them. */
+size_t stk_recipe_predicted(const stk_recipe *recipe, int folds, int refits);
+
 /* Pixels of a picture in validation and prediction, relative to one in training. */
 double stk_recipe_eval_pixels(const stk_recipe *recipe);
 
@@ -159,6 +170,7 @@ stk_recipe stk_recipe_with_infer_batch(const stk_recipe *recipe, size_t infer_ba
  * sizes of another recipe. */
 stk_recipe stk_recipe_with_early_sizes(const stk_recipe *recipe);
 stk_recipe stk_recipe_with_sizes_of(const stk_recipe *recipe, const stk_recipe *other);
+stk_recipe stk_recipe_with_views(const stk_recipe *recipe, int views);
 stk_recipe stk_recipe_with_lr(const stk_recipe *recipe, double lr);
 stk_recipe stk_recipe_with_workers(const stk_recipe *recipe, int workers);
 

@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "budget/inference.h"
+#include "budget/prediction_choice.h"
 #include "job/training/folds.h"
 #include "job/training/rehearsal.h"
+#include "predict/predict.h"
 
 /* Shares of the time that is left: for a rehearsal, and for one whose steps are slow. */
 #define REHEARSAL_SHARE 0.015
@@ -69,18 +71,43 @@ static stk_status rehearse_first_fold(stk_job *job, double left_s, stk_rehearsal
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
+/* Share of a training picture's time that predicting a picture takes. */
+static double inference_part(const stk_job *job, const stk_training_facts *facts) {
+    return facts->loader_s > 0 ? 1 : STK_INFERENCE_PART * stk_recipe_eval_pixels(&job->recipe);
+}
+
 /* What is known after a rehearsal; left_s are the seconds that are left now. */
 static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *rehearsal,
                                       double left_s) {
     stk_training_facts facts = stk_recipe_training_facts(&job->recipe, job->options, job->dataset);
     facts.picture_s = rehearsal->step_s / (double)rehearsal->batch;
     facts.loader_s = rehearsal->wait_fraction > WAITS ? facts.picture_s : 0;
-    double part =
-        facts.loader_s > 0 ? 1 : STK_INFERENCE_PART * stk_recipe_eval_pixels(&job->recipe);
-    facts.predict_s = part * facts.picture_s * (double)job->dataset->test.count * job->recipe.views;
+    facts.predict_s = inference_part(job, &facts) * facts.picture_s *
+                      (double)job->dataset->test.count * job->recipe.views;
     facts.left_s = fmax(TRAINING_SHARE * left_s, 0);
     facts.source_px = rehearsal->source_px;
     return facts;
+}
+
+/*
+ * Chooses the views where the number was left to Stoker: `choice` was made for one view. With two
+ * of them there is less time for training, and the choice is made again. It has no more models then
+ * and no larger pictures, so that the second view stays as cheap as it must be.
+ */
+static stk_status choose_views(stk_job *job, double budget_s, stk_training_facts *facts,
+                               stk_training_choice *choice, stk_error *err) {
+    const stk_view_options *given = stk_options_values(job->options, &stk_view_option_table);
+    if (!stk_is_auto_int(given->tta)) {
+        return STK_OK;
+    }
+    size_t predicted = stk_recipe_predicted(&job->recipe, facts->folds, choice->refits);
+    double view_s = inference_part(job, facts) * choice->picture_s * (double)predicted;
+    int views = stk_views_choose(job->recipe.augment.flip, view_s, budget_s);
+    facts->predict_s *= views;
+    if (views > 1) {
+        *choice = stk_training_choose(facts);
+    }
+    return stk_recipe_take_views(&job->recipe, job->options, views, err);
 }
 
 /* Takes the best model for which there is time; the facts become its own. */
@@ -200,6 +227,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
         return STK_OK;
     }
     double begun_s = stk_run_clock_elapsed(&job->clock);
+    double budget_s = begun_s + left_s;
     stk_status status = rehearse_first_fold(job, left_s, &rehearsal, err);
     if (status != STK_OK) {
         return status;
@@ -216,6 +244,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
     stk_training_choice choice = stk_training_choose(&facts);
+    STK_THEN(status, choose_views(job, budget_s, &facts, &choice, err));
     bool same = job->recipe.model == rehearsed && job->recipe.img_size == choice.img_size;
     job->recipe.batch_rehearsed = same ? rehearsal.batch : 0;
     STK_THEN(status, build_chosen(job, &choice, train, val, err));

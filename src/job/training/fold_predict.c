@@ -62,13 +62,38 @@ static stk_status predict_samples(stk_job *job, const stk_calibration *calibrati
     return status;
 }
 
+/* Whether all rows were predicted in all views that were asked for. */
+static bool is_done(const stk_job *job, const stk_predicted *predicted) {
+    return predicted->views >= job->recipe.least_views;
+}
+
+/*
+ * Where Stoker has chosen more views than there was time for, the rest of the run does with these,
+ * and args.yaml has them, so that `stoker predict` gives the same. If there is no time for that
+ * file either, `stoker predict` has more views.
+ */
+static stk_status give_up_views(stk_job *job, const stk_predicted *predicted, stk_error *err) {
+    char text[16];
+    if (predicted->views < job->recipe.least_views || predicted->views >= job->recipe.views) {
+        return STK_OK;
+    }
+    job->time.predict_s *= (double)predicted->views / job->time.views;
+    job->time.views = predicted->views;
+    job->recipe = stk_recipe_with_views(&job->recipe, predicted->views);
+    snprintf(text, sizeof text, "%d", predicted->views);
+    stk_status status = stk_options_resolve(job->options, "tta", text, "cut to the time", err);
+    return status == STK_OK && !stk_run_clock_must_write(&job->clock)
+               ? stk_job_write_args(&job->out.folder, job->options, err)
+               : status;
+}
+
 /* Warns of views or rows that there was no time for; these rows keep their earlier predictions. */
 static void warn_unpredicted(const stk_job *job, size_t rows, int views) {
     if (views > 0) {
         stk_events_warning(&job->events,
                            "there was time for %d of the %d views of each test image that --tta "
                            "asks for",
-                           views, job->recipe.views);
+                           views, job->recipe.least_views);
         return;
     }
     stk_events_warning(
@@ -111,7 +136,7 @@ stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration
     stk_status status = predict_samples(job, calibration, "test", job->dataset->test.items, NULL,
                                         job->out.ensemble.rows, &probs, &have, &predicted, err);
     size_t rows = status == STK_OK ? add_to_ensemble(job, calibration, &predicted, probs, have) : 0;
-    bool done = predicted.done && predicted.views == job->recipe.views;
+    bool done = is_done(job, &predicted);
     job->out.unpredicted = job->out.unpredicted || (status == STK_OK && !done);
     if (status == STK_OK && !done) {
         warn_unpredicted(job, rows, predicted.views);
@@ -121,6 +146,7 @@ stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration
                     job->tally.fold + 1 >= job->time.folds;
         status = stk_job_submit(job, done && last ? "complete" : "partial", err);
     }
+    STK_THEN(status, give_up_views(job, &predicted, err));
     *whole = done && rows > 0 && !job->out.unpredicted; /* the file may come too late as well */
     stk_mem_free(probs);
     stk_mem_free(have);
@@ -215,7 +241,8 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     double *probs[2] = {NULL};
     bool *have[2] = {NULL};
     stk_calibration calibration = {0};
-    stk_predicted predicted[2] = {{.done = true}, {.done = true}};
+    int least = job->recipe.least_views;
+    stk_predicted predicted[2] = {{.views = least}, {.views = least}};
     stk_recipe usual = job->recipe;
     stk_status status =
         stk_fold_split(job->dataset, &job->recipe, job->tally.fold, &split, &val_samples, err);
@@ -253,7 +280,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
             status = score_oof(job, &rows, err);
         }
     }
-    *whole = predicted[0].done && predicted[1].done;
+    *whole = is_done(job, &predicted[0]) && is_done(job, &predicted[1]);
     job->recipe = stk_recipe_with_sizes_of(&job->recipe, &usual);
     for (int i = 0; i < 2; i++) {
         stk_mem_free(probs[i]);

@@ -25,8 +25,16 @@ static stk_status count_training(const stk_dataset *dataset, const stk_recipe *r
     return status;
 }
 
-/* A resumed run trains the models that it was begun for; a run of a version without refits has
- * none. Only what was given counts as asked for. */
+/* Whether the call that began a resumed run left the number of views to Stoker. */
+static bool views_were_chosen(const stk_job *job) {
+    const char *given = stk_json_string(stk_json_get(job->resume.given, "tta"));
+    return stk_options_source(job->options, "tta") == STK_FROM_RUN &&
+           (given == NULL || stk_str_equal_nocase(given, "auto"));
+}
+
+/* A resumed run trains the models that it was begun for, and predicts in as many views. A run of a
+ * version without refits has none, and one of a version without --tta has one view. Only what was
+ * given counts as asked for. */
 static void keep_models(stk_job *job) {
     const stk_json *given = job->resume.given;
     if (stk_is_auto_int(job->job_options->refit)) {
@@ -34,6 +42,8 @@ static void keep_models(stk_job *job) {
     }
     job->recipe.models_asked = (stk_json_get(given, "folds") != NULL ? job->recipe.folds : 1) +
                                (stk_json_get(given, "refit") != NULL ? job->recipe.refits : 0);
+    job->recipe.views = job->recipe.views > 0 ? job->recipe.views : 1;
+    job->recipe.least_views = views_were_chosen(job) ? 1 : job->recipe.views;
 }
 
 /* Finds the models that may be trained; all of them start from pretrained weights, or none. */
