@@ -1,5 +1,6 @@
 /*
- * prediction_choice.h - how many views and models there is time to predict with.
+ * prediction_choice.h - how many views and models there is time to predict with, and whether to
+ * predict once before training ends.
  *
  * Every model predicts all rows, in one or more views of each picture (--tta). When time is short,
  * views are given up first, since a view adds less than a model, and then models. Pure arithmetic.
@@ -33,5 +34,20 @@ stk_prediction_choice stk_prediction_choose(const stk_prediction_facts *facts);
  * predict_s is the time of one view. Returns `views` if budget_s is NaN, and 1 if predict_s is NaN.
  */
 int stk_views_in_reserve(double budget_s, double predict_s, int views);
+
+/* What is known when a training has new best weights. A time that is not known is NaN. */
+typedef struct stk_early_facts {
+    double budget_s; /* NaN: none */
+    double elapsed_s;
+    double predict_s; /* to predict the test set in one view with these weights */
+    double until_s;   /* until training ends as planned, and the model predicts anyway */
+} stk_early_facts;
+
+/*
+ * Seconds that an early prediction with these weights may take; 0: none is made. It is for a
+ * machine that becomes so slow, or a run that is ended so suddenly, that no later prediction comes
+ * in time.
+ */
+double stk_early_prediction_s(const stk_early_facts *facts);
 
 #endif
