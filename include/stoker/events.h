@@ -231,6 +231,8 @@ typedef struct stk_event_submission {
     int64_t rows;
     int models;        /* members of the ensemble; 0: class priors */
     int models_wanted; /* members once everything asked for is trained; 0: not known */
+    int epoch; /* of an early prediction: the epoch whose weights made it; 0: the model was trained
+                */
 } stk_event_submission;
 
 /* Progress of long work that is no training, some times a second. */
