@@ -214,11 +214,17 @@ void stk_job_predict_early(stk_job *job, stk_exec *exec, const stk_calibration *
     }
     char what[96];
     char text[160];
-    snprintf(what, sizeof what, "%zu of %zu test images predicted early", rows,
-             job->out.ensemble.rows);
-    snprintf(text, sizeof text,
-             "with the weights of epoch %d, in %s; they stay if there is no time in the end", epoch,
-             stk_format_span(seconds).text);
+    if (rows > 0) {
+        snprintf(what, sizeof what, "%zu of %zu test images predicted early", rows,
+                 job->out.ensemble.rows);
+        snprintf(text, sizeof text,
+                 "with the weights of epoch %d, in %s; they stay if there is no time in the end",
+                 epoch, stk_format_span(seconds).text);
+    } else {
+        snprintf(what, sizeof what, "no test image predicted early");
+        snprintf(text, sizeof text, "there was none that could be, in %s",
+                 stk_format_span(seconds).text);
+    }
     stk_events_decision(&job->events, what, text);
 }
 
