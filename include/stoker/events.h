@@ -78,7 +78,7 @@ typedef struct stk_times {
     double copy_s;       /* waiting for the copy to the device */
     double compute_s;    /* forward and backward */
     double update_s;     /* the optimiser */
-    double validate_s;   /* validation */
+    double validate_s;   /* validation, and an early prediction of the test set */
     double checkpoint_s; /* saving weights, copying the state, waiting for its writer */
     double other_s;      /* all else: launching kernels, compiling, observers */
     double total_s;
