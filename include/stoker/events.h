@@ -78,7 +78,7 @@ typedef struct stk_times {
     double copy_s;       /* waiting for the copy to the device */
     double compute_s;    /* forward and backward */
     double update_s;     /* the optimiser */
-    double validate_s;   /* validation */
+    double validate_s;   /* validation, and an early prediction of the test set */
     double checkpoint_s; /* saving weights, copying the state, waiting for its writer */
     double other_s;      /* all else: launching kernels, compiling, observers */
     double total_s;
@@ -231,6 +231,8 @@ typedef struct stk_event_submission {
     int64_t rows;
     int models;        /* members of the ensemble; 0: class priors */
     int models_wanted; /* members once everything asked for is trained; 0: not known */
+    int epoch; /* of an early prediction: the epoch whose weights made it; 0: the model was trained
+                */
 } stk_event_submission;
 
 /* Progress of long work that is no training, some times a second. */

@@ -1,7 +1,8 @@
-/* prediction_choice.c - gives up views first, then models. */
+/* prediction_choice.c - gives up views first, then models; limits an early prediction. */
 #include "budget/prediction_choice.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "budget/budget.h"
 
@@ -15,6 +16,11 @@
  * a point of accuracy (docs/recipes.md), and a training that is so little shorter loses less. */
 #define MIRROR_SHARE 0.05
 #define MIRRORED_VIEWS 2
+/* Early prediction, in shares of the budget. */
+#define EARLY_FROM 0.4 /* elapsed: the first of two epochs ends a little later */
+#define EARLY_LEFT 0.1 /* least that is still trained: otherwise the model soon predicts anyway */
+#define EARLY_EXPECTED 0.03 /* most that it may be expected to take */
+#define EARLY_MOST 0.05     /* and most that it may take */
 
 stk_prediction_choice stk_prediction_choose(const stk_prediction_facts *f) {
     stk_prediction_choice choice = {.views = f->views, .models = f->models};
@@ -53,4 +59,10 @@ int stk_views_in_reserve(const stk_view_facts *f) {
         fit++;
     }
     return isnan(f->view_s) ? 1 : fit;
+}
+
+double stk_early_prediction_s(const stk_early_facts *f) {
+    /* A comparison with NaN is false: what is not known prevents it. */
+    bool early = f->elapsed_s >= EARLY_FROM * f->budget_s && f->until_s >= EARLY_LEFT * f->budget_s;
+    return early && f->predict_s <= EARLY_EXPECTED * f->budget_s ? EARLY_MOST * f->budget_s : 0;
 }

@@ -1,5 +1,6 @@
 /*
- * prediction_choice.h - how many views and models there is time to predict with.
+ * prediction_choice.h - how many views and models there is time to predict with, and whether to
+ * predict once before training ends.
  *
  * Every model predicts all rows, in one or more views of each picture (--tta). When time is short,
  * views are given up first, since a view adds less than a model, and then models. Pure arithmetic.
@@ -52,5 +53,20 @@ typedef struct stk_view_facts {
  * All of them without a budget, and one before anything was measured.
  */
 int stk_views_in_reserve(const stk_view_facts *facts);
+
+/* What is known when a training has new best weights. A time that is not known is NaN. */
+typedef struct stk_early_facts {
+    double budget_s; /* NaN: none */
+    double elapsed_s;
+    double predict_s; /* to predict the test set in one view with these weights */
+    double until_s;   /* until training ends as planned, and the model predicts anyway */
+} stk_early_facts;
+
+/*
+ * Seconds that an early prediction with these weights may take; 0: none is made. It is for a
+ * machine that becomes so slow, or a run that is ended so suddenly, that no later prediction comes
+ * in time.
+ */
+double stk_early_prediction_s(const stk_early_facts *facts);
 
 #endif

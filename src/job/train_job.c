@@ -162,6 +162,7 @@ static stk_status open_predictions(stk_job *job, stk_error *err) {
     }
     /* The submission of a resumed run is worth more than priors. */
     out->submitted = job->resume.on && stk_path_is_file(out->submission);
+    out->models = out->submitted ? stk_runfiles_models(out->files) : 0;
     return out->submitted ? STK_OK : stk_job_submit(job, "prior", err);
 }
 

@@ -36,6 +36,9 @@ void stk_ensemble_free(stk_ensemble *ensemble) {
     stk_mem_free(ensemble->weights);
     stk_mem_free(ensemble->priors);
     stk_calibration_mean_free(&ensemble->calibration);
+    stk_mem_free(ensemble->early);
+    stk_mem_free(ensemble->early_have);
+    stk_calibration_mean_free(&ensemble->early_calibration);
     memset(ensemble, 0, sizeof *ensemble);
 }
 
@@ -58,11 +61,30 @@ void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *h
     }
 }
 
+stk_status stk_ensemble_set_early(stk_ensemble *ensemble, double *probs, bool *have,
+                                  const stk_calibration *calibration, stk_error *err) {
+    stk_calibration_mean mean = {0};
+    stk_status status = stk_calibration_mean_open(&mean, (int)ensemble->classes, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_calibration_mean_add(&mean, calibration, 1);
+    stk_mem_free(ensemble->early);
+    stk_mem_free(ensemble->early_have);
+    stk_calibration_mean_free(&ensemble->early_calibration);
+    ensemble->early = probs;
+    ensemble->early_have = have;
+    ensemble->early_calibration = mean;
+    return STK_OK;
+}
+
 const double *stk_ensemble_average(stk_ensemble *ensemble) {
     for (size_t r = 0; r < ensemble->rows; r++) {
+        bool early = ensemble->early != NULL && ensemble->early_have[r];
         for (size_t c = 0; c < ensemble->classes; c++) {
             size_t i = r * ensemble->classes + c;
             ensemble->probs[i] = ensemble->weights[r] > 0 ? ensemble->sum[i] / ensemble->weights[r]
+                                 : early                  ? ensemble->early[i]
                                                           : ensemble->priors[c];
         }
     }
@@ -70,7 +92,8 @@ const double *stk_ensemble_average(stk_ensemble *ensemble) {
 }
 
 const stk_label_rule *stk_ensemble_rule(stk_ensemble *ensemble) {
-    return stk_calibration_mean_rule(&ensemble->calibration);
+    bool early = ensemble->models == 0 && ensemble->early != NULL;
+    return stk_calibration_mean_rule(early ? &ensemble->early_calibration : &ensemble->calibration);
 }
 
 void stk_ensemble_weights(const double *acc1, size_t models, int classes, double *weights) {

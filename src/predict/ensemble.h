@@ -3,7 +3,8 @@
  *
  * Every row begins with the class priors. Each model adds its probabilities for the rows that it
  * could predict. A row that no model could predict keeps the priors, so that every row has an
- * answer at any moment. Models may have different weights. Threads: one at a time.
+ * answer at any moment. Models may have different weights. Early predictions of a model that is
+ * still being trained may stand in for the priors; they are no member. Threads: one at a time.
  */
 #ifndef STK_PREDICT_ENSEMBLE_H
 #define STK_PREDICT_ENSEMBLE_H
@@ -24,6 +25,10 @@ typedef struct stk_ensemble {
     double *weights; /* (rows), owned: sum of the weights of the models that predicted the row */
     double *probs;   /* (rows, classes), owned: filled by stk_ensemble_average */
     stk_calibration_mean calibration; /* owned: of the members */
+    /* Early predictions, owned; NULL: there are none. */
+    double *early;                          /* (rows, classes) */
+    bool *early_have;                       /* (rows): which rows they have */
+    stk_calibration_mean early_calibration; /* of the weights that made them */
 } stk_ensemble;
 
 STK_CHECKED stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes,
@@ -35,11 +40,16 @@ void stk_ensemble_free(stk_ensemble *ensemble);
 void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have,
                       const stk_calibration *calibration, double weight);
 
+/* From now on rows that no member has predicted have these predictions where have[row]. Takes
+ * `probs` (rows, classes) and `have`, unless it fails; earlier ones are freed. */
+STK_CHECKED stk_status stk_ensemble_set_early(stk_ensemble *ensemble, double *probs, bool *have,
+                                              const stk_calibration *calibration, stk_error *err);
+
 /* Computes the averages as they stand into ensemble->probs and returns them. */
 const double *stk_ensemble_average(stk_ensemble *ensemble);
 
-/* How labels are chosen from these averages: the mean of the members' rules, which has no number
- * before the first member. Valid until the next call. */
+/* How labels are chosen from these averages: the mean of the members' rules; before the first
+ * member the rule of the early predictions, or the likeliest class. Valid until the next call. */
 const stk_label_rule *stk_ensemble_rule(stk_ensemble *ensemble);
 
 /*

@@ -92,7 +92,8 @@ static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted
     return status;
 }
 
-/* Compiles for predicted->batch and predicts. A device that is halted meanwhile is no error. */
+/* Compiles for predicted->batch, unless that was done, and predicts. A device that is halted
+ * meanwhile is no error. */
 static stk_status run(view_collector *c, stk_predicted *predicted, stk_error *err) {
     const stk_prediction *p = c->prediction;
     stk_compile_config config = p->compile;
@@ -102,6 +103,9 @@ static stk_status run(view_collector *c, stk_predicted *predicted, stk_error *er
     int64_t start = stk_clock_ns();
     predicted->views = 0;
     memset(c->views, 0, p->data.count * sizeof *c->views);
+    if (p->exec != NULL) {
+        return predict_views(c, p->exec, predicted, err);
+    }
     stk_status status = p->backend->compile(&exec, p->state, &config, &why);
     if (status != STK_OK) {
         return status == STK_ERR_STOPPED ? STK_OK : STK_FAIL(err, status, "%s", why.message);
@@ -135,7 +139,7 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
     while (status == STK_OK && again) {
         stk_error why = {0};
         status = run(&c, predicted, &why);
-        again = status == STK_ERR_MEMORY && predicted->batch > 1;
+        again = status == STK_ERR_MEMORY && predicted->batch > 1 && p->exec == NULL;
         if (again) {
             halve(p, predicted, &why);
             status = STK_OK;

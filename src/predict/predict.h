@@ -31,6 +31,8 @@ typedef struct stk_prediction {
     const stk_graph *graph;
     /* When memory runs out, the batch is halved as often as needed. */
     stk_compile_config compile;
+    /* Borrowed: compiled with `compile` already; its batch is not halved. NULL: compiles. */
+    stk_exec *exec;
     stk_loader_config data; /* as stk_evaluation.data; each pass sets batch and view */
     const char *split;      /* "test" or "val": the split in events of bad images */
     const stk_events *events;

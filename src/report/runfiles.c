@@ -411,6 +411,11 @@ bool stk_runfiles_table_was_gone(const stk_runfiles *files, size_t *rows) {
     return files->table_rebuilt;
 }
 
+int stk_runfiles_models(const stk_runfiles *files) {
+    const stk_event_submission *last = files->history.view.submission;
+    return last != NULL && last->models > 0 ? last->models : 0;
+}
+
 void stk_runfiles_free(stk_runfiles *files) {
     if (files == NULL) {
         return;

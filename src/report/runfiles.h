@@ -42,6 +42,11 @@ STK_CHECKED stk_status stk_runfiles_resume(stk_runfiles **files, const char *run
 /* Whether results.csv of a resumed run was missing or lacked rows and was made anew from the
  * events; *rows is how many rows it has now. */
 bool stk_runfiles_table_was_gone(const stk_runfiles *files, size_t *rows);
+
+/* Models of the last submission that was written, by this process or an earlier one; 0: there is
+ * none, or it has class priors. */
+int stk_runfiles_models(const stk_runfiles *files);
+
 void stk_runfiles_free(stk_runfiles *files);
 
 /*

@@ -641,6 +641,19 @@ static stk_status run_steps(stk_trainer *t, stk_error *err) {
     return status == STK_OK && !t->torn ? stk_trainer_collect(t, true, err) : status;
 }
 
+/* Lets the hook use the best weights while they are in the state. */
+static void offer_best(stk_trainer *t) {
+    const stk_train_hooks *hooks = &t->config->hooks;
+    bool best = t->epoch_judged && t->result->has_best &&
+                t->result->best.epoch == t->standing.epoch && !t->val_part;
+    if (!best || hooks->improved == NULL || t->infer_exec == NULL || stk_trainer_is_finished(t)) {
+        return;
+    }
+    int64_t start = stk_clock_ns();
+    hooks->improved(hooks->user, &t->standing, t->infer_exec);
+    t->account.spent.validate_s += stk_clock_since_s(start);
+}
+
 static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_standing *p = &t->standing;
     bool grows = stk_trainer_size_changes(t) && stk_trainer_has_next_epoch(t);
@@ -676,6 +689,9 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     }
     int64_t patience = t->config->options->patience;
     t->result->ran_out_of_patience = whole && patience > 0 && t->since_best >= patience;
+    if (status == STK_OK) {
+        offer_best(t);
+    }
     return status;
 }
 

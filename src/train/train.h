@@ -130,6 +130,13 @@ typedef struct stk_train_hooks {
      * *there is false where there is none. NULL: there never is one. */
     stk_status (*load_state)(void *user, stk_train_position *position, bool *there, stk_error *err);
     double save_every_s;
+    /*
+     * Called after the weights of a fully validated epoch were saved as the best ones, if more
+     * steps are planned. The state still has these weights, and `exec` is the executable that has
+     * validated them. Whatever the hook does with them is no failure of the training, and its time
+     * counts as that of a validation. NULL: nothing is done.
+     */
+    void (*improved)(void *user, const stk_train_standing *standing, stk_exec *exec);
 } stk_train_hooks;
 
 typedef struct stk_train_config {

@@ -6,13 +6,15 @@
 #include "base/clock.h"
 #include "job/training/job.h"
 
+#define EARLY (-2) /* the submission has early predictions of epoch 7 */
+
 /* A run of so many folds with ten test rows, as it stands when all work is done. */
 typedef struct ending {
     const char *what;
     stk_status came_to; /* of the folds */
     int folds, folds_done;
     bool cut, unpredicted;
-    int models;            /* whose votes the submission has; -1: it does not exist */
+    int models;            /* whose votes the submission has; -1: it does not exist, or EARLY */
     const char *fold_said; /* stop reason of the last fold; NULL: none was begun, or it was left */
     bool asked_to_stop;
     const char *status, *stop_reason;
@@ -48,6 +50,14 @@ static const ending endings[] = {
     {"an error in the second fold", STK_ERR_STORAGE, 2, 1, false, false, 1, "epochs", false,
      "failed", "error"},
     {"nothing to deliver", STK_OK, 1, 0, true, false, -1, NULL, false, "failed", "budget"},
+    {"no time for any row, but early", STK_OK, 1, 1, true, true, EARLY, "budget", false, "partial",
+     "budget"},
+    {"nothing is cut, but early", STK_OK, 1, 1, false, false, EARLY, "epochs", false, "partial",
+     "epochs"},
+    {"below priors in the end, but early", STK_OK, 1, 0, true, false, EARLY, "budget", false,
+     "partial", "budget"},
+    {"an error, but early", STK_ERR_DEVICE, 1, 0, false, false, EARLY, NULL, false, "failed",
+     "error"},
 };
 
 static void every_ending_is_told_truthfully(void) {
@@ -56,17 +66,23 @@ static void every_ending_is_told_truthfully(void) {
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         const ending *e = &endings[i];
+        bool early = e->models == EARLY;
+        bool submitted = early || e->models >= 0;
         stk_stop stop = {0};
         stk_job job = {.options = options,
                        .recipe = {.folds = e->folds},
                        .tally = {.folds_done = e->folds_done, .cut = e->cut},
                        .out = {.unpredicted = e->unpredicted,
-                               .models = e->models > 0 ? e->models : 0,
-                               .submitted = e->models >= 0},
+                               .models = early           ? 1
+                                         : e->models > 0 ? e->models
+                                                         : 0,
+                               .early_epoch = early ? 7 : 0,
+                               .submitted = submitted},
                        .time = {.total_steps = 100, .plan = {.reserve_s = 7}}};
         job.clock = (stk_run_clock){
             .start_ns = stk_clock_ns() - INT64_C(40000000000), .budget_s = 50, .stop = &stop};
-        job.out.ensemble.rows = e->models >= 0 ? 10 : 0;
+        job.out.ensemble.rows = submitted ? 10 : 0;
+        job.out.ensemble.models = early ? 0 : job.out.models;
         job.tally.stop_reason = e->fold_said;
         if (e->asked_to_stop) {
             stk_stop_request(&stop, STK_STOP_SOON, 10);
@@ -82,7 +98,7 @@ static void every_ending_is_told_truthfully(void) {
         CHECK_NEAR(job.out.summary.budget_s, 50, 1e-9);
         CHECK_NEAR(job.out.summary.reserve_s, 7, 1e-9);
         CHECK(job.out.summary.used_s >= 40 && job.out.summary.used_s < 400);
-        CHECK((job.out.summary.submission != NULL) == (e->models >= 0));
+        CHECK((job.out.summary.submission != NULL) == submitted);
     }
     stk_options_free(options);
 }

@@ -1,6 +1,7 @@
 /* test_fold_predict.c - how a job compiles the network that predicts, and views that it gives up.
  */
 #include "check.h"
+#include "small_pictures.h"
 
 #include "backend/cpu/device.h"
 #include "base/error.h"
@@ -12,8 +13,10 @@
 #include "storage/store/store.h"
 
 #define SIZE 12
+#define PICTURES 7 /* three batches */
 
 static stk_compile_config compiled;
+static bool lacks_memory; /* every inference fails */
 
 static stk_status noting_compile(stk_exec **exec, stk_state *state,
                                  const stk_compile_config *config, stk_error *err) {
@@ -21,82 +24,137 @@ static stk_status noting_compile(stk_exec **exec, stk_state *state,
     return stk_cpu_backend.compile(exec, state, config, err);
 }
 
+static stk_status some_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                             stk_error *err) {
+    return lacks_memory ? STK_FAIL(err, STK_ERR_MEMORY, "no memory to infer")
+                        : stk_cpu_backend.infer(exec, images, count, logits, err);
+}
+
+/* A job with a network of two classes that predicts a test set. */
+typedef struct predicting {
+    stk_backend backend;
+    stk_options *options;
+    stk_dataset dataset;
+    stk_job job;
+    stk_observer observer;
+    char warnings[512];
+    char decisions[512];
+    stk_event_submission submission; /* the last; its texts are gone */
+} predicting;
+
+static void on_warning(void *user, const char *text) {
+    predicting *p = user;
+    snprintf(p->warnings, sizeof p->warnings, "%s", text);
+}
+
+static void on_decision(void *user, const stk_event_decision *event) {
+    predicting *p = user;
+    snprintf(p->decisions, sizeof p->decisions, "%s: %s", event->what, event->why);
+}
+
+static void on_submission(void *user, const stk_event_submission *event) {
+    predicting *p = user;
+    p->submission = *event;
+}
+
+static void open_job(predicting *p, const char *compile, bool ema, stk_store *store,
+                     stk_sample *samples, size_t count) {
+    static const char *const classes[] = {"a", "b"};
+    stk_error err = {0};
+    memset(p, 0, sizeof *p);
+    p->job = (stk_job){.verb = "train", .out = {.folder = {.lock_fd = -1}}};
+    stk_job *job = &p->job;
+    p->backend = stk_cpu_backend;
+    p->backend.compile = noting_compile;
+    p->backend.infer = some_infer;
+    compiled = (stk_compile_config){0};
+    lacks_memory = false;
+    REQUIRE_OK(stk_options_for_train(&p->options, &err), &err);
+    REQUIRE_OK(stk_options_set(p->options, "compile", compile, &err), &err);
+    p->dataset = (stk_dataset){.store = store,
+                               .classes = classes,
+                               .class_count = 2,
+                               .id_name = "id",
+                               .label_name = "label",
+                               .test = {.items = samples, .count = count}};
+    stk_job_open(job, p->options, &(stk_run){0});
+    p->observer = (stk_observer){
+        .user = p, .warning = on_warning, .decision = on_decision, .submission = on_submission};
+    stk_events_add(&job->events, &p->observer);
+    job->time = stk_time_plan_begin(&job->recipe);
+    job->dataset = &p->dataset;
+    REQUIRE_OK(stk_model_find("convnet_s", &job->recipe.model, &err), &err);
+    job->recipe.img_size = job->recipe.eval_size = SIZE;
+    job->recipe.infer_batch = 3;
+    job->recipe.views = job->time.views = 1;
+    job->recipe.train.ema = ema ? 0.9 : 0;
+    job->network.opened = (stk_opened_device){.backend = &p->backend, .name = "cpu"};
+    REQUIRE_OK(p->backend.device_open(&job->network.opened.device,
+                                      &(stk_device_config){.threads = 1}, &err),
+               &err);
+    job->network.host = (stk_host_memory){&p->backend, job->network.opened.device};
+    REQUIRE_OK(stk_network_build(&job->network, &job->recipe, 2, &err), &err);
+    REQUIRE_OK(stk_network_allocate(&job->network, &err), &err);
+    REQUIRE_OK(stk_ensemble_open(&job->out.ensemble, count, 2, &err), &err);
+}
+
+static void close_job(predicting *p) {
+    p->job.dataset = NULL;
+    stk_job_close(&p->job);
+    stk_options_free(p->options);
+}
+
 /* What a job wants and what came of it. */
 typedef struct views_case {
     int wanted, least, planned;
-    char told[400];    /* the last warning about views */
+    char told[512];    /* the last warning about views */
     char resolved[16]; /* what the options say afterwards */
     char written[16];  /* and args.json; "": there is none */
     int views;         /* of the recipe afterwards */
     bool unpredicted;
 } views_case;
 
-static void hear_warning(void *user, const char *text) {
-    views_case *v = user;
-    if (strstr(text, "views") != NULL) {
-        snprintf(v->told, sizeof v->told, "%s", text);
-    }
-}
-
-/* Predicts a test set of one picture, which is missing: so no submission is written. */
-static void predict_views(const char *compile, bool ema, bool weights_lost, views_case *v) {
+/* Notes what is written after a prediction. */
+static void note_views(const predicting *p, views_case *v) {
     stk_error err = {0};
-    stk_backend backend = stk_cpu_backend;
-    stk_options *options = NULL;
-    stk_store *store = NULL;
-    stk_sample sample = {.path = "missing.png", .id = "missing"};
-    stk_job job = {.verb = "train", .out = {.folder = {.lock_fd = -1}}};
-    backend.compile = noting_compile;
-    compiled = (stk_compile_config){0};
-    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
-    REQUIRE_OK(stk_options_set(options, "compile", compile, &err), &err);
-    REQUIRE_OK(stk_options_set(options, "data", check_folder(), &err), &err);
-    REQUIRE_OK(stk_store_open(&store, check_folder(), NULL, NULL, &err), &err);
-    stk_dataset dataset = {.store = store, .test = {.items = &sample, .count = 1}};
-    stk_observer observer = {.user = v, .warning = hear_warning};
-    stk_job_open(&job, options, &(stk_run){.observer = &observer});
-    job.out.folder.path = stk_mem_strdup(check_folder());
-    job.time = stk_time_plan_begin(&job.recipe);
-    job.dataset = &dataset;
-    REQUIRE_OK(stk_model_find("convnet_s", &job.recipe.model, &err), &err);
-    job.recipe.img_size = job.recipe.eval_size = SIZE;
-    job.recipe.infer_batch = 3;
-    job.recipe.views = v->wanted;
-    job.recipe.least_views = v->least;
-    job.time.views = v->planned;
-    job.recipe.train.ema = ema ? 0.9 : 0;
-    job.tally.weights_lost = weights_lost;
-    job.network.opened = (stk_opened_device){.backend = &backend, .name = "cpu"};
-    REQUIRE_OK(
-        backend.device_open(&job.network.opened.device, &(stk_device_config){.threads = 1}, &err),
-        &err);
-    job.network.host = (stk_host_memory){&backend, job.network.opened.device};
-    REQUIRE_OK(stk_network_build(&job.network, &job.recipe, 2, &err), &err);
-    REQUIRE_OK(stk_network_allocate(&job.network, &err), &err);
-    REQUIRE_OK(stk_ensemble_open(&job.out.ensemble, 1, 2, &err), &err);
-    bool whole = false;
-    static const stk_calibration none;
-    REQUIRE_OK(stk_job_predict_test(&job, &none, &whole, &err), &err);
-    CHECK_INT(job.out.ensemble.models, 0);
-    CHECK_INT(compiled.batch, 3);
-    CHECK(!compiled.train);
-    CHECK_INT(job.time.views, v->planned);
-    v->views = job.recipe.views;
-    v->unpredicted = job.out.unpredicted;
-    snprintf(v->resolved, sizeof v->resolved, "%s", stk_options_get(options, "tta"));
-    char *args = stk_path_join(job.out.folder.path, "args.json");
+    char *args = stk_path_join(check_folder(), "args.json");
+    v->views = p->job.recipe.views;
+    v->unpredicted = p->job.out.unpredicted;
+    snprintf(v->told, sizeof v->told, "%s", strstr(p->warnings, "views") ? p->warnings : "");
+    snprintf(v->resolved, sizeof v->resolved, "%s", stk_options_get(p->options, "tta"));
     if (stk_path_is_file(args)) {
         stk_json *root = NULL;
-        REQUIRE_OK(stk_json_read_in(job.out.folder.path, "args.json", &root, &err), &err);
+        REQUIRE_OK(stk_json_read_in(check_folder(), "args.json", &root, &err), &err);
         snprintf(v->written, sizeof v->written, "%g",
                  stk_json_number(stk_json_get(root, "tta"), 0));
         stk_json_free(root);
     }
     stk_mem_free(args);
-    job.dataset = NULL;
-    stk_job_close(&job);
+}
+
+/* Predicts a test set of one picture, which is missing: so no submission is written. */
+static void predict_views(const char *compile, bool ema, bool weights_lost, views_case *v) {
+    static predicting p;
+    static const stk_calibration none;
+    stk_error err = {0};
+    stk_store *store = NULL;
+    stk_sample sample = {.path = "missing.png", .id = "missing"};
+    bool whole = false;
+    REQUIRE_OK(stk_store_open(&store, check_folder(), NULL, NULL, &err), &err);
+    open_job(&p, compile, ema, store, &sample, 1);
+    p.job.out.folder.path = stk_mem_strdup(check_folder());
+    p.job.recipe.views = v->wanted;
+    p.job.recipe.least_views = v->least;
+    p.job.time.views = v->planned;
+    p.job.tally.weights_lost = weights_lost;
+    REQUIRE_OK(stk_job_predict_test(&p.job, &none, &whole, &err), &err);
+    CHECK_INT(p.job.out.ensemble.models, 0);
+    CHECK_INT(compiled.batch, 3);
+    CHECK(!compiled.train);
+    CHECK_INT(p.job.time.views, v->planned);
+    note_views(&p, v);
+    close_job(&p);
     stk_store_close(store);
-    stk_options_free(options);
 }
 
 static void predict(const char *compile, bool ema, bool weights_lost) {
@@ -145,11 +203,95 @@ static void averaged_weights_are_used_once(void) {
     CHECK(compiled.ema);
 }
 
+/* ---- early predictions ---- */
+
+/* What goes wrong with the early prediction. */
+typedef enum early_fault { FINE, NO_MEMORY, NO_TIME, NO_FOLDER } early_fault;
+
+/* Predicts early, then at last, into the submission of `folder`; `fault` -1: not early. */
+static void predict_twice(predicting *p, picture_set *pictures, const char *folder, int fault) {
+    static const stk_calibration none;
+    static const char *const warnings[] = {
+        "",
+        "the test images are not predicted early: no memory to infer",
+        "",
+        "the test images are not predicted early: ",
+    };
+    stk_error err = {0};
+    stk_exec *exec = NULL;
+    bool whole = false;
+    char path[512];
+    char early_path[512];
+    snprintf(path, sizeof path, "%s/submission.csv", folder);
+    snprintf(early_path, sizeof early_path, "%s%s/submission.csv", folder,
+             fault == NO_FOLDER ? "/none" : "");
+    open_job(p, "true", false, pictures->store, pictures->samples, PICTURES);
+    stk_job *job = &p->job;
+    job->recipe.models_asked = job->recipe.folds = job->tally.folds_done = job->time.folds = 1;
+    REQUIRE_OK(stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, &err), &err);
+    if (fault >= 0) {
+        stk_compile_config how = stk_network_compile_config(&job->network, &job->recipe, false);
+        how.graph = job->network.graph;
+        REQUIRE_OK(stk_cpu_backend.compile(&exec, job->network.state, &how, &err), &err);
+        job->out.submission = early_path;
+        lacks_memory = fault == NO_MEMORY;
+        stk_job_predict_early(job, exec, &none, 7, fault == NO_TIME ? -1 : 1000);
+        lacks_memory = false;
+        CHECK(job->out.early_tried);
+        CHECK_INT(job->out.early_epoch, fault == FINE ? 7 : 0);
+        CHECK_INT(job->out.models, fault == FINE);
+        CHECK_INT(job->out.ensemble.models, 0);
+        CHECK_INT(stk_path_is_file(path), fault == FINE);
+        CHECK(strncmp(p->warnings, warnings[fault], strlen(warnings[fault])) == 0);
+        CHECK_INT(p->warnings[0] != '\0', warnings[fault][0] != '\0');
+        CHECK_INT(strstr(p->decisions, "7 of 7 test images predicted early") != NULL,
+                  fault == FINE);
+        CHECK_INT(p->submission.epoch, fault == FINE ? 7 : 0);
+        stk_job_miss_test(job);
+        CHECK_INT(strstr(p->warnings, "the weights of epoch 7 said") != NULL, fault == FINE);
+        job->out.unpredicted = false;
+        stk_cpu_backend.exec_free(exec);
+    }
+    CHECK_INT(job->recipe.infer_batch, 3);
+    job->out.submission = path;
+    REQUIRE_OK(stk_job_predict_test(job, &none, &whole, &err), &err);
+    CHECK(whole);
+    CHECK_INT(job->out.models, 1);
+    CHECK_INT(job->out.ensemble.models, 1);
+    CHECK_INT(p->submission.models, 1);
+    CHECK_INT(p->submission.epoch, 0);
+    job->out.submission = NULL;
+    close_job(p);
+}
+
+/* Nothing that goes wrong early is an error, and the last predictions are as without early ones. */
+static void early_predictions_change_nothing_later(void) {
+    static predicting p;
+    stk_error err = {0};
+    char *wanted = NULL;
+    size_t size = 0;
+    char *text = NULL;
+    picture_set pictures = make_pictures(check_folder(), PICTURES);
+    for (int fault = -1; fault <= NO_FOLDER; fault++) {
+        char folder[256];
+        char path[512];
+        snprintf(folder, sizeof folder, "%s", check_folder());
+        predict_twice(&p, &pictures, folder, fault);
+        snprintf(path, sizeof path, "%s/submission.csv", folder);
+        REQUIRE_OK(stk_file_read(path, 0, fault < 0 ? &wanted : &text, &size, &err), &err);
+        if (fault >= 0) {
+            CHECK_STR(text, wanted);
+            stk_mem_free(text);
+        }
+    }
+    stk_mem_free(wanted);
+    free_pictures(&pictures);
+}
+
 static const check_test tests[] = {
-    TEST(no_compile_reaches_predictions),
-    TEST(averaged_weights_are_used_once),
-    TEST(chosen_views_are_given_up_in_silence),
-    TEST(views_that_were_asked_for_are_missed),
+    TEST(no_compile_reaches_predictions),         TEST(averaged_weights_are_used_once),
+    TEST(chosen_views_are_given_up_in_silence),   TEST(views_that_were_asked_for_are_missed),
+    TEST(early_predictions_change_nothing_later),
 };
 
 CHECK_MAIN(tests)

@@ -78,6 +78,40 @@ static void ballot_priors(void) {
     stk_ensemble_free(&ensemble);
 }
 
+/* They fill rows that no member has, choose labels until there is one, and are no member. */
+static void ballot_with_early_predictions(void) {
+    static const double member[6] = {0.7, 0.3, 0.9, 0.1, 0, 0};
+    stk_error err = {0};
+    stk_ensemble ensemble;
+    stk_calibration ruled = {.temperature = 1, .pictures = 1000, .plain_score = 0.2, .score = 0.9};
+    double numbers[2] = {1, 50};
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 2, &err), &err);
+    for (int again = 0; again < 2; again++) { /* the later ones replace the earlier ones */
+        double *early = stk_mem_new(6, sizeof *early);
+        bool *have = stk_mem_new(3, sizeof *have);
+        for (int i = 0; i < 6; i++) {
+            early[i] = (i + 1 + again) / 10.0;
+        }
+        have[0] = have[1] = true;
+        ruled.rule = (stk_label_rule){STK_LABEL_WEIGHTS, 2, numbers};
+        REQUIRE_OK(stk_ensemble_set_early(&ensemble, early, have, &ruled, &err), &err);
+    }
+    const double *probs = stk_ensemble_average(&ensemble);
+    CHECK_INT(ensemble.models, 0);
+    CHECK_NEAR(probs[0], 0.2, 0);
+    CHECK_NEAR(probs[3], 0.5, 0);
+    CHECK_NEAR(probs[4], 0.5, 0); /* the priors */
+    CHECK_INT(stk_ensemble_rule(&ensemble)->kind, STK_LABEL_WEIGHTS);
+    stk_ensemble_add(&ensemble, member, (const bool[]){true, false, false}, &none, 1);
+    probs = stk_ensemble_average(&ensemble);
+    CHECK_INT(ensemble.models, 1);
+    CHECK_NEAR(probs[0], 0.7, 0);
+    CHECK_NEAR(probs[3], 0.5, 0);
+    CHECK_NEAR(probs[5], 0.5, 0);
+    CHECK_INT(stk_ensemble_rule(&ensemble)->kind, STK_LABEL_LIKELIEST);
+    stk_ensemble_free(&ensemble);
+}
+
 static void ballot_without_rows_or_memory(void) {
     stk_error err = {0};
     stk_ensemble ensemble;
@@ -736,9 +770,45 @@ static void memory_for_fewer_pictures(void) {
     close_model(&whole[1]);
 }
 
+/* The same bits as with an executable of its own; it is neither compiled nor halved nor freed. */
+static void an_executable_that_is_given(void) {
+    stk_backend scarce = stk_cpu_backend;
+    static model own, given;
+    stk_exec *exec = NULL;
+    stk_error err = {0};
+    scarce.compile = scarce_compile;
+    scarce.infer = scarce_infer;
+    compiles = 0;
+    open_model(&own);
+    REQUIRE_OK(stk_predict_samples(&own.prediction, own.probs, own.have, &own.predicted, &err),
+               &err);
+    for (int lacking = 1; lacking >= 0; lacking--) { /* in the second batch, or nowhere */
+        open_model(&given);
+        REQUIRE_OK(stk_cpu_backend.compile(&exec, given.state,
+                                           &(stk_compile_config){.batch = STK_PREDICT_BATCH}, &err),
+                   &err);
+        given.prediction.backend = &scarce;
+        given.prediction.exec = exec;
+        batches_left = lacking ? 1 : -1;
+        for (int again = lacking; again < 2; again++) {
+            stk_status status = stk_predict_samples(&given.prediction, given.probs, given.have,
+                                                    &given.predicted, &err);
+            CHECK_INT(status, lacking ? STK_ERR_MEMORY : STK_OK);
+            CHECK_INT(given.predicted.batch, STK_PREDICT_BATCH);
+        }
+        CHECK(lacking || memcmp(own.probs, given.probs, sizeof own.probs) == 0);
+        stk_cpu_backend.exec_free(exec);
+        close_model(&given);
+    }
+    CHECK_INT(compiles, 0);
+    close_model(&own);
+}
+
 static const check_test tests[] = {
+    TEST(an_executable_that_is_given),
     TEST(ballot_averages),
     TEST(ballot_priors),
+    TEST(ballot_with_early_predictions),
     TEST(ballot_without_rows_or_memory),
     TEST(ballot_weighs),
     TEST(weights_of_scores),

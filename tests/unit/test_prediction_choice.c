@@ -135,12 +135,41 @@ static void views_that_were_chosen_are_given_up_sooner(void) {
     CHECK_INT(stk_views_in_reserve(&facts), 1); /* cheap, and not wanted */
 }
 
+/* Once between 40 % of the budget and its last tenth of training, if it takes 3 % at most. */
+static void early_predictions(void) {
+    static const struct {
+        const char *what;
+        stk_early_facts facts;
+        double most_s;
+    } cases[] = {
+        {"in the middle", {100, 50, 1, 35}, 5},
+        {"at the first moment", {100, 40, 1, 45}, 5},
+        {"too soon", {100, 39, 1, 46}, 0},
+        {"at the last moment", {100, 75, 1, 10}, 5},
+        {"the model soon predicts anyway", {100, 50, 1, 9}, 0},
+        {"no time before the reserve", {100, 90, 1, -3}, 0},
+        {"as dear as it may be", {100, 50, 3, 35}, 5},
+        {"too dear", {100, 50, 3.1, 35}, 0},
+        {"dear, but of a long budget", {1000, 500, 29, 350}, 50},
+        {"without a budget", {NAN, 50, 1, 35}, 0},
+        {"nothing was timed", {100, 50, NAN, 35}, 0},
+        {"no step was timed", {100, 50, 1, NAN}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double most_s = stk_early_prediction_s(&cases[i].facts);
+        if (fabs(most_s - cases[i].most_s) > 1e-9) {
+            CHECK_FAIL("%s: %g s, expected %g", cases[i].what, most_s, cases[i].most_s);
+        }
+    }
+}
+
 static const check_test tests[] = {
     TEST(cases_by_hand),
     TEST(laws),
     TEST(views_in_the_reserve),
     TEST(the_mirror_image_where_it_is_cheap),
     TEST(views_that_were_chosen_are_given_up_sooner),
+    TEST(early_predictions),
 };
 
 CHECK_MAIN(tests)

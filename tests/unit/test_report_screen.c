@@ -450,13 +450,45 @@ static void submissions_tell_their_origin(void) {
     stk_events_submission(&f.events, &event);
     event.models = 1;
     stk_events_submission(&f.events, &event);
+    event.epoch = 7;
+    stk_events_submission(&f.events, &event);
+    event.epoch = 0;
     event.models = 5;
     event.rows = -1;
     stk_events_submission(&f.events, &event);
     CHECK_SHOWN(&f, "submission: runs/demo/submission.csv (612 rows, class priors)\n"
                     "submission: runs/demo/submission.csv (612 rows, from 1 model)\n"
+                    "submission: runs/demo/submission.csv (612 rows, from the weights of epoch 7)\n"
                     "submission: runs/demo/submission.csv (from 5 models)\n");
     tear_down(&f);
+}
+
+/* Of early predictions the last row says so. Weights that came to nothing afterwards are gone. */
+static void the_end_tells_of_early_predictions(void) {
+    for (int done = 1; done >= 0; done--) {
+        fixture f;
+        set_up(&f, true, false, 120);
+        stk_events_start(&f.events, &start_event);
+        stk_events_checkpoint(&f.events, "runs/demo/weights/best.safetensors", true);
+        stk_event_submission event = {.path = "runs/demo/submission.csv",
+                                      .status = "partial",
+                                      .rows = 612,
+                                      .models = 1,
+                                      .models_wanted = 1,
+                                      .epoch = 7};
+        stk_events_submission(&f.events, &event);
+        forget(&f);
+        stk_summary summary = summary_event;
+        summary.status = "partial";
+        summary.stop_reason = "budget";
+        summary.folds_done = done;
+        stk_events_stop(&f.events, &summary);
+        CHECK(strstr(shown(&f), "done in part: ") != NULL);
+        CHECK(strstr(shown(&f), "  submission  runs/demo/submission.csv, predicted early from the "
+                                "weights of epoch 7\n") != NULL);
+        CHECK_INT(strstr(shown(&f), "best.safetensors") != NULL, done);
+        tear_down(&f);
+    }
 }
 
 static void the_end_says_where_things_are(void) {
@@ -632,6 +664,7 @@ static const check_test tests[] = {
     TEST(three_bad_images_are_named),
     TEST(file_names_cannot_command_the_terminal),
     TEST(submissions_tell_their_origin),
+    TEST(the_end_tells_of_early_predictions),
     TEST(the_end_says_where_things_are),
     TEST(the_end_of_a_run_that_came_to_little),
     TEST(the_plot_is_named_when_it_exists),

@@ -40,6 +40,42 @@ static void hooks_are_called_in_order(void) {
     close_fold(&f);
 }
 
+static void improved(void *user, const stk_train_standing *standing, stk_exec *exec) {
+    static const struct timespec while_s = {.tv_nsec = 200000000};
+    const fold *f = user;
+    CHECK(exec != NULL && standing->val_s > 0);
+    CHECK_INT(standing->steps_done, 2 * f->epochs);
+    tell('I');
+    nanosleep(&while_s, NULL);
+}
+
+/* It is called with the best weights, if training goes on; what it takes is no time of steps. */
+static void best_weights_can_be_used_at_once(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    script.wrong[0] = 4;
+    script.wrong[1] = 7; /* worse */
+    script.wrong[2] = 2;
+    script.wrong[3] = 1;
+    f.total = 8;
+    f.config.hooks.improved = improved;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_STR(script.story, "psSpsSvECI"
+                            "psSpsSvEc"
+                            "psSpsSvECI"
+                            "psSpsSvEC" /* the last epoch */
+                            "o");
+    CHECK(f.result.times.validate_s >= 0.4);
+    CHECK(f.last_progress.step_s < 0.2 && f.last_progress.val_s < 0.2);
+    close_fold(&f);
+    open_fold(&f, plain_graph(), 1, true);
+    f.config.hooks.improved = improved;
+    f.config.val_data.count = 0; /* nothing is compiled that could predict */
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(strchr(script.story, 'I') == NULL);
+    close_fold(&f);
+}
+
 static void pace_ends_in_the_middle_of_an_epoch(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
@@ -710,6 +746,7 @@ static void mixing_reaches_the_backend(void) {
 static const check_test tests[] = {
     TEST(an_epoch_in_two_parts_counts_once_for_patience),
     TEST(hooks_are_called_in_order),
+    TEST(best_weights_can_be_used_at_once),
     TEST(pace_ends_in_the_middle_of_an_epoch),
     TEST(training_goes_on_where_there_is_time),
     TEST(training_goes_on_within_an_epoch),

@@ -2,6 +2,8 @@
 #include "check.h"
 #include "train_fold.h"
 
+#include "predict/predict.h"
+
 static void learns(void) {
     fold f;
     open_fold(&f, norm_graph(), 2, false);
@@ -207,6 +209,51 @@ static void fold_without_memory(void) {
     close_fold(&f);
 }
 
+static int rows_predicted;
+
+/* Predicts other pictures with the executable of the validation. */
+static void predict_now(void *user, const stk_train_standing *standing, stk_exec *exec) {
+    const fold *f = user;
+    double probs[TRAIN * PICTURE_CLASSES];
+    bool have[TRAIN] = {false};
+    stk_error err = {0};
+    stk_predicted predicted;
+    stk_prediction prediction = {.backend = f->backend,
+                                 .state = f->state,
+                                 .graph = f->graph,
+                                 .compile = f->config.val_compile,
+                                 .exec = exec,
+                                 .data = f->config.train_data,
+                                 .split = "test",
+                                 .events = &f->events};
+    (void)standing;
+    prediction.data.transform.train = false;
+    REQUIRE_OK(stk_predict_samples(&prediction, probs, have, &predicted, &err), &err);
+    for (int i = 0; i < TRAIN; i++) {
+        rows_predicted += have[i];
+    }
+}
+
+/* Normalisation has running statistics, and validation has averaged weights. */
+static void predicting_meanwhile_changes_no_weights(void) {
+    uint64_t weights[2];
+    double losses[2];
+    rows_predicted = 0;
+    for (int predicts = 0; predicts < 2; predicts++) {
+        fold f;
+        open_fold(&f, norm_graph(), 2, false);
+        f.options.ema = 0.9;
+        f.config.hooks.improved = predicts ? predict_now : NULL;
+        CHECK_INT(run_fold(&f), STK_OK);
+        weights[predicts] = hash_weights(&f);
+        losses[predicts] = f.epoch[2].val_loss;
+        close_fold(&f);
+    }
+    CHECK(rows_predicted >= TRAIN);
+    CHECK(weights[0] == weights[1]);
+    CHECK(losses[0] == losses[1]);
+}
+
 static const check_test tests[] = {
     TEST(learns),
     TEST(adamw_learns),
@@ -217,6 +264,7 @@ static const check_test tests[] = {
     TEST(same_weights_for_any_crew),
     TEST(seed_changes_the_weights),
     TEST(fold_without_memory),
+    TEST(predicting_meanwhile_changes_no_weights),
 };
 
 CHECK_MAIN(tests)

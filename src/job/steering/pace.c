@@ -48,7 +48,7 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
     stk_fold_pace_reset(pace);
 }
 
-void stk_fold_pace_compiled(stk_fold_pace *pace, double seconds) {
+void stk_fold_pace_leave_out(stk_fold_pace *pace, double seconds) {
     pace->start_s += seconds;
 }
 

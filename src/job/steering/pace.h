@@ -23,7 +23,7 @@ typedef struct stk_fold_pace {
     size_t test_images;           /* to predict after training; 0: none */
     size_t val_images;            /* of one validation of this fold */
     /* Of this fold. */
-    double start_s;       /* on the clock: when the fold began; seconds of compiling are added */
+    double start_s;       /* on the clock: when the fold began; seconds left out are added */
     bool timed_before;    /* an earlier fold has timed a prediction */
     stk_validations past; /* times of its validations */
     double unread_s;      /* seconds per picture of its first validation, or without a validation
@@ -37,9 +37,10 @@ typedef struct stk_fold_pace {
 /* A fold begins now. The borrowed fields are set, and val_images may still be set later. */
 void stk_fold_pace_begin(stk_fold_pace *pace);
 
-/* Networks were compiled for so long. Folds after this one find them on the disk: the time is the
- * whole run's, and this fold's share is one of what is left then. */
-void stk_fold_pace_compiled(stk_fold_pace *pace, double seconds);
+/* So many seconds were the whole run's: this fold's share is one of what is left then. Networks
+ * were compiled, which folds after this one find on the disk, or the test set was predicted early.
+ */
+void stk_fold_pace_leave_out(stk_fold_pace *pace, double seconds);
 
 /* Training begins again with other steps: forgets the plan and what was measured. */
 void stk_fold_pace_reset(stk_fold_pace *pace);

@@ -45,6 +45,11 @@ static double confirm_seconds(stk_job *job, double seconds) {
                                                                     : seconds;
 }
 
+/* Whether the best predictions so far are early ones. */
+static bool is_early(const stk_run_outputs *out) {
+    return out->ensemble.models == 0 && out->early_epoch > 0;
+}
+
 stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     stk_run_clock *clock = &job->clock;
     double took = stk_margin_took(&clock->margin, STK_MARGIN_SUBMISSION);
@@ -69,12 +74,14 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     job->out.submitted = true;
     stk_margin_note(&clock->margin, STK_MARGIN_SUBMISSION,
                     first ? confirm_seconds(job, seconds) : seconds);
-    job->out.models = job->out.ensemble.models;
+    bool early = is_early(&job->out);
+    job->out.models = early ? 1 : job->out.ensemble.models;
     stk_event_submission event = {.path = job->out.submission,
                                   .status = status,
                                   .rows = (int64_t)job->out.ensemble.rows,
-                                  .models = job->out.ensemble.models,
-                                  .models_wanted = stk_recipe_models(&job->recipe)};
+                                  .models = job->out.models,
+                                  .models_wanted = stk_recipe_models(&job->recipe),
+                                  .epoch = early ? job->out.early_epoch : 0};
     stk_events_submission(&job->events, &event);
     return STK_OK;
 }
@@ -153,7 +160,8 @@ static const char *status_of(const stk_job *job, stk_status status) {
     const stk_fold_tally *tally = &job->tally;
     bool trained = tally->folds_done > 0 || out->models > 0; /* weights may be in memory only */
     bool delivered = trained || out->submitted;
-    bool whole = trained && !tally->cut && tally->folds_done >= job->recipe.models_asked;
+    bool whole =
+        trained && !tally->cut && tally->folds_done >= job->recipe.models_asked && !is_early(out);
     /* A submission of earlier processes averages their models, unless no test picture could be
      * read. */
     bool earlier = out->submitted && job->resume.state.folds_done > 0 && !out->unread;

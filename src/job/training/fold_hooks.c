@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "budget/prediction_choice.h"
 #include "job/training/folds.h"
 #include "job/training/fold_run.h"
 #include "weights/checkpoint.h"
@@ -35,7 +36,7 @@ static void compiling(void *user, bool begins) {
     if (begins) {
         fold->compile_start_s = now_s;
     } else {
-        stk_fold_pace_compiled(&fold->pace, now_s - fold->compile_start_s);
+        stk_fold_pace_leave_out(&fold->pace, now_s - fold->compile_start_s);
     }
 }
 
@@ -213,6 +214,58 @@ static stk_status load_state(void *user, stk_train_position *position, bool *the
     return stk_fold_load_replanned(user, true, position, there, err);
 }
 
+/* Seconds that predicting the test set now may take; 0: it would be too dear, or of no use. */
+static double early_seconds(const stk_running_fold *fold, const stk_train_standing *standing) {
+    stk_job *job = fold->job;
+    double picture_s = standing->val_s / (double)fold->split.val_count;
+    double plan_s = (double)(job->time.total_steps - standing->steps_done) * standing->step_s;
+    double left_s = stk_run_clock_left(&job->clock) - job->time.plan.reserve_s;
+    stk_early_facts facts = {.budget_s = job->clock.budget_s,
+                             .elapsed_s = stk_run_clock_elapsed(&job->clock),
+                             /* The test pictures are read for the first time. fmax ignores NaN. */
+                             .predict_s = fmax(picture_s, fold->pace.unread_s) *
+                                          (double)job->out.ensemble.rows,
+                             .until_s = fmin(plan_s, left_s)};
+    bool first = job->out.ensemble.rows > 0 && job->out.ensemble.models == 0 &&
+                 job->resume.state.folds_done == 0 && !job->out.early_tried;
+    bool ends = job->tally.weights_lost || stk_run_clock_stopping(&job->clock);
+    return first && !ends ? stk_early_prediction_s(&facts) : 0;
+}
+
+/* Whether the best weights so far beat class priors, which are in the submission. */
+static bool beats_prior(const stk_running_fold *fold) {
+    const stk_event_epoch *best = &fold->result.best;
+    const stk_job *job = fold->job;
+    stk_prior_score prior;
+    stk_error ignored = {0};
+    return stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, &ignored) ==
+               STK_OK &&
+           stk_prior_is_beaten(&prior, (stk_metric)job->recipe.train.metric, best->val_loss,
+                               best->val_acc1);
+}
+
+/*
+ * Predicts the test set once with the best weights so far, if that is cheap and there is much still
+ * to be trained. If the machine becomes slow, or the process is killed, a model has predicted all
+ * the same.
+ */
+static void improved(void *user, const stk_train_standing *standing, stk_exec *exec) {
+    stk_running_fold *fold = user;
+    stk_job *job = fold->job;
+    double start_s = stk_run_clock_elapsed(&job->clock);
+    double most_s = early_seconds(fold, standing);
+    if (most_s <= 0 || !beats_prior(fold)) {
+        return;
+    }
+    stk_recipe usual = job->recipe;
+    if (fold->result.best_small) {
+        job->recipe = stk_recipe_with_early_sizes(&usual);
+    }
+    stk_job_predict_early(job, exec, &fold->calibration, fold->result.best.epoch, most_s);
+    job->recipe = usual;
+    stk_fold_pace_leave_out(&fold->pace, stk_run_clock_elapsed(&job->clock) - start_s);
+}
+
 stk_train_hooks stk_fold_hooks(stk_running_fold *fold) {
     return (stk_train_hooks){.user = fold,
                              .pace = give_orders,
@@ -221,5 +274,6 @@ stk_train_hooks stk_fold_hooks(stk_running_fold *fold) {
                              .validation_must_end = validation_must_end,
                              .save_state = save_state,
                              .load_state = load_state,
-                             .save_every_s = fold->job->job_options->save_every_s};
+                             .save_every_s = fold->job->job_options->save_every_s,
+                             .improved = improved};
 }

@@ -30,14 +30,11 @@ static bool wants_view(void *user, const stk_predicted *so_far) {
     return stk_prediction_choose(&facts).views > so_far->views;
 }
 
-/*
- * Predicts samples with the weights in the state (indices NULL: the first `count` samples). `split`
- * is "test" or "val". *probs and *have are freed by the caller, also after an error.
- */
-static stk_status predict_samples(stk_job *job, const stk_calibration *calibration,
-                                  const char *split, const stk_sample *samples,
-                                  const size_t *indices, size_t count, double **probs, bool **have,
-                                  stk_predicted *predicted, stk_error *err) {
+/* A prediction of samples with the weights in the state (indices NULL: the first `count` samples).
+ * `split` is "test" or "val". */
+static stk_prediction prediction_of(stk_job *job, const stk_calibration *calibration,
+                                    const char *split, const stk_sample *samples,
+                                    const size_t *indices, size_t count) {
     stk_prediction prediction = {.backend = job->network.opened.backend,
                                  .state = job->network.state,
                                  .graph = job->network.graph,
@@ -52,12 +49,24 @@ static stk_status predict_samples(stk_job *job, const stk_calibration *calibrati
                                  .user = job};
     /* best.safetensors, which was loaded as the weights, has the averaged ones already. */
     prediction.compile.ema = prediction.compile.ema && job->tally.weights_lost;
+    return prediction;
+}
+
+static stk_prediction prediction_of_test(stk_job *job, const stk_calibration *calibration) {
+    return prediction_of(job, calibration, "test", job->dataset->test.items, NULL,
+                         job->out.ensemble.rows);
+}
+
+/* *probs and *have are freed by the caller, also after an error. */
+static stk_status predict_samples(stk_job *job, const stk_prediction *prediction, double **probs,
+                                  bool **have, stk_predicted *predicted, stk_error *err) {
+    size_t count = prediction->data.count;
     *probs = stk_mem_new(count, (size_t)job->network.graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
     if (*probs == NULL || *have == NULL) {
         return STK_FAIL_MEMORY(err, "predictions");
     }
-    stk_status status = stk_predict_samples(&prediction, *probs, *have, predicted, err);
+    stk_status status = stk_predict_samples(prediction, *probs, *have, predicted, err);
     job->recipe = stk_recipe_with_infer_batch(&job->recipe, predicted->batch);
     return status;
 }
@@ -89,6 +98,8 @@ static stk_status give_up_views(stk_job *job, const stk_predicted *predicted, st
 
 /* Warns of views or rows that there was no time for; these rows keep their earlier predictions. */
 static void warn_unpredicted(const stk_job *job, size_t rows, int views) {
+    const stk_run_outputs *out = &job->out;
+    char others[64] = "the others have class priors";
     if (views > 0) {
         stk_events_warning(&job->events,
                            "there was time for %d of the %d views of each test image that --tta "
@@ -96,31 +107,43 @@ static void warn_unpredicted(const stk_job *job, size_t rows, int views) {
                            views, job->recipe.least_views);
         return;
     }
-    stk_events_warning(
-        &job->events, "there was time to predict %zu of %zu test images only; the others have %s",
-        rows, job->out.ensemble.rows,
-        job->out.ensemble.models > (rows > 0) ? "what the other models say" : "class priors");
+    if (out->ensemble.models > (rows > 0)) {
+        snprintf(others, sizeof others, "the others have what the other models say");
+    } else if (out->early_epoch > 0) {
+        snprintf(others, sizeof others, "the others have what the weights of epoch %d said",
+                 out->early_epoch);
+    } else if (rows == 0 && job->resume.on) {
+        snprintf(others, sizeof others, "the submission stays as it is");
+    }
+    stk_events_warning(&job->events, "there was time to predict %zu of %zu test images only; %s",
+                       rows, out->ensemble.rows, others);
 }
 
 /* Warns, once, that no test picture at all could be read. Each one was emitted as a bad image. */
 static void warn_unread(stk_job *job) {
+    bool stays = job->out.ensemble.models > 0 || job->out.early_epoch > 0 || job->resume.on;
     if (!job->out.unread) {
         stk_events_warning(
             &job->events, "none of the %zu test images could be read: %s", job->out.ensemble.rows,
-            job->out.ensemble.models > 0 || job->resume.on ? "the submission stays as it is"
-                                                           : "the submission has the class priors");
+            stays ? "the submission stays as it is" : "the submission has the class priors");
     }
     job->out.unread = true;
+}
+
+/* How many rows were predicted. */
+static size_t count_rows(const bool *have, size_t count) {
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        rows += have[i];
+    }
+    return rows;
 }
 
 /* Adds predictions of the test set to the ensemble; returns how many rows were predicted. */
 static size_t add_to_ensemble(stk_job *job, const stk_calibration *calibration,
                               const stk_predicted *predicted, const double *probs,
                               const bool *have) {
-    size_t rows = 0;
-    for (size_t i = 0; i < job->out.ensemble.rows; i++) {
-        rows += have[i];
-    }
+    size_t rows = count_rows(have, job->out.ensemble.rows);
     stk_ensemble_add(&job->out.ensemble, probs, have, calibration, 1);
     if (rows == 0 && predicted->views > 0) {
         warn_unread(job);
@@ -133,8 +156,8 @@ stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
-    stk_status status = predict_samples(job, calibration, "test", job->dataset->test.items, NULL,
-                                        job->out.ensemble.rows, &probs, &have, &predicted, err);
+    stk_prediction prediction = prediction_of_test(job, calibration);
+    stk_status status = predict_samples(job, &prediction, &probs, &have, &predicted, err);
     size_t rows = status == STK_OK ? add_to_ensemble(job, calibration, &predicted, probs, have) : 0;
     bool done = is_done(job, &predicted);
     job->out.unpredicted = job->out.unpredicted || (status == STK_OK && !done);
@@ -152,6 +175,86 @@ stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration
     stk_mem_free(have);
     return status;
 }
+
+void stk_job_miss_test(stk_job *job) {
+    job->out.unpredicted = true;
+    warn_unpredicted(job, 0, 0);
+}
+
+/* ---- early predictions ---- */
+
+/* Until when an early prediction may last. */
+typedef struct early_end {
+    stk_run_clock *clock;
+    double at_s; /* on the clock */
+} early_end;
+
+/* For stk_halt. */
+static bool must_end_early(void *user) {
+    const early_end *end = user;
+    return stk_run_clock_stopping(end->clock) || stk_run_clock_must_write(end->clock) ||
+           stk_run_clock_elapsed(end->clock) > end->at_s;
+}
+
+/* Predicts, and submits the rows that were predicted. `*rows` is 0 where it was given up. */
+static stk_status predict_early(stk_job *job, stk_exec *exec, const stk_calibration *calibration,
+                                const early_end *end, int epoch, size_t *rows, stk_error *err) {
+    double *probs = NULL;
+    bool *have = NULL;
+    stk_predicted predicted = {0};
+    stk_prediction prediction = prediction_of_test(job, calibration);
+    prediction.exec = exec;
+    prediction.views = 1;
+    prediction.data.halt = (stk_halt){must_end_early, (void *)(uintptr_t)end};
+    stk_status status = predict_samples(job, &prediction, &probs, &have, &predicted, err);
+    *rows = status == STK_OK ? count_rows(have, job->out.ensemble.rows) : 0;
+    if (*rows > 0) {
+        status = stk_ensemble_set_early(&job->out.ensemble, probs, have, calibration, err);
+        probs = status == STK_OK ? NULL : probs; /* taken */
+        have = status == STK_OK ? NULL : have;
+    }
+    stk_mem_free(probs);
+    stk_mem_free(have);
+    if (status != STK_OK || *rows == 0) {
+        return status;
+    }
+    job->out.early_epoch = epoch;
+    status = stk_job_submit(job, "partial", err);
+    job->out.early_epoch = status == STK_OK ? epoch : 0;
+    return status;
+}
+
+void stk_job_predict_early(stk_job *job, stk_exec *exec, const stk_calibration *calibration,
+                           int epoch, double most_s) {
+    double start_s = stk_run_clock_elapsed(&job->clock);
+    early_end end = {&job->clock, start_s + most_s};
+    stk_error why = {0};
+    size_t rows = 0;
+    job->out.early_tried = true;
+    stk_status status = predict_early(job, exec, calibration, &end, epoch, &rows, &why);
+    double seconds = stk_run_clock_elapsed(&job->clock) - start_s;
+    if (status != STK_OK) {
+        stk_events_warning(&job->events, "the test images are not predicted early: %s",
+                           why.message);
+        return;
+    }
+    char what[96];
+    char text[160];
+    if (rows > 0) {
+        snprintf(what, sizeof what, "%zu of %zu test images predicted early", rows,
+                 job->out.ensemble.rows);
+        snprintf(text, sizeof text,
+                 "with the weights of epoch %d, in %s; they stay if there is no time in the end",
+                 epoch, stk_format_span(seconds).text);
+    } else {
+        snprintf(what, sizeof what, "no test image predicted early");
+        snprintf(text, sizeof text, "there was none that could be, in %s",
+                 stk_format_span(seconds).text);
+    }
+    stk_events_decision(&job->events, what, text);
+}
+
+/* ---- out of fold ---- */
 
 /* If there is no time, oof.csv is not begun, or given up: the previous file stays. */
 static stk_status write_oof(stk_job *job, stk_error *err) {
@@ -210,8 +313,9 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,
     stk_status status = STK_OK;
     bool in_time = !stk_run_clock_must_write(&job->clock);
     if (in_time) {
-        status = predict_samples(job, calibration, "val", val_samples, split->val, split->val_count,
-                                 &probs, &have, &predicted, err);
+        stk_prediction prediction =
+            prediction_of(job, calibration, "val", val_samples, split->val, split->val_count);
+        status = predict_samples(job, &prediction, &probs, &have, &predicted, err);
     } else {
         stk_events_warning(&job->events,
                            "there was no time for the out-of-fold predictions of fold %d of %d: "
@@ -265,15 +369,16 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
         stk_job_add_validated(job, &calibration);
     }
     if (there && status == STK_OK && job->out.ensemble.rows > 0) {
-        status = predict_samples(job, &calibration, "test", job->dataset->test.items, NULL,
-                                 job->out.ensemble.rows, &probs[0], &have[0], &predicted[0], err);
+        stk_prediction prediction = prediction_of_test(job, &calibration);
+        status = predict_samples(job, &prediction, &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
             (void)add_to_ensemble(job, &calibration, &predicted[0], probs[0], have[0]);
         }
     }
     if (there && status == STK_OK && split.val_count > 0 && job->recipe.folds > 1) {
-        status = predict_samples(job, &calibration, "val", val_samples, split.val, split.val_count,
-                                 &probs[1], &have[1], &predicted[1], err);
+        stk_prediction prediction =
+            prediction_of(job, &calibration, "val", val_samples, split.val, split.val_count);
+        status = predict_samples(job, &prediction, &probs[1], &have[1], &predicted[1], err);
         if (status == STK_OK) {
             stk_oof_add(&job->out.oof, job->tally.fold, split.val, split.val_count, probs[1],
                         have[1]);

@@ -32,6 +32,10 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
     const stk_train_result *r = &fold->result;
     char what[64] = "class priors instead of the model";
     char why[200];
+    if (job->out.early_epoch > 0) {
+        snprintf(what, sizeof what, "the predictions of epoch %d instead of the model's",
+                 job->out.early_epoch);
+    }
     if (job->recipe.folds > 1) {
         snprintf(what, sizeof what, "fold %d of %d is not in the ensemble", job->tally.fold + 1,
                  job->recipe.folds);

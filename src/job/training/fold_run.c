@@ -96,8 +96,14 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
     bool test = job->out.ensemble.rows > 0;
     bool oof = job->recipe.folds > 1 && fold->split.val_count > 0;
     job->clock.predict_s = 0; /* from here on all time is for predicting */
-    if (!fold->result.has_best || fold->below_prior || fold->unfinished || (!test && !oof) ||
-        stk_run_clock_must_write(&job->clock)) {
+    if (!fold->result.has_best || fold->below_prior || fold->unfinished || (!test && !oof)) {
+        return STK_OK;
+    }
+    if (stk_run_clock_must_write(&job->clock)) {
+        if (test) {
+            stk_job_miss_test(job);
+            job->tally.cut = true;
+        }
         return STK_OK;
     }
     stk_status status = STK_OK;

@@ -144,6 +144,17 @@ STK_CHECKED stk_status stk_job_begin_first_fold(stk_job *job, size_t train, stk_
 STK_CHECKED stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration,
                                             bool *whole, stk_error *err);
 
+/* There is no time to predict the test set at all: warns, and says what the submission has. */
+void stk_job_miss_test(stk_job *job);
+
+/*
+ * Predicts the test set while training goes on, with the weights in the state, for which `exec` is
+ * compiled, and submits the predictions; they stand in for rows that no model predicts later. It
+ * ends after most_s with the rows that it has. A failure is a warning and nothing more.
+ */
+void stk_job_predict_early(stk_job *job, stk_exec *exec, const stk_calibration *calibration,
+                           int epoch, double most_s);
+
 /* Predicts the fold's own validation samples and writes oof.csv, which with many classes takes
  * long. */
 STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,

@@ -1,9 +1,10 @@
 /*
  * outputs.h - everything that a run delivers: its folder, its predictions, its summary.
  *
- * train_job.c opens the files. fold_predict.c fills the ensemble and oof.csv and sets `unread`; the
- * running fold (fold_run.h) fills the rows of validation.csv; deliver.c writes the submission,
- * validation.csv and the summary; fold_calibration.c adds up calibrations. `unpredicted` is set by
+ * train_job.c opens the files. fold_predict.c fills the ensemble and oof.csv and sets `unread`,
+ * `early_epoch` and `early_tried`; the running fold (fold_run.h) fills the rows of validation.csv;
+ * deliver.c writes the submission, validation.csv and the summary; fold_calibration.c adds up
+ * calibrations. `unpredicted` is set by
  * fold_predict.c and deliver.c. `late_error` keeps the first error of any of them, or of the saver.
  * Threads: the job's.
  */
@@ -32,7 +33,9 @@ typedef struct stk_run_outputs {
     double loss_gain;               /* what each of them changes in the log loss, added up */
     char *submission; /* owned: path of submission.csv; NULL: there are no test rows */
     bool submitted;   /* submission.csv exists */
-    int models;       /* models whose average submission.csv holds */
+    int models;       /* models whose average submission.csv holds; 1 for early predictions */
+    int early_epoch;  /* whose weights have predicted the test set early; 0: none, or in vain */
+    bool early_tried; /* an early prediction was begun, which happens once */
     bool unpredicted; /* there was no time for all rows and views, or to write them */
     bool unread;      /* a model had time for all rows, and no test picture could be read */
     /* The end. */

@@ -413,6 +413,8 @@ static void show_submission(stk_screen *screen, const stk_event_submission *even
     }
     if (supervised) { /* how it was made is the command's affair */
         stk_str_append(line, event->rows >= 0 ? ")" : "rows were not counted)");
+    } else if (event->epoch > 0) {
+        stk_str_appendf(line, "from the weights of epoch %d)", event->epoch);
     } else if (event->models > 0 && event->models < event->models_wanted) {
         stk_str_appendf(line, "from %d of %d models)", event->models, event->models_wanted);
     } else if (event->models > 0) {
@@ -601,15 +603,21 @@ static void show_bad_images(stk_screen *screen, const stk_summary *summary) {
 /* Where the results lie. */
 static void show_files(stk_screen *screen, const stk_summary *summary) {
     const stk_run_view *view = &screen->view;
-    bool priors = summary->folds_done == 0 && summary->status != NULL &&
-                  strcmp(summary->status, "prior") == 0;
+    bool early = view->submission != NULL && view->submission->epoch > 0;
+    /* Weights that do not beat priors were moved away. */
+    bool moved = summary->folds_done == 0 && summary->status != NULL &&
+                 (strcmp(summary->status, "prior") == 0 ||
+                  (early && strcmp(summary->status, "partial") == 0));
     show_row(screen, "run folder", run_dir_of(screen));
-    if (stk_run_view_models(&screen->view) > 1 && !priors) {
+    if (stk_run_view_models(&screen->view) > 1 && !moved) {
         show_inside(screen, "weights", "weights", false);
-    } else if (!priors) { /* weights that do not beat priors were moved away */
+    } else if (!moved) {
         show_row(screen, "weights", view->weights != NULL ? view->weights->path : NULL);
     }
-    if (view->submission != NULL && view->submission->path != NULL) {
+    if (view->submission != NULL && view->submission->path != NULL && early) {
+        say(screen, "  %-11s %s, predicted early from the weights of epoch %d", "submission",
+            view->submission->path, view->submission->epoch);
+    } else if (view->submission != NULL && view->submission->path != NULL) {
         show_row(screen, "submission", view->submission->path);
     } else if (summary->submission != NULL && summary->command != NULL) {
         show_row(screen, "submission", summary->submission);

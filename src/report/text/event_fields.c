@@ -108,7 +108,8 @@ ROWS(bad_image_rows, TEXT(path), TEXT(split), TEXT(reason));
 #undef OF
 #define OF stk_event_submission
 
-ROWS(submission_rows, TEXT(path), TEXT(status), COUNT64(rows), COUNT(models), COUNT(models_wanted));
+ROWS(submission_rows, TEXT(path), TEXT(status), COUNT64(rows), COUNT(models), COUNT(models_wanted),
+     COUNT(epoch));
 
 #undef OF
 #define OF stk_summary
