@@ -117,14 +117,15 @@ typedef struct views_case {
 /* Notes what is written after a prediction. */
 static void note_views(const predicting *p, views_case *v) {
     stk_error err = {0};
-    char *args = stk_path_join(check_folder(), "args.json");
+    const char *folder = p->job.out.folder.path;
+    char *args = stk_path_join(folder, "args.json");
     v->views = p->job.recipe.views;
     v->unpredicted = p->job.out.unpredicted;
     snprintf(v->told, sizeof v->told, "%s", strstr(p->warnings, "views") ? p->warnings : "");
     snprintf(v->resolved, sizeof v->resolved, "%s", stk_options_get(p->options, "tta"));
     if (stk_path_is_file(args)) {
         stk_json *root = NULL;
-        REQUIRE_OK(stk_json_read_in(check_folder(), "args.json", &root, &err), &err);
+        REQUIRE_OK(stk_json_read_in(folder, "args.json", &root, &err), &err);
         snprintf(v->written, sizeof v->written, "%g",
                  stk_json_number(stk_json_get(root, "tta"), 0));
         stk_json_free(root);
