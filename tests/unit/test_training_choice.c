@@ -208,8 +208,8 @@ static void smaller_pictures_where_no_epoch_fits(void) {
         double fit; /* epochs at 224 px */
         int size;
     } cases[] = {
-        {true, 3, 224},    {true, 2.5, 192}, {true, 1.6, 160}, {true, 1, 128},   {true, 0.35, 128},
-        {true, 0.3, 96},   {true, 0.01, 96}, {false, 15, 224}, {false, 10, 160}, {false, 6, 128},
+        {true, 4, 224},    {true, 3, 192},   {true, 2.1, 160}, {true, 1.4, 128}, {true, 0.45, 128},
+        {true, 0.4, 96},   {true, 0.01, 96}, {false, 15, 224}, {false, 10, 160}, {false, 6, 128},
         {false, 1.7, 128}, {false, 1.6, 96}, {false, 0.3, 64},
     };
     for (size_t i = 0; i < STK_COUNT(cases); i++) {
@@ -225,7 +225,7 @@ static void smaller_pictures_where_no_epoch_fits(void) {
     bound.loader_s = bound.picture_s;
     CHECK_NEAR(stk_training_choose(&bound).epochs, 1.25, 1e-9);
     CHECK_INT(stk_training_choose(&bound).img_size, 224);
-    /* Many pictures need no three epochs. */
+    /* Many pictures need no four epochs. */
     stk_training_facts many = facts_of(true, 1);
     many.pictures = 20000;
     many.left_s = 20;

@@ -22,8 +22,10 @@
  * budget. */
 #define FIRST_SHARE 0.5
 
-/* Share of the budget: compiling a second time is expected to take no more. */
+/* Shares of the budget: compiling a second time is expected to take no more, and no more is kept
+ * for compiling the first time. */
 #define COMPILE_SHARE 0.02
+#define FIRST_COMPILE_SHARE 0.25
 
 /* Steps that wait for pictures for more than this share of their time are as slow while only the
  * head learns. */
@@ -50,6 +52,11 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
 
 void stk_fold_pace_leave_out(stk_fold_pace *pace, double seconds) {
     pace->start_s += seconds;
+}
+
+void stk_fold_pace_compiled(stk_fold_pace *pace, double seconds) {
+    pace->compile_s = fmax(pace->compile_s, seconds);
+    stk_fold_pace_leave_out(pace, seconds);
 }
 
 void stk_fold_pace_reset(stk_fold_pace *pace) {
@@ -102,12 +109,15 @@ static void doubt(stk_budget_facts *facts, bool expected) {
 /*
  * Seconds of what comes with the prediction of the test set. The weights are read, which takes as
  * long as saving them. The network is compiled again, for the most part from what the first time
- * has left on the disk. With several folds the validation set is predicted for oof.csv.
+ * has left on the disk. Without any validation it is compiled for the first time, which takes no
+ * longer than the network for training did. With several folds the validation set is predicted for
+ * oof.csv.
  */
-static double beside_prediction(const stk_fold_pace *pace, const stk_train_standing *standing,
-                                const stk_inference *inference) {
+static double beside_prediction(const stk_fold_pace *pace, const stk_inference *inference) {
     double oof_s = pace->recipe->folds > 1 ? pace->time->views * inference->val_s : 0;
-    double compile_s = fmin(standing->compile_s, COMPILE_SHARE * pace->clock->budget_s);
+    bool again = pace->time->compile_s > 0;
+    double most_s = (again ? COMPILE_SHARE : FIRST_COMPILE_SHARE) * pace->clock->budget_s;
+    double compile_s = fmin(again ? pace->time->compile_s : pace->compile_s, most_s);
     bool any = pace->test_images > 0 || pace->recipe->folds > 1;
     return (any ? compile_s + stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
 }
@@ -132,7 +142,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,
                               .timed = pace->time->timed,
-                              .more_s = beside_prediction(pace, standing, &inference),
+                              .more_s = beside_prediction(pace, &inference),
                               .state_s = stk_state_saver_write_s(pace->saver),
                               .final_s = stk_run_clock_needed(pace->clock, STK_MARGIN_SUBMISSION),
                               .busy = stk_margin_stretch(&pace->clock->margin, 1)};
@@ -380,6 +390,9 @@ stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standin
     }
     if (standing->validations > pace->past.count) {
         stk_validations_note(&pace->past, standing->val_s, standing->val_even_s, standing->step_s);
+    }
+    if (standing->compile_s > 0) {
+        pace->time->compile_s = standing->compile_s;
     }
     choose_views(pace, standing);
     stk_budget_facts facts = facts_of(pace, standing);

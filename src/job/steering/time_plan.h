@@ -21,6 +21,7 @@ typedef struct stk_time_plan {
     double epoch_s;       /* seconds of an epoch with its validation; NaN: not measured */
     double predict_s;     /* seconds to predict the test set in these views; NaN: not known */
     bool timed;           /* predict_s was measured; false: it is an estimate from steps */
+    double compile_s;     /* of compiling the network that validates; 0: none was compiled yet */
     bool stop_emitted;    /* the decision "stopping" was emitted */
 } stk_time_plan;
 

@@ -36,7 +36,7 @@ static void compiling(void *user, bool begins) {
     if (begins) {
         fold->compile_start_s = now_s;
     } else {
-        stk_fold_pace_leave_out(&fold->pace, now_s - fold->compile_start_s);
+        stk_fold_pace_compiled(&fold->pace, now_s - fold->compile_start_s);
     }
 }
 
