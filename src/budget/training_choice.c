@@ -6,7 +6,7 @@
 #include "budget/budget.h"
 
 /* A second model pays where both get so many epochs, and a further one where all do. */
-#define TUNE_MODEL_EPOCHS 18.0
+#define TUNE_MODEL_EPOCHS 15.0
 #define SCRATCH_SECOND_EPOCHS 60.0
 #define SCRATCH_FURTHER_EPOCHS 100.0
 #define MOST_REFITS 5
@@ -17,7 +17,7 @@
 
 /* From so many epochs at the usual size on, pictures become larger: two models get enough of them.
  * Stored pictures that are smaller than the usual size have no more detail to show. */
-#define GROW_EPOCHS 72.0
+#define GROW_EPOCHS 90.0
 #define GROW_PART (9.0 / 7.0)
 
 /*

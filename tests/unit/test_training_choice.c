@@ -27,8 +27,8 @@ static void models_by_the_epochs_that_fit(void) {
         int refits;
         double epochs; /* of a model */
     } cases[] = {
-        {true, 4, 0, 5},         {true, 32.3, 0, 40.375}, {true, 32.4, 1, 18},
-        {true, 50.3, 1, 27.944}, {true, 50.4, 2, 18},     {true, 104.4, 5, 18},
+        {true, 4, 0, 5},         {true, 26.9, 0, 33.625}, {true, 27, 1, 15},
+        {true, 41.9, 1, 23.278}, {true, 42, 2, 15},       {true, 87, 5, 15},
         {true, 580, 5, 100},     {true, 9000, 5, 200},    {false, 100, 0, 125},
         {false, 108, 1, 60},     {false, 279, 1, 155},    {false, 280, 2, 100},
     };
@@ -45,14 +45,14 @@ static void models_by_the_epochs_that_fit(void) {
 
 /* With time for several models pictures become larger first, if they have the detail. */
 static void larger_pictures_where_there_is_time(void) {
-    stk_training_facts facts = facts_of(true, 72);
+    stk_training_facts facts = facts_of(true, 90);
     facts.may_grow = true;
     facts.source_px = 224;
     stk_training_choice c = stk_training_choose(&facts);
     CHECK_INT(c.img_size, 288);
-    CHECK_INT(c.refits, 1); /* 43.6 epochs at 288 px */
-    CHECK_NEAR(c.epochs, 72 * pow(224.0 / 288, 2) / 1.8, 0.01);
-    facts.left_s = 2 * 71.9;
+    CHECK_INT(c.refits, 2); /* 54.4 epochs at 288 px */
+    CHECK_NEAR(c.epochs, 90 * pow(224.0 / 288, 2) / 2.8, 0.01);
+    facts.left_s = 2 * 89.9;
     CHECK_INT(stk_training_choose(&facts).img_size, 224);
     facts.left_s = 2 * 200;
     CHECK_INT(stk_training_choose(&facts).img_size, 288);
@@ -76,7 +76,7 @@ static void larger_pictures_where_there_is_time(void) {
     facts = facts_of(true, 100);
     facts.may_grow = true;
     facts.source_px = 400;
-    facts.predict_s = 60; /* of 200 s: 70 epochs are left */
+    facts.predict_s = 30; /* of 200 s: 85 epochs are left */
     CHECK_INT(stk_training_choose(&facts).img_size, 224);
 }
 
@@ -145,11 +145,11 @@ static void fewer_pictures_validate_without_folds(void) {
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0.05, 1e-9);
     facts.val_part = 0;
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0, 1e-9);
-    facts = facts_of(true, 48); /* with refits, too */
+    facts = facts_of(true, 40); /* with refits, too */
     facts.may_hold_less = true;
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0.1, 1e-9);
     CHECK_INT(stk_training_choose(&facts).refits, 1);
-    CHECK_NEAR(stk_training_choose(&facts).epochs, 48 / 1.9, 1e-9);
+    CHECK_NEAR(stk_training_choose(&facts).epochs, 40 / 1.9, 1e-9);
     facts.folds = 5;
     CHECK_NEAR(stk_training_choose(&facts).val_part, 0.2, 1e-9);
     facts = facts_of(true, 4); /* as asked for */
@@ -178,8 +178,8 @@ static void what_was_asked_for_stays(void) {
 /* Every model predicts the test set: a large one leaves no time for many models. */
 static void predictions_count_for_every_model(void) {
     stk_training_facts facts = facts_of(true, 60);
-    CHECK_INT(stk_training_choose(&facts).refits, 2);
-    facts.predict_s = 17; /* of 120 s */
+    CHECK_INT(stk_training_choose(&facts).refits, 3);
+    facts.predict_s = 17; /* of 120 s: a third model would leave 12.3 epochs for each */
     stk_training_choice c = stk_training_choose(&facts);
     CHECK_INT(c.refits, 1);
     CHECK_NEAR(c.epochs, (120 - 2 * 17) / 2.0 / 1.8, 0.01);
