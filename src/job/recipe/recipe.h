@@ -98,11 +98,11 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
 STK_CHECKED stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
                                                const stk_dataset *dataset, stk_error *err);
 
-/* What the choice of folds, refits and the pictures' size depends on, except for time. */
+/* What the choice of refits and the pictures' size depends on, except for time. */
 stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk_options *options,
                                              const stk_dataset *dataset);
 
-/* Takes folds, refits, size and epochs of a choice, and writes what was left to Stoker to the
+/* Takes refits, size and epochs of a choice, and writes what was left to Stoker to the
  * options. The network has to be built again. */
 STK_CHECKED stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
                                               const stk_training_choice *choice, stk_error *err);

@@ -3,7 +3,7 @@
  *
  * Where a budget decides on the number of epochs, a rehearsal of a few steps shows how many fit.
  * From that follow the model, where several are on this machine (job/recipe/model_search.h), the
- * size of the pictures, folds and refits (budget/training_choice.h), then the row of the table of
+ * size of the pictures and refits (budget/training_choice.h), then the row of the table of
  * recipes, the batch and the learning rate. Threads: the job's.
  */
 #ifndef STK_JOB_TRAINING_FITTING_H
