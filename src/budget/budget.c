@@ -75,15 +75,19 @@ static double last_work(const stk_budget_facts *f) {
     return isnan(f->predict_s) ? state_s : fmax(f->predict_s + f->more_s, state_s);
 }
 
+/* What a cheap step takes of another. */
+static double part_of(const stk_budget_facts *f) {
+    return f->cheap_part > 0 ? f->cheap_part : 1;
+}
+
 /* Seconds of the next steps. */
 static double steps_s(const stk_budget_facts *f, double steps) {
-    double part = f->cheap_part > 0 ? f->cheap_part : 1;
-    return (steps - (1 - part) * fmin(steps, f->cheap_steps)) * f->step_s;
+    return (steps - (1 - part_of(f)) * fmin(steps, f->cheap_steps)) * f->step_s;
 }
 
 /* How many of the next steps take no longer than `seconds`. */
 static double steps_within(const stk_budget_facts *f, double seconds) {
-    double part = f->cheap_part > 0 ? f->cheap_part : 1;
+    double part = part_of(f);
     double steps = seconds / f->step_s;
     return steps < part * f->cheap_steps ? steps / part : steps + (1 - part) * f->cheap_steps;
 }
@@ -129,11 +133,36 @@ static stk_budget_plan with_part(const stk_budget_facts *f, stk_budget_plan plan
     if (part_s < PART_SHARE * fold_s || part_s < f->step_s) {
         return plan;
     }
-    int64_t steps = (int64_t)(part_s / f->step_s);
+    stk_budget_facts after = *f; /* these steps */
+    after.cheap_steps = fmax(f->cheap_steps - (double)plan.steps_left, 0);
+    int64_t steps = (int64_t)steps_within(&after, part_s);
     plan.epochs++;
     plan.steps_left += steps;
-    plan.total_s += (double)steps * f->step_s + val_s;
+    plan.total_s += steps_s(&after, (double)steps) + val_s;
     return plan;
+}
+
+/* How many of the `wanted` epochs after the `rest` of the running one fit into `time`, and their
+ * seconds. */
+static double later_epochs(const stk_budget_facts *f, int64_t rest, double wanted, double time,
+                           double epoch_s, double *seconds) {
+    double cheap = fmax(f->cheap_steps - (double)rest, 0);
+    double saves_s = (1 - part_of(f)) * f->step_s; /* a cheap step beside another */
+    double epochs = 0;
+    *seconds = 0;
+    while (cheap > 0 && epochs < wanted) {
+        double of_epoch = fmin(cheap, (double)f->steps_per_epoch);
+        double cost_s = epoch_s - of_epoch * saves_s;
+        if (time - *seconds < cost_s) {
+            return epochs;
+        }
+        *seconds += cost_s;
+        cheap -= of_epoch;
+        epochs++;
+    }
+    double usual = fmin(fmax(floor((time - *seconds) / epoch_s), 0), wanted - epochs);
+    *seconds += usual * epoch_s;
+    return epochs + usual;
 }
 
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
@@ -186,16 +215,12 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         plan.total_s = steps_s(f, (double)plan.steps_left) + (validated ? val_s : 0);
         return plan;
     }
-    /* What cheap steps save in later epochs is there for more of them. */
-    double later = fmax(f->cheap_steps - (double)rest, 0);
-    double saved_s = later * f->step_s - steps_s(f, f->cheap_steps) +
-                     steps_s(f, fmin((double)rest, f->cheap_steps));
-    double more = fmax(floor((time + saved_s - this_epoch_s) / epoch_s), 0);
     double wanted = most - f->epoch;
-    double epochs = fmin(more, wanted);
-    plan.cut = more < wanted && f->epochs_wanted > 0;
+    double others_s;
+    double epochs = later_epochs(f, rest, wanted, time - this_epoch_s, epoch_s, &others_s);
+    plan.cut = epochs < wanted && f->epochs_wanted > 0;
     plan.epochs = f->epoch + (int)epochs;
     plan.steps_left = rest + (int64_t)epochs * f->steps_per_epoch;
-    plan.total_s = this_epoch_s + fmax(epochs * epoch_s - saved_s, 0);
-    return more < wanted ? with_part(f, plan, time, val_s) : plan;
+    plan.total_s = this_epoch_s + others_s;
+    return epochs < wanted ? with_part(f, plan, time, val_s) : plan;
 }

@@ -39,8 +39,9 @@ static const stk_option dataset_options[] = {
     STK_OPTION(
         DOUBLE, "val-fraction", val_fraction, .fallback = "0.2", STK_OPTION_RANGE(0, 0.9),
         .metavar = "X",
-        .help = "part of every class that validates when there is no validation set; 0.1 where a "
-                "budget decides on the epochs and nothing was given"),
+        .help = "part of every class that validates when there is no validation set; 0.1 of 300 "
+                "pictures or more where a budget decides on the epochs, nothing was given and the "
+                "metric has no rule for labels"),
     STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "error", .choices = "error skip",
                .help =
                    "labels without pictures and pictures without labels: stop, or leave them out"),

@@ -130,6 +130,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
                             .timed = true};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
     e->folds = choice.folds;
+    double cheap_steps = (double)(job->recipe.train.freeze_epochs * e->steps_per_epoch);
     stk_budget_facts first = {.elapsed_s = e->setup_s,
                               .budget_s = e->budget_s,
                               .fold_start_s = e->setup_s,
@@ -138,6 +139,8 @@ static void work_out(const stk_job *job, stk_estimate *e) {
                               .epoch = 1,
                               .steps_per_epoch = e->steps_per_epoch,
                               .step_s = e->step_s,
+                              .cheap_steps = cheap_steps,
+                              .cheap_part = STK_FROZEN_PART,
                               .val_s = e->val_s,
                               .predict_s = e->predict_s,
                               .timed = true};
@@ -148,7 +151,9 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     /* Folds are given up when all of them, with this number of epochs, do not fit. */
     bool weighed = e->epochs_wanted > 0 || e->folds < e->folds_wanted;
     e->epochs_weighed = weighed ? choice.all_epochs : e->epochs;
-    e->total_s = e->setup_s + e->folds_wanted * (e->epochs_weighed * e->epoch_s + e->predict_s);
+    double fold_s =
+        e->epochs_weighed * e->epoch_s - (1 - STK_FROZEN_PART) * cheap_steps * e->step_s;
+    e->total_s = e->setup_s + e->folds_wanted * (fmax(fold_s, 0) + e->predict_s);
 }
 
 /* Views that a training would keep time for; picture_s are the seconds of a picture in one view. */

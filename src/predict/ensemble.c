@@ -42,6 +42,19 @@ void stk_ensemble_free(stk_ensemble *ensemble) {
     memset(ensemble, 0, sizeof *ensemble);
 }
 
+/* Early predictions that no row needs any more are freed. */
+static void drop_early(stk_ensemble *ensemble) {
+    for (size_t r = 0; r < ensemble->rows; r++) {
+        if (ensemble->early == NULL || (ensemble->early_have[r] && ensemble->weights[r] <= 0)) {
+            return;
+        }
+    }
+    stk_mem_free(ensemble->early);
+    stk_mem_free(ensemble->early_have);
+    ensemble->early = NULL;
+    ensemble->early_have = NULL;
+}
+
 void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have,
                       const stk_calibration *calibration, double weight) {
     bool any = false;
@@ -56,6 +69,7 @@ void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *h
         }
     }
     ensemble->models += any;
+    drop_early(ensemble);
     if (any) {
         stk_calibration_mean_add(&ensemble->calibration, calibration, weight);
     }

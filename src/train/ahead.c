@@ -24,12 +24,22 @@ static double whole_step_s(const stk_trainer *t) {
     return t->frozen ? fmax(step_s, (step_s - wait_s) / STK_FROZEN_PART) : step_s;
 }
 
+void stk_trainer_expect_steps(stk_trainer *t) {
+    double part = t->frozen ? STK_FROZEN_PART : 1;
+    stk_typical_step_expect(&t->typical_step, part * t->standing.step_s,
+                            t->frozen ? 0 : t->standing.wait_s);
+    t->standing.expected = true;
+}
+
 static void note_step_time(stk_trainer *t, double seconds) {
     stk_typical_step_add(&t->typical_step, seconds);
     t->standing.steps_timed = t->typical_step.timed;
     t->standing.expected =
         t->frozen || (t->standing.expected && t->typical_step.timed <= EXPECTED_STEPS);
     t->standing.step_s = whole_step_s(t);
+    if (t->frozen && t->standing.step_s > 0) {
+        t->standing.frozen_part = stk_typical_step_s(&t->typical_step) / t->standing.step_s;
+    }
     t->standing.wait_s = stk_typical_step_wait_s(&t->typical_step);
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;

@@ -159,8 +159,9 @@ static void tell_step(const stk_trainer *t) {
     const stk_train_standing *p = &t->standing;
     double elapsed = stk_clock_since_s(t->epoch_start_ns);
     double rate = elapsed > 0 ? (double)(p->step - t->step_before) / elapsed : NAN;
-    double cheaper = (1 - STK_FROZEN_PART) * (double)p->frozen_left;
-    double left = ((double)(t->orders.total_steps - p->steps_done) - cheaper) * p->step_s;
+    double steps = (double)(t->orders.total_steps - p->steps_done);
+    double cheaper = (1 - p->frozen_part) * fmin((double)p->frozen_left, steps);
+    double left = (steps - cheaper) * p->step_s;
     int every = t->orders.validate_every > 1 ? t->orders.validate_every : 1;
     double validations = ceil((double)(t->orders.epochs - p->epoch + 1) / every) * p->val_s;
     double images = t->result->images - t->images_before; /* whose results have come */
@@ -176,7 +177,7 @@ static void tell_step(const stk_trainer *t) {
                             .steps_per_second = rate,
                             .images_per_second = images > 0 ? images / elapsed : NAN,
                             .wait_fraction = elapsed > 0 ? fmin(waited_s(t) / elapsed, 1) : 0,
-                            .left_s = fmax(left, 0) + (isnan(validations) ? 0 : validations),
+                            .left_s = left + (isnan(validations) ? 0 : validations),
                             .times = stk_account_stretch(&t->account, stk_clock_ns())};
     stk_events_step(t->config->events, &event);
 }
@@ -541,11 +542,10 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     how.graph = t->small ? c->small_graph : how.graph;
     c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
     t->train_exec = NULL;
-    if (t->frozen != frozen) { /* steps become others; standing.step_s means those of all layers */
-        stk_typical_step_expect(&t->typical_step, frozen ? NAN : t->standing.step_s,
-                                t->standing.wait_s);
+    if (t->frozen != frozen) { /* steps become others */
+        t->frozen = frozen;
+        stk_trainer_expect_steps(t);
     }
-    t->frozen = frozen;
     return compile(t, &how, &t->train_exec, err);
 }
 
@@ -711,6 +711,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     }
     stk_loader_info info = stk_loader_info_of(t->loader);
     t->standing.steps_per_epoch = (int64_t)info.batches_per_epoch;
+    t->standing.frozen_part = STK_FROZEN_PART;
     t->standing.step_s = NAN;
     t->standing.wait_s = NAN;
     t->standing.val_s = NAN;

@@ -36,6 +36,5 @@ void stk_trainer_set_size(stk_trainer *t, bool small) {
     p->wait_s *= side * side;
     p->val_s *= side * side;
     p->val_even_s *= side * side;
-    p->expected = true;
-    stk_typical_step_expect(&t->typical_step, p->step_s, p->wait_s);
+    stk_trainer_expect_steps(t);
 }

@@ -76,6 +76,7 @@ typedef struct stk_train_standing {
     int64_t steps_per_epoch;
     int64_t steps_done;  /* in all epochs */
     int64_t frozen_left; /* steps from here on in which only the head learns */
+    double frozen_part;  /* such a step takes this part of step_s */
     int64_t steps_timed; /* steps that this process measured */
     /* Recent seconds per step, see typical_step.h; NaN before the second step. While only the head
      * learns, what a usual step is expected to take. */

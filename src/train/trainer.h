@@ -124,6 +124,9 @@ bool stk_trainer_goes_on(stk_trainer *t);
 /* Counts a step that began at start_ns; its result is collected later. */
 void stk_trainer_note_step(stk_trainer *t, size_t count, bool update, int64_t start_ns);
 
+/* Steps become others: they are expected to take what the standing says, until some were timed. */
+void stk_trainer_expect_steps(stk_trainer *t);
+
 /* Collects the results that have come; with `wait` all, so that the weights may be read. */
 STK_CHECKED stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err);
 

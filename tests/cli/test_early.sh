@@ -113,4 +113,12 @@ else
     run predict --run undisturbed --out again.csv
     expect_same undisturbed/submission.csv again.csv
 fi
+
+it "leaves the predictions of the run that is resumed"
+run train "${steady[@]}" --epochs 3 --device cpu --img-size 16 --workers 1 --folds 1 --refit 0 --out more --quiet
+expect_exit 0
+run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=1000 "$STOKER" train --resume more --epochs 400 --budget 8s --quiet
+expect_exit 0
+expect_summary more/summary.json stop_reason budget
+expect_not "it predicted early" has_predicted_early more
 finish

@@ -86,6 +86,13 @@ static void cheap_steps_leave_time_for_more(void) {
     plan = stk_budget_make(&facts);
     CHECK_INT(plan.steps_left, 990 + 187);
     CHECK_NEAR(plan.total_s, 99, 0.11);
+    facts.cheap_steps = 300; /* 4 s: the cheap epochs are not over */
+    facts.budget_s = 5;
+    facts.predict_s = 0.25;
+    plan = stk_budget_make(&facts);
+    CHECK_INT(plan.steps_left, 170); /* 4.25 s of 25 ms each */
+    CHECK_INT(plan.epochs, 2);
+    CHECK_NEAR(plan.total_s, 4.25, 1e-9);
     facts.cheap_steps = 100;
     facts.budget_s = 3; /* 2 s: not even the cheap epoch */
     facts.predict_s = 0.25;

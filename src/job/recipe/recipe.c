@@ -93,14 +93,14 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     recipe->augment.crop_scale = given_or(augment->crop_scale, row->crop_scale);
 }
 
-static bool is_limited(const stk_options *options) {
+bool stk_recipe_is_limited(const stk_options *options) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     return !stk_is_auto_double(budget->budget_s) || budget->deadline != NULL;
 }
 
 bool stk_recipe_is_to_fit(const stk_options *options) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
-    return is_limited(options) && stk_is_auto_int(train->epochs);
+    return stk_recipe_is_limited(options) && stk_is_auto_int(train->epochs);
 }
 
 stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk_options *options,
@@ -461,7 +461,7 @@ static stk_status choose_epochs(stk_recipe *recipe, stk_options *options, stk_er
     stk_status status = STK_OK;
     if (!stk_is_auto_int(train->epochs)) {
         recipe->epochs_wanted = (int)train->epochs;
-    } else if (!is_limited(options)) {
+    } else if (!stk_recipe_is_limited(options)) {
         recipe->epochs_wanted = STK_BUDGET_DEFAULT_EPOCHS;
         status = resolve_number(options, "epochs", recipe->epochs_wanted, "auto", err);
     }

@@ -107,6 +107,9 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
 STK_CHECKED stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
                                               const stk_training_choice *choice, stk_error *err);
 
+/* Whether a budget or a deadline limits the run. */
+bool stk_recipe_is_limited(const stk_options *options);
+
 /* Whether the budget decides on the number of epochs, so that a rehearsal has to find out what
  * fits. */
 bool stk_recipe_is_to_fit(const stk_options *options);

@@ -27,10 +27,6 @@
 #define COMPILE_SHARE 0.02
 #define FIRST_COMPILE_SHARE 0.25
 
-/* Steps that wait for pictures for more than this share of their time are as slow while only the
- * head learns. */
-#define WAITS 0.1
-
 /* Least relative change for which a plan is emitted, or taken within an epoch. */
 #define OTHER_SHARE 0.25
 
@@ -136,8 +132,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_stan
                               .steps_per_epoch = standing->steps_per_epoch,
                               .step_s = standing->step_s,
                               .cheap_steps = (double)standing->frozen_left,
-                              .cheap_part =
-                                  standing->wait_s > WAITS * standing->step_s ? 1 : STK_FROZEN_PART,
+                              .cheap_part = standing->frozen_part,
                               .val_s = inference.val_s,
                               .save_s = stk_state_saver_pause_s(pace->saver),
                               .predict_s = pace->time->predict_s,

@@ -9,7 +9,7 @@
 
 #define FAIR_PART 0.8
 
-/* Epochs that folds which Stoker chose were chosen for, less what a measurement may be off by; 0:
+/* Epochs that refits which Stoker chose were chosen for, less what a measurement may be off by; 0:
  * nothing was chosen. */
 static int fair_epochs(const stk_recipe *recipe) {
     return stk_recipe_has_chosen(recipe) ? (int)fmax(FAIR_PART * recipe->epochs_expected, 1) : 0;

@@ -437,6 +437,9 @@ void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_st
     take_counts(monitor, standing);
     stk_event_sample training = training_between(monitor, &before, &monitor->now);
     emit_samples(monitor, &training);
+    if (standing->frozen_left > 0) { /* steps in which only the head learns say little */
+        return;
+    }
     monitor->ring[monitor->snapshots++ % SNAPSHOTS] = monitor->now;
     judge(monitor);
     if (monitor->config.tune && !orders->stop) {

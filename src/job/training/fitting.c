@@ -91,8 +91,8 @@ static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *r
 
 /*
  * Chooses the views where the number was left to Stoker: `choice` was made for one view. With two
- * of them there is less time for training, and the choice is made again. It has no more models then
- * and no larger pictures, so that the second view stays as cheap as it must be.
+ * of them there is less time for training, and the choice is made again. If the pictures would have
+ * to be smaller for it, there is one view.
  */
 static stk_status choose_views(stk_job *job, double budget_s, stk_training_facts *facts,
                                stk_training_choice *choice, stk_error *err) {
@@ -103,9 +103,14 @@ static stk_status choose_views(stk_job *job, double budget_s, stk_training_facts
     size_t predicted = stk_recipe_predicted(&job->recipe, facts->folds, choice->refits);
     double view_s = inference_part(job, facts) * choice->picture_s * (double)predicted;
     int views = stk_views_choose(job->recipe.augment.flip, view_s, budget_s);
-    facts->predict_s *= views;
-    if (views > 1) {
-        *choice = stk_training_choose(facts);
+    stk_training_facts more = *facts;
+    more.predict_s *= views;
+    stk_training_choice other = stk_training_choose(&more);
+    if (other.img_size == choice->img_size) {
+        *facts = more;
+        *choice = other;
+    } else {
+        views = 1;
     }
     return stk_recipe_take_views(&job->recipe, job->options, views, err);
 }
@@ -132,15 +137,19 @@ static stk_status choose_model(stk_job *job, const stk_rehearsal *rehearsal,
                                     : STK_OK;
 }
 
-/* Builds the network that was chosen. Of several models the weights are found now. */
-static stk_status build_chosen(stk_job *job, const stk_training_choice *choice, size_t *train,
-                               size_t *val, stk_error *err) {
+/* Builds the network that was chosen. Of several models the weights are found now. `may_compile`:
+ * there is time to compile for the head alone. */
+static stk_status build_chosen(stk_job *job, const stk_training_choice *choice, bool may_compile,
+                               size_t *train, size_t *val, stk_error *err) {
     stk_status status = stk_recipe_take_choice(&job->recipe, job->options, choice, err);
     STK_THEN(status, stk_job_plan_network(job, train, val, err));
-    return status == STK_OK && stk_model_search_is_open(&job->models)
-               ? stk_network_find_pretrained(&job->network, &job->recipe, job->options,
-                                             job->dataset->class_count, "", &job->events, err)
-               : status;
+    if (status == STK_OK && stk_model_search_is_open(&job->models)) {
+        status = stk_network_find_pretrained(&job->network, &job->recipe, job->options,
+                                             job->dataset->class_count, "", &job->events, err);
+    }
+    job->recipe.may_freeze = job->network.head_anew && may_compile;
+    return status == STK_OK ? stk_recipe_choose_freeze(&job->recipe, job->options, *train, err)
+                            : status;
 }
 
 static void emit_size(const stk_job *job, const stk_training_facts *facts,
@@ -149,8 +158,14 @@ static void emit_size(const stk_job *job, const stk_training_facts *facts,
     char why[160];
     if (choice->img_size != facts->img_size) {
         snprintf(what, sizeof what, "img-size %d instead of %d", choice->img_size, facts->img_size);
-        snprintf(why, sizeof why, "at %d px there is time for %.2g epochs, at %d px for %.2g",
-                 facts->img_size, choice->epochs_full, choice->img_size, choice->epochs);
+        if (choice->img_size < facts->img_size) {
+            snprintf(why, sizeof why, "at %d px there is time for %.2g epochs, at %d px for %.2g",
+                     facts->img_size, choice->epochs_full, choice->img_size, choice->epochs);
+        } else {
+            snprintf(why, sizeof why,
+                     "there is time for %.0f epochs at %d px, and the pictures have the detail",
+                     choice->epochs_full, facts->img_size);
+        }
         stk_events_decision(&job->events, what, why);
     }
     if (choice->early_size > 0) {
@@ -179,7 +194,7 @@ static void emit_models(const stk_job *job, const stk_training_facts *facts,
     snprintf(what, sizeof what, "%d %s%s, about %.0f epochs each", facts->folds,
              facts->folds > 1 ? "folds" : "validated model", refits, choice->epochs);
     snprintf(why, sizeof why, "one model alone would get %.0f epochs over all %zu pictures",
-             facts->left_s / (facts->picture_s * (double)facts->pictures), facts->pictures);
+             facts->left_s / (choice->picture_s * (double)facts->pictures), facts->pictures);
     stk_events_decision(&job->events, what, why);
     /* Observers count models from the first step on. */
     int models = facts->folds + choice->refits;
@@ -240,14 +255,13 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     bool may_compile = (1 + VALIDATION_COMPILE) * compile_s < MORE_COMPILE_SHARE * left_s;
     facts.may_begin_small = facts.may_begin_small && may_compile;
     facts.may_grow = facts.may_grow && (on_cpu || left_s >= GROW_LEAST_S);
-    job->recipe.may_freeze = job->recipe.may_freeze && may_compile;
     const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
     stk_training_choice choice = stk_training_choose(&facts);
     STK_THEN(status, choose_views(job, budget_s, &facts, &choice, err));
     bool same = job->recipe.model == rehearsed && job->recipe.img_size == choice.img_size;
     job->recipe.batch_rehearsed = same ? rehearsal.batch : 0;
-    STK_THEN(status, build_chosen(job, &choice, train, val, err));
+    STK_THEN(status, build_chosen(job, &choice, may_compile, train, val, err));
     if (status != STK_OK) {
         return status;
     }

@@ -226,8 +226,9 @@ static double early_seconds(const stk_running_fold *fold, const stk_train_standi
                              .predict_s = fmax(picture_s, fold->pace.unread_s) *
                                           (double)job->out.ensemble.rows,
                              .until_s = fmin(plan_s, left_s)};
+    /* out.models counts those of the process that a resumed run goes on from, too. */
     bool first = job->out.ensemble.rows > 0 && job->out.ensemble.models == 0 &&
-                 job->resume.state.folds_done == 0 && !job->out.early_tried;
+                 job->out.models == 0 && !job->out.early_tried;
     bool ends = job->tally.weights_lost || stk_run_clock_stopping(&job->clock);
     return first && !ends ? stk_early_prediction_s(&facts) : 0;
 }

@@ -83,7 +83,9 @@ static bool is_done(const stk_job *job, const stk_predicted *predicted) {
  */
 static stk_status give_up_views(stk_job *job, const stk_predicted *predicted, stk_error *err) {
     char text[16];
-    if (predicted->views < job->recipe.least_views || predicted->views >= job->recipe.views) {
+    bool fewer =
+        predicted->views >= job->recipe.least_views && predicted->views < job->recipe.views;
+    if (!fewer || stk_run_clock_stopping(&job->clock)) { /* a resumed run has time again */
         return STK_OK;
     }
     job->time.predict_s *= (double)predicted->views / job->time.views;

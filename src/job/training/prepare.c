@@ -73,7 +73,8 @@ static stk_status open_device(stk_job *job, stk_error *err) {
 }
 
 /* Finds the first weights. Where the model may still change, nothing is said about them. A head
- * that was learned already need not learn alone. */
+ * that was learned already need not learn alone. Nor does it where a GPU would have to compile for
+ * it within a budget, and no rehearsal tells how long that takes. */
 static stk_status find_weights(stk_job *job, const char *before, size_t train_count,
                                const stk_events *early, stk_error *err) {
     static const stk_events nobody = {0};
@@ -83,7 +84,9 @@ static stk_status find_weights(stk_job *job, const char *before, size_t train_co
                           events);
     stk_status status = stk_network_find_pretrained(&job->network, &job->recipe, job->options,
                                                     job->dataset->class_count, before, events, err);
-    job->recipe.may_freeze = job->network.head_anew;
+    bool compiles = !stk_opened_device_is_cpu(&job->network.opened) &&
+                    stk_recipe_is_limited(job->options) && !stk_recipe_is_to_fit(job->options);
+    job->recipe.may_freeze = job->network.head_anew && !compiles;
     return status == STK_OK ? stk_recipe_choose_freeze(&job->recipe, job->options, train_count, err)
                             : status;
 }
