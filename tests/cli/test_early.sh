@@ -33,6 +33,20 @@ trial() {
 
 has_predicted_early() { grep -q 'test images predicted early' "$1/events.jsonl"; }
 is_early_or_ended() { has_predicted_early "$1" || [ -e "$1.end" ]; }
+# too_busy RUN: beside other programs it was over too soon, or predicting early was too dear; the case is skipped then.
+too_busy() {
+    if is_full || [ -e "$1.held" ]; then
+        return 1
+    fi
+    skip "the machine is so busy that $1 could not be held up after an early prediction"
+}
+# hold RUN COMMAND...: as soon as it has predicted early.
+hold() {
+    wait_for 60 is_early_or_ended "$1"
+    if has_predicted_early "$1" && [ ! -e "$1.end" ] && "${@:2}"; then
+        touch "$1.held"
+    fi
+}
 process_of() { pgrep -P "$(pgrep -P "${launched_pid[$1]}")"; }
 
 # expect_early RUN: the submission has early predictions in every row.
@@ -49,24 +63,27 @@ trial killed -- --data k --budget 20s
 trial slow ODD_DEVICE_TIMES=100 ODD_DEVICE_FROM="$WORK/slower" -- --data some --budget 30s
 trial dear -- --data many --budget 12s
 
-wait_for 60 is_early_or_ended stopped
-stopped=$(process_of stopped)
-kill -STOP "$stopped"
-wait_for 60 is_early_or_ended killed
-kill -KILL "$(process_of killed)"
-wait_for 60 is_early_or_ended slow
-touch slower
+signal() { kill "-$1" "$(process_of "$2")"; }
+hold stopped signal STOP stopped &
+holders=($!)
+hold killed signal KILL killed &
+holders+=($!)
+hold slow touch slower &
+holders+=($!)
+wait "${holders[@]}"
 
 it "stays behind where the process is killed"
 landed killed
-expect_exit 137
-expect_early killed
-expect_sound killed k/sample_submission.csv "$LABELS"
-run status killed
-expect_out '^  submission  killed/submission\.csv \(partial\)'
-run train --resume killed --budget 4s --quiet
-expect_exit 0
-expect_summary killed/summary.json status 'complete|partial'
+if ! too_busy killed; then
+    expect_exit 137
+    expect_early killed
+    expect_sound killed k/sample_submission.csv "$LABELS"
+    run status killed
+    expect_out '^  submission  killed/submission\.csv \(partial\)'
+    run train --resume killed --budget 4s --quiet
+    expect_exit 0
+    expect_summary killed/summary.json status 'complete|partial'
+fi
 
 it "is not made where that would be dear"
 landed dear
@@ -76,28 +93,34 @@ expect_not "it predicted early" has_predicted_early dear
 it "stays where the machine stands still until the time is over"
 over() { [ $(($(date +%s) - $(stat -c %Y stopped/bad_images.csv))) -gt 21 ]; } # written once, at the start
 wait_for 60 over
-kill -CONT "$stopped"
+[ -e stopped.end ] || signal CONT stopped
 landed stopped
-expect_exit 0
-expect_early stopped
-expect_summary stopped/summary.json status partial
-expect_summary stopped/summary.json stop_reason budget
-expect_out '^warning: there was time to predict 0 of 48 test images only; the others have what the weights of epoch [0-9]+ said$'
-expect_out '^  submission  stopped/submission\.csv, predicted early from the weights of epoch [0-9]+$'
+if ! too_busy stopped; then
+    expect_exit 0
+    expect_early stopped
+    expect_summary stopped/summary.json status partial
+    expect_summary stopped/summary.json stop_reason budget
+    expect_out '^warning: there was time to predict 0 of 48 test images only; the others have what the weights of epoch [0-9]+ said$'
+    expect_out '^  submission  stopped/submission\.csv, predicted early from the weights of epoch [0-9]+$'
+fi
 
 it "gives way to later predictions where a device that has become slow has time for some"
 landed slow
 expect_exit 0
-expect "it predicted early" has_predicted_early slow
-expect_not "slow has rows with class priors" grep -Eq '(,0\.250*){4}$' slow/submission.csv
+if ! too_busy slow; then
+    expect "it predicted early" has_predicted_early slow
+    expect_not "slow has rows with class priors" grep -Eq '(,0\.250*){4}$' slow/submission.csv
+fi
 expect_summary slow/summary.json status 'complete|partial'
 expect_summary slow/summary.json stop_reason budget
 
 it "leaves no trace in a run that nothing disturbs"
 landed undisturbed
 expect_exit 0
-expect "it predicted early" has_predicted_early undisturbed
-if ! is_full && [ "$(json undisturbed/summary.json status)" != complete ]; then
+! has_predicted_early undisturbed || touch undisturbed.held
+if too_busy undisturbed; then
+    :
+elif ! is_full && [ "$(json undisturbed/summary.json status)" != complete ]; then
     skip "the machine is so busy that the budget ended the training"
 else
     expect_summary undisturbed/summary.json status complete
