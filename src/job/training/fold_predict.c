@@ -78,8 +78,8 @@ static bool is_done(const stk_job *job, const stk_predicted *predicted) {
 
 /*
  * Where Stoker has chosen more views than there was time for, the rest of the run does with these,
- * and args.yaml has them for `stoker predict`. If there is no time for that file either, it has more
- * views. Rows that a view had come to before it was given up keep it.
+ * and args.yaml has them for `stoker predict`. If there is no time for that file either, it has
+ * more views. Rows that a view had come to before it was given up keep it.
  */
 static stk_status give_up_views(stk_job *job, const stk_predicted *predicted, stk_error *err) {
     char text[16];
