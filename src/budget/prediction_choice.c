@@ -16,6 +16,7 @@
  * a point of accuracy (docs/recipes.md), and a training that is so little shorter loses less. */
 #define MIRROR_SHARE 0.05
 #define MIRRORED_VIEWS 2
+
 /* Early prediction, in shares of the budget. */
 #define EARLY_FROM 0.4 /* elapsed: the first of two epochs ends a little later */
 #define EARLY_LEFT 0.1 /* least that is still trained: otherwise the model soon predicts anyway */

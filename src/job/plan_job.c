@@ -159,7 +159,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
 /* Views that a training would keep time for; picture_s are the seconds of a picture in one view. */
 static int views_kept(const stk_job *job, const stk_estimate *e, double picture_s) {
     const stk_recipe *recipe = &job->recipe;
-    size_t predicted = stk_recipe_predicted(recipe, recipe->folds, recipe->refits);
+    size_t predicted = stk_recipe_predicted(recipe, recipe->refits);
     stk_view_facts facts = {.budget_s = e->budget_s,
                             .view_s = picture_s * (double)e->test_images,
                             .all_s = picture_s * (double)predicted,

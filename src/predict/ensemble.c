@@ -30,29 +30,33 @@ stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes
     return STK_OK;
 }
 
+static void free_early(stk_ensemble *ensemble) {
+    stk_mem_free(ensemble->early);
+    stk_mem_free(ensemble->early_have);
+    stk_calibration_mean_free(&ensemble->early_calibration);
+    ensemble->early = NULL;
+    ensemble->early_have = NULL;
+}
+
 void stk_ensemble_free(stk_ensemble *ensemble) {
     stk_mem_free(ensemble->sum);
     stk_mem_free(ensemble->probs);
     stk_mem_free(ensemble->weights);
     stk_mem_free(ensemble->priors);
     stk_calibration_mean_free(&ensemble->calibration);
-    stk_mem_free(ensemble->early);
-    stk_mem_free(ensemble->early_have);
-    stk_calibration_mean_free(&ensemble->early_calibration);
+    free_early(ensemble);
     memset(ensemble, 0, sizeof *ensemble);
 }
 
 /* Early predictions that no row needs any more are freed. */
 static void drop_early(stk_ensemble *ensemble) {
-    for (size_t r = 0; r < ensemble->rows; r++) {
-        if (ensemble->early == NULL || (ensemble->early_have[r] && ensemble->weights[r] <= 0)) {
-            return;
-        }
+    bool needed = false;
+    for (size_t r = 0; r < ensemble->rows && ensemble->early != NULL && !needed; r++) {
+        needed = ensemble->early_have[r] && ensemble->weights[r] <= 0;
     }
-    stk_mem_free(ensemble->early);
-    stk_mem_free(ensemble->early_have);
-    ensemble->early = NULL;
-    ensemble->early_have = NULL;
+    if (!needed) {
+        free_early(ensemble);
+    }
 }
 
 void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have,
@@ -83,9 +87,7 @@ stk_status stk_ensemble_set_early(stk_ensemble *ensemble, double *probs, bool *h
         return status;
     }
     stk_calibration_mean_add(&mean, calibration, 1);
-    stk_mem_free(ensemble->early);
-    stk_mem_free(ensemble->early_have);
-    stk_calibration_mean_free(&ensemble->early_calibration);
+    free_early(ensemble);
     ensemble->early = probs;
     ensemble->early_have = have;
     ensemble->early_calibration = mean;

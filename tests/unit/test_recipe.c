@@ -435,11 +435,12 @@ static void views_where_they_are_cheap(void) {
 
 /* Models predict the test set, and folds what validates them: every labelled picture once. */
 static void pictures_that_are_predicted(void) {
-    stk_recipe recipe = {.pictures = 1000, .test_pictures = 30};
-    CHECK_INT(stk_recipe_predicted(&recipe, 1, 0), 30);
-    CHECK_INT(stk_recipe_predicted(&recipe, 1, 2), 90);
-    CHECK_INT(stk_recipe_predicted(&recipe, 5, 0), 1150);
-    CHECK_INT(stk_recipe_predicted(&recipe, 5, 2), 1210);
+    stk_recipe recipe = {.folds = 1, .pictures = 1000, .test_pictures = 30};
+    CHECK_INT(stk_recipe_predicted(&recipe, 0), 30);
+    CHECK_INT(stk_recipe_predicted(&recipe, 2), 90);
+    recipe.folds = 5;
+    CHECK_INT(stk_recipe_predicted(&recipe, 0), 1150);
+    CHECK_INT(stk_recipe_predicted(&recipe, 2), 1210);
 }
 
 /* So many pictures in all, from pretrained weights: the images of an update. */

@@ -169,9 +169,9 @@ stk_status stk_recipe_take_views(stk_recipe *recipe, stk_options *options, int v
     return resolve_number(options, "tta", views, "auto", err);
 }
 
-size_t stk_recipe_predicted(const stk_recipe *recipe, int folds, int refits) {
-    size_t of_folds = folds > 1 ? recipe->pictures : 0;
-    return recipe->test_pictures * (size_t)(folds + refits) + of_folds;
+size_t stk_recipe_predicted(const stk_recipe *recipe, int refits) {
+    size_t of_folds = recipe->folds > 1 ? recipe->pictures : 0;
+    return recipe->test_pictures * (size_t)(recipe->folds + refits) + of_folds;
 }
 
 double stk_recipe_eval_pixels(const stk_recipe *recipe) {
@@ -484,7 +484,7 @@ static stk_status choose_views(stk_recipe *recipe, stk_options *options, size_t 
     }
     double trained =
         (double)recipe->epochs_wanted * (double)train_count * stk_recipe_models(recipe);
-    double predicted = (double)stk_recipe_predicted(recipe, recipe->folds, recipe->refits);
+    double predicted = (double)stk_recipe_predicted(recipe, recipe->refits);
     double view = STK_INFERENCE_PART * stk_recipe_eval_pixels(recipe) * predicted;
     return stk_recipe_take_views(recipe, options,
                                  stk_views_choose(recipe->augment.flip, view, trained), err);

@@ -126,9 +126,9 @@ STK_CHECKED stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *op
 STK_CHECKED stk_status stk_recipe_take_views(stk_recipe *recipe, stk_options *options, int views,
                                              stk_error *err);
 
-/* Pictures that so many folds and refits predict in one view: each one the test set, and the folds
- * what validates them. */
-size_t stk_recipe_predicted(const stk_recipe *recipe, int folds, int refits);
+/* Pictures that the folds and so many refits predict in one view: each one the test set, and the
+ * folds what validates them. */
+size_t stk_recipe_predicted(const stk_recipe *recipe, int refits);
 
 /* Pixels of a picture in validation and prediction, relative to one in training. */
 double stk_recipe_eval_pixels(const stk_recipe *recipe);

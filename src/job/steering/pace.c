@@ -64,19 +64,19 @@ void stk_fold_pace_reset(stk_fold_pace *pace) {
 }
 
 static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_standing *standing) {
-    stk_inference_facts facts = {
-        .budget_s = pace->clock->budget_s,
-        .step_s = standing->step_s,
-        .wait_s = standing->wait_s,
-        .batch = pace->recipe->batch,
-        .pixels = stk_recipe_eval_pixels(pace->recipe),
-        .val_s = stk_validations_now(&pace->past, standing->step_s),
-        .val_images = pace->val_images,
-        .test_images = pace->test_images,
-        .unread_s = pace->unread_s,
-        .predicted = stk_recipe_predicted(pace->recipe, pace->recipe->folds, pace->recipe->refits),
-        .views = pace->recipe->views,
-        .least_views = pace->recipe->least_views};
+    stk_inference_facts facts = {.budget_s = pace->clock->budget_s,
+                                 .step_s = standing->step_s,
+                                 .wait_s = standing->wait_s,
+                                 .batch = pace->recipe->batch,
+                                 .pixels = stk_recipe_eval_pixels(pace->recipe),
+                                 .val_s = stk_validations_now(&pace->past, standing->step_s),
+                                 .val_images = pace->val_images,
+                                 .test_images = pace->test_images,
+                                 .unread_s = pace->unread_s,
+                                 .predicted =
+                                     stk_recipe_predicted(pace->recipe, pace->recipe->refits),
+                                 .views = pace->recipe->views,
+                                 .least_views = pace->recipe->least_views};
     return stk_inference_estimate(&facts);
 }
 

@@ -100,7 +100,7 @@ static stk_status choose_views(stk_job *job, double budget_s, stk_training_facts
     if (!stk_is_auto_int(given->tta)) {
         return STK_OK;
     }
-    size_t predicted = stk_recipe_predicted(&job->recipe, facts->folds, choice->refits);
+    size_t predicted = stk_recipe_predicted(&job->recipe, choice->refits);
     double view_s = inference_part(job, facts) * choice->picture_s * (double)predicted;
     int views = stk_views_choose(job->recipe.augment.flip, view_s, budget_s);
     stk_training_facts more = *facts;
