@@ -1,9 +1,9 @@
 /*
  * trainer.h - the training of one fold while it runs; for the files of this room only.
  *
- * fold.c owns the struct and runs the loop. ahead.c collects the results of steps, pacing.c asks
- * how far to go, judge.c says whether training went wrong, position.c saves and restores, sizes.c
- * says how large pictures are. Threads: the caller's.
+ * fold.c owns the struct and runs the loop. validation.c validates, ahead.c collects the results of
+ * steps, pacing.c asks how far to go, judge.c says whether training went wrong, position.c saves
+ * and restores, sizes.c says how large pictures are. Threads: the caller's.
  */
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
@@ -132,6 +132,19 @@ STK_CHECKED stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error 
 
 /* Returns the batch of the last step to the loader. */
 void stk_trainer_let_go(stk_trainer *t);
+
+/*
+ * Validates the weights into t->val_metrics. *done is false where time ran out before enough of the
+ * samples were seen: the epoch is not used. Without a validation set nothing happens.
+ */
+STK_CHECKED stk_status stk_trainer_validate(stk_trainer *t, bool *done, stk_error *err);
+
+/* Whether a calibration is fitted to validations. */
+bool stk_trainer_is_calibrated(const stk_train_config *config);
+
+/* Fits the calibration of weights that are about to be saved as the best ones. Where time has run
+ * out the one before stays: it was fitted to nearly the same weights. */
+STK_CHECKED stk_status stk_trainer_calibrate(stk_trainer *t, stk_error *err);
 
 /* Checks the mean loss of a step; sets result->diverged and the reason when it exploded. */
 void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step);

@@ -1,0 +1,147 @@
+/*
+ * validation.c - one validation of a fold: what it counts, when it ends early, what is fitted to
+ * it.
+ */
+#include "train/trainer.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "train/calibrate.h"
+
+/* A validation that ended early must have seen one LEAST_PARTth of its images, or LEAST_COMPARED of
+ * them, to replace weights that are saved. Time for all of them was planned: if it was enough for
+ * fewer, the machine has become slow, and saving other weights could cost the prediction. */
+#define LEAST_PART 4
+#define LEAST_COMPARED 512
+
+static void tell_bad_val(void *user, const char *path, const char *reason) {
+    const stk_trainer *t = user;
+    stk_events_bad_image(t->config->events, path, "val", reason);
+}
+
+static void count_validation(void *user, const stk_batch *batch, const size_t *entries,
+                             const float *logits) {
+    stk_trainer *t = user;
+    stk_batch_times_note(&t->val_times, batch->count, stk_clock_ns());
+    stk_sample_results *results = t->config->sample_results;
+    int classes = t->config->graph->classes;
+    for (size_t i = 0; i < batch->count; i++) {
+        const float *row = logits + i * (size_t)classes;
+        if (batch->bad[i]) {
+            continue;
+        }
+        size_t right = t->val_metrics.correct1;
+        double loss = stk_metrics_add(&t->val_metrics, row, batch->labels[i]);
+        stk_same_pictures_add(&t->same, entries[i], t->val_metrics.correct1 > right, loss);
+        if (results != NULL) {
+            stk_sample_results_add(results, batch->samples[i], row, classes, batch->labels[i],
+                                   loss);
+        }
+    }
+}
+
+/* Whether only time for writing files is left. */
+static bool is_too_late(const stk_trainer *t) {
+    const stk_halt *halt = &t->config->val_data.halt;
+    return halt->asked != NULL && halt->asked(halt->user);
+}
+
+/*
+ * A validation that ran out of time has seen a random part of its samples. That rates weights that
+ * will not be validated again, see is_best(). It is not used when it has seen too few, or when
+ * there is no time to predict with these weights. Without best weights any image is enough.
+ */
+static bool is_enough(const stk_trainer *t) {
+    const stk_train_config *c = t->config;
+    size_t seen = t->val_metrics.count;
+    size_t part = (c->val_data.count + LEAST_PART - 1) / LEAST_PART;
+    size_t least = !t->result->has_best ? 1 : part < LEAST_COMPARED ? part : LEAST_COMPARED;
+    bool enough = seen >= least;
+    char what[64];
+    if (is_too_late(t)) {
+        return false;
+    }
+    if (enough) {
+        snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val_data.count);
+    } else {
+        snprintf(what, sizeof what, "epoch %d is not used", t->standing.epoch);
+    }
+    stk_events_decision(c->events, what,
+                        enough ? "the rest of the time is for predicting"
+                               : "the time for predicting began before enough of it could be "
+                                 "validated");
+    return enough;
+}
+
+/* For stk_halt. */
+static bool must_end(void *user) {
+    const stk_trainer *t = user;
+    const stk_train_hooks *hooks = &t->config->hooks;
+    return hooks->validation_must_end(hooks->user, t->val_metrics.count,
+                                      stk_clock_since_s(t->val_start_ns));
+}
+
+stk_status stk_trainer_validate(stk_trainer *t, bool *done, stk_error *err) {
+    const stk_train_config *c = t->config;
+    stk_metrics_reset(&t->val_metrics);
+    stk_same_pictures_reset(&t->same);
+    t->val_part = false;
+    if (c->sample_results != NULL) {
+        stk_sample_results_reset(c->sample_results);
+    }
+    *done = true;
+    if (t->infer_exec == NULL) {
+        return STK_OK;
+    }
+    t->val_start_ns = stk_clock_ns();
+    t->val_times = (stk_batch_times){.last_ns = t->val_start_ns};
+    t->result->validating = true;
+    stk_evaluation evaluation = {.backend = c->backend,
+                                 .exec = t->infer_exec,
+                                 .classes = c->graph->classes,
+                                 .data = c->val_data,
+                                 /* What training replaces, validation gives up. */
+                                 .final_limit_ns = c->train_data.slow_after_ns,
+                                 .on_batch = count_validation,
+                                 .bad = tell_bad_val,
+                                 .user = t};
+    evaluation.data.batch = c->val_compile.batch;
+    evaluation.data.transform.size = stk_trainer_val_graph(t)->img_size;
+    if (c->hooks.validation_must_end != NULL) {
+        evaluation.data.halt = (stk_halt){must_end, t};
+    }
+    stk_status status = stk_evaluate(&evaluation, done, err);
+    double seconds = stk_clock_since_s(t->val_start_ns);
+    t->account.spent.validate_s += seconds;
+    t->val_part = !*done;
+    if (status == STK_OK && (*done || is_enough(t))) {
+        double part = *done ? 1 : (double)t->val_metrics.count / (double)c->val_data.count;
+        t->standing.validations++;
+        t->standing.val_s = seconds / part;
+        t->standing.val_even_s = stk_batch_times_even(&t->val_times, seconds) / part;
+        *done = true;
+    }
+    return status;
+}
+
+bool stk_trainer_is_calibrated(const stk_train_config *c) {
+    return c->calibration != NULL && c->options->calibrate && c->val_data.count > 0;
+}
+
+stk_status stk_trainer_calibrate(stk_trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    int64_t start = stk_clock_ns();
+    if (t->val_part || is_too_late(t)) {
+        return STK_OK;
+    }
+    stk_calibration_free(c->calibration);
+    stk_status status =
+        stk_calibrate(&t->val_metrics, (stk_metric)c->options->metric, c->calibration, err);
+    double seconds = stk_clock_since_s(start);
+    t->account.spent.validate_s += seconds;
+    t->standing.val_s += seconds;
+    t->standing.val_even_s += seconds;
+    return status;
+}
