@@ -182,7 +182,7 @@ if [ -e "$fake" ] && ! is_sanitized; then
     awk -F , -v OFS=, 'NR > 1 && ++seen[$2] > 8 { $2 = "triangle_dots" } 1' lopsided/train.csv >skewed
     mv skewed lopsided/train.csv
     run_any env LD_PRELOAD="$fake" BAD_DISK_PATHS=r/ BAD_DISK_AT=1 BAD_DISK_DOES=lame \
-        "$STOKER" train --data lopsided --img-size 16 --val-per-class 4 --lr 1e-9 --out r --budget 8
+        "$STOKER" train --data lopsided --img-size 16 --val-per-class 4 --lr 1e-9 --out r --epochs 100000 --budget 8
     expect_exit 0
     expect_out 'warning: the disk is slow: [0-9]+ times a file was put in place before it was stored'
     expect_summary r/summary.json status 'complete|partial'
