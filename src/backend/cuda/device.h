@@ -9,6 +9,7 @@
 #ifndef STK_BACKEND_CUDA_DEVICE_H
 #define STK_BACKEND_CUDA_DEVICE_H
 
+#include "backend/cuda/transfer.h"
 #include "backend/cuda/tuning/tuning.h"
 #include "backend/cuda/convolution/convolutions.h"
 #include "backend/cuda/program/kernels.h"
@@ -75,6 +76,7 @@ struct stk_state {
     cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: the state has none */
     cuda_pointer scaler;                   /* cuda_scaler */
     size_t bytes;                          /* of blocks and scaler: one allocation */
+    cuda_transfer transfer;                /* of the blocks to the host and back */
     bool scaled;      /* the loss scale is dynamic, as fp16 needs it; otherwise it is 1 */
     uint64_t version; /* grows with every change of the parameters: executables then renew copies */
 };

@@ -30,6 +30,7 @@ void stk_cuda_state_free(stk_state *state) {
     if (state == NULL) {
         return;
     }
+    stk_cuda_transfer_free(&state->transfer, state->device);
     /* One allocation, which begins with the first block. */
     if (state->blocks[STK_TENSOR_VALUE] != 0 && stk_cuda_enter(state->device, NULL) == STK_OK) {
         stk_cuda_give(state->device, state->blocks[STK_TENSOR_VALUE], state->bytes);
@@ -129,37 +130,34 @@ bool stk_cuda_state_has(const stk_state *state, stk_tensor_kind kind) {
 }
 
 static stk_status find_tensor(stk_state *state, stk_tensor_kind kind, int param,
-                              cuda_pointer *place, size_t *bytes, stk_error *err) {
-    if (state->blocks[kind] == 0) {
+                              cuda_tensor_place *place, stk_error *err) {
+    const cuda_parameter_layout *layout = &state->layout;
+    cuda_pointer block = state->blocks[kind];
+    if (block == 0) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "the state has no tensors of kind %d", kind);
     }
-    *place = state->blocks[kind] + state->layout.offsets[param] * sizeof(float);
-    *bytes = state->graph->params[param].count * sizeof(float);
+    *place = (cuda_tensor_place){.start = block + layout->offsets[param] * sizeof(float),
+                                 .bytes = state->graph->params[param].count * sizeof(float),
+                                 .block_end = block + layout->elements * sizeof(float)};
     return stk_cuda_enter(state->device, err);
 }
 
 stk_status stk_cuda_state_read(stk_state *state, stk_tensor_kind kind, int param, float *values,
                                stk_error *err) {
-    cuda_pointer place = 0;
-    size_t bytes = 0;
-    stk_status status = find_tensor(state, kind, param, &place, &bytes, err);
-    return status == STK_OK ? finish(state,
-                                     state->device->driver->copy_out(values, place, bytes,
-                                                                     state->device->compute),
-                                     "reading a parameter", err)
+    cuda_tensor_place place;
+    stk_status status = find_tensor(state, kind, param, &place, err);
+    return status == STK_OK ? stk_cuda_transfer_read(&state->transfer, state->device, &place,
+                                                     state->version, values, err)
                             : status;
 }
 
 stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int param,
                                 const float *values, stk_error *err) {
-    cuda_pointer place = 0;
-    size_t bytes = 0;
-    stk_status status = find_tensor(state, kind, param, &place, &bytes, err);
+    cuda_tensor_place place;
+    stk_status status = find_tensor(state, kind, param, &place, err);
     state->version++;
-    return status == STK_OK ? finish(state,
-                                     state->device->driver->copy_in(place, values, bytes,
-                                                                    state->device->compute),
-                                     "writing a parameter", err)
+    return status == STK_OK ? stk_cuda_transfer_write(&state->transfer, state->device, &place,
+                                                      state->version, values, err)
                             : status;
 }
 

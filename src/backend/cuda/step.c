@@ -130,8 +130,9 @@ static stk_status run_step(stk_exec *exec, const stk_step_input *input, cuda_eve
     if (status == STK_OK && input->update != NULL) {
         status = stk_cuda_player_run(&exec->players[PLAY_UPDATE], err);
     }
-    if (status == STK_OK) { /* without an update too: running statistics have moved */
-        exec->version = ++exec->state->version;
+    exec->state->version++; /* without an update too: running statistics have moved */
+    if (status == STK_OK) {
+        exec->version = exec->state->version;
     }
     return status;
 }
