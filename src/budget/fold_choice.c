@@ -25,10 +25,12 @@ static int folds_to_come(const stk_fold_facts *f, int folds) {
     return folds - f->folds_begun;
 }
 
-/* Seconds of predicting with all models except the last, which the reserve is for. */
-static double predictions_s(const stk_fold_facts *f, int folds) {
+/* Seconds beside training: beginning the folds to come, and predicting with all models except the
+ * last, which the reserve is for. */
+static double around_s(const stk_fold_facts *f, int folds) {
     int models = folds_to_come(f, folds) - (f->between ? 1 : 0);
-    return isnan(f->predict_s) || models <= 0 ? 0 : models * f->predict_s;
+    double predictions_s = isnan(f->predict_s) || models <= 0 ? 0 : models * f->predict_s;
+    return predictions_s + folds_to_come(f, folds) * f->setup_s;
 }
 
 static double training_s(const stk_fold_facts *f, int folds, int epochs) {
@@ -44,7 +46,7 @@ static int folds_to_train(const stk_fold_facts *f, int folds) {
 /* The most epochs of each fold that fit, at most the wanted; below 1: none fits. */
 static double epochs_that_fit(const stk_fold_facts *f, int folds, double left_s) {
     int training = folds_to_train(f, folds);
-    double all = (left_s - predictions_s(f, folds)) / f->epoch_s;
+    double all = (left_s - around_s(f, folds)) / f->epoch_s;
     double epochs = training > 0 ? (all + f->epochs_done) / training : yardstick(f);
     if (epochs < f->epochs_done && folds_to_come(f, folds) > 0) {
         epochs = all / folds_to_come(f, folds); /* the running fold has had its share */
@@ -74,7 +76,7 @@ stk_fold_choice stk_budget_choose_folds(const stk_fold_facts *f) {
     int wanted = yardstick(f);
     stk_fold_choice choice = {
         .folds = f->folds_wanted, .epochs = wanted, .all_epochs = wanted, .left_s = NAN};
-    choice.wanted_s = training_s(f, f->folds_wanted, wanted) + predictions_s(f, f->folds_wanted);
+    choice.wanted_s = training_s(f, f->folds_wanted, wanted) + around_s(f, f->folds_wanted);
     if (isnan(f->budget_s)) {
         return choice;
     }

@@ -26,6 +26,7 @@ typedef struct stk_fold_facts {
     int epochs_fair;  /* without epochs_wanted: epochs to compare with; 0: STK_BUDGET_FAIR_EPOCHS */
     bool between;     /* no fold is running */
     double epoch_s;   /* seconds of an epoch with its validation; NaN: not measured yet */
+    double setup_s;   /* seconds from the beginning of a fold to its first step; 0: not known */
     double predict_s; /* seconds to predict the test set with one model; NaN: not known */
     bool timed;       /* predict_s was measured; false: it is an estimate from training steps */
 } stk_fold_facts;

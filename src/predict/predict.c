@@ -60,14 +60,14 @@ static void tell_bad(void *user, const char *path, const char *reason) {
     stk_events_bad_image(c->prediction->events, path, c->prediction->split, reason);
 }
 
-/* One pass over all samples per view. */
+/* One pass over all samples per view. *whole: no pass was halted. */
 static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted *predicted,
-                                stk_error *err) {
+                                bool *whole, stk_error *err) {
     const stk_prediction *p = c->prediction;
     int views = p->views > 1 ? p->views : 1;
-    bool whole = true;
     stk_status status = STK_OK;
-    for (int view = 0; view < views && whole && status == STK_OK; view++) {
+    *whole = true;
+    for (int view = 0; view < views && *whole && status == STK_OK; view++) {
         if (view > 0 && p->wants_view != NULL && !p->wants_view(p->user, predicted)) {
             break;
         }
@@ -82,8 +82,8 @@ static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted
         evaluation.data.transform.view = view;
         int64_t start = stk_clock_ns();
         c->times = (stk_batch_times){.last_ns = start};
-        status = stk_evaluate(&evaluation, &whole, err);
-        if (status == STK_OK && whole) {
+        status = stk_evaluate(&evaluation, whole, err);
+        if (status == STK_OK && *whole) {
             predicted->views++;
             predicted->pass_s = stk_batch_times_even(&c->times, stk_clock_since_s(start));
         }
@@ -94,25 +94,31 @@ static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted
 
 /* Compiles for predicted->batch, unless that was done, and predicts. A device that is halted
  * meanwhile is no error. */
-static stk_status run(view_collector *c, stk_predicted *predicted, stk_error *err) {
+static stk_status run(view_collector *c, stk_exec_cache *execs, stk_predicted *predicted,
+                      stk_error *err) {
     const stk_prediction *p = c->prediction;
     stk_compile_config config = p->compile;
     config.batch = predicted->batch;
     stk_exec *exec = NULL;
+    bool whole;
     stk_error why = {0};
     int64_t start = stk_clock_ns();
     predicted->views = 0;
     memset(c->views, 0, p->data.count * sizeof *c->views);
     if (p->exec != NULL) {
-        return predict_views(c, p->exec, predicted, err);
+        return predict_views(c, p->exec, predicted, &whole, err);
     }
-    stk_status status = p->backend->compile(&exec, p->state, &config, &why);
+    stk_status status = stk_exec_cache_take(execs, &config, &exec, &why);
     if (status != STK_OK) {
         return status == STK_ERR_STOPPED ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
     predicted->start_s += stk_clock_since_s(start);
-    status = predict_views(c, exec, predicted, err);
-    p->backend->exec_free(exec);
+    status = predict_views(c, exec, predicted, &whole, err);
+    if (status == STK_OK && whole) {
+        stk_exec_cache_keep(execs, &config, exec);
+    } else { /* after a halt the device may still read pictures: freeing waits for it */
+        p->backend->exec_free(exec);
+    }
     return status;
 }
 
@@ -130,6 +136,8 @@ static void halve(const stk_prediction *p, stk_predicted *predicted, const stk_e
 stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have,
                                stk_predicted *predicted, stk_error *err) {
     view_collector c = {.prediction = p, .probs = probs, .have = have};
+    stk_exec_cache own = {.backend = p->backend, .state = p->state};
+    stk_exec_cache *execs = p->execs != NULL ? p->execs : &own;
     bool again = true;
     *predicted = (stk_predicted){.pass_s = NAN, .batch = p->compile.batch};
     c.view_probs = stk_mem_new((size_t)p->graph->classes, sizeof *c.view_probs);
@@ -138,7 +146,7 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
         c.view_probs != NULL && c.views != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
     while (status == STK_OK && again) {
         stk_error why = {0};
-        status = run(&c, predicted, &why);
+        status = run(&c, execs, predicted, &why);
         again = status == STK_ERR_MEMORY && predicted->batch > 1 && p->exec == NULL;
         if (again) {
             halve(p, predicted, &why);
@@ -147,6 +155,7 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
             (void)STK_FAIL(err, status, "%s", why.message);
         }
     }
+    stk_exec_cache_clear(&own);
     stk_mem_free(c.view_probs);
     stk_mem_free(c.views);
     return status;

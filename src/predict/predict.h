@@ -8,6 +8,7 @@
 #ifndef STK_PREDICT_PREDICT_H
 #define STK_PREDICT_PREDICT_H
 
+#include "engine/exec_cache.h"
 #include "events/events.h"
 #include "options/options.h"
 #include "train/evaluate.h"
@@ -31,7 +32,10 @@ typedef struct stk_prediction {
     const stk_graph *graph;
     /* When memory runs out, the batch is halved as often as needed. */
     stk_compile_config compile;
-    /* Borrowed: compiled with `compile` already; its batch is not halved. NULL: compiles. */
+    /* Borrowed: where the executable comes from and goes back to. NULL: none is kept. */
+    stk_exec_cache *execs;
+    /* Borrowed: compiled with `compile` already, and in use elsewhere; its batch is not halved.
+     * NULL: takes one from `execs`. */
     stk_exec *exec;
     stk_loader_config data; /* as stk_evaluation.data; each pass sets batch and view */
     const char *split;      /* "test" or "val": the split in events of bad images */
@@ -48,7 +52,7 @@ typedef struct stk_predicted {
     bool done;      /* every sample was predicted in every view */
     int views;      /* complete views */
     size_t batch;   /* pictures of a call, after any halving */
-    double start_s; /* seconds of compiling before the first batch */
+    double start_s; /* seconds of compiling before the first batch; none where it was kept */
     /* Seconds of the last complete view, had its slowest batch been as fast as the others; NaN: no
      * view is complete. */
     double pass_s;

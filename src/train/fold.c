@@ -374,7 +374,31 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     return STK_OK;
 }
 
-/* Compiles. *exec stays NULL without an error only when the device was halted (result->halted). */
+/*
+ * Keeps the executable for training where all its steps are collected. Steps that were halted, or
+ * whose results nobody wants, may still read pictures: freeing waits for them.
+ */
+static void put_away_training(stk_trainer *t) {
+    if (t->pending_count == 0 && !t->torn && !t->failed) {
+        stk_exec_cache_keep(t->execs, &t->train_how, t->train_exec);
+    } else {
+        t->config->backend->exec_free(t->train_exec);
+    }
+    t->train_exec = NULL;
+}
+
+static void put_away_execs(stk_trainer *t) {
+    put_away_training(t);
+    if (!t->failed) {
+        stk_exec_cache_keep(t->execs, &t->infer_how, t->infer_exec);
+    } else {
+        t->config->backend->exec_free(t->infer_exec);
+    }
+    t->infer_exec = NULL;
+}
+
+/* Takes an executable that waits for it, or compiles. *exec stays NULL without an error only when
+ * the device was halted (result->halted). */
 static stk_status compile(stk_trainer *t, const stk_compile_config *how, stk_exec **exec,
                           stk_error *err) {
     const stk_train_config *c = t->config;
@@ -382,7 +406,7 @@ static stk_status compile(stk_trainer *t, const stk_compile_config *how, stk_exe
     if (c->hooks.compiling != NULL) {
         c->hooks.compiling(c->hooks.user, true);
     }
-    stk_status status = c->backend->compile(exec, c->state, how, &why);
+    stk_status status = stk_exec_cache_take(t->execs, how, exec, &why);
     if (c->hooks.compiling != NULL) {
         c->hooks.compiling(c->hooks.user, false);
     }
@@ -398,16 +422,15 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     if (t->train_exec != NULL && t->frozen == frozen) {
         return STK_OK;
     }
-    stk_compile_config how = c->train_compile;
-    how.frozen = frozen;
-    how.graph = t->small ? c->small_graph : how.graph;
-    c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
-    t->train_exec = NULL;
+    put_away_training(t);
+    t->train_how = c->train_compile;
+    t->train_how.frozen = frozen;
+    t->train_how.graph = t->small ? c->small_graph : t->train_how.graph;
     if (t->frozen != frozen) { /* steps become others */
         t->frozen = frozen;
         stk_trainer_expect_steps(t);
     }
-    return compile(t, &how, &t->train_exec, err);
+    return compile(t, &t->train_how, &t->train_exec, err);
 }
 
 static void tell_fewer_workers(const stk_trainer *t, int wanted) {
@@ -440,24 +463,16 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     return status;
 }
 
-/* Compiles the network for validations with pictures of the present size. */
+/* Compiles the network for validations, and predictions, with pictures of the present size. */
 static stk_status compile_validation(stk_trainer *t, stk_error *err) {
-    stk_compile_config how = t->config->val_compile;
-    int64_t start = stk_clock_ns();
-    if (t->config->val_data.count == 0) {
+    stk_compile_config *how = &t->infer_how;
+    if (t->config->val_data.count == 0 && !t->config->predicts) {
         return STK_OK;
     }
     t->result->validating = true;
-    how.graph = t->small ? t->config->small_val_graph : how.graph;
-    stk_status status = compile(t, &how, &t->infer_exec, err);
-    t->standing.compile_s = stk_clock_since_s(start);
-    return status;
-}
-
-static void free_execs(stk_trainer *t) {
-    t->config->backend->exec_free(t->infer_exec);
-    t->config->backend->exec_free(t->train_exec);
-    t->infer_exec = t->train_exec = NULL;
+    *how = t->config->val_compile;
+    how->graph = t->small ? t->config->small_val_graph : how->graph;
+    return compile(t, how, &t->infer_exec, err);
 }
 
 /* Between two epochs: goes on with pictures of the usual size. The network for training is compiled
@@ -466,7 +481,7 @@ static stk_status change_size(stk_trainer *t, stk_error *err) {
     char what[64];
     stk_loader_take_bad(t->loader, tell_bad, t);
     tell_notices(t);
-    free_execs(t);
+    put_away_execs(t);
     stk_trainer_let_go(t);
     stk_loader_close(t->loader);
     t->loader = NULL;
@@ -608,7 +623,7 @@ static stk_status retry_from_last_epoch(stk_trainer *t, stk_error *err) {
     if (other) {
         t->small = small;
         stk_trainer_set_size(t, !small);
-        free_execs(t);
+        put_away_execs(t);
     }
     t->result->validating = false;
     t->result->diverged = false;
@@ -639,6 +654,8 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     memset(result, 0, sizeof *result);
     result->best_metric = NAN;
     result->lr_scale = 1;
+    t.own_execs = (stk_exec_cache){.backend = config->backend, .state = config->state};
+    t.execs = config->execs != NULL ? config->execs : &t.own_execs;
     t.small = config->small_graph != NULL;
     if (config->resume != NULL) {
         stk_trainer_put(&t, config->resume);
@@ -660,8 +677,10 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         tell_notices(&t);
     }
     int64_t closing = stk_clock_ns();
+    t.failed = status != STK_OK || result->halted;
     /* The loader is closed last: a step in flight still reads its batch. */
-    free_execs(&t);
+    put_away_execs(&t);
+    stk_exec_cache_clear(&t.own_execs);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val_metrics);
     stk_same_pictures_free(&t.same);

@@ -15,7 +15,7 @@
 #ifndef STK_TRAIN_TRAIN_H
 #define STK_TRAIN_TRAIN_H
 
-#include "engine/backend.h"
+#include "engine/exec_cache.h"
 #include "events/events.h"
 #include "loader/loader.h"
 #include "train/evaluate.h"
@@ -88,7 +88,6 @@ typedef struct stk_train_standing {
     /* Seconds of the last validation, had its slowest batch been as fast as the others; NaN before
      * the first validation. */
     double val_even_s;
-    double compile_s; /* seconds of compiling the network for validation; 0: there is none */
     /* All planned steps are done and validated, and the hook is asked whether there is time for
      * more. `epoch` and `step` then say where training would go on. */
     bool over;
@@ -170,6 +169,12 @@ typedef struct stk_train_config {
     stk_calibration *calibration;
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where training continues; NULL: at the beginning */
+    /* Borrowed: the executables of `state` that earlier folds have left, and that later ones find.
+     * NULL: none are kept. */
+    stk_exec_cache *execs;
+    /* Predictions follow: the network that validates is compiled without a validation, too, and
+     * waits in `execs`. */
+    bool predicts;
 } stk_train_config;
 
 typedef struct stk_train_result {

@@ -23,12 +23,16 @@ typedef struct stk_pending_step {
 typedef struct stk_trainer {
     const stk_train_config *config;
     stk_train_result *result;
-    stk_exec *train_exec; /* owned */
-    bool frozen;          /* train_exec trains the head only */
-    stk_exec *infer_exec; /* owned; NULL without validation */
-    bool small;           /* executables, loader and validations have the small pictures */
-    int validated_epoch;  /* the last one that was validated, or saved, with this size; 0: none */
-    stk_loader *loader;   /* owned: training batches */
+    stk_exec_cache own_execs; /* where config->execs is NULL; emptied at the end */
+    stk_exec_cache *execs;
+    stk_exec *train_exec;         /* owned */
+    stk_exec *infer_exec;         /* owned; NULL where nothing is validated or predicted */
+    stk_compile_config train_how; /* what they were compiled with */
+    stk_compile_config infer_how;
+    bool frozen;         /* train_exec trains the head only */
+    bool small;          /* executables, loader and validations have the small pictures */
+    int validated_epoch; /* the last one that was validated, or saved, with this size; 0: none */
+    stk_loader *loader;  /* owned: training batches */
     stk_train_standing standing;
     stk_train_orders orders; /* the last answer of the pace hook */
     /* Learning rate. */
@@ -43,6 +47,7 @@ typedef struct stk_trainer {
     stk_loss_watch watch;
     /* Saving and going on. */
     bool torn;           /* a step was halted: the running statistics are half updated */
+    bool failed;         /* the fold ends with an error or was halted: nothing is kept */
     int64_t saved_ns;    /* monotonic clock: when the state was last saved */
     int64_t saved_steps; /* steps_done then; -1: never */
     int64_t went_on_at;  /* steps_done when training last went on after its plan; -1: never */

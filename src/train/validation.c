@@ -92,7 +92,7 @@ stk_status stk_trainer_validate(stk_trainer *t, bool *done, stk_error *err) {
         stk_sample_results_reset(c->sample_results);
     }
     *done = true;
-    if (t->infer_exec == NULL) {
+    if (c->val_data.count == 0) {
         return STK_OK;
     }
     t->val_start_ns = stk_clock_ns();

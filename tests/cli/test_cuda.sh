@@ -147,13 +147,13 @@ expect_err "batch 1 of convnet_s at 32 px needs [0-9]+ MiB of the GPU's memory a
 expect_err 'not even one picture fits'
 expect_no_file wider
 
-# Parameters, validation, training and prediction take memory in this order.
+# Parameters, validation and training take memory in this order; the network that validates predicts, too.
 it "memory that somebody else took meanwhile is told, and half the batch is used"
 STK_EMU_FAIL=memory:1 run train "${small[@]}" --out taken
 expect_exit 4
 expect_err 'the GPU has no memory left'
 expect_no_file taken
-for taken in 2:validation 3:'batch 4 x 2 instead of 8 x 1,' 4:prediction; do
+for taken in 2:validation 3:'batch 4 x 2 instead of 8 x 1,'; do
     rm -rf taken
     STK_EMU_FAIL=memory:${taken%%:*} run train "${small[@]}" --epochs 1 --out taken
     expect_exit 0
@@ -161,6 +161,9 @@ for taken in 2:validation 3:'batch 4 x 2 instead of 8 x 1,' 4:prediction; do
     expect_out "^${taken#*:} .*of the GPU's memory, and [0-9.]+ MiB are free now"
     expect_summary taken/summary.json status complete
 done
+STK_EMU_FAIL=memory:2 run predict --run taken --device cuda:0 --out taken.csv
+expect_exit 0
+expect_out "^prediction .*of the GPU's memory, and [0-9.]+ MiB are free now"
 
 it "a step of epoch 3 that finds no memory is done again with half the batch"
 rm -rf taken

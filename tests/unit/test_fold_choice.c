@@ -74,6 +74,19 @@ static void cases_by_hand(void) {
     }
 }
 
+/* 16 epochs of five folds fit exactly, see above: not if each fold begins slowly. */
+static void beginning_a_fold_takes_time(void) {
+    stk_fold_facts f = facts_of(1000, 0, 5, 16);
+    f.setup_s = 10;
+    CHECK_INT(stk_budget_choose_folds(&f).folds, 5);
+    CHECK_INT(stk_budget_choose_folds(&f).epochs, 15);
+    f.setup_s = 100;
+    CHECK_INT(stk_budget_choose_folds(&f).folds, 3);
+    CHECK_INT(stk_budget_choose_folds(&f).epochs, 16);
+    f.setup_s = 300;
+    CHECK_INT(stk_budget_choose_folds(&f).folds, 1);
+}
+
 static void nothing_is_cut_without_numbers(void) {
     stk_fold_facts f = facts_of(NAN, 5000, 5, 300);
     stk_fold_choice c = stk_budget_choose_folds(&f);
@@ -118,6 +131,7 @@ static void laws(void) {
 
 static const check_test tests[] = {
     TEST(cases_by_hand),
+    TEST(beginning_a_fold_takes_time),
     TEST(nothing_is_cut_without_numbers),
     TEST(laws),
 };

@@ -224,51 +224,36 @@ static void simulate_fold(simulation *s) {
     pass(s, s->job.time.views * infer_s(s, s->job.out.ensemble.rows));
 }
 
+/* The first fold of ten has 1.5 s, and 5 s pass before its first step. */
+static stk_train_orders begin_slowly(simulation *s, double compile_s) {
+    static stk_fold_pace pace;
+    stk_train_standing p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
+    open_simulation(s, 20, 0, 10, 500);
+    set_clock(s);
+    begin_pace(s, &pace);
+    pace.val_images = VAL_IMAGES;
+    pass(s, 5);
+    stk_fold_pace_leave_out(&pace, compile_s);
+    return ask(s, &pace, &p);
+}
+
 /* The share of a fold is one of what is left when its networks are compiled. */
 static void compiling_takes_nothing_from_the_first_fold(void) {
     static simulation s;
-    stk_fold_pace pace;
-    stk_train_standing p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
-    open_simulation(&s, 20, 0, 10, 500);
-    set_clock(&s);
-    begin_pace(&s, &pace);
-    pace.val_images = VAL_IMAGES;
-    pass(&s, 5); /* more than a tenth of 18 s */
-    CHECK_INT(ask(&s, &pace, &p).total_steps, 0);
-    stk_fold_pace_compiled(&pace, 5);
-    CHECK(ask(&s, &pace, &p).total_steps > 0);
+    CHECK(begin_slowly(&s, 5).total_steps > 0);
+    CHECK_INT(s.job.time.folds, 10);
+    CHECK_INT(s.decisions, 0);
 }
 
-/* Seconds of 100 that are kept where a network was compiled in so many seconds. */
-static double kept_after_compiling(size_t val_images, double compile_s) {
+/* Otherwise every fold would begin as slowly, and none would be trained. */
+static void a_slow_beginning_costs_folds_but_not_all_training(void) {
     static simulation s;
-    stk_fold_pace pace;
-    stk_train_standing p = {.epoch = 1,
-                            .step = 10,
-                            .steps_done = 10,
-                            .steps_timed = 10,
-                            .steps_per_epoch = STEPS,
-                            .step_s = 0.01,
-                            .val_s = NAN,
-                            .compile_s = val_images > 0 ? compile_s : 0};
-    open_simulation(&s, 100, 0, 10, 100);
-    set_clock(&s);
-    begin_pace(&s, &pace);
-    pace.val_images = val_images;
-    stk_fold_pace_compiled(&pace, compile_s);
-    (void)ask(&s, &pace, &p);
-    return s.job.time.plan.reserve_s;
-}
-
-/* Without a validation the network that predicts is compiled when training is over. With one that
- * is done a second time, which is soon over. */
-static void compiling_for_the_prediction_is_kept_time_for(void) {
-    double none_s = kept_after_compiling(0, 0);
-    CHECK_NEAR(kept_after_compiling(0, 9) - none_s, 12, 1); /* a third more than needed */
-    CHECK_NEAR(kept_after_compiling(0, 24) - none_s, 32, 1);
-    CHECK_NEAR(kept_after_compiling(0, 50) - none_s, 33.3, 1); /* a quarter of the budget */
-    none_s = kept_after_compiling(VAL_IMAGES, 0);
-    CHECK_NEAR(kept_after_compiling(VAL_IMAGES, 50), none_s, 2.7); /* 2 %, and a third more */
+    CHECK(begin_slowly(&s, 0).total_steps > 0);
+    CHECK_INT(s.job.time.folds, 1);
+    CHECK_INT(times_told(&s, "1 model instead of 10: beginning one takes 5 s, which is more than "
+                             "its share of the time\n"),
+              1);
+    CHECK_INT(s.decisions, 1);
 }
 
 /* Pictures have just become larger: a prediction of 83 s out of 100 is only expected. */
@@ -849,7 +834,7 @@ static void without_a_plan_a_request_to_stop_ends_it_where_it_stands(void) {
 
 static const check_test tests[] = {
     TEST(compiling_takes_nothing_from_the_first_fold),
-    TEST(compiling_for_the_prediction_is_kept_time_for),
+    TEST(a_slow_beginning_costs_folds_but_not_all_training),
     TEST(a_change_of_size_does_not_end_it),
     TEST(what_fits_is_trained_and_nothing_is_told),
     TEST(a_cut_at_planning_is_told_with_its_numbers),

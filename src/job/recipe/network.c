@@ -63,12 +63,15 @@ stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe,
 
 stk_status stk_network_allocate(stk_job_network *network, stk_error *err) {
     const stk_opened_device *opened = &network->opened;
-    return opened->backend->state_new(&network->state, opened->device, network->graph,
-                                      &network->state_config, err);
+    stk_status status = opened->backend->state_new(&network->state, opened->device, network->graph,
+                                                   &network->state_config, err);
+    network->execs = (stk_exec_cache){.backend = opened->backend, .state = network->state};
+    return status;
 }
 
 void stk_network_free_state(stk_job_network *network) {
     if (network->opened.backend != NULL) {
+        stk_exec_cache_clear(&network->execs);
         network->opened.backend->state_free(network->state);
     }
     network->state = NULL;

@@ -12,7 +12,7 @@
 #include "backend/opened_device.h"
 #include "base/random_id.h"
 #include "dataset/dataset.h"
-#include "engine/backend.h"
+#include "engine/exec_cache.h"
 #include "events/events.h"
 #include "job/recipe/job_options.h"
 #include "job/recipe/recipe.h"
@@ -29,9 +29,10 @@ typedef struct stk_job_network {
     stk_graph *early_eval_graph; /* owned: for validation and prediction with these */
     stk_state_config state_config;
     stk_state *state; /* owned: weights, gradients, optimiser; NULL until there is memory for it */
-    bool plain;       /* --no-compile: nothing is fused */
-    char *pretrained; /* owned: the file that every fold starts from; NULL: random weights */
-    bool head_anew;   /* the head of that file is for other classes: training starts without one */
+    stk_exec_cache execs; /* of that state: what folds and predictions leave for the next */
+    bool plain;           /* --no-compile: nothing is fused */
+    char *pretrained;     /* owned: the file that every fold starts from; NULL: random weights */
+    bool head_anew; /* the head of that file is for other classes: training starts without one */
     char pretrained_sum[STK_RANDOM_ID_TEXT]; /* checksum of that file; "": none was read */
 } stk_job_network;
 

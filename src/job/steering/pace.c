@@ -22,11 +22,6 @@
  * budget. */
 #define FIRST_SHARE 0.5
 
-/* Shares of the budget: compiling a second time is expected to take no more, and no more is kept
- * for compiling the first time. */
-#define COMPILE_SHARE 0.02
-#define FIRST_COMPILE_SHARE 0.25
-
 /* Least relative change for which a plan is emitted, or taken within an epoch. */
 #define OTHER_SHARE 0.25
 
@@ -48,11 +43,6 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
 
 void stk_fold_pace_leave_out(stk_fold_pace *pace, double seconds) {
     pace->start_s += seconds;
-}
-
-void stk_fold_pace_compiled(stk_fold_pace *pace, double seconds) {
-    pace->compile_s = fmax(pace->compile_s, seconds);
-    stk_fold_pace_leave_out(pace, seconds);
 }
 
 void stk_fold_pace_reset(stk_fold_pace *pace) {
@@ -104,18 +94,13 @@ static void doubt(stk_budget_facts *facts, bool expected) {
 
 /*
  * Seconds of what comes with the prediction of the test set. The weights are read, which takes as
- * long as saving them. The network is compiled again, for the most part from what the first time
- * has left on the disk. Without any validation it is compiled for the first time, which takes no
- * longer than the network for training did. With several folds the validation set is predicted for
- * oof.csv.
+ * long as saving them. With several folds the validation set is predicted for oof.csv. The network
+ * was compiled before the training began.
  */
 static double beside_prediction(const stk_fold_pace *pace, const stk_inference *inference) {
     double oof_s = pace->recipe->folds > 1 ? pace->time->views * inference->val_s : 0;
-    bool again = pace->time->compile_s > 0;
-    double most_s = (again ? COMPILE_SHARE : FIRST_COMPILE_SHARE) * pace->clock->budget_s;
-    double compile_s = fmin(again ? pace->time->compile_s : pace->compile_s, most_s);
     bool any = pace->test_images > 0 || pace->recipe->folds > 1;
-    return (any ? compile_s + stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
+    return (any ? stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
 }
 
 /* The facts for the budget; call choose_views() first. The share is that of the folds planned now.
@@ -311,11 +296,18 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_sta
     }
     stk_time_plan_folds(pace->time, pace->recipe, pace->clock, pace->events, pace->tally->fold,
                         standing->epoch - 1);
-    if (pace->time->folds == folds) {
+    bool idle = plan->steps_left == 0 && standing->steps_done == 0 && pace->tally->folds_done == 0;
+    if (pace->time->folds == folds && !idle) {
         return *plan;
     }
     stk_budget_facts facts = facts_of(pace, standing);
-    return stk_budget_make(&facts);
+    stk_budget_plan again = stk_budget_make(&facts);
+    if (again.steps_left == 0 && idle) { /* one model that is trained is worth more than none */
+        stk_time_plan_only(pace->time, pace->events, pace->tally->fold);
+        facts = facts_of(pace, standing);
+        again = stk_budget_make(&facts);
+    }
+    return again;
 }
 
 /* Whether the new plan must replace the current one. */
@@ -386,8 +378,8 @@ stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standin
     if (standing->validations > pace->past.count) {
         stk_validations_note(&pace->past, standing->val_s, standing->val_even_s, standing->step_s);
     }
-    if (standing->compile_s > 0) {
-        pace->time->compile_s = standing->compile_s;
+    if (standing->steps_done == 0 && pace->time->total_steps < 0) {
+        pace->time->setup_s = stk_run_clock_elapsed(pace->clock) - pace->start_s;
     }
     choose_views(pace, standing);
     stk_budget_facts facts = facts_of(pace, standing);

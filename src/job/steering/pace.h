@@ -28,7 +28,6 @@ typedef struct stk_fold_pace {
     stk_validations past; /* times of its validations */
     double unread_s;      /* seconds per picture of its first validation, or without a validation
                              set of its first epoch, as inference; NaN: not yet */
-    double compile_s;     /* the longest that compiling one of its networks took */
     bool by_measure;      /* the plan that is held rests on measured steps */
     int epochs_emitted;   /* number of epochs that was last emitted; 0: none */
     int views_emitted;    /* number of views that was last emitted */
@@ -39,11 +38,8 @@ typedef struct stk_fold_pace {
 void stk_fold_pace_begin(stk_fold_pace *pace);
 
 /* So many seconds were the whole run's: this fold's share is one of what is left then. The test
- * set was predicted early. */
+ * set was predicted early, or a network compiled that the folds after this one use, too. */
 void stk_fold_pace_leave_out(stk_fold_pace *pace, double seconds);
-
-/* A network was compiled, which folds after this one find on the disk: leaves the seconds out. */
-void stk_fold_pace_compiled(stk_fold_pace *pace, double seconds);
 
 /* Training begins again with other steps: forgets the plan and what was measured. */
 void stk_fold_pace_reset(stk_fold_pace *pace);

@@ -53,6 +53,7 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
                             .epochs_fair = fair_epochs(recipe),
                             .between = between,
                             .epoch_s = time->epoch_s,
+                            .setup_s = time->setup_s,
                             .predict_s = time->predict_s,
                             .timed = time->timed};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
@@ -80,5 +81,19 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
                  stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
     }
     time->folds = folds;
+    stk_events_decision(events, what, why);
+}
+
+void stk_time_plan_only(stk_time_plan *time, const stk_events *events, int fold) {
+    char what[64];
+    char why[160];
+    if (time->folds <= fold + 1) {
+        return;
+    }
+    snprintf(what, sizeof what, "%d model%s instead of %d", fold + 1, fold > 0 ? "s" : "",
+             time->folds);
+    snprintf(why, sizeof why, "beginning one takes %s, which is more than its share of the time",
+             stk_format_span(time->setup_s).text);
+    time->folds = fold + 1;
     stk_events_decision(events, what, why);
 }

@@ -19,9 +19,10 @@ typedef struct stk_time_plan {
     int folds;            /* folds that there is time for, at most recipe.folds */
     int views;            /* views of each test picture that there is time for */
     double epoch_s;       /* seconds of an epoch with its validation; NaN: not measured */
+    double setup_s;       /* seconds from the beginning of a fold to its first step, without
+                             compiling; 0: not measured */
     double predict_s;     /* seconds to predict the test set in these views; NaN: not known */
     bool timed;           /* predict_s was measured; false: it is an estimate from steps */
-    double compile_s;     /* of compiling the network that validates; 0: none was compiled yet */
     bool stop_emitted;    /* the decision "stopping" was emitted */
 } stk_time_plan;
 
@@ -35,5 +36,9 @@ stk_time_plan stk_time_plan_begin(const stk_recipe *recipe);
  */
 void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_clock *clock,
                          const stk_events *events, int fold, int epochs_done);
+
+/* The running fold becomes the last one, since its share of the time was over before its first
+ * step; emits that. */
+void stk_time_plan_only(stk_time_plan *time, const stk_events *events, int fold);
 
 #endif

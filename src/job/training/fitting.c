@@ -266,6 +266,7 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
         return status;
     }
     job->time = stk_time_plan_begin(&job->recipe);
+    job->time.epoch_s = choice.picture_s * (double)*train;
     emit_size(job, &facts, &choice);
     emit_models(job, &facts, &choice, *train);
     emit_val_part(job, &facts, &choice);

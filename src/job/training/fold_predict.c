@@ -37,6 +37,7 @@ static stk_prediction prediction_of(stk_job *job, const stk_calibration *calibra
                                     const size_t *indices, size_t count) {
     stk_prediction prediction = {.backend = job->network.opened.backend,
                                  .state = job->network.state,
+                                 .execs = &job->network.execs,
                                  .graph = job->network.graph,
                                  .compile =
                                      stk_network_compile_config(&job->network, &job->recipe, false),

@@ -80,7 +80,9 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .sample_results = &job->out.val.now,
         .calibration = &fold->calibration,
         .hooks = stk_fold_hooks(fold),
-        .resume = fold->begun ? &fold->position : NULL};
+        .resume = fold->begun ? &fold->position : NULL,
+        .execs = &job->network.execs,
+        .predicts = job->out.ensemble.rows > 0};
     config.val_data.fingerprints = stk_seen_pictures_of(fold->val_samples == job->dataset->val.items
                                                             ? &job->saver.pictures.val
                                                             : &job->saver.pictures.train);
@@ -299,6 +301,7 @@ static stk_status train_in_memory(stk_running_fold *fold, stk_error *err) {
                 return STK_OK;
             }
             stk_state_saver_free_copy(&job->saver);
+            stk_exec_cache_clear(&job->network.execs);
             stk_error lost = {0};
             stk_status back = restart_smaller(fold, what, &why, &ready, &lost);
             if (back == STK_ERR_MEMORY) {
