@@ -51,6 +51,13 @@ const char *stk_opened_device_describe(const stk_opened_device *opened, char *te
     return text;
 }
 
+const char *stk_opened_device_explain_precision(const stk_opened_device *opened, char *why,
+                                                size_t room) {
+    snprintf(why, room, "the %s computes in %s", stk_opened_device_is_cpu(opened) ? "CPU" : "GPU",
+             stk_precision_name(opened->precision));
+    return why;
+}
+
 const char *stk_precision_name(stk_precision precision) {
     static const char *const names[] = {[STK_PRECISION_AUTO] = "auto",
                                         [STK_PRECISION_FP16] = "fp16",

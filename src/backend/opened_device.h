@@ -35,6 +35,10 @@ double stk_opened_device_end_s(const stk_opened_device *opened);
 /* Describes the device, with the reason in brackets: "2 threads (given)". Returns text. */
 const char *stk_opened_device_describe(const stk_opened_device *opened, char *text, size_t room);
 
+/* Why the precision is not the one that was asked for. Returns why. */
+const char *stk_opened_device_explain_precision(const stk_opened_device *opened, char *why,
+                                                size_t room);
+
 /* Choices of an option whose value is a stk_precision. */
 #define STK_PRECISION_CHOICES                                                         \
     "auto=true=yes=on fp16=16=16-mixed bf16=bf16-mixed fp32=32=32-true=false=no=off " \

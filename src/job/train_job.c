@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/public_struct.h"
 #include "base/text/locale.h"
+#include "job/recipe/recipe_lines.h"
 #include "job/training/fitting.h"
 #include "job/training/fold_run.h"
 #include "job/training/job.h"

@@ -6,6 +6,7 @@
 #include "job/recipe/job_options.h"
 #include "job/recipe/model_search.h"
 #include "job/recipe/recipe.h"
+#include "job/recipe/recipe_lines.h"
 #include "weights/pretrained.h"
 
 typedef struct setting {

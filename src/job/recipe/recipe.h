@@ -19,11 +19,9 @@
 #define STK_JOB_RECIPE_RECIPE_H
 
 #include "backend/opened_device.h"
-#include "base/str.h"
 #include "budget/batch_choice.h"
 #include "budget/training_choice.h"
 #include "dataset/dataset.h"
-#include "events/events.h"
 #include "job/recipe/recipe_table.h"
 #include "loader/loader.h"
 #include "models/models.h"
@@ -188,24 +186,5 @@ stk_recipe stk_recipe_shrink(const stk_recipe *recipe, const stk_loader_options 
 
 /* The learning rate that is used where none was given. */
 double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count);
-
-/* Appends all choices as one line for people: "model convnet_s (auto), img-size 64 (auto)". */
-void stk_recipe_describe(const stk_options *options, stk_str *line);
-
-/* Emits the row of the table of recipes that was taken, and why; and the sampling, where the
- * classes of the data set decided on it. */
-void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
-                         const stk_events *events);
-
-/* Emits the batch with its reason; nothing where `why` is "". */
-void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_events *events);
-
-/* Emits the decisions that need a reason of their own; `batch_why` as for stk_recipe_emit_batch. */
-void stk_recipe_emit(const stk_recipe *recipe, const stk_options *options,
-                     const stk_opened_device *device, const char *batch_why, size_t train_count,
-                     const stk_events *events);
-
-/* Emits a decision when a resumed run uses a smaller batch than it was begun with. */
-void stk_recipe_emit_resumed_batch(const stk_recipe *recipe, const stk_events *events);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/text/locale.h"
+#include "job/recipe/recipe_lines.h"
 
 /* Validation and prediction use two slots. During a validation the training's batches stay ready
  * beside them. */

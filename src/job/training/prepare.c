@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "job/recipe/recipe_lines.h"
 #include "job/training/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
