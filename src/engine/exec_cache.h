@@ -15,8 +15,8 @@
 
 #include "engine/backend.h"
 
-/* The head alone, all layers, and validation, each for one size of pictures. */
-#define STK_EXEC_CACHE_MOST 3
+/* The head alone, all layers, and validation, the last two for one more size of pictures. */
+#define STK_EXEC_CACHE_MOST 5
 
 typedef struct stk_cached_exec {
     stk_compile_config config; /* what it was compiled with */

@@ -147,9 +147,14 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
     while (status == STK_OK && again) {
         stk_error why = {0};
         status = run(&c, execs, predicted, &why);
-        again = status == STK_ERR_MEMORY && predicted->batch > 1 && p->exec == NULL;
+        bool kept = execs->count > 0;
+        again = status == STK_ERR_MEMORY && (kept || predicted->batch > 1) && p->exec == NULL;
         if (again) {
-            halve(p, predicted, &why);
+            if (kept) { /* first there is as much memory as there can be */
+                stk_exec_cache_clear(execs);
+            } else {
+                halve(p, predicted, &why);
+            }
             status = STK_OK;
         } else if (status != STK_OK) {
             (void)STK_FAIL(err, status, "%s", why.message);

@@ -175,6 +175,16 @@ expect_summary taken/summary.json status complete
 expect_summary taken/summary.json batch 4
 expect_sound taken k/sample_submission.csv "$labels"
 
+it "networks that are kept for later are given up before the batch is halved"
+rm -rf taken
+STK_EMU_CHECK=1 STK_EMU_FAIL=graph:18 run train "${small[@]}" --freeze-epochs 1 --out taken
+expect_exit 0
+expect_empty "$ERR"
+expect_out '^batch 8 x 1 again, without networks kept for later, from step 1 of epoch [23]: launching a step failed: the GPU has no memory left$'
+expect_summary taken/summary.json status complete
+expect_summary taken/summary.json batch 8
+expect_sound taken k/sample_submission.csv "$labels"
+
 it "nothing is lost when not even the smallest batch fits"
 rm -rf taken
 STK_EMU_FAIL=memory:4+ run train "${small[@]}" --freeze-epochs 2 --out taken

@@ -116,7 +116,7 @@ expect_submission some/submission.csv k/sample_submission.csv "$labels"
 it "halves the batches of validation and prediction by themselves"
 refusing 4 train "${small[@]}" --epochs 1 --batch 8 --out val
 expect_exit 0
-expect_out '^validation in batches of 32 instead of 64, from the start: '
+expect_out '^validation and prediction in batches of 32 instead of 64, from the start: '
 expect_numbers val 8
 refusing 6 train "${small[@]}" --epochs 1 --batch 8 --out test
 expect_exit 0

@@ -37,6 +37,14 @@ expect_exit 0
 expect_out 'from 2 models'
 expect_same r-folds/submission.csv first-folds
 
+it "predicts with the averages of the best epoch, which is not the last one"
+"$STOKER" train --data k --out averaged --folds 3 --img-size 16 --epochs 6 --ema 0.5 --schedule constant --lr 0.3 \
+    --quiet || exit 1
+cp averaged/submission.csv first-averaged
+run predict --run averaged
+expect_exit 0
+expect_same averaged/submission.csv first-averaged
+
 it "writes to another file, and leaves the run alone"
 run predict --run r --out there.csv
 expect_exit 0

@@ -4,11 +4,12 @@
 #include "small_pictures.h"
 
 #include "backend/cpu/device.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/json.h"
-#include "job/training/job.h"
+#include "job/training/fold_run.h"
 #include "models/models.h"
 #include "storage/store/store.h"
 
@@ -16,7 +17,8 @@
 #define PICTURES 7 /* three batches */
 
 static stk_compile_config compiled;
-static bool lacks_memory; /* every inference fails */
+static bool lacks_memory;             /* every inference fails */
+static const stk_exec_cache *crowded; /* inferences fail as long as it keeps anything; or NULL */
 
 static stk_status noting_compile(stk_exec **exec, stk_state *state,
                                  const stk_compile_config *config, stk_error *err) {
@@ -26,8 +28,9 @@ static stk_status noting_compile(stk_exec **exec, stk_state *state,
 
 static stk_status some_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
                              stk_error *err) {
-    return lacks_memory ? STK_FAIL(err, STK_ERR_MEMORY, "no memory to infer")
-                        : stk_cpu_backend.infer(exec, images, count, logits, err);
+    bool full = lacks_memory || (crowded != NULL && crowded->count > 0);
+    return full ? STK_FAIL(err, STK_ERR_MEMORY, "no memory to infer")
+                : stk_cpu_backend.infer(exec, images, count, logits, err);
 }
 
 /* A job with a network of two classes that predicts a test set. */
@@ -69,6 +72,7 @@ static void open_job(predicting *p, const char *compile, bool ema, stk_store *st
     p->backend.infer = some_infer;
     compiled = (stk_compile_config){0};
     lacks_memory = false;
+    crowded = NULL;
     REQUIRE_OK(stk_options_for_train(&p->options, &err), &err);
     REQUIRE_OK(stk_options_set(p->options, "compile", compile, &err), &err);
     p->dataset = (stk_dataset){.store = store,
@@ -134,7 +138,7 @@ static void note_views(const predicting *p, views_case *v) {
 }
 
 /* Predicts a test set of one picture, which is missing: so no submission is written. */
-static void predict_views(const char *compile, bool ema, bool weights_lost, views_case *v) {
+static void predict_views(const char *compile, bool ema, views_case *v) {
     static predicting p;
     static const stk_calibration none;
     stk_error err = {0};
@@ -147,7 +151,6 @@ static void predict_views(const char *compile, bool ema, bool weights_lost, view
     p.job.recipe.views = v->wanted;
     p.job.recipe.least_views = v->least;
     p.job.time.views = v->planned;
-    p.job.tally.weights_lost = weights_lost;
     REQUIRE_OK(stk_job_predict_test(&p.job, &none, &whole, &err), &err);
     CHECK_INT(p.job.out.ensemble.models, 0);
     CHECK_INT(compiled.batch, 3);
@@ -158,22 +161,22 @@ static void predict_views(const char *compile, bool ema, bool weights_lost, view
     stk_store_close(store);
 }
 
-static void predict(const char *compile, bool ema, bool weights_lost) {
-    predict_views(compile, ema, weights_lost, &(views_case){1, 1, 1, .told = ""});
+static void predict(const char *compile, bool ema) {
+    predict_views(compile, ema, &(views_case){1, 1, 1, .told = ""});
 }
 
 /* Views that Stoker chose and had no time for are given up in silence, and for good: args.json has
  * what `stoker predict` needs to give the same. */
 static void chosen_views_are_given_up_in_silence(void) {
     views_case v = {2, 1, 1, .told = ""};
-    predict_views("true", false, false, &v);
+    predict_views("true", false, &v);
     CHECK_INT(v.views, 1);
     CHECK_STR(v.resolved, "1");
     CHECK_STR(v.written, "1");
     CHECK_STR(v.told, "");
     CHECK(!v.unpredicted);
     v = (views_case){2, 1, 2, .told = ""};
-    predict_views("true", false, false, &v);
+    predict_views("true", false, &v);
     CHECK_INT(v.views, 2);
     CHECK_STR(v.written, "");
     CHECK(!v.unpredicted);
@@ -181,7 +184,7 @@ static void chosen_views_are_given_up_in_silence(void) {
 
 static void views_that_were_asked_for_are_missed(void) {
     views_case v = {2, 2, 1, .told = ""};
-    predict_views("true", false, false, &v);
+    predict_views("true", false, &v);
     CHECK_INT(v.views, 2);
     CHECK_STR(v.written, "");
     CHECK_STR(v.told, "there was time for 1 of the 2 views of each test image that --tta asks for");
@@ -189,19 +192,18 @@ static void views_that_were_asked_for_are_missed(void) {
 }
 
 static void no_compile_reaches_predictions(void) {
-    predict("true", false, false);
+    predict("true", false);
     CHECK(!compiled.plain);
-    predict("false", false, false);
+    predict("false", false);
     CHECK(compiled.plain);
 }
 
-/* The file of the best weights has the averaged ones; only weights that were not loaded from it
- * need the average of the state. */
-static void averaged_weights_are_used_once(void) {
-    predict("true", true, false);
-    CHECK(!compiled.ema);
-    predict("true", true, true);
+/* With the network that has validated: averages are what the best weights are read into, too. */
+static void averages_validate_and_predict(void) {
+    predict("true", true);
     CHECK(compiled.ema);
+    predict("true", false);
+    CHECK(!compiled.ema);
 }
 
 /* ---- early predictions ---- */
@@ -289,10 +291,90 @@ static void early_predictions_change_nothing_later(void) {
     free_pictures(&pictures);
 }
 
+static void count_nothing(const stk_device *device, stk_device_counts *counts) {
+    (void)device;
+    *counts = (stk_device_counts){0};
+}
+
+/* Networks that are kept for later are given up before the batch is halved. */
+static void memory_is_made_before_the_batch_is_halved(void) {
+    static predicting p;
+    static const stk_calibration none;
+    stk_error err = {0};
+    stk_exec *exec = NULL;
+    bool whole = false;
+    picture_set pictures = make_pictures(check_folder(), PICTURES);
+    open_job(&p, "true", false, pictures.store, pictures.samples, PICTURES);
+    stk_job *job = &p.job;
+    char *path = stk_path_join(check_folder(), "submission.csv");
+    job->out.submission = path;
+    job->recipe.models_asked = job->recipe.folds = job->tally.folds_done = job->time.folds = 1;
+    p.backend.counts = count_nothing; /* so that executables are kept */
+    crowded = &job->network.execs;
+    REQUIRE_OK(stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, &err), &err);
+    const stk_compile_config other = {.batch = 2};
+    REQUIRE_OK(stk_exec_cache_take(&job->network.execs, &other, &exec, &err), &err);
+    stk_exec_cache_keep(&job->network.execs, &other, exec);
+    REQUIRE_OK(stk_job_predict_test(job, &none, &whole, &err), &err);
+    CHECK(whole);
+    CHECK_INT(job->recipe.infer_batch, 3);
+    CHECK_STR(p.decisions, "");
+    crowded = NULL;
+    job->out.submission = NULL;
+    close_job(&p);
+    stk_mem_free(path);
+    free_pictures(&pictures);
+}
+
+/* Half of 100 s are over, and no picture was read for anything but training. */
+static void predict_early_unvalidated(picture_set *pictures, int model, bool wanted) {
+    static predicting p;
+    stk_error err = {0};
+    stk_exec *exec = NULL;
+    open_job(&p, "true", false, pictures->store, pictures->samples, PICTURES);
+    stk_job *job = &p.job;
+    char *path = stk_path_join(check_folder(), "submission.csv");
+    job->out.submission = path;
+    job->recipe.models_asked = job->recipe.folds = 1;
+    job->recipe.refits = 1;
+    job->tally.fold = model;
+    job->clock.budget_s = 100;
+    job->clock.start_ns = stk_clock_ns() - 50000000000;
+    job->time.folds = 2;
+    job->time.total_steps = 200;
+    job->time.predict_s = 1;
+    stk_running_fold fold = {.job = job, .pace = {.unread_s = NAN}};
+    stk_train_standing standing = {.epoch = 1, .steps_done = 100, .step_s = 0.4, .val_s = NAN};
+    REQUIRE_OK(stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, &err), &err);
+    stk_compile_config how = stk_network_compile_config(&job->network, &job->recipe, false);
+    REQUIRE_OK(stk_cpu_backend.compile(&exec, job->network.state, &how, &err), &err);
+    stk_train_hooks hooks = stk_fold_hooks(&fold);
+    hooks.improved(hooks.user, &standing, exec);
+    CHECK_INT(job->out.early_tried, wanted);
+    CHECK_STR(p.warnings, "");
+    CHECK_INT(strstr(p.decisions, "7 of 7 test images predicted early") != NULL, wanted);
+    stk_cpu_backend.exec_free(exec);
+    job->out.submission = NULL;
+    close_job(&p);
+    stk_mem_free(path);
+}
+
+/* Weights of a refit count only if it comes to its end. */
+static void without_a_validation_the_first_model_predicts_early(void) {
+    picture_set pictures = make_pictures(check_folder(), PICTURES);
+    predict_early_unvalidated(&pictures, 0, true);
+    predict_early_unvalidated(&pictures, 1, false);
+    free_pictures(&pictures);
+}
+
 static const check_test tests[] = {
-    TEST(no_compile_reaches_predictions),         TEST(averaged_weights_are_used_once),
-    TEST(chosen_views_are_given_up_in_silence),   TEST(views_that_were_asked_for_are_missed),
+    TEST(no_compile_reaches_predictions),
+    TEST(averages_validate_and_predict),
+    TEST(chosen_views_are_given_up_in_silence),
+    TEST(views_that_were_asked_for_are_missed),
+    TEST(memory_is_made_before_the_batch_is_halved),
     TEST(early_predictions_change_nothing_later),
+    TEST(without_a_validation_the_first_model_predicts_early),
 };
 
 CHECK_MAIN(tests)

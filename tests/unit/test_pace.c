@@ -256,6 +256,24 @@ static void a_slow_beginning_costs_folds_but_not_all_training(void) {
     CHECK_INT(s.decisions, 1);
 }
 
+/* Memory ran out, and training begins again where it began: only the first time counts. */
+static void training_again_is_no_slow_beginning(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_standing p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
+    open_simulation(&s, 20, 0, 10, 500);
+    set_clock(&s);
+    begin_pace(&s, &pace);
+    pace.val_images = VAL_IMAGES;
+    pass(&s, 0.2);
+    CHECK(ask(&s, &pace, &p).total_steps > 0);
+    pass(&s, 5);
+    stk_fold_pace_reset(&pace);
+    (void)ask(&s, &pace, &p);
+    CHECK_NEAR(s.job.time.setup_s, 0.2, 0.1);
+    CHECK_INT(times_told(&s, "beginning one"), 0);
+}
+
 /* Pictures have just become larger: a prediction of 83 s out of 100 is only expected. */
 static void a_change_of_size_does_not_end_it(void) {
     for (int expected = 0; expected < 2; expected++) {
@@ -835,6 +853,7 @@ static void without_a_plan_a_request_to_stop_ends_it_where_it_stands(void) {
 static const check_test tests[] = {
     TEST(compiling_takes_nothing_from_the_first_fold),
     TEST(a_slow_beginning_costs_folds_but_not_all_training),
+    TEST(training_again_is_no_slow_beginning),
     TEST(a_change_of_size_does_not_end_it),
     TEST(what_fits_is_trained_and_nothing_is_told),
     TEST(a_cut_at_planning_is_told_with_its_numbers),

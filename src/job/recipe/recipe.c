@@ -618,7 +618,8 @@ static stk_recipe shrink_validation(const stk_recipe *recipe, char *what, size_t
     if (half < 1) {
         return *recipe;
     }
-    snprintf(what, room, "validation in batches of %zu instead of %zu", half, recipe->infer_batch);
+    snprintf(what, room, "validation and prediction in batches of %zu instead of %zu", half,
+             recipe->infer_batch);
     return stk_recipe_with_infer_batch(recipe, half);
 }
 

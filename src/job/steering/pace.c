@@ -38,6 +38,7 @@ void stk_fold_pace_begin(stk_fold_pace *pace) {
         pace->clock->predict_s = pace->time->predict_s / pace->time->views; /* of earlier folds */
     }
     pace->timed_before = pace->time->timed;
+    pace->asked = false;
     stk_fold_pace_reset(pace);
 }
 
@@ -95,7 +96,7 @@ static void doubt(stk_budget_facts *facts, bool expected) {
 /*
  * Seconds of what comes with the prediction of the test set. The weights are read, which takes as
  * long as saving them. With several folds the validation set is predicted for oof.csv. The network
- * was compiled before the training began.
+ * waits in the executable cache.
  */
 static double beside_prediction(const stk_fold_pace *pace, const stk_inference *inference) {
     double oof_s = pace->recipe->folds > 1 ? pace->time->views * inference->val_s : 0;
@@ -296,7 +297,7 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_sta
     }
     stk_time_plan_folds(pace->time, pace->recipe, pace->clock, pace->events, pace->tally->fold,
                         standing->epoch - 1);
-    bool idle = plan->steps_left == 0 && standing->steps_done == 0 && pace->tally->folds_done == 0;
+    bool idle = plan->steps_left == 0 && !pace->asked && pace->tally->folds_done == 0;
     if (pace->time->folds == folds && !idle) {
         return *plan;
     }
@@ -378,7 +379,7 @@ stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standin
     if (standing->validations > pace->past.count) {
         stk_validations_note(&pace->past, standing->val_s, standing->val_even_s, standing->step_s);
     }
-    if (standing->steps_done == 0 && pace->time->total_steps < 0) {
+    if (standing->steps_done == 0 && !pace->asked) {
         pace->time->setup_s = stk_run_clock_elapsed(pace->clock) - pace->start_s;
     }
     choose_views(pace, standing);
@@ -399,5 +400,6 @@ stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standin
         emit(pace, standing, &facts, measured);
         pace->by_measure = measured;
     }
+    pace->asked = true;
     return held_plan(pace, &facts);
 }

@@ -24,6 +24,7 @@ typedef struct stk_fold_pace {
     size_t val_images;            /* of one validation of this fold */
     /* Of this fold. */
     double start_s;       /* on the clock: when the fold began; seconds left out are added */
+    bool asked;           /* the first step was asked for: no beginning is measured again */
     bool timed_before;    /* an earlier fold has timed a prediction */
     stk_validations past; /* times of its validations */
     double unread_s;      /* seconds per picture of its first validation, or without a validation
@@ -38,7 +39,8 @@ typedef struct stk_fold_pace {
 void stk_fold_pace_begin(stk_fold_pace *pace);
 
 /* So many seconds were the whole run's: this fold's share is one of what is left then. The test
- * set was predicted early, or a network compiled that the folds after this one use, too. */
+ * set was predicted early, the learning rate was looked for, or a network compiled that the folds
+ * after this one use, too. */
 void stk_fold_pace_leave_out(stk_fold_pace *pace, double seconds);
 
 /* Training begins again with other steps: forgets the plan and what was measured. */

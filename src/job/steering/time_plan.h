@@ -18,7 +18,8 @@ typedef struct stk_time_plan {
     int64_t total_steps;  /* of the running fold; -1: not planned yet */
     int folds;            /* folds that there is time for, at most recipe.folds */
     int views;            /* views of each test picture that there is time for */
-    double epoch_s;       /* seconds of an epoch with its validation; NaN: not measured */
+    double epoch_s;       /* seconds of an epoch with its validation, at first by a rehearsal; NaN:
+                             not known */
     double setup_s;       /* seconds from the beginning of a fold to its first step, without
                              compiling; 0: not measured */
     double predict_s;     /* seconds to predict the test set in these views; NaN: not known */

@@ -217,14 +217,16 @@ static stk_status load_state(void *user, stk_train_position *position, bool *the
 /* Seconds that predicting the test set now may take; 0: it would be too dear, or of no use. */
 static double early_seconds(const stk_running_fold *fold, const stk_train_standing *standing) {
     stk_job *job = fold->job;
-    double picture_s = standing->val_s / (double)fold->split.val_count;
+    double rows = (double)job->out.ensemble.rows;
+    double val_s = standing->val_s / (double)fold->split.val_count;
+    /* The test pictures are read for the first time. fmax ignores NaN. */
+    double picture_s = fmax(val_s, fold->pace.unread_s);
     double plan_s = (double)(job->time.total_steps - standing->steps_done) * standing->step_s;
     double left_s = stk_run_clock_left(&job->clock) - job->time.plan.reserve_s;
     stk_early_facts facts = {.budget_s = job->clock.budget_s,
                              .elapsed_s = stk_run_clock_elapsed(&job->clock),
-                             /* The test pictures are read for the first time. fmax ignores NaN. */
-                             .predict_s = fmax(picture_s, fold->pace.unread_s) *
-                                          (double)job->out.ensemble.rows,
+                             .predict_s = isnan(picture_s) ? job->time.predict_s / job->time.views
+                                                           : picture_s * rows,
                              .until_s = fmin(plan_s, left_s)};
     /* out.models counts those of the process that a resumed run goes on from, too. */
     bool first = job->out.ensemble.rows > 0 && job->out.ensemble.models == 0 &&
@@ -240,8 +242,8 @@ static bool beats_prior(const stk_running_fold *fold) {
     const stk_job *job = fold->job;
     stk_prior_score prior;
     stk_error ignored = {0};
-    if (fold->split.val_count == 0) { /* nothing tells: they are used in the end, too */
-        return true;
+    if (fold->split.val_count == 0) { /* nothing tells; of a refit not even the end may be used */
+        return !stk_recipe_is_refit(&job->recipe, job->tally.fold);
     }
     return stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, &ignored) ==
                STK_OK &&

@@ -48,8 +48,6 @@ static stk_prediction prediction_of(stk_job *job, const stk_calibration *calibra
                                  .views = job->time.views,
                                  .wants_view = wants_view,
                                  .user = job};
-    /* best.safetensors, which was loaded as the weights, has the averaged ones already. */
-    prediction.compile.ema = prediction.compile.ema && job->tally.weights_lost;
     return prediction;
 }
 

@@ -92,6 +92,17 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
+/* Reads the best weights. Where averages validate and predict, they begin with these. */
+static stk_status load_best(const stk_running_fold *fold, stk_error *err) {
+    const stk_job_network *network = &fold->job->network;
+    const stk_backend *backend = network->opened.backend;
+    stk_status status =
+        stk_checkpoint_load(stk_fold_weights(fold), backend, network->state, network->graph, err);
+    return status == STK_OK && network->state_config.ema
+               ? stk_train_reset_state(backend, network->state, network->graph, err)
+               : status;
+}
+
 /* Predicts with the best weights. The test set comes first, because the user asked for it. */
 static stk_status predict(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
@@ -114,8 +125,7 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
         job->recipe = stk_recipe_with_early_sizes(&usual);
     }
     if (!job->tally.weights_lost) {
-        status = stk_checkpoint_load(stk_fold_weights(fold), job->network.opened.backend,
-                                     job->network.state, job->network.graph, err);
+        status = load_best(fold, err);
     }
     if (status == STK_OK && test) {
         bool whole = false;
@@ -220,7 +230,9 @@ static stk_status try_to_train(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_fold_pace_reset(&fold->pace);
     fold->result = (stk_train_result){.best_metric = NAN};
+    double start_s = stk_run_clock_elapsed(&job->clock);
     stk_status status = stk_is_auto_double(job->recipe.lr) ? find_lr(fold, err) : STK_OK;
+    stk_fold_pace_leave_out(&fold->pace, stk_run_clock_elapsed(&job->clock) - start_s);
     if (status != STK_OK || stk_is_auto_double(job->recipe.lr)) {
         return status; /* failed, or stopped before a rate was found: a resume repeats the test */
     }
@@ -284,7 +296,21 @@ static void end_without_memory_at(stk_job *job, size_t batch, const stk_error *w
     end_without_memory(job, why, what);
 }
 
-/* Trains, with smaller batches whenever memory runs out. */
+/* Needs less memory from now on: without the networks that are kept, or else with smaller batches.
+ * `what` becomes that in words; "": there is nothing to give up. */
+static void need_less_memory(const stk_running_fold *fold, char *what, size_t room) {
+    stk_job *job = fold->job;
+    if (job->network.execs.count > 0) {
+        stk_exec_cache_clear(&job->network.execs);
+        snprintf(what, room, "batch %zu x %lld again, without networks kept for later",
+                 job->recipe.batch, (long long)job->recipe.train.accumulate);
+    } else {
+        job->recipe = stk_recipe_shrink(&job->recipe, job->loader_options, fold->result.validating,
+                                        what, room);
+    }
+}
+
+/* Trains, with less memory whenever it runs out. */
 static stk_status train_in_memory(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_status status = STK_ERR_MEMORY;
@@ -294,14 +320,12 @@ static stk_status train_in_memory(stk_running_fold *fold, stk_error *err) {
         bool ready;
         status = try_to_train(fold, &why);
         if (status == STK_ERR_MEMORY) {
-            job->recipe = stk_recipe_shrink(&job->recipe, job->loader_options,
-                                            fold->result.validating, what, sizeof what);
+            need_less_memory(fold, what, sizeof what);
             if (what[0] == '\0') {
                 end_without_memory_at(job, job->recipe.batch, &why);
                 return STK_OK;
             }
             stk_state_saver_free_copy(&job->saver);
-            stk_exec_cache_clear(&job->network.execs);
             stk_error lost = {0};
             stk_status back = restart_smaller(fold, what, &why, &ready, &lost);
             if (back == STK_ERR_MEMORY) {

@@ -79,7 +79,6 @@ stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
                                             split->train_count),
         .seed = job->recipe.seed,
         .events = &warnings,
-        .execs = &job->network.execs,
         .hooks = {
             .user = &running, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
     config.train_compile.batch = rehearsal->batch;
