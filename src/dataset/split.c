@@ -39,13 +39,33 @@ static bool sort_by_class(const stk_dataset *dataset, by_class *g) {
     return true;
 }
 
+/* One image of every class may be this much more than the fraction, or less than so many images: a
+ * training with many small classes misses each image that validates. */
+#define MOST_OVER 1.5
+#define FEW_VALIDATE 30.0
+
+/* Whether every class of two or more gives at least one image. */
+static bool all_give(const by_class *g, int classes, double fraction) {
+    size_t images = 0;
+    size_t giving = 0;
+    for (int c = 0; c < classes; c++) {
+        size_t n = g->starts[c + 1] - g->starts[c];
+        images += n >= 2 ? n : 0;
+        giving += n >= 2;
+    }
+    double wanted = fraction * (double)images;
+    return wanted < FEW_VALIDATE || (double)giving <= MOST_OVER * wanted;
+}
+
 /*
  * Takes the validation samples of every class. A rounding error is carried into the next class, so
- * that the sum is near the fraction, too. A class of two or more keeps an image on either side.
+ * that the sum is near the fraction, too: where not all give, small classes take turns. A class of
+ * two or more keeps an image for training.
  */
 static void deal_fraction(const by_class *g, int classes, double fraction, uint64_t seed,
                           int *fold_of) {
     double carry = 0;
+    size_t least = all_give(g, classes, fraction) ? 1 : 0;
     for (int c = 0; c < classes; c++) {
         size_t n = g->starts[c + 1] - g->starts[c];
         if (n < 2) {
@@ -54,7 +74,7 @@ static void deal_fraction(const by_class *g, int classes, double fraction, uint6
         double exact = (double)n * fraction + carry;
         double whole = floor(exact + 0.5);
         carry = exact - whole;
-        size_t part = whole < 1 ? 1 : (size_t)whole;
+        size_t part = whole < (double)least ? least : (size_t)whole;
         part = part > n - 1 ? n - 1 : part;
         stk_rng rng = stk_rng_make(seed, STK_RNG_SPLIT, 0, (uint64_t)c);
         uint64_t key = stk_rng_u64(&rng);

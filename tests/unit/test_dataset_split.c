@@ -95,6 +95,32 @@ static void both_sides_get_something(void) {
     }
 }
 
+/* One of three from each of 101 classes would be a third; a tenth is 30. */
+static void many_small_classes_take_turns(void) {
+    int counts[102];
+    stk_split split;
+    for (int c = 0; c < 101; c++) {
+        counts[c] = 3;
+    }
+    counts[101] = 1;
+    stk_dataset d = make(counts, 102);
+    REQUIRE_OK(stk_dataset_split(&d, 0.1, 1, 0, 7, &split, &error), &error);
+    check_partition(&d, &split);
+    CHECK_INT(split.val_count, 30);
+    for (int c = 0; c < 102; c++) {
+        CHECK(count_label(split.val, split.val_count, c) <= 1);
+    }
+    CHECK_INT(count_label(split.val, split.val_count, 101), 0);
+    stk_split_free(&split);
+    REQUIRE_OK(stk_dataset_split(&d, 0.25, 1, 0, 7, &split, &error), &error);
+    CHECK_INT(split.val_count, 101); /* that is not much more than 76 */
+    stk_split_free(&split);
+    d = make(counts, 90); /* 27: too few to judge by */
+    REQUIRE_OK(stk_dataset_split(&d, 0.1, 1, 0, 7, &split, &error), &error);
+    CHECK_INT(split.val_count, 90);
+    stk_split_free(&split);
+}
+
 static void seed_decides(void) {
     static const int counts[] = {40, 40};
     stk_dataset d = make(counts, 2);
@@ -224,6 +250,7 @@ static void options_are_described(void) {
 
 static const check_test tests[] = {
     TEST(fraction_of_every_class),
+    TEST(many_small_classes_take_turns),
     TEST(both_sides_get_something),
     TEST(seed_decides),
     TEST(folds_are_even),

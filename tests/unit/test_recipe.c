@@ -300,8 +300,8 @@ static void the_head_learns_alone_at_first(void) {
     } cases[] = {
         {"touch", 3, 100, 1},      {"touch", 0.5, 100, 1},  {"touch", 5, 6, 3},
         {"touch", 4, 1, 2},        {"finetune", 12, 40, 1}, {"finetune", 12, 4, 4},
-        {"finetune", 17.9, 16, 1}, {"finetune", 18, 16, 0}, {"scratch", 5, 10, 0},
-        {"plain", 5, 10, 0},
+        {"finetune", 17.9, 16, 1}, {"finetune", 18, 55, 1}, {"finetune", 18, 56, 0},
+        {"finetune", 40, 4, 4},    {"scratch", 5, 10, 0},   {"plain", 5, 10, 0},
     };
     for (size_t i = 0; i < STK_COUNT(cases); i++) {
         const stk_recipe_row *row = NULL;
@@ -319,7 +319,10 @@ static void the_head_learns_alone_at_first(void) {
     } trainings[] = {
         {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "5"}}, "1"},
         {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "1"}}, "0"},
-        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "30"}}, "0"},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "30"}, {"batch", "8"}},
+         "0"},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "30"}, {"batch", "32"}},
+         "1"},
         {{{"model", "efficientnet_b0"}, {"epochs", "5"}}, "0"},
         {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"freeze-epochs", "3"}}, "3"},
     };

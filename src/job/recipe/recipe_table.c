@@ -33,10 +33,11 @@
 #define MOST_BATCH 64
 #define MANY_IMAGES 256000.0
 
-/* A head has learned something after so many updates. Trainings from FREEZE_MOST_EPOCHS on need no
- * frozen epoch; of shorter ones it has at most a part. */
+/* A head has learned something after so many updates. Trainings of so many epochs and updates need
+ * no frozen epoch; of shorter ones it has at most a part. */
 #define FREEZE_UPDATES 15.0
 #define FREEZE_MOST_EPOCHS 18.0
+#define FREEZE_MOST_UPDATES 1000.0
 #define FREEZE_MOST_PART 0.5
 
 /* Averaged weights need many updates: an average over a few is close to the first weights. */
@@ -120,7 +121,8 @@ double stk_recipe_rate(const stk_rate_facts *f) {
 }
 
 int stk_recipe_freeze_epochs(const stk_recipe_row *row, double epochs, double epoch_updates) {
-    if (!row->freezes || epochs >= FREEZE_MOST_EPOCHS) {
+    bool is_long = epochs >= FREEZE_MOST_EPOCHS && epochs * epoch_updates >= FREEZE_MOST_UPDATES;
+    if (!row->freezes || is_long) {
         return 0;
     }
     double wanted = ceil(FREEZE_UPDATES / fmax(epoch_updates, 1));
