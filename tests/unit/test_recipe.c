@@ -14,7 +14,7 @@ typedef struct setting {
     const char *value;
 } setting;
 
-#define MOST_SETTINGS 4
+#define MOST_SETTINGS 5
 
 static stk_error error;
 static const stk_device_config device;
@@ -319,9 +319,17 @@ static void the_head_learns_alone_at_first(void) {
     } trainings[] = {
         {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "5"}}, "1"},
         {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "1"}}, "0"},
-        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "30"}, {"batch", "8"}},
+        {{{"model", "efficientnet_b0"},
+          {"pretrained", "w"},
+          {"epochs", "30"},
+          {"batch", "8"},
+          {"recipe", "finetune"}},
          "0"},
-        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"epochs", "30"}, {"batch", "32"}},
+        {{{"model", "efficientnet_b0"},
+          {"pretrained", "w"},
+          {"epochs", "30"},
+          {"batch", "32"},
+          {"recipe", "finetune"}},
          "1"},
         {{{"model", "efficientnet_b0"}, {"epochs", "5"}}, "0"},
         {{{"model", "efficientnet_b0"}, {"pretrained", "w"}, {"freeze-epochs", "3"}}, "3"},
