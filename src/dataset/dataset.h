@@ -148,10 +148,11 @@ bool stk_dataset_is_divided(const stk_dataset *dataset, double val_fraction, int
  *
  * With folds <= 1, fold 0 is the validation set: a stratified val_fraction of every class, at least
  * one image of each class that has two or more. Where that would be more than one and a half times
- * the fraction, and the fraction is 30 images or more, small classes take turns instead. Where the data set has a validation set of its own
- * all samples get -1. With folds >= 2 every class is divided evenly. Groups stay together, with
- * classes as even as that allows. A fold column decides alone, whatever `folds` is. A class with
- * one image gets -1, together with its group. The result depends only on the seed and the samples.
+ * the fraction, and the fraction is 30 images or more, small classes take turns instead. Where the
+ * data set has a validation set of its own all samples get -1. With folds >= 2 every class is
+ * divided evenly. Groups stay together, with classes as even as that allows. A fold column decides
+ * alone, whatever `folds` is. A class with one image gets -1, together with its group. The result
+ * depends only on the seed and the samples.
  */
 STK_CHECKED stk_status stk_dataset_deal(const stk_dataset *dataset, double val_fraction, int folds,
                                         uint64_t seed, int *fold_of, stk_error *err);

@@ -249,16 +249,11 @@ static void options_are_described(void) {
 }
 
 static const check_test tests[] = {
-    TEST(fraction_of_every_class),
-    TEST(many_small_classes_take_turns),
-    TEST(both_sides_get_something),
-    TEST(seed_decides),
-    TEST(folds_are_even),
-    TEST(given_validation_set_stays_apart),
-    TEST(divisions_that_cannot_be),
-    TEST(memory_runs_out),
-    TEST(priors_are_shares),
-    TEST(options_are_described),
+    TEST(fraction_of_every_class),  TEST(many_small_classes_take_turns),
+    TEST(both_sides_get_something), TEST(seed_decides),
+    TEST(folds_are_even),           TEST(given_validation_set_stays_apart),
+    TEST(divisions_that_cannot_be), TEST(memory_runs_out),
+    TEST(priors_are_shares),        TEST(options_are_described),
 };
 
 CHECK_MAIN(tests)
