@@ -16,6 +16,9 @@
 #define LEAST_PART 4
 #define LEAST_COMPARED 512
 
+/* Logits to which a calibration is fitted in milliseconds, when the time is over. */
+#define MOST_HURRIED 50000
+
 static void tell_bad_val(void *user, const char *path, const char *reason) {
     const stk_trainer *t = user;
     stk_events_bad_image(t->config->events, path, "val", reason);
@@ -133,8 +136,9 @@ bool stk_trainer_is_calibrated(const stk_train_config *c) {
 stk_status stk_trainer_calibrate(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     int64_t start = stk_clock_ns();
-    if (t->val_part || is_too_late(t)) {
-        return STK_OK;
+    size_t numbers = t->val_metrics.count * (size_t)c->graph->classes;
+    if (is_too_late(t) || (t->val_part && numbers > MOST_HURRIED)) {
+        return STK_OK; /* that of the best weights before stays */
     }
     stk_calibration_free(c->calibration);
     stk_status status =

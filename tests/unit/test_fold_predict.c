@@ -326,6 +326,28 @@ static void memory_is_made_before_the_batch_is_halved(void) {
     free_pictures(&pictures);
 }
 
+/* A third more than predicting takes was kept, and the machine is busy: while the prediction itself
+ * fits, the weights that were trained are validated. */
+static void a_validation_may_take_from_the_care_of_the_plan(void) {
+    static predicting p;
+    picture_set pictures = make_pictures(check_folder(), PICTURES);
+    open_job(&p, "true", false, pictures.store, pictures.samples, PICTURES);
+    stk_job *job = &p.job;
+    job->clock.budget_s = 100;
+    job->time.views = 1;
+    job->time.predict_s = 30;
+    stk_running_fold fold = {.job = job, .split = {.val_count = 3}, .result = {.has_best = true}};
+    stk_train_hooks hooks = stk_fold_hooks(&fold);
+    for (int left_s = 24; left_s < 48; left_s += 12) {
+        job->clock.looked_ns = stk_clock_ns(); /* how busy the machine is stays as it is */
+        job->clock.margin.busy = 4;
+        job->clock.start_ns = stk_clock_ns() - (100 - left_s) * (int64_t)1000000000;
+        CHECK_INT(hooks.validation_must_end(hooks.user, 0, 0), left_s < 30);
+    }
+    close_job(&p);
+    free_pictures(&pictures);
+}
+
 /* Half of 100 s are over, and no picture was read for anything but training. */
 static void predict_early_unvalidated(picture_set *pictures, int model, bool wanted) {
     static predicting p;
@@ -373,6 +395,7 @@ static const check_test tests[] = {
     TEST(chosen_views_are_given_up_in_silence),
     TEST(views_that_were_asked_for_are_missed),
     TEST(memory_is_made_before_the_batch_is_halved),
+    TEST(a_validation_may_take_from_the_care_of_the_plan),
     TEST(early_predictions_change_nothing_later),
     TEST(without_a_validation_the_first_model_predicts_early),
 };

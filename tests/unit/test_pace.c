@@ -256,6 +256,32 @@ static void a_slow_beginning_costs_folds_but_not_all_training(void) {
     CHECK_INT(s.decisions, 1);
 }
 
+/* Validations take no longer because the backbone learns, too. */
+static void steps_of_all_layers_do_not_slow_validations_down(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_standing p = {.epoch = 2,
+                            .steps_done = STEPS,
+                            .steps_timed = STEPS,
+                            .steps_per_epoch = STEPS,
+                            .step_s = 0.01,
+                            .expected = true,
+                            .validations = 1,
+                            .val_s = 0.5,
+                            .val_even_s = 0.5};
+    open_simulation(&s, 100, 0, 1, 500);
+    set_clock(&s);
+    begin_pace(&s, &pace);
+    pace.val_images = VAL_IMAGES;
+    (void)ask(&s, &pace, &p);
+    double before_s = s.job.time.predict_s;
+    CHECK(before_s > 0);
+    p.step_s = 0.05;
+    p.expected = false;
+    (void)ask(&s, &pace, &p);
+    CHECK_NEAR(s.job.time.predict_s, before_s, 1e-9);
+}
+
 /* Memory ran out, and training begins again where it began: only the first time counts. */
 static void training_again_is_no_slow_beginning(void) {
     static simulation s;
@@ -854,6 +880,7 @@ static const check_test tests[] = {
     TEST(compiling_takes_nothing_from_the_first_fold),
     TEST(a_slow_beginning_costs_folds_but_not_all_training),
     TEST(training_again_is_no_slow_beginning),
+    TEST(steps_of_all_layers_do_not_slow_validations_down),
     TEST(a_change_of_size_does_not_end_it),
     TEST(what_fits_is_trained_and_nothing_is_told),
     TEST(a_cut_at_planning_is_told_with_its_numbers),

@@ -54,13 +54,18 @@ void stk_fold_pace_reset(stk_fold_pace *pace) {
     pace->time->total_steps = -1;
 }
 
+/* Seconds of a step of the present kind; NaN: it was not measured. */
+static double known_step_s(const stk_train_standing *standing) {
+    return standing->expected ? NAN : standing->step_s;
+}
+
 static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_standing *standing) {
     stk_inference_facts facts = {.budget_s = pace->clock->budget_s,
                                  .step_s = standing->step_s,
                                  .wait_s = standing->wait_s,
                                  .batch = pace->recipe->batch,
                                  .pixels = stk_recipe_eval_pixels(pace->recipe),
-                                 .val_s = stk_validations_now(&pace->past, standing->step_s),
+                                 .val_s = stk_validations_now(&pace->past, known_step_s(standing)),
                                  .val_images = pace->val_images,
                                  .test_images = pace->test_images,
                                  .unread_s = pace->unread_s,
@@ -377,7 +382,8 @@ stk_train_orders stk_fold_pace_step(stk_fold_pace *pace, const stk_train_standin
         return end(pace, standing);
     }
     if (standing->validations > pace->past.count) {
-        stk_validations_note(&pace->past, standing->val_s, standing->val_even_s, standing->step_s);
+        stk_validations_note(&pace->past, standing->val_s, standing->val_even_s,
+                             known_step_s(standing));
     }
     if (standing->steps_done == 0 && !pace->asked) {
         pace->time->setup_s = stk_run_clock_elapsed(pace->clock) - pace->start_s;

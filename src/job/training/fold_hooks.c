@@ -48,10 +48,12 @@ static double save_seconds(const stk_job *job) {
 
 /*
  * A validation ends early when only the time for saving its weights and predicting with the best
- * weights is left. That time is estimated from the running validation or, until its speed is known,
- * taken from the plan. One view is enough, since views are given up before training is. Before the
- * first best epoch, ending the validation would lose the only model: then the estimate is limited
- * to a share of the time left, and measured times count without a safety factor.
+ * weights is left. That time is estimated from the running validation or, until its speed is known
+ * and where it is short beside the prediction, taken from the plan, without the care that the plan
+ * has taken on top: what was trained would be lost for it. One view is enough, since views are
+ * given up before training is. Before the first best epoch, ending the validation would lose the
+ * only model: then the estimate is limited to a share of the time left, and measured times count
+ * without a safety factor.
  */
 static bool validation_must_end(void *user, size_t seen, double seconds) {
     stk_running_fold *fold = user;
@@ -62,7 +64,8 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
                                             .test_images = job->out.ensemble.rows};
     }
     double picture_s = stk_inference_look(&fold->watch, seen, seconds);
-    if (!isnan(picture_s) && job->out.ensemble.rows > 0) {
+    bool measured = !isnan(picture_s) && job->out.ensemble.rows > 0;
+    if (measured) {
         double begin_s =
             fold->watch.first_s +
             stk_state_saver_best_s(&job->saver); /* reading the weights takes about as long */
@@ -75,7 +78,10 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
                left_s < view_s + stk_state_saver_likely_wait_s(&job->saver) +
                             stk_state_saver_best_s(&job->saver);
     }
-    return stk_run_clock_must_halt(&job->clock, view_s + save_seconds(job));
+    double next_s = view_s + save_seconds(job);
+    return measured ? stk_run_clock_must_halt(&job->clock, next_s)
+                    : stk_run_clock_must_write(&job->clock) ||
+                          stk_run_clock_before_writing(&job->clock) < next_s;
 }
 
 /* Saves the weights in the state. `calibration` is theirs; NULL: none was fitted to them. */

@@ -64,6 +64,7 @@ void stk_fold_add_work(const stk_running_fold *fold) {
     stk_job *job = fold->job;
     const stk_train_result *r = &fold->result;
     stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, r->closing_s);
+    job->out.val_images = r->best_images > 0 ? r->best_images : job->out.val_images;
     job->tally.images += r->images;
     job->tally.workers = r->workers > 0 ? r->workers : job->tally.workers;
     job->tally.slots = r->slots > 0 ? r->slots : job->tally.slots;
