@@ -148,9 +148,9 @@ fi
 
 it "lets a new head learn alone at first"
 freeze=(--data two --img-size 16 --pretrained "$weights" --refit 0)
-run train "${freeze[@]}" --epochs 3 --out alone
+run train "${freeze[@]}" --epochs 3 --optimizer AdamW --out alone
 expect_exit 0
-expect_out '^recipe touch: for 3 epochs from pretrained weights; .*, freeze-epochs 2$'
+expect_out '^recipe touch: for 3 epochs from pretrained weights; adamw, .*, freeze-epochs 2$'
 expect_file alone/args.json '"freeze_epochs": 2'
 run train "${freeze[@]}" --epochs 3 --freeze-epochs 2 --out alone2 --quiet
 expect_exit 0

@@ -63,7 +63,7 @@ stk_recipe stk_recipe_begin(const stk_options *options) {
     return recipe;
 }
 
-static const char *optimizer_name(const stk_train_options *train) {
+const char *stk_recipe_optimizer(const stk_train_options *train) {
     return train->optimizer == STK_SGD ? "sgd" : "adamw";
 }
 
@@ -442,7 +442,8 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
                             ? stk_options_resolve(options, "recipe", recipe->row->name, "auto", err)
                             : STK_OK;
     if (status == STK_OK && given->optimizer == STK_OPTIMIZER_AUTO) {
-        status = stk_options_resolve(options, "optimizer", optimizer_name(train), "auto", err);
+        status =
+            stk_options_resolve(options, "optimizer", stk_recipe_optimizer(train), "auto", err);
     }
     for (size_t i = 0; i < STK_COUNT(numbers) && status == STK_OK; i++) {
         if (stk_is_auto_double(numbers[i].given)) {

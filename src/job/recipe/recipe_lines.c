@@ -87,7 +87,7 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
         stk_str_appendf(&why, "for %.3g epochs %s; ", recipe->epochs_expected,
                         recipe->row->pretrained ? "from pretrained weights" : "from scratch");
     }
-    stk_str_appendf(&why, "%s, crop-scale %.3g", stk_options_get(options, "optimizer"),
+    stk_str_appendf(&why, "%s, crop-scale %.3g", stk_recipe_optimizer(train),
                     recipe->augment.crop_scale);
     const struct {
         const char *name;
