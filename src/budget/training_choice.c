@@ -55,11 +55,15 @@ static double picture_s_at(const stk_training_facts *f, int size) {
     return fmax((f->picture_s - f->loader_s) * scale * scale, 0) + f->loader_s;
 }
 
+/* Seconds that a model takes to predict the test set at another size. */
+static double predict_s_at(const stk_training_facts *f, int size) {
+    return f->predict_s * picture_s_at(f, size) / f->picture_s;
+}
+
 /* Epochs over all pictures that fit at this size, beside the predictions of so many models. */
 static double epochs_at(const stk_training_facts *f, int size, int models) {
-    double picture_s = picture_s_at(f, size);
-    double predict_s = f->predict_s * picture_s / f->picture_s;
-    return fmax(f->left_s - models * predict_s, 0) / (picture_s * (double)f->pictures);
+    double all_s = picture_s_at(f, size) * (double)f->pictures;
+    return fmax(f->left_s - models * predict_s_at(f, size), 0) / all_s;
 }
 
 /* The size for the first half; 0: none is worth it. */
@@ -137,7 +141,8 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
     stk_training_choice c = {.img_size = f->img_size,
                              .val_part = f->val_part,
                              .epochs = f->epochs > 0 ? f->epochs : STK_BUDGET_DEFAULT_EPOCHS,
-                             .picture_s = NAN};
+                             .picture_s = NAN,
+                             .predict_s = NAN};
     if (isnan(f->left_s)) { /* fine-tuning is short: a second model on everything is worth it */
         c.refits = f->refits >= 0 ? f->refits : f->pretrained && f->folds == 1 && f->val_part > 0;
         c.epochs_full = c.epochs;
@@ -150,6 +155,7 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
     c.epochs_full = epochs_at(f, f->img_size, 1);
     c.img_size = grow(f, choose_size(f));
     c.picture_s = picture_s_at(f, c.img_size);
+    c.predict_s = predict_s_at(f, c.img_size);
     c.val_part = choose_val_part(f);
     bool may_refit = f->folds == 1 && f->val_part > 0;
     c.refits = f->refits >= 0 ? f->refits : may_refit ? choose_refits(f, &c) : 0;

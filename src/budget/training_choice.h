@@ -44,6 +44,7 @@ typedef struct stk_training_choice {
     double epochs;      /* that fit, of each model and over its own pictures; at least 0 */
     double epochs_full; /* epochs of a single model that would fit at facts.img_size */
     double picture_s;   /* seconds of a training picture at the chosen size; NaN: not known */
+    double predict_s; /* seconds that a model takes to predict the test set there; NaN: not known */
 } stk_training_choice;
 
 stk_training_choice stk_training_choose(const stk_training_facts *facts);

@@ -21,19 +21,19 @@ static stk_exec *remove_at(stk_exec_cache *cache, int index) {
 
 stk_status stk_exec_cache_take(stk_exec_cache *cache, const stk_compile_config *config,
                                stk_exec **exec, stk_error *err) {
-    stk_error why = {0};
     for (int i = 0; i < cache->count; i++) {
         if (is_same(&cache->kept[i].config, config)) {
             *exec = remove_at(cache, i);
             return STK_OK;
         }
     }
-    stk_status status = cache->backend->compile(exec, cache->state, config, &why);
+    stk_status status = cache->backend->compile(exec, cache->state, config, err);
     if (status == STK_ERR_MEMORY && cache->count > 0) {
         stk_exec_cache_clear(cache);
-        return cache->backend->compile(exec, cache->state, config, err);
+        stk_error_clear(err);
+        status = cache->backend->compile(exec, cache->state, config, err);
     }
-    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+    return status;
 }
 
 void stk_exec_cache_keep(stk_exec_cache *cache, const stk_compile_config *config, stk_exec *exec) {

@@ -375,27 +375,26 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     return STK_OK;
 }
 
-/*
- * Keeps the executable for training where all its steps are collected. Steps that were halted, or
- * whose results nobody wants, may still read pictures: freeing waits for them.
- */
-static void put_away_training(stk_trainer *t) {
-    if (t->pending_count == 0 && !t->torn && !t->failed) {
-        stk_exec_cache_keep(t->execs, &t->train_how, t->train_exec);
+/* Keeps an executable that nothing runs on any more. Otherwise the device may still read pictures:
+ * freeing waits for it. */
+static void put_away(stk_trainer *t, stk_exec **exec, const stk_compile_config *how, bool idle) {
+    if (idle) {
+        stk_exec_cache_keep(t->execs, how, *exec);
     } else {
-        t->config->backend->exec_free(t->train_exec);
+        t->config->backend->exec_free(*exec);
     }
-    t->train_exec = NULL;
+    *exec = NULL;
 }
 
-static void put_away_execs(stk_trainer *t) {
-    put_away_training(t);
-    if (!t->failed) {
-        stk_exec_cache_keep(t->execs, &t->infer_how, t->infer_exec);
-    } else {
-        t->config->backend->exec_free(t->infer_exec);
-    }
-    t->infer_exec = NULL;
+/* Whether no step was halted, and the results of all steps are collected. */
+static bool is_collected(const stk_trainer *t) {
+    return t->pending_count == 0 && !t->torn;
+}
+
+/* `good`: nothing has failed or was halted. */
+static void put_away_execs(stk_trainer *t, bool good) {
+    put_away(t, &t->train_exec, &t->train_how, good && is_collected(t));
+    put_away(t, &t->infer_exec, &t->infer_how, good);
 }
 
 /* Takes an executable that waits for it, or compiles. *exec stays NULL without an error only when
@@ -423,7 +422,7 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     if (t->train_exec != NULL && t->frozen == frozen) {
         return STK_OK;
     }
-    put_away_training(t);
+    put_away(t, &t->train_exec, &t->train_how, is_collected(t));
     t->train_how = c->train_compile;
     t->train_how.frozen = frozen;
     t->train_how.graph = t->small ? c->small_graph : t->train_how.graph;
@@ -482,7 +481,7 @@ static stk_status change_size(stk_trainer *t, stk_error *err) {
     char what[64];
     stk_loader_take_bad(t->loader, tell_bad, t);
     tell_notices(t);
-    put_away_execs(t);
+    put_away_execs(t, true);
     stk_trainer_let_go(t);
     stk_loader_close(t->loader);
     t->loader = NULL;
@@ -624,7 +623,7 @@ static stk_status retry_from_last_epoch(stk_trainer *t, stk_error *err) {
     if (other) {
         t->small = small;
         stk_trainer_set_size(t, !small);
-        put_away_execs(t);
+        put_away_execs(t, true);
     }
     t->result->validating = false;
     t->result->diverged = false;
@@ -678,9 +677,8 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         tell_notices(&t);
     }
     int64_t closing = stk_clock_ns();
-    t.failed = status != STK_OK || result->halted;
     /* The loader is closed last: a step in flight still reads its batch. */
-    put_away_execs(&t);
+    put_away_execs(&t, status == STK_OK && !result->halted);
     stk_exec_cache_clear(&t.own_execs);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val_metrics);

@@ -47,7 +47,6 @@ typedef struct stk_trainer {
     stk_loss_watch watch;
     /* Saving and going on. */
     bool torn;           /* a step was halted: the running statistics are half updated */
-    bool failed;         /* the fold ends with an error or was halted: nothing is kept */
     int64_t saved_ns;    /* monotonic clock: when the state was last saved */
     int64_t saved_steps; /* steps_done then; -1: never */
     int64_t went_on_at;  /* steps_done when training last went on after its plan; -1: never */

@@ -165,25 +165,23 @@ STK_EMU_FAIL=memory:2 run predict --run taken --device cuda:0 --out taken.csv
 expect_exit 0
 expect_out "^prediction .*of the GPU's memory, and [0-9.]+ MiB are free now"
 
+# step_without_memory LINE BATCH OPTIONS...: a step that finds no memory is done again, which LINE says.
+step_without_memory() {
+    rm -rf taken
+    STK_EMU_CHECK=1 STK_EMU_FAIL=graph:18 run train "${small[@]}" "${@:3}" --out taken
+    expect_exit 0
+    expect_empty "$ERR"
+    expect_out "^$1: launching a step failed: the GPU has no memory left$"
+    expect_summary taken/summary.json status complete
+    expect_summary taken/summary.json batch "$2"
+    expect_sound taken k/sample_submission.csv "$labels"
+}
+
 it "a step of epoch 3 that finds no memory is done again with half the batch"
-rm -rf taken
-STK_EMU_CHECK=1 STK_EMU_FAIL=graph:18 run train "${small[@]}" --out taken
-expect_exit 0
-expect_empty "$ERR"
-expect_out '^batch 4 x 2 instead of 8 x 1, from step 1 of epoch 3: launching a step failed: the GPU has no memory left$'
-expect_summary taken/summary.json status complete
-expect_summary taken/summary.json batch 4
-expect_sound taken k/sample_submission.csv "$labels"
+step_without_memory 'batch 4 x 2 instead of 8 x 1, from step 1 of epoch 3' 4
 
 it "networks that are kept for later are given up before the batch is halved"
-rm -rf taken
-STK_EMU_CHECK=1 STK_EMU_FAIL=graph:18 run train "${small[@]}" --freeze-epochs 1 --out taken
-expect_exit 0
-expect_empty "$ERR"
-expect_out '^batch 8 x 1 again, without networks kept for later, from step 1 of epoch [23]: launching a step failed: the GPU has no memory left$'
-expect_summary taken/summary.json status complete
-expect_summary taken/summary.json batch 8
-expect_sound taken k/sample_submission.csv "$labels"
+step_without_memory 'batch 8 x 1 again, without networks kept for later, from step 1 of epoch [23]' 8 --freeze-epochs 1
 
 it "nothing is lost when not even the smallest batch fits"
 rm -rf taken

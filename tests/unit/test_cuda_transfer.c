@@ -146,28 +146,29 @@ static void many_tensors_take_few_waits(void) {
     close_counted(&c);
 }
 
+/* All but the large tensor: 1 MiB. */
+static void each_small(counted *c, void each(counted *, stk_tensor_kind, int, int), int salt) {
+    for (int p = 0; p < c->graph->param_count; p++) {
+        if (c->graph->params[p].count < 1 << 20) {
+            each(c, STK_TENSOR_EMA, p, salt);
+        }
+    }
+}
+
 /* More than what is under way at a time. */
 static void what_is_under_way_is_not_written_over(void) {
     counted c;
     if (!open_counted(&c, true)) {
         return;
     }
-    for (int salt = 0; salt < 12; salt++) { /* 12 times 1 MiB */
-        for (int p = 0; p < c.graph->param_count; p++) {
-            if (c.graph->params[p].count < 1 << 20) {
-                write_one(&c, STK_TENSOR_EMA, p, salt);
-            }
-        }
+    for (int salt = 0; salt < 12; salt++) {
+        each_small(&c, write_one, salt);
         for (int kind = 0; kind < STK_TENSOR_KINDS; kind++) {
             write_one(&c, (stk_tensor_kind)kind, 0, salt);
         }
     }
     check_one(&c, STK_TENSOR_VALUE, 0, 11);
-    for (int p = 0; p < c.graph->param_count; p++) {
-        if (c.graph->params[p].count < 1 << 20) {
-            check_one(&c, STK_TENSOR_EMA, p, 11);
-        }
-    }
+    each_small(&c, check_one, 11);
     close_counted(&c);
 }
 

@@ -344,6 +344,12 @@ stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision 
     return asked == STK_PRECISION_BF16 && device->major < 8 ? STK_PRECISION_FP16 : asked;
 }
 
+stk_status stk_cuda_finish(const stk_device *device, int result, const char *what, stk_error *err) {
+    const cuda_driver *d = device->driver;
+    result = result == CUDA_GOOD ? d->stream_wait(device->compute) : result;
+    return stk_cuda_check(d, result, what, err);
+}
+
 void *stk_cuda_device_host_take(stk_device *device, size_t bytes) {
     void *memory = NULL;
     if (stk_cuda_enter(device, NULL) != STK_OK ||

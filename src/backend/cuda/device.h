@@ -69,6 +69,10 @@ void stk_cuda_give(stk_device *device, cuda_pointer pointer, size_t bytes);
 /* Makes the device's context current for the calling thread. */
 STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
 
+/* Waits until a driver call on the compute stream has ended; `result` is what the call returned. */
+STK_CHECKED stk_status stk_cuda_finish(const stk_device *device, int result, const char *what,
+                                       stk_error *err);
+
 struct stk_state {
     stk_device *device;
     const stk_graph *graph;

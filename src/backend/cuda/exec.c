@@ -491,9 +491,7 @@ static stk_status find_exec(stk_exec *exec, size_t count, stk_exec **found, stk_
         cuda_exec_free(exec->smaller);
         exec->smaller = NULL;
     }
-    const stk_device *device = exec->state->device;
-    stk_status status = stk_cuda_check(device->driver, device->driver->stream_wait(device->compute),
-                                       "a training step", err);
+    stk_status status = stk_cuda_finish(exec->state->device, CUDA_GOOD, "a training step", err);
     if (status == STK_OK && exec->smaller == NULL) {
         status = make_exec(&exec->smaller, exec->state, &config, exec, err);
     }

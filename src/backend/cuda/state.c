@@ -39,31 +39,24 @@ void stk_cuda_state_free(stk_state *state) {
     stk_mem_free(state);
 }
 
-/* Waits for the end of a driver call on the compute stream. */
-static stk_status finish(const stk_state *state, int result, const char *what, stk_error *err) {
-    const cuda_driver *d = state->device->driver;
-    result = result == CUDA_GOOD ? d->stream_wait(state->device->compute) : result;
-    return stk_cuda_check(d, result, what, err);
-}
-
 static cuda_scaler first_scaler(bool moving) {
     float scale = moving ? FIRST_SCALE : 1;
     return (cuda_scaler){.scale = scale, .inverse = 1 / scale, .dynamic = moving};
 }
 
 static stk_status read_scaler(const stk_state *state, cuda_scaler *scaler, stk_error *err) {
-    return finish(state,
-                  state->device->driver->copy_out(scaler, state->scaler, sizeof *scaler,
-                                                  state->device->compute),
-                  "reading the loss scale", err);
+    return stk_cuda_finish(state->device,
+                           state->device->driver->copy_out(scaler, state->scaler, sizeof *scaler,
+                                                           state->device->compute),
+                           "reading the loss scale", err);
 }
 
 static stk_status set_scaler(stk_state *state, const cuda_scaler *scaler, stk_error *err) {
     state->scaled = scaler->dynamic;
-    return finish(state,
-                  state->device->driver->copy_in(state->scaler, scaler, sizeof *scaler,
-                                                 state->device->compute),
-                  "setting the loss scale", err);
+    return stk_cuda_finish(state->device,
+                           state->device->driver->copy_in(state->scaler, scaler, sizeof *scaler,
+                                                          state->device->compute),
+                           "setting the loss scale", err);
 }
 
 stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err) {
@@ -78,10 +71,11 @@ stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err) {
 }
 
 static stk_status fill_state(stk_state *state, uint64_t bytes, stk_error *err) {
-    stk_status status = finish(state,
-                               state->device->driver->fill(state->blocks[STK_TENSOR_VALUE], 0,
-                                                           bytes, state->device->compute),
-                               "clearing the parameters", err);
+    stk_status status =
+        stk_cuda_finish(state->device,
+                        state->device->driver->fill(state->blocks[STK_TENSOR_VALUE], 0, bytes,
+                                                    state->device->compute),
+                        "clearing the parameters", err);
     cuda_scaler scaler = first_scaler(false);
     return status == STK_OK ? set_scaler(state, &scaler, err) : status;
 }

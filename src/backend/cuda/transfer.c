@@ -16,13 +16,6 @@ static void take_memory(cuda_transfer *t, stk_device *device) {
     }
 }
 
-/* Waits for the end of a driver call on the compute stream. */
-static stk_status finish(stk_device *device, int result, const char *what, stk_error *err) {
-    const cuda_driver *d = device->driver;
-    result = result == CUDA_GOOD ? d->stream_wait(device->compute) : result;
-    return stk_cuda_check(d, result, what, err);
-}
-
 /* Whether the memory read last holds the tensor. */
 static bool is_ahead(const cuda_transfer *t, const cuda_tensor_place *place) {
     return place->start >= t->ahead_from &&
@@ -40,16 +33,17 @@ stk_status stk_cuda_transfer_read(cuda_transfer *t, stk_device *device,
     const cuda_driver *d = device->driver;
     take_memory(t, device);
     if (t->ahead == NULL || place->bytes > t->bytes) {
-        return finish(device, d->copy_out(values, place->start, place->bytes, device->compute),
-                      "reading a parameter", err);
+        return stk_cuda_finish(device,
+                               d->copy_out(values, place->start, place->bytes, device->compute),
+                               "reading a parameter", err);
     }
     if (t->version != version || !is_ahead(t, place)) {
         size_t rest = (size_t)(place->block_end - place->start);
         size_t bytes = rest < t->bytes ? rest : t->bytes;
         t->ahead_bytes = 0;
         stk_status status =
-            finish(device, d->copy_out(t->ahead, place->start, bytes, device->compute),
-                   "reading a parameter", err);
+            stk_cuda_finish(device, d->copy_out(t->ahead, place->start, bytes, device->compute),
+                            "reading a parameter", err);
         if (status != STK_OK) {
             return status;
         }
@@ -70,11 +64,12 @@ stk_status stk_cuda_transfer_write(cuda_transfer *t, stk_device *device,
         t->version = version; /* what was read is still so */
     }
     if (t->sent == NULL || place->bytes > t->bytes) {
-        return finish(device, d->copy_in(place->start, values, place->bytes, device->compute),
-                      "writing a parameter", err);
+        return stk_cuda_finish(device,
+                               d->copy_in(place->start, values, place->bytes, device->compute),
+                               "writing a parameter", err);
     }
     if (t->sent_bytes + place->bytes > t->bytes) {
-        stk_status status = finish(device, CUDA_GOOD, "writing a parameter", err);
+        stk_status status = stk_cuda_finish(device, CUDA_GOOD, "writing a parameter", err);
         if (status != STK_OK) {
             return status;
         }

@@ -226,8 +226,7 @@ static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
         return;
     }
     double pictures = (double)facts->pictures * (1 - choice->val_part);
-    double predict_s = facts->predict_s * choice->picture_s / facts->picture_s;
-    double models_s = facts->folds * (wanted * pictures * choice->picture_s + predict_s);
+    double models_s = facts->folds * (wanted * pictures * choice->picture_s + choice->predict_s);
     double need_s = stk_run_clock_elapsed(&job->clock) + models_s / TRAINING_SHARE;
     stk_events_warning(&job->events,
                        "the budget is short: at %d px there is time for %.2g epochs over %.0f "

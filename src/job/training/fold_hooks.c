@@ -71,17 +71,15 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
             stk_state_saver_best_s(&job->saver); /* reading the weights takes about as long */
         view_s = begin_s + picture_s * (double)job->out.ensemble.rows;
     }
-    if (!fold->result.has_best) {
-        view_s = fmin(view_s, FIRST_PREDICTION * fold->left_s);
-        double left_s = stk_run_clock_before_writing(&job->clock);
-        return stk_run_clock_must_write(&job->clock) ||
-               left_s < view_s + stk_state_saver_likely_wait_s(&job->saver) +
-                            stk_state_saver_best_s(&job->saver);
+    if (fold->result.has_best && measured) {
+        return stk_run_clock_must_halt(&job->clock, view_s + save_seconds(job));
     }
-    double next_s = view_s + save_seconds(job);
-    return measured ? stk_run_clock_must_halt(&job->clock, next_s)
-                    : stk_run_clock_must_write(&job->clock) ||
-                          stk_run_clock_before_writing(&job->clock) < next_s;
+    double next_s = fold->result.has_best ? view_s + save_seconds(job)
+                                          : fmin(view_s, FIRST_PREDICTION * fold->left_s) +
+                                                stk_state_saver_likely_wait_s(&job->saver) +
+                                                stk_state_saver_best_s(&job->saver);
+    return stk_run_clock_must_write(&job->clock) ||
+           stk_run_clock_before_writing(&job->clock) < next_s;
 }
 
 /* Saves the weights in the state. `calibration` is theirs; NULL: none was fitted to them. */

@@ -64,7 +64,6 @@ void stk_fold_add_work(const stk_running_fold *fold) {
     stk_job *job = fold->job;
     const stk_train_result *r = &fold->result;
     stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, r->closing_s);
-    job->out.val_images = r->best_images > 0 ? r->best_images : job->out.val_images;
     job->tally.images += r->images;
     job->tally.workers = r->workers > 0 ? r->workers : job->tally.workers;
     job->tally.slots = r->slots > 0 ? r->slots : job->tally.slots;
@@ -158,6 +157,7 @@ void stk_fold_add_result(stk_running_fold *fold, bool failed) {
                 n > 0 ? (tally->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
             tally->best_metric =
                 n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+            job->out.val_images = r->best_images > 0 ? r->best_images : job->out.val_images;
         }
         bool saved = !tally->weights_lost || stk_path_is_file(stk_fold_weights(fold));
         tally->folds_done += failed || !saved ? 0 : 1;

@@ -181,8 +181,9 @@ static void close_fold(stk_running_fold *fold) {
 }
 
 /* Finds the learning rate. A state is saved first, so that a resume repeats a test that was cut. */
-static stk_status find_lr(const stk_running_fold *fold, stk_error *err) {
+static stk_status find_lr(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
+    double start_s = stk_run_clock_elapsed(&job->clock);
     stk_loader_config data = training_data(fold);
     if (!fold->begun) {
         stk_train_position start = {.batch = (int64_t)job->recipe.batch,
@@ -196,6 +197,7 @@ static stk_status find_lr(const stk_running_fold *fold, stk_error *err) {
     stk_lr_test test = stk_job_lr_test(job);
     double lr = STK_AUTO_DOUBLE;
     stk_status status = stk_lr_test_find(&test, &data, &lr, err);
+    stk_fold_pace_leave_out(&fold->pace, stk_run_clock_elapsed(&job->clock) - start_s);
     if (status != STK_OK || stk_is_auto_double(lr)) {
         return status;
     }
@@ -230,9 +232,7 @@ static stk_status try_to_train(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_fold_pace_reset(&fold->pace);
     fold->result = (stk_train_result){.best_metric = NAN};
-    double start_s = stk_run_clock_elapsed(&job->clock);
     stk_status status = stk_is_auto_double(job->recipe.lr) ? find_lr(fold, err) : STK_OK;
-    stk_fold_pace_leave_out(&fold->pace, stk_run_clock_elapsed(&job->clock) - start_s);
     if (status != STK_OK || stk_is_auto_double(job->recipe.lr)) {
         return status; /* failed, or stopped before a rate was found: a resume repeats the test */
     }
