@@ -31,14 +31,15 @@ typedef struct stk_piece {
     bool backward_reads_input[2];
     bool backward_reads_output;
     bool in_place; /* the output may share memory with inputs[0], and so may their gradients */
-    bool training; /* norms use the batch's statistics, dropout is active */
+    bool training; /* norms use the batch's statistics unless they are kept, dropout is active */
     bool live;     /* has a backward pass */
 } stk_piece;
 
 typedef struct stk_pieces_config {
     bool train;
     bool frozen; /* only the head learns; all layers before it behave as in inference */
-    bool fuse;   /* make chains */
+    bool kept_stats; /* training: norms use their running statistics, which stay as they are */
+    bool fuse;       /* make chains */
 } stk_pieces_config;
 
 typedef struct stk_pieces {

@@ -35,6 +35,13 @@ typedef enum stk_schedule {
 /* A step in which only the head learns takes about this part of a usual one. */
 #define STK_FROZEN_PART (1.0 / 3)
 
+/* What norms divide by in training; in the order of the option's choices. */
+typedef enum stk_norm_stats {
+    STK_NORM_STATS_AUTO,  /* as the recipe says */
+    STK_NORM_STATS_BATCH, /* the batch's deviation */
+    STK_NORM_STATS_KEPT   /* that of the first weights, always */
+} stk_norm_stats;
+
 /* The choice "auto" of the option, after the optimisers: the recipe decides. */
 #define STK_OPTIMIZER_AUTO 2
 
@@ -57,6 +64,7 @@ typedef struct stk_train_options {
     double ema;          /* decay of the averaged weights; 0: none are kept; STK_AUTO_DOUBLE */
     double head_lr;      /* STK_AUTO_DOUBLE: as lr */
     double backbone_lr_scale;
+    int norm_stats;         /* stk_norm_stats */
     int64_t freeze_epochs;  /* during which only the head learns; STK_AUTO_INT */
     double label_smoothing; /* STK_AUTO_DOUBLE */
     int64_t accumulate;

@@ -52,6 +52,10 @@ static const stk_option options[] = {
                .aliases = "freeze_backbone_epochs", .metavar = "N",
                .help = "epochs at the beginning in which only the classifier learns; auto: as the "
                        "recipe says"),
+    STK_OPTION(CHOICE, "norm-stats", norm_stats, .fallback = "auto", .choices = "auto batch kept",
+               .help = "mean and deviation that batch norms use in training: those of the batch, or "
+                       "those that came with the pretrained weights, kept as they are; auto: as "
+                       "the recipe says"),
     STK_OPTION(
         DOUBLE, "clip-grad", clip_grad, .fallback = "0", STK_OPTION_RANGE(0, 1e9),
         .aliases = "clip_grad_norm gradient_clip_val max_grad_norm", .metavar = "X",

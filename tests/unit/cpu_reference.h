@@ -19,6 +19,7 @@ typedef struct reference {
     const stk_graph *graph;
     size_t batch;
     bool train;      /* norms use the batch's statistics, drops drop */
+    bool kept_stats; /* norms use their running statistics nevertheless */
     double *params;  /* graph->param_elements */
     double **values; /* one array per value */
     double mean_loss;
@@ -73,7 +74,7 @@ static inline void reference_norm(const reference *r, const stk_node *node, cons
             double d = x[i * channels + c] - mean;
             var += d * d / (double)rows;
         }
-        if (!r->train) {
+        if (!r->train || r->kept_stats) {
             mean = param_of(r, node, 2)[c];
             var = param_of(r, node, 3)[c];
         }
@@ -407,22 +408,41 @@ static inline void check_param(bench *b, int p, const stk_step_input *in) {
     free(grads);
 }
 
+static inline void check_all_params(bench *b, const stk_step_input *in) {
+    stk_step_output out;
+    CHECK(cpu->step(b->train, in, &out, &b->err) == STK_OK);
+    double loss = reference_run(&b->ref, in);
+    CHECK_NEAR(out.loss_sum / (double)b->batch, loss, 1e-4);
+    for (int p = 0; p < b->graph->param_count; p++) {
+        if (b->graph->params[p].trainable) {
+            check_param(b, p, in);
+        }
+    }
+}
+
+/* With norms that keep their running statistics. */
+static inline void check_kept_gradients(builder *build, int img_size, size_t batch) {
+    bench b;
+    if (bench_open(&b, build, img_size, batch, 2)) {
+        stk_step_input in = input_of(&b);
+        stk_compile_config config = {.batch = batch, .train = true, .kept_stats = true};
+        cpu->exec_free(b.train);
+        b.train = NULL;
+        CHECK(cpu->compile(&b.train, b.state, &config, &b.err) == STK_OK);
+        b.ref.kept_stats = true;
+        check_all_params(&b, &in);
+    }
+    bench_close(&b);
+}
+
 static inline void check_gradients(builder *build, int img_size, size_t batch, stk_mix mix,
                                    float smoothing) {
     bench b;
     if (bench_open(&b, build, img_size, batch, 2)) {
         stk_step_input in = input_of(&b);
-        stk_step_output out;
         in.mix = mix;
         in.label_smoothing = smoothing;
-        CHECK(cpu->step(b.train, &in, &out, &b.err) == STK_OK);
-        double loss = reference_run(&b.ref, &in);
-        CHECK_NEAR(out.loss_sum / (double)batch, loss, 1e-4);
-        for (int p = 0; p < b.graph->param_count; p++) {
-            if (b.graph->params[p].trainable) {
-                check_param(&b, p, &in);
-            }
-        }
+        check_all_params(&b, &in);
     }
     bench_close(&b);
 }

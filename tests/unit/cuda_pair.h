@@ -37,7 +37,7 @@ typedef struct pair {
 typedef struct pair_wish {
     size_t batch;
     stk_precision precision;
-    bool plain, infer, frozen;
+    bool plain, infer, frozen, kept_stats;
     bool average; /* the inference is of the moving average */
     bool deterministic;
     stk_state_config state;
@@ -215,6 +215,7 @@ static inline bool pair_open(pair *p, const stk_graph *graph, const pair_wish *w
                                      .precision = wish->precision,
                                      .train = !wish->infer,
                                      .frozen = wish->frozen,
+                                     .kept_stats = wish->kept_stats,
                                      .ema = wish->average,
                                      .plain = wish->plain};
     p->state = wish->state;

@@ -71,7 +71,8 @@ static void compare(const bench *b, const float *fused, const float *plain, doub
     }
 }
 
-static void check_network(int img_size, bool frozen) {
+/* `how`: what the steps differ in from usual ones. */
+static void check_network(int img_size, stk_compile_config how) {
     bench b;
     REQUIRE(bench_open(&b, build_random, img_size, BATCH, 2));
     CHECK(chain_count(b.graph) == 10);
@@ -79,8 +80,10 @@ static void check_network(int img_size, bool frozen) {
     float *results[2] = {NULL, NULL};
     double loss[2];
     for (int plain = 0; plain < 2; plain++) {
-        stk_compile_config config = {
-            .batch = BATCH, .train = true, .frozen = frozen, .plain = plain == 1};
+        stk_compile_config config = how;
+        config.batch = BATCH;
+        config.train = true;
+        config.plain = plain == 1;
         bench_fill(&b, 7);
         REQUIRE(cpu->compile(&exec[plain], b.state, &config, &b.err) == STK_OK);
         results[plain] = step_results(&b, exec[plain], &loss[plain]);
@@ -102,21 +105,54 @@ static uint64_t some_of(uint64_t count) {
 
 static void fused_steps_equal_plain_ones(void) {
     for (network_seed = 0; network_seed < some_of(40); network_seed++) {
-        check_network(13, false);
+        check_network(13, (stk_compile_config){0});
     }
 }
 
 /* So many pixels that sums and statistics are divided into several strips. */
 static void large_pictures_are_summed_in_strips(void) {
     for (network_seed = 40; network_seed < 40 + some_of(4); network_seed++) {
-        check_network(61, false);
+        check_network(61, (stk_compile_config){0});
     }
 }
 
 static void frozen_backbones_are_alike(void) {
     for (network_seed = 0; network_seed < some_of(6); network_seed++) {
-        check_network(13, true);
+        check_network(13, (stk_compile_config){.frozen = true});
     }
+}
+
+static void kept_statistics_are_alike(void) {
+    for (network_seed = 0; network_seed < some_of(6); network_seed++) {
+        check_network(13, (stk_compile_config){.kept_stats = true});
+    }
+}
+
+static void kept_statistics_stay(void) {
+    bench b;
+    stk_exec *train = NULL;
+    double loss;
+    stk_compile_config config = {.batch = BATCH, .train = true, .kept_stats = true};
+    network_seed = 0;
+    REQUIRE(bench_open(&b, build_random, 13, BATCH, 2));
+    REQUIRE(cpu->compile(&train, b.state, &config, &b.err) == STK_OK);
+    for (int steps = 0; steps < 2; steps++) {
+        free(step_results(&b, train, &loss));
+    }
+    for (int n = 0; n < b.graph->node_count; n++) {
+        const stk_node *norm = &b.graph->nodes[n];
+        for (int k = 2; norm->op == STK_OP_BATCH_NORM && k < 4; k++) {
+            const stk_param *param = &b.graph->params[norm->params[k]];
+            float *now = malloc(param->count * sizeof *now);
+            CHECK(!cpu->state_read(b.state, STK_TENSOR_VALUE, norm->params[k], now, &b.err));
+            for (size_t i = 0; i < param->count; i++) {
+                CHECK((double)now[i] == b.ref.params[param->offset + i]);
+            }
+            free(now);
+        }
+    }
+    cpu->exec_free(train);
+    bench_close(&b);
 }
 
 static void fused_inference_equals_plain(void) {
@@ -150,6 +186,7 @@ static int build_small(stk_graph *g) {
 
 static void chain_gradients(void) {
     check_gradients(build_small, 7, 4, no_mix, 0);
+    check_kept_gradients(build_small, 7, 4);
 }
 
 /* Channels whose mean is thousands of deviations away: squares about zero would lose them. */
@@ -220,6 +257,8 @@ static const check_test tests[] = {
     TEST(fused_steps_equal_plain_ones),
     TEST(large_pictures_are_summed_in_strips),
     TEST(frozen_backbones_are_alike),
+    TEST(kept_statistics_are_alike),
+    TEST(kept_statistics_stay),
     TEST(fused_inference_equals_plain),
     TEST(chain_gradients),
     TEST(statistics_keep_their_digits),

@@ -17,6 +17,7 @@ static void wide_kernel_gradients(void) {
 
 static void batch_norm_gradients(void) {
     check_gradients(build_norm, 7, 4, no_mix, 0);
+    check_kept_gradients(build_norm, 7, 4);
 }
 
 static void relu_gradients(void) {

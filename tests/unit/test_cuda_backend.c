@@ -106,6 +106,14 @@ static void frozen_backbones(void) {
     check_updates(sgd, wish, "frozen, plain");
 }
 
+static void kept_statistics(void) {
+    pair_wish wish = strict;
+    wish.kept_stats = true;
+    check_updates(sgd, wish, "kept statistics");
+    wish.plain = true;
+    check_updates(sgd, wish, "kept statistics, plain");
+}
+
 static void accumulated_steps(void) {
     pair p;
     stk_graph *graph;
@@ -525,6 +533,7 @@ static const check_test tests[] = {
     TEST(updates_of_adamw),
     TEST(averages),
     TEST(frozen_backbones),
+    TEST(kept_statistics),
     TEST(accumulated_steps),
     TEST(mixed_samples),
     TEST(fewer_samples_than_the_batch),

@@ -78,6 +78,9 @@ static void resnet(void) {
         return;
     }
     check_training("resnet18", 64, 1e-3, false);
+    check_model("resnet18", 64,
+                (pair_wish){
+                    .precision = STK_PRECISION_FP32_STRICT, .share = 1e-3, .kept_stats = true});
     check_inference("resnet18", 64, STK_PRECISION_FP32_STRICT);
     check_inference("resnet18", 64, STK_PRECISION_FP16);
 }
@@ -128,6 +131,8 @@ static void small_efficientnet(void) {
     static const pair_wish wishes[] = {
         {.precision = STK_PRECISION_FP32_STRICT, .share = 1e-4},
         {.precision = STK_PRECISION_FP16, .share = 3e-2},
+        {.precision = STK_PRECISION_FP32_STRICT, .share = 1e-4, .kept_stats = true},
+        {.precision = STK_PRECISION_FP16, .share = 3e-2, .kept_stats = true},
         {.precision = STK_PRECISION_FP32_STRICT, .infer = true},
         {.precision = STK_PRECISION_FP16, .infer = true},
     };

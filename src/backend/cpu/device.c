@@ -230,8 +230,10 @@ static stk_piece_needs piece_needs(void *context, const stk_pieces *pieces, int 
 static stk_status make_layout(stk_pieces *pieces, stk_memory_layout *layout, stk_device *device,
                               const stk_graph *graph, const stk_compile_config *config,
                               stk_error *err) {
-    stk_pieces_config cut = {
-        .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
+    stk_pieces_config cut = {.train = config->train,
+                             .frozen = config->frozen,
+                             .kept_stats = config->kept_stats,
+                             .fuse = !config->plain};
     memset(layout, 0, sizeof *layout);
     stk_status status = stk_pieces_make(pieces, stk_compile_graph(config, graph), &cut, err);
     return status == STK_OK
@@ -316,6 +318,7 @@ static void aim(const stk_exec *exec, int index, cpu_call *call) {
     call->piece = piece;
     call->node = node;
     call->train = piece->training;
+    call->kept_stats = pieces->config.kept_stats;
     call->out = graph->values[piece->output].shape;
     call->in = piece->input_count > 0 ? graph->values[piece->inputs[0]].shape : call->out;
     call->y = at(exec, exec->layout.values[piece->output]);

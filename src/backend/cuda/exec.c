@@ -86,8 +86,10 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
     stk_precision precision = stk_cuda_device_precision(device, config->precision);
     cuda_type type = type_of(precision);
     bool strict = precision == STK_PRECISION_FP32_STRICT;
-    stk_pieces_config cut = {
-        .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
+    stk_pieces_config cut = {.train = config->train,
+                             .frozen = config->frozen,
+                             .kept_stats = config->kept_stats,
+                             .fuse = !config->plain};
     exec->config = *config;
     exec->logits = cuda_nothing();
     if (config->batch < 1 || config->batch > INT_MAX / 4) {
@@ -97,6 +99,7 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
     for (int i = 0; i < PLAY_COUNT; i++) {
         stk_cuda_program_begin(&exec->programs[i], type, strict, device->multiprocessors);
         exec->programs[i].major = device->major;
+        exec->programs[i].kept_stats = config->kept_stats;
     }
     stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
     STK_THEN(status,
@@ -314,7 +317,7 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
     cuda_program noise;
     const cuda_program *programs[] = {&noise};
     cuda_player player = exec->players[PLAY_WEIGHTS];
-    stk_cuda_program_begin(&noise, main->type, main->strict, main->multiprocessors);
+    stk_cuda_program_begin_like(&noise, main);
     cuda_ref all = stk_cuda_buffer(&noise, main->arena_bytes);
     stk_cuda_noise(&noise, main->arena_bytes / cuda_type_bytes(main->type), all);
     stk_status status = stk_cuda_program_lay_out(&noise, err);
@@ -327,12 +330,9 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
 
 static stk_status lower_main(stk_exec *exec, cuda_tuning_results *results, stk_error *err) {
     cuda_program *p = &exec->programs[PLAY_MAIN];
-    const stk_device *device = exec->state->device;
-    cuda_type type = p->type;
-    bool strict = p->strict;
-    stk_cuda_program_free(p);
-    stk_cuda_program_begin(p, type, strict, device->multiprocessors);
-    p->major = device->major;
+    cuda_program first = *p;
+    stk_cuda_program_begin_like(p, &first);
+    stk_cuda_program_free(&first);
     stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
                                        results, &exec->logits, err);
     return status == STK_OK ? stk_cuda_program_lay_out(p, err) : status;

@@ -103,6 +103,8 @@ stk_compile_config stk_network_compile_config(const stk_job_network *network,
                                 .batch = train ? recipe->batch : recipe->infer_batch,
                                 .precision = network->opened.precision,
                                 .train = train,
+                                .kept_stats =
+                                    train && recipe->train.norm_stats == STK_NORM_STATS_KEPT,
                                 .ema = !train && network->state_config.ema,
                                 .plain = network->plain};
 }

@@ -88,6 +88,9 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     train->label_smoothing = given_or(train->label_smoothing, row->label_smoothing);
     train->mixup = given_or(train->mixup, row->mixup);
     train->ema = given_or(train->ema, row->ema);
+    if (train->norm_stats == STK_NORM_STATS_AUTO) {
+        train->norm_stats = row->keeps_stats ? STK_NORM_STATS_KEPT : STK_NORM_STATS_BATCH;
+    }
     train->patience = stk_is_auto_int(train->patience) ? 0 : train->patience;
     recipe->augment = *augment;
     recipe->augment.crop_scale = given_or(augment->crop_scale, row->crop_scale);

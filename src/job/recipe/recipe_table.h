@@ -26,6 +26,7 @@ typedef struct stk_recipe_row {
     stk_optimizer optimizer;
     double crop_scale; /* least share of a picture that a training crop shows */
     bool freezes;      /* the head learns alone at first: stk_recipe_freeze_epochs() */
+    bool keeps_stats;  /* norms keep the statistics of the first weights: --norm-stats kept */
     double label_smoothing;
     double mixup;
     double ema;        /* decay of averaged weights; 0: none */

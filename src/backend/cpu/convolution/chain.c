@@ -248,6 +248,15 @@ static void batch_statistics(chain_args *args) {
     }
 }
 
+/* In their place: the running statistics, which stay as they are. */
+static void kept_statistics(chain_args *args) {
+    const cpu_call *call = args->call;
+    for (size_t c = 0; c < args->at.channels; c++) {
+        args->mean[c] = call->param[2][c];
+        args->invstd[c] = (float)(1.0 / sqrt(call->param[3][c] + (double)call->node->epsilon));
+    }
+}
+
 /* Coefficients of the first channels are repeated up to the width. */
 static void repeat(const chain_args *args, float *values) {
     for (size_t i = args->at.channels; i < args->at.width; i++) {
@@ -277,7 +286,7 @@ static void forward_task(void *context, size_t task, int thread) {
 /* Makes y and, if the norm needs them, the statistics of its blocks in `partial`. */
 static void filter(chain_args *args) {
     const cpu_call *call = args->call;
-    float *stats = call->train ? args->partial : NULL;
+    float *stats = call->train && !call->kept_stats ? args->partial : NULL;
     cpu_call part = args->at.maker != STK_OP_COUNT ? filter_call(args) : *call;
     if (args->at.maker == STK_OP_CONV) {
         stk_cpu_conv_forward(NULL, &part, stats);
@@ -293,7 +302,9 @@ static void forward(const cpu_call *call) {
     chain_args args = job_of(call);
     args.run.y = norm_input(call);
     filter(&args);
-    if (call->train) {
+    if (call->train && call->kept_stats) {
+        kept_statistics(&args);
+    } else if (call->train) {
         batch_statistics(&args);
     }
     set_scale(&args);
@@ -332,7 +343,7 @@ static void add_sums(const chain_args *args) {
 
 /*
  * The norm's own gradients, and the coefficients of y's: with s = 1/deviation, xhat = (y - mean) s
- * it is w s (g - mean(g) - xhat mean(g xhat)).
+ * it is w s (g - mean(g) - xhat mean(g xhat)), and w s g where mean and s do not depend on y.
  */
 static void set_gradients(const chain_args *args) {
     const cpu_call *call = args->call;
@@ -344,10 +355,11 @@ static void set_gradients(const chain_args *args) {
         call->param_grad[0][c] += (float)product;
         call->param_grad[1][c] += (float)sum;
         double ws = (double)call->param[0][c] * args->invstd[c];
-        double steep = ws * args->invstd[c] * product / pixels;
+        double steep = call->kept_stats ? 0 : ws * args->invstd[c] * product / pixels;
+        double lower = call->kept_stats ? 0 : ws * sum / pixels;
         args->by_gradient[c] = (float)ws;
         args->by_y[c] = (float)-steep;
-        args->by_one[c] = (float)(steep * args->mean[c] - ws * sum / pixels);
+        args->by_one[c] = (float)(steep * args->mean[c] - lower);
     }
     repeat(args, args->by_gradient);
     repeat(args, args->by_y);

@@ -22,6 +22,7 @@ typedef struct cpu_call {
     const stk_node *node; /* of a chain: its norm */
     size_t batch;         /* samples in this call */
     bool train;           /* batch norm uses the batch's statistics, drops drop */
+    bool kept_stats;      /* batch norm uses its running statistics nevertheless */
     stk_shape in;         /* of x[0] */
     stk_shape out;        /* of y */
     const float *x[2];

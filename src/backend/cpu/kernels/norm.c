@@ -124,11 +124,22 @@ static void batch_statistics(norm_args *args) {
     }
 }
 
+/* In their place: the running statistics, which stay as they are. */
+static void kept_statistics(norm_args *args) {
+    const cpu_call *call = args->call;
+    for (size_t c = 0; c < args->channels; c++) {
+        args->mean[c] = call->param[2][c];
+        args->invstd[c] = (float)(1.0 / sqrt(call->param[3][c] + (double)call->node->epsilon));
+    }
+}
+
 static void norm_forward(const cpu_call *call) {
     norm_args args = job_of(call);
     const float *weight = call->param[0];
     const float *bias = call->param[1];
-    if (call->train) {
+    if (call->train && call->kept_stats) {
+        kept_statistics(&args);
+    } else if (call->train) {
         batch_statistics(&args);
     }
     for (size_t c = 0; c < args.channels; c++) {
@@ -187,12 +198,14 @@ static void norm_backward(const cpu_call *call) {
         double product = total(&args, c, 1);
         call->param_grad[0][c] += (float)product;
         call->param_grad[1][c] += (float)sum;
-        /* dx = w s (dy - mean(dy) - xhat mean(dy xhat)), xhat = (x - mean) s */
+        /* dx = w s (dy - mean(dy) - xhat mean(dy xhat)), xhat = (x - mean) s; w s dy where mean
+         * and s do not depend on x */
         double ws = (double)call->param[0][c] * args.invstd[c];
-        double slope = ws * args.invstd[c] * product / rows;
+        double slope = call->kept_stats ? 0 : ws * args.invstd[c] * product / rows;
+        double lower = call->kept_stats ? 0 : ws * sum / rows;
         args.a[c] = (float)ws;
         args.b[c] = (float)-slope;
-        args.c[c] = (float)(slope * args.mean[c] - ws * sum / rows);
+        args.c[c] = (float)(slope * args.mean[c] - lower);
     }
     if (call->dx[0] != NULL) {
         stk_pool_run(call->pool, strips_of(args.rows), grad_task, &args);

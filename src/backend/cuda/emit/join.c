@@ -79,6 +79,7 @@ void stk_cuda_join_finalise(cuda_program *p, const cuda_join *join) {
         FINALISE_REDUCERS * 2 * FINALISE_WIDTH * (unsigned)sizeof(double));
     CUDA_DEFINES(launch, {"N", join->filters}, {"WIDTH", FINALISE_WIDTH},
                  {"REDUCERS", FINALISE_REDUCERS});
+    stk_cuda_define_stats(p, launch);
     CUDA_ARGS(launch, join->partial, next->weight, next->bias, next->running_mean,
               next->running_var, next->coefs, cuda_int(next->narrow),
               cuda_int((int)shape_of(p, join).grid), cuda_int((int32_t)cuda_rows(join->plane)),

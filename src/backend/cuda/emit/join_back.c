@@ -102,6 +102,7 @@ void stk_cuda_join_back_finalise(cuda_program *p, const cuda_join_back *join) {
                                           FINALISE_THREADS, (unsigned)room);
     CUDA_DEFINES(launch, {"K", join->plane.channels}, {"QUADS", FINALISE_QUADS},
                  {"REDUCERS", FINALISE_REDUCERS}, {"OTHER", has_other(join)});
+    stk_cuda_define_stats(p, launch);
     stk_cuda_arg(launch, join->partial);
     tell_norm(launch, join->norm);
     tell_norm(launch, join->other_norm);

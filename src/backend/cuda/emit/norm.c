@@ -231,6 +231,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     cuda_ref partial =
         cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane));
     cuda_launch *launch = launch_sums(p, FORWARD, "norm_stats", plane, s, 2);
+    stk_cuda_define_stats(p, launch);
     stk_cuda_arg(launch, x);
     arg_norm(launch, norm);
     CUDA_ARGS(launch, cuda_int(norm->narrow), partial, stk_cuda_counters(p, s.tiles),
@@ -247,6 +248,7 @@ static cuda_launch *launch_channels(cuda_program *p, const char *kernel, int cha
 void stk_cuda_norm_finalise(cuda_program *p, cuda_plane plane, const cuda_norm *norm,
                             cuda_ref sums) {
     cuda_launch *launch = launch_channels(p, "norm_finalise", plane.channels);
+    stk_cuda_define_stats(p, launch);
     stk_cuda_arg(launch, sums);
     arg_norm(launch, norm);
     CUDA_ARGS(launch, cuda_int(norm->narrow), cuda_int(plane.channels),
@@ -307,6 +309,7 @@ void stk_cuda_norm_reduce(cuda_program *p, const cuda_norm_back *back, cuda_ref 
     cuda_launch *launch = launch_sums(p, BACKWARD, "norm_reduce", plane, s, sums);
     define_chain(launch, &c);
     stk_cuda_define(launch, "AGAIN", cuda_is_something(again));
+    stk_cuda_define_stats(p, launch);
     CUDA_ARGS(launch, back->g, back->x, norm->weight, norm->coefs,
               c.read_added ? back->added.x : cuda_nothing(), other->weight, other->coefs,
               when(c.mask, back->mask), again, norm->weight_grad, norm->bias_grad, norm->back,

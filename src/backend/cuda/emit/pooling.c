@@ -73,6 +73,7 @@ void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref wh
     unsigned sums = cuda_blocks(p, windows_count, at_once, 4);
     size_t partial = sums * 2 * (size_t)pool->in.channels * sizeof(float);
     cuda_launch *l = cells(p, "pool_norm_reduce", pool, t, sums, act);
+    stk_cuda_define_stats(p, l);
     CUDA_ARGS(l, where, dy, x, norm->weight, norm->coefs, norm->weight_grad, norm->bias_grad,
               norm->back, stk_cuda_buffer(p, partial), stk_cuda_counters(p, t.count),
               cuda_int(pool->batch));

@@ -182,6 +182,7 @@ static void emit_weights(cuda_program *p, const cuda_squeeze *block, const betwe
     cuda_launch *l = layer(p, block, "squeeze_back_weights", ceil_to(channels, (int)ch), 1,
                            (unsigned)threads, floats > least ? floats : least);
     CUDA_DEFINES(l, {"CH", (long)ch}, {"PART", (long)part}, {"PARTS", b->parts});
+    stk_cuda_define_stats(p, l);
     CUDA_ARGS(l, b->totals, block->gate, block->squeezed, block->hidden, b->dgate, b->dhidden,
               block->w1, block->dw1, block->db1, block->dw2, block->db2, dsqueezed,
               cuda_int(block->plane.batch), block->norm->coefs, block->norm->weight,

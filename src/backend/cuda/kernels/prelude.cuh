@@ -380,6 +380,10 @@ DEVICE int last_block(u32 *counter, u32 blocks, volatile u32 *told) {
 
 #define NORM_RUNNING 0.1 /* weight of the batch when the running statistics are updated */
 
+#ifndef KEPT_STATS
+#define KEPT_STATS 0 /* 1: norms use their running statistics, which stay as they are */
+#endif
+
 /*
  * Computes channel c of coefs (4, channels): mean, 1 / deviation, scale = weight / deviation, shift
  * = bias - mean * scale. Updates the running mean and variance. `squares` is the sum of (x -
@@ -391,8 +395,13 @@ DEVICE void norm_set_coefs(int c, int channels, double mean, double squares, dou
     float m = (float)mean;
     float invstd = (float)(1.0 / sqrt(squares / rows + (double)epsilon));
     double unbiased = rows > 1 ? squares / (rows - 1) : squares;
-    running_mean[c] += (float)(NORM_RUNNING * ((double)m - (double)running_mean[c]));
-    running_var[c] += (float)(NORM_RUNNING * (unbiased - (double)running_var[c]));
+    if (KEPT_STATS) {
+        m = running_mean[c];
+        invstd = (float)(1.0 / sqrt((double)running_var[c] + (double)epsilon));
+    } else {
+        running_mean[c] += (float)(NORM_RUNNING * ((double)m - (double)running_mean[c]));
+        running_var[c] += (float)(NORM_RUNNING * (unbiased - (double)running_var[c]));
+    }
     double scale = (double)weight[c] * invstd;
     coefs[c] = m;
     coefs[channels + c] = invstd;
@@ -443,8 +452,8 @@ DEVICE void norm_set_back(int c, int channels, double sum, double product, doubl
     weight_grad[c] = (float)product;
     bias_grad[c] = (float)sum;
     back[c] = (float)a;
-    back[channels + c] = (float)(-a * invstd * product / rows);
-    back[2 * channels + c] = (float)(-a * sum / rows);
+    back[channels + c] = KEPT_STATS ? 0 : (float)(-a * invstd * product / rows);
+    back[2 * channels + c] = KEPT_STATS ? 0 : (float)(-a * sum / rows);
 }
 
 /* ---- random numbers: the same bits as base/numbers/rng.c and engine/drop.h ---- */

@@ -18,6 +18,12 @@ void stk_cuda_program_begin(cuda_program *p, cuda_type type, bool strict, int mu
     }
 }
 
+void stk_cuda_program_begin_like(cuda_program *p, const cuda_program *other) {
+    stk_cuda_program_begin(p, other->type, other->strict, other->multiprocessors);
+    p->major = other->major;
+    p->kept_stats = other->kept_stats;
+}
+
 void stk_cuda_program_free(cuda_program *p) {
     stk_mem_free(p->buffers);
     stk_mem_free(p->ops);
@@ -69,6 +75,12 @@ cuda_launch *stk_cuda_launch(cuda_program *p, const char *file, const char *name
 void stk_cuda_define(cuda_launch *launch, const char *name, long value) {
     size_t used = strlen(launch->defines);
     snprintf(launch->defines + used, sizeof launch->defines - used, "-D%s=%ld ", name, value);
+}
+
+void stk_cuda_define_stats(const cuda_program *p, cuda_launch *launch) {
+    if (p->kept_stats) {
+        stk_cuda_define(launch, "KEPT_STATS", 1);
+    }
 }
 
 void stk_cuda_arg(cuda_launch *launch, cuda_ref ref) {

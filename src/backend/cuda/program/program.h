@@ -204,6 +204,7 @@ typedef struct cuda_buffer {
 typedef struct cuda_program {
     cuda_type type;
     bool strict;
+    bool kept_stats;      /* norms that train use their running statistics */
     int multiprocessors;  /* of the device: grids are chosen by it */
     int major;            /* of the compute capability; 0 at the start: not known */
     cuda_buffer *buffers; /* owned; the first CUDA_FIXED_COUNT are the fixed ones */
@@ -223,6 +224,8 @@ typedef struct cuda_program {
 } cuda_program;
 
 void stk_cuda_program_begin(cuda_program *p, cuda_type type, bool strict, int multiprocessors);
+/* With the same properties as another one. */
+void stk_cuda_program_begin_like(cuda_program *p, const cuda_program *other);
 void stk_cuda_program_free(cuda_program *p);
 
 /* A new buffer of the arena. */
@@ -245,6 +248,9 @@ cuda_launch *stk_cuda_launch(cuda_program *p, const char *file, const char *name
                              unsigned grid_y, unsigned threads, unsigned shared_bytes);
 void stk_cuda_define(cuda_launch *launch, const char *name, long value);
 void stk_cuda_arg(cuda_launch *launch, cuda_ref ref);
+
+/* For every kernel that calls norm_set_coefs() or norm_set_back() of kernels/prelude.cuh. */
+void stk_cuda_define_stats(const cuda_program *p, cuda_launch *launch);
 
 /*
  * A number as an argument, for stk_cuda_arg() and CUDA_ARGS() alone: it stands in the place of a

@@ -158,8 +158,7 @@ stk_status stk_cuda_autotune(const cuda_player *player, cuda_tuning_results *res
         stk_mem_free(t.items);
         return status;
     }
-    stk_cuda_program_begin(&t.program, p->type, p->strict, p->multiprocessors);
-    t.program.major = p->major;
+    stk_cuda_program_begin_like(&t.program, p);
     cuda_ref all = stk_cuda_buffer(&t.program, p->arena_bytes);
     stk_cuda_noise(&t.program, p->arena_bytes / cuda_type_bytes(p->type), all);
     add_trials(&t);
