@@ -60,10 +60,10 @@ typedef struct stk_compile_config {
     size_t batch;            /* the most samples of one call */
     stk_precision precision; /* a CPU computes in float32 whatever is asked for */
     bool train;              /* with backward and optimiser; otherwise inference */
-    bool frozen; /* training: only the head learns; other layers behave as in inference */
+    bool frozen;     /* training: only the head learns; other layers behave as in inference */
     bool kept_stats; /* training: norms use their running statistics, which stay as they are */
-    bool ema;    /* inference: with the averaged parameters; the state must have them */
-    bool plain;  /* node by node, nothing fused: the check for the fused path */
+    bool ema;        /* inference: with the averaged parameters; the state must have them */
+    bool plain;      /* node by node, nothing fused: the check for the fused path */
 } stk_compile_config;
 
 /* The network that a config compiles; `usual` is that of the state. */

@@ -7,8 +7,8 @@
 
 static bool is_same(const stk_compile_config *a, const stk_compile_config *b) {
     return a->graph == b->graph && a->batch == b->batch && a->precision == b->precision &&
-           a->train == b->train && a->frozen == b->frozen &&
-           a->kept_stats == b->kept_stats && a->ema == b->ema && a->plain == b->plain;
+           a->train == b->train && a->frozen == b->frozen && a->kept_stats == b->kept_stats &&
+           a->ema == b->ema && a->plain == b->plain;
 }
 
 static stk_exec *remove_at(stk_exec_cache *cache, int index) {

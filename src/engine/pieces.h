@@ -37,7 +37,7 @@ typedef struct stk_piece {
 
 typedef struct stk_pieces_config {
     bool train;
-    bool frozen; /* only the head learns; all layers before it behave as in inference */
+    bool frozen;     /* only the head learns; all layers before it behave as in inference */
     bool kept_stats; /* training: norms use their running statistics, which stay as they are */
     bool fuse;       /* make chains */
 } stk_pieces_config;

@@ -42,9 +42,12 @@ static const stk_option options[] = {
     STK_OPTION(DOUBLE, "weight-decay", weight_decay, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 1),
                .aliases = "wd", .metavar = "X",
                .help = "weight decay, not applied to norms and biases; auto: as the recipe says"),
-    STK_OPTION(DOUBLE, "head-lr", head_lr, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100),
-               .aliases = "lr_head", .metavar = "X",
-               .help = "highest learning rate of the classifier; auto is --lr"),
+    STK_OPTION(
+        DOUBLE, "head-lr", head_lr, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100), .aliases = "lr_head",
+        .metavar = "X",
+        .help =
+            "highest learning rate of the classifier; auto is --lr, or with the default rate as "
+            "the recipe says"),
     STK_OPTION(DOUBLE, "backbone-lr-scale", backbone_lr_scale, .fallback = "1",
                STK_OPTION_RANGE(0, 100), .aliases = "backbone_lr_mult backbone_lr_factor",
                .metavar = "X", .help = "factor on --lr for all layers but the classifier"),
@@ -53,9 +56,10 @@ static const stk_option options[] = {
                .help = "epochs at the beginning in which only the classifier learns; auto: as the "
                        "recipe says"),
     STK_OPTION(CHOICE, "norm-stats", norm_stats, .fallback = "auto", .choices = "auto batch kept",
-               .help = "mean and deviation that batch norms use in training: those of the batch, or "
-                       "those that came with the pretrained weights, kept as they are; auto: as "
-                       "the recipe says"),
+               .help =
+                   "mean and deviation that batch norms use in training: those of the batch, or "
+                   "those that came with the pretrained weights, kept as they are; auto: as "
+                   "the recipe says"),
     STK_OPTION(
         DOUBLE, "clip-grad", clip_grad, .fallback = "0", STK_OPTION_RANGE(0, 1e9),
         .aliases = "clip_grad_norm gradient_clip_val max_grad_norm", .metavar = "X",

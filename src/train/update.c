@@ -8,6 +8,10 @@
 
 #define ADAMW_EPSILON 1e-8f /* as in PyTorch */
 
+/* Updates after the frozen phase during which the backbone's rate rises: its moments start then,
+ * and the head is far ahead. */
+#define THAW_UPDATES 30
+
 /*
  * The decay of averaged weights. An average over the last 1 / (1 - decay) updates would contain the
  * random initial weights until there were that many updates. Early on the decay is therefore lower:
@@ -20,8 +24,9 @@ static double ema_decay(double wanted, int64_t updates) {
 stk_update stk_update_make(const stk_train_options *o, const stk_update_point *point) {
     int64_t number = point->updates + 1;
     int64_t thawed = number - point->frozen_updates;
+    double rise = point->frozen_updates > 0 ? fmin((double)thawed / THAW_UPDATES, 1) : 1;
     return (stk_update){.kind = (stk_optimizer)o->optimizer,
-                        .lr = (float)(point->lr * o->backbone_lr_scale),
+                        .lr = (float)(fmax(rise, 0) * point->lr * o->backbone_lr_scale),
                         .head_lr = (float)point->head_lr,
                         .momentum = (float)o->momentum,
                         .nesterov = o->nesterov,

@@ -34,7 +34,7 @@ expect_out '^recipe scratch: for 2 epochs from scratch; sgd, crop-scale 0\.7$'
 expect_file r1/args.json '"recipe": "scratch"'
 run train "${tune[@]}" --epochs 2 --refit 0 --out r2
 expect_exit 0
-expect_out '^recipe touch: for 2 epochs from pretrained weights; adamw, crop-scale 0\.6, label-smoothing 0\.1$'
+expect_out '^recipe touch: for 2 epochs from pretrained weights; adamw, crop-scale 0\.6, norm-stats kept, label-smoothing 0\.1, head-lr 0\.003$'
 expect_file r2/args.json '"optimizer": "adamw"'
 expect_file r2/args.json '"label_smoothing": 0\.1'
 
@@ -163,6 +163,24 @@ expect_file alone4/args.json '"freeze_epochs": 0'
 run train "${tune[@]}" --epochs 3 --refit 0 --out alone5 --quiet # the head of the weights fits
 expect_file alone5/args.json '"freeze_epochs": 0'
 
+it "keeps the norms' statistics of pretrained weights, unless rates are given"
+run train "${freeze[@]}" --epochs 3 --out kept
+expect_exit 0
+expect_out '^recipe touch: .*, norm-stats kept, .*, head-lr 0.003'
+expect_file kept/args.json '"norm_stats": "kept"'
+expect_file kept/args.json '"lr": 0.0003'
+run train "${freeze[@]}" --epochs 3 --norm-stats batch --out kept2 --quiet
+expect_file kept2/args.json '"norm_stats": "batch"'
+expect_not "other statistics, other results" cmp -s kept/validation.csv kept2/validation.csv
+run train "${freeze[@]}" --epochs 3 --lr 0.001 --out kept3 --quiet
+expect_file kept3/args.json '"norm_stats": "batch"'
+run train --config kept/args.yaml --out kept4 --quiet
+expect_exit 0
+expect_same kept/validation.csv kept4/validation.csv
+run train --data two --img-size 16 --norm-stats kept --epochs 1 --out kept5
+expect_exit 2
+expect_err 'random weights have no statistics to keep'
+
 it "sees a large class less often"
 mkdir -p odd/train/many odd/train/few odd/train/some
 for class in many few some; do
@@ -228,6 +246,9 @@ expect_no_out 'pictures of'
 expect_not "other pictures, other weights" cmp -s early1/submission.csv early2/submission.csv
 run train "${early[@]}" --early-size small
 expect_exit 2
+run train "${early[@]}" --early-size 64
+expect_exit 2
+expect_err '--early-size 64: .* --img-size is 32'
 
 it "predicts with small pictures what is stopped in the first half, and goes on with them"
 if can_fake odd_device; then

@@ -78,9 +78,9 @@ static void resnet(void) {
         return;
     }
     check_training("resnet18", 64, 1e-3, false);
-    check_model("resnet18", 64,
-                (pair_wish){
-                    .precision = STK_PRECISION_FP32_STRICT, .share = 1e-3, .kept_stats = true});
+    check_model(
+        "resnet18", 64,
+        (pair_wish){.precision = STK_PRECISION_FP32_STRICT, .share = 1e-3, .kept_stats = true});
     check_inference("resnet18", 64, STK_PRECISION_FP32_STRICT);
     check_inference("resnet18", 64, STK_PRECISION_FP16);
 }

@@ -208,17 +208,25 @@ static void recipe_by_optimiser_and_start(void) {
     static const recipe_case cases[] = {
         {{{0}}, 0.0625, NAN, 5e-4, 0},
         {{{"optimizer", "adamw"}}, 1e-3, NAN, 0.05, 0},
-        {{{"pretrained", "w.safetensors"}}, 8.94427e-4, NAN, 0.05, 0},
-        {{{"pretrained", "w.safetensors"}, {"opt", "sgd"}}, 0.0223607, NAN, 5e-4, 0},
+        {{{"pretrained", "w.safetensors"}}, 3e-4, NAN, 0.05, 0},
+        {{{"pretrained", "w.safetensors"}, {"norm-stats", "batch"}}, 8.94427e-4, NAN, 0.05, 0},
+        {{{"pretrained", "w.safetensors"}, {"opt", "sgd"}}, 0.003, NAN, 5e-4, 0},
+        {{{"pretrained", "w"}, {"opt", "sgd"}, {"norm-stats", "batch"}}, 0.0223607, NAN, 5e-4, 0},
         {{{"pretrained", "false"}}, 0.0625, NAN, 5e-4, 0},
-        {{{"pretrained", "true"}, {"opt", "adamw"}}, 8.94427e-4, NAN, 0.05, 0},
-        {{{"pretrained", "true"}, {"epochs", "30"}}, 7.30297e-4, NAN, 0.05, 0},
-        {{{"pretrained", "true"}, {"epochs", "4"}}, 2e-3, NAN, 0.05, 0},
-        {{{"pretrained", "true"}, {"epochs", "1"}}, 2e-3, NAN, 0.05, 0},
+        {{{"pretrained", "true"}, {"opt", "adamw"}}, 3e-4, NAN, 0.05, 0},
+        {{{"pretrained", "true"}, {"epochs", "30"}, {"backbone-lr-scale", "0.1"}},
+         7.30297e-4,
+         NAN,
+         0.05,
+         0},
+        {{{"pretrained", "true"}, {"epochs", "4"}}, 3e-4, 1.5e-3, 0.05, 0},
+        {{{"pretrained", "true"}, {"epochs", "4"}, {"norm-stats", "batch"}}, 2e-3, NAN, 0.05, 0},
+        {{{"pretrained", "true"}, {"epochs", "1"}}, 3e-4, 3e-3, 0.05, 0},
+        {{{"pretrained", "true"}, {"epochs", "4"}, {"head-lr", "0.01"}}, 3e-4, 0.01, 0.05, 0},
         {{{"pretrained", "true"}, {"recipe", "plain"}}, 0.0223607, NAN, 5e-4, 0},
         {{{"patience", "auto"}}, 0.0625, NAN, 5e-4, 0},
         {{{"patience", "5"}}, 0.0625, NAN, 5e-4, 5},
-        {{{"pretrained", "true"}, {"patience", "4"}}, 8.94427e-4, NAN, 0.05, 4},
+        {{{"pretrained", "true"}, {"patience", "4"}}, 3e-4, NAN, 0.05, 4},
         {{{"optimizer", "adamw"}, {"wd", "0.1"}}, 1e-3, NAN, 0.1, 0},
         {{{"lr", "1e-4"}, {"head-lr", "1e-2"}}, 1e-4, 1e-2, 5e-4, 0},
         {{{"lr", "auto"}}, NAN, NAN, 5e-4, 0},
@@ -239,6 +247,40 @@ static void recipe_by_optimiser_and_start(void) {
                        (long long)recipe.train.patience);
         }
         CHECK_NEAR(atof(stk_options_get(options, "weight-decay")), c->weight_decay, 1e-9);
+        close_recipe();
+        stk_options_free(options);
+    }
+}
+
+/* Only from pretrained weights, and where the rates are Stoker's. */
+static void norms_keep_their_statistics(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        const char *stats; /* NULL: refused */
+    } cases[] = {
+        {{{0}}, "batch"},
+        {{{"pretrained", "w"}}, "kept"},
+        {{{"pretrained", "w"}, {"epochs", "3"}}, "kept"},
+        {{{"pretrained", "w"}, {"recipe", "plain"}}, "batch"},
+        {{{"pretrained", "w"}, {"lr", "0.001"}}, "batch"},
+        {{{"pretrained", "w"}, {"lr", "auto"}}, "batch"},
+        {{{"pretrained", "w"}, {"backbone-lr-scale", "0.1"}}, "batch"},
+        {{{"pretrained", "w"}, {"lr", "0.001"}, {"norm-stats", "kept"}}, "kept"},
+        {{{"pretrained", "w"}, {"norm-stats", "batch"}}, "batch"},
+        {{{"recipe", "finetune"}}, "batch"},
+        {{{"norm-stats", "batch"}}, "batch"},
+        {{{"norm-stats", "kept"}}, NULL},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_recipe recipe;
+        stk_status status = make_recipe(&recipe, options, 480);
+        CHECK_INT(status, cases[i].stats != NULL ? STK_OK : STK_ERR_USAGE);
+        if (status == STK_OK) {
+            CHECK_STR(stk_options_get(options, "norm-stats"), cases[i].stats);
+        } else {
+            CHECK_CONTAINS(error.message, "no statistics to keep");
+        }
         close_recipe();
         stk_options_free(options);
     }
@@ -576,6 +618,7 @@ static void what_does_not_exist(void) {
 static const check_test tests[] = {
     TEST(batch_rate_and_epochs),
     TEST(recipe_by_optimiser_and_start),
+    TEST(norms_keep_their_statistics),
     TEST(rows_of_the_table),
     TEST(rows_by_the_pictures_seen),
     TEST(the_head_learns_alone_at_first),

@@ -59,6 +59,26 @@ static void schedule_rises_then_falls(void) {
 
 /* ---- mixing ---- */
 
+/* The backbone begins slowly after the frozen phase; the head goes on. */
+static void the_backbone_thaws(void) {
+    static const struct {
+        int64_t updates, frozen;
+        double part;
+    } cases[] = {{0, 0, 1},   {9, 0, 1},   {10, 10, 1.0 / 30}, {24, 10, 0.5},
+                 {39, 10, 1}, {99, 10, 1}, {3, 10, 0}};
+    const stk_train_options options = {.backbone_lr_scale = 0.5};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_update_point point = {.lr = 0.2,
+                                  .head_lr = 0.3,
+                                  .steps = 1,
+                                  .updates = cases[i].updates,
+                                  .frozen_updates = cases[i].frozen};
+        stk_update update = stk_update_make(&options, &point);
+        CHECK_NEAR(update.lr, 0.1 * cases[i].part, 1e-7);
+        CHECK_NEAR(update.head_lr, 0.3, 1e-7);
+    }
+}
+
 static void mix_is_off(void) {
     stk_mix mix = stk_mix_draw(0, 0, 1, 2, 32);
     CHECK_INT(mix.kind, STK_MIX_NONE);
@@ -115,8 +135,13 @@ static void mix_derives_from_seed_and_step(void) {
 }
 
 static const check_test tests[] = {
-    TEST(schedule_values), TEST(schedule_rises_then_falls), TEST(mix_is_off),
-    TEST(mixup_ranges),    TEST(cutmix_keeps_the_area),     TEST(mix_derives_from_seed_and_step),
+    TEST(schedule_values),
+    TEST(schedule_rises_then_falls),
+    TEST(the_backbone_thaws),
+    TEST(mix_is_off),
+    TEST(mixup_ranges),
+    TEST(cutmix_keeps_the_area),
+    TEST(mix_derives_from_seed_and_step),
 };
 
 CHECK_MAIN(tests)

@@ -67,6 +67,10 @@ const char *stk_recipe_optimizer(const stk_train_options *train) {
     return train->optimizer == STK_SGD ? "sgd" : "adamw";
 }
 
+const char *stk_recipe_norm_stats(const stk_train_options *train) {
+    return train->norm_stats == STK_NORM_STATS_KEPT ? "kept" : "batch";
+}
+
 static double given_or(double given, double own) {
     return stk_is_auto_double(given) ? own : given;
 }
@@ -88,8 +92,11 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     train->label_smoothing = given_or(train->label_smoothing, row->label_smoothing);
     train->mixup = given_or(train->mixup, row->mixup);
     train->ema = given_or(train->ema, row->ema);
+    /* Rates that were given were meant for usual norms. */
+    bool keeps = row->keeps_stats && recipe->weights != NULL && stk_is_default_double(train->lr) &&
+                 train->backbone_lr_scale == 1;
     if (train->norm_stats == STK_NORM_STATS_AUTO) {
-        train->norm_stats = row->keeps_stats ? STK_NORM_STATS_KEPT : STK_NORM_STATS_BATCH;
+        train->norm_stats = keeps ? STK_NORM_STATS_KEPT : STK_NORM_STATS_BATCH;
     }
     train->patience = stk_is_auto_int(train->patience) ? 0 : train->patience;
     recipe->augment = *augment;
@@ -147,6 +154,12 @@ static stk_status take_early_size(stk_recipe *recipe, stk_options *options, int 
                                   stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     bool given = !stk_is_auto_int(job->early_size);
+    if (given && !stk_is_auto_int(job->img_size) && job->early_size > job->img_size) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--early-size %lld: pictures of the first half are smaller than those of "
+                        "the second; --img-size is %lld",
+                        (long long)job->early_size, (long long)job->img_size);
+    }
     recipe->early_size = given ? (int)job->early_size : size;
     if (recipe->early_size >= recipe->img_size) {
         recipe->early_size = 0;
@@ -311,6 +324,11 @@ stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *options,
     stk_status status = STK_OK;
     recipe->model = source->model;
     stk_recipe_take_weights(recipe, options, source->weights);
+    if (source->weights == NULL && recipe->train.norm_stats == STK_NORM_STATS_KEPT) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--norm-stats kept: random weights have no statistics to keep; pass "
+                        "--pretrained, or leave --norm-stats out");
+    }
     if (job->model == NULL) {
         status = stk_options_resolve(options, "model", recipe->model->name, "auto", err);
     }
@@ -354,14 +372,19 @@ stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *option
     return status;
 }
 
-double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count) {
+static stk_rate_facts rate_facts(const stk_recipe *recipe, size_t train_count) {
     /* An update never spans epochs: it accumulates at most the batches of one epoch. */
     size_t batches = train_count / recipe->batch > 0 ? train_count / recipe->batch : 1;
     double steps = fmin((double)recipe->train.accumulate, (double)batches);
-    stk_rate_facts facts = {.optimizer = (stk_optimizer)recipe->train.optimizer,
+    return (stk_rate_facts){.optimizer = (stk_optimizer)recipe->train.optimizer,
                             .pretrained = recipe->weights != NULL,
                             .images = (double)recipe->batch * steps,
-                            .updates = (double)batches / steps * recipe->epochs_expected};
+                            .updates = (double)batches / steps * recipe->epochs_expected,
+                            .kept_stats = recipe->train.norm_stats == STK_NORM_STATS_KEPT};
+}
+
+double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count) {
+    stk_rate_facts facts = rate_facts(recipe, train_count);
     return stk_as_shown(stk_recipe_rate(&facts));
 }
 
@@ -403,6 +426,34 @@ static stk_status resolve_batch(stk_options *options, const stk_batch_facts *fac
     return status;
 }
 
+static stk_status scale_head_rate(stk_recipe *recipe, stk_options *options, double scale,
+                                  stk_error *err) {
+    double *rate = &recipe->train.head_lr;
+    if (stk_is_auto_double(*rate) || scale == 1) {
+        return STK_OK;
+    }
+    *rate = stk_as_shown(*rate * scale);
+    return resolve_number(options, "head-lr", *rate, "scaled with the batch", err);
+}
+
+static stk_status take_default_rates(stk_recipe *recipe, stk_options *options, double scale,
+                                     size_t train_count, bool to_be_measured, stk_error *err) {
+    stk_rate_facts facts = rate_facts(recipe, train_count);
+    double head = stk_as_shown(stk_recipe_head_rate(&facts));
+    bool apart = stk_is_auto_double(recipe->train.head_lr) && facts.kept_stats;
+    recipe->lr = stk_recipe_default_lr(recipe, train_count);
+    stk_status status = scale_head_rate(recipe, options, scale, err);
+    if (apart && head != recipe->lr) {
+        recipe->train.head_lr = head;
+        if (status == STK_OK && !to_be_measured) {
+            status = resolve_number(options, "head-lr", head, "auto", err);
+        }
+    }
+    return status == STK_OK && !to_be_measured
+               ? resolve_number(options, "lr", recipe->lr, "default", err)
+               : status;
+}
+
 /* `scale` multiplies a rate that was given: it was meant for another batch. */
 static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double scale,
                                size_t train_count, bool to_be_measured, stk_error *err) {
@@ -410,18 +461,13 @@ static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double 
     stk_status status = STK_OK;
     recipe->lr = train->lr;
     if (stk_is_default_double(train->lr)) {
-        recipe->lr = stk_recipe_default_lr(recipe, train_count);
-        status =
-            to_be_measured ? STK_OK : resolve_number(options, "lr", recipe->lr, "default", err);
-    } else if (!stk_is_auto_double(train->lr) && scale != 1) {
+        return take_default_rates(recipe, options, scale, train_count, to_be_measured, err);
+    }
+    if (!stk_is_auto_double(train->lr) && scale != 1) {
         recipe->lr = stk_as_shown(train->lr * scale);
         status = resolve_number(options, "lr", recipe->lr, "scaled with the batch", err);
     }
-    if (status == STK_OK && !stk_is_auto_double(train->head_lr) && scale != 1) {
-        train->head_lr = stk_as_shown(train->head_lr * scale);
-        status = resolve_number(options, "head-lr", train->head_lr, "scaled with the batch", err);
-    }
-    return status;
+    return status == STK_OK ? scale_head_rate(recipe, options, scale, err) : status;
 }
 
 /* Writes what the row of the recipe gave to the options. */
@@ -447,6 +493,10 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
     if (status == STK_OK && given->optimizer == STK_OPTIMIZER_AUTO) {
         status =
             stk_options_resolve(options, "optimizer", stk_recipe_optimizer(train), "auto", err);
+    }
+    if (status == STK_OK && given->norm_stats == STK_NORM_STATS_AUTO) {
+        status =
+            stk_options_resolve(options, "norm-stats", stk_recipe_norm_stats(train), "auto", err);
     }
     for (size_t i = 0; i < STK_COUNT(numbers) && status == STK_OK; i++) {
         if (stk_is_auto_double(numbers[i].given)) {

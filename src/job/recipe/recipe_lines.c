@@ -89,12 +89,16 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
     }
     stk_str_appendf(&why, "%s, crop-scale %.3g", stk_recipe_optimizer(train),
                     recipe->augment.crop_scale);
+    if (train->norm_stats == STK_NORM_STATS_KEPT) {
+        stk_str_appendf(&why, ", norm-stats kept");
+    }
     const struct {
         const char *name;
         double value;
     } others[] = {{"label-smoothing", train->label_smoothing},
                   {"mixup", train->mixup},
                   {"ema", train->ema},
+                  {"head-lr", stk_is_auto_double(train->head_lr) ? 0 : train->head_lr},
                   {"freeze-epochs", (double)train->freeze_epochs}};
     for (size_t i = 0; i < STK_COUNT(others); i++) {
         if (others[i].value > 0) {

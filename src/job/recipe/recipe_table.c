@@ -16,8 +16,17 @@
 #define SCRATCH_SGD 0.5
 #define SCRATCH_ADAMW 8e-3
 
-/* Rates from pretrained weights for at most FEW_UPDATES updates, and the lowest for many. SGD's is
- * for TUNE_BATCH images an update and proportional to them. */
+/* Rates from pretrained weights whose norms keep their statistics, for KEPT_BATCH images an update.
+ * SGD's is proportional to them. AdamW's for the head falls with the updates of the training, from
+ * the most to that of the other layers. */
+#define KEPT_BATCH 64.0
+#define KEPT_SGD 6e-3
+#define KEPT_ADAMW 3e-4
+#define KEPT_HEAD_UPDATES 0.09 /* divided by the updates */
+#define KEPT_HEAD_MOST 3e-3
+
+/* Rates from other pretrained weights for at most FEW_UPDATES updates, and the lowest for many.
+ * SGD's is for TUNE_BATCH images an update and proportional to them. */
 #define FEW_UPDATES 60.0
 #define TUNE_BATCH 64.0
 #define TUNE_SGD 0.1
@@ -57,6 +66,7 @@ static const stk_recipe_row rows[] = {
      .optimizer = STK_ADAMW,
      .crop_scale = 0.6,
      .freezes = true,
+     .keeps_stats = true,
      .label_smoothing = 0.1,
      .sgd_decay = 5e-4,
      .adam_decay = 0.05},
@@ -66,6 +76,7 @@ static const stk_recipe_row rows[] = {
      .optimizer = STK_ADAMW,
      .crop_scale = 0.35,
      .freezes = true,
+     .keeps_stats = true,
      .label_smoothing = 0.1,
      .sgd_decay = 5e-4,
      .adam_decay = 0.05},
@@ -75,6 +86,7 @@ static const stk_recipe_row rows[] = {
      .least_pictures = LONG_PICTURES,
      .optimizer = STK_ADAMW,
      .crop_scale = 0.35,
+     .keeps_stats = true,
      .label_smoothing = 0.1,
      .ema = 0.998,
      .sgd_decay = 5e-4,
@@ -107,8 +119,17 @@ const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double 
     return choice == 0 ? row : &rows[choice - 1];
 }
 
+/* AdamW's steps do not grow with the gradients: only batches above the usual take more. */
+static double adamw_batch_factor(double images, double usual) {
+    return sqrt(fmax(images / usual, 1));
+}
+
 double stk_recipe_rate(const stk_rate_facts *f) {
     bool sgd = f->optimizer == STK_SGD;
+    if (f->kept_stats) {
+        return sgd ? KEPT_SGD * f->images / KEPT_BATCH
+                   : KEPT_ADAMW * adamw_batch_factor(f->images, KEPT_BATCH);
+    }
     if (!f->pretrained) {
         return (sgd ? SCRATCH_SGD : SCRATCH_ADAMW) * f->images / LR_BATCH;
     }
@@ -116,8 +137,15 @@ double stk_recipe_rate(const stk_rate_facts *f) {
     if (sgd) {
         return fmax(TUNE_SGD * fall, TUNE_SGD_LEAST) * f->images / TUNE_BATCH;
     }
-    /* AdamW's steps do not grow with the gradients: only batches above the usual take more. */
-    return fmax(TUNE_ADAMW * fall, TUNE_ADAMW_LEAST) * sqrt(fmax(f->images / TUNE_BATCH, 1));
+    return fmax(TUNE_ADAMW * fall, TUNE_ADAMW_LEAST) * adamw_batch_factor(f->images, TUNE_BATCH);
+}
+
+double stk_recipe_head_rate(const stk_rate_facts *f) {
+    if (!f->kept_stats || f->optimizer == STK_SGD) {
+        return stk_recipe_rate(f);
+    }
+    double rate = fmax(KEPT_HEAD_UPDATES / fmax(f->updates, 1), KEPT_ADAMW);
+    return fmin(rate, KEPT_HEAD_MOST) * adamw_batch_factor(f->images, KEPT_BATCH);
 }
 
 int stk_recipe_freeze_epochs(const stk_recipe_row *row, double epochs, double epoch_updates) {

@@ -43,16 +43,21 @@ const stk_recipe_row *stk_recipe_row_choose(int choice, bool pretrained, double 
 typedef struct stk_rate_facts {
     stk_optimizer optimizer;
     bool pretrained;
-    double images;  /* of an update */
-    double updates; /* of the whole training of a model */
+    double images;   /* of an update */
+    double updates;  /* of the whole training of a model */
+    bool kept_stats; /* norms keep the statistics of the pretrained weights */
 } stk_rate_facts;
 
 /*
- * The default of the highest learning rate. From pretrained weights it falls with the square root
- * of the number of updates: few updates have to move the weights far in each, many must not move
- * them away from what they know.
+ * The default of the highest learning rate. Norms that keep their statistics hold no layer's
+ * numbers in place, so that the rate must be low. From other pretrained weights it falls with the
+ * square root of the number of updates: few updates have to move the weights far in each, many must
+ * not move them away from what they know.
  */
 double stk_recipe_rate(const stk_rate_facts *facts);
+
+/* That of the head, which knows nothing at first. */
+double stk_recipe_head_rate(const stk_rate_facts *facts);
 
 /*
  * Epochs, of so many with so many updates each, in which only the head learns. A head of zeros
