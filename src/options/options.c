@@ -379,6 +379,13 @@ stk_status stk_options_resolve(stk_options *options, const char *name, const cha
     return STK_OK;
 }
 
+stk_status stk_options_resolve_number(stk_options *options, const char *name, double value,
+                                      const char *why, stk_error *err) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", value);
+    return stk_options_resolve(options, name, text, why, err);
+}
+
 const char *stk_options_show(const stk_options *options, const char *name, char *buf, size_t size) {
     const stk_option_entry *entry = stk_options_find(options, name);
     if (entry == NULL) {

@@ -142,6 +142,10 @@ STK_CHECKED stk_status stk_options_parse(stk_options *options, int argc, char *c
 STK_CHECKED stk_status stk_options_resolve(stk_options *options, const char *name,
                                            const char *value, const char *why, stk_error *err);
 
+/* The same for a number. */
+STK_CHECKED stk_status stk_options_resolve_number(stk_options *options, const char *name,
+                                                  double value, const char *why, stk_error *err);
+
 /*
  * Takes over the options of an earlier call, for example to resume a run. `args` is the earlier
  * result of stk_options_json, `given` that of stk_options_given. An option that is not given now

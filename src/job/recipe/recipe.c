@@ -18,6 +18,7 @@
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
 #include "job/recipe/job_options.h"
+#include "job/recipe/recipe_rates.h"
 #include "predict/predict.h"
 
 /* Validation and prediction: the side of their square relative to that of training, and what it is
@@ -36,13 +37,6 @@
 
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
-
-static stk_status resolve_number(stk_options *options, const char *name, double value,
-                                 const char *why, stk_error *err) {
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", value);
-    return stk_options_resolve(options, name, text, why, err);
-}
 
 stk_recipe stk_recipe_begin(const stk_options *options) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
@@ -166,7 +160,9 @@ static stk_status take_early_size(stk_recipe *recipe, stk_options *options, int 
     }
     recipe->early_eval_size =
         recipe->early_size > 0 ? best_eval_size(recipe, recipe->early_size) : 0;
-    return given ? STK_OK : resolve_number(options, "early-size", recipe->early_size, "auto", err);
+    return given
+               ? STK_OK
+               : stk_options_resolve_number(options, "early-size", recipe->early_size, "auto", err);
 }
 
 /* The size of pictures in validation and prediction, once that of training is known. */
@@ -176,13 +172,14 @@ static stk_status choose_eval_size(stk_recipe *recipe, stk_options *options, stk
     bool given = !stk_is_auto_int(job->eval_size);
     recipe->eval_size = given ? (int)job->eval_size : best_eval_size(recipe, recipe->img_size);
     recipe->eval_crop = fmin(own_crop * fmax((double)recipe->eval_size / recipe->img_size, 1), 1);
-    return given ? STK_OK : resolve_number(options, "eval-size", recipe->eval_size, "auto", err);
+    return given ? STK_OK
+                 : stk_options_resolve_number(options, "eval-size", recipe->eval_size, "auto", err);
 }
 
 stk_status stk_recipe_take_views(stk_recipe *recipe, stk_options *options, int views,
                                  stk_error *err) {
     recipe->views = views;
-    return resolve_number(options, "tta", views, "auto", err);
+    return stk_options_resolve_number(options, "tta", views, "auto", err);
 }
 
 size_t stk_recipe_predicted(const stk_recipe *recipe, int refits) {
@@ -204,16 +201,16 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
     stk_recipe_expect(recipe, options, choice->epochs);
     if (choice->val_part > 0 && choice->val_part < recipe->val_fraction) {
         recipe->val_fraction = choice->val_part;
-        status = resolve_number(options, "val-fraction", choice->val_part, "auto", err);
+        status = stk_options_resolve_number(options, "val-fraction", choice->val_part, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(job->folds)) {
-        status = resolve_number(options, "folds", recipe->folds, "auto", err);
+        status = stk_options_resolve_number(options, "folds", recipe->folds, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(job->refit)) {
-        status = resolve_number(options, "refit", choice->refits, "auto", err);
+        status = stk_options_resolve_number(options, "refit", choice->refits, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(job->img_size)) {
-        status = resolve_number(options, "img-size", choice->img_size, "auto", err);
+        status = stk_options_resolve_number(options, "img-size", choice->img_size, "auto", err);
     }
     STK_THEN(status, choose_eval_size(recipe, options, err));
     return status == STK_OK ? take_early_size(recipe, options, choice->early_size, err) : status;
@@ -300,17 +297,18 @@ stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
     stk_training_facts facts = stk_recipe_training_facts(recipe, options, dataset);
     recipe->refits = stk_training_choose(&facts).refits;
     if (stk_is_auto_int(job->refit)) {
-        status = resolve_number(options, "refit", recipe->refits, "auto", err);
+        status = stk_options_resolve_number(options, "refit", recipe->refits, "auto", err);
     }
     return status == STK_OK && stk_is_auto_int(job->folds) && dataset->division != STK_DIVIDE_FOLDS
-               ? resolve_number(options, "folds", recipe->folds, "auto", err)
+               ? stk_options_resolve_number(options, "folds", recipe->folds, "auto", err)
                : status;
 }
 
 static stk_status choose_rate(stk_options *options, const char *name, double given, double own,
                               double *rate, stk_error *err) {
     *rate = given_or(given, own);
-    return stk_is_auto_double(given) ? resolve_number(options, name, own, "auto", err) : STK_OK;
+    return stk_is_auto_double(given) ? stk_options_resolve_number(options, name, own, "auto", err)
+                                     : STK_OK;
 }
 
 void stk_recipe_take_weights(stk_recipe *recipe, const stk_options *options, const char *weights) {
@@ -336,7 +334,7 @@ stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *options,
     if (!stk_is_auto_int(job->img_size)) {
         recipe->img_size = (int)job->img_size;
     } else if (status == STK_OK) {
-        status = resolve_number(options, "img-size", recipe->img_size, "auto", err);
+        status = stk_options_resolve_number(options, "img-size", recipe->img_size, "auto", err);
     }
     STK_THEN(status, choose_eval_size(recipe, options, err));
     STK_THEN(status, take_early_size(recipe, options, 0, err));
@@ -372,22 +370,6 @@ stk_status stk_recipe_open_device(stk_opened_device *opened, stk_options *option
     return status;
 }
 
-static stk_rate_facts rate_facts(const stk_recipe *recipe, size_t train_count) {
-    /* An update never spans epochs: it accumulates at most the batches of one epoch. */
-    size_t batches = train_count / recipe->batch > 0 ? train_count / recipe->batch : 1;
-    double steps = fmin((double)recipe->train.accumulate, (double)batches);
-    return (stk_rate_facts){.optimizer = (stk_optimizer)recipe->train.optimizer,
-                            .pretrained = recipe->weights != NULL,
-                            .images = (double)recipe->batch * steps,
-                            .updates = (double)batches / steps * recipe->epochs_expected,
-                            .kept_stats = recipe->train.norm_stats == STK_NORM_STATS_KEPT};
-}
-
-double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count) {
-    stk_rate_facts facts = rate_facts(recipe, train_count);
-    return stk_as_shown(stk_recipe_rate(&facts));
-}
-
 stk_batch_facts stk_recipe_batch_facts(const stk_recipe *recipe, const stk_options *options,
                                        bool on_cpu, size_t train_count) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
@@ -413,61 +395,17 @@ static stk_status resolve_batch(stk_options *options, const stk_batch_facts *fac
     stk_status status = STK_OK;
     if (choice->batch != facts->given) {
         bool cut = facts->given > facts->train_count;
-        status = resolve_number(options, "batch", (double)choice->batch,
-                                facts->given == 0 ? "auto"
-                                : cut             ? "cut to the training set"
-                                                  : "cut to the memory",
-                                err);
+        status = stk_options_resolve_number(options, "batch", (double)choice->batch,
+                                            facts->given == 0 ? "auto"
+                                            : cut             ? "cut to the training set"
+                                                              : "cut to the memory",
+                                            err);
     }
     if (status == STK_OK && choice->accumulate != facts->accumulate) {
-        status = resolve_number(options, "accumulate", (double)choice->accumulate,
-                                "keeps the images of an update", err);
+        status = stk_options_resolve_number(options, "accumulate", (double)choice->accumulate,
+                                            "keeps the images of an update", err);
     }
     return status;
-}
-
-static stk_status scale_head_rate(stk_recipe *recipe, stk_options *options, double scale,
-                                  stk_error *err) {
-    double *rate = &recipe->train.head_lr;
-    if (stk_is_auto_double(*rate) || scale == 1) {
-        return STK_OK;
-    }
-    *rate = stk_as_shown(*rate * scale);
-    return resolve_number(options, "head-lr", *rate, "scaled with the batch", err);
-}
-
-static stk_status take_default_rates(stk_recipe *recipe, stk_options *options, double scale,
-                                     size_t train_count, bool to_be_measured, stk_error *err) {
-    stk_rate_facts facts = rate_facts(recipe, train_count);
-    double head = stk_as_shown(stk_recipe_head_rate(&facts));
-    bool apart = stk_is_auto_double(recipe->train.head_lr) && facts.kept_stats;
-    recipe->lr = stk_recipe_default_lr(recipe, train_count);
-    stk_status status = scale_head_rate(recipe, options, scale, err);
-    if (apart && head != recipe->lr) {
-        recipe->train.head_lr = head;
-        if (status == STK_OK && !to_be_measured) {
-            status = resolve_number(options, "head-lr", head, "auto", err);
-        }
-    }
-    return status == STK_OK && !to_be_measured
-               ? resolve_number(options, "lr", recipe->lr, "default", err)
-               : status;
-}
-
-/* `scale` multiplies a rate that was given: it was meant for another batch. */
-static stk_status choose_rates(stk_recipe *recipe, stk_options *options, double scale,
-                               size_t train_count, bool to_be_measured, stk_error *err) {
-    stk_train_options *train = &recipe->train;
-    stk_status status = STK_OK;
-    recipe->lr = train->lr;
-    if (stk_is_default_double(train->lr)) {
-        return take_default_rates(recipe, options, scale, train_count, to_be_measured, err);
-    }
-    if (!stk_is_auto_double(train->lr) && scale != 1) {
-        recipe->lr = stk_as_shown(train->lr * scale);
-        status = resolve_number(options, "lr", recipe->lr, "scaled with the batch", err);
-    }
-    return status == STK_OK ? scale_head_rate(recipe, options, scale, err) : status;
 }
 
 /* Writes what the row of the recipe gave to the options. */
@@ -500,7 +438,8 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
     }
     for (size_t i = 0; i < STK_COUNT(numbers) && status == STK_OK; i++) {
         if (stk_is_auto_double(numbers[i].given)) {
-            status = resolve_number(options, numbers[i].name, numbers[i].value, "auto", err);
+            status =
+                stk_options_resolve_number(options, numbers[i].name, numbers[i].value, "auto", err);
         }
     }
     return status;
@@ -513,7 +452,7 @@ static stk_status choose_epochs(stk_recipe *recipe, stk_options *options, stk_er
         recipe->epochs_wanted = (int)train->epochs;
     } else if (!stk_recipe_is_limited(options)) {
         recipe->epochs_wanted = STK_BUDGET_DEFAULT_EPOCHS;
-        status = resolve_number(options, "epochs", recipe->epochs_wanted, "auto", err);
+        status = stk_options_resolve_number(options, "epochs", recipe->epochs_wanted, "auto", err);
     }
     return status;
 }
@@ -546,10 +485,12 @@ static stk_status choose_loader(stk_recipe *recipe, stk_options *options,
                                             stk_machine_cores(), stk_machine_memory());
     stk_status status = STK_OK;
     if (stk_is_auto_int(loader->workers)) {
-        status = resolve_number(options, "workers", recipe->loader.workers, "auto", err);
+        status =
+            stk_options_resolve_number(options, "workers", recipe->loader.workers, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(loader->prefetch)) {
-        status = resolve_number(options, "prefetch", recipe->loader.prefetch, "auto", err);
+        status =
+            stk_options_resolve_number(options, "prefetch", recipe->loader.prefetch, "auto", err);
     }
     return status;
 }
@@ -567,7 +508,8 @@ stk_status stk_recipe_choose_freeze(stk_recipe *recipe, stk_options *options, si
         frozen = recipe->epochs_wanted - 1; /* one is left for all layers */
     }
     train->freeze_epochs = recipe->may_freeze ? frozen : 0;
-    return resolve_number(options, "freeze-epochs", (double)train->freeze_epochs, "auto", err);
+    return stk_options_resolve_number(options, "freeze-epochs", (double)train->freeze_epochs,
+                                      "auto", err);
 }
 
 stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
@@ -581,8 +523,8 @@ stk_status stk_recipe_complete(stk_recipe *recipe, stk_options *options,
     recipe->batch_chosen = choice->batch;
     recipe->infer_batch = infer_batch;
     stk_status status = to_be_measured ? STK_OK : resolve_batch(options, facts, choice, err);
-    STK_THEN(status, choose_rates(recipe, options, stk_batch_rate_scale(facts, choice),
-                                  facts->train_count, to_be_measured, err));
+    STK_THEN(status, stk_recipe_choose_rates(recipe, options, stk_batch_rate_scale(facts, choice),
+                                             facts->train_count, to_be_measured, err));
     STK_THEN(status, choose_epochs(recipe, options, err));
     STK_THEN(status, choose_views(recipe, options, facts->train_count, err));
     STK_THEN(status, choose_loader(recipe, options, loader, err));

@@ -190,7 +190,4 @@ const char *stk_recipe_optimizer(const stk_train_options *train);
 /* "kept" or "batch": what the option became. */
 const char *stk_recipe_norm_stats(const stk_train_options *train);
 
-/* The learning rate that is used where none was given. */
-double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count);
-
 #endif

@@ -76,6 +76,10 @@ void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_
     }
 }
 
+static bool has_head_rate(const stk_recipe *recipe) {
+    return !stk_is_auto_double(recipe->train.head_lr) && recipe->train.head_lr != recipe->lr;
+}
+
 void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
                          const stk_events *events) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
@@ -98,7 +102,7 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
     } others[] = {{"label-smoothing", train->label_smoothing},
                   {"mixup", train->mixup},
                   {"ema", train->ema},
-                  {"head-lr", stk_is_auto_double(train->head_lr) ? 0 : train->head_lr},
+                  {"head-lr", has_head_rate(recipe) ? train->head_lr : 0},
                   {"freeze-epochs", (double)train->freeze_epochs}};
     for (size_t i = 0; i < STK_COUNT(others); i++) {
         if (others[i].value > 0) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "job/recipe/recipe_rates.h"
 #include "report/plots/plots.h"
 
 /* Most of the remaining time, as a share, that a training with a budget spends on the test. */

@@ -248,15 +248,6 @@ static void batch_statistics(chain_args *args) {
     }
 }
 
-/* In their place: the running statistics, which stay as they are. */
-static void kept_statistics(chain_args *args) {
-    const cpu_call *call = args->call;
-    for (size_t c = 0; c < args->at.channels; c++) {
-        args->mean[c] = call->param[2][c];
-        args->invstd[c] = (float)(1.0 / sqrt(call->param[3][c] + (double)call->node->epsilon));
-    }
-}
-
 /* Coefficients of the first channels are repeated up to the width. */
 static void repeat(const chain_args *args, float *values) {
     for (size_t i = args->at.channels; i < args->at.width; i++) {
@@ -303,7 +294,7 @@ static void forward(const cpu_call *call) {
     args.run.y = norm_input(call);
     filter(&args);
     if (call->train && call->kept_stats) {
-        kept_statistics(&args);
+        cpu_kept_statistics(call, args.at.channels, args.mean, args.invstd);
     } else if (call->train) {
         batch_statistics(&args);
     }

@@ -9,6 +9,8 @@
 #ifndef STK_BACKEND_CPU_KERNELS_KERNELS_H
 #define STK_BACKEND_CPU_KERNELS_KERNELS_H
 
+#include <math.h>
+
 #include "base/threads/pool.h"
 #include "engine/backend.h"
 #include "engine/drop.h"
@@ -90,6 +92,15 @@ static inline size_t cpu_min(size_t a, size_t b) {
 
 /* Weight of the new batch in a norm's running statistics, as in PyTorch. */
 #define CPU_RUNNING 0.1
+
+/* Mean and 1 / deviation of a norm that keeps its running statistics. */
+static inline void cpu_kept_statistics(const cpu_call *call, size_t channels, float *mean,
+                                       float *invstd) {
+    for (size_t c = 0; c < channels; c++) {
+        mean[c] = call->param[2][c];
+        invstd[c] = (float)(1.0 / sqrt(call->param[3][c] + (double)call->node->epsilon));
+    }
+}
 
 static inline float *cpu_param(const cpu_call *call, const stk_node *node, int which) {
     return call->weights + call->graph->params[node->params[which]].offset;

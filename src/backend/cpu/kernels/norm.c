@@ -124,21 +124,12 @@ static void batch_statistics(norm_args *args) {
     }
 }
 
-/* In their place: the running statistics, which stay as they are. */
-static void kept_statistics(norm_args *args) {
-    const cpu_call *call = args->call;
-    for (size_t c = 0; c < args->channels; c++) {
-        args->mean[c] = call->param[2][c];
-        args->invstd[c] = (float)(1.0 / sqrt(call->param[3][c] + (double)call->node->epsilon));
-    }
-}
-
 static void norm_forward(const cpu_call *call) {
     norm_args args = job_of(call);
     const float *weight = call->param[0];
     const float *bias = call->param[1];
     if (call->train && call->kept_stats) {
-        kept_statistics(&args);
+        cpu_kept_statistics(call, args.channels, args.mean, args.invstd);
     } else if (call->train) {
         batch_statistics(&args);
     }

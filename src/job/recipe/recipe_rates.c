@@ -1,0 +1,67 @@
+/* recipe_rates.c - the learning rates of a recipe: given ones, or those of the table. */
+#include "job/recipe/recipe_rates.h"
+
+#include <math.h>
+
+static stk_rate_facts rate_facts(const stk_recipe *recipe, size_t train_count) {
+    /* An update never spans epochs: it accumulates at most the batches of one epoch. */
+    size_t batches = train_count / recipe->batch > 0 ? train_count / recipe->batch : 1;
+    double steps = fmin((double)recipe->train.accumulate, (double)batches);
+    return (stk_rate_facts){.optimizer = (stk_optimizer)recipe->train.optimizer,
+                            .pretrained = recipe->weights != NULL,
+                            .images = (double)recipe->batch * steps,
+                            .updates = (double)batches / steps * recipe->epochs_expected,
+                            .kept_stats = recipe->train.norm_stats == STK_NORM_STATS_KEPT};
+}
+
+double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count) {
+    stk_rate_facts facts = rate_facts(recipe, train_count);
+    return stk_as_shown(stk_recipe_rate(&facts));
+}
+
+static stk_status scale_head_rate(stk_recipe *recipe, stk_options *options, double scale,
+                                  stk_error *err) {
+    double *rate = &recipe->train.head_lr;
+    if (scale == 1) {
+        return STK_OK;
+    }
+    *rate = stk_as_shown(*rate * scale);
+    return stk_options_resolve_number(options, "head-lr", *rate, "scaled with the batch", err);
+}
+
+static stk_status take_default_rates(stk_recipe *recipe, stk_options *options, double scale,
+                                     size_t train_count, bool to_be_measured, stk_error *err) {
+    stk_rate_facts facts = rate_facts(recipe, train_count);
+    double *head = &recipe->train.head_lr;
+    stk_status status = STK_OK;
+    recipe->lr = stk_recipe_default_lr(recipe, train_count);
+    if (!stk_is_auto_double(*head)) {
+        status = scale_head_rate(recipe, options, scale, err);
+    } else if (facts.kept_stats) {
+        *head = stk_as_shown(stk_recipe_head_rate(&facts));
+        status = to_be_measured
+                     ? STK_OK
+                     : stk_options_resolve_number(options, "head-lr", *head, "auto", err);
+    }
+    return status == STK_OK && !to_be_measured
+               ? stk_options_resolve_number(options, "lr", recipe->lr, "default", err)
+               : status;
+}
+
+stk_status stk_recipe_choose_rates(stk_recipe *recipe, stk_options *options, double scale,
+                                   size_t train_count, bool to_be_measured, stk_error *err) {
+    stk_train_options *train = &recipe->train;
+    stk_status status = STK_OK;
+    recipe->lr = train->lr;
+    if (stk_is_default_double(train->lr)) {
+        return take_default_rates(recipe, options, scale, train_count, to_be_measured, err);
+    }
+    if (!stk_is_auto_double(train->lr) && scale != 1) {
+        recipe->lr = stk_as_shown(train->lr * scale);
+        status =
+            stk_options_resolve_number(options, "lr", recipe->lr, "scaled with the batch", err);
+    }
+    return status == STK_OK && !stk_is_auto_double(train->head_lr)
+               ? scale_head_rate(recipe, options, scale, err)
+               : status;
+}
