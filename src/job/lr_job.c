@@ -89,6 +89,12 @@ stk_status stk_find_lr(stk_options *options, const stk_run *run, stk_found_lr *f
     if (status != STK_OK) {
         return status;
     }
+    /* A training to which the rate is given has usual norms. */
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    if (train->norm_stats == STK_NORM_STATS_AUTO) {
+        status = stk_options_set(options, "norm-stats", "batch", err);
+    }
     found->lr = NAN;
-    return stk_job_look_at_first("lr", options, run, run_test, found, err);
+    return status != STK_OK ? status
+                            : stk_job_look_at_first("lr", options, run, run_test, found, err);
 }

@@ -20,9 +20,9 @@ static const stk_option options[] = {
     STK_OPTION(
         DOUBLE, "lr", lr, .fallback = "default", STK_OPTION_RANGE(0, 100), .may_be_auto = true,
         .may_be_default = true, .aliases = "learning_rate", .metavar = "X",
-        .help = "highest learning rate, used as given; default: by the images of an update and, "
-                "from pretrained weights, the number of updates (docs/recipes.md); auto: found by "
-                "the test of `stoker lr` before training"),
+        .help = "highest learning rate, used as given; default: by the start, the images of an "
+                "update and the number of updates (docs/recipes.md); auto: found by the test of "
+                "`stoker lr` before training"),
     STK_OPTION(CHOICE, "optimizer", optimizer, .fallback = "auto", .aliases = "opt",
                .choices = "sgd adamw auto",
                .help = "what moves the weights; auto: as the recipe says"),
@@ -59,7 +59,7 @@ static const stk_option options[] = {
                .help =
                    "mean and deviation that batch norms use in training: those of the batch, or "
                    "those that came with the pretrained weights, kept as they are; auto: as "
-                   "the recipe says"),
+                   "the recipe says, and batch where --lr or --backbone-lr-scale is given"),
     STK_OPTION(
         DOUBLE, "clip-grad", clip_grad, .fallback = "0", STK_OPTION_RANGE(0, 1e9),
         .aliases = "clip_grad_norm gradient_clip_val max_grad_norm", .metavar = "X",

@@ -169,10 +169,11 @@ expect_exit 0
 expect_out '^recipe touch: .*, norm-stats kept, .*, head-lr 0.003'
 expect_file kept/args.json '"norm_stats": "kept"'
 expect_file kept/args.json '"lr": 0.0003'
-run train "${freeze[@]}" --epochs 3 --norm-stats batch --out kept2 --quiet
+run train "${freeze[@]}" --epochs 3 --lr 0.0003 --head-lr 0.003 --out kept2 --quiet
 expect_file kept2/args.json '"norm_stats": "batch"'
 expect_not "other statistics, other results" cmp -s kept/validation.csv kept2/validation.csv
-run train "${freeze[@]}" --epochs 3 --lr 0.001 --out kept3 --quiet
+run lr "${freeze[@]::6}" --steps 50 --out kept3 --quiet
+expect_exit 0
 expect_file kept3/args.json '"norm_stats": "batch"'
 run train --config kept/args.yaml --out kept4 --quiet
 expect_exit 0
@@ -246,9 +247,10 @@ expect_no_out 'pictures of'
 expect_not "other pictures, other weights" cmp -s early1/submission.csv early2/submission.csv
 run train "${early[@]}" --early-size small
 expect_exit 2
-run train "${early[@]}" --early-size 64
-expect_exit 2
-expect_err '--early-size 64: .* --img-size is 32'
+run train "${early[@]}" --early-size 64 --epochs 1 --out early4
+expect_exit 0
+expect_out 'early-size 0 \(not below --img-size\)'
+expect_file early4/args.json '"early_size": 0'
 
 it "predicts with small pictures what is stopped in the first half, and goes on with them"
 if can_fake odd_device; then

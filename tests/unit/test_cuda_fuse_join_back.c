@@ -86,7 +86,7 @@ static const int settings[][2] = {
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-static void all_variants(stk_precision precision, int count) {
+static void all_variants(stk_precision precision, int count, bool kept_stats) {
     bench b;
     float *results[2] = {NULL, NULL};
     uint64_t bytes = 0;
@@ -96,6 +96,7 @@ static void all_variants(stk_precision precision, int count) {
         return;
     }
     b.set = keep_clear;
+    b.kept_stats = kept_stats;
     float *reference = reference_results(&b);
     for (int i = 0; i < count; i++) {
         stk_exec *exec = compile_with(&b, precision, settings[i][0], settings[i][1]);
@@ -131,14 +132,18 @@ static void all_variants(stk_precision precision, int count) {
 }
 
 static void all_variants_give_the_same_in_the_same_memory(void) {
-    all_variants(STK_PRECISION_FP16, SETTINGS);
+    all_variants(STK_PRECISION_FP16, SETTINGS, false);
 }
 
 static void so_they_do_in_bfloat16(void) {
     if (!check_is_full()) {
         CHECK_SKIP("STK_TEST_FULL is not set");
     }
-    all_variants(STK_PRECISION_BF16, 2);
+    all_variants(STK_PRECISION_BF16, 2, false);
+}
+
+static void so_they_do_with_kept_statistics(void) {
+    all_variants(STK_PRECISION_FP16, 2, true);
 }
 
 static void has_them_apart(const stk_exec *exec) {
@@ -169,6 +174,7 @@ static void a_profile_names_them(void) {
 static const check_test tests[] = {
     TEST(all_variants_give_the_same_in_the_same_memory),
     TEST(so_they_do_in_bfloat16),
+    TEST(so_they_do_with_kept_statistics),
     TEST(others_have_them_apart),
     TEST(a_profile_names_them),
 };

@@ -65,7 +65,7 @@ static void the_same_network_is_compiled_once(void) {
     set_up(&f, 8);
     stk_exec_cache cache = cache_of(&f);
     const stk_compile_config how = {.batch = 4, .train = true};
-    stk_compile_config others[] = {how, how, how, how, how, how, how};
+    stk_compile_config others[] = {how, how, how, how, how, how, how, how};
     others[0].batch = 5;
     others[1].train = false;
     others[2].frozen = true;
@@ -73,6 +73,7 @@ static void the_same_network_is_compiled_once(void) {
     others[4].graph = f.graph;
     others[5].precision = STK_PRECISION_FP32;
     others[6].ema = true;
+    others[7].kept_stats = true;
     stk_exec *exec = taken(&cache, &how);
     stk_exec_cache_keep(&cache, &how, exec);
     CHECK(taken(&cache, &how) == exec);

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -148,21 +149,16 @@ static stk_status take_early_size(stk_recipe *recipe, stk_options *options, int 
                                   stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     bool given = !stk_is_auto_int(job->early_size);
-    if (given && !stk_is_auto_int(job->img_size) && job->early_size > job->img_size) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--early-size %lld: pictures of the first half are smaller than those of "
-                        "the second; --img-size is %lld",
-                        (long long)job->early_size, (long long)job->img_size);
-    }
     recipe->early_size = given ? (int)job->early_size : size;
     if (recipe->early_size >= recipe->img_size) {
         recipe->early_size = 0;
     }
     recipe->early_eval_size =
         recipe->early_size > 0 ? best_eval_size(recipe, recipe->early_size) : 0;
-    return given
-               ? STK_OK
-               : stk_options_resolve_number(options, "early-size", recipe->early_size, "auto", err);
+    bool known = given && atoi(stk_options_get(options, "early-size")) == recipe->early_size;
+    const char *why = !given ? "auto" : recipe->early_size > 0 ? "given" : "not below --img-size";
+    return known ? STK_OK
+                 : stk_options_resolve_number(options, "early-size", recipe->early_size, why, err);
 }
 
 /* The size of pictures in validation and prediction, once that of training is known. */

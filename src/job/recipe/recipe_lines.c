@@ -19,32 +19,15 @@ void stk_recipe_describe(const stk_options *options, stk_str *line) {
     static const struct {
         const char *name;
         bool dull; /* shown only where it was given */
-    } shown[] = {{"model", false},
-                 {"pretrained", true},
-                 {"img-size", false},
-                 {"batch", false},
-                 {"accumulate", true},
-                 {"epochs", false},
-                 {"optimizer", false},
-                 {"lr", false},
-                 {"head-lr", true},
-                 {"schedule", true},
-                 {"backbone-lr-scale", true},
-                 {"weight-decay", true},
-                 {"freeze-epochs", true},
-                 {"clip-grad", true},
-                 {"ema", true},
-                 {"patience", true},
-                 {"metric", true},
-                 {"folds", true},
-                 {"device", false},
-                 {"precision", false},
-                 {"deterministic", true},
-                 {"workers", false},
-                 {"prefetch", false},
-                 {"seed", true},
-                 {"budget", true},
-                 {"deadline", true}};
+    } shown[] = {{"model", false},        {"pretrained", true},    {"img-size", false},
+                 {"early-size", true},    {"batch", false},        {"accumulate", true},
+                 {"epochs", false},       {"optimizer", false},    {"lr", false},
+                 {"head-lr", true},       {"schedule", true},      {"backbone-lr-scale", true},
+                 {"weight-decay", true},  {"freeze-epochs", true}, {"clip-grad", true},
+                 {"ema", true},           {"patience", true},      {"metric", true},
+                 {"folds", true},         {"device", false},       {"precision", false},
+                 {"deterministic", true}, {"workers", false},      {"prefetch", false},
+                 {"seed", true},          {"budget", true},        {"deadline", true}};
     for (size_t i = 0; i < STK_COUNT(shown); i++) {
         char value[160];
         const char *name = shown[i].name;
@@ -76,10 +59,6 @@ void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_
     }
 }
 
-static bool has_head_rate(const stk_recipe *recipe) {
-    return !stk_is_auto_double(recipe->train.head_lr) && recipe->train.head_lr != recipe->lr;
-}
-
 void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
                          const stk_events *events) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
@@ -102,7 +81,7 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
     } others[] = {{"label-smoothing", train->label_smoothing},
                   {"mixup", train->mixup},
                   {"ema", train->ema},
-                  {"head-lr", has_head_rate(recipe) ? train->head_lr : 0},
+                  {"head-lr", stk_is_auto_double(train->head_lr) ? 0 : train->head_lr},
                   {"freeze-epochs", (double)train->freeze_epochs}};
     for (size_t i = 0; i < STK_COUNT(others); i++) {
         if (others[i].value > 0) {

@@ -29,6 +29,19 @@ static stk_status scale_head_rate(stk_recipe *recipe, stk_options *options, doub
     return stk_options_resolve_number(options, "head-lr", *rate, "scaled with the batch", err);
 }
 
+/* The head's own rate; "auto" where it is that of the rest. */
+static stk_status take_head_rate(stk_recipe *recipe, stk_options *options,
+                                 const stk_rate_facts *facts, bool to_be_measured, stk_error *err) {
+    double rate = stk_as_shown(stk_recipe_head_rate(facts));
+    bool own = rate != recipe->lr;
+    recipe->train.head_lr = own ? rate : STK_AUTO_DOUBLE;
+    if (to_be_measured) {
+        return STK_OK;
+    }
+    return own ? stk_options_resolve_number(options, "head-lr", rate, "auto", err)
+               : stk_options_resolve(options, "head-lr", "auto", "auto", err);
+}
+
 static stk_status take_default_rates(stk_recipe *recipe, stk_options *options, double scale,
                                      size_t train_count, bool to_be_measured, stk_error *err) {
     stk_rate_facts facts = rate_facts(recipe, train_count);
@@ -38,10 +51,7 @@ static stk_status take_default_rates(stk_recipe *recipe, stk_options *options, d
     if (!stk_is_auto_double(*head)) {
         status = scale_head_rate(recipe, options, scale, err);
     } else if (facts.kept_stats) {
-        *head = stk_as_shown(stk_recipe_head_rate(&facts));
-        status = to_be_measured
-                     ? STK_OK
-                     : stk_options_resolve_number(options, "head-lr", *head, "auto", err);
+        status = take_head_rate(recipe, options, &facts, to_be_measured, err);
     }
     return status == STK_OK && !to_be_measured
                ? stk_options_resolve_number(options, "lr", recipe->lr, "default", err)

@@ -61,7 +61,6 @@ static stk_status write_plot(const stk_lr_test *test, const stk_lr_curve *curve,
 
 stk_status stk_lr_test_run(const stk_lr_test *test, const stk_loader_config *data, int steps,
                            double seconds, stk_lr_curve *curve, stk_error *err) {
-    const stk_train_options *given = stk_options_values(test->options, &stk_train_option_table);
     test_time time = {.clock = test->clock, .start_ns = stk_clock_ns(), .seconds = seconds};
     stk_lr_find_config config = {.backend = test->network->opened.backend,
                                  .state = test->network->state,
@@ -74,8 +73,6 @@ stk_status stk_lr_test_run(const stk_lr_test *test, const stk_loader_config *dat
                                  .steps = steps,
                                  .events = test->events,
                                  .halt = {is_over, &time}};
-    /* A training to which the rate is given has usual norms, unless the user says otherwise. */
-    config.compile.kept_stats = given->norm_stats == STK_NORM_STATS_KEPT;
     test->clock->halt_on_stop = true; /* half a test is useless */
     stk_status status = stk_lr_find(&config, curve, err);
     test->clock->halt_on_stop = false;

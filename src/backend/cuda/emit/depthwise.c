@@ -293,7 +293,9 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
     cuda_ref slots, counters;
     cuda_launch *l = launch_task(p, "depthwise", "depthwise_forward", &t, &slots, &counters);
     stk_cuda_define(l, "STATS", norm != NULL);
-    stk_cuda_define_stats(p, l);
+    if (norm != NULL) {
+        stk_cuda_define_stats(p, l);
+    }
     const cuda_norm *n = norm != NULL ? norm : &none;
     CUDA_ARGS(l, conv->x, conv->in_norm != NULL ? conv->in_norm->coefs : cuda_nothing(),
               conv->weight, y, cuda_int(conv->batch), n->weight, n->bias, n->running_mean,
@@ -318,7 +320,9 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
     cuda_ref slots, counters;
     cuda_launch *l = launch_task(p, "depthwise_back", "depthwise_back", &t, &slots, &counters);
     CUDA_DEFINES(l, {"DX", t.dx}, {"ADD", t.add});
-    stk_cuda_define_stats(p, l);
+    if (sums) {
+        stk_cuda_define_stats(p, l);
+    }
     CUDA_ARGS(l, dy, conv->x, norm != NULL ? norm->coefs : cuda_nothing(),
               wanted ? conv->weight : cuda_nothing(), dx, conv->weight_grad, cuda_int(conv->batch),
               sums ? norm->weight : cuda_nothing(), sums ? norm->weight_grad : cuda_nothing(),

@@ -159,6 +159,7 @@ stk_status stk_cuda_autotune(const cuda_player *player, cuda_tuning_results *res
         return status;
     }
     stk_cuda_program_begin_like(&t.program, p);
+    t.program.kept_stats = false; /* running statistics of a trial would be noise */
     cuda_ref all = stk_cuda_buffer(&t.program, p->arena_bytes);
     stk_cuda_noise(&t.program, p->arena_bytes / cuda_type_bytes(p->type), all);
     add_trials(&t);
