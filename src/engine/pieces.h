@@ -10,6 +10,7 @@
 #ifndef STK_ENGINE_PIECES_H
 #define STK_ENGINE_PIECES_H
 
+#include "engine/backend.h"
 #include "engine/graph.h"
 
 #define STK_NO_NODE (-1)
@@ -41,6 +42,14 @@ typedef struct stk_pieces_config {
     bool kept_stats; /* training: norms use their running statistics, which stay as they are */
     bool fuse;       /* make chains */
 } stk_pieces_config;
+
+/* How an executable is cut into pieces. */
+static inline stk_pieces_config stk_pieces_config_of(const stk_compile_config *config) {
+    return (stk_pieces_config){.train = config->train,
+                               .frozen = config->frozen,
+                               .kept_stats = config->kept_stats,
+                               .fuse = !config->plain};
+}
 
 typedef struct stk_pieces {
     const stk_graph *graph; /* borrowed */

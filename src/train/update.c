@@ -24,9 +24,9 @@ static double ema_decay(double wanted, int64_t updates) {
 stk_update stk_update_make(const stk_train_options *o, const stk_update_point *point) {
     int64_t number = point->updates + 1;
     int64_t thawed = number - point->frozen_updates;
-    double rise = point->frozen_updates > 0 ? fmin((double)thawed / THAW_UPDATES, 1) : 1;
+    double rise = point->frozen_updates > 0 ? fmin(fmax((double)thawed, 0) / THAW_UPDATES, 1) : 1;
     return (stk_update){.kind = (stk_optimizer)o->optimizer,
-                        .lr = (float)(fmax(rise, 0) * point->lr * o->backbone_lr_scale),
+                        .lr = (float)(rise * point->lr * o->backbone_lr_scale),
                         .head_lr = (float)point->head_lr,
                         .momentum = (float)o->momentum,
                         .nesterov = o->nesterov,

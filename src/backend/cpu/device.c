@@ -230,10 +230,7 @@ static stk_piece_needs piece_needs(void *context, const stk_pieces *pieces, int 
 static stk_status make_layout(stk_pieces *pieces, stk_memory_layout *layout, stk_device *device,
                               const stk_graph *graph, const stk_compile_config *config,
                               stk_error *err) {
-    stk_pieces_config cut = {.train = config->train,
-                             .frozen = config->frozen,
-                             .kept_stats = config->kept_stats,
-                             .fuse = !config->plain};
+    stk_pieces_config cut = stk_pieces_config_of(config);
     memset(layout, 0, sizeof *layout);
     stk_status status = stk_pieces_make(pieces, stk_compile_graph(config, graph), &cut, err);
     return status == STK_OK

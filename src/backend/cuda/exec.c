@@ -86,10 +86,7 @@ static stk_status lay_out(stk_exec *exec, const stk_device *device, const stk_gr
     stk_precision precision = stk_cuda_device_precision(device, config->precision);
     cuda_type type = type_of(precision);
     bool strict = precision == STK_PRECISION_FP32_STRICT;
-    stk_pieces_config cut = {.train = config->train,
-                             .frozen = config->frozen,
-                             .kept_stats = config->kept_stats,
-                             .fuse = !config->plain};
+    stk_pieces_config cut = stk_pieces_config_of(config);
     exec->config = *config;
     exec->logits = cuda_nothing();
     if (config->batch < 1 || config->batch > INT_MAX / 4) {

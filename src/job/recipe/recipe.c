@@ -62,10 +62,6 @@ const char *stk_recipe_optimizer(const stk_train_options *train) {
     return train->optimizer == STK_SGD ? "sgd" : "adamw";
 }
 
-const char *stk_recipe_norm_stats(const stk_train_options *train) {
-    return train->norm_stats == STK_NORM_STATS_KEPT ? "kept" : "batch";
-}
-
 static double given_or(double given, double own) {
     return stk_is_auto_double(given) ? own : given;
 }
@@ -429,8 +425,8 @@ static stk_status resolve_row(const stk_recipe *recipe, stk_options *options, st
             stk_options_resolve(options, "optimizer", stk_recipe_optimizer(train), "auto", err);
     }
     if (status == STK_OK && given->norm_stats == STK_NORM_STATS_AUTO) {
-        status =
-            stk_options_resolve(options, "norm-stats", stk_recipe_norm_stats(train), "auto", err);
+        bool kept = train->norm_stats == STK_NORM_STATS_KEPT;
+        status = stk_options_resolve(options, "norm-stats", kept ? "kept" : "batch", "auto", err);
     }
     for (size_t i = 0; i < STK_COUNT(numbers) && status == STK_OK; i++) {
         if (stk_is_auto_double(numbers[i].given)) {

@@ -187,7 +187,4 @@ stk_recipe stk_recipe_shrink(const stk_recipe *recipe, const stk_loader_options 
 /* "sgd" or "adamw": what the option became. */
 const char *stk_recipe_optimizer(const stk_train_options *train);
 
-/* "kept" or "batch": what the option became. */
-const char *stk_recipe_norm_stats(const stk_train_options *train);
-
 #endif

@@ -22,7 +22,7 @@ double stk_recipe_default_lr(const stk_recipe *recipe, size_t train_count) {
 static stk_status scale_head_rate(stk_recipe *recipe, stk_options *options, double scale,
                                   stk_error *err) {
     double *rate = &recipe->train.head_lr;
-    if (scale == 1) {
+    if (stk_is_auto_double(*rate) || scale == 1) {
         return STK_OK;
     }
     *rate = stk_as_shown(*rate * scale);
@@ -45,14 +45,11 @@ static stk_status take_head_rate(stk_recipe *recipe, stk_options *options,
 static stk_status take_default_rates(stk_recipe *recipe, stk_options *options, double scale,
                                      size_t train_count, bool to_be_measured, stk_error *err) {
     stk_rate_facts facts = rate_facts(recipe, train_count);
-    double *head = &recipe->train.head_lr;
-    stk_status status = STK_OK;
-    recipe->lr = stk_recipe_default_lr(recipe, train_count);
-    if (!stk_is_auto_double(*head)) {
-        status = scale_head_rate(recipe, options, scale, err);
-    } else if (facts.kept_stats) {
-        status = take_head_rate(recipe, options, &facts, to_be_measured, err);
-    }
+    bool given = !stk_is_auto_double(recipe->train.head_lr);
+    recipe->lr = stk_as_shown(stk_recipe_rate(&facts));
+    stk_status status = facts.kept_stats && !given
+                            ? take_head_rate(recipe, options, &facts, to_be_measured, err)
+                            : scale_head_rate(recipe, options, scale, err);
     return status == STK_OK && !to_be_measured
                ? stk_options_resolve_number(options, "lr", recipe->lr, "default", err)
                : status;
@@ -71,7 +68,5 @@ stk_status stk_recipe_choose_rates(stk_recipe *recipe, stk_options *options, dou
         status =
             stk_options_resolve_number(options, "lr", recipe->lr, "scaled with the batch", err);
     }
-    return status == STK_OK && !stk_is_auto_double(train->head_lr)
-               ? scale_head_rate(recipe, options, scale, err)
-               : status;
+    return status == STK_OK ? scale_head_rate(recipe, options, scale, err) : status;
 }
