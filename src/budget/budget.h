@@ -57,7 +57,7 @@ typedef struct stk_budget_plan {
 
 /* Epochs without a budget when none were asked for, and the most that a budget is filled with. */
 #define STK_BUDGET_DEFAULT_EPOCHS 20
-#define STK_BUDGET_MOST_EPOCHS 200
+#define STK_BUDGET_MOST_EPOCHS 1000
 
 /* The most epochs of a fold: the wanted ones, or STK_BUDGET_MOST_EPOCHS. */
 int stk_budget_most_epochs(int epochs_wanted);

@@ -5,11 +5,14 @@
 
 #include "budget/budget.h"
 
-/* A second model pays where both get so many epochs, and a further one where all do. */
+/* A second model pays where both get so many epochs, and a further one where all do. More than
+ * FEW_REFITS gain little: they take the time of fine-tuning that would only overfit. */
 #define TUNE_MODEL_EPOCHS 15.0
+#define TUNE_MANY_EPOCHS 60.0
 #define SCRATCH_SECOND_EPOCHS 60.0
 #define SCRATCH_FURTHER_EPOCHS 100.0
-#define MOST_REFITS 5
+#define FEW_REFITS 5
+#define MOST_REFITS 11
 
 /* One model is validated with this share of the pictures, if it is as many. */
 #define SMALL_VAL_PART 0.1
@@ -115,17 +118,25 @@ static int grow(const stk_training_facts *f, int size) {
     return wanted && epochs_at(f, size, 1) >= GROW_EPOCHS ? larger : size;
 }
 
+/* The epochs that every model must get for so many refits. */
+static double least_epochs(const stk_training_facts *f, int refits) {
+    if (f->epochs > 0) {
+        return f->epochs;
+    }
+    if (f->pretrained) {
+        return refits > FEW_REFITS ? TUNE_MANY_EPOCHS : TUNE_MODEL_EPOCHS;
+    }
+    return refits > 1 ? SCRATCH_FURTHER_EPOCHS : SCRATCH_SECOND_EPOCHS;
+}
+
 /* Refits beside the first model while each one gets enough epochs. */
 static int choose_refits(const stk_training_facts *f, const stk_training_choice *c) {
+    int most = f->pretrained && f->epochs == 0 ? MOST_REFITS : FEW_REFITS;
     int refits = 0;
     bool fits = true;
-    while (fits && refits < MOST_REFITS) {
-        double each = f->epochs > 0   ? f->epochs
-                      : f->pretrained ? TUNE_MODEL_EPOCHS
-                      : refits == 0   ? SCRATCH_SECOND_EPOCHS
-                                      : SCRATCH_FURTHER_EPOCHS;
+    while (fits && refits < most) {
         double models = refits + 2 - c->val_part; /* in epochs over all pictures */
-        fits = epochs_at(f, c->img_size, refits + 2) >= each * models;
+        fits = epochs_at(f, c->img_size, refits + 2) >= least_epochs(f, refits + 1) * models;
         refits += fits;
     }
     return refits;

@@ -40,7 +40,7 @@ static const stk_option dataset_options[] = {
         DOUBLE, "val-fraction", val_fraction, .fallback = "0.2", STK_OPTION_RANGE(0, 0.9),
         .metavar = "X",
         .help = "part of every class that validates when there is no validation set; 0.1 of 300 "
-                "pictures or more where a budget decides on the epochs, nothing was given and the "
+                "pictures or more where a budget decides on the epochs, this was not given and the "
                 "metric has no rule for labels"),
     STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "error", .choices = "error skip",
                .help =

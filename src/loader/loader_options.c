@@ -18,8 +18,9 @@ static const stk_option options[] = {
     STK_OPTION(CHOICE, "sampling", sampling, .fallback = "auto",
                .choices = "natural balanced sqrt auto",
                .help = "how often classes are seen: as often as the data set has them, all equally "
-                       "often, or in between (square root); auto: in between where training would "
-                       "see little but one class, otherwise natural"),
+                       "often, or in between (square root); auto: in between where the largest "
+                       "class has at least five times as many pictures as the others on average, "
+                       "otherwise natural"),
     STK_OPTION(DOUBLE, "max-bad", max_bad, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 100),
                .may_change = true, .metavar = "PERCENT",
                .help = "stop when more of the pictures than this cannot be used; auto is 5, and "

@@ -7,7 +7,8 @@ static const stk_option options[] = {
     STK_OPTION(
         INT, "epochs", epochs, STK_OPTION_AUTO, STK_OPTION_RANGE(1, 100000), .may_change = true,
         .aliases = "max_epochs", .metavar = "N",
-        .help = "passes over the training set; auto is 20, or what the budget allows, at most 200"),
+        .help =
+            "passes over the training set; auto is 20, or what the budget allows, at most 1000"),
     STK_OPTION(INT, "batch", batch, STK_OPTION_AUTO, STK_OPTION_RANGE(1, 1000000),
                .aliases = "batch_size", .metavar = "N",
                .help = "images per step; auto: as --batch-policy says. What does not fit into the "
@@ -15,8 +16,9 @@ static const stk_option options[] = {
     STK_OPTION(CHOICE, "batch-policy", batch_policy, .fallback = "speed", .choices = "speed fill",
                .help =
                    "how --batch auto chooses: speed is the smallest batch within 3 % of the best "
-                   "images/s, measured (on a CPU a rule instead); fill is the largest that fits "
-                   "into 85 % of the memory. Both leave an epoch 15 steps where they can"),
+                   "images/s, measured (on a CPU a rule instead; from pretrained weights it begins "
+                   "with 16, 32 or 64 by the number of pictures); fill is the largest that fits "
+                   "into 85 % of the memory. Otherwise an epoch has 15 steps where that can be"),
     STK_OPTION(
         DOUBLE, "lr", lr, .fallback = "default", STK_OPTION_RANGE(0, 100), .may_be_auto = true,
         .may_be_default = true, .aliases = "learning_rate", .metavar = "X",
@@ -55,11 +57,12 @@ static const stk_option options[] = {
                .aliases = "freeze_backbone_epochs", .metavar = "N",
                .help = "epochs at the beginning in which only the classifier learns; auto: as the "
                        "recipe says"),
-    STK_OPTION(CHOICE, "norm-stats", norm_stats, .fallback = "auto", .choices = "auto batch kept",
-               .help =
-                   "mean and deviation that batch norms use in training: those of the batch, or "
-                   "those that came with the pretrained weights, kept as they are; auto: as "
-                   "the recipe says, and batch where --lr or --backbone-lr-scale is given"),
+    STK_OPTION(
+        CHOICE, "norm-stats", norm_stats, .fallback = "auto", .choices = "auto batch kept",
+        .help =
+            "mean and deviation that batch norms use in training: those of the batch, or "
+            "those that came with the pretrained weights, kept as they are; auto: as "
+            "the recipe says, and batch where --lr (also auto) or --backbone-lr-scale is given"),
     STK_OPTION(
         DOUBLE, "clip-grad", clip_grad, .fallback = "0", STK_OPTION_RANGE(0, 1e9),
         .aliases = "clip_grad_norm gradient_clip_val max_grad_norm", .metavar = "X",

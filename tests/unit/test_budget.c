@@ -166,7 +166,7 @@ static void a_warm_budget_is_used(void) {
         facts.more_s = 0.05;
         facts.final_s = fmin(0.02 * budget, 2) + 0.1;
         facts.step = 1;
-        facts.step_s = budget / 20000 * 0.97; /* below 200 epochs */
+        facts.step_s = budget / 100000 * 0.97; /* below the most epochs */
         facts.val_s = facts.step_s * 10;
         stk_budget_plan plan = stk_budget_make(&facts);
         CHECK(1 + plan.total_s + facts.predict_s >= 0.95 * budget);

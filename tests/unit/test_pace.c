@@ -431,6 +431,21 @@ static void a_budget_of_a_minute_is_used(void) {
     }
 }
 
+/* A budget that is far too long: training ends, and one line says why. */
+static void the_most_epochs_are_told(void) {
+    static simulation s;
+    open_simulation(&s, 1000, 0, 1, 500);
+    s.step_s = 0.001;
+    simulate_fold(&s);
+    CHECK_INT(s.epochs, STK_BUDGET_MOST_EPOCHS);
+    CHECK_INT(times_told(&s, "training ends after 1000 epochs: further ones"), 1);
+    open_simulation(&s, 1000, 30, 1, 500); /* as asked for: nothing to say */
+    s.step_s = 0.001;
+    simulate_fold(&s);
+    CHECK_INT(s.epochs, 30);
+    CHECK_INT(times_told(&s, "training ends"), 0);
+}
+
 /* Without a validation set steps are all there is: twice what they let one expect is kept. */
 static void without_validation_steps_tell(void) {
     static simulation s;
@@ -887,6 +902,7 @@ static const check_test tests[] = {
     TEST(throughput_that_falls_to_a_fifth),
     TEST(stalls_do_not_end_it),
     TEST(a_budget_of_a_minute_is_used),
+    TEST(the_most_epochs_are_told),
     TEST(without_validation_steps_tell),
     TEST(later_folds_keep_what_was_timed),
     TEST(unread_pictures_are_kept_time_for),

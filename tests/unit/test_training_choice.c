@@ -27,10 +27,12 @@ static void models_by_the_epochs_that_fit(void) {
         int refits;
         double epochs; /* of a model */
     } cases[] = {
-        {true, 4, 0, 5},         {true, 26.9, 0, 33.625}, {true, 27, 1, 15},
-        {true, 41.9, 1, 23.278}, {true, 42, 2, 15},       {true, 87, 5, 15},
-        {true, 580, 5, 100},     {true, 9000, 5, 200},    {false, 100, 0, 125},
-        {false, 108, 1, 60},     {false, 279, 1, 155},    {false, 280, 2, 100},
+        {true, 4, 0, 5},          {true, 26.9, 0, 33.625}, {true, 27, 1, 15},
+        {true, 41.9, 1, 23.278},  {true, 42, 2, 15},       {true, 87, 5, 15},
+        {true, 406.9, 5, 70.155}, {true, 408, 6, 60},      {true, 708, 11, 60},
+        {true, 1180, 11, 100},    {true, 12000, 11, 1000}, {false, 100, 0, 125},
+        {false, 108, 1, 60},      {false, 279, 1, 155},    {false, 280, 2, 100},
+        {false, 2900, 5, 500},
     };
     for (size_t i = 0; i < STK_COUNT(cases); i++) {
         stk_training_facts facts = facts_of(cases[i].pretrained, cases[i].fit);

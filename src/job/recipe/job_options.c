@@ -27,19 +27,21 @@ static const stk_option job_options[] = {
                    "weights to start from: a safetensors file, or a timm name that is looked "
                    "for on this machine; true: the model's own; false: none; without --model the "
                    "weights say the model"),
-    STK_OPTION(INT, "img-size", img_size, STK_OPTION_AUTO, STK_OPTION_RANGE(8, 2048),
-               .aliases = "image_size", .metavar = "PX",
-               .help = "side of the square that the network sees"),
+    STK_OPTION(
+        INT, "img-size", img_size, STK_OPTION_AUTO, STK_OPTION_RANGE(8, 2048),
+        .aliases = "image_size", .metavar = "PX",
+        .help = "side of the square that the network sees; auto: the model's own; where a budget "
+                "decides on the epochs smaller or larger if that pays (docs/recipes.md)"),
     STK_OPTION(INT, "eval-size", eval_size, STK_OPTION_AUTO, STK_OPTION_RANGE(8, 2048),
                .aliases = "test_input_size", .metavar = "PX",
                .help = "side of the square in validation and prediction; auto: where training "
                        "begins with pretrained weights and sees random parts of pictures, 8/7 of "
-                       "--img-size and the whole short side"),
+                       "--img-size, rounded up, and the whole short side"),
     STK_OPTION(INT, "early-size", early_size, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 2048),
                .metavar = "PX",
                .help = "side of the square in the first half of the training (progressive "
-                       "resizing); 0: as --img-size; auto: half of it from scratch where a budget "
-                       "allows fewer than 30 epochs"),
+                       "resizing); 0: as --img-size; auto: half of it where a budget allows a "
+                       "single model from scratch 3 to 30 epochs (docs/recipes.md)"),
     STK_OPTION(DOUBLE, "dropout", dropout, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 0.9),
                .metavar = "SHARE",
                .help = "share of the numbers before the classifier that is set to 0 in training; "
@@ -50,17 +52,19 @@ static const stk_option job_options[] = {
                        "ones less; auto: as the model's original was trained"),
     STK_OPTION(CHOICE, "recipe", recipe, .fallback = "auto", .choices = STK_RECIPE_CHOICES,
                .help = "augmentation, regularisation and optimiser that fit together "
-                       "(docs/recipes.md); auto: by the first weights and the number of epochs; "
+                       "(docs/recipes.md); auto: by the first weights and the numbers of epochs "
+                       "and pictures; "
                        "an option that is given wins over the recipe"),
     STK_OPTION(INT, "folds", folds, STK_OPTION_AUTO, STK_OPTION_RANGE(1, STK_MOST_FOLDS),
                .aliases = "cv_folds n_folds", .metavar = "N",
                .help = "cross-validation: train N models on stratified folds and average them; "
                        "auto: 1, or as many as --fold-column has"),
-    STK_OPTION(INT, "refit", refit, STK_OPTION_AUTO, STK_OPTION_RANGE(0, STK_MOST_REFITS),
-               .metavar = "N",
-               .help = "models that are trained on all pictures after those that were validated, "
-                       "and averaged with them; auto: one for pretrained weights, and as the "
-                       "budget allows; none with two or more --folds or a validation set"),
+    STK_OPTION(
+        INT, "refit", refit, STK_OPTION_AUTO, STK_OPTION_RANGE(0, STK_MOST_REFITS), .metavar = "N",
+        .help = "models that are trained on all pictures after those that were validated, "
+                "and averaged with them; auto: where a budget decides on the epochs, as many "
+                "as get enough of them (docs/recipes.md); otherwise one from pretrained "
+                "weights; none with --folds, a validation set or --val-fraction 0"),
     STK_OPTION(TEXT, "device", device, STK_OPTION_AUTO, .may_change = true,
                .metavar = "cpu|cuda[:N]", .help = "where to compute"),
     STK_OPTION(BYTES, "assume-memory", assume_memory, .fallback = "0", .may_change = true,

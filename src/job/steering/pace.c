@@ -208,6 +208,18 @@ static void emit_times(const stk_fold_pace *pace, const char *what, const stk_bu
     stk_events_decision(pace->events, what, why);
 }
 
+/* Emits that a fold ends long before its time, after the most epochs. */
+static void emit_most(const stk_fold_pace *pace, const stk_budget_plan *plan) {
+    char what[64];
+    char why[160];
+    snprintf(what, sizeof what, "training ends after %d epochs", STK_BUDGET_MOST_EPOCHS);
+    snprintf(why, sizeof why,
+             "further ones would teach it no more; %s are left for this fold (--epochs N asks for "
+             "another number)",
+             stk_format_span(plan->fold_s).text);
+    stk_events_decision(pace->events, what, why);
+}
+
 /* Emits that the running epoch ends before its last step. */
 static void emit_cut(const stk_fold_pace *pace, const stk_train_standing *standing,
                      const stk_budget_facts *facts) {
@@ -358,8 +370,14 @@ static void plan_more(stk_fold_pace *pace, const stk_train_standing *standing,
     stk_budget_plan plan = stk_budget_make(facts);
     double all_s = plan.fold_s + facts->elapsed_s - facts->fold_start_s;
     char what[96];
-    if (isnan(facts->budget_s) || pace->tally->weights_lost ||
-        standing->epoch > stk_budget_most_epochs(facts->epochs_wanted)) {
+    if (isnan(facts->budget_s) || pace->tally->weights_lost) {
+        return;
+    }
+    bool early = plan.fold_s > EARLY_SHARE * all_s;
+    if (standing->epoch > stk_budget_most_epochs(facts->epochs_wanted)) {
+        if (early && facts->epochs_wanted == 0) {
+            emit_most(pace, &plan);
+        }
         return;
     }
     if ((double)plan.steps_left * facts->step_s >= GO_ON_SHARE * all_s && plan.steps_left > 0) {
@@ -370,7 +388,7 @@ static void plan_more(stk_fold_pace *pace, const stk_train_standing *standing,
         pace->time->total_steps = standing->steps_done + plan.steps_left;
         pace->epochs_emitted = plan.epochs;
         pace->cut_emitted = standing->epoch; /* the decision above says how far training goes */
-    } else if (plan.fold_s > EARLY_SHARE * all_s) {
+    } else if (early) {
         snprintf(what, sizeof what, "training ends after %lld step%s",
                  (long long)standing->steps_done, standing->steps_done == 1 ? "" : "s");
         emit_times(pace, what, facts, &plan);
