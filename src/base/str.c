@@ -402,6 +402,18 @@ stk_span stk_format_span(double seconds) {
     return span;
 }
 
+stk_amount stk_format_amount(double value, int digits, const char *unit) {
+    stk_amount amount;
+    char number[32];
+    snprintf(number, sizeof number, "%.*g", digits, value);
+    if (strchr(number, 'e') != NULL && fabs(value) >= 1) {
+        snprintf(number, sizeof number, "%.0f", value);
+    }
+    snprintf(amount.text, sizeof amount.text, "%s %s%s", number, unit,
+             strcmp(number, "1") == 0 ? "" : "s");
+    return amount;
+}
+
 const char *stk_format_count(char *buf, size_t size, uint64_t count) {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);

@@ -94,6 +94,14 @@ typedef struct stk_span {
 
 stk_span stk_format_span(double seconds);
 
+/* How many of something, to so many digits, never in powers of ten: "0.23 epochs", "1 epoch",
+ * "1234 epochs". */
+typedef struct stk_amount {
+    char text[48];
+} stk_amount;
+
+stk_amount stk_format_amount(double value, int digits, const char *unit);
+
 /*
  * The value rounded to the six digits that are written to files. A run that computes with the
  * rounded value can be repeated exactly from the file.

@@ -100,7 +100,7 @@ static bool is_enough(const stk_training_facts *f, int size, double epochs) {
 static int choose_size(const stk_training_facts *f) {
     int size = f->img_size;
     while (f->may_shrink && !is_enough(f, size, early_gain(f, size) * epochs_at(f, size, 1))) {
-        int smaller = (size - 1) / SIZE_STEP * SIZE_STEP;
+        int smaller = (size - SIZE_STEP / 2) / SIZE_STEP * SIZE_STEP; /* 224 after 260, not 256 */
         bool helps = picture_s_at(f, smaller) * LEAST_GAIN < picture_s_at(f, size);
         if (smaller < (f->pretrained ? TUNE_LEAST_SIZE : SCRATCH_LEAST_SIZE) || !helps) {
             break;
@@ -159,8 +159,9 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
         c.epochs_full = c.epochs;
         return c;
     }
-    if (isnan(f->picture_s)) { /* the budget was over before a step could be timed */
+    if (isnan(f->picture_s)) { /* the budget was nearly over before a step was timed */
         c.refits = f->refits >= 0 ? f->refits : 0;
+        c.epochs = f->epochs > 0 ? f->epochs : 0;
         return c;
     }
     c.epochs_full = epochs_at(f, f->img_size, 1);

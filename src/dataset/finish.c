@@ -32,7 +32,8 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
     stk_status status = STK_OK;
     int treatment = listing->options->rare_class;
     if (treatment == STK_RARE_AUTO) { /* most: the labels are not classes, or the wrong column */
-        treatment = 2 * rare.count > dataset->train.count ? STK_RARE_ERROR : STK_RARE_TRAIN;
+        bool most = 2 * rare.count > dataset->train.count;
+        treatment = most && listing->options->val_fraction > 0 ? STK_RARE_ERROR : STK_RARE_TRAIN;
     }
     if (rare.count > 0 && treatment == STK_RARE_TRAIN) {
         stk_events_warning(listing->events, "%zu class%s one image and will not be validated: %s",
@@ -46,6 +47,12 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
                           "class '%s' has one image, which cannot be both trained on and "
                           "validated; add pictures, or pass --rare-class train to train on it "
                           "without validating it, or --rare-class drop to leave it out",
+                          names);
+    } else if (rare.count > 1 && rare.count == (size_t)dataset->class_count) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "every class has one image only (%s), which cannot be both trained on and "
+                          "validated; add pictures, or pass --val-fraction 0 to train on them "
+                          "without validating anything",
                           names);
     } else if (rare.count > 1) {
         status = STK_FAIL(err, STK_ERR_DATA,

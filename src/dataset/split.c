@@ -219,8 +219,10 @@ stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, in
         stk_split_free(split);
         status = STK_FAIL(err, STK_ERR_DATA,
                           "nothing of %s is left to validate: too few classes have two or more "
-                          "images; add pictures%s",
-                          dataset->root, folds >= 2 ? " or pass fewer --folds" : "");
+                          "images; add pictures, or pass %s",
+                          dataset->root,
+                          folds >= 2 ? "fewer --folds"
+                                     : "--val-fraction 0 to train without validating");
     }
     return status;
 }

@@ -14,6 +14,7 @@
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
 #include "job/training/fitting.h"
+#include "job/training/folds.h"
 #include "job/training/job.h"
 #include "job/training/rehearsal.h"
 #include "predict/predict.h"
@@ -24,7 +25,7 @@
 #define MEASURE_S 2.0
 #define ENOUGH_STEPS 12
 #define LEAST_STEPS 3
-#define MOST_MEASURE_S 8.0
+#define MOST_MEASURE_S 4.0
 
 #define INFERENCE_S 1.5 /* seconds for which inference is measured, about */
 
@@ -171,10 +172,10 @@ static int views_kept(const stk_job *job, const stk_estimate *e, double picture_
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
     static const stk_rehearsal_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S,
-                                                LEAST_STEPS, INT64_MAX};
+                                                LEAST_STEPS, INT64_MAX, INFINITY};
     stk_rehearsal m = {.step_s = NAN};
     stk_status status = note_memory(job, e, err);
-    STK_THEN(status, stk_job_rehearse(job, split, 0, &length, &m, err));
+    STK_THEN(status, stk_job_rehearse(job, split, &length, &m, err));
     e->wait_fraction = m.wait_fraction;
     if (status == STK_OK && stk_run_clock_stopping(&job->clock)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before enough was measured");
@@ -183,13 +184,16 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
         return STK_FAIL(err, STK_ERR_DATA, "no step could be measured: the training went wrong");
     }
     double picture_s = NAN;
-    double guess_s = m.step_s / (double)e->batch * STK_INFERENCE_PART;
+    double guess_s = m.step_s / (double)m.batch * STK_INFERENCE_PART;
     guess_s *= stk_recipe_eval_pixels(&job->recipe);
     STK_THEN(status, measure_inference(job, split, val_samples, guess_s, &picture_s, err));
     if (status == STK_OK) {
         e->setup_s = m.setup_s;
-        e->step_s = m.step_s;
-        e->steps_per_epoch = m.steps_per_epoch;
+        e->step_s = m.step_s / (double)m.batch * (double)e->batch;
+        status = stk_fold_count_steps(job->dataset, &job->recipe, 0, job->recipe.batch,
+                                      &e->steps_per_epoch, err);
+    }
+    if (status == STK_OK) {
         e->val_s = picture_s * (double)e->val_images;
         e->predict_s = picture_s * (double)e->test_images;
         e->predict_s *= views_kept(job, e, picture_s);

@@ -239,6 +239,12 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         if (job->tally.weights_lost || job->tally.out_of_memory) {
             break;
         }
+        if (stk_recipe_is_refit(&job->recipe, job->tally.fold) &&
+            job->tally.folds_below_prior == job->recipe.folds) {
+            stk_events_decision(&job->events, "no refit",
+                                "what was validated does not beat class priors");
+            break;
+        }
         if (job->tally.fold > 0) {
             stk_time_plan_folds(&job->time, &job->recipe, &job->clock, &job->events,
                                 job->tally.fold, -1);

@@ -33,6 +33,7 @@ typedef struct stk_run_clock {
     double extra_file_s; /* seconds kept back for a file of predictions besides the submission */
     /* A request to stop halts the device at once: what it computes now would not be used. */
     bool halt_on_stop;
+    double halt_at_s; /* the device halts here, in seconds from start_ns; 0: as late as it can */
     /* Used by look_how_busy() in run_clock.c alone. */
     int64_t ran_ns;    /* CPU time of the owner's thread at the last look */
     int64_t waited_ns; /* time for which that thread had waited for a core by then */

@@ -202,6 +202,12 @@ static void shows_durations_and_sizes(void) {
     CHECK_INT(strlen(stk_format_duration(buf, 4, 3723)), 3);
     CHECK_STR(stk_format_span(0.0349).text, "0.035 s");
     CHECK_STR(stk_format_span(0.999).text, "1 s");
+    CHECK_STR(stk_format_amount(0.2345, 2, "epoch").text, "0.23 epochs");
+    CHECK_STR(stk_format_amount(0.998, 2, "epoch").text, "1 epoch");
+    CHECK_STR(stk_format_amount(114.4, 2, "epoch").text, "114 epochs");
+    CHECK_STR(stk_format_amount(5000, 3, "epoch").text, "5000 epochs");
+    CHECK_STR(stk_format_amount(12.43, 3, "epoch").text, "12.4 epochs");
+    CHECK_STR(stk_format_amount(0, 2, "picture").text, "0 pictures");
     CHECK_STR(stk_format_span(9.94).text, "9.9 s");
     CHECK_STR(stk_format_span(9.96).text, "10 s");
     CHECK_STR(stk_format_span(599).text, "599 s");

@@ -327,6 +327,7 @@ static void most_pictures_alone_are_refused(void) {
     fresh();
     put_cats_and_dogs("train");
     o.rare_class = STK_RARE_AUTO;
+    o.val_fraction = 0.2;
     for (int i = 0; i < 7; i++) { /* beside six cats and dogs */
         stk_dataset *d = open_with(&o);
         REQUIRE(d != NULL);
@@ -337,8 +338,28 @@ static void most_pictures_alone_are_refused(void) {
     }
     expect_failure(&o, STK_ERR_DATA);
     CHECK_CONTAINS(error.message, "7 classes have one image each");
+    o.val_fraction = 0; /* nothing is to be validated */
+    stk_dataset_free(open_with(&o));
+    o.val_fraction = 0.2;
     o.rare_class = STK_RARE_TRAIN;
     stk_dataset_free(open_with(&o));
+}
+
+static void pictures_that_are_all_alone_need_no_validation(void) {
+    stk_dataset_options o = options();
+    fresh();
+    put("train/ant/1.jpg");
+    put("train/bee/1.jpg");
+    o.rare_class = STK_RARE_AUTO;
+    o.val_fraction = 0.2;
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "--val-fraction 0");
+    CHECK_CONTAINS(error.message, "ant, bee");
+    o.val_fraction = 0;
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 2);
+    stk_dataset_free(d);
 }
 
 static void a_rare_class_is_dropped(void) {
@@ -505,6 +526,7 @@ static const check_test tests[] = {
     TEST(validation_folders_that_do_not_fit),
     TEST(a_rare_class_trains),
     TEST(most_pictures_alone_are_refused),
+    TEST(pictures_that_are_all_alone_need_no_validation),
     TEST(a_rare_class_is_dropped),
     TEST(open_images_takes_any_folder),
     TEST(class_folders_with_a_sample_submission),

@@ -201,6 +201,7 @@ static void divisions_that_cannot_be(void) {
     d = make(ones, 2);
     CHECK_INT(stk_dataset_split(&d, 0.2, 1, 0, 1, &split, &error), STK_ERR_DATA);
     CHECK_CONTAINS(error.message, "left to validate");
+    CHECK_CONTAINS(error.message, "--val-fraction 0");
     CHECK(split.train == NULL && split.val == NULL);
 }
 

@@ -38,6 +38,8 @@ static void priors_are_scored(void) {
     stk_dataset d = make("01110", "1102", &split);
     REQUIRE_OK(stk_prior_score_make(&d, &split, d.train.items, &score, &err), &err);
     CHECK_NEAR(score.acc1, 50, 1e-12);
+    CHECK_NEAR(score.train_acc1, 60, 1e-12);
+    CHECK_INT(score.val_count, 4);
     /* Counted once more than they are: 3, 4 and 1 of 8; a class that was not there costs no end. */
     CHECK_NEAR(score.loss, -(2 * log(4.0 / 8) + log(3.0 / 8) + log(1.0 / 8)) / 4, 1e-12);
     static const stk_sample given[] = {{.path = "v", .id = "v", .label = 0}};
@@ -64,13 +66,20 @@ static void who_beats_the_prior(void) {
         {STK_METRIC_ACC1, NAN, 50, false},    {STK_METRIC_ACC1, NAN, 60, true},
         {STK_METRIC_LOGLOSS, NAN, 60, false},
     };
-    stk_prior_score prior = {.loss = 1, .acc1 = 50};
+    stk_prior_score prior = {.loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 30};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bool beats = stk_prior_is_beaten(&prior, cases[i].metric, cases[i].loss, cases[i].acc1);
-        if (beats != cases[i].beats) {
+        stk_model_score model = {cases[i].loss, cases[i].acc1, 90};
+        if (stk_prior_is_beaten(&prior, cases[i].metric, &model) != cases[i].beats) {
             CHECK_FAIL("case %zu", i);
         }
     }
+    /* Of six validation pictures as many right, or fewer, tells nothing: training counts, too. */
+    prior.val_count = 6;
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 90}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 33, 90}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 50}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 0, 60}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_LOGLOSS, &(stk_model_score){1.5, 50, 90}));
 }
 
 static void what_is_out_of_fold_is_scored(void) {

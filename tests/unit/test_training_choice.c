@@ -247,6 +247,20 @@ static void without_a_budget_or_a_measurement(void) {
     facts.picture_s = NAN;
     c = stk_training_choose(&facts);
     CHECK(c.refits == 0 && c.img_size == 224);
+    CHECK_NEAR(c.epochs, 0, 1e-9); /* of no model that is trained is anything known */
+    facts.epochs = 7;
+    CHECK_NEAR(stk_training_choose(&facts).epochs, 7, 1e-9);
+}
+
+/* A size that is no multiple of 32 px becomes smaller, too: 256 px after 260 would gain nothing. */
+static void odd_sizes_become_smaller(void) {
+    stk_training_facts facts = facts_of(true, 2);
+    facts.img_size = 260;
+    CHECK_INT(stk_training_choose(&facts).img_size, 160);
+    facts.img_size = 240;
+    CHECK_INT(stk_training_choose(&facts).img_size, 160);
+    facts.left_s = 2 * 0.1;
+    CHECK_INT(stk_training_choose(&facts).img_size, 96);
 }
 
 static const check_test tests[] = {
@@ -254,7 +268,7 @@ static const check_test tests[] = {
     TEST(small_pictures_in_the_first_half),  TEST(fewer_pictures_validate_without_folds),
     TEST(what_was_asked_for_stays),          TEST(predictions_count_for_every_model),
     TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
-    TEST(without_a_budget_or_a_measurement),
+    TEST(without_a_budget_or_a_measurement), TEST(odd_sizes_become_smaller),
 };
 
 CHECK_MAIN(tests)

@@ -226,18 +226,18 @@ static void explain_timed(const stk_model_search *search, const stk_model_choice
     if (choice->enough && choice->better == choice->index) {
         stk_str_appendf(why,
                         "the best of %zu pretrained models on this machine; there is time for "
-                        "about %.0f epochs",
-                        search->count, choice->epochs);
+                        "about %s",
+                        search->count, stk_format_amount(choice->epochs, 2, "epoch").text);
     } else if (choice->enough) {
         stk_str_appendf(why,
                         "the best of %zu pretrained models on this machine for which there is "
-                        "time (about %.0f epochs)",
-                        search->count, choice->epochs);
+                        "time (about %s)",
+                        search->count, stk_format_amount(choice->epochs, 2, "epoch").text);
     } else {
         stk_str_appendf(why,
                         "the fastest of %zu pretrained models on this machine; there is time "
-                        "for about %.2g epochs",
-                        search->count, choice->epochs);
+                        "for about %s",
+                        search->count, stk_format_amount(choice->epochs, 2, "epoch").text);
     }
     if (choice->better != choice->index) {
         stk_str_appendf(why, "; %s would get %.2g", search->candidates[choice->better].model->name,

@@ -67,7 +67,8 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
     stk_str why = {0};
     snprintf(what, sizeof what, "recipe %s", recipe->row->name);
     if (job->recipe == 0) {
-        stk_str_appendf(&why, "for %.3g epochs %s; ", recipe->epochs_expected,
+        stk_str_appendf(&why, "for %s %s; ",
+                        stk_format_amount(recipe->epochs_expected, 3, "epoch").text,
                         recipe->row->pretrained ? "from pretrained weights" : "from scratch");
     }
     stk_str_appendf(&why, "%s, crop-scale %.3g", stk_recipe_optimizer(train),

@@ -193,6 +193,9 @@ static void note_held_out(stk_job *job, stk_summary *s) {
                              : "";
     bool out_of_fold = isfinite(s->oof_metric);
     s->held_out = out_of_fold ? s->oof_metric : s->best_metric + stk_job_calibration_gain(job);
+    if (strcmp(s->status, "prior") == 0) { /* no judged model was delivered */
+        s->held_out = NAN;
+    }
     if (!isfinite(s->held_out)) {
         return;
     }

@@ -19,9 +19,7 @@
 #define REHEARSAL_STEPS 8
 #define REHEARSAL_LEAST_STEPS 2
 #define REHEARSAL_MOST_STEPS 100
-
-/* On a CPU the time of a picture hardly depends on the batch, and a small one is soon done. */
-#define CPU_REHEARSAL_BATCH 16
+#define REHEARSAL_HALT_SHARE 0.25 /* whatever was timed by then */
 
 /* Share of the time that is left for training, once predictions are paid for: the rest is for
  * validations, files and what the rehearsal did not see. */
@@ -49,20 +47,19 @@
 static stk_status rehearse_first_fold(stk_job *job, double left_s, stk_rehearsal *rehearsal,
                                       stk_error *err) {
     stk_split split;
-    bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
-    size_t batch = on_cpu && job->recipe.batch > CPU_REHEARSAL_BATCH ? CPU_REHEARSAL_BATCH : 0;
     stk_rehearsal_length length = {.enough_s = fmin(REHEARSAL_SHARE * left_s, REHEARSAL_MOST_S),
                                    .enough_steps = REHEARSAL_STEPS,
                                    .most_s =
                                        fmin(MOST_REHEARSAL_SHARE * left_s, 2 * REHEARSAL_MOST_S),
                                    .least_steps = REHEARSAL_LEAST_STEPS,
-                                   .most_steps = REHEARSAL_MOST_STEPS};
+                                   .most_steps = REHEARSAL_MOST_STEPS,
+                                   .halt_s = REHEARSAL_HALT_SHARE * left_s};
     stk_error why = {0};
     stk_status status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
     if (status != STK_OK) {
         return status;
     }
-    status = stk_job_rehearse(job, &split, batch, &length, rehearsal, &why);
+    status = stk_job_rehearse(job, &split, &length, rehearsal, &why);
     stk_split_free(&split);
     if (status == STK_ERR_STOPPED || status == STK_ERR_MEMORY) {
         rehearsal->step_s = NAN;
@@ -152,15 +149,32 @@ static stk_status build_chosen(stk_job *job, const stk_training_choice *choice, 
                             : status;
 }
 
+typedef struct time_text {
+    char text[96];
+} time_text;
+
+/* `is_least`: steps may take longer. */
+static time_text time_for(double epochs, bool is_least) {
+    time_text result;
+    if (epochs > 0) {
+        snprintf(result.text, sizeof result.text, "there is time for %s%s",
+                 is_least ? "at most " : "", stk_format_amount(epochs, 2, "epoch").text);
+    } else {
+        snprintf(result.text, sizeof result.text, "predicting alone takes the time");
+    }
+    return result;
+}
+
 static void emit_size(const stk_job *job, const stk_training_facts *facts,
-                      const stk_training_choice *choice) {
+                      const stk_training_choice *choice, bool is_least) {
     char what[96];
-    char why[160];
+    char why[240];
     if (choice->img_size != facts->img_size) {
         snprintf(what, sizeof what, "img-size %d instead of %d", choice->img_size, facts->img_size);
         if (choice->img_size < facts->img_size) {
-            snprintf(why, sizeof why, "at %d px there is time for %.2g epochs, at %d px for %.2g",
-                     facts->img_size, choice->epochs_full, choice->img_size, choice->epochs);
+            snprintf(why, sizeof why, "at %d px %s, at %d px %s", facts->img_size,
+                     time_for(choice->epochs_full, is_least).text, choice->img_size,
+                     time_for(choice->epochs, is_least).text);
         } else {
             snprintf(why, sizeof why,
                      "there is time for %.0f epochs at %d px, and the pictures have the detail",
@@ -172,8 +186,8 @@ static void emit_size(const stk_job *job, const stk_training_facts *facts,
         snprintf(what, sizeof what, "pictures of %d px in the first half of the time",
                  choice->early_size);
         snprintf(why, sizeof why,
-                 "from scratch many steps count first: about %.2g epochs instead of %.2g",
-                 choice->epochs, choice->epochs_full);
+                 "from scratch many steps count first: about %s instead of %.2g",
+                 stk_format_amount(choice->epochs, 2, "epoch").text, choice->epochs_full);
         stk_events_decision(&job->events, what, why);
     }
 }
@@ -218,22 +232,35 @@ static void emit_val_part(const stk_job *job, const stk_training_facts *facts,
     }
 }
 
+/* `is_least`: steps may take longer. */
 static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
-                          const stk_training_choice *choice) {
+                          const stk_training_choice *choice, bool is_least) {
     double least = facts->pretrained ? HOPELESS_TUNE : HOPELESS_SCRATCH;
     double wanted = FAIR_PART * least;
+    char faster[64] = "";
+    char over[64] = "";
     if (choice->epochs >= least) {
         return;
     }
+    if (isnan(facts->picture_s)) {
+        stk_events_warning(&job->events,
+                           "the budget is short: it was nearly over before a step was timed");
+        return;
+    }
+    if (stk_options_source(job->options, "model") != STK_FROM_DEFAULT) {
+        snprintf(faster, sizeof faster, " a faster --model than %s,", job->recipe.model->name);
+    }
     double pictures = (double)facts->pictures * (1 - choice->val_part);
+    if (choice->epochs > 0) {
+        snprintf(over, sizeof over, " over %s", stk_format_amount(pictures, 3, "picture").text);
+    }
     double models_s = facts->folds * (wanted * pictures * choice->picture_s + choice->predict_s);
     double need_s = stk_run_clock_elapsed(&job->clock) + models_s / TRAINING_SHARE;
     stk_events_warning(&job->events,
-                       "the budget is short: at %d px there is time for %.2g epochs over %.0f "
-                       "pictures; for %.0f epochs give a --budget of about %s, a faster --model "
-                       "than %s, or --per-class for fewer pictures",
-                       choice->img_size, choice->epochs, pictures, wanted,
-                       stk_format_span(need_s).text, job->recipe.model->name);
+                       "the budget is short: at %d px %s%s; for %.0f epochs give a --budget of %s "
+                       "%s,%s or --per-class for fewer pictures",
+                       choice->img_size, time_for(choice->epochs, is_least).text, over, wanted,
+                       is_least ? "more than" : "about", stk_format_span(need_s).text, faster);
 }
 
 stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, stk_error *err) {
@@ -267,11 +294,9 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     }
     job->time = stk_time_plan_begin(&job->recipe);
     job->time.epoch_s = choice.picture_s * (double)*train;
-    emit_size(job, &facts, &choice);
+    emit_size(job, &facts, &choice, rehearsal.is_least);
     emit_models(job, &facts, &choice, *train);
     emit_val_part(job, &facts, &choice);
-    if (!isnan(facts.picture_s)) {
-        warn_hopeless(job, &facts, &choice);
-    }
+    warn_hopeless(job, &facts, &choice, rehearsal.is_least);
     return STK_OK;
 }

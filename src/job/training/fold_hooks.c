@@ -244,6 +244,7 @@ static double early_seconds(const stk_running_fold *fold, const stk_train_standi
 static bool beats_prior(const stk_running_fold *fold) {
     const stk_event_epoch *best = &fold->result.best;
     const stk_job *job = fold->job;
+    stk_model_score model = {best->val_loss, best->val_acc1, best->train_acc1};
     stk_prior_score prior;
     stk_error ignored = {0};
     if (fold->split.val_count == 0) { /* nothing tells; of a refit not even the end may be used */
@@ -251,8 +252,7 @@ static bool beats_prior(const stk_running_fold *fold) {
     }
     return stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, &ignored) ==
                STK_OK &&
-           stk_prior_is_beaten(&prior, (stk_metric)job->recipe.train.metric, best->val_loss,
-                               best->val_acc1);
+           stk_prior_is_beaten(&prior, (stk_metric)job->recipe.train.metric, &model);
 }
 
 /*

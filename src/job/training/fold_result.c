@@ -10,7 +10,8 @@
 #include "job/training/folds.h"
 #include "job/training/fold_run.h"
 
-/* Share of the epochs that a refit was planned for: with fewer it is no finished model. */
+/* Share of the epochs that a refit was planned for, or of those that the validated models got where
+ * these are fewer: with fewer it is no finished model. */
 #define LEAST_REFIT_PART 0.5
 
 /* Whether the budget decided how much was trained. */
@@ -32,6 +33,7 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
     const stk_train_result *r = &fold->result;
     char what[64] = "class priors instead of the model";
     char why[200];
+    bool cut = job->time.stop_emitted || job->time.plan.cut || r->halted || had_trouble(fold);
     if (job->out.early_epoch > 0) {
         snprintf(what, sizeof what, "the predictions of epoch %d instead of the model's",
                  job->out.early_epoch);
@@ -41,9 +43,9 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
                  job->recipe.folds);
     }
     snprintf(why, sizeof why,
-             "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
-             "beat class priors, %.4g and %.1f %%",
-             r->rated_loss, r->rated_acc1, prior->loss, prior->acc1);
+             "it %s, and its best validation, loss %.4g and accuracy %.1f %%, does not beat class "
+             "priors, %.4g and %.1f %%",
+             cut ? "was cut short" : "had little time", r->rated_loss, r->rated_acc1, prior->loss, prior->acc1);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -85,7 +87,8 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     }
     stk_status status =
         stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, err);
-    if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, r->rated_loss, r->rated_acc1)) {
+    stk_model_score model = {r->rated_loss, r->rated_acc1, r->best.train_acc1};
+    if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, &model)) {
         emit_below_prior(fold, &prior);
         fold->below_prior = true;
         job->tally.folds_below_prior++;
@@ -110,7 +113,11 @@ void stk_fold_check_refit(stk_running_fold *fold, bool failed) {
     if (!is_refit(fold) || !r->has_best) {
         return;
     }
-    bool short_of_plan = r->epochs_done < LEAST_REFIT_PART * job->recipe.epochs_expected;
+    double planned = job->recipe.epochs_expected;
+    if (job->tally.epochs_validated > 0) {
+        planned = fmin(planned, job->tally.epochs_validated);
+    }
+    bool short_of_plan = r->epochs_done < LEAST_REFIT_PART * planned;
     bool stopped = stk_run_clock_stopping(&job->clock);
     stk_state_saver_wait(&job->saver);
     fold->unfinished = failed || stopped || r->halted || had_trouble(fold) || short_of_plan ||
@@ -157,6 +164,7 @@ void stk_fold_add_result(stk_running_fold *fold, bool failed) {
                 n > 0 ? (tally->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
             tally->best_metric =
                 n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+            tally->epochs_validated = r->epochs_done;
             job->out.val_images = r->best_images > 0 ? r->best_images : job->out.val_images;
         }
         bool saved = !tally->weights_lost || stk_path_is_file(stk_fold_weights(fold));

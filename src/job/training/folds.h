@@ -35,6 +35,8 @@ char *stk_fold_file(const stk_run_folder *folder, const stk_recipe *recipe, int 
 typedef struct stk_prior_score {
     double loss; /* log loss of the class shares, with one more image added to each class */
     double acc1; /* percent: always the most frequent class */
+    double train_acc1; /* the same of the training pictures */
+    size_t val_count;  /* pictures that validate */
 } stk_prior_score;
 
 /* `val_samples` is the list that stk_fold_split() returned with the split. */
@@ -42,11 +44,20 @@ STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const st
                                             const stk_sample *val_samples, stk_prior_score *score,
                                             stk_error *err);
 
+/* What a model came to. */
+typedef struct stk_model_score {
+    double loss; /* of its validation */
+    double acc1;
+    double train_acc1;
+} stk_model_score;
+
 /*
- * Whether a validation beats the priors. With metric log loss only the loss counts. Otherwise a
- * better loss or a better accuracy is enough: an overconfident model may still be right more often.
+ * Whether a model beats the priors. With metric log loss only the loss counts. Otherwise a better
+ * loss or a better accuracy is enough: an overconfident model may still be right more often. A few
+ * validation pictures tell little: where they are fewer than 30, training pictures make up for the
+ * others.
  */
-bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric, double val_loss,
-                         double val_acc1);
+bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric,
+                         const stk_model_score *model);
 
 #endif

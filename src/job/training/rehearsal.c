@@ -6,16 +6,40 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "engine/traffic.h"
 #include "probe/step_timer.h"
 
 #define LEAST_SLOTS 2 /* batches of a loader that decodes one while another is used */
+
+/* The batch on a CPU: as many pictures as make so many multiply-adds, within these bounds. */
+#define CPU_MULTIPLY_ADDS 8e9
+#define CPU_LEAST_BATCH 4
+#define CPU_MOST_BATCH 16
+
+/* A step that was halted tells how long steps are at least, if it lasted this part of the limit. */
+#define TELLING_PART 0.5
 
 typedef struct running_rehearsal {
     stk_rehearsal *rehearsal;
     const stk_rehearsal_length *length;
     stk_run_clock *clock;
-    int64_t first_ns; /* when the first step was asked for; 0: not yet */
+    int64_t first_ns;   /* when the first step was asked for; 0: not yet */
+    int64_t steps_done; /* before the one that was asked for last */
 } running_rehearsal;
+
+static stk_status choose_batch(const stk_job *job, size_t *batch, stk_error *err) {
+    stk_traffic traffic;
+    *batch = job->recipe.batch;
+    if (!stk_opened_device_is_cpu(&job->network.opened)) {
+        return STK_OK;
+    }
+    stk_status status = stk_graph_traffic(job->network.graph, true, sizeof(float), &traffic, err);
+    if (status == STK_OK) {
+        double wanted = fmax(CPU_MULTIPLY_ADDS / traffic.multiply_adds, CPU_LEAST_BATCH);
+        *batch = (size_t)fmin(fmin(wanted, CPU_MOST_BATCH), (double)*batch);
+    }
+    return status;
+}
 
 static stk_train_orders pace(void *user, const stk_train_standing *standing) {
     running_rehearsal *r = user;
@@ -23,14 +47,15 @@ static stk_train_orders pace(void *user, const stk_train_standing *standing) {
     if (r->first_ns == 0) {
         r->first_ns = stk_clock_ns();
         r->rehearsal->setup_s = stk_run_clock_elapsed(r->clock);
+        r->clock->halt_at_s = isfinite(length->halt_s) ? r->rehearsal->setup_s + length->halt_s : 0;
     }
+    r->steps_done = standing->steps_done;
     double seconds = stk_clock_since_s(r->first_ns);
     int64_t timed = standing->steps_timed;
     bool enough = (timed >= length->enough_steps && seconds > length->enough_s) ||
                   (timed >= length->least_steps && seconds > length->most_s) ||
                   timed >= length->most_steps;
     r->rehearsal->step_s = standing->step_s;
-    r->rehearsal->steps_per_epoch = standing->steps_per_epoch;
     r->rehearsal->source_px =
         sqrt((double)standing->loader.source_px / (double)standing->loader.images);
     bool stop = enough || stk_run_clock_stopping(r->clock);
@@ -38,6 +63,15 @@ static stk_train_orders pace(void *user, const stk_train_standing *standing) {
     return (stk_train_orders){.epochs = standing->epoch,
                               .total_steps = stop ? standing->steps_done : INT64_MAX,
                               .stop = stop};
+}
+
+/* Notes how long a step takes at least, where none was timed because of the limit. */
+static void note_least(const running_rehearsal *r) {
+    double seconds = r->first_ns != 0 ? stk_clock_since_s(r->first_ns) : 0;
+    if (isnan(r->rehearsal->step_s) && seconds >= TELLING_PART * r->length->halt_s) {
+        r->rehearsal->step_s = seconds / (double)(r->steps_done + 1);
+        r->rehearsal->is_least = true;
+    }
 }
 
 /* The hook of a checkpoint that saves nothing. */
@@ -56,11 +90,10 @@ static void pass_on(void *user, const char *text) {
     stk_events_warning(&job->events, "%s", text);
 }
 
-stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
+stk_status stk_job_rehearse(stk_job *job, const stk_split *split,
                             const stk_rehearsal_length *length, stk_rehearsal *rehearsal,
                             stk_error *err) {
-    *rehearsal = (stk_rehearsal){
-        .batch = batch > 0 ? batch : job->recipe.batch, .step_s = NAN, .source_px = NAN};
+    *rehearsal = (stk_rehearsal){.step_s = NAN, .source_px = NAN};
     running_rehearsal running = {.rehearsal = rehearsal, .length = length, .clock = &job->clock};
     stk_observer warner = {.user = job, .warning = pass_on};
     stk_events warnings = {0};
@@ -81,6 +114,7 @@ stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
         .events = &warnings,
         .hooks = {
             .user = &running, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
+    stk_status status = choose_batch(job, &rehearsal->batch, err);
     config.train_compile.batch = rehearsal->batch;
     if (stk_opened_device_is_cpu(&job->network.opened)) {
         stk_loader_sizing *sizing = &config.train_data.sizing;
@@ -89,8 +123,13 @@ stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
     }
     config.train_data.stop_after_bad =
         stk_loader_bad_limit(job->loader_options, split->train_count);
-    stk_status status = stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err);
+    STK_THEN(status,
+             stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err));
     STK_THEN(status, stk_train_fold(&config, &result, err));
+    job->clock.halt_at_s = 0;
+    if (result.halted) {
+        note_least(&running);
+    }
     rehearsal->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
     return status;
 }

@@ -17,23 +17,25 @@ typedef struct stk_rehearsal_length {
     double most_s;
     int64_t least_steps;
     int64_t most_steps;
+    double halt_s; /* seconds after which it is halted, however few steps were timed; INFINITY */
 } stk_rehearsal_length;
 
 typedef struct stk_rehearsal {
     size_t batch;            /* pictures of a step */
     double setup_s;          /* seconds from the start of the run to the first step */
     double step_s;           /* seconds of a step; NaN: none could be timed */
+    bool is_least;           /* it was halted before a step was timed: one takes step_s or more */
     double source_px;        /* typical side of a stored picture, in pixels; NaN: not known */
     double wait_fraction;    /* share of the time in which steps waited for pictures */
-    int64_t steps_per_epoch; /* with this batch */
 } stk_rehearsal;
 
 /*
- * Trains with the samples of `split`. `batch` 0: the recipe's. On a CPU pictures are decoded only
+ * Trains with the samples of `split`. A CPU takes few pictures a step, fewer of a large model: the
+ * time of a picture hardly depends on the batch, and a small one is soon done. On a CPU pictures are decoded only
  * as they are needed: filling many slots first would take the cores away from the few steps that
  * are timed. A request to stop ends the rehearsal early.
  */
-STK_CHECKED stk_status stk_job_rehearse(stk_job *job, const stk_split *split, size_t batch,
+STK_CHECKED stk_status stk_job_rehearse(stk_job *job, const stk_split *split,
                                         const stk_rehearsal_length *length,
                                         stk_rehearsal *rehearsal, stk_error *err);
 
