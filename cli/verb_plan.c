@@ -45,6 +45,7 @@ static const stk_field further_rows[] = {
     FIELD(COUNT, epochs),
     FIELD(COUNT64, steps),
     FIELD(TRUTH, cut),
+    FIELD(COUNT, refits),
 };
 
 static const stk_field device_rows[] = {
@@ -134,20 +135,28 @@ static void print_seconds(const char *name, double seconds, const char *more) {
     printf("  %-12s %10s s%s%s\n", name, number, more[0] != '\0' ? "  " : "", more);
 }
 
+/* "3 folds"; validated models and refits are "models". */
+static void put_models(char *text, size_t room, const stk_estimate *e, int count) {
+    snprintf(text, room, "%d %s%s", count, e->refits > 0 ? "model" : "fold", count == 1 ? "" : "s");
+}
+
 static void print_time(const stk_estimate *e) {
     char more[160];
+    char models[32];
     printf("\ntime\n");
     print_seconds("set-up", e->setup_s, "listing, opening, compiling");
-    snprintf(more, sizeof more, "%lld steps of %.3g ms, %.0f images/s, waiting %.0f %%",
-             (long long)e->steps_per_epoch, 1e3 * e->step_s, e->images_per_second,
+    double step_ms = 1e3 * e->step_s;
+    snprintf(more, sizeof more, "%lld steps of %.*f ms, %.0f images/s, waiting %.0f %%",
+             (long long)e->steps_per_epoch, step_ms < 100, step_ms, e->images_per_second,
              100 * e->wait_fraction);
     print_seconds("epoch", e->epoch_s, more);
     snprintf(more, sizeof more, "%lld images, part of the epoch", (long long)e->val_images);
     print_seconds("validation", e->val_s, more);
     snprintf(more, sizeof more, "%lld test images with one model", (long long)e->test_images);
     print_seconds("prediction", e->predict_s, more);
-    snprintf(more, sizeof more, "%d fold%s of %d epoch%s", e->folds_wanted,
-             e->folds_wanted == 1 ? "" : "s", e->epochs_weighed, e->epochs_weighed == 1 ? "" : "s");
+    put_models(models, sizeof models, e, e->folds_wanted);
+    snprintf(more, sizeof more, "%s of %d epoch%s", models, e->epochs_weighed,
+             e->epochs_weighed == 1 ? "" : "s");
     print_seconds("in all", e->total_s, more);
     if (isfinite(e->budget_s)) {
         print_seconds("budget", e->budget_s, "");
@@ -155,12 +164,14 @@ static void print_time(const stk_estimate *e) {
     }
 }
 
-/* Prints "2 folds of 7 epochs"; the last epoch may be cut. */
+/* Prints "2 folds of 7 epochs" and a line end; the last epoch may be cut. */
 static void print_extent(const stk_estimate *e) {
     int64_t last = e->steps - (int64_t)(e->epochs - 1) * e->steps_per_epoch;
     double percent = 100 * (double)last / (double)e->steps_per_epoch;
     bool part = last < e->steps_per_epoch;
-    printf("%d fold%s of ", e->folds, e->folds == 1 ? "" : "s");
+    char models[32];
+    put_models(models, sizeof models, e, e->folds);
+    printf("%s of ", models);
     if (part && e->epochs == 1) {
         printf("a part of an epoch: %lld of %lld steps (%.0f %%)\n", (long long)last,
                (long long)e->steps_per_epoch, percent);

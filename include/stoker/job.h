@@ -115,7 +115,8 @@ typedef struct stk_estimate {
     int folds_wanted, epochs_wanted; /* epochs 0: as many as the budget allows */
     int epochs_weighed; /* epochs of each fold in total_s: the wanted ones; without a wish, those
                            that fit, or, if folds were given up, the number that did not fit */
-    double total_s;     /* for everything wanted, with set-up and predictions */
+    double total_s;     /* for everything wanted, with set-up and predictions; a last epoch that is
+                           cut, and epochs of the head alone, count as what they take */
     double budget_s;    /* NaN: none */
     double reserve_s;   /* kept back for prediction; NaN without a budget */
     int folds, epochs;  /* what fits the budget; a part of an epoch counts */
@@ -134,6 +135,7 @@ typedef struct stk_estimate {
     uint64_t cache;   /* pictures in memory, with --cache ram or decoded; 0: none */
     uint64_t saving;  /* the copy of the state that is being written; 0: none is made */
     int workers;
+    int refits; /* of folds_wanted: models that are trained on all pictures after the validated ones */
 } stk_estimate;
 
 /* The predicted effect of one change. */

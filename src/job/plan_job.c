@@ -119,6 +119,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     e->epoch_s = (double)e->steps_per_epoch * e->step_s + e->val_s;
     e->images_per_second = (double)e->batch / e->step_s;
     e->folds_wanted = stk_recipe_models(&job->recipe);
+    e->refits = job->recipe.refits;
     e->epochs_wanted = job->recipe.epochs_wanted;
     e->reserve_s = isnan(e->budget_s) ? NAN : stk_budget_reserve(e->budget_s, e->predict_s);
     stk_fold_facts facts = {.elapsed_s = e->setup_s,
@@ -152,8 +153,9 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     /* Folds are given up when all of them, with this number of epochs, do not fit. */
     bool weighed = e->epochs_wanted > 0 || e->folds < e->folds_wanted;
     e->epochs_weighed = weighed ? choice.all_epochs : e->epochs;
-    double fold_s =
-        e->epochs_weighed * e->epoch_s - (1 - STK_FROZEN_PART) * cheap_steps * e->step_s;
+    double left_out = weighed ? 0 : (double)(e->epochs * e->steps_per_epoch - e->steps);
+    double fold_s = e->epochs_weighed * e->epoch_s -
+                    ((1 - STK_FROZEN_PART) * cheap_steps + left_out) * e->step_s;
     e->total_s = e->setup_s + e->folds_wanted * (fmax(fold_s, 0) + e->predict_s);
 }
 

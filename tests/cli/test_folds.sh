@@ -192,7 +192,7 @@ landed single
 expect_exit 0
 expect_summary single/summary.json status prior
 expect_same none/submission.csv single/submission.csv
-expect_out '^class priors instead of the model: it was cut short, and its best validation, loss'
+expect_out '^class priors instead of the model: it had little time, and its best validation, loss'
 expect_no_out '^  weights'
 expect_weights single/weights/below_prior.safetensors
 expect_no_file single/weights/best.safetensors

@@ -39,7 +39,7 @@ expect_exit 0
 expect_out '^model mobilenetv2_100 \(auto\)'
 expect_out '^model mobilenetv2_100: the only usable pretrained model on this machine$'
 expect_out "^weights from $own/mobilenetv2_100.safetensors: mobilenetv2_100$"
-expect_out '^recipe touch: for 1 epochs from pretrained weights'
+expect_out '^recipe touch: for 1 epoch from pretrained weights'
 expect_file one/args.json '"model": "mobilenetv2_100"'
 expect_file one/args.json "\"pretrained\": \"$own/mobilenetv2_100.safetensors\""
 

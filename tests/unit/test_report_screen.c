@@ -392,6 +392,10 @@ static void plans_are_told_when_they_change(void) {
     plan.left_s = 43;
     stk_events_plan(&f.events, &plan); /* nothing new but the time */
     CHECK_SHOWN(&f, "");
+    plan.epochs = 21;
+    stk_events_plan(&f.events, &plan);
+    CHECK_SHOWN(&f, "plan: 21 epochs of 15 steps, up to 2.9 s each; 43 s of 60 s left, "
+                    "9 s kept for prediction\n");
     plan.epochs = 1;
     stk_events_plan(&f.events, &plan);
     CHECK_SHOWN(&f, "plan: 1 epoch of 15 steps, 2.9 s for a whole one; 43 s of 60 s left, "

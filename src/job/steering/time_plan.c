@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/str.h"
-#include "budget/fold_choice.h"
 
 #define FAIR_PART 0.8
 
@@ -63,24 +62,29 @@ void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_
         choice.folds = fold;
     }
     int folds = between || choice.folds < time->folds ? choice.folds : time->folds;
-    if (folds == time->folds) {
-        return;
+    if (folds != time->folds) {
+        stk_time_plan_emit_folds(recipe, &choice, folds < time->folds, events);
     }
+    time->folds = folds;
+}
+
+void stk_time_plan_emit_folds(const stk_recipe *recipe, const stk_fold_choice *choice, bool fewer,
+                              const stk_events *events) {
     char what[64];
     char why[160];
+    int models = stk_recipe_models(recipe);
     const char *word = recipe->refits > 0 ? "models" : "folds";
-    snprintf(what, sizeof what, "%d of %d %s", folds, models, word);
-    if (folds < time->folds) {
+    snprintf(what, sizeof what, "%d of %d %s", choice->folds, models, word);
+    if (fewer) {
         snprintf(why, sizeof why,
                  "%d %s of %d epochs need %s more and there are %s; with %d epoch%s each this "
                  "loses the least accuracy",
-                 models, word, choice.all_epochs, stk_format_span(choice.wanted_s).text,
-                 stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
+                 models, word, choice->all_epochs, stk_format_span(choice->wanted_s).text,
+                 stk_format_span(choice->left_s).text, choice->epochs, choice->epochs == 1 ? "" : "s");
     } else {
         snprintf(why, sizeof why, "%s are left over: time for %d epoch%s of each that follows",
-                 stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
+                 stk_format_span(choice->left_s).text, choice->epochs, choice->epochs == 1 ? "" : "s");
     }
-    time->folds = folds;
     stk_events_decision(events, what, why);
 }
 

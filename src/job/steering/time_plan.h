@@ -9,6 +9,7 @@
 #define STK_JOB_STEERING_TIME_PLAN_H
 
 #include "budget/budget.h"
+#include "budget/fold_choice.h"
 #include "events/events.h"
 #include "job/recipe/recipe.h"
 #include "run/run_clock.h"
@@ -37,6 +38,10 @@ stk_time_plan stk_time_plan_begin(const stk_recipe *recipe);
  */
 void stk_time_plan_folds(stk_time_plan *time, const stk_recipe *recipe, stk_run_clock *clock,
                          const stk_events *events, int fold, int epochs_done);
+
+/* Emits such a change: `fewer` folds than were planned, or more. */
+void stk_time_plan_emit_folds(const stk_recipe *recipe, const stk_fold_choice *choice, bool fewer,
+                              const stk_events *events);
 
 /* The running fold becomes the last one, since its share of the time was over before its first
  * step; emits that. */

@@ -87,6 +87,38 @@ static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *r
 }
 
 /*
+ * Gives up folds for which there is no time before any is trained, and chooses again for those that
+ * remain; *models becomes their number, refits that were asked for included.
+ */
+static void choose_folds(const stk_job *job, double budget_s, stk_training_facts *facts,
+                         stk_training_choice *choice, int *models) {
+    int refits = choice->refits;
+    *models = facts->folds + refits;
+    if (facts->folds < 2 || isnan(facts->picture_s)) {
+        return;
+    }
+    double val = (double)facts->pictures / facts->folds;
+    double epoch = (double)facts->pictures - val + inference_part(job, facts) * val;
+    stk_fold_facts folds = {.elapsed_s = stk_run_clock_elapsed(&job->clock),
+                            .budget_s = budget_s,
+                            .folds_wanted = *models,
+                            .between = true,
+                            .epoch_s = choice->picture_s * epoch,
+                            .predict_s = choice->predict_s};
+    stk_fold_choice fewer = stk_budget_choose_folds(&folds);
+    if (fewer.folds >= *models) {
+        return;
+    }
+    *models = fewer.folds;
+    stk_time_plan_emit_folds(&job->recipe, &fewer, true, &job->events);
+    facts->refits = *models > facts->folds ? *models - facts->folds : 0;
+    facts->folds = *models - facts->refits;
+    facts->may_hold_less = facts->may_grow = facts->may_begin_small = false; /* still folds */
+    *choice = stk_training_choose(facts);
+    choice->refits = refits;
+}
+
+/*
  * Chooses the views where the number was left to Stoker: `choice` was made for one view. With two
  * of them there is less time for training, and the choice is made again. If the pictures would have
  * to be smaller for it, there is one view.
@@ -252,7 +284,7 @@ static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
     }
     double pictures = (double)facts->pictures * (1 - choice->val_part);
     if (choice->epochs > 0) {
-        snprintf(over, sizeof over, " over %s", stk_format_amount(pictures, 3, "picture").text);
+        snprintf(over, sizeof over, " over %s", stk_format_amount(round(pictures), 3, "picture").text);
     }
     double models_s = facts->folds * (wanted * pictures * choice->picture_s + choice->predict_s);
     double need_s = stk_run_clock_elapsed(&job->clock) + models_s / TRAINING_SHARE;
@@ -285,7 +317,9 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
     const stk_model *rehearsed = job->recipe.model;
     status = choose_model(job, &rehearsal, &facts, err);
     stk_training_choice choice = stk_training_choose(&facts);
+    int models;
     STK_THEN(status, choose_views(job, budget_s, &facts, &choice, err));
+    choose_folds(job, budget_s, &facts, &choice, &models);
     bool same = job->recipe.model == rehearsed && job->recipe.img_size == choice.img_size;
     job->recipe.batch_rehearsed = same ? rehearsal.batch : 0;
     STK_THEN(status, build_chosen(job, &choice, may_compile, train, val, err));
@@ -293,9 +327,12 @@ stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, 
         return status;
     }
     job->time = stk_time_plan_begin(&job->recipe);
+    job->time.folds = models;
     job->time.epoch_s = choice.picture_s * (double)*train;
     emit_size(job, &facts, &choice, rehearsal.is_least);
-    emit_models(job, &facts, &choice, *train);
+    if (models == stk_recipe_models(&job->recipe)) {
+        emit_models(job, &facts, &choice, *train);
+    }
     emit_val_part(job, &facts, &choice);
     warn_hopeless(job, &facts, &choice, rehearsal.is_least);
     return STK_OK;
