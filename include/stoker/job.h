@@ -135,7 +135,8 @@ typedef struct stk_estimate {
     uint64_t cache;   /* pictures in memory, with --cache ram or decoded; 0: none */
     uint64_t saving;  /* the copy of the state that is being written; 0: none is made */
     int workers;
-    int refits; /* of folds_wanted: models that are trained on all pictures after the validated ones */
+    int refits; /* of folds_wanted: models that are trained on all pictures after the validated ones
+                 */
 } stk_estimate;
 
 /* The predicted effect of one change. */

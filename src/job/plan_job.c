@@ -173,8 +173,8 @@ static int views_kept(const stk_job *job, const stk_estimate *e, double picture_
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
                            const stk_sample *val_samples, stk_error *err) {
-    static const stk_rehearsal_length length = {MEASURE_S, ENOUGH_STEPS, MOST_MEASURE_S,
-                                                LEAST_STEPS, INT64_MAX, INFINITY};
+    static const stk_rehearsal_length length = {MEASURE_S,   ENOUGH_STEPS, MOST_MEASURE_S,
+                                                LEAST_STEPS, INT64_MAX,    INFINITY};
     stk_rehearsal m = {.step_s = NAN};
     stk_status status = note_memory(job, e, err);
     STK_THEN(status, stk_job_rehearse(job, split, &length, &m, err));

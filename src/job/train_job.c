@@ -131,7 +131,7 @@ static void emit_begin(stk_job *job, stk_event_buffer *buffer, size_t train, siz
     stk_job_emit_start(job, train, val);
     stk_job_emit_recipe(job, train);
     if (job->resume.on) {
-        stk_resume_emit(&job->resume, &job->events);
+        stk_resume_emit(&job->resume, job->recipe.folds, &job->events);
         warn_changed_files(job);
         stk_recipe_emit_resumed_batch(&job->recipe, &job->events);
     }
@@ -183,7 +183,7 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
     return open_predictions(job, err);
 }
 
-/* Says what the run is, now that another model was chosen, and notes the weights of that model. */
+/* Says what the run is, now that something else was chosen, and notes the weights of the model. */
 static stk_status begin_again(stk_job *job, size_t train, size_t val, stk_error *err) {
     stk_state_saver_note_pretrained(&job->saver, job->network.pretrained_sum);
     stk_str_clear(&job->chosen);
@@ -197,9 +197,12 @@ static stk_status begin_again(stk_job *job, size_t train, size_t val, stk_error 
 
 /* Chooses what is still to be chosen: what fits into the time, and the measured batch. */
 static stk_status choose_rest(stk_job *job, size_t *train, size_t *val, stk_error *err) {
-    const stk_model *model = job->recipe.model;
+    stk_recipe said = job->recipe;
     stk_status status = stk_job_fit(job, stk_run_clock_left(&job->clock), train, val, err);
-    if (status == STK_OK && job->recipe.model != model) {
+    bool other = job->recipe.model != said.model || job->recipe.img_size != said.img_size ||
+                 job->recipe.batch != said.batch ||
+                 fabs(job->recipe.lr - said.lr) > 0; /* false for NaN */
+    if (status == STK_OK && other) {
         status = begin_again(job, *train, *val, err);
     }
     if (status == STK_OK && stk_job_is_to_fit(job) && !job->batch_search.to_be_measured) {
@@ -331,6 +334,7 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
         stk_event_buffer_emit_warnings(buffer, &job->events);
         return stk_run_clock_failed(&job->clock, status, err);
     }
+    job->out.val_images = val; /* an earlier process may have validated with them */
     status = begin(job, buffer, train, val, err);
     STK_THEN(status, open_monitor(job, err));
     STK_THEN(status, choose_rest(job, &train, &val, err));

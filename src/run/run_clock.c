@@ -108,7 +108,8 @@ double stk_run_clock_before_writing(stk_run_clock *clock) {
 bool stk_run_clock_must_halt(void *user, double next_s) {
     stk_run_clock *clock = user;
     double may_take_s = stk_margin_stretch(&clock->margin, next_s);
-    bool over = clock->halt_at_s > 0 && stk_run_clock_elapsed(clock) + may_take_s > clock->halt_at_s;
+    bool over =
+        clock->halt_at_s > 0 && stk_run_clock_elapsed(clock) + may_take_s > clock->halt_at_s;
     return over || (clock->halt_on_stop && stk_run_clock_stopping(clock)) ||
            stk_run_clock_before_writing(clock) < may_take_s;
 }

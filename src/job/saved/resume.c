@@ -249,16 +249,18 @@ void stk_resume_free(stk_resume *resume) {
     memset(resume, 0, sizeof *resume);
 }
 
-void stk_resume_emit(const stk_resume *resume, const stk_events *events) {
+void stk_resume_emit(const stk_resume *resume, int folds, const stk_events *events) {
     const stk_train_position *at = &resume->state.position;
+    int fold = resume->state.fold;
+    char model[32] = "";
     char what[96];
-    if (resume->state.fold > 0) {
-        snprintf(what, sizeof what, "goes on in fold %d at epoch %d, step %lld",
-                 resume->state.fold + 1, at->epoch + 1, (long long)at->step + 1);
-    } else {
-        snprintf(what, sizeof what, "goes on at epoch %d, step %lld", at->epoch + 1,
-                 (long long)at->step + 1);
+    if (fold >= folds) {
+        snprintf(model, sizeof model, " in refit %d", fold - folds + 1);
+    } else if (fold > 0) {
+        snprintf(model, sizeof model, " in fold %d", fold + 1);
     }
+    snprintf(what, sizeof what, "goes on%s at epoch %d, step %lld", model, at->epoch + 1,
+             (long long)at->step + 1);
     stk_events_decision(events, what, "resumed");
     if (resume->damage != NULL) {
         stk_events_warning(events, "the run goes on from the end of an epoch, %s, because %s",

@@ -42,8 +42,9 @@ STK_CHECKED stk_status stk_resume_check_folds(const stk_resume *resume, int fold
 STK_CHECKED stk_status stk_resume_check_steps(const stk_resume *resume, int64_t seed,
                                               int64_t steps_per_epoch, stk_error *err);
 
-/* Emits where the run continues, and which options have changed. */
-void stk_resume_emit(const stk_resume *resume, const stk_events *events);
+/* Emits where the run continues, and which options have changed. Models from `folds` on are refits.
+ */
+void stk_resume_emit(const stk_resume *resume, int folds, const stk_events *events);
 
 /* Raises used_s to `seconds`, the time of the last event in events.jsonl, if it is less: the
  * earlier processes ran at least that long. */

@@ -80,10 +80,12 @@ void stk_time_plan_emit_folds(const stk_recipe *recipe, const stk_fold_choice *c
                  "%d %s of %d epochs need %s more and there are %s; with %d epoch%s each this "
                  "loses the least accuracy",
                  models, word, choice->all_epochs, stk_format_span(choice->wanted_s).text,
-                 stk_format_span(choice->left_s).text, choice->epochs, choice->epochs == 1 ? "" : "s");
+                 stk_format_span(choice->left_s).text, choice->epochs,
+                 choice->epochs == 1 ? "" : "s");
     } else {
         snprintf(why, sizeof why, "%s are left over: time for %d epoch%s of each that follows",
-                 stk_format_span(choice->left_s).text, choice->epochs, choice->epochs == 1 ? "" : "s");
+                 stk_format_span(choice->left_s).text, choice->epochs,
+                 choice->epochs == 1 ? "" : "s");
     }
     stk_events_decision(events, what, why);
 }

@@ -202,13 +202,9 @@ static void note_held_out(stk_job *job, stk_summary *s) {
     size_t pictures = out_of_fold ? job->out.oof.scored : job->out.val_images;
     const char *what = out_of_fold ? "out-of-fold predictions" : "validation";
     stk_job_describe_calibration(job, calibrated, sizeof calibrated);
-    if (pictures > 0) {
-        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s pictures%s%s",
-                 what, stk_format_count(count, sizeof count, pictures), calibrated, refits);
-    } else { /* an earlier process validated */
-        snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s%s%s", what, calibrated,
-                 refits);
-    }
+    snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s picture%s%s%s", what,
+             stk_format_count(count, sizeof count, pictures), pictures == 1 ? "" : "s", calibrated,
+             refits);
     s->held_out_from = job->out.held_out_from;
 }
 

@@ -217,8 +217,7 @@ static void emit_size(const stk_job *job, const stk_training_facts *facts,
     if (choice->early_size > 0) {
         snprintf(what, sizeof what, "pictures of %d px in the first half of the time",
                  choice->early_size);
-        snprintf(why, sizeof why,
-                 "from scratch many steps count first: about %s instead of %.2g",
+        snprintf(why, sizeof why, "from scratch many steps count first: about %s instead of %.2g",
                  stk_format_amount(choice->epochs, 2, "epoch").text, choice->epochs_full);
         stk_events_decision(&job->events, what, why);
     }
@@ -284,7 +283,8 @@ static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
     }
     double pictures = (double)facts->pictures * (1 - choice->val_part);
     if (choice->epochs > 0) {
-        snprintf(over, sizeof over, " over %s", stk_format_amount(round(pictures), 3, "picture").text);
+        snprintf(over, sizeof over, " over %s",
+                 stk_format_amount(round(pictures), 3, "picture").text);
     }
     double models_s = facts->folds * (wanted * pictures * choice->picture_s + choice->predict_s);
     double need_s = stk_run_clock_elapsed(&job->clock) + models_s / TRAINING_SHARE;

@@ -45,7 +45,8 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
     snprintf(why, sizeof why,
              "it %s, and its best validation, loss %.4g and accuracy %.1f %%, does not beat class "
              "priors, %.4g and %.1f %%",
-             cut ? "was cut short" : "had little time", r->rated_loss, r->rated_acc1, prior->loss, prior->acc1);
+             cut ? "was cut short" : "had little time", r->rated_loss, r->rated_acc1, prior->loss,
+             prior->acc1);
     stk_events_decision(&job->events, what, why);
 }
 

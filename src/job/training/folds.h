@@ -33,8 +33,8 @@ char *stk_fold_file(const stk_run_folder *folder, const stk_recipe *recipe, int 
 
 /* Of predictions from the class frequencies alone. */
 typedef struct stk_prior_score {
-    double loss; /* log loss of the class shares, with one more image added to each class */
-    double acc1; /* percent: always the most frequent class */
+    double loss;       /* log loss of the class shares, with one more image added to each class */
+    double acc1;       /* percent: always the most frequent class */
     double train_acc1; /* the same of the training pictures */
     size_t val_count;  /* pictures that validate */
 } stk_prior_score;

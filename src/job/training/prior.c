@@ -33,11 +33,11 @@ stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *spl
         loss -= log(((double)counts[label] + 1) / (double)(split->train_count + classes));
         right += label == most;
     }
-    *score = (stk_prior_score){.loss = loss / (double)split->val_count,
-                               .acc1 = 100.0 * (double)right / (double)split->val_count,
-                               .train_acc1 =
-                                   100.0 * (double)counts[most] / (double)split->train_count,
-                               .val_count = split->val_count};
+    *score =
+        (stk_prior_score){.loss = loss / (double)split->val_count,
+                          .acc1 = 100.0 * (double)right / (double)split->val_count,
+                          .train_acc1 = 100.0 * (double)counts[most] / (double)split->train_count,
+                          .val_count = split->val_count};
     stk_mem_free(counts);
     return STK_OK;
 }

@@ -123,8 +123,7 @@ stk_status stk_job_rehearse(stk_job *job, const stk_split *split,
     }
     config.train_data.stop_after_bad =
         stk_loader_bad_limit(job->loader_options, split->train_count);
-    STK_THEN(status,
-             stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err));
+    STK_THEN(status, stk_network_first_weights(&job->network, &job->recipe, 0, &job->clock, err));
     STK_THEN(status, stk_train_fold(&config, &result, err));
     job->clock.halt_at_s = 0;
     if (result.halted) {

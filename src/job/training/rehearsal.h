@@ -21,19 +21,19 @@ typedef struct stk_rehearsal_length {
 } stk_rehearsal_length;
 
 typedef struct stk_rehearsal {
-    size_t batch;            /* pictures of a step */
-    double setup_s;          /* seconds from the start of the run to the first step */
-    double step_s;           /* seconds of a step; NaN: none could be timed */
-    bool is_least;           /* it was halted before a step was timed: one takes step_s or more */
-    double source_px;        /* typical side of a stored picture, in pixels; NaN: not known */
-    double wait_fraction;    /* share of the time in which steps waited for pictures */
+    size_t batch;         /* pictures of a step */
+    double setup_s;       /* seconds from the start of the run to the first step */
+    double step_s;        /* seconds of a step; NaN: none could be timed */
+    bool is_least;        /* it was halted before a step was timed: one takes step_s or more */
+    double source_px;     /* typical side of a stored picture, in pixels; NaN: not known */
+    double wait_fraction; /* share of the time in which steps waited for pictures */
 } stk_rehearsal;
 
 /*
  * Trains with the samples of `split`. A CPU takes few pictures a step, fewer of a large model: the
- * time of a picture hardly depends on the batch, and a small one is soon done. On a CPU pictures are decoded only
- * as they are needed: filling many slots first would take the cores away from the few steps that
- * are timed. A request to stop ends the rehearsal early.
+ * time of a picture hardly depends on the batch, and a small one is soon done. On a CPU pictures
+ * are decoded only as they are needed: filling many slots first would take the cores away from the
+ * few steps that are timed. A request to stop ends the rehearsal early.
  */
 STK_CHECKED stk_status stk_job_rehearse(stk_job *job, const stk_split *split,
                                         const stk_rehearsal_length *length,
