@@ -49,12 +49,12 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
                           "without validating it, or --rare-class drop to leave it out",
                           names);
     } else if (rare.count > 1 && rare.count == (size_t)dataset->class_count) {
-        status =
-            STK_FAIL(err, STK_ERR_DATA,
-                     "every class has one image only (%s), which cannot be both trained on and "
-                     "validated; add pictures, or pass --val-fraction 0 to train on them "
-                     "without validating anything",
-                     names);
+        status = STK_FAIL(
+            err, STK_ERR_DATA,
+            "all %zu classes have one image each (%s), which cannot be both trained on and "
+            "validated; add pictures, or pass --val-fraction 0 to train on them "
+            "without validating anything",
+            names);
     } else if (rare.count > 1) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%zu classes have one image each (%s), which cannot be both trained on "

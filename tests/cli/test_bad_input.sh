@@ -68,7 +68,7 @@ rm -rf r
 mkdir -p odd/train && i=0
 for file in f/train/*/*.jpg; do i=$((i + 1)) && mkdir "odd/train/$i" && cp "$file" "odd/train/$i/"; done
 train odd
-refused 3 'classes have one image each' '--rare-class'
+refused 3 'classes have one image each' '--val-fraction 0'
 
 it "a class folder without pictures"
 cp -r f hollow && mkdir hollow/train/void
