@@ -406,7 +406,7 @@ stk_amount stk_format_amount(double value, int digits, const char *unit) {
     stk_amount amount;
     char number[32];
     snprintf(number, sizeof number, "%.*g", digits, value);
-    if (strchr(number, 'e') != NULL && fabs(value) >= 1) {
+    if (strchr(number, 'e') != NULL) {
         snprintf(number, sizeof number, "%.0f", value);
     }
     snprintf(amount.text, sizeof amount.text, "%s %s%s", number, unit,

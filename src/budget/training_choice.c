@@ -159,9 +159,8 @@ stk_training_choice stk_training_choose(const stk_training_facts *f) {
         c.epochs_full = c.epochs;
         return c;
     }
-    if (isnan(f->picture_s)) { /* the budget was nearly over before a step was timed */
+    if (isnan(f->picture_s)) {
         c.refits = f->refits >= 0 ? f->refits : 0;
-        c.epochs = f->epochs > 0 ? f->epochs : 0;
         return c;
     }
     c.epochs_full = epochs_at(f, f->img_size, 1);

@@ -50,13 +50,14 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
                           names);
     } else if (rare.count > 1) {
         bool all = rare.count == (size_t)dataset->class_count;
-        status = STK_FAIL(err, STK_ERR_DATA,
-                          "%zu classes have one image each (%s), which cannot be both trained on "
-                          "and validated; add pictures, or pass %s",
-                          rare.count, names,
-                          all ? "--val-fraction 0 to train on them without validating anything"
-                              : "--rare-class train to train on them without validating them, or "
-                                "--rare-class drop to leave them out");
+        status = STK_FAIL(
+            err, STK_ERR_DATA,
+            "%zu classes have one image each (%s), which cannot be both trained on "
+            "and validated; add pictures, or pass %s",
+            rare.count, names,
+            all ? "--val-fraction 0, without --folds, to train on them without validating any"
+                : "--rare-class train to train on them without validating them, or "
+                  "--rare-class drop to leave them out");
     }
     stk_mem_free(counts);
     stk_mem_free(is_rare);

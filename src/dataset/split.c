@@ -217,12 +217,12 @@ stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, in
     if (status == STK_OK && split->val_count == 0 &&
         stk_dataset_is_divided(dataset, val_fraction, there)) {
         stk_split_free(split);
-        status =
-            STK_FAIL(err, STK_ERR_DATA,
-                     "nothing of %s is left to validate: too few classes have two or more "
-                     "images; add pictures, or pass %s",
-                     dataset->root,
-                     folds >= 2 ? "fewer --folds" : "--val-fraction 0 to train without validating");
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "nothing of %s is left to validate: too few classes have two or more "
+                          "images; add pictures, or pass %s",
+                          dataset->root,
+                          folds >= 2 ? "fewer --folds, or none with --val-fraction 0"
+                                     : "--val-fraction 0 to train without validating");
     }
     return status;
 }

@@ -132,7 +132,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
                             .timed = true};
     stk_fold_choice choice = stk_budget_choose_folds(&facts);
     e->folds = choice.folds;
-    double cheap_steps = (double)(job->recipe.train.freeze_epochs * e->steps_per_epoch);
+    int64_t cheap_steps = job->recipe.train.freeze_epochs * e->steps_per_epoch;
     stk_budget_facts first = {.elapsed_s = e->setup_s,
                               .budget_s = e->budget_s,
                               .fold_start_s = e->setup_s,
@@ -141,7 +141,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
                               .epoch = 1,
                               .steps_per_epoch = e->steps_per_epoch,
                               .step_s = e->step_s,
-                              .cheap_steps = cheap_steps,
+                              .cheap_steps = (double)cheap_steps,
                               .cheap_part = STK_FROZEN_PART,
                               .val_s = e->val_s,
                               .predict_s = e->predict_s,
@@ -153,9 +153,10 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     /* Folds are given up when all of them, with this number of epochs, do not fit. */
     bool weighed = e->epochs_wanted > 0 || e->folds < e->folds_wanted;
     e->epochs_weighed = weighed ? choice.all_epochs : e->epochs;
-    double left_out = weighed ? 0 : (double)(e->epochs * e->steps_per_epoch - e->steps);
+    int64_t left_out = weighed ? 0 : e->epochs * e->steps_per_epoch - e->steps;
+    double cheap = (double)(weighed || cheap_steps < e->steps ? cheap_steps : e->steps);
     double fold_s = e->epochs_weighed * e->epoch_s -
-                    ((1 - STK_FROZEN_PART) * cheap_steps + left_out) * e->step_s;
+                    ((1 - STK_FROZEN_PART) * cheap + (double)left_out) * e->step_s;
     e->total_s = e->setup_s + e->folds_wanted * (fmax(fold_s, 0) + e->predict_s);
 }
 
@@ -234,14 +235,16 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, void *res
     stk_estimate *e = result;
     size_t train = 0;
     size_t val = 0;
+    stk_fit fit;
     stk_split split = {0};
     const stk_sample *val_samples = NULL;
     job->fits = true;
     stk_status status = take_budget(job, e, err);
     STK_THEN(status, stk_job_prepare(job, observer, &train, &val, err));
-    STK_THEN(status,
-             stk_job_fit(job, e->budget_s - stk_run_clock_elapsed(&job->clock), &train, &val, err));
+    STK_THEN(status, stk_job_fit(job, e->budget_s - stk_run_clock_elapsed(&job->clock), &fit,
+                                 &train, &val, err));
     if (status == STK_OK) {
+        stk_job_emit_fit(job, &fit);
         status = stk_job_begin_first_fold(job, train, &split, &val_samples, err);
         note_batch(job, e);
     }

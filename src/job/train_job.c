@@ -197,13 +197,18 @@ static stk_status begin_again(stk_job *job, size_t train, size_t val, stk_error 
 
 /* Chooses what is still to be chosen: what fits into the time, and the measured batch. */
 static stk_status choose_rest(stk_job *job, size_t *train, size_t *val, stk_error *err) {
+    stk_fit fit;
+    size_t said_train = *train;
     stk_recipe said = job->recipe;
-    stk_status status = stk_job_fit(job, stk_run_clock_left(&job->clock), train, val, err);
+    stk_status status = stk_job_fit(job, stk_run_clock_left(&job->clock), &fit, train, val, err);
     bool other = job->recipe.model != said.model || job->recipe.img_size != said.img_size ||
-                 job->recipe.batch != said.batch ||
+                 job->recipe.batch != said.batch || *train != said_train ||
                  fabs(job->recipe.lr - said.lr) > 0; /* false for NaN */
     if (status == STK_OK && other) {
         status = begin_again(job, *train, *val, err);
+    }
+    if (status == STK_OK) {
+        stk_job_emit_fit(job, &fit);
     }
     if (status == STK_OK && stk_job_is_to_fit(job) && !job->batch_search.to_be_measured) {
         status = stk_job_write_args(&job->out.folder, job->options, err);
@@ -224,6 +229,7 @@ static stk_status take_earlier_folds(stk_job *job, stk_error *err) {
     job->tally.folds_done = before->folds_done;
     job->tally.cut = before->cut;
     job->tally.epochs_done = before->epochs_before;
+    job->tally.epochs_validated = before->fold > 0 ? before->epochs_before / before->fold : 0;
     job->tally.best_acc1 = before->best_acc1;
     job->tally.best_metric = before->best_metric;
     for (job->tally.fold = 0; job->tally.fold < before->fold && status == STK_OK;
@@ -242,10 +248,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         if (job->tally.weights_lost || job->tally.out_of_memory) {
             break;
         }
-        if (stk_recipe_is_refit(&job->recipe, job->tally.fold) &&
-            job->tally.folds_below_prior == job->recipe.folds) {
-            stk_events_decision(&job->events, "no refit",
-                                "what was validated does not beat class priors");
+        if (stk_recipe_is_refit(&job->recipe, job->tally.fold) && job->tally.folds_done == 0) {
+            stk_events_decision(&job->events, "no refit", "no model that was validated counts");
             break;
         }
         if (job->tally.fold > 0) {

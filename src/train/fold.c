@@ -188,6 +188,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     int64_t start = stk_clock_ns();
     stk_error why = {0};
     stk_status status = next_batch(t, &batch, &why);
+    t->result->starved_s += stk_clock_since_s(start);
     t->result->halted = status == STK_ERR_STOPPED;
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);

@@ -207,6 +207,7 @@ typedef struct stk_train_result {
     double images;    /* trained on */
     double train_s;   /* seconds in steps, waiting included */
     double wait_s;    /* seconds of waiting for batches */
+    double starved_s; /* the same, as steps saw it, a last one that was halted included */
     double closing_s; /* seconds of closing the loader, and networks that are not kept */
     int workers;      /* decode workers that the loader ended with */
     int slots;        /* slots that it ended with */

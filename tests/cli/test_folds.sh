@@ -39,6 +39,7 @@ cp plain.data/train.csv bare.data/ && rm -r bare.data/test bare.data/sample_subm
 cut_short none --data plain.data --folds 2
 cut_short single --data plain.data
 cut_short bare --data bare.data --folds 2
+launch fewer LD_PRELOAD="$odd" ODD_DEVICE_US=10000 "$STOKER" train --data k --out fewer --device cpu --img-size 16 --workers 1 --budget 8s --group-column patient --folds 3
 
 it "takes folds from a column, in the order of their values"
 run train --data k --out given --fold-column kfold "${small[@]}"
@@ -194,10 +195,23 @@ expect_summary single/summary.json status prior
 expect_same none/submission.csv single/submission.csv
 expect_out '^class priors instead of the model: it had little time, and its best validation, loss'
 expect_no_out '^  weights'
+expect_no_out 'held out'
+expect_summary single/summary.json held_out null
 expect_weights single/weights/below_prior.safetensors
 expect_no_file single/weights/best.safetensors
 landed bare
 expect_exit 2
 expect_err "no fold's model beats class priors"
+
+it "gives up folds before the first is trained, where the rehearsal tells"
+landed fewer
+if [ -n "$odd" ]; then
+    expect_exit 0
+    expect_out '^1 of 3 folds: 3 folds of 10 epochs need [0-9.]+ s more'
+    expect "no epoch comes before it" awk '/^1 of 3 folds/ { said = 1 } /^epoch 1\// && !said { exit 1 }' "$OUT"
+    expect_file fewer/events.jsonl '"event": "plan", "fold": 0'
+    expect_summary fewer/summary.json folds_done 1
+    expect_summary fewer/summary.json folds_planned 3
+fi
 
 finish

@@ -93,6 +93,8 @@ if can_fake odd_device; then
     expect_no_file cut/weights/refit0/best.safetensors
     run train --resume cut
     expect_exit 0
+    expect_out '^goes on in refit 1 at epoch [0-9]+, step [0-9]+: resumed$'
+    expect_out '^  held out    acc1 [0-9.]+%, validation of 14 pictures; refits trained on them, too$'
     expect_summary cut/summary.json folds_done 2
     expect_weights cut/weights/refit0/best.safetensors
 fi
@@ -132,6 +134,20 @@ if can_fake odd_device; then
         "$STOKER" plan --data k --model mobilenetv2_100 --batch 2 --budget 3s
     expect_exit 0
     expect_out '^warning: the budget is short: at 64 px (there is time for (at most )?[0-9.e-]+ epochs over 58 pictures|predicting alone takes the time); for 12 epochs give a --budget of (about|more than) [1-9]'
+fi
+
+# A step of 16 pictures at the model's own size takes a second or more on any machine.
+it "makes pictures smaller where not one step of the rehearsal fits"
+if can_fake odd_device; then
+    run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=50000 \
+        "$STOKER" train --data k --device cpu --model mobilenetv2_100 --budget 4s --out hasty
+    expect_exit 0
+    expect_out '^img-size (64|96|128) instead of 224: at 224 px (there is time for at most [0-9.e-]+ epochs|predicting alone takes the time), at (64|96|128) px '
+    expect_out '^warning: the budget is short: at (64|96|128) px .*; for 12 epochs give a --budget of more than '
+    expect_out '^recipe scratch: for [0-9.e-]+ epochs? from scratch'
+    expect_no_out 'for 20 epochs'
+    expect_file hasty/events.jsonl '"event": "start", .*"img_size": (64|96|128)'
+    expect_submission hasty/submission.csv k/sample_submission.csv "$labels"
 fi
 
 it "trains several models where the time allows them"

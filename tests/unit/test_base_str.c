@@ -208,6 +208,7 @@ static void shows_durations_and_sizes(void) {
     CHECK_STR(stk_format_amount(5000, 3, "epoch").text, "5000 epochs");
     CHECK_STR(stk_format_amount(12.43, 3, "epoch").text, "12.4 epochs");
     CHECK_STR(stk_format_amount(0, 2, "picture").text, "0 pictures");
+    CHECK_STR(stk_format_amount(1e-5, 2, "epoch").text, "0 epochs");
     CHECK_STR(stk_format_span(9.94).text, "9.9 s");
     CHECK_STR(stk_format_span(9.96).text, "10 s");
     CHECK_STR(stk_format_span(599).text, "599 s");

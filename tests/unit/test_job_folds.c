@@ -80,6 +80,10 @@ static void who_beats_the_prior(void) {
     CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 50}));
     CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 0, 60}));
     CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_LOGLOSS, &(stk_model_score){1.5, 50, 90}));
+    /* They speak for a model, never against it; nor do they where they are not known. */
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 20}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 0}));
 }
 
 static void what_is_out_of_fold_is_scored(void) {

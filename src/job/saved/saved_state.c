@@ -50,6 +50,7 @@ static const note notes[] = {
     {"since_best", COUNT, AT(position.since_best)},
     {"has_best", TRUTH, AT(position.has_best)},
     {"best_epoch", COUNT, AT(position.best.epoch)},
+    {"best_train_acc1", LATER, AT(position.best.train_acc1)},
     {"best_val_loss", NUMBER, AT(position.best.val_loss)},
     {"best_val_acc1", NUMBER, AT(position.best.val_acc1)},
     {"best_val_acc5", NUMBER, AT(position.best.val_acc5)},

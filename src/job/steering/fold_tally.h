@@ -24,7 +24,8 @@ typedef struct stk_fold_tally {
     double best_acc1;        /* percent: mean over the best epochs of the folds; NaN: none */
     double best_metric;      /* the run's metric: mean over the same epochs */
     const char *stop_reason; /* what ended the last fold, as in summary.json; NULL: not known */
-    int epochs_validated;    /* of the last validated model of this process; 0: none */
+    int epochs_validated;    /* of the last validated model, or of a mean one of earlier processes;
+                                0: none */
     /* Sums over all folds of this process. */
     double images;  /* pictures trained on */
     double train_s; /* seconds in steps, waiting included */

@@ -1,4 +1,5 @@
-/* fitting.c - a rehearsal, then arithmetic, then the network that was chosen. */
+/* fitting.c - a rehearsal, then arithmetic, then the network that was chosen. fitting_lines.c says
+ * what was chosen. */
 #include "job/training/fitting.h"
 
 #include <math.h>
@@ -19,11 +20,7 @@
 #define REHEARSAL_STEPS 8
 #define REHEARSAL_LEAST_STEPS 2
 #define REHEARSAL_MOST_STEPS 100
-#define REHEARSAL_HALT_SHARE 0.25 /* whatever was timed by then */
-
-/* Share of the time that is left for training, once predictions are paid for: the rest is for
- * validations, files and what the rehearsal did not see. */
-#define TRAINING_SHARE 0.85
+#define REHEARSAL_HALT_SHARE 0.25 /* on a CPU; a GPU's steps are never so slow */
 
 /* A GPU compiles the network for validation in about this part of what training took. */
 #define VALIDATION_COMPILE 0.4
@@ -35,26 +32,29 @@
  * worth it: larger pictures need so much time. */
 #define GROW_LEAST_S 45.0
 
+/* Folds are given up where steps of this part of the measured time would not be enough either. */
+#define SURE_PART 0.8
+
 /* Steps that wait for pictures for more than this share of their time are bound by them. */
 #define WAITS 0.1
-
-/* A model that gets fewer epochs is hardly trained: from pretrained weights, and from scratch. */
-#define HOPELESS_TUNE 1.0
-#define HOPELESS_SCRATCH 4.0
-#define FAIR_PART 3.0 /* times as many are a fair number */
 
 /* A rehearsal that finds no time or no memory measures nothing: training copes with either. */
 static stk_status rehearse_first_fold(stk_job *job, double left_s, stk_rehearsal *rehearsal,
                                       stk_error *err) {
     stk_split split;
+    bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
     stk_rehearsal_length length = {.enough_s = fmin(REHEARSAL_SHARE * left_s, REHEARSAL_MOST_S),
                                    .enough_steps = REHEARSAL_STEPS,
                                    .most_s =
                                        fmin(MOST_REHEARSAL_SHARE * left_s, 2 * REHEARSAL_MOST_S),
                                    .least_steps = REHEARSAL_LEAST_STEPS,
                                    .most_steps = REHEARSAL_MOST_STEPS,
-                                   .halt_s = REHEARSAL_HALT_SHARE * left_s};
+                                   .halt_s = on_cpu ? REHEARSAL_HALT_SHARE * left_s : INFINITY};
     stk_error why = {0};
+    *rehearsal = (stk_rehearsal){.step_s = NAN, .source_px = NAN, .out_of_time = true};
+    if (left_s <= 0) {
+        return STK_OK;
+    }
     stk_status status = stk_fold_split(job->dataset, &job->recipe, 0, &split, NULL, err);
     if (status != STK_OK) {
         return status;
@@ -63,6 +63,7 @@ static stk_status rehearse_first_fold(stk_job *job, double left_s, stk_rehearsal
     stk_split_free(&split);
     if (status == STK_ERR_STOPPED || status == STK_ERR_MEMORY) {
         rehearsal->step_s = NAN;
+        rehearsal->out_of_time = status == STK_ERR_STOPPED && !stk_run_clock_stopping(&job->clock);
         return STK_OK;
     }
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
@@ -81,19 +82,20 @@ static stk_training_facts facts_after(const stk_job *job, const stk_rehearsal *r
     facts.loader_s = rehearsal->wait_fraction > WAITS ? facts.picture_s : 0;
     facts.predict_s = inference_part(job, &facts) * facts.picture_s *
                       (double)job->dataset->test.count * job->recipe.views;
-    facts.left_s = fmax(TRAINING_SHARE * left_s, 0);
+    facts.left_s = fmax(STK_FIT_TRAINING_SHARE * left_s, 0);
     facts.source_px = rehearsal->source_px;
     return facts;
 }
 
 /*
- * Gives up folds for which there is no time before any is trained, and chooses again for those that
- * remain; *models becomes their number, refits that were asked for included.
+ * Gives up folds for which there is clearly no time before any is trained, and chooses again for
+ * those that remain: a few steps are not measured well. Refits that were asked for stay asked for.
  */
-static void choose_folds(const stk_job *job, double budget_s, stk_training_facts *facts,
-                         stk_training_choice *choice, int *models) {
+static void choose_folds(const stk_job *job, double budget_s, stk_fit *fit) {
+    stk_training_facts *facts = &fit->facts;
+    stk_training_choice *choice = &fit->choice;
     int refits = choice->refits;
-    *models = facts->folds + refits;
+    fit->models = facts->folds + refits;
     if (facts->folds < 2 || isnan(facts->picture_s)) {
         return;
     }
@@ -101,18 +103,17 @@ static void choose_folds(const stk_job *job, double budget_s, stk_training_facts
     double epoch = (double)facts->pictures - val + inference_part(job, facts) * val;
     stk_fold_facts folds = {.elapsed_s = stk_run_clock_elapsed(&job->clock),
                             .budget_s = budget_s,
-                            .folds_wanted = *models,
+                            .folds_wanted = fit->models,
                             .between = true,
-                            .epoch_s = choice->picture_s * epoch,
+                            .epoch_s = SURE_PART * choice->picture_s * epoch,
                             .predict_s = choice->predict_s};
-    stk_fold_choice fewer = stk_budget_choose_folds(&folds);
-    if (fewer.folds >= *models) {
+    fit->fewer = stk_budget_choose_folds(&folds);
+    if (fit->fewer.folds >= fit->models) {
         return;
     }
-    *models = fewer.folds;
-    stk_time_plan_emit_folds(&job->recipe, &fewer, true, &job->events);
-    facts->refits = *models > facts->folds ? *models - facts->folds : 0;
-    facts->folds = *models - facts->refits;
+    fit->models = fit->fewer.folds;
+    facts->refits = fit->models > facts->folds ? fit->models - facts->folds : 0;
+    facts->folds = fit->models - facts->refits;
     facts->may_hold_less = facts->may_grow = facts->may_begin_small = false; /* still folds */
     *choice = stk_training_choose(facts);
     choice->refits = refits;
@@ -145,25 +146,24 @@ static stk_status choose_views(stk_job *job, double budget_s, stk_training_facts
 }
 
 /* Takes the best model for which there is time; the facts become its own. */
-static stk_status choose_model(stk_job *job, const stk_rehearsal *rehearsal,
-                               stk_training_facts *facts, stk_error *err) {
+static stk_status choose_model(stk_job *job, stk_fit *fit, stk_error *err) {
+    stk_training_facts *facts = &fit->facts;
+    double waits = fit->rehearsal.wait_fraction > 0 ? fit->rehearsal.wait_fraction : 0; /* or NaN */
     stk_model_search *models = &job->models;
     bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
     size_t measured = models->chosen;
     if (!stk_model_search_is_open(models)) {
         return STK_OK;
     }
-    double waits = rehearsal->wait_fraction > 0 ? rehearsal->wait_fraction : 0; /* may be NaN */
     double compute_s = facts->picture_s * (1 - fmin(waits, 1));
-    stk_model_choice choice =
+    fit->model =
         stk_model_choose(models->offers, models->count, on_cpu, measured, compute_s, facts);
-    models->chosen = choice.index;
-    *facts = stk_model_estimate(&models->offers[choice.index], &models->offers[measured], on_cpu,
+    size_t chosen = models->chosen = fit->model.index;
+    *facts = stk_model_estimate(&models->offers[chosen], &models->offers[measured], on_cpu,
                                 compute_s, facts);
-    stk_model_search_emit(models, &choice, on_cpu, &job->events);
-    return choice.index != measured ? stk_recipe_take_model(&job->recipe, job->options,
-                                                            &models->candidates[choice.index], err)
-                                    : STK_OK;
+    return chosen != measured
+               ? stk_recipe_take_model(&job->recipe, job->options, &models->candidates[chosen], err)
+               : STK_OK;
 }
 
 /* Builds the network that was chosen. Of several models the weights are found now. `may_compile`:
@@ -181,159 +181,44 @@ static stk_status build_chosen(stk_job *job, const stk_training_choice *choice, 
                             : status;
 }
 
-typedef struct time_text {
-    char text[96];
-} time_text;
-
-/* `is_least`: steps may take longer. */
-static time_text time_for(double epochs, bool is_least) {
-    time_text result;
-    if (epochs > 0) {
-        snprintf(result.text, sizeof result.text, "there is time for %s%s",
-                 is_least ? "at most " : "", stk_format_amount(epochs, 2, "epoch").text);
-    } else {
-        snprintf(result.text, sizeof result.text, "predicting alone takes the time");
-    }
-    return result;
-}
-
-static void emit_size(const stk_job *job, const stk_training_facts *facts,
-                      const stk_training_choice *choice, bool is_least) {
-    char what[96];
-    char why[240];
-    if (choice->img_size != facts->img_size) {
-        snprintf(what, sizeof what, "img-size %d instead of %d", choice->img_size, facts->img_size);
-        if (choice->img_size < facts->img_size) {
-            snprintf(why, sizeof why, "at %d px %s, at %d px %s", facts->img_size,
-                     time_for(choice->epochs_full, is_least).text, choice->img_size,
-                     time_for(choice->epochs, is_least).text);
-        } else {
-            snprintf(why, sizeof why,
-                     "there is time for %.0f epochs at %d px, and the pictures have the detail",
-                     choice->epochs_full, facts->img_size);
-        }
-        stk_events_decision(&job->events, what, why);
-    }
-    if (choice->early_size > 0) {
-        snprintf(what, sizeof what, "pictures of %d px in the first half of the time",
-                 choice->early_size);
-        snprintf(why, sizeof why, "from scratch many steps count first: about %s instead of %.2g",
-                 stk_format_amount(choice->epochs, 2, "epoch").text, choice->epochs_full);
-        stk_events_decision(&job->events, what, why);
-    }
-}
-
-/* "1 validated model and 2 refits of about 24 epochs". */
-static void emit_models(const stk_job *job, const stk_training_facts *facts,
-                        const stk_training_choice *choice, size_t train) {
-    char refits[64] = "";
-    char what[128];
-    char why[200];
-    if (facts->folds + choice->refits < 2 || isnan(facts->picture_s)) {
-        return;
-    }
-    if (choice->refits > 0) {
-        snprintf(refits, sizeof refits, " and %d refit%s on all pictures", choice->refits,
-                 choice->refits == 1 ? "" : "s");
-    }
-    snprintf(what, sizeof what, "%d %s%s, about %.0f epochs each", facts->folds,
-             facts->folds > 1 ? "folds" : "validated model", refits, choice->epochs);
-    snprintf(why, sizeof why, "one model alone would get %.0f epochs over all %zu pictures",
-             facts->left_s / (choice->picture_s * (double)facts->pictures), facts->pictures);
-    stk_events_decision(&job->events, what, why);
-    /* Observers count models from the first step on. */
-    int models = facts->folds + choice->refits;
-    stk_event_plan plan = {.epochs = (int)fmax(floor(choice->epochs), 1),
-                           .steps_per_epoch = (int64_t)(train / job->recipe.batch),
-                           .seconds_per_epoch = facts->left_s / (models * choice->epochs),
-                           .total_s = facts->left_s / models,
-                           .left_s = stk_run_clock_left(&job->clock),
-                           .reserve_s = NAN,
-                           .folds = facts->folds,
-                           .refits = choice->refits};
-    stk_events_plan(&job->events, &plan);
-}
-
-static void emit_val_part(const stk_job *job, const stk_training_facts *facts,
-                          const stk_training_choice *choice) {
-    char what[64];
-    if (choice->val_part < facts->val_part) {
-        snprintf(what, sizeof what, "%.0f %% of the pictures validate", 100 * choice->val_part);
-        stk_events_decision(&job->events, what, "the model that is validated does not see them");
-    }
-}
-
-/* `is_least`: steps may take longer. */
-static void warn_hopeless(const stk_job *job, const stk_training_facts *facts,
-                          const stk_training_choice *choice, bool is_least) {
-    double least = facts->pretrained ? HOPELESS_TUNE : HOPELESS_SCRATCH;
-    double wanted = FAIR_PART * least;
-    char faster[64] = "";
-    char over[64] = "";
-    if (choice->epochs >= least) {
-        return;
-    }
-    if (isnan(facts->picture_s)) {
-        stk_events_warning(&job->events,
-                           "the budget is short: it was nearly over before a step was timed");
-        return;
-    }
-    if (stk_options_source(job->options, "model") != STK_FROM_DEFAULT) {
-        snprintf(faster, sizeof faster, " a faster --model than %s,", job->recipe.model->name);
-    }
-    double pictures = (double)facts->pictures * (1 - choice->val_part);
-    if (choice->epochs > 0) {
-        snprintf(over, sizeof over, " over %s",
-                 stk_format_amount(round(pictures), 3, "picture").text);
-    }
-    double models_s = facts->folds * (wanted * pictures * choice->picture_s + choice->predict_s);
-    double need_s = stk_run_clock_elapsed(&job->clock) + models_s / TRAINING_SHARE;
-    stk_events_warning(&job->events,
-                       "the budget is short: at %d px %s%s; for %.0f epochs give a --budget of %s "
-                       "%s,%s or --per-class for fewer pictures",
-                       choice->img_size, time_for(choice->epochs, is_least).text, over, wanted,
-                       is_least ? "more than" : "about", stk_format_span(need_s).text, faster);
-}
-
-stk_status stk_job_fit(stk_job *job, double left_s, size_t *train, size_t *val, stk_error *err) {
-    stk_rehearsal rehearsal;
-    if (!stk_job_is_to_fit(job)) {
+stk_status stk_job_fit(stk_job *job, double left_s, stk_fit *fit, size_t *train, size_t *val,
+                       stk_error *err) {
+    stk_rehearsal *rehearsal = &fit->rehearsal;
+    *fit = (stk_fit){.done = stk_job_is_to_fit(job)};
+    if (!fit->done) {
         return STK_OK;
     }
     double begun_s = stk_run_clock_elapsed(&job->clock);
     double budget_s = begun_s + left_s;
-    stk_status status = rehearse_first_fold(job, left_s, &rehearsal, err);
+    stk_status status = rehearse_first_fold(job, left_s, rehearsal, err);
     if (status != STK_OK) {
         return status;
     }
     left_s -= stk_run_clock_elapsed(&job->clock) - begun_s;
     bool on_cpu = stk_opened_device_is_cpu(&job->network.opened);
-    double compile_s = on_cpu ? 0 : fmax(rehearsal.setup_s - begun_s, 0);
+    double compile_s = on_cpu ? 0 : fmax(rehearsal->setup_s - begun_s, 0);
     left_s -= VALIDATION_COMPILE * compile_s;
-    stk_training_facts facts = facts_after(job, &rehearsal, left_s);
-    bool may_compile = (1 + VALIDATION_COMPILE) * compile_s < MORE_COMPILE_SHARE * left_s;
-    facts.may_begin_small = facts.may_begin_small && may_compile;
-    facts.may_grow = facts.may_grow && (on_cpu || left_s >= GROW_LEAST_S);
+    fit->facts = facts_after(job, rehearsal, left_s);
+    bool timed = on_cpu || !isnan(rehearsal->step_s); /* how long compiling takes is known */
+    bool may_compile = timed && (1 + VALIDATION_COMPILE) * compile_s < MORE_COMPILE_SHARE * left_s;
+    fit->facts.may_begin_small = fit->facts.may_begin_small && may_compile;
+    fit->facts.may_grow = fit->facts.may_grow && (on_cpu || left_s >= GROW_LEAST_S);
     const stk_model *rehearsed = job->recipe.model;
-    status = choose_model(job, &rehearsal, &facts, err);
-    stk_training_choice choice = stk_training_choose(&facts);
-    int models;
-    STK_THEN(status, choose_views(job, budget_s, &facts, &choice, err));
-    choose_folds(job, budget_s, &facts, &choice, &models);
-    bool same = job->recipe.model == rehearsed && job->recipe.img_size == choice.img_size;
-    job->recipe.batch_rehearsed = same ? rehearsal.batch : 0;
-    STK_THEN(status, build_chosen(job, &choice, may_compile, train, val, err));
-    if (status != STK_OK) {
-        return status;
+    status = choose_model(job, fit, err);
+    fit->choice = stk_training_choose(&fit->facts);
+    STK_THEN(status, choose_views(job, budget_s, &fit->facts, &fit->choice, err));
+    choose_folds(job, budget_s, fit);
+    if (rehearsal->out_of_time && isnan(fit->facts.picture_s)) {
+        fit->choice.epochs = 0;
     }
-    job->time = stk_time_plan_begin(&job->recipe);
-    job->time.folds = models;
-    job->time.epoch_s = choice.picture_s * (double)*train;
-    emit_size(job, &facts, &choice, rehearsal.is_least);
-    if (models == stk_recipe_models(&job->recipe)) {
-        emit_models(job, &facts, &choice, *train);
+    bool same = job->recipe.model == rehearsed && job->recipe.img_size == fit->choice.img_size;
+    job->recipe.batch_rehearsed = same ? rehearsal->batch : 0;
+    STK_THEN(status, build_chosen(job, &fit->choice, may_compile, train, val, err));
+    if (status == STK_OK) {
+        job->time = stk_time_plan_begin(&job->recipe);
+        job->time.folds = fit->models;
+        job->time.epoch_s = fit->choice.picture_s * (double)*train;
+        fit->train = *train;
     }
-    emit_val_part(job, &facts, &choice);
-    warn_hopeless(job, &facts, &choice, rehearsal.is_least);
-    return STK_OK;
+    return status;
 }

@@ -244,7 +244,7 @@ static double early_seconds(const stk_running_fold *fold, const stk_train_standi
 static bool beats_prior(const stk_running_fold *fold) {
     const stk_event_epoch *best = &fold->result.best;
     const stk_job *job = fold->job;
-    stk_model_score model = {best->val_loss, best->val_acc1, best->train_acc1};
+    stk_model_score model = stk_model_score_of(&job->recipe, best, best->val_loss, best->val_acc1);
     stk_prior_score prior;
     stk_error ignored = {0};
     if (fold->split.val_count == 0) { /* nothing tells; of a refit not even the end may be used */

@@ -88,7 +88,8 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     }
     stk_status status =
         stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, err);
-    stk_model_score model = {r->rated_loss, r->rated_acc1, r->best.train_acc1};
+    stk_model_score model =
+        stk_model_score_of(&job->recipe, &r->best, r->rated_loss, r->rated_acc1);
     if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, &model)) {
         emit_below_prior(fold, &prior);
         fold->below_prior = true;

@@ -48,14 +48,18 @@ STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const st
 typedef struct stk_model_score {
     double loss; /* of its validation */
     double acc1;
-    double train_acc1;
+    double train_acc1; /* 0: not known, or of pictures that were not seen equally often */
 } stk_model_score;
+
+/* Of the best epoch; loss and accuracy are those that it is rated by. */
+stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_event_epoch *best,
+                                   double loss, double acc1);
 
 /*
  * Whether a model beats the priors. With metric log loss only the loss counts. Otherwise a better
  * loss or a better accuracy is enough: an overconfident model may still be right more often. A few
  * validation pictures tell little: where they are fewer than 30, training pictures make up for the
- * others.
+ * others, in favour of the model.
  */
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric,
                          const stk_model_score *model);

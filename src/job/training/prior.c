@@ -45,12 +45,21 @@ stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *spl
 /* Of few validation pictures, with training pictures for those that are missing. */
 static double told_accuracy(const stk_prior_score *prior, double acc1, double train_acc1) {
     double part = fmin((double)prior->val_count / TELLING_PICTURES, 1);
-    return part < 1 ? part * acc1 + (1 - part) * train_acc1 : acc1;
+    return part * acc1 + (1 - part) * train_acc1;
 }
 
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric,
                          const stk_model_score *model) {
-    double ours = told_accuracy(prior, model->acc1, model->train_acc1);
-    double theirs = told_accuracy(prior, prior->acc1, prior->train_acc1);
-    return model->loss < prior->loss || (metric != STK_METRIC_LOGLOSS && ours > theirs);
+    bool right_more = model->acc1 > prior->acc1;
+    if (!right_more && model->train_acc1 > 0) {
+        right_more = told_accuracy(prior, model->acc1, model->train_acc1) >
+                     told_accuracy(prior, prior->acc1, prior->train_acc1);
+    }
+    return model->loss < prior->loss || (metric != STK_METRIC_LOGLOSS && right_more);
+}
+
+stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_event_epoch *best,
+                                   double loss, double acc1) {
+    bool as_they_are = recipe->sampling == STK_SAMPLING_NATURAL;
+    return (stk_model_score){loss, acc1, as_they_are ? best->train_acc1 : 0};
 }

@@ -65,13 +65,19 @@ static stk_train_orders pace(void *user, const stk_train_standing *standing) {
                               .stop = stop};
 }
 
-/* Notes how long a step takes at least, where none was timed because of the limit. */
-static void note_least(const running_rehearsal *r) {
+/* Notes what a rehearsal tells that was halted before a step was timed. A device that waited for
+ * pictures most of the time tells nothing about steps. */
+static void note_halted(const running_rehearsal *r, const stk_train_result *result) {
     double seconds = r->first_ns != 0 ? stk_clock_since_s(r->first_ns) : 0;
-    if (isnan(r->rehearsal->step_s) && seconds >= TELLING_PART * r->length->halt_s) {
-        r->rehearsal->step_s = seconds / (double)(r->steps_done + 1);
+    double computed_s = fmax(seconds - result->starved_s, 0);
+    if (!isnan(r->rehearsal->step_s) || stk_run_clock_stopping(r->clock)) {
+        return;
+    }
+    if (computed_s > TELLING_PART * r->length->halt_s) {
+        r->rehearsal->step_s = computed_s / (double)(r->steps_done + 1);
         r->rehearsal->is_least = true;
     }
+    r->rehearsal->out_of_time = stk_run_clock_must_write(r->clock);
 }
 
 /* The hook of a checkpoint that saves nothing. */
@@ -127,7 +133,7 @@ stk_status stk_job_rehearse(stk_job *job, const stk_split *split,
     STK_THEN(status, stk_train_fold(&config, &result, err));
     job->clock.halt_at_s = 0;
     if (result.halted) {
-        note_least(&running);
+        note_halted(&running, &result);
     }
     rehearsal->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
     return status;

@@ -17,7 +17,7 @@ typedef struct stk_rehearsal_length {
     double most_s;
     int64_t least_steps;
     int64_t most_steps;
-    double halt_s; /* seconds after which it is halted, however few steps were timed; INFINITY */
+    double halt_s; /* it is halted then, however few steps were timed; INFINITY: never */
 } stk_rehearsal_length;
 
 typedef struct stk_rehearsal {
@@ -25,6 +25,7 @@ typedef struct stk_rehearsal {
     double setup_s;       /* seconds from the start of the run to the first step */
     double step_s;        /* seconds of a step; NaN: none could be timed */
     bool is_least;        /* it was halted before a step was timed: one takes step_s or more */
+    bool out_of_time;     /* the budget was nearly over before a step was timed */
     double source_px;     /* typical side of a stored picture, in pixels; NaN: not known */
     double wait_fraction; /* share of the time in which steps waited for pictures */
 } stk_rehearsal;

@@ -290,8 +290,8 @@ static void show_plan(stk_screen *screen, const stk_event_plan *plan) {
                         plural(plan->steps_per_epoch));
     }
     if (isfinite(plan->seconds_per_epoch)) {
-        bool less = plan->epochs > 1 &&
-                    screen->view.start != NULL && /* the head alone, or a part */
+        /* Those of the head alone take less, and the last one may be cut. */
+        bool less = plan->epochs > 1 && screen->view.start != NULL &&
                     plan->epochs * plan->seconds_per_epoch > screen->view.start->budget_s;
         stk_str_append(line, less ? ", up to " : ", ");
         put_seconds(line, plan->seconds_per_epoch, true);
