@@ -37,11 +37,12 @@ training_share() {
         'NR > 1 { s += $11 } END { printf "%d", reserve < budget ? 100 * s / (budget - reserve) : 0 }' r/results.csv
 }
 
-# used_share: percent of the budget between the first step and the last submission.
+# used_share: percent of the budget between the recipe, with which training begins, and the last submission. The event
+# of the first step comes a step later.
 used_share() {
     awk -v budget="$(json r/summary.json budget_s)" '
         { t = substr($2, 1, length($2) - 1) }
-        /"event": "step"/ && first == "" { first = t }
+        /"what": "recipe / && first == "" { first = t }
         /"event": "submission"/ { last = t }
         END { printf "%.1f", 100 * (last - first) / budget }' r/events.jsonl
 }

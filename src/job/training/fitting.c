@@ -14,10 +14,10 @@
 #include "predict/predict.h"
 
 /* Shares of the time that is left: for a rehearsal, and for one whose steps are slow. */
-#define REHEARSAL_SHARE 0.015
+#define REHEARSAL_SHARE 0.008
 #define MOST_REHEARSAL_SHARE 0.05
 #define REHEARSAL_MOST_S 2.0
-#define REHEARSAL_STEPS 8
+#define REHEARSAL_STEPS 5
 #define REHEARSAL_LEAST_STEPS 2
 #define REHEARSAL_MOST_STEPS 100
 #define REHEARSAL_HALT_SHARE 0.25 /* on a CPU; a GPU's steps are never so slow */
