@@ -135,8 +135,7 @@ typedef struct stk_estimate {
     uint64_t cache;   /* pictures in memory, with --cache ram or decoded; 0: none */
     uint64_t saving;  /* the copy of the state that is being written; 0: none is made */
     int workers;
-    int refits; /* of folds_wanted: models that are trained on all pictures after the validated ones
-                 */
+    int refits; /* of folds_wanted: trained on all pictures, after the validated models */
 } stk_estimate;
 
 /* The predicted effect of one change. */

@@ -193,10 +193,7 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
     if (status == STK_OK) {
         e->setup_s = m.setup_s;
         e->step_s = m.step_s / (double)m.batch * (double)e->batch;
-        status = stk_fold_count_steps(job->dataset, &job->recipe, 0, job->recipe.batch,
-                                      &e->steps_per_epoch, err);
-    }
-    if (status == STK_OK) {
+        e->steps_per_epoch = stk_fold_steps(split->train_count, job->recipe.batch);
         e->val_s = picture_s * (double)e->val_images;
         e->predict_s = picture_s * (double)e->test_images;
         e->predict_s *= views_kept(job, e, picture_s);

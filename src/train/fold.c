@@ -188,12 +188,13 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     int64_t start = stk_clock_ns();
     stk_error why = {0};
     stk_status status = next_batch(t, &batch, &why);
-    t->result->starved_s += stk_clock_since_s(start);
+    double waited = stk_clock_since_s(start);
+    t->result->starved_s += waited;
     t->result->halted = status == STK_ERR_STOPPED;
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
-    stk_typical_step_wait(&t->typical_step, stk_clock_since_s(start));
+    stk_typical_step_wait(&t->typical_step, waited);
     bool keep = t->steps_waiting > 0;
     bool update = ++t->steps_waiting >= o->accumulate || last_of_epoch;
     stk_update how = make_update(t);

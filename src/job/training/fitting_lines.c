@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "job/training/folds.h"
 
 /* A model that gets fewer epochs is hardly trained: from pretrained weights, and from scratch. */
 #define HOPELESS_TUNE 1.0
@@ -78,7 +79,7 @@ static void emit_models(const stk_job *job, const stk_fit *fit) {
     stk_events_decision(&job->events, what, why);
     /* Observers count models from the first step on. */
     stk_event_plan plan = {.epochs = (int)fmax(floor(choice->epochs), 1),
-                           .steps_per_epoch = (int64_t)(fit->train / job->recipe.batch),
+                           .steps_per_epoch = stk_fold_steps(fit->train, job->recipe.batch),
                            .seconds_per_epoch = facts->left_s / (fit->models * choice->epochs),
                            .total_s = facts->left_s / fit->models,
                            .left_s = stk_run_clock_left(&job->clock),

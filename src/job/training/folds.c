@@ -25,13 +25,16 @@ stk_status stk_fold_split(const stk_dataset *dataset, const stk_recipe *recipe, 
     return status;
 }
 
+int64_t stk_fold_steps(size_t train_count, size_t batch) {
+    return train_count >= batch ? (int64_t)(train_count / batch) : 1;
+}
+
 stk_status stk_fold_count_steps(const stk_dataset *dataset, const stk_recipe *recipe, int fold,
                                 size_t batch, int64_t *steps, stk_error *err) {
     stk_split split;
     stk_status status = stk_fold_split(dataset, recipe, fold, &split, NULL, err);
     if (status == STK_OK) {
-        size_t batches = split.train_count / batch; /* the loader drops the last, smaller batch */
-        *steps = batches > 0 ? (int64_t)batches : 1;
+        *steps = stk_fold_steps(split.train_count, batch);
         stk_split_free(&split);
     }
     return status;

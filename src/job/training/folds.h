@@ -20,6 +20,9 @@ STK_CHECKED stk_status stk_fold_split(const stk_dataset *dataset, const stk_reci
                                       int fold, stk_split *split, const stk_sample **val_samples,
                                       stk_error *err);
 
+/* Steps of an epoch over so many pictures: the loader drops a last, smaller batch. */
+int64_t stk_fold_steps(size_t train_count, size_t batch);
+
 /* Steps of an epoch of this fold with such a batch. */
 STK_CHECKED stk_status stk_fold_count_steps(const stk_dataset *dataset, const stk_recipe *recipe,
                                             int fold, size_t batch, int64_t *steps, stk_error *err);
