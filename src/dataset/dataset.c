@@ -29,7 +29,14 @@ static const stk_option dataset_options[] = {
                        "-1: it always trains"),
     STK_OPTION(TEXT, "group-column", group_column, .metavar = "NAME",
                .help = "column of the labels' table; pictures with the same value in it are never "
-                       "divided between training and validation"),
+                       "divided between training and validation (found where the test table has "
+                       "other values of it)"),
+    STK_OPTION(CHOICE, "task", task, .fallback = "auto", .choices = STK_TASK_NAMES,
+               .help = "what is learned; auto finds it out from the labels, the sample submission "
+                       "and the metric that description.md names"),
+    STK_OPTION(BOOL, "columns", columns, .fallback = "true",
+               .help = "further columns that training and test table share are inputs beside the "
+                       "pictures"),
     STK_OPTION(TEXT, "sample-submission", sample_submission, STK_OPTION_AUTO,
                .metavar = "none|FILE",
                .help = "file of the data set whose header and rows the submission gets; auto finds "
@@ -174,20 +181,14 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         listing->dataset->layout = STK_LAYOUT_STAGED;
         return stk_staged_list(listing, false, err);
     }
-    const char *table = stk_kaggle_table(listing);
-    if (table != NULL) {
-        bool fits;
-        stk_status status = stk_kaggle_list(listing, &fits, err);
-        if (status != STK_OK || fits) {
-            listing->dataset->layout = STK_LAYOUT_KAGGLE;
-            return status;
-        }
-        char why[300];
-        snprintf(why, sizeof why, "no id in %s is the name of a picture", table);
-        stk_events_decision(listing->events, "labels from class folders", why);
+    bool fits;
+    stk_status status = stk_kaggle_list(listing, &fits, err);
+    if (status != STK_OK || fits) {
+        listing->dataset->layout = STK_LAYOUT_KAGGLE;
+        return status;
     }
     bool samples = false;
-    stk_status status = stk_division_need_table(listing, err);
+    status = stk_division_need_table(listing, err);
     STK_THEN(status, stk_webdataset_exists(listing, &samples, err));
     if (status != STK_OK || samples) {
         listing->dataset->layout = STK_LAYOUT_WEBDATASET;
@@ -231,7 +232,10 @@ static stk_status list_images(stk_listing *listing, stk_error *err) {
         status = stk_testset_exists(listing, &has_rows, err);
     }
     if (status == STK_OK && has_rows && dataset->layout != STK_LAYOUT_STAGED) {
-        status = stk_testset_list(listing, NULL, false, NULL, err);
+        stk_sample_file sample;
+        status = stk_testset_open_sample(listing, &sample, err);
+        STK_THEN(status, stk_testset_list(listing, &sample, false, err));
+        stk_testset_close_sample(&sample);
     }
     if (status == STK_OK && !has_rows) {
         status = list_all_pictures(listing, err);
@@ -256,6 +260,7 @@ stk_status stk_dataset_open_images(stk_dataset **dataset, const stk_dataset_opti
     *dataset = NULL;
     stk_status status = begin(&listing, storage, err);
     STK_THEN(status, list_images(&listing, err));
+    STK_THEN(status, stk_listing_make_rows(&listing, err));
     return end(&listing, status, dataset, err);
 }
 
@@ -276,6 +281,7 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
         labels =
             labels || folders || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL;
         status = labels ? list_layout(&listing, err) : list_images(&listing, err);
+        STK_THEN(status, stk_listing_make_rows(&listing, err));
         if (status == STK_OK && listing.dataset->class_count > 0) {
             status = stk_listing_finish(&listing, err);
         }
@@ -307,6 +313,9 @@ void stk_dataset_free(stk_dataset *dataset) {
     stk_mem_free(dataset->train.items);
     stk_mem_free(dataset->val.items);
     stk_mem_free(dataset->test.items);
+    stk_mem_free(dataset->rows);
+    stk_targets_free(&dataset->targets);
+    stk_features_free(&dataset->features);
     stk_store_close(dataset->store);
     stk_mem_free(dataset);
 }

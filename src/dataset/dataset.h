@@ -15,6 +15,9 @@
 
 #include <stoker/status.h>
 
+#include "dataset/features.h"
+#include "dataset/targets.h"
+#include "dataset/task.h"
 #include "events/events.h"
 #include "options/options.h"
 #include "storage/storage.h"
@@ -27,6 +30,8 @@ typedef struct stk_dataset_options {
     const char *group_column;      /* NULL: no groups; pictures are divided one by one */
     const char *sample_submission; /* NULL: found by its usual names; "none"; or a file */
     const char *image_ext;         /* NULL: any image extension; else "jpg" or ".jpg" */
+    int task;                      /* stk_task */
+    bool columns;                  /* further columns of the tables are inputs, too */
     double val_fraction;           /* of each class, when no validation set is given */
     int mismatch;                  /* stk_mismatch: labels without files and files without labels */
     int rare_class; /* stk_rare_class: a class with one image when a split is needed */
@@ -53,10 +58,21 @@ typedef struct stk_sample {
     const char *path; /* below stk_dataset.root, or NULL: the picture of this test row is missing */
     const char *id;   /* as the table spells it; in class folders the path (train, val) or the file
                          name without extension, with folders where names repeat (test) */
-    int label;        /* index into classes; -1: not known */
-    int part; /* of a training sample: index into stk_dataset.parts, where there are any; -1:
-                 the sample is in the training set of every fold */
+    /* Index into classes; where the task has targets instead, into the strata: samples of one
+     * stratum are alike. -1: not known. */
+    int label;
+    int part;       /* of a training sample: index into stk_dataset.parts, where there are any; -1:
+                       the sample is in the training set of every fold */
+    int64_t record; /* index into targets and features; -1: there are none */
 } stk_sample;
+
+/* A row of the submission. Its pictures lie one after another in stk_dataset.test. */
+typedef struct stk_row {
+    const char *id;
+    const char *kept; /* the cell of the column without a name, copied; NULL: there is none */
+    size_t first;     /* its first picture; one whose file is missing counts */
+    size_t count;     /* of its pictures, at least 1 */
+} stk_row;
 
 typedef struct stk_sample_list {
     stk_sample *items;
@@ -86,14 +102,25 @@ typedef enum stk_division {
 
 typedef struct stk_dataset {
     stk_layout layout;
-    stk_store *store;           /* owned: the location that paths are relative to */
-    const char *root;           /* the location's name, for people */
-    const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
+    stk_store *store;   /* owned: the location that paths are relative to */
+    const char *root;   /* the location's name, for people */
+    stk_task task;      /* never AUTO */
+    const char *reason; /* why this task and this answer, for people; NULL: nothing was chosen */
+    stk_answer answer;
+    /* Classes or labels, sorted by bytes or, when all are whole numbers, by value; or the names of
+     * the numbers to predict, in the order of their columns. */
+    const char *const *classes;
     int class_count;
+    int target_strata;     /* where the task has targets: values that a sample's label may have */
+    stk_targets targets;   /* owned; of tasks without classes */
+    stk_features features; /* owned; numbers beside the pictures */
     /* Sorted by path (folders, WebDataset) or id (Kaggle); staged: in the original's order. */
     stk_sample_list train;
     stk_sample_list val;  /* a given validation set, in the same order; empty without one */
     stk_sample_list test; /* in the order of the submission's rows */
+    stk_row *rows;        /* owned: of the submission */
+    size_t row_count;
+    const char *grouped_by; /* why a row has several pictures: a column's name; NULL: none has */
     stk_division division;
     /* The column that divides, and its values: names of folds or groups, sorted as classes are.
      * NULL and 0 with STK_DIVIDE_CLASSES. */
@@ -105,6 +132,7 @@ typedef struct stk_dataset {
     const char *const *template_header;
     int template_columns;
     int template_id;     /* index of its id column */
+    int template_kept;   /* index of a column without a name, whose cells are copied; -1: none */
     const char *id_name; /* the name of the id column of a submission without a sample file */
     const char *label_name;
     struct stk_dataset_texts *texts; /* owns every text and array above */
@@ -137,6 +165,11 @@ STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
                                             const stk_storage_options *storage,
                                             const stk_events *events, stk_error *err);
 void stk_dataset_free(stk_dataset *dataset);
+
+/* Values that the label of a training sample may have: classes, or strata. */
+static inline int stk_dataset_strata(const stk_dataset *dataset) {
+    return stk_task_has_classes(dataset->task) ? dataset->class_count : dataset->target_strata;
+}
 
 /* Whether some training samples validate: there are folds, or there is no validation set and
  * val_fraction is above 0. */

@@ -54,6 +54,7 @@ stk_status stk_division_add(stk_listing *listing, const char *value, int *part, 
     stk_dataset *dataset = listing->dataset;
     const char *flag;
     const char *column = stk_division_column(listing->options, &flag);
+    column = column != NULL ? column : listing->found_group;
     size_t index = (size_t)dataset->part_count;
     int64_t number;
     bool added = false;

@@ -2,10 +2,62 @@
  * finish.c - the last steps of listing, which all layouts share: sorting classes, rare classes, the
  * subset, and the checks.
  */
-#include "dataset/listing.h"
+#include "dataset/ask.h"
+
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+
+stk_status stk_listing_set_ask(stk_listing *listing, const stk_ask *ask, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    const char *texts[] = {ask->positive, ask->stranger, ask->reason};
+    const char **kept[] = {&listing->positive, &listing->stranger, &dataset->reason};
+    dataset->task = ask->task;
+    dataset->answer = ask->answer;
+    for (size_t i = 0; i < STK_COUNT(texts); i++) {
+        *kept[i] = texts[i] != NULL ? stk_listing_keep(listing, texts[i], strlen(texts[i])) : NULL;
+        if (texts[i] != NULL && *kept[i] == NULL) {
+            return STK_FAIL_MEMORY(err, "what is asked for");
+        }
+    }
+    return STK_OK;
+}
+
+/* The number of a class; -1: there is none of that name. */
+static int number_of(const stk_dataset *dataset, const char *name) {
+    for (int c = 0; name != NULL && c < dataset->class_count; c++) {
+        if (strcmp(dataset->classes[c], name) == 0) {
+            return c;
+        }
+    }
+    return -1;
+}
+
+/* Once classes have their numbers. Without a sample submission nothing was asked for. */
+static void number_answer(stk_listing *listing) {
+    stk_dataset *dataset = listing->dataset;
+    stk_answer *answer = &dataset->answer;
+    if (dataset->task == STK_TASK_AUTO) {
+        dataset->task = dataset->class_count == 2 ? STK_TASK_BINARY : STK_TASK_SINGLE;
+        answer->kind = dataset->template_columns > 2 ? STK_ANSWER_PROBABILITIES : STK_ANSWER_LABEL;
+    }
+    int positive = number_of(dataset, listing->positive);
+    answer->positive = positive >= 0 ? positive : dataset->class_count - 1;
+    answer->stranger = number_of(dataset, listing->stranger);
+}
+
+/* Rows of single pictures, where nothing has made others. */
+stk_status stk_listing_make_rows(stk_listing *listing, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    stk_status status = STK_OK;
+    for (size_t i = dataset->row_count;
+         status == STK_OK && dataset->row_count == i && i < dataset->test.count; i++) {
+        stk_row row = {.id = dataset->test.items[i].id, .first = i, .count = 1};
+        status = stk_listing_add_row(listing, row, err);
+    }
+    return status;
+}
 
 /* A class with one picture cannot be both learned and validated. */
 static stk_status treat_rare(stk_listing *listing, stk_error *err) {
@@ -92,14 +144,34 @@ static stk_status treat_rare_if_split(stk_listing *listing, stk_error *err) {
     return status == STK_OK ? need_two_classes(listing, err) : status;
 }
 
+/* Several labels and numbers: nothing to sort and no class that could be rare. */
+static stk_status finish_targets(stk_listing *listing, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    const stk_dataset_options *o = listing->options;
+    if (o->classes > 0 || o->per_class > 0 || o->val_per_class > 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--classes, --per-class and --val-per-class take a subset by class, and %s "
+                        "has %s; leave them out",
+                        dataset->root,
+                        dataset->task == STK_TASK_REGRESSION ? "numbers" : "several labels");
+    }
+    stk_status status = stk_division_sort(listing, err);
+    STK_THEN(status, stk_division_finish(listing, err));
+    return status == STK_OK ? stk_listing_make_rows(listing, err) : status;
+}
+
 stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
-    if (listing->dataset->class_count == 0) {
+    stk_dataset *dataset = listing->dataset;
+    if (dataset->class_count == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s holds pictures without labels, so there is nothing to train on",
-                        listing->dataset->root);
+                        dataset->root);
+    }
+    if (dataset->task != STK_TASK_AUTO && !stk_task_has_classes(dataset->task)) {
+        return finish_targets(listing, err);
     }
     stk_status status = need_two_classes(listing, err);
-    STK_THEN(status, stk_listing_sort_classes(listing->dataset, err));
+    STK_THEN(status, stk_listing_sort_classes(dataset, err));
     STK_THEN(status, stk_division_sort(listing, err));
     if (status == STK_OK && listing->options->rare_class == STK_RARE_DROP) {
         /* Before the subset, so that it has as many classes as were asked for. */
@@ -108,5 +180,8 @@ stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
     STK_THEN(status, stk_subset_classes(listing, err));
     STK_THEN(status, treat_rare_if_split(listing, err));
     STK_THEN(status, stk_subset_pictures(listing, err));
-    return status == STK_OK ? stk_division_finish(listing, err) : status;
+    STK_THEN(status, stk_division_finish(listing, err));
+    STK_THEN(status, stk_listing_make_rows(listing, err));
+    number_answer(listing);
+    return status;
 }

@@ -16,13 +16,13 @@ typedef struct fold_counts {
 } fold_counts;
 
 static size_t of_class(const fold_counts *n, int fold, int c) {
-    return n->counts[(size_t)fold * (size_t)n->dataset->class_count + (size_t)c];
+    return n->counts[(size_t)fold * (size_t)stk_dataset_strata(n->dataset) + (size_t)c];
 }
 
 static stk_status count_folds(fold_counts *n, double val_fraction, int folds, uint64_t seed,
                               stk_error *err) {
     const stk_dataset *d = n->dataset;
-    size_t classes = (size_t)d->class_count;
+    size_t classes = (size_t)stk_dataset_strata(d);
     int *fold_of = stk_mem_new(d->train.count, sizeof *fold_of);
     n->counts = stk_mem_new((size_t)n->folds, classes * sizeof *n->counts);
     n->totals = stk_mem_new(classes, sizeof *n->totals);
@@ -71,7 +71,7 @@ static void tell_missing(const fold_counts *n, bool training, const stk_events *
     char names[300];
     for (int f = 0; f < n->folds; f++) {
         bool lacks = false;
-        for (int c = 0; c < n->dataset->class_count; c++) {
+        for (int c = 0; c < stk_dataset_strata(n->dataset); c++) {
             size_t here = of_class(n, f, c);
             bool absent = training ? here == n->totals[c] : here == 0;
             if (n->totals[c] < 2 || !absent) {

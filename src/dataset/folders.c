@@ -281,5 +281,5 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
     }
     stk_listing_sort(&listing->dataset->train);
     stk_listing_sort(&listing->dataset->val);
-    return status == STK_OK ? stk_testset_list(listing, NULL, true, NULL, err) : status;
+    return status == STK_OK ? stk_testset_of_classes(listing, true, err) : status;
 }

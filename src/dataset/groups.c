@@ -48,7 +48,7 @@ typedef struct dealing {
 
 static bool open_dealing(dealing *d) {
     const stk_dataset *s = d->dataset;
-    size_t classes = (size_t)s->class_count;
+    size_t classes = (size_t)stk_dataset_strata(s);
     size_t parts = (size_t)s->part_count;
     d->groups = stk_mem_new(parts, sizeof *d->groups);
     d->starts = stk_mem_new(parts + 2, sizeof *d->starts);
@@ -121,7 +121,7 @@ static void line_up(dealing *d, uint64_t seed) {
  */
 static double cost(const dealing *d, const group *g, int bin) {
     const stk_sample *items = d->dataset->train.items;
-    const size_t *counts = d->counts + (size_t)bin * (size_t)d->dataset->class_count;
+    const size_t *counts = d->counts + (size_t)bin * (size_t)stk_dataset_strata(d->dataset);
     double sum = 0;
     /* Picture by picture: a class with m of them in the group counts m times (2 n + m) / T. */
     for (size_t i = d->starts[g->part]; i < d->starts[g->part + 1]; i++) {
@@ -145,7 +145,7 @@ static bool is_better(const dealing *d, double cost_a, int a, double cost_b, int
 }
 
 static void put(dealing *d, const group *g, int bin, int *bin_of) {
-    size_t *counts = d->counts + (size_t)bin * (size_t)d->dataset->class_count;
+    size_t *counts = d->counts + (size_t)bin * (size_t)stk_dataset_strata(d->dataset);
     for (size_t i = d->starts[g->part]; i < d->starts[g->part + 1]; i++) {
         counts[d->dataset->train.items[d->members[i]].label]++;
         bin_of[d->members[i]] = bin;

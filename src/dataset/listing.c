@@ -116,6 +116,15 @@ stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, stk_sample s
     return STK_OK;
 }
 
+stk_status stk_listing_add_row(stk_listing *listing, stk_row row, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    if (!STK_RESERVE(dataset->rows, listing->row_capacity, dataset->row_count + 1)) {
+        return STK_FAIL_MEMORY(err, "the rows of the submission");
+    }
+    dataset->rows[dataset->row_count++] = row;
+    return STK_OK;
+}
+
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size) {
     buf[0] = '\0';
     if (listing->ext[0] != '\0') {

@@ -55,14 +55,18 @@ typedef struct stk_listing {
     stk_dir_list top;                   /* entries of the root folder */
     stk_skipped_folders skipped;        /* folders that Stoker wrote; reported at the end */
     stk_set_folder sets[STK_SET_KINDS];
-    char ext[STK_EXT_MAX]; /* ".jpg" of --image-ext; "": every picture counts */
-    stk_map class_labels;  /* class name to label */
-    stk_map part_numbers;  /* value of the column that divides, to part */
+    const char *found_group; /* the column that divides without being named; NULL: none */
+    const char *positive;    /* the positive class, until classes are sorted; NULL: none */
+    const char *stranger;    /* the class of strangers; NULL: none */
+    char ext[STK_EXT_MAX];   /* ".jpg" of --image-ext; "": every picture counts */
+    stk_map class_labels;    /* class name to label */
+    stk_map part_numbers;    /* value of the column that divides, to part */
     size_t class_capacity;
     size_t part_capacity;
     size_t train_capacity;
     size_t val_capacity;
     size_t test_capacity;
+    size_t row_capacity;
     int all_classes; /* classes before the subset was taken */
 } stk_listing;
 
@@ -100,6 +104,8 @@ STK_CHECKED stk_status stk_listing_class(stk_listing *listing, const char *name,
 STK_CHECKED stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, stk_sample sample,
                                        stk_error *err);
 
+STK_CHECKED stk_status stk_listing_add_row(stk_listing *listing, stk_row row, stk_error *err);
+
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
@@ -116,6 +122,11 @@ const char *stk_listing_set(stk_listing *listing, stk_set_kind kind);
 
 /* Whether a folder of the root has the name of a set, so that it is no class. */
 bool stk_listing_is_set(const stk_listing *listing, const char *name);
+
+/* The set that a folder's name clearly says, or none. At the top of the location the folders that
+ * were found for the sets count, too. */
+stk_set_kind stk_set_of(const char *name);
+stk_set_kind stk_listing_set_at_top(const stk_listing *listing, const char *name);
 
 /* Sorts by whole path. That is not the order of a folder walk: ' ' sorts before '/', so "a b/x"
  * comes before "a/x". */
@@ -154,6 +165,10 @@ typedef struct stk_pictures {
     bool *used;         /* owned: some row of a table means this picture */
     size_t count;
     size_t capacity;
+    const char **tables; /* owned array of texts of the data set: files that may be tables, below
+                            the root, sorted; of a scan of the root alone */
+    size_t table_count;
+    size_t table_capacity;
     stk_map by_stem; /* the first picture with a stem */
     stk_map by_base; /* the first picture with a last part of a stem; empty without subfolders */
 } stk_pictures;
@@ -209,14 +224,57 @@ STK_CHECKED stk_status stk_labels_check(const stk_listing *listing, const stk_cs
 STK_CHECKED stk_status stk_labels_check_columns(const stk_csv *csv, const char *where, size_t id,
                                                 size_t part, stk_error *err);
 
-/*
- * Lists the test rows: those of sample_submission.csv, else the files of the test folder, else
- * none. Where there is no test folder, the rows' pictures are looked for in `shared` (or, when that
- * is NULL, everywhere). With `by_class` a folder below the test folder that is called like a class
- * tells the label. `id_name` is the id column of the labels' file, or NULL.
+/* The sample submission while a location is listed. */
+typedef struct stk_sample_file {
+    const char *file; /* its name below the location; NULL: there is none */
+    stk_csv csv;      /* owned, where there is one */
+} stk_sample_file;
+
+/* Finds and reads the sample submission, if there is one. */
+STK_CHECKED stk_status stk_testset_open_sample(stk_listing *listing, stk_sample_file *sample,
+                                               stk_error *err);
+void stk_testset_close_sample(stk_sample_file *sample);
+
+/* The id column of a sample submission. `id_name` is the id column of the labels' table, or NULL.
  */
-STK_CHECKED stk_status stk_testset_list(stk_listing *listing, stk_pictures *shared, bool by_class,
-                                        const char *id_name, stk_error *err);
+size_t stk_testset_sample_id(const stk_listing *listing, const stk_csv *csv, const char *id_name);
+
+/* Whether a file's name says that it is a sample submission. *packed: it has to be unpacked. */
+bool stk_template_is_name(const char *name, bool *packed);
+
+/* The column without a name, whose cells the submission copies; -1: none. */
+int stk_template_kept(const stk_csv *csv, size_t id_column);
+
+/*
+ * Lists the test rows where no table leads to their pictures: those of the sample submission, else
+ * the files of the test folder, else none. Where there is no test folder, pictures are looked for
+ * everywhere. With `by_class` a folder below the test folder that is called like a class tells the
+ * label.
+ */
+STK_CHECKED stk_status stk_testset_list(stk_listing *listing, const stk_sample_file *sample,
+                                        bool by_class, stk_error *err);
+
+/* The same where classes come from folders or names, with what the sample submission asks for. */
+STK_CHECKED stk_status stk_testset_of_classes(stk_listing *listing, bool by_class, stk_error *err);
+
+/* How the ids of test rows lead to pictures; see survey.h. */
+typedef struct stk_test_source {
+    const struct stk_match *match; /* of the pictures */
+    const stk_csv *table; /* a table that leads from ids to pictures; NULL: ids name pictures */
+    size_t key;           /* its column of ids; an id may be in several rows, then it has several
+                             pictures */
+    size_t column;        /* its column that names pictures */
+    size_t first_record;  /* the record of its first row */
+} stk_test_source;
+
+/* Lists the rows of the sample submission. */
+STK_CHECKED stk_status stk_testset_from_sample(stk_listing *listing, const stk_sample_file *sample,
+                                               size_t id_column, const stk_test_source *source,
+                                               bool by_class, stk_error *err);
+
+/* Lists the ids of a test table, each once, where there is no sample submission. */
+STK_CHECKED stk_status stk_testset_from_table(stk_listing *listing, const char *file,
+                                              const stk_test_source *source, stk_error *err);
 
 /* Whether there is anything that stk_testset_list() would look at. */
 STK_CHECKED stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err);
@@ -237,6 +295,21 @@ STK_CHECKED stk_status stk_folders_exist(const stk_listing *listing, bool *exist
 /* Whether the location holds WebDataset shards, in which labels lie beside pictures. */
 STK_CHECKED stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err);
 STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err);
+
+/*
+ * The column of a table whose values stay together, of those that are not taken; SIZE_MAX: none.
+ * `test` may be NULL.
+ */
+STK_CHECKED stk_status stk_groups_find(const stk_csv *train, const stk_csv *test, const bool *taken,
+                                       size_t *column, stk_error *err);
+
+/* Makes rows of single pictures, unless there are rows. */
+STK_CHECKED stk_status stk_listing_make_rows(stk_listing *listing, stk_error *err);
+
+/* Notes what is asked for in the data set. */
+struct stk_ask;
+STK_CHECKED stk_status stk_listing_set_ask(stk_listing *listing, const struct stk_ask *ask,
+                                           stk_error *err);
 
 /* The column that divides the samples, and in *flag the option that names it; NULL: none. */
 const char *stk_division_column(const stk_dataset_options *options, const char **flag);
@@ -265,10 +338,11 @@ STK_CHECKED stk_status stk_division_finish(const stk_listing *listing, stk_error
 STK_CHECKED stk_status stk_groups_deal(const stk_dataset *dataset, const double *shares, int bins,
                                        bool folds, uint64_t seed, int *bin_of, stk_error *err);
 
-/* Which file of the folder holds labels; NULL when none has a usual name. */
+/* Which file of the folder has a usual name of a table of labels; NULL: none. */
 const char *stk_kaggle_table(const stk_listing *listing);
 
-/* *fits is false, and nothing is listed, if no id names a picture but subfolders hold pictures. */
+/* *fits is false, and nothing is listed, if there is no table of labels, or if no id names a
+ * picture but subfolders hold pictures. */
 STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err);
 
 /* Whether the location is a staged data set. */

@@ -46,6 +46,49 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
     return STK_OK;
 }
 
+/* Files that may be tables, this deep and so many in a folder: more are notes on single pictures.
+ */
+#define TABLE_DEPTH 2
+#define TABLES_IN_FOLDER 24
+
+static const char *const table_tails[] = {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".bson"};
+
+static bool is_table_name(const char *name) {
+    for (size_t i = 0; i < STK_COUNT(table_tails); i++) {
+        if (stk_str_ends_with_nocase(name, table_tails[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds the files of a folder that may be tables. */
+static stk_status add_tables(stk_listing *listing, const char *folder, const stk_dir_list *list,
+                             stk_pictures *pictures, stk_error *err) {
+    size_t depth = folder[0] != '\0';
+    size_t before = pictures->table_count;
+    for (const char *at = folder; *at != '\0'; at++) {
+        depth += *at == '/';
+    }
+    for (size_t i = 0; depth <= TABLE_DEPTH && i < list->count; i++) {
+        const stk_dir_entry *entry = &list->entries[i];
+        if (entry->is_dir || !is_table_name(entry->name)) {
+            continue;
+        }
+        const char *path = stk_listing_join(listing, folder, entry->name);
+        if (path == NULL ||
+            !STK_RESERVE(pictures->tables, pictures->table_capacity, pictures->table_count + 1)) {
+            return STK_FAIL_MEMORY(err, "the list of tables");
+        }
+        pictures->tables[pictures->table_count++] = path;
+        if (pictures->table_count - before > TABLES_IN_FOLDER) {
+            pictures->table_count = before;
+            return STK_OK;
+        }
+    }
+    return STK_OK;
+}
+
 /* Sets *back when the folder is one of the folders above it; fills in `here` for the folders below.
  */
 static stk_status leads_back(stk_listing *listing, const char *folder, folder_level *here,
@@ -70,6 +113,9 @@ static stk_status walk_folder(stk_listing *listing, const char *folder, const ch
     stk_status status = leads_back(listing, folder, &here, &back, err);
     if (status == STK_OK && !back) {
         status = stk_listing_dir(listing, folder, &list, by_stoker, err);
+    }
+    if (status == STK_OK && pictures->folder[0] == '\0') {
+        status = add_tables(listing, folder, &list, pictures, err);
     }
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
         const stk_dir_entry *entry = &list.entries[i];
@@ -170,6 +216,7 @@ stk_status stk_pictures_index(stk_listing *listing, stk_pictures *pictures, stk_
 
 void stk_pictures_free(stk_pictures *pictures) {
     stk_mem_free(pictures->paths);
+    stk_mem_free(pictures->tables);
     stk_mem_free(pictures->stems);
     stk_mem_free(pictures->next);
     stk_mem_free(pictures->next_base);

@@ -180,3 +180,19 @@ bool stk_listing_is_set(const stk_listing *listing, const char *name) {
     return kind != STK_SET_NONE &&
            (clear != UNCLEAR || train->name != NULL || train->candidates.count > 0);
 }
+
+stk_set_kind stk_set_of(const char *name) {
+    clarity clear = UNCLEAR;
+    stk_set_kind kind = kind_of(name, &clear);
+    return clear != UNCLEAR ? kind : STK_SET_NONE;
+}
+
+stk_set_kind stk_listing_set_at_top(const stk_listing *listing, const char *name) {
+    for (int kind = STK_SET_TRAIN; kind < STK_SET_KINDS; kind++) {
+        const char *found = listing->sets[kind].name;
+        if (found != NULL && stk_str_equal(found, name)) {
+            return (stk_set_kind)kind;
+        }
+    }
+    return stk_set_of(name);
+}

@@ -20,7 +20,7 @@ typedef struct by_class {
 } by_class;
 
 static bool sort_by_class(const stk_dataset *dataset, by_class *g) {
-    size_t classes = (size_t)dataset->class_count;
+    size_t classes = (size_t)stk_dataset_strata(dataset);
     g->starts = stk_mem_new(classes + 2, sizeof *g->starts);
     g->members = stk_mem_new(dataset->train.count, sizeof *g->members);
     if (g->starts == NULL || g->members == NULL) {
@@ -190,9 +190,9 @@ stk_status stk_dataset_deal(const stk_dataset *dataset, double val_fraction, int
     } else if (dataset->division == STK_DIVIDE_FOLDS) {
         deal_given(dataset, &g, fold_of);
     } else if (folds >= 2) {
-        deal_folds(&g, dataset->class_count, (size_t)folds, seed, fold_of);
+        deal_folds(&g, stk_dataset_strata(dataset), (size_t)folds, seed, fold_of);
     } else {
-        deal_fraction(&g, dataset->class_count, val_fraction, seed, fold_of);
+        deal_fraction(&g, stk_dataset_strata(dataset), val_fraction, seed, fold_of);
     }
     stk_mem_free(g.starts);
     stk_mem_free(g.members);

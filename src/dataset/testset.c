@@ -2,7 +2,8 @@
  * testset.c - the rows that a submission needs: those of sample_submission.csv in its order and
  * spelling, else the files of the test folder.
  */
-#include "dataset/listing.h"
+#include "dataset/ask.h"
+#include "dataset/survey.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ typedef enum id_style { ID_BASE, ID_STEM, ID_PATH } id_style;
  * "SampleSub-stage2.csv", "submission_sample.csv", but not "subsample.csv". *packed is set when it
  * has to be unpacked first.
  */
-static bool is_template_name(const char *name, bool *packed) {
+bool stk_template_is_name(const char *name, bool *packed) {
     size_t length = strlen(name);
     *packed = false;
     for (size_t i = 0; !*packed && i < STK_COUNT(packed_tails); i++) {
@@ -72,7 +73,7 @@ static stk_status find_template(stk_listing *listing, const char **file, stk_err
     for (size_t i = 0; *file == NULL && i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
         bool is_packed;
-        if (!entry->is_dir && is_template_name(entry->name, &is_packed)) {
+        if (!entry->is_dir && stk_template_is_name(entry->name, &is_packed)) {
             stk_first_names_add(is_packed ? &packed : &plain, entry->name);
         }
     }
@@ -98,6 +99,51 @@ stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err
     stk_status status = find_template(listing, &file, err);
     *exists = file != NULL || listing->sets[STK_SET_TEST].name != NULL;
     return status;
+}
+
+/* The rows of a submission while they are listed. */
+typedef struct listing_rows {
+    stk_listing *listing;
+    const stk_test_source *source;
+    const char *file; /* the file that has the rows */
+    bool by_class;    /* a folder below the test folder tells the label */
+    bool may_repeat;  /* an id that comes again adds no row: its pictures belong to the first */
+    stk_map keys;     /* owned: from an id to its first row in source->table */
+    size_t *next;     /* owned: the next row with the same id; SIZE_MAX ends */
+} listing_rows;
+
+static stk_status open_rows(listing_rows *r, stk_error *err) {
+    const stk_csv *table = r->source->table;
+    if (table == NULL) {
+        return STK_OK;
+    }
+    r->next = stk_mem_new(table->rows, sizeof *r->next);
+    bool ok = r->next != NULL;
+    /* From the last row on, so that each row follows the one before it in the table. */
+    for (size_t row = table->rows; ok && row-- > 0;) {
+        const char *key = stk_csv_cell(table, row, r->source->key);
+        bool added;
+        r->next[row] = SIZE_MAX;
+        ok = stk_map_add(&r->keys, key, row, &added);
+        if (ok && !added) {
+            size_t first = 0;
+            ok = stk_map_find(&r->keys, key, &first);
+            r->next[row] = r->next[first];
+            r->next[first] = row;
+        }
+    }
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, r->file);
+}
+
+static void close_rows(listing_rows *r) {
+    stk_map_free(&r->keys);
+    stk_mem_free(r->next);
+}
+
+/* The first row of the test table with this id; SIZE_MAX: there is none. */
+static size_t first_row(const listing_rows *r, const char *id) {
+    size_t row;
+    return r->source->table != NULL && stk_map_find(&r->keys, id, &row) ? row : SIZE_MAX;
 }
 
 /* The class whose name the first folder of the path below the test folder has; -1: none. */
@@ -155,7 +201,8 @@ stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures, 
         stk_sample sample = {
             .path = pictures->paths[i],
             .id = styled_id(pictures, i, style),
-            .label = by_class ? label_by_folder(listing, stk_pictures_below(pictures, i)) : -1};
+            .label = by_class ? label_by_folder(listing, stk_pictures_below(pictures, i)) : -1,
+            .record = -1};
         status = stk_listing_add(&listing->dataset->test, &listing->test_capacity, sample, err);
     }
     return status;
@@ -174,6 +221,15 @@ static size_t template_id(const stk_listing *listing, const stk_csv *csv, const 
         column = stk_table_is_id_name(csv->header[i]) ? i : SIZE_MAX;
     }
     return column != SIZE_MAX ? column : 0;
+}
+
+int stk_template_kept(const stk_csv *csv, size_t id_column) {
+    for (size_t i = 0; i < csv->columns; i++) {
+        if (csv->header[i][0] == '\0' && i != id_column) {
+            return (int)i;
+        }
+    }
+    return -1;
 }
 
 static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const char *file,
@@ -211,43 +267,66 @@ static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const ch
     dataset->template_header = header;
     dataset->template_columns = (int)csv->columns;
     dataset->template_id = (int)id_column;
+    dataset->template_kept = stk_template_kept(csv, id_column);
     dataset->id_name = header[id_column];
     return status;
 }
 
-/* Makes one row into a test sample; a picture that is missing goes into `missing`. */
-static stk_status add_row(stk_listing *listing, stk_pictures *pictures, const char *file,
-                          const char *id, size_t line, bool by_class, stk_first_names *missing,
+/* Lists the pictures of one row: those of each of its ids. A picture that is missing leaves a test
+ * sample without a path, and its id goes into `missing`. */
+static stk_status add_row(listing_rows *r, const char *id, size_t line, stk_first_names *missing,
                           stk_error *err) {
-    size_t picture = 0;
-    size_t other = 0;
-    stk_sample sample = {.id = stk_listing_keep(listing, id, strlen(id)), .label = -1};
-    if (sample.id == NULL) {
-        return STK_FAIL_MEMORY(err, file);
-    }
-    stk_found found = stk_pictures_find(listing, pictures, id, &picture, &other);
-    if (found == STK_FOUND_SEVERAL) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s/%s, line %zu: '%s' fits both %s and %s; remove one of them, or pass "
-                        "--image-ext to say which kind counts",
-                        listing->dataset->root, file, line, id, pictures->paths[picture],
-                        pictures->paths[other]);
-    }
-    if (found == STK_FOUND_ONE) {
-        sample.path = pictures->paths[picture];
-        pictures->used[picture] = true;
-        if (by_class) {
-            sample.label = label_by_folder(listing, stk_pictures_below(pictures, picture));
+    stk_listing *listing = r->listing;
+    stk_dataset *dataset = listing->dataset;
+    size_t before = dataset->test.count;
+    const char *name = stk_listing_keep(listing, id, strlen(id));
+    stk_status status = name != NULL ? STK_OK : STK_FAIL_MEMORY(err, r->file);
+    size_t table_row = first_row(r, id);
+    do {
+        size_t first = 0;
+        size_t count = 0;
+        size_t other = 0;
+        const char *spelled = table_row != SIZE_MAX
+                                  ? stk_csv_cell(r->source->table, table_row, r->source->column)
+                                  : id;
+        stk_found found =
+            stk_match_find(listing, r->source->match, spelled, &first, &count, &other);
+        if (status == STK_OK && found == STK_FOUND_SEVERAL) {
+            const char *const *paths = r->source->match->view.paths;
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "%s/%s, line %zu: '%s' fits both %s and %s; remove one of them, or "
+                              "pass --image-ext to say which kind counts",
+                              dataset->root, r->file, line, id, paths[first], paths[other]);
         }
-    } else {
-        stk_first_names_add(missing, sample.id);
+        int64_t record =
+            table_row != SIZE_MAX ? (int64_t)(r->source->first_record + table_row) : -1;
+        for (size_t i = 0; status == STK_OK && found == STK_FOUND_ONE && i < count; i++) {
+            const char *path = r->source->match->view.paths[first + i];
+            int label =
+                r->by_class
+                    ? label_by_folder(listing, stk_pictures_below(&r->source->match->view, first))
+                    : -1;
+            stk_sample sample = {.path = path, .id = name, .label = label, .record = record};
+            status = stk_listing_add(&dataset->test, &listing->test_capacity, sample, err);
+        }
+        table_row = table_row != SIZE_MAX ? r->next[table_row] : SIZE_MAX;
+    } while (status == STK_OK && table_row != SIZE_MAX);
+    if (status == STK_OK && dataset->test.count == before) {
+        table_row = first_row(r, id);
+        stk_sample sample = {
+            .id = name,
+            .label = -1,
+            .record = table_row != SIZE_MAX ? (int64_t)(r->source->first_record + table_row) : -1};
+        stk_first_names_add(missing, name);
+        status = stk_listing_add(&dataset->test, &listing->test_capacity, sample, err);
     }
-    return stk_listing_add(&listing->dataset->test, &listing->test_capacity, sample, err);
+    stk_row row = {.id = name, .first = before, .count = dataset->test.count - before};
+    return status == STK_OK ? stk_listing_add_row(listing, row, err) : status;
 }
 
 /* The error for a sample file none of whose rows has a picture: training would be in vain. */
 static stk_status fail_nowhere(const stk_listing *listing, const stk_pictures *pictures,
-                               const stk_csv *csv, const char *file, const char *first,
+                               size_t rows, const char *column, const char *file, const char *first,
                                stk_error *err) {
     const stk_dataset *dataset = listing->dataset;
     char note[64];
@@ -263,104 +342,156 @@ static stk_status fail_nowhere(const stk_listing *listing, const stk_pictures *p
                     "column %s (like '%.100s') is the name of a picture in %s%s%s%s, with or "
                     "without its ending and its folder%s; put the test pictures there, name the "
                     "column with --id-column, or pass --sample-submission none to train without it",
-                    dataset->root, file, csv->rows, dataset->id_name, first, dataset->root,
+                    dataset->root, file, rows, column, first, dataset->root,
                     pictures->folder[0] != '\0' ? "/" : "", pictures->folder, like,
                     stk_listing_ext_note(listing, note, sizeof note));
 }
 
-static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const stk_csv *csv,
-                           const char *file, bool by_class, stk_error *err) {
-    stk_dataset *dataset = listing->dataset;
+/* The rows of a table's column, in order; each id once. `kept` is a column whose cells are copied,
+ * or -1. */
+static stk_status add_rows(listing_rows *r, const stk_csv *csv, size_t id_column, int kept,
+                           stk_error *err) {
+    stk_dataset *dataset = r->listing->dataset;
+    const stk_pictures *pictures = &r->source->match->view;
     stk_first_names missing = {0};
     stk_map seen = {0};
-    stk_status status = STK_OK;
+    stk_status status = open_rows(r, err);
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
-        const char *id = stk_csv_cell(csv, row, (size_t)dataset->template_id);
+        const char *id = stk_csv_cell(csv, row, id_column);
         size_t line = stk_csv_line(csv, row);
         bool added = true;
         size_t first = 0;
         if (id[strspn(id, " \t")] == '\0') {
             status = STK_FAIL(err, STK_ERR_DATA,
                               "%s/%s, line %zu: the id is empty; fill it in or remove the row",
-                              dataset->root, file, line);
+                              dataset->root, r->file, line);
         } else if (!stk_map_add(&seen, id, row, &added)) {
-            status = STK_FAIL_MEMORY(err, file);
+            status = STK_FAIL_MEMORY(err, r->file);
+        } else if (!added && r->may_repeat) {
+            continue;
         } else if (!added && stk_map_find(&seen, id, &first)) {
             status = STK_FAIL(err, STK_ERR_DATA,
                               "%s/%s has the id '%s' twice, on lines %zu and %zu; remove one row",
-                              dataset->root, file, id, stk_csv_line(csv, first), line);
+                              dataset->root, r->file, id, stk_csv_line(csv, first), line);
         } else {
-            status = add_row(listing, pictures, file, id, line, by_class, &missing, err);
+            status = add_row(r, id, line, &missing, err);
+        }
+        if (status == STK_OK && kept >= 0) {
+            const char *cell = stk_csv_cell(csv, row, (size_t)kept);
+            stk_row *made = &dataset->rows[dataset->row_count - 1];
+            made->kept = stk_listing_keep(r->listing, cell, strlen(cell));
+            status = made->kept != NULL ? STK_OK : STK_FAIL_MEMORY(err, r->file);
         }
     }
     stk_map_free(&seen);
-    if (status == STK_OK && missing.count == csv->rows) {
-        status = fail_nowhere(listing, pictures, csv, file, missing.first[0], err);
+    close_rows(r);
+    size_t rows = dataset->row_count;
+    if (status == STK_OK && missing.count == rows) {
+        status = fail_nowhere(r->listing, pictures, rows, csv->header[id_column], r->file,
+                              missing.first[0], err);
     } else if (status == STK_OK && missing.count > 0) {
-        stk_events_warning(listing->events,
+        stk_events_warning(r->listing->events,
                            "%zu of %zu pictures that %s asks for are not in %s%s%s (first: %s); "
                            "their rows get class priors",
-                           missing.count, csv->rows, file, dataset->root,
+                           missing.count, rows, r->file, dataset->root,
                            pictures->folder[0] != '\0' ? "/" : "", pictures->folder,
                            missing.first[0]);
     }
     return status;
 }
 
-static stk_status list_template(stk_listing *listing, stk_pictures *pictures, const char *file,
-                                bool by_class, const char *id_name, stk_error *err) {
-    stk_csv csv = {0};
-    stk_status status = stk_listing_csv(listing, file, &csv, err);
-    if (status != STK_OK) {
-        return status;
+stk_status stk_testset_open_sample(stk_listing *listing, stk_sample_file *sample, stk_error *err) {
+    memset(sample, 0, sizeof *sample);
+    stk_status status = find_template(listing, &sample->file, err);
+    if (status == STK_OK && sample->file != NULL) {
+        status = stk_listing_csv(listing, sample->file, &sample->csv, err);
+        sample->file = status == STK_OK ? sample->file : NULL;
     }
-    status = keep_header(listing, &csv, file, template_id(listing, &csv, id_name), err);
-    if (status == STK_OK && csv.rows == 0) {
+    return status;
+}
+
+void stk_testset_close_sample(stk_sample_file *sample) {
+    if (sample->file != NULL) {
+        stk_csv_free(&sample->csv);
+    }
+    memset(sample, 0, sizeof *sample);
+}
+
+size_t stk_testset_sample_id(const stk_listing *listing, const stk_csv *csv, const char *id_name) {
+    return template_id(listing, csv, id_name);
+}
+
+stk_status stk_testset_from_sample(stk_listing *listing, const stk_sample_file *sample,
+                                   size_t id_column, const stk_test_source *source, bool by_class,
+                                   stk_error *err) {
+    listing_rows r = {
+        .listing = listing, .source = source, .file = sample->file, .by_class = by_class};
+    stk_status status = keep_header(listing, &sample->csv, sample->file, id_column, err);
+    if (status == STK_OK && sample->csv.rows == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%s/%s has a header but no rows; a submission needs one row per picture, "
                           "so fill it or remove the file",
-                          listing->dataset->root, file);
+                          listing->dataset->root, sample->file);
     }
-    STK_THEN(status, add_rows(listing, pictures, &csv, file, by_class, err));
-    stk_csv_free(&csv);
+    STK_THEN(status, add_rows(&r, &sample->csv, id_column, listing->dataset->template_kept, err));
     return status;
+}
+
+stk_status stk_testset_from_table(stk_listing *listing, const char *file,
+                                  const stk_test_source *source, stk_error *err) {
+    listing_rows r = {.listing = listing, .source = source, .file = file, .may_repeat = true};
+    return add_rows(&r, source->table, source->key, -1, err);
 }
 
 stk_status stk_testset_header(stk_listing *listing, const char *id_name, stk_error *err) {
-    const char *file;
-    stk_csv csv = {0};
-    stk_status status = find_template(listing, &file, err);
-    if (status == STK_OK && file != NULL) {
-        status = stk_listing_csv(listing, file, &csv, err);
+    stk_sample_file sample;
+    stk_status status = stk_testset_open_sample(listing, &sample, err);
+    if (status == STK_OK && sample.file != NULL) {
+        status = keep_header(listing, &sample.csv, sample.file,
+                             template_id(listing, &sample.csv, id_name), err);
     }
-    if (status == STK_OK && file != NULL) {
-        status = keep_header(listing, &csv, file, template_id(listing, &csv, id_name), err);
-        stk_csv_free(&csv);
-    }
+    stk_testset_close_sample(&sample);
     return status;
 }
 
-stk_status stk_testset_list(stk_listing *listing, stk_pictures *shared, bool by_class,
-                            const char *id_name, stk_error *err) {
+stk_status stk_testset_list(stk_listing *listing, const stk_sample_file *sample, bool by_class,
+                            stk_error *err) {
     const char *folder = stk_listing_set(listing, STK_SET_TEST);
-    const char *file;
-    stk_pictures own = {0};
-    stk_status status = find_template(listing, &file, err);
-    if (status != STK_OK || (folder == NULL && file == NULL)) {
-        return status;
+    stk_match match = {0};
+    stk_test_source source = {.match = &match};
+    if (folder == NULL && sample->file == NULL) {
+        return STK_OK;
     }
-    bool use_shared = folder == NULL && shared != NULL;
-    if (!use_shared) {
-        status = stk_pictures_scan(listing, folder != NULL ? folder : "", NULL, &own, err);
-    }
-    if (status == STK_OK && file == NULL) {
-        status = stk_testset_from_files(listing, &own, by_class, err);
+    stk_status status =
+        stk_pictures_scan(listing, folder != NULL ? folder : "", NULL, &match.view, err);
+    if (status == STK_OK && sample->file == NULL) {
+        status = stk_testset_from_files(listing, &match.view, by_class, err);
     } else if (status == STK_OK) {
-        status = use_shared ? STK_OK : stk_pictures_index(listing, &own, err);
-        status = status == STK_OK ? list_template(listing, use_shared ? shared : &own, file,
-                                                  by_class && folder != NULL, id_name, err)
-                                  : status;
+        status = stk_pictures_index(listing, &match.view, err);
+        STK_THEN(status,
+                 stk_testset_from_sample(listing, sample, template_id(listing, &sample->csv, NULL),
+                                         &source, by_class && folder != NULL, err));
     }
-    stk_pictures_free(&own);
+    stk_match_free(&match);
+    return status;
+}
+
+stk_status stk_testset_of_classes(stk_listing *listing, bool by_class, stk_error *err) {
+    const stk_dataset *dataset = listing->dataset;
+    stk_sample_file sample;
+    stk_hints hints = {0};
+    stk_ask ask = {0};
+    stk_status status = stk_testset_open_sample(listing, &sample, err);
+    STK_THEN(status, stk_testset_list(listing, &sample, by_class, err));
+    STK_THEN(status, stk_hints_read(&hints, listing, err));
+    if (status == STK_OK && (sample.file != NULL || listing->options->task != STK_TASK_AUTO)) {
+        status = stk_ask_classes(&ask, listing, sample.file != NULL ? &sample.csv : NULL,
+                                 (size_t)dataset->template_id, dataset->classes,
+                                 (size_t)dataset->class_count, &hints, err);
+        STK_THEN(status, stk_listing_set_ask(listing, &ask, err));
+    }
+    stk_ask_free(&ask);
+    stk_hints_free(&hints);
+    stk_testset_close_sample(&sample);
     return status;
 }

@@ -470,7 +470,7 @@ stk_status stk_webdataset_list(stk_listing *listing, stk_error *err) {
         p.capacity = &listing->val_capacity;
         status = list_part(&p, err);
     }
-    STK_THEN(status, stk_testset_list(listing, NULL, false, NULL, err));
+    STK_THEN(status, stk_testset_of_classes(listing, false, err));
     STK_THEN(status, label_test(&p, err));
     stk_mem_free(p.names);
     return status;

@@ -1,6 +1,7 @@
-/* test_dataset_labels.c - tables whose labels are no classes: numbers that measure, several labels.
- */
+/* test_dataset_labels.c - what labels, sample submission and description ask for. */
 #include "test_dataset.h"
+
+#include <math.h>
 
 #include "base/str.h"
 
@@ -21,29 +22,43 @@ static void put_table(const char *header, int rows, void (*label)(stk_str *out, 
     stk_str_free(&csv);
 }
 
-static void opens_with(int classes, const char *warning) {
+/* Opens the table; `reason` is a part of what is said about the task. */
+static stk_dataset *opens_as(stk_task task, const char *reason) {
     stk_dataset_options o = options();
     o.rare_class = STK_RARE_TRAIN;
     stk_dataset *d = open_with(&o);
-    REQUIRE(d != NULL);
-    CHECK_INT(d->class_count, classes);
-    if (warning == NULL) {
-        CHECK_STR(warnings, "");
-    } else {
-        CHECK_CONTAINS(warnings, warning);
+    if (d != NULL) {
+        CHECK_STR(stk_task_name(d->task), stk_task_name(task));
+        CHECK_CONTAINS(d->reason, reason);
     }
+    return d;
+}
+
+static void has_outputs(stk_task task, const char *reason, int outputs) {
+    stk_dataset *d = opens_as(task, reason);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->class_count, outputs);
+    CHECK_STR(warnings, "");
     stk_dataset_free(d);
 }
 
-/* With --label-column what was refused is taken as classes, and told. */
-static void opens_when_named(const char *column, int classes) {
+static void warns(stk_task task, int outputs, const char *warning) {
+    stk_dataset *d = opens_as(task, "");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->class_count, outputs);
+    CHECK_CONTAINS(warnings, warning);
+    stk_dataset_free(d);
+}
+
+/* --task single takes every text as a class. */
+static void are_classes_when_told(int classes) {
     stk_dataset_options o = options();
     o.rare_class = STK_RARE_TRAIN;
-    o.label_column = column;
+    o.task = STK_TASK_SINGLE;
     stk_dataset *d = open_with(&o);
     REQUIRE(d != NULL);
     CHECK_INT(d->class_count, classes);
-    CHECK_CONTAINS(warnings, "not supported");
+    CHECK_STR(d->reason, "--task single");
     stk_dataset_free(d);
 }
 
@@ -73,37 +88,64 @@ static void a_sparse_number(stk_str *out, int row) {
 
 static void numbers_that_measure(void) {
     put_table("id,age", 180, an_age);
-    fails_with(STK_ERR_DATA, "train.csv holds 90 different whole numbers from 1 to 90 in 180 "
-                             "rows");
-    CHECK_CONTAINS(error.message, "column 'age' of ");
-    CHECK_CONTAINS(error.message, "regression is not supported");
-    CHECK_CONTAINS(error.message, "--label-column age");
-    opens_when_named("age", 90);
+    has_outputs(STK_TASK_REGRESSION, "age has 90 different whole numbers from 1 to 90", 1);
+    are_classes_when_told(90);
     put_table("id,label", 200, a_price);
-    fails_with(STK_ERR_DATA, "train.csv holds 200 different numbers from 0");
-    CHECK_CONTAINS(error.message, "regression");
-    opens_when_named("label", 200);
+    has_outputs(STK_TASK_REGRESSION, "label has 200 different numbers from 0", 1);
+    stk_dataset *d = opens_as(STK_TASK_REGRESSION, "");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->targets.outputs, 1);
+    CHECK_INT(d->answer.kind, STK_ANSWER_NUMBERS);
+    float row;
+    stk_targets_row(&d->targets, 3, &row);
+    CHECK(fabsf(row - 3.21f) < 1e-6f);
+    CHECK(d->targets.least[0] == 0 && fabs(d->targets.most[0] - 39.93) < 1e-5);
+    CHECK(stk_dataset_strata(d) == 10);
+    stk_dataset_free(d);
 }
 
 static void numbers_that_may_measure(void) {
     put_table("id,label", 180, a_sparse_number);
-    opens_with(60, "60 different whole numbers from 0 to 177");
-    CHECK_CONTAINS(warnings, "regression is not supported");
+    warns(STK_TASK_SINGLE, 60, "60 different whole numbers from 0 to 177");
+    CHECK_CONTAINS(warnings, "--task regression takes them as amounts");
     put_table("id,Pawpularity", 180, an_age);
-    opens_with(90, "regression is not supported");
+    warns(STK_TASK_REGRESSION, 1, "--task single takes them as classes");
     put_table("id,age", 60, a_grade); /* few: they may be groups */
-    opens_with(5, "regression is not supported");
+    warns(STK_TASK_SINGLE, 5, "each is taken as a class");
 }
 
 static void numbers_that_are_classes(void) {
     put_table("id_code,diagnosis", 60, a_grade);
-    opens_with(5, NULL);
+    has_outputs(STK_TASK_ORDINAL, "the steps 0 to 4", 5);
     put_table("id,label", 60, half_a_grade);
-    opens_with(4, NULL);
+    has_outputs(STK_TASK_SINGLE, "4 classes", 4);
     put_table("id,label", 180, a_class_number);
-    opens_with(60, NULL);
+    has_outputs(STK_TASK_SINGLE, "60 classes", 60);
     put_table("id,class_id", 180, a_sparse_number);
-    opens_with(60, NULL);
+    has_outputs(STK_TASK_SINGLE, "60 classes", 60);
+}
+
+/* The metric that the description names decides what the numbers alone do not say. */
+static void the_description_decides(void) {
+    static const struct {
+        const char *text;
+        stk_task task;
+    } texts[] = {
+        {"# Task\n## Evaluation\nRated by the root mean squared error.\n", STK_TASK_REGRESSION},
+        {"## Evaluation\nThe quadratic weighted kappa between grades.\n## Data\nRMSE\n",
+         STK_TASK_ORDINAL},
+        {"Accuracy counts.\n", STK_TASK_SINGLE},
+        {"Nothing is said.\n", STK_TASK_SINGLE},
+        {"## Evaluation\n\nMean Average Precision @ 3 (MAP@3)\n", STK_TASK_RANKING},
+    };
+    for (int i = 0; i < 5; i++) {
+        put_table("id,label", 60, a_grade);
+        put_text("description.md", texts[i].text);
+        stk_dataset *d = opens_as(texts[i].task, "");
+        REQUIRE(d != NULL);
+        CHECK(texts[i].task != STK_TASK_RANKING || d->answer.most == 3);
+        stk_dataset_free(d);
+    }
 }
 
 static void a_disease(stk_str *out, int row) {
@@ -136,30 +178,63 @@ static void an_apple(stk_str *out, int row) {
 }
 
 static void several_labels_in_a_cell(void) {
-    /* Combinations with pictures enough are classes, and a line says so. */
-    put_table("image,labels", 36, a_disease);
-    opens_with(6, "'scab rust'");
-    CHECK_CONTAINS(warnings, "column 'labels' of train.csv");
-    CHECK_CONTAINS(warnings, "several labels per picture are not supported");
-    CHECK_CONTAINS(warnings, "each of the 6 texts is a class of its own");
+    put_table("image,labels", 96, a_disease);
+    stk_dataset *d = opens_as(STK_TASK_MULTILABEL, "such as 'scab rust'");
+    REQUIRE(d != NULL && d->class_count == 4);
+    CHECK_STR(d->classes[0], "complex");
+    CHECK_STR(d->classes[1], "healthy");
+    CHECK_INT(d->answer.kind, STK_ANSWER_LIST);
+    CHECK_INT(d->answer.divider, ' ');
+    float row[4];
+    stk_targets_row(&d->targets, 4, row); /* scab rust */
+    CHECK(row[0] == 0 && row[1] == 0 && row[2] == 1 && row[3] == 1);
+    CHECK(d->targets.exclusive[1] && !d->targets.exclusive[2]);
+    CHECK_INT(stk_dataset_strata(d), 5);
+    stk_dataset_free(d);
+    are_classes_when_told(6);
     put_table("id,label", 30, some_findings);
-    opens_with(3, "'Mass|Edema'");
-    put_table("id,label", 40, an_animal_and_its_weather);
-    opens_with(4, "several labels per picture are not supported");
-    /* As many combinations as pictures are nothing to train on. */
+    d = opens_as(STK_TASK_MULTILABEL, "'Mass|Edema'");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->answer.divider, '|');
+    stk_dataset_free(d);
     put_table("id,attribute_ids", 40, some_numbers);
-    fails_with(STK_ERR_DATA, "train.csv holds several labels in a cell");
-    CHECK_CONTAINS(error.message, "'0 3 0'");
-    CHECK_CONTAINS(error.message, "not supported");
-    CHECK(strstr(error.message, "--rare-class") == NULL);
-    opens_when_named("attribute_ids", 40);
+    d = opens_as(STK_TASK_MULTILABEL, "'0 3 0'");
+    REQUIRE(d != NULL);
+    CHECK_STR(d->classes[2], "2"); /* sorted by value */
+    CHECK_STR(d->classes[10], "10");
+    stk_targets_row(&d->targets, 0, (float[64]){0});
+    stk_dataset_free(d);
+    put_table("id,label", 40, an_animal_and_its_weather);
+    warns(STK_TASK_SINGLE, 4, "--task multilabel divides them");
+}
+
+/* Rows without any label, and a sample whose cells are lists. */
+static void lists_that_the_sample_shows(void) {
+    put_table("id,label", 40, an_animal_and_its_weather);
+    put("test/x.jpg");
+    put_text("sample_submission.csv", "id,label\nx,cat sunny\n");
+    stk_dataset *d = opens_as(STK_TASK_MULTILABEL, "");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->class_count, 4);
+    stk_dataset_free(d);
+    fresh();
+    put("train/a.jpg");
+    put("train/b.jpg");
+    put("train/c.jpg");
+    put_text("train.csv", "id,ids\na,3 7\nb,\nc,7\n");
+    d = opens_as(STK_TASK_MULTILABEL, "'3 7'");
+    REQUIRE(d != NULL && d->class_count == 2);
+    float row[2];
+    stk_targets_row(&d->targets, 1, row);
+    CHECK(row[0] == 0 && row[1] == 0);
+    stk_dataset_free(d);
 }
 
 static void texts_that_are_one_label(void) {
     put_table("id,breed", 36, a_dog);
-    opens_with(6, NULL);
+    has_outputs(STK_TASK_SINGLE, "", 6);
     put_table("id,label", 36, an_apple);
-    opens_with(4, NULL);
+    has_outputs(STK_TASK_SINGLE, "", 4);
 }
 
 static void one_of_four(stk_str *out, int row) {
@@ -172,31 +247,130 @@ static void some_of_three(stk_str *out, int row) {
 
 static void a_column_per_class(void) {
     put_table("image_id,healthy,multiple_diseases,rust,scab", 20, one_of_four);
-    fails_with(STK_ERR_DATA, "4 columns (healthy, multiple_diseases, rust ...)");
-    CHECK_CONTAINS(error.message, "one 1 in each row");
-    CHECK_CONTAINS(error.message, "not supported");
-    CHECK(strstr(error.message, "--label-column") == NULL);
+    stk_dataset *d = opens_as(STK_TASK_SINGLE, "4 columns, of which one is 1 in each row");
+    REQUIRE(d != NULL && d->class_count == 4);
+    CHECK_STR(d->classes[1], "multiple_diseases");
+    CHECK_INT(d->train.items[0].label, 0); /* sorted by id: 0, 1, 10 ... */
+    CHECK_INT(d->train.items[1].label, 1);
+    CHECK_INT(d->train.items[2].label, 2);
+    stk_dataset_free(d);
     put_table("StudyInstanceUID,ETT,NGT,CVC,PatientID", 30, some_of_three);
-    fails_with(STK_ERR_DATA, "3 columns (ETT, NGT, CVC)");
-    CHECK_CONTAINS(error.message, "several labels per picture are not supported");
-    CHECK_CONTAINS(error.message, "--label-column");
+    d = opens_as(STK_TASK_MULTILABEL, "3 columns of 0 and 1");
+    REQUIRE(d != NULL && d->class_count == 3);
+    CHECK_STR(d->classes[2], "CVC"); /* in the order of the columns */
+    CHECK_INT(d->answer.kind, STK_ANSWER_SCORES);
+    stk_dataset_free(d);
     stk_dataset_options o = options();
     o.label_column = "NGT";
-    stk_dataset *d = open_with(&o);
+    d = open_with(&o);
     REQUIRE(d != NULL);
     CHECK_INT(d->class_count, 2);
+    CHECK_STR(stk_task_name(d->task), "binary");
+    stk_dataset_free(d);
+}
+
+/* Of three label columns the sample asks for two: those are trained. */
+static void the_sample_chooses_columns(void) {
+    put_table("StudyInstanceUID,ETT,NGT,CVC,PatientID", 30, some_of_three);
+    put("test/x.1.2.jpg");
+    put_text("sample_submission.csv", "StudyInstanceUID,CVC,ETT\nx.1.2,0,0\n");
+    stk_dataset *d = opens_as(STK_TASK_MULTILABEL, "2 columns");
+    REQUIRE(d != NULL && d->class_count == 2);
+    CHECK_STR(d->classes[0], "CVC");
+    CHECK_STR(d->test.items[0].path, "test/x.1.2.jpg");
+    CHECK_CONTAINS(decisions, "PatientID");
+    CHECK_INT(d->part_count, 7);
+    stk_dataset_free(d);
+}
+
+static void a_flag(stk_str *out, int row) {
+    stk_str_appendf(out, "%d", row % 3 == 0);
+}
+
+static void a_word(stk_str *out, int row) {
+    stk_str_append(out, row % 3 == 0 ? "False" : "True");
+}
+
+/* A probability or a label: what the sample has, unless the description says it. */
+static void two_classes(void) {
+    static const struct {
+        const char *sample;
+        const char *description;
+        stk_answer_kind kind;
+    } cases[] = {
+        {"id,flag\nx,0.5\ny,0.5\n", NULL, STK_ANSWER_POSITIVE},
+        {"id,flag\nx,0\ny,0\n", NULL, STK_ANSWER_POSITIVE},
+        {"id,flag\nx,0\ny,1\n", NULL, STK_ANSWER_LABEL},
+        {"id,flag\nx,0\ny,1\n", "rated by the area under the curve", STK_ANSWER_POSITIVE},
+        {"id,flag\nx,0\ny,0\n", "rated by the F1 score", STK_ANSWER_LABEL},
+    };
+    for (int words = 0; words < 2; words++) {
+        for (size_t i = 0; i < STK_COUNT(cases); i++) {
+            put_table("id,flag", 30, words ? a_word : a_flag);
+            put("test/x.jpg");
+            put("test/y.jpg");
+            put_text("sample_submission.csv", cases[i].sample);
+            if (cases[i].description != NULL) {
+                put_text("description.md", cases[i].description);
+            }
+            stk_dataset *d = opens_as(STK_TASK_BINARY, words ? "True" : "1");
+            REQUIRE(d != NULL);
+            CHECK_INT(d->answer.kind, cases[i].kind);
+            CHECK_INT(d->answer.positive, 1);
+            stk_dataset_free(d);
+        }
+    }
+    put_table("id,flag", 30, a_word);
+    put("test/x.jpg");
+    put_text("sample_submission.csv", "id,flag\nx,True\n");
+    stk_dataset *d = opens_as(STK_TASK_BINARY, "as the sample asks for");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->answer.kind, STK_ANSWER_LABEL);
+    stk_dataset_free(d);
+}
+
+static void a_whale(stk_str *out, int row) {
+    stk_str_appendf(out, row % 4 == 0 ? "new_whale" : "w_%d", row % 9);
+}
+
+static void ranked_classes(void) {
+    put_table("Image,Id", 40, a_whale);
+    put("test/x.jpg");
+    put_text("sample_submission.csv", "Image,Id\nx.jpg,new_whale w_1 w_2 w_3 w_4\n");
+    stk_dataset *d = opens_as(STK_TASK_RANKING, "5 names in a cell");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->answer.most, 5);
+    CHECK_INT(d->answer.divider, ' ');
+    REQUIRE(d->answer.stranger >= 0);
+    CHECK_STR(d->classes[d->answer.stranger], "new_whale");
     stk_dataset_free(d);
 }
 
 static void memory_runs_out(void) {
-    put_table("image,labels", 36, a_disease);
     stk_dataset_options o = options();
+    put_table("image,labels", 36, a_disease);
+    open_without_memory(&o);
+    put_table("id,age", 90, an_age);
+    open_without_memory(&o);
+    put_table("StudyInstanceUID,ETT,NGT,CVC,PatientID", 30, some_of_three);
+    put("test/x.jpg");
+    put_text("sample_submission.csv", "StudyInstanceUID,CVC,ETT\nx,0,0\n");
+    put_text("description.md", "## Evaluation\nROC AUC\n");
     open_without_memory(&o);
 }
 
 static const check_test tests[] = {
-    TEST(numbers_that_measure),     TEST(numbers_that_may_measure), TEST(numbers_that_are_classes),
-    TEST(several_labels_in_a_cell), TEST(texts_that_are_one_label), TEST(a_column_per_class),
+    TEST(numbers_that_measure),
+    TEST(numbers_that_may_measure),
+    TEST(numbers_that_are_classes),
+    TEST(the_description_decides),
+    TEST(several_labels_in_a_cell),
+    TEST(lists_that_the_sample_shows),
+    TEST(texts_that_are_one_label),
+    TEST(a_column_per_class),
+    TEST(the_sample_chooses_columns),
+    TEST(two_classes),
+    TEST(ranked_classes),
     TEST(memory_runs_out),
 };
 

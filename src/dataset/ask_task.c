@@ -1,0 +1,571 @@
+/*
+ * ask_task.c - decides on the task, and on what the submission takes.
+ *
+ * What decides, in this order: --task; what the labels are (several columns, lists, fractions); the
+ * metric that the description names; the cells of the sample submission, which are placeholders but
+ * of the wanted kind; the names of columns. The reason is kept for people.
+ */
+#include "dataset/ask.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "dataset/label_lists.h"
+
+/* More different numbers than people give to classes by hand. */
+#define MANY_NUMBERS 20
+#define MANY_WHOLE 30
+
+/* Rows per number: below the first the numbers are measured, below the second perhaps. */
+#define FEW_PER_NUMBER 3
+#define SOME_PER_NUMBER 20
+
+/* Steps of a scale, at most. */
+#define MOST_STEPS 12
+
+/* Names in a list of ranked classes where nothing says how many. */
+#define USUAL_RANKED 5
+
+/* Names of columns that measure something, word by word. */
+static const char *const measures[] = {
+    "age",   "ages",     "years",   "year",        "months",   "days",    "hours",   "minutes",
+    "price", "prices",   "cost",    "salary",      "income",   "amount",  "count",   "counts",
+    "score", "scores",   "rating",  "height",      "weight",   "width",   "length",  "size",
+    "area",  "volume",   "depth",   "temperature", "distance", "speed",   "percent", "percentage",
+    "ratio", "quantity", "seconds", "duration",    "bmi",      "boneage", NULL};
+
+/* Names of columns whose numbers are names of classes. */
+static const char *const identities[] = {"id",      "ids",      "idx",        "index",    "class",
+                                         "classes", "category", "categories", "breed",    "species",
+                                         "type",    "code",     "kind",       "name",     "family",
+                                         "genus",   "digit",    "group",      "identity", NULL};
+
+/* Names of columns whose numbers are steps of a scale. */
+static const char *const steps[] = {"grade", "level", "stage",  "severity", "diagnosis", "rating",
+                                    "score", "stars", "degree", "quality",  NULL};
+
+/* Texts that mean yes. */
+static const char *const yes_texts[] = {"1", "1.0", "true", "yes", "y", "t", "positive", "pos"};
+
+/* Classes of pictures that belong to no class, word by word: whales nobody knows. */
+static const char *const strangers[] = {"new", "unknown", "other", "stranger", NULL};
+
+static bool has_word_of(const char *name, const char *const *words) {
+    char word[STK_WORD_MOST];
+    for (const char *at = name; stk_next_word(&at, word);) {
+        for (const char *const *known = words; *known != NULL; known++) {
+            if (stk_str_equal(word, *known)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- the cells of the sample submission ---- */
+
+/* What the sample's answers are: placeholders, but of the kind that is wanted. */
+typedef struct samples {
+    size_t cells;
+    size_t numbers;
+    size_t fractions;
+    size_t lists;  /* cells of two words or more */
+    size_t words;  /* the most words of a cell */
+    bool constant; /* all cells are the same */
+    bool spread;   /* the numbers are not only 0 and 1 */
+    char first[40];
+} samples;
+
+static void note_cell(samples *s, const char *cell) {
+    double x;
+    size_t words = stk_label_list_count(cell);
+    if (s->cells == 0) {
+        snprintf(s->first, sizeof s->first, "%.30s", cell);
+        s->constant = true;
+    }
+    s->constant = s->constant && strncmp(cell, s->first, 30) == 0;
+    s->cells++;
+    s->lists += words > 1;
+    s->words = words > s->words ? words : s->words;
+    if (stk_cell_number(cell, &x)) {
+        s->numbers++;
+        s->fractions += x != floor(x);
+        s->spread = s->spread || (x != 0 && x != 1);
+    }
+}
+
+static samples read_samples(const stk_csv *csv, size_t id, size_t kept) {
+    samples s = {0};
+    for (size_t row = 0; csv != NULL && row < csv->rows; row++) {
+        const char *cell = stk_csv_cell(csv, row, 0);
+        for (size_t c = 0; c < csv->columns; c++) {
+            if (c != id && c != kept) {
+                note_cell(&s, cell);
+            }
+            cell = c + 1 < csv->columns ? stk_csv_next(cell) : cell;
+        }
+    }
+    return s;
+}
+
+/* ---- deciding ---- */
+
+/* What is known while it is decided. */
+typedef struct asking {
+    stk_ask *ask;
+    const stk_listing *listing;
+    const stk_ask_tables *tables;
+    const stk_hints *hints;
+    stk_task wanted; /* --task */
+    samples sample;
+    bool has_sample;
+    size_t asked;              /* columns of the sample that are answers */
+    stk_column_profile labels; /* owned: of the only label column */
+    stk_label_lists lists;
+    const char *name; /* of that column */
+} asking;
+
+static void STK_PRINTF(2, 3) say(stk_ask *ask, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(ask->reason, sizeof ask->reason, format, arguments);
+    va_end(arguments);
+}
+
+static void decide(asking *a, stk_task task, stk_answer_kind kind) {
+    a->ask->task = task;
+    a->ask->answer = (stk_answer){
+        .kind = kind, .divider = a->lists.divider != '\0' ? a->lists.divider : ' ', .stranger = -1};
+}
+
+typedef enum suspicion { NONE, DOUBT, CERTAINTY } suspicion;
+
+/* Whether numbers measure something rather than name a class. */
+static suspicion suspect_numbers(const asking *a) {
+    const stk_column_profile *p = &a->labels;
+    bool few_each = p->rows < FEW_PER_NUMBER * p->count;
+    bool many = p->count > MANY_NUMBERS || (few_each && p->count > 2);
+    if (p->fractions) {
+        return many ? CERTAINTY : NONE;
+    }
+    if (has_word_of(a->name, identities)) {
+        return NONE;
+    }
+    if (has_word_of(a->name, measures)) {
+        return many ? CERTAINTY : p->count > 2 ? DOUBT : NONE;
+    }
+    if (p->count <= MANY_WHOLE) {
+        return NONE;
+    }
+    if (!stk_table_is_label_name(a->name)) {
+        return DOUBT;
+    }
+    /* Numbers of classes leave no gaps, or have many pictures each. */
+    bool gaps = p->most - p->least + 1 > 1.2 * (double)p->count;
+    return gaps && p->rows < SOME_PER_NUMBER * p->count ? DOUBT : NONE;
+}
+
+/* Whether the column's numbers are amounts. Where it is in doubt, a warning says what was taken. */
+static bool is_regression(asking *a) {
+    const stk_column_profile *p = &a->labels;
+    const stk_hints *h = a->hints;
+    if (!stk_column_is_numeric(p) || p->count < 3) {
+        return false;
+    }
+    const char *kind = p->fractions ? "numbers" : "whole numbers";
+    if (h->numbers) {
+        say(a->ask, "%s is rated by %s", a->name, h->phrase);
+        return true;
+    }
+    suspicion suspected = suspect_numbers(a);
+    if (suspected == CERTAINTY) {
+        say(a->ask, "%s has %zu different %s from %s to %s", a->name, p->count, kind, p->least_text,
+            p->most_text);
+        return true;
+    }
+    if (h->labels || h->steps || h->ranked > 0 || has_word_of(a->name, identities)) {
+        return false;
+    }
+    if (a->has_sample && a->sample.fractions > 0 && a->asked == 1) {
+        say(a->ask, "the sample has %s for the whole numbers of %s", a->sample.first, a->name);
+        return true;
+    }
+    if (suspected == NONE) {
+        return false;
+    }
+    bool amount = p->count > MANY_NUMBERS && !stk_table_is_label_name(a->name);
+    stk_events_warning(a->listing->events,
+                       "column '%s' of %s holds %zu different %s from %s to %s in %zu rows: %s; "
+                       "--task %s takes them %s",
+                       a->name, a->tables->file, p->count, kind, p->least_text, p->most_text,
+                       p->rows,
+                       amount ? "they are taken as amounts" : "each is taken as a class of its own",
+                       amount ? "single" : "regression", amount ? "as classes" : "as amounts");
+    say(a->ask, "%s looks measured", a->name);
+    return amount;
+}
+
+/* Whole numbers that are steps of a scale. */
+static bool is_ordinal(asking *a) {
+    const stk_column_profile *p = &a->labels;
+    bool scale = stk_column_is_numeric(p) && !p->fractions && p->count > 2 &&
+                 p->count <= MOST_STEPS && p->most - p->least + 1 == (double)p->count;
+    if (scale && a->hints->steps) {
+        say(a->ask, "%s has the steps %s to %s, rated by %s", a->name, p->least_text, p->most_text,
+            a->hints->phrase);
+        return true;
+    }
+    bool other = a->hints->labels || a->hints->probabilities || a->hints->ranked > 0 ||
+                 (a->has_sample && a->asked > 1);
+    if (scale && !other && has_word_of(a->name, steps)) {
+        say(a->ask, "%s has the steps %s to %s", a->name, p->least_text, p->most_text);
+        return true;
+    }
+    return false;
+}
+
+/* ---- two classes ---- */
+
+static bool is_yes(const char *text) {
+    for (size_t i = 0; i < STK_COUNT(yes_texts); i++) {
+        if (stk_str_equal_nocase(text, yes_texts[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The answer column of a sample that has one. */
+static const char *answer_name(const asking *a) {
+    const stk_ask_tables *t = a->tables;
+    for (size_t c = 0; a->has_sample && c < t->sample->columns; c++) {
+        if (c != t->sample_id && c != t->sample_kept) {
+            return t->sample->header[c];
+        }
+    }
+    return NULL;
+}
+
+/* Which of two classes is the positive one. */
+static const char *positive_of(const asking *a, const char *first, const char *second) {
+    double x;
+    double y;
+    const char *column = answer_name(a);
+    if (stk_cell_number(first, &x) && stk_cell_number(second, &y)) {
+        return x > y ? first : second;
+    }
+    if (is_yes(first) != is_yes(second)) {
+        return is_yes(first) ? first : second;
+    }
+    if (column != NULL && stk_str_equal_nocase(column, first)) {
+        return first;
+    }
+    if (column != NULL && stk_str_equal_nocase(column, second)) {
+        return second;
+    }
+    int told = stk_hints_positive(a->hints, first, second);
+    return told == 0 ? first : told == 1 ? second : strcmp(first, second) > 0 ? first : second;
+}
+
+/* Probability or label: the metric says it, or else the cells of the sample. */
+static void decide_binary(asking *a, const char *first, const char *second) {
+    const char *positive = positive_of(a, first, second);
+    const samples *s = &a->sample;
+    const stk_hints *h = a->hints;
+    a->ask->positive = positive;
+    bool names = s->numbers < s->cells; /* the sample has class names, or "True" */
+    bool probability =
+        h->probabilities || (!h->labels && !names && (s->fractions > 0 || s->constant));
+    if (!a->has_sample || a->asked != 1) {
+        decide(a, STK_TASK_BINARY, STK_ANSWER_LABEL);
+        say(a->ask, "%s or %s", first, second);
+    } else if (probability) {
+        decide(a, STK_TASK_BINARY, STK_ANSWER_POSITIVE);
+        if (h->probabilities) {
+            say(a->ask, "probability of '%s': the metric is %s", positive, h->phrase);
+        } else {
+            say(a->ask, "probability of '%s': the sample has %s in its only column", positive,
+                s->first);
+        }
+    } else {
+        decide(a, STK_TASK_BINARY, STK_ANSWER_LABEL);
+        say(a->ask, "%s or %s, as the %s asks for", first, second,
+            h->labels ? h->phrase : "sample");
+    }
+}
+
+/* ---- several labels, ranked classes, classes ---- */
+
+static bool is_multilabel(asking *a) {
+    const stk_label_lists *lists = &a->lists;
+    bool by_sample = a->has_sample && a->asked == 1 && a->sample.lists > 0;
+    if (lists->listed > 0 || (lists->doubtful && by_sample)) {
+        say(a->ask, "cells of %s hold several labels, such as '%.60s'", a->name, lists->example);
+        return true;
+    }
+    if (lists->doubtful) {
+        stk_events_warning(a->listing->events,
+                           "column '%s' of %s may hold several labels in a cell, such as '%.100s': "
+                           "each of the %zu texts is taken as a class of its own; --task "
+                           "multilabel divides them",
+                           a->name, a->tables->file, lists->example, a->labels.count);
+    }
+    return false;
+}
+
+static const char *stranger_among(const stk_column_profile *p) {
+    const char *found = NULL;
+    for (size_t i = 0; i < p->count; i++) {
+        if (has_word_of(p->texts[i].text, strangers)) {
+            if (found != NULL) {
+                return NULL; /* a name of some other kind */
+            }
+            found = p->texts[i].text;
+        }
+    }
+    return found;
+}
+
+static bool is_ranking(asking *a) {
+    const samples *s = &a->sample;
+    bool by_sample = a->has_sample && a->asked == 1 && s->cells > 0 && 2 * s->lists > s->cells;
+    if (!by_sample && a->hints->ranked == 0) {
+        return false;
+    }
+    decide(a, STK_TASK_RANKING, STK_ANSWER_RANKED);
+    a->ask->answer.divider = ' ';
+    a->ask->answer.most = a->hints->ranked > 0 ? a->hints->ranked : (int)s->words;
+    a->ask->stranger = stranger_among(&a->labels);
+    if (a->hints->ranked > 0) {
+        say(a->ask, "the %d likeliest classes of %s: the metric is %s", a->ask->answer.most,
+            a->name, a->hints->phrase);
+    } else {
+        say(a->ask, "the sample has %zu names in a cell", s->words);
+    }
+    return true;
+}
+
+static void decide_single(asking *a) {
+    bool columns = a->has_sample && a->asked > 1;
+    decide(a, STK_TASK_SINGLE, columns ? STK_ANSWER_PROBABILITIES : STK_ANSWER_LABEL);
+    say(a->ask, "%s has %zu classes%s", a->name, a->labels.count,
+        columns         ? ", and the sample a column for each"
+        : a->has_sample ? ", and the sample one column for the label"
+                        : "");
+}
+
+/* ---- by what --task says ---- */
+
+static stk_status fail_wanted(const asking *a, const char *why, stk_error *err) {
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "--task %s: column '%s' of %s %s; pass another task, or "
+                    "another --label-column",
+                    stk_task_name(a->wanted), a->name, a->tables->where, why);
+}
+
+static stk_status decide_wanted(asking *a, stk_error *err) {
+    const stk_column_profile *p = &a->labels;
+    switch (a->wanted) {
+    case STK_TASK_BINARY:
+        if (p->count != 2) {
+            return fail_wanted(a, "does not have two different values", err);
+        }
+        decide_binary(a, p->texts[0].text, p->texts[1].text);
+        break;
+    case STK_TASK_MULTILABEL:
+        decide(a, STK_TASK_MULTILABEL, STK_ANSWER_LIST);
+        break;
+    case STK_TASK_ORDINAL:
+        if (!stk_column_is_numeric(p)) {
+            return fail_wanted(a, "holds no numbers, so nobody knows the order of its classes",
+                               err);
+        }
+        decide(a, STK_TASK_ORDINAL, STK_ANSWER_LABEL);
+        break;
+    case STK_TASK_REGRESSION:
+        if (!stk_column_is_numeric(p)) {
+            return fail_wanted(a, "holds cells that are no numbers", err);
+        }
+        decide(a, STK_TASK_REGRESSION, STK_ANSWER_NUMBERS);
+        break;
+    case STK_TASK_RANKING:
+        if (!is_ranking(a)) {
+            decide(a, STK_TASK_RANKING, STK_ANSWER_RANKED);
+            a->ask->answer.most = USUAL_RANKED;
+            a->ask->stranger = stranger_among(p);
+        }
+        a->ask->answer.divider = ' ';
+        break;
+    default:
+        decide_single(a);
+        break;
+    }
+    say(a->ask, "--task %s", stk_task_name(a->wanted));
+    return STK_OK;
+}
+
+static stk_status decide_column(asking *a, stk_error *err) {
+    if (a->wanted != STK_TASK_AUTO) {
+        return decide_wanted(a, err);
+    }
+    const stk_column_profile *p = &a->labels;
+    if (is_multilabel(a)) {
+        decide(a, STK_TASK_MULTILABEL, STK_ANSWER_LIST);
+    } else if (a->ask->values) {
+        decide_single(a);
+    } else if (is_ranking(a)) {
+        return STK_OK;
+    } else if (is_regression(a)) {
+        decide(a, STK_TASK_REGRESSION, STK_ANSWER_NUMBERS);
+    } else if (is_ordinal(a)) {
+        decide(a, STK_TASK_ORDINAL, STK_ANSWER_LABEL);
+    } else if (p->count == 2) {
+        decide_binary(a, p->texts[0].text, p->texts[1].text);
+    } else {
+        decide_single(a);
+    }
+    return STK_OK;
+}
+
+/* ---- several label columns ---- */
+
+typedef struct columns {
+    bool flags;      /* all hold 0 and 1 */
+    bool numbers;    /* all hold numbers or nothing */
+    bool one_hot;    /* each row has one 1 */
+    const char *odd; /* a column without numbers */
+} columns;
+
+static stk_status look_at_columns(const asking *a, columns *found, stk_error *err) {
+    const stk_csv *csv = a->tables->train;
+    stk_status status = STK_OK;
+    *found = (columns){.flags = true, .numbers = true, .one_hot = true};
+    for (size_t i = 0; status == STK_OK && i < a->ask->count; i++) {
+        stk_column_profile p;
+        status = stk_column_profile_make(&p, csv, a->ask->labels[i], err);
+        if (status == STK_OK) {
+            bool numeric = stk_column_is_numeric(&p);
+            bool flags = numeric && !p.fractions && p.least >= 0 && p.most <= 1;
+            found->flags = found->flags && flags;
+            found->numbers = found->numbers && numeric;
+            found->odd =
+                !numeric && found->odd == NULL ? csv->header[a->ask->labels[i]] : found->odd;
+            stk_column_profile_free(&p);
+        }
+    }
+    for (size_t row = 0; found->flags && found->one_hot && row < csv->rows; row++) {
+        size_t ones = 0;
+        for (size_t i = 0; i < a->ask->count; i++) {
+            double x = 0;
+            ones += stk_cell_number(stk_csv_cell(csv, row, a->ask->labels[i]), &x) && x == 1;
+        }
+        found->one_hot = ones == 1;
+    }
+    return status;
+}
+
+static stk_status decide_columns(asking *a, stk_error *err) {
+    columns c;
+    stk_status status = look_at_columns(a, &c, err);
+    size_t count = a->ask->count;
+    if (status != STK_OK) {
+        return status;
+    }
+    if (!c.numbers) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%zu columns of %s are labels, but column '%s' holds cells that are no "
+                        "numbers; name the one column to train on with --label-column",
+                        count, a->tables->where, c.odd);
+    }
+    stk_task task = a->wanted != STK_TASK_AUTO ? a->wanted
+                    : !c.flags                 ? STK_TASK_REGRESSION
+                    : c.one_hot                ? STK_TASK_SINGLE
+                                               : STK_TASK_MULTILABEL;
+    if (task == STK_TASK_SINGLE && c.one_hot) {
+        decide(a, task, STK_ANSWER_PROBABILITIES);
+        a->ask->one_hot = true;
+        say(a->ask, "%zu columns, of which one is 1 in each row", count);
+    } else if (task == STK_TASK_MULTILABEL && c.flags) {
+        decide(a, task, a->hints->labels ? STK_ANSWER_FLAGS : STK_ANSWER_SCORES);
+        say(a->ask, "%zu columns of 0 and 1", count);
+    } else if (task == STK_TASK_REGRESSION) {
+        decide(a, task, STK_ANSWER_NUMBERS);
+        say(a->ask, "%zu columns of numbers", count);
+    } else {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--task %s: %zu columns of %s are labels, which is %s; name the one column "
+                        "to train on with --label-column",
+                        stk_task_name(task), count, a->tables->where,
+                        !c.flags    ? "regression"
+                        : c.one_hot ? "single"
+                                    : "multilabel");
+    }
+    return STK_OK;
+}
+
+stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
+                        const stk_hints *hints, stk_error *err) {
+    asking a = {.ask = ask,
+                .listing = listing,
+                .tables = t,
+                .hints = hints,
+                .wanted = (stk_task)listing->options->task,
+                .sample = read_samples(t->sample, t->sample_id, t->sample_kept),
+                .has_sample = t->sample != NULL};
+    if (a.has_sample) {
+        a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
+    }
+    if (ask->count > 1) {
+        return decide_columns(&a, err);
+    }
+    a.name = t->train->header[ask->labels[0]];
+    stk_status status = stk_column_profile_make(&a.labels, t->train, ask->labels[0], err);
+    STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
+    STK_THEN(status, decide_column(&a, err));
+    stk_column_profile_free(&a.labels);
+    return status;
+}
+
+stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
+                           size_t sample_id, const char *const *classes, size_t count,
+                           const stk_hints *hints, stk_error *err) {
+    stk_ask_tables t = {.sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
+    stk_task wanted = (stk_task)listing->options->task;
+    memset(ask, 0, sizeof *ask);
+    asking a = {.ask = ask,
+                .listing = listing,
+                .tables = &t,
+                .hints = hints,
+                .sample = read_samples(sample, sample_id, SIZE_MAX),
+                .has_sample = sample != NULL,
+                .asked = sample != NULL ? sample->columns - 1 : 0,
+                .labels = {.count = count},
+                .name = "the data set"};
+    bool fits = wanted == STK_TASK_AUTO || wanted == STK_TASK_SINGLE ||
+                wanted == STK_TASK_RANKING || (wanted == STK_TASK_BINARY && count == 2);
+    if (!fits) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--task %s: %s has classes and no table with other labels; pass --task "
+                        "single, or leave it out",
+                        stk_task_name(wanted), listing->dataset->root);
+    }
+    if (wanted == STK_TASK_RANKING || (wanted == STK_TASK_AUTO && is_ranking(&a))) {
+        decide(&a, STK_TASK_RANKING, STK_ANSWER_RANKED);
+        ask->answer.divider = ' ';
+        ask->answer.most = hints->ranked > 0    ? hints->ranked
+                           : a.sample.words > 1 ? (int)a.sample.words
+                                                : USUAL_RANKED;
+    } else if (count == 2 && wanted != STK_TASK_SINGLE) {
+        decide_binary(&a, classes[0], classes[1]);
+    } else {
+        decide_single(&a);
+    }
+    return STK_OK;
+}

@@ -1,0 +1,32 @@
+/*
+ * description.h - only for this room: what description.md says about the task.
+ *
+ * Competitions describe their metric in prose. The metric tells what the labels alone do not:
+ * whether whole numbers are classes or amounts, and whether a probability or a label is wanted.
+ * Threads: one.
+ */
+#ifndef STK_DATASET_DESCRIPTION_H
+#define STK_DATASET_DESCRIPTION_H
+
+#include "dataset/listing.h"
+
+typedef struct stk_hints {
+    char *text;         /* owned: the description; NULL: there is none */
+    const char *file;   /* its name */
+    char phrase[80];    /* the metric as the text calls it; "": none was found */
+    bool probabilities; /* the metric rates probabilities */
+    bool labels;        /* the metric rates labels or sets of labels */
+    bool steps;         /* classes are steps of a scale */
+    bool numbers;       /* the metric rates numbers */
+    int ranked;         /* a list of so many names is wanted; 0: none */
+} stk_hints;            /* starts zeroed */
+
+/* Reads description.md, or another text of that name, at the top of the location. */
+STK_CHECKED stk_status stk_hints_read(stk_hints *hints, const stk_listing *listing, stk_error *err);
+void stk_hints_free(stk_hints *hints);
+
+/* Which of two classes the text says is 1 ("1 = dog", "probability that it is a dog"): 0 or 1; -1:
+ * it says nothing. */
+int stk_hints_positive(const stk_hints *hints, const char *first, const char *second);
+
+#endif

@@ -1,0 +1,125 @@
+/* label_lists.c - tells lists of labels from names of several words. */
+#include "dataset/label_lists.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* The texts divided into words. */
+typedef struct divided {
+    char *block;            /* owned: the words of all texts, each with a NUL after it */
+    stk_map seen;           /* the words of texts that are made of words alone */
+    size_t plain;           /* texts that are made of words alone, not of words and numbers */
+    size_t longer;          /* plain texts of two words or more */
+    size_t begun;           /* texts whose first word is a label by itself */
+    const char *any_longer; /* borrowed */
+    size_t by_divider[sizeof STK_LABEL_DIVIDERS];
+} divided;
+
+const char *stk_label_list_next(const char **at, size_t *length) {
+    const char *start = *at + strspn(*at, STK_LABEL_DIVIDERS);
+    *length = strcspn(start, STK_LABEL_DIVIDERS);
+    *at = start + *length;
+    return *length > 0 ? start : NULL;
+}
+
+size_t stk_label_list_count(const char *cell) {
+    size_t count = 0;
+    size_t length;
+    while (stk_label_list_next(&cell, &length) != NULL) {
+        count++;
+    }
+    return count;
+}
+
+static bool is_digits(const char *word) {
+    return word[strspn(word, "0123456789")] == '\0';
+}
+
+/* Which characters divide the words: a blank after a comma belongs to the comma. */
+static void note_dividers(divided *d, const char *text) {
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        const char *which = strchr(STK_LABEL_DIVIDERS, text[i]);
+        bool blank = text[i] == ' ' || text[i] == '\t';
+        bool beside = blank && i > 0 && strchr(",;|", text[i - 1]) != NULL;
+        if (which != NULL && !beside) {
+            d->by_divider[which - STK_LABEL_DIVIDERS]++;
+        }
+    }
+}
+
+/* Divides a text, copied to `to`, into words and counts it. Returns the end of the copy; NULL
+ * without memory. */
+static char *divide(const stk_column_profile *p, size_t place, char *to, divided *d,
+                    stk_label_lists *lists) {
+    const char *text = p->texts[place].text;
+    size_t words = 0;
+    size_t digits = 0;
+    size_t known = 0; /* words that are labels by themselves */
+    bool first_known = false;
+    char *start = to;
+    const char *word;
+    size_t length;
+    for (const char *at = text; (word = stk_label_list_next(&at, &length)) != NULL;) {
+        memcpy(to, word, length);
+        to[length] = '\0';
+        digits += is_digits(to);
+        bool label = stk_map_find(&p->places, to, NULL);
+        known += label;
+        first_known = first_known || (label && words == 0);
+        words++;
+        to += length + 1;
+    }
+    bool list = words > 1 && (known == words || digits == words);
+    bool plain = digits == 0;
+    d->plain += plain;
+    d->longer += plain && words > 1;
+    d->begun += plain && words > 1 && first_known;
+    lists->listed += list;
+    lists->rows += list ? p->texts[place].rows : 0;
+    if (words > 1 && (list || plain)) {
+        const char **shown = list ? &lists->example : &d->any_longer;
+        *shown = *shown != NULL ? *shown : text;
+        note_dividers(d, text);
+    }
+    bool added;
+    for (char *each = start; plain && each < to; each += strlen(each) + 1) {
+        if (!stk_map_add(&d->seen, each, 0, &added)) {
+            return NULL;
+        }
+    }
+    return to;
+}
+
+static char most_used(const divided *d) {
+    size_t best = 0;
+    for (size_t i = 1; STK_LABEL_DIVIDERS[i] != '\0'; i++) {
+        best = d->by_divider[i] > d->by_divider[best] ? i : best;
+    }
+    return STK_LABEL_DIVIDERS[best];
+}
+
+stk_status stk_label_lists_find(stk_label_lists *lists, const stk_column_profile *p,
+                                stk_error *err) {
+    divided d = {0};
+    size_t bytes = 0;
+    memset(lists, 0, sizeof *lists);
+    for (size_t i = 0; i < p->count; i++) {
+        bytes += strlen(p->texts[i].text) + 1; /* a divider, or the end, after each word */
+    }
+    d.block = stk_mem_raw(bytes + 1, 1);
+    char *to = d.block;
+    for (size_t i = 0; to != NULL && i < p->count; i++) {
+        to = divide(p, i, to, &d, lists);
+    }
+    if (to != NULL) {
+        lists->divider = most_used(&d);
+        lists->doubtful =
+            lists->listed == 0 && (d.begun > 0 || (d.longer > 2 && d.plain >= d.seen.count));
+        lists->example = lists->example != NULL ? lists->example : d.any_longer;
+    }
+    stk_map_free(&d.seen);
+    stk_mem_free(d.block);
+    return to != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the labels of the pictures");
+}

@@ -1,0 +1,274 @@
+/* label_table.c - tries the tables of a location, the likeliest first. */
+#include "dataset/label_table.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Ids of the sample submission that are looked for in a test table. */
+#define TRIED_IDS 200
+
+/* The share of them that it must have. */
+#define NEARLY_ALL 0.9
+
+/* Words in the names of tables that hold labels. */
+static const char *const label_words[] = {"labels",     "label",   "annotations",
+                                          "annotation", "targets", "classes"};
+
+/* Words in the names of tables that are parts of others. */
+static const char *const part_words[] = {"example", "examples", "tiny", "small"};
+
+/* The order in which tables are tried. */
+typedef enum turn { USUAL, OF_SET, OTHER, NEVER, TURNS } turn;
+
+static bool has_word(const char *path, const char *const *words, size_t count) {
+    char word[STK_WORD_MOST];
+    for (const char *at = path; stk_next_word(&at, word);) {
+        for (size_t i = 0; i < count; i++) {
+            if (stk_str_equal(word, words[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The set that the words of a table's path name; several: none. */
+static stk_set_kind set_of_table(const char *path) {
+    static const char *const train[] = {"train", "training", "trainval", "trainset"};
+    static const char *const val[] = {"val", "valid", "validation", "valset", "dev"};
+    static const char *const test[] = {"test", "testing", "testset"};
+    bool is_train = has_word(path, train, STK_COUNT(train));
+    bool is_val = has_word(path, val, STK_COUNT(val));
+    bool is_test = has_word(path, test, STK_COUNT(test));
+    return is_test    ? (is_train ? STK_SET_NONE : STK_SET_TEST)
+           : is_train ? STK_SET_TRAIN
+           : is_val   ? STK_SET_VAL
+                      : STK_SET_NONE;
+}
+
+static turn turn_of(const stk_survey *survey, const char *path) {
+    stk_set_kind set = set_of_table(path);
+    bool packed;
+    if (stk_template_is_name(stk_path_base(path), &packed) || set == STK_SET_TEST ||
+        set == STK_SET_VAL) {
+        return NEVER;
+    }
+    bool top = strchr(path, '/') == NULL;
+    bool part = has_word(path, part_words, STK_COUNT(part_words));
+    if (set == STK_SET_TRAIN && !part) {
+        return OF_SET;
+    }
+    return top && !survey->class_folders ? OTHER : NEVER;
+}
+
+bool stk_match_fits(const stk_match *match) {
+    return match->hits > 0 && 2 * match->hits >= match->tried;
+}
+
+void stk_label_table_free(stk_label_table *t) {
+    if (t->file != NULL) {
+        stk_csv_free(&t->csv);
+        stk_match_free(&t->match);
+    }
+    memset(t, 0, sizeof *t);
+}
+
+/* Reads one table and finds its pictures. A table that cannot be read counts as none unless it has
+ * a usual name. */
+static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk_survey *survey,
+                             const char *file, stk_set_kind set, bool usual, stk_error *err) {
+    stk_error why = {0};
+    size_t wanted = SIZE_MAX;
+    size_t not_wanted = SIZE_MAX;
+    const stk_dataset_options *options = listing->options;
+    memset(t, 0, sizeof *t);
+    stk_status status = stk_listing_csv(listing, file, &t->csv, &why);
+    if (status == STK_ERR_DATA && !usual) {
+        return STK_OK;
+    }
+    if (status != STK_OK) {
+        return STK_FAIL(err, status, "%s", why.message);
+    }
+    t->file = file;
+    t->usual = usual;
+    stk_csv_trim(&t->csv);
+    if (options->id_column != NULL && set == STK_SET_TRAIN) {
+        wanted = stk_csv_column(&t->csv, options->id_column);
+    }
+    if (options->label_column != NULL && wanted == SIZE_MAX) {
+        not_wanted = stk_csv_column(&t->csv, options->label_column);
+    }
+    status = stk_survey_match(survey, listing, &t->csv, set, wanted, not_wanted, &t->match, err);
+    if (status != STK_OK) {
+        stk_csv_free(&t->csv);
+        memset(t, 0, sizeof *t);
+    }
+    return status;
+}
+
+/* ---- the training table ---- */
+
+/* Whether the columns that options name are there. */
+static bool has_named_columns(const stk_listing *listing, const stk_csv *csv) {
+    const stk_dataset_options *o = listing->options;
+    return (o->id_column == NULL || stk_csv_column(csv, o->id_column) != SIZE_MAX) &&
+           (o->label_column == NULL || stk_csv_column(csv, o->label_column) != SIZE_MAX);
+}
+
+/* Rows that lead to a picture of their own; tables of which a picture has several rows count less
+ * than any other. */
+static double points_of(const stk_label_table *t) {
+    stk_map seen = {0};
+    size_t step = t->csv.rows / TRIED_IDS + 1;
+    size_t tried = 0;
+    size_t new_ids = 0;
+    for (size_t row = 0; row + 1 < t->csv.rows && tried < TRIED_IDS; row += step) {
+        /* Neighbours: rows of one picture mostly stand together. */
+        bool added = true;
+        const char *id = stk_csv_cell(&t->csv, row, t->match.column);
+        const char *next = stk_csv_cell(&t->csv, row + 1, t->match.column);
+        bool repeats = stk_str_equal(id, next);
+        if (!stk_map_add(&seen, id, row, &added)) {
+            break;
+        }
+        tried++;
+        new_ids += added && !repeats;
+    }
+    stk_map_free(&seen);
+    double rows = (double)t->csv.rows * (double)t->match.hits / (double)t->match.tried;
+    double labels = has_word(t->file, label_words, STK_COUNT(label_words)) ? 1.01 : 1;
+    return (10 * new_ids >= 9 * tried ? rows : rows * 1e-9) * labels;
+}
+
+/* Replaces the best table so far by a better one, and frees the other. */
+static void keep_better(stk_label_table *best, double *points, stk_label_table *t) {
+    double its = t->file != NULL && stk_match_fits(&t->match) ? points_of(t) : 0;
+    if (its > *points) {
+        stk_label_table_free(best);
+        *best = *t;
+        *points = its;
+    } else {
+        stk_label_table_free(t);
+    }
+}
+
+stk_status stk_label_table_find(stk_label_table *best, stk_listing *listing,
+                                const stk_survey *survey, stk_error *err) {
+    stk_label_table usual = {0};
+    const char *usual_name = stk_kaggle_table(listing);
+    double points = 0;
+    stk_status status = STK_OK;
+    memset(best, 0, sizeof *best);
+    if (usual_name != NULL) {
+        status = read_table(&usual, listing, survey, usual_name, STK_SET_TRAIN, true, err);
+        if (status != STK_OK ||
+            (stk_match_fits(&usual.match) && has_named_columns(listing, &usual.csv))) {
+            *best = usual;
+            return status;
+        }
+    }
+    for (turn now = OF_SET; status == STK_OK && best->file == NULL && now < NEVER; now++) {
+        for (size_t i = 0; status == STK_OK && i < survey->pictures.table_count; i++) {
+            const char *file = survey->pictures.tables[i];
+            stk_label_table t;
+            if (turn_of(survey, file) != now ||
+                (usual_name != NULL && stk_str_equal(file, usual_name))) {
+                continue;
+            }
+            status = read_table(&t, listing, survey, file, STK_SET_TRAIN, false, err);
+            if (status == STK_OK && t.file != NULL && has_named_columns(listing, &t.csv)) {
+                keep_better(best, &points, &t);
+            } else if (status == STK_OK) {
+                stk_label_table_free(&t);
+            }
+        }
+    }
+    if (best->file == NULL && status == STK_OK) {
+        *best = usual; /* for the sentence that says what does not fit */
+    } else {
+        stk_label_table_free(&usual);
+    }
+    return status;
+}
+
+/* ---- the table of test rows ---- */
+
+/* The share of the sample's ids that a column has. */
+static stk_status share_of_ids(const stk_csv *csv, size_t column, const stk_csv *sample,
+                               size_t sample_id, double *share, stk_error *err) {
+    stk_map values = {0};
+    size_t step = sample->rows / TRIED_IDS + 1;
+    size_t tried = 0;
+    size_t found = 0;
+    bool added;
+    bool ok = true;
+    for (size_t row = 0; ok && row < csv->rows; row++) {
+        ok = stk_map_add(&values, stk_csv_cell(csv, row, column), row, &added);
+    }
+    for (size_t row = 0; ok && row < sample->rows; row += step) {
+        tried++;
+        found += stk_map_find(&values, stk_csv_cell(sample, row, sample_id), NULL);
+    }
+    stk_map_free(&values);
+    *share = tried > 0 ? (double)found / (double)tried : 0;
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, "the ids of the test rows");
+}
+
+/* The column of ids of a test table; SIZE_MAX: it has none. */
+static stk_status find_key(const stk_label_table *t, const stk_csv *sample, size_t sample_id,
+                           const char *id_name, size_t *key, stk_error *err) {
+    stk_status status = STK_OK;
+    double best = 0;
+    *key = SIZE_MAX;
+    if (sample == NULL) {
+        *key = stk_csv_column(&t->csv, id_name);
+        *key = *key == SIZE_MAX ? t->match.column : *key;
+        return STK_OK;
+    }
+    size_t same = stk_csv_column(&t->csv, sample->header[sample_id]);
+    for (size_t c = 0; status == STK_OK && best < 1 && c <= t->csv.columns; c++) {
+        size_t column = c == 0 ? same : c - 1; /* the one with the same name first */
+        double share = 0;
+        if (column != SIZE_MAX) {
+            status = share_of_ids(&t->csv, column, sample, sample_id, &share, err);
+        }
+        if (share > best && share >= NEARLY_ALL) {
+            best = share;
+            *key = column;
+        }
+    }
+    return status;
+}
+
+stk_status stk_label_table_find_test(stk_label_table *best, stk_listing *listing,
+                                     const stk_survey *survey, const stk_csv *sample,
+                                     size_t sample_id, const char *id_name, size_t *key,
+                                     stk_error *err) {
+    stk_status status = STK_OK;
+    memset(best, 0, sizeof *best);
+    *key = SIZE_MAX;
+    for (size_t i = 0; status == STK_OK && best->file == NULL && i < survey->pictures.table_count;
+         i++) {
+        const char *file = survey->pictures.tables[i];
+        stk_label_table t;
+        bool packed;
+        if (set_of_table(file) != STK_SET_TEST ||
+            stk_template_is_name(stk_path_base(file), &packed)) {
+            continue;
+        }
+        status = read_table(&t, listing, survey, file, STK_SET_TEST, false, err);
+        if (status == STK_OK && t.file != NULL) {
+            status = find_key(&t, sample, sample_id, id_name, key, err);
+        }
+        if (status == STK_OK && t.file != NULL && *key != SIZE_MAX) {
+            *best = t;
+        } else {
+            stk_label_table_free(&t);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,368 @@
+/*
+ * survey.c - walks a location once, and finds the folder and the column of a table's pictures.
+ *
+ * A table does not say where its pictures lie, and they may lie there twice, as JPEG and as DICOM.
+ * So some rows of the table are tried in every folder that could be meant, the likeliest first. The
+ * folder in which most rows find a picture wins; between equals the one that is cheaper to decode.
+ */
+#include "dataset/survey.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Rows that are tried, spread over the table. */
+#define TRIED_ROWS 200
+
+/* With more folders than this at the top, only those with the name of a set can be roots. */
+#define MOST_FOLDERS 40
+
+/* Pictures of one row, on average at most. */
+#define MOST_TOGETHER 16
+
+/* A column with a usual name is taken though another finds a few more pictures. */
+#define NEARLY_AS_GOOD 0.9
+
+static const char *const usual_train[] = {"train", "train_images", "images"};
+static const char *const usual_test[] = {"test", "test_images"};
+
+/* ---- roots ---- */
+
+/* The set of a folder: what the name of its first folder with the name of a set says. */
+static stk_set_kind set_of(const stk_listing *listing, const char *folder, size_t length) {
+    char name[256]; /* a file name has at most 255 bytes */
+    for (size_t at = 0; at < length;) {
+        const char *slash = memchr(folder + at, '/', length - at);
+        size_t end = slash != NULL ? (size_t)(slash - folder) : length;
+        if (end - at < sizeof name) {
+            memcpy(name, folder + at, end - at);
+            name[end - at] = '\0';
+            stk_set_kind set = at == 0 ? stk_listing_set_at_top(listing, name) : stk_set_of(name);
+            if (set != STK_SET_NONE) {
+                return set;
+            }
+        }
+        at = end + 1;
+    }
+    return STK_SET_NONE;
+}
+
+static stk_status add_root(stk_survey *s, stk_listing *listing, const char *path, size_t length,
+                           size_t first, stk_error *err) {
+    const char *folder = stk_listing_keep(listing, path, length);
+    if (folder == NULL || !STK_RESERVE(s->roots, s->root_capacity, s->root_count + 1)) {
+        return STK_FAIL_MEMORY(err, "the folders of the pictures");
+    }
+    size_t end = first;
+    while (end < s->pictures.count &&
+           (length == 0 || (strncmp(s->pictures.paths[end], folder, length) == 0 &&
+                            s->pictures.paths[end][length] == '/'))) {
+        end++;
+    }
+    s->roots[s->root_count++] = (stk_root){.folder = folder,
+                                           .set = set_of(listing, folder, length),
+                                           .first = first,
+                                           .count = end - first};
+    return STK_OK;
+}
+
+/* Whether the folder that ends at `length` may be a root: it lies at the top, or has the name of a
+ * set and lies in no other set. */
+static bool may_be_root(const stk_listing *listing, const char *path, size_t length, bool many) {
+    const char *last = path;
+    for (size_t i = 0; i < length; i++) {
+        last = path[i] == '/' ? path + i + 1 : last;
+    }
+    bool named = set_of(listing, path, length) != STK_SET_NONE;
+    if (last == path) {
+        return named || !many;
+    }
+    return named && set_of(listing, path, (size_t)(last - path) - 1) == STK_SET_NONE;
+}
+
+static stk_status find_roots(stk_survey *s, stk_listing *listing, stk_error *err) {
+    const char *before = "";
+    size_t folders = 0;
+    for (size_t i = 0; i < listing->top.count; i++) {
+        folders += listing->top.entries[i].is_dir;
+    }
+    stk_status status = add_root(s, listing, "", 0, 0, err);
+    for (size_t i = 0; status == STK_OK && i < s->pictures.count; i++) {
+        const char *path = s->pictures.paths[i];
+        for (size_t at = 0; status == STK_OK && path[at] != '\0'; at++) {
+            bool is_new = path[at] == '/' && strncmp(path, before, at + 1) != 0;
+            if (is_new && may_be_root(listing, path, at, folders > MOST_FOLDERS)) {
+                status = add_root(s, listing, path, at, i, err);
+            }
+        }
+        before = path;
+    }
+    return status;
+}
+
+/* Whether the folder of the training set, or the location, has pictures in folders alone. */
+static bool has_class_folders(const stk_survey *s, const stk_listing *listing) {
+    const char *folder = listing->sets[STK_SET_TRAIN].name;
+    size_t skip = folder != NULL ? strlen(folder) + 1 : 0;
+    size_t folders = 0;
+    const char *before = "";
+    for (size_t i = 0; i < s->pictures.count; i++) {
+        const char *path = s->pictures.paths[i];
+        if (folder != NULL && (strncmp(path, folder, skip - 1) != 0 || path[skip - 1] != '/')) {
+            continue;
+        }
+        path += skip;
+        size_t length = strcspn(path, "/");
+        if (path[length] == '\0') {
+            return false;
+        }
+        if (folder == NULL && set_of(listing, path, length) != STK_SET_NONE) {
+            continue;
+        }
+        folders += strncmp(path, before, length + 1) != 0;
+        before = path;
+    }
+    return folders >= 2;
+}
+
+stk_status stk_survey_make(stk_survey *s, stk_listing *listing, stk_error *err) {
+    memset(s, 0, sizeof *s);
+    stk_status status = stk_pictures_scan(listing, "", NULL, &s->pictures, err);
+    STK_THEN(status, find_roots(s, listing, err));
+    s->class_folders = has_class_folders(s, listing);
+    if (status != STK_OK) {
+        stk_survey_free(s);
+    }
+    return status;
+}
+
+void stk_survey_free(stk_survey *s) {
+    stk_pictures_free(&s->pictures);
+    stk_mem_free(s->roots);
+    memset(s, 0, sizeof *s);
+}
+
+/* ---- views ---- */
+
+stk_status stk_survey_view(const stk_survey *s, stk_listing *listing, const stk_root *root,
+                           stk_set_kind set, stk_pictures *view, stk_error *err) {
+    size_t last = 0; /* bytes of the folder of the picture before */
+    stk_set_kind its_set = STK_SET_NONE;
+    memset(view, 0, sizeof *view);
+    view->folder = root->folder;
+    view->paths = stk_mem_new(root->count, sizeof *view->paths);
+    if (view->paths == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of pictures");
+    }
+    view->capacity = root->count;
+    for (size_t i = root->first; i < root->first + root->count; i++) {
+        const char *path = s->pictures.paths[i];
+        size_t length = (size_t)(stk_path_base(path) - path);
+        bool same = i > root->first && length == last &&
+                    strncmp(path, s->pictures.paths[i - 1], length) == 0;
+        if (!same && root->set == STK_SET_NONE) {
+            its_set = set_of(listing, path, length > 0 ? length - 1 : 0);
+        }
+        last = length;
+        if (its_set == STK_SET_NONE || its_set == set) {
+            view->paths[view->count++] = path;
+        }
+    }
+    stk_status status = stk_pictures_index(listing, view, err);
+    if (status != STK_OK) {
+        stk_pictures_free(view);
+    }
+    return status;
+}
+
+/* ---- matching ---- */
+
+/* How good a root is if all else is equal; less is better. */
+static int rank_of(const stk_listing *listing, const stk_root *root, stk_set_kind set) {
+    const char *const *usual = set == STK_SET_TEST ? usual_test : usual_train;
+    int count = set == STK_SET_TEST ? (int)STK_COUNT(usual_test) : (int)STK_COUNT(usual_train);
+    const char *named = listing->sets[set].name;
+    for (int i = 0; i < count; i++) {
+        if (stk_str_equal_nocase(root->folder, usual[i])) {
+            return i;
+        }
+    }
+    return named != NULL && stk_str_equal(root->folder, named) ? count
+           : root->set == set                                  ? count + 1
+           : root->folder[0] != '\0'                           ? count + 2
+                                                               : count + 3;
+}
+
+/* Pictures of these kinds take long to decode: others are preferred where both are there. */
+static bool is_dear(const stk_pictures *view) {
+    const char *ext = view->count > 0 ? stk_picture_extension(view->paths[0]) : NULL;
+    return ext != NULL && (ext[1] == 'd' || ext[1] == 'n'); /* .dcm and the like, .npy */
+}
+
+/* A root together with what its trial found. */
+typedef struct trial {
+    stk_match match;
+    size_t points; /* two for a row that finds a picture, one where several fit */
+    bool dear;
+} trial;
+
+/* The pictures right in the folder that an id names, which are a range of the view. */
+static stk_found find_folder(const stk_pictures *view, const char *id, size_t *first,
+                             size_t *count) {
+    size_t length = strlen(id);
+    size_t low = 0;
+    size_t high = view->count;
+    while (low < high) { /* the first picture not before "id/" */
+        size_t middle = low + (high - low) / 2;
+        const char *below = stk_pictures_below(view, middle);
+        int order = strncmp(below, id, length);
+        bool before = order < 0 || (order == 0 && (unsigned char)below[length] < '/');
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    *first = low;
+    *count = 0;
+    while (low + *count < view->count) {
+        const char *below = stk_pictures_below(view, low + *count);
+        if (strncmp(below, id, length) != 0 || below[length] != '/') {
+            break;
+        }
+        ++*count;
+    }
+    return *count > 0 ? STK_FOUND_ONE : STK_FOUND_NONE;
+}
+
+stk_found stk_match_find(const stk_listing *listing, const stk_match *match, const char *id,
+                         size_t *first, size_t *count, size_t *other) {
+    *count = 1;
+    return match->whole ? find_folder(&match->view, id, first, count)
+                        : stk_pictures_find(listing, &match->view, id, first, other);
+}
+
+/* How well a column names pictures: two points for a row that finds one, a point for several that
+ * fit. */
+static size_t try_column(const stk_listing *listing, const stk_match *match, const stk_csv *csv,
+                         size_t column, size_t *hits) {
+    size_t points = 0;
+    size_t pictures = 0;
+    size_t step = csv->rows / TRIED_ROWS + 1;
+    *hits = 0;
+    for (size_t row = 0; row < csv->rows; row += step) {
+        size_t first;
+        size_t count;
+        size_t other;
+        const char *id = stk_csv_cell(csv, row, column);
+        stk_found found = stk_match_find(listing, match, id, &first, &count, &other);
+        points += found == STK_FOUND_ONE ? 2 : found == STK_FOUND_SEVERAL;
+        *hits += found == STK_FOUND_ONE;
+        pictures += found == STK_FOUND_ONE ? count : 0;
+    }
+    /* A table about classes names folders, too: with many pictures each, and under a label's name.
+     */
+    bool classes = match->whole && (stk_table_is_label_name(csv->header[column]) ||
+                                    pictures > MOST_TOGETHER * *hits);
+    return classes ? 0 : points;
+}
+
+/* Finds the column with the most hits; one with a usual name is preferred. */
+static void try_columns(const stk_listing *listing, trial *t, const stk_csv *csv, size_t wanted,
+                        size_t not_wanted) {
+    bool usual = false;
+    t->match.column = SIZE_MAX;
+    size_t step = csv->rows / TRIED_ROWS + 1;
+    t->match.tried = (csv->rows + step - 1) / step;
+    for (size_t c = 0; c < csv->columns; c++) {
+        size_t hits;
+        if ((wanted != SIZE_MAX && c != wanted) || c == not_wanted) {
+            continue;
+        }
+        size_t points = try_column(listing, &t->match, csv, c, &hits);
+        bool is_usual = stk_table_is_id_name(csv->header[c]);
+        double needed = (double)t->points * (is_usual && !usual ? NEARLY_AS_GOOD : 1);
+        bool over = usual && !is_usual ? NEARLY_AS_GOOD * (double)points > (double)t->points
+                                       : (double)points > needed;
+        if (points > 0 && (over || (is_usual && !usual && (double)points >= needed))) {
+            t->points = points;
+            t->match.column = c;
+            t->match.hits = hits;
+            usual = is_usual;
+        }
+    }
+}
+
+/* Orders the roots that may hold pictures of the set by rank; returns their number. */
+static size_t order_roots(const stk_survey *s, const stk_listing *listing, stk_set_kind set,
+                          const stk_root **order) {
+    size_t count = 0;
+    for (size_t i = 0; i < s->root_count; i++) {
+        const stk_root *root = &s->roots[i];
+        if (root->set != STK_SET_NONE && root->set != set) {
+            continue;
+        }
+        size_t at = count++;
+        int rank = rank_of(listing, root, set);
+        for (; at > 0 && rank_of(listing, order[at - 1], set) > rank; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = root;
+    }
+    return count;
+}
+
+static bool is_better(const trial *a, const trial *b) {
+    if (a->points == 0 || b->points == 0 || a->dear == b->dear) {
+        return a->points > b->points;
+    }
+    /* The cheaper pictures need not be all there, but nearly. */
+    return b->dear ? (double)a->points > NEARLY_AS_GOOD * (double)b->points
+                   : NEARLY_AS_GOOD * (double)a->points > (double)b->points;
+}
+
+stk_status stk_survey_match(const stk_survey *s, stk_listing *listing, const stk_csv *csv,
+                            stk_set_kind set, size_t wanted, size_t not_wanted, stk_match *match,
+                            stk_error *err) {
+    trial best = {.match.column = SIZE_MAX};
+    bool any = false;
+    bool full = false;
+    stk_status status = STK_OK;
+    const stk_root **order = stk_mem_new(s->root_count, sizeof *order);
+    if (order == NULL) {
+        return STK_FAIL_MEMORY(err, "the folders of the pictures");
+    }
+    size_t count = order_roots(s, listing, set, order);
+    for (int whole = 0; whole < 2 && best.points == 0; whole++) {
+        for (size_t i = 0; status == STK_OK && !full && i < count; i++) {
+            trial t = {.match.whole = whole > 0};
+            status = stk_survey_view(s, listing, order[i], set, &t.match.view, err);
+            if (status != STK_OK) {
+                break;
+            }
+            try_columns(listing, &t, csv, wanted, not_wanted);
+            t.dear = is_dear(&t.match.view);
+            if (!any || is_better(&t, &best)) {
+                stk_match_free(&best.match);
+                best = t;
+                any = true;
+            } else {
+                stk_match_free(&t.match);
+            }
+            full = best.points > 0 && best.points >= 2 * best.match.tried && !best.dear;
+        }
+    }
+    stk_mem_free(order);
+    if (status != STK_OK) {
+        stk_match_free(&best.match);
+        return status;
+    }
+    best.match.whole = best.match.whole && best.points > 0;
+    *match = best.match;
+    return STK_OK;
+}
+
+void stk_match_free(stk_match *match) {
+    stk_pictures_free(&match->view);
+}
