@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -95,6 +96,7 @@ void stk_graph_free(stk_graph *graph) {
         stk_mem_free(graph->nodes);
         stk_mem_free(graph->values);
         stk_mem_free(graph->params);
+        stk_mem_free((void *)graph->loss.positive_weights);
         stk_mem_free(graph);
     }
 }
@@ -344,6 +346,44 @@ void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan) {
     if (node->param_count > 1) {
         graph->params[node->params[1]].init = STK_INIT_ZERO;
     }
+}
+
+/* A mistake of the graph where a number of the loss is out of its range. */
+static void check_loss(stk_graph *graph, const stk_loss *loss) {
+    bool good =
+        loss->kind != STK_LOSS_HUBER || (isfinite(loss->huber_delta) && loss->huber_delta > 0);
+    if (loss->kind == STK_LOSS_SIGMOID) {
+        good = loss->gamma_pos >= 0 && isfinite(loss->gamma_pos) && loss->gamma_neg >= 0 &&
+               isfinite(loss->gamma_neg) && loss->margin >= 0 && loss->margin < 1;
+    }
+    for (int i = 0; loss->positive_weights != NULL && i < graph->classes; i++) {
+        good = good && loss->positive_weights[i] >= 0 && isfinite(loss->positive_weights[i]);
+    }
+    if (!good) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "a network's loss of kind %d has a number out of its range", (int)loss->kind);
+    }
+}
+
+void stk_graph_set_loss(stk_graph *graph, const stk_loss *loss) {
+    if (failed(graph)) {
+        return;
+    }
+    check_loss(graph, loss);
+    stk_mem_free((void *)graph->loss.positive_weights);
+    graph->loss = *loss;
+    graph->loss.positive_weights = NULL;
+    if (failed(graph) || loss->kind != STK_LOSS_SIGMOID || loss->positive_weights == NULL) {
+        return;
+    }
+    size_t count = (size_t)graph->classes;
+    float *weights = stk_mem_raw(count, sizeof *weights);
+    if (weights == NULL) {
+        STK_FAIL_MEMORY(&graph->error, "the weights of a network's outputs");
+        return;
+    }
+    memcpy(weights, loss->positive_weights, count * sizeof *weights);
+    graph->loss.positive_weights = weights;
 }
 
 stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {

@@ -16,6 +16,8 @@
 
 #include <stoker/status.h>
 
+#include "engine/loss.h"
+
 #define STK_NO_VALUE (-1)
 
 typedef enum stk_op {
@@ -36,7 +38,7 @@ typedef enum stk_op {
     STK_OP_DROP_PATH, /* stochastic depth: whole samples become zero at random, the others larger;
                          training only */
     STK_OP_LINEAR,
-    STK_OP_LOSS, /* softmax cross-entropy against soft targets; its output are probabilities */
+    STK_OP_LOSS, /* stk_loss; its output is what a backend keeps for its backward */
     STK_OP_COUNT
 } stk_op;
 
@@ -119,7 +121,8 @@ typedef struct stk_graph {
     size_t param_elements; /* sum of counts */
     int input;             /* value: the pictures, (size, size, 3) */
     int logits;            /* value: (1, 1, classes) */
-    int classes;
+    int classes;           /* outputs: classes, labels or numbers, as the loss has them */
+    stk_loss loss;         /* softmax unless set; its positive_weights are owned */
     int img_size;
     float mean[3]; /* of pixel values 0 to 1 */
     float std[3];
@@ -169,6 +172,9 @@ int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels);
 
 /* Other first weights for the layer that made x; its bias, if it has one, starts at zero. */
 void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan);
+
+/* Sets the loss, which is copied. Before stk_graph_finish(). */
+void stk_graph_set_loss(stk_graph *graph, const stk_loss *loss);
 
 /* Declares the logits, adds the loss, and returns the first mistake of the builder calls. */
 STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err);

@@ -34,6 +34,17 @@ static void drop_gradients(void) {
     check_gradients(build_drops, 5, 6, no_mix, 0);
 }
 
+/* The losses that have targets: plain, smoothed, and mixed. */
+static void loss_gradients(void) {
+    const stk_mix mixup = {.kind = STK_MIX_MIXUP, .keep = 0.7f};
+    const stk_mix cutmix = {.kind = STK_MIX_CUTMIX, .keep = 0.4f, .right = 3, .bottom = 2};
+    for (loss_number = 0; loss_number < SOME_LOSSES; loss_number++) {
+        check_gradients(build_loss, 5, 4, no_mix, 0);
+        check_gradients(build_loss, 5, 3, mixup, 0.1f);
+        check_gradients(build_loss, 5, 4, cutmix, 0.2f);
+    }
+}
+
 static void check_inference(builder *build, int img_size) {
     bench b;
     if (bench_open(&b, build, img_size, 3, 2)) {
@@ -140,6 +151,7 @@ static const check_test tests[] = {
     TEST(scale_gradients),
     TEST(shortcut_gradients),
     TEST(drop_gradients),
+    TEST(loss_gradients),
     TEST(inference_drops_nothing),
     TEST(drops_follow_seed_and_step),
     TEST(exponential_is_exact_enough),

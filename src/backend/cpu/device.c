@@ -457,6 +457,7 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
                            stk_error *err) {
     const stk_graph *graph = exec->pieces.graph;
     stk_status status = check_count(exec, input->count, true, err);
+    STK_THEN(status, stk_step_check(graph, input, err));
     if (status == STK_OK && output == NULL && exec->done_count == STK_STEPS_AHEAD) {
         status = STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
     }

@@ -59,7 +59,13 @@ static void batch_norm_back(lowering *l, int index, const stk_node *n, cuda_ref 
 /* The gradient of the loss is computed with the loss, in the memory of the logits. */
 static void loss(lowering *l, const stk_node *n) {
     lower_value *logits = &l->values[n->inputs[0]];
-    stk_cuda_loss(l->p, l->batch, value_shape(l, n->output).channels, logits->data, logits->data);
+    int outputs = value_shape(l, n->output).channels;
+    const stk_loss *kind = &l->graph->loss;
+    if (kind->kind == STK_LOSS_SOFTMAX) {
+        stk_cuda_loss(l->p, l->batch, outputs, logits->data, logits->data);
+    } else {
+        stk_cuda_loss_outputs(l->p, l->batch, outputs, kind, logits->data, logits->data);
+    }
     logits->grad = logits->data;
 }
 
