@@ -305,6 +305,22 @@ static inline void reference_node(reference *r, const stk_node *node, const stk_
             }
         }
         break;
+    case STK_OP_FEATURES:
+        for (size_t i = 0; i < count; i++) {
+            size_t at = (in->count - 1 - i / inputs) * inputs + i % inputs;
+            double keep = in->mix.kind == STK_MIX_NONE ? 1 : (double)in->mix.keep;
+            y[i] = keep * (double)in->features[i] + (1 - keep) * (double)in->features[at];
+        }
+        break;
+    case STK_OP_CONCAT:
+        for (size_t i = 0; i < count; i++) {
+            size_t c = i % (size_t)shape.channels;
+            size_t n = i / (size_t)shape.channels;
+            size_t rest = (size_t)shape.channels - inputs;
+            y[i] =
+                c < inputs ? x[n * inputs + c] : r->values[node->inputs[1]][n * rest + c - inputs];
+        }
+        break;
     case STK_OP_LOSS:
         r->mean_loss = reference_loss(r, in, x);
         break;
@@ -332,6 +348,7 @@ typedef struct bench {
     uint8_t *images;
     int labels[16];
     float targets[16 * CLASSES]; /* for losses other than softmax; some are not known */
+    float features[16 * 16];     /* of networks that have any */
     size_t batch;
     stk_error err;
 } bench;
@@ -377,6 +394,9 @@ static inline void bench_fill(bench *b, uint64_t seed) {
     }
     for (size_t i = 0; i < b->batch; i++) {
         b->labels[i] = (int)stk_rng_below(&rng, CLASSES);
+    }
+    for (size_t i = 0; i < sizeof b->features / sizeof *b->features; i++) {
+        b->features[i] = (float)stk_rng_normal(&rng);
     }
     for (size_t i = 0; i < b->batch * CLASSES; i++) {
         double known[] = {0, 1, stk_rng_range(&rng, 0, 1)};
@@ -424,6 +444,7 @@ static inline stk_step_input input_of(const bench *b) {
     return (stk_step_input){.images = b->images,
                             .labels = b->labels,
                             .targets = b->targets,
+                            .features = b->features,
                             .count = b->batch,
                             .seed = 3,
                             .step = 5};

@@ -30,6 +30,7 @@ typedef struct pair {
     uint8_t *images; /* config.batch pictures */
     int labels[32];
     float targets[32 * CLASSES]; /* for losses other than softmax; some are not known */
+    float features[32 * 16];     /* of networks that have any */
     double share;                /* how far apart results may be, as a share of their size */
     stk_error err;
 } pair;
@@ -162,6 +163,9 @@ static inline void pair_fill(pair *p, uint64_t seed) {
     for (size_t i = 0; i < p->config.batch; i++) {
         p->labels[i] = (int)stk_rng_below(&rng, (uint64_t)p->graph->classes);
     }
+    for (size_t i = 0; i < sizeof p->features / sizeof *p->features; i++) {
+        p->features[i] = (float)stk_rng_normal(&rng);
+    }
     for (size_t i = 0; i < sizeof p->targets / sizeof *p->targets; i++) {
         p->targets[i] = i % 7 == 3 ? NAN : (float)stk_rng_range(&rng, 0, 1);
     }
@@ -178,6 +182,7 @@ static inline void pair_settle(pair *p) {
     stk_step_input in = {.images = p->images,
                          .labels = p->labels,
                          .targets = p->targets,
+                         .features = p->features,
                          .count = p->config.batch,
                          .seed = 3,
                          .step = 5,
@@ -254,6 +259,7 @@ static inline stk_step_input pair_input(const pair *p) {
     return (stk_step_input){.images = p->images,
                             .labels = p->labels,
                             .targets = p->targets,
+                            .features = p->features,
                             .count = p->config.batch,
                             .seed = 3,
                             .step = 5};
@@ -360,8 +366,8 @@ static inline void pair_infer(pair *p, size_t count, const char *what) {
     for (int i = 0; i < 2; i++) {
         logits[i] = stk_mem_new(numbers, sizeof *logits[i]);
         memset(logits[i], 0xff, numbers * sizeof *logits[i]);
-        if (p->sides[i].backend->infer(p->sides[i].exec, p->images, count, logits[i], &p->err) !=
-            STK_OK) {
+        if (p->sides[i].backend->infer(p->sides[i].exec, p->images, p->features, count, logits[i],
+                                       &p->err) != STK_OK) {
             CHECK_FAIL("%s: %s", what, p->err.message);
         }
     }

@@ -172,6 +172,19 @@ static inline int build_loss(stk_graph *g) {
     return classify(g, stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1));
 }
 
+/* Numbers beside the picture: as they are, through a layer, and concatenated twice. */
+static inline int build_features(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 6, 3, 2, 1);
+    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
+    x = stk_graph_avg_pool(g, x);
+    int given = stk_graph_features(g, 7);
+    int made = stk_graph_silu(g, stk_graph_linear(g, given, "numbers", 5));
+    x = stk_graph_concat(g, x, made);
+    x = stk_graph_add(g, x, stk_graph_linear(g, x, "mixed", 11));
+    x = stk_graph_concat(g, given, x);
+    return stk_graph_linear(g, x, "fc", CLASSES);
+}
+
 static inline int activation(stk_graph *g, int x, int kind) {
     switch (kind % 4) {
     case 0:

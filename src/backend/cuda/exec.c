@@ -51,6 +51,10 @@ static size_t part(cuda_parts *parts, size_t bytes) {
     return at;
 }
 
+static size_t feature_bytes(const stk_exec *exec, const stk_graph *graph) {
+    return exec->config.batch * stk_graph_feature_count(graph) * sizeof(float);
+}
+
 /* Bytes of a batch's targets; 0 where there are none. */
 static size_t target_bytes(const stk_exec *exec, const stk_graph *graph) {
     bool none = graph->loss.kind == STK_LOSS_SOFTMAX || !exec->config.train;
@@ -80,6 +84,7 @@ static void place_parts(stk_exec *exec, const stk_graph *graph) {
             part(s, stk_shape_count(graph->values[graph->input].shape) * exec->config.batch);
         s->labels[i] = part(s, exec->config.batch * sizeof(int));
         s->targets[i] = part(s, target_bytes(exec, graph));
+        s->features[i] = part(s, feature_bytes(exec, graph));
     }
     if (graph->loss.positive_weights != NULL) {
         s->fixed[CUDA_FIXED_POSITIVE] = part(s, (size_t)graph->classes * sizeof(float));
@@ -187,6 +192,7 @@ static void cuda_exec_free(stk_exec *exec) {
         exec->queue != NULL ? d->host_free(exec->queue) : 0;
         exec->labels != NULL ? d->host_free(exec->labels) : 0;
         exec->targets != NULL ? d->host_free(exec->targets) : 0;
+        exec->features != NULL ? d->host_free(exec->features) : 0;
         exec->answers != NULL ? d->host_free(exec->answers) : 0;
     }
     free_programs(exec);
@@ -244,10 +250,11 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     size_t batch = exec->config.batch;
     size_t answers = batch * (size_t)exec->pieces.graph->classes * sizeof(float);
-    void *memory[4] = {NULL, NULL, NULL, NULL};
-    size_t bytes[4] = {sizeof(cuda_step_queue), STK_STEPS_AHEAD * batch * sizeof(int),
+    void *memory[5] = {NULL, NULL, NULL, NULL, NULL};
+    size_t bytes[5] = {sizeof(cuda_step_queue), STK_STEPS_AHEAD * batch * sizeof(int),
                        exec->config.train ? 0 : CUDA_DEVICE_BATCHES * answers,
-                       CUDA_DEVICE_BATCHES * target_bytes(exec, exec->pieces.graph)};
+                       CUDA_DEVICE_BATCHES * target_bytes(exec, exec->pieces.graph),
+                       CUDA_DEVICE_BATCHES * feature_bytes(exec, exec->pieces.graph)};
     bool good = true;
     for (size_t i = 0; i < STK_COUNT(memory) && good; i++) {
         good = bytes[i] == 0 || d->host_take(&memory[i], bytes[i], 0) == CUDA_GOOD;
@@ -256,6 +263,7 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     exec->labels = memory[1];
     exec->answers = memory[2];
     exec->targets = memory[3];
+    exec->features = memory[4];
     return good ? STK_OK : STK_FAIL_MEMORY(err, "batches on their way to the GPU");
 }
 
@@ -539,10 +547,11 @@ static stk_status step_by_count(stk_exec *exec, const stk_step_input *input,
     return status == STK_OK ? stk_cuda_step_note(exec, &now, err) : status;
 }
 
-static stk_status infer_checked(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                                stk_error *err) {
+static stk_status infer_checked(stk_exec *exec, const uint8_t *images, const float *features,
+                                size_t count, float *logits, stk_error *err) {
     stk_status status = check_count(exec, count, false, err);
-    return status == STK_OK ? stk_cuda_infer(exec, images, count, logits, err) : status;
+    STK_THEN(status, stk_features_check(exec->pieces.graph, features, err));
+    return status == STK_OK ? stk_cuda_infer(exec, images, features, count, logits, err) : status;
 }
 
 const stk_backend stk_cuda_backend = {

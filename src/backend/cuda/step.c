@@ -43,6 +43,7 @@ static cuda_step_constants constants_of(const stk_exec *exec, const stk_step_inp
     cuda_step_constants k = {.images = exec->memory + exec->parts.images[device_batch],
                              .labels = exec->memory + exec->parts.labels[device_batch],
                              .targets = exec->memory + exec->parts.targets[device_batch],
+                             .features = exec->memory + exec->parts.features[device_batch],
                              .seed = input->seed,
                              .step = input->step,
                              .mix_kind = (int)input->mix.kind,
@@ -85,6 +86,23 @@ static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size
                             count * picture_bytes(exec), device->copy);
     }
     return check(exec, result, "sending pictures", err);
+}
+
+/* Sends the features, if the network has any, in the same way as the targets. */
+static stk_status send_features(stk_exec *exec, const float *features, size_t count,
+                                size_t device_batch, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    size_t each = stk_graph_feature_count(exec->pieces.graph);
+    size_t bytes = count * each * sizeof *features;
+    if (bytes == 0) {
+        return STK_OK;
+    }
+    float *from = exec->features + device_batch * exec->config.batch * each;
+    memcpy(from, features, bytes);
+    return check(exec,
+                 device->driver->copy_in(exec->memory + exec->parts.features[device_batch], from,
+                                         bytes, device->copy),
+                 "sending features", err);
 }
 
 /*
@@ -240,6 +258,7 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     exec->queue->constants[ahead_index] = constants_of(exec, input, device_batch);
     exec->is_noted[ahead_index] = false;
     status = send_answers(exec, input, device_batch, ahead_index, err);
+    STK_THEN(status, send_features(exec, input->features, input->count, device_batch, err));
     STK_THEN(status, hand_over(exec, events, &exec->queue->constants[ahead_index], err));
     exec->started++;
     STK_THEN(status, run_step(exec, input, events->updating, err));
@@ -312,8 +331,8 @@ static stk_status finish_infer(stk_exec *exec, size_t device_batch, size_t bytes
     return check(exec, result, "an inference", err);
 }
 
-stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                          stk_error *err) {
+stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                          size_t count, float *logits, stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
     size_t bytes = count * (size_t)exec->pieces.graph->classes * sizeof(float);
     size_t device_batch = exec->started % CUDA_DEVICE_BATCHES;
@@ -325,9 +344,11 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
     }
     exec->queue->constants[device_batch] =
-        (cuda_step_constants){.images = exec->memory + exec->parts.images[device_batch]};
+        (cuda_step_constants){.images = exec->memory + exec->parts.images[device_batch],
+                              .features = exec->memory + exec->parts.features[device_batch]};
     const cuda_step_events *events = &exec->events[device_batch];
     stk_status status = send(exec, images, count, device_batch, events, err);
+    STK_THEN(status, send_features(exec, features, count, device_batch, err));
     STK_THEN(status, hand_over(exec, events, &exec->queue->constants[device_batch], err));
     STK_THEN(status, renew_weight_copies(exec, err));
     STK_THEN(status, stk_cuda_player_run(&exec->players[PLAY_MAIN], err));

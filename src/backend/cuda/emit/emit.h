@@ -392,6 +392,17 @@ void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y);
 /* Random T numbers between -1 and 1: plans and variants are timed on them. */
 void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y);
 
+/* ---- features and concatenation: kernels/concat.cu ---- */
+
+/* float32 (N, count) at the constants' `features` to T (N, count); mixed when `train`. */
+void stk_cuda_features(cuda_program *p, int batch, int count, bool train, cuda_ref y);
+/* y (N, first + second) = a (N, first) beside b (N, second). */
+void stk_cuda_concat(cuda_program *p, int batch, int first, int second, cuda_ref a, cuda_ref b,
+                     cuda_ref y);
+/* The gradients da and db, each added to what is there where asked; nothing: not wanted. */
+void stk_cuda_concat_back(cuda_program *p, int batch, int first, int second, cuda_ref dy,
+                          cuda_ref da, bool add_a, cuda_ref db, bool add_b);
+
 /* ---- losses: kernels/loss.cu ---- */
 
 /*
