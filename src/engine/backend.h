@@ -74,7 +74,7 @@ static inline const stk_graph *stk_compile_graph(const stk_compile_config *confi
 
 typedef enum stk_mix_kind { STK_MIX_NONE, STK_MIX_MIXUP, STK_MIX_CUTMIX } stk_mix_kind;
 
-/* Sample i is mixed with sample count-1-i; targets in the same proportion. */
+/* Sample i is mixed with sample count-1-i; targets and features in the same proportion. */
 typedef struct stk_mix {
     stk_mix_kind kind;
     float keep;                   /* weight of sample i itself, 0 to 1 */
@@ -109,19 +109,29 @@ typedef struct stk_update {
 
 typedef struct stk_step_input {
     const uint8_t *images; /* (count, size, size, 3) */
-    const int *labels;     /* count; each 0 .. classes-1 */
+    const int *labels;     /* softmax: count; each 0 .. classes-1 */
+    const float *targets;  /* all other losses: (count, outputs), see loss.h; NULL with softmax */
+    const float *features; /* (count, graph features); NULL without */
     size_t count;          /* 1 .. batch */
     stk_mix mix;
-    float label_smoothing;
+    float label_smoothing;    /* sigmoid: pulls targets towards 0.5; regression ignores it */
     uint64_t seed;            /* dropout derives from seed and step: see stk_drop_factor */
     uint64_t step;            /* steps of this training so far */
     bool keep_gradients;      /* add to the existing gradients instead of clearing them */
     const stk_update *update; /* NULL: no update (accumulation); only running statistics move */
 } stk_step_input;
 
+/* Check that the input of a step, or of an inference, has what the graph needs. */
+STK_CHECKED stk_status stk_step_check(const stk_graph *graph, const stk_step_input *input,
+                                      stk_error *err);
+STK_CHECKED stk_status stk_features_check(const stk_graph *graph, const float *features,
+                                          stk_error *err);
+
 typedef struct stk_step_output {
-    double loss_sum;    /* over the samples; not finite when training has diverged */
-    size_t correct;     /* samples classified right; a mixed sample has its larger part's label */
+    double loss_sum; /* over the samples; not finite when training has diverged */
+    /* Samples classified right; a mixed sample has its larger part's label. Sigmoid: samples all of
+     * whose known outputs are on the right side of 0.5. Regression: 0. */
+    size_t correct;
     double grad_norm;   /* of all gradients, before clipping; NaN unless clipping asked for it */
     bool skipped;       /* no update: a gradient exceeded the range of fp16 */
     float loss_scale;   /* of the gradients; 1 unless the precision is fp16 */
@@ -239,7 +249,7 @@ typedef struct stk_backend {
 
     /* Forward, backward and, with input->update, the optimiser. A halted step updates no weights,
      * but gradients and running statistics are then useless. With output NULL the step may still
-     * run when the call returns: collect() returns its result, and the pictures and labels must
+     * run when the call returns: collect() returns its result, and all that `input` points to must
      * stay valid until then or until the next step() has returned. */
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
@@ -252,6 +262,7 @@ typedef struct stk_backend {
     /* logits is (count, classes). Batch norm uses the running statistics, dropout is off. With
      * logits NULL, which needs a fetch(), the inference may still run when the call returns. */
     stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, 3) */,
+                        const float *features /* (count, graph features); NULL without */,
                         size_t count, float *logits, stk_error *err);
     /* Returns the logits of the oldest inference whose logits were not fetched. At most two
      * inferences may be in flight; their pictures must stay valid. NULL: none runs ahead. */

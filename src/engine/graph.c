@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -25,6 +26,8 @@ const stk_op_trait stk_op_traits[STK_OP_COUNT] = {
     [STK_OP_DROPOUT] = {.name = "dropout", .in_place = true},
     [STK_OP_DROP_PATH] = {.name = "drop_path", .in_place = true},
     [STK_OP_LINEAR] = {.name = "linear", .backward_reads_input = {true}},
+    [STK_OP_FEATURES] = {.name = "features"},
+    [STK_OP_CONCAT] = {.name = "concat"},
     [STK_OP_LOSS] = {.name = "loss", .backward_reads_output = true},
 };
 
@@ -41,12 +44,15 @@ static int add_node(stk_graph *graph, stk_node node, stk_shape shape) {
     }
     int index = graph->node_count++;
     int output = graph->value_count++;
+    bool from_features = node.op == STK_OP_FEATURES;
     for (int i = 0; i < node.input_count; i++) {
         graph->values[node.inputs[i]].uses++;
+        from_features = from_features || graph->values[node.inputs[i]].from_features;
     }
     node.output = output;
     graph->nodes[index] = node;
-    graph->values[output] = (stk_value){.shape = shape, .producer = index};
+    graph->values[output] =
+        (stk_value){.shape = shape, .producer = index, .from_features = from_features};
     return output;
 }
 
@@ -79,6 +85,7 @@ stk_status stk_graph_new(stk_graph **out, int img_size, int classes, stk_error *
     }
     graph->img_size = img_size;
     graph->classes = classes;
+    graph->features = STK_NO_VALUE;
     graph->logits = STK_NO_VALUE;
     graph->norm_epsilon = 1e-5f;
     for (int c = 0; c < 3; c++) {
@@ -95,6 +102,7 @@ void stk_graph_free(stk_graph *graph) {
         stk_mem_free(graph->nodes);
         stk_mem_free(graph->values);
         stk_mem_free(graph->params);
+        stk_mem_free((void *)graph->loss.positive_weights);
         stk_mem_free(graph);
     }
 }
@@ -112,6 +120,20 @@ stk_status stk_graph_check_params(const stk_graph *graph, const stk_graph *other
 
 int stk_graph_input(stk_graph *graph) {
     return graph->input;
+}
+
+int stk_graph_features(stk_graph *graph, int count) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    if (count < 1 || graph->features != STK_NO_VALUE) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "a network cannot have %d features, or features twice", count);
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_FEATURES};
+    graph->features = add_node(graph, node, (stk_shape){1, 1, count});
+    return graph->features;
 }
 
 /*
@@ -315,6 +337,23 @@ int stk_graph_drop_path(stk_graph *graph, int x, double rate) {
     return rate > 0 ? add_pointwise(graph, STK_OP_DROP_PATH, x, (float)rate) : x;
 }
 
+int stk_graph_concat(stk_graph *graph, int a, int b) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_shape first = graph->values[a].shape;
+    stk_shape second = graph->values[b].shape;
+    if (first.height != 1 || first.width != 1 || second.height != 1 || second.width != 1 ||
+        a == b) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "cannot concatenate (%d,%d,%d) and (%d,%d,%d) in a network", first.height,
+                 first.width, first.channels, second.height, second.width, second.channels);
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_CONCAT, .inputs = {a, b}, .input_count = 2};
+    return add_node(graph, node, (stk_shape){1, 1, first.channels + second.channels});
+}
+
 int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels) {
     if (failed(graph)) {
         return STK_NO_VALUE;
@@ -346,16 +385,62 @@ void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan) {
     }
 }
 
+/* A mistake of the graph where a number of the loss is out of its range. */
+static void check_loss(stk_graph *graph, const stk_loss *loss) {
+    bool good =
+        loss->kind != STK_LOSS_HUBER || (isfinite(loss->huber_delta) && loss->huber_delta > 0);
+    if (loss->kind == STK_LOSS_SIGMOID) {
+        good = loss->gamma_pos >= 0 && isfinite(loss->gamma_pos) && loss->gamma_neg >= 0 &&
+               isfinite(loss->gamma_neg) && loss->margin >= 0 && loss->margin < 1;
+    }
+    for (int i = 0; loss->positive_weights != NULL && i < graph->classes; i++) {
+        good = good && loss->positive_weights[i] >= 0 && isfinite(loss->positive_weights[i]);
+    }
+    if (!good) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "a network's loss of kind %d has a number out of its range", (int)loss->kind);
+    }
+}
+
+void stk_graph_set_loss(stk_graph *graph, const stk_loss *loss) {
+    if (failed(graph)) {
+        return;
+    }
+    check_loss(graph, loss);
+    stk_mem_free((void *)graph->loss.positive_weights);
+    graph->loss = *loss;
+    graph->loss.positive_weights = NULL;
+    if (failed(graph) || loss->kind != STK_LOSS_SIGMOID || loss->positive_weights == NULL) {
+        return;
+    }
+    size_t count = (size_t)graph->classes;
+    float *weights = stk_mem_raw(count, sizeof *weights);
+    if (weights == NULL) {
+        STK_FAIL_MEMORY(&graph->error, "the weights of a network's outputs");
+        return;
+    }
+    memcpy(weights, loss->positive_weights, count * sizeof *weights);
+    graph->loss.positive_weights = weights;
+}
+
+/* Marks the parameters of the head: see stk_param.head. */
+static void mark_head(stk_graph *graph) {
+    for (int n = 0; n < graph->node_count; n++) {
+        const stk_node *node = &graph->nodes[n];
+        bool head = node->output == graph->logits || graph->values[node->output].from_features;
+        for (int i = 0; i < node->param_count && head; i++) {
+            graph->params[node->params[i]].head = true;
+        }
+    }
+}
+
 stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {
     if (!failed(graph)) {
         graph->logits = logits;
         if (stk_shape_count(graph->values[logits].shape) != (size_t)graph->classes) {
             STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
         }
-        const stk_node *classifier = &graph->nodes[graph->values[logits].producer];
-        for (int i = 0; i < classifier->param_count; i++) {
-            graph->params[classifier->params[i]].head = true;
-        }
+        mark_head(graph);
         stk_node node = {.op = STK_OP_LOSS, .inputs = {logits}, .input_count = 1};
         add_node(graph, node, graph->values[logits].shape);
     }

@@ -16,6 +16,8 @@
 
 #include <stoker/status.h>
 
+#include "engine/loss.h"
+
 #define STK_NO_VALUE (-1)
 
 typedef enum stk_op {
@@ -36,7 +38,9 @@ typedef enum stk_op {
     STK_OP_DROP_PATH, /* stochastic depth: whole samples become zero at random, the others larger;
                          training only */
     STK_OP_LINEAR,
-    STK_OP_LOSS, /* softmax cross-entropy against soft targets; its output are probabilities */
+    STK_OP_FEATURES, /* floats given beside the picture, mixed in the proportion of targets */
+    STK_OP_CONCAT,   /* the channels of two (1, 1, C) values, one after the other */
+    STK_OP_LOSS,     /* stk_loss; its output is what a backend keeps for its backward */
     STK_OP_COUNT
 } stk_op;
 
@@ -63,8 +67,9 @@ static inline size_t stk_shape_count(stk_shape shape) {
 
 typedef struct stk_value {
     stk_shape shape;
-    int producer; /* node */
-    int uses;     /* nodes that read it */
+    int producer;       /* node */
+    int uses;           /* nodes that read it */
+    bool from_features; /* made from features, perhaps together with the picture */
 } stk_value;
 
 /* How a parameter starts; `fan` below is the number that the spread derives from. */
@@ -88,7 +93,9 @@ typedef struct stk_param {
     size_t offset;  /* elements before it, in the order of the graph */
     bool trainable; /* running statistics are not */
     bool decay;     /* weight decay applies: weights, not norms and biases */
-    bool head;      /* of the classifier, which makes the logits; all others are the backbone */
+    /* Of the classifier, which makes the logits, or of a layer whose input comes from features:
+     * these are new with every task. All others are the backbone. */
+    bool head;
     stk_init init;
     int fan; /* outputs times taps for a convolution, inputs for a linear layer */
 } stk_param;
@@ -118,8 +125,10 @@ typedef struct stk_graph {
     int param_count;
     size_t param_elements; /* sum of counts */
     int input;             /* value: the pictures, (size, size, 3) */
+    int features;          /* value: (1, 1, count); STK_NO_VALUE: there are none */
     int logits;            /* value: (1, 1, classes) */
-    int classes;
+    int classes;           /* outputs: classes, labels or numbers, as the loss has them */
+    stk_loss loss;         /* softmax unless set; its positive_weights are owned */
     int img_size;
     float mean[3]; /* of pixel values 0 to 1 */
     float std[3];
@@ -129,6 +138,12 @@ typedef struct stk_graph {
     size_t param_capacity;
     stk_error error; /* first mistake of the builder */
 } stk_graph;
+
+/* How many features a sample has; 0: none. */
+static inline size_t stk_graph_feature_count(const stk_graph *graph) {
+    return graph->features != STK_NO_VALUE ? (size_t)graph->values[graph->features].shape.channels
+                                           : 0;
+}
 
 STK_CHECKED stk_status stk_graph_new(stk_graph **graph, int img_size, int classes, stk_error *err);
 void stk_graph_free(stk_graph *graph);
@@ -140,6 +155,9 @@ STK_CHECKED stk_status stk_graph_check_params(const stk_graph *graph, const stk_
 
 /* The value of the pictures, to start from. */
 int stk_graph_input(stk_graph *graph);
+
+/* The value of the features, so many floats for each sample; once in a graph. */
+int stk_graph_features(stk_graph *graph, int count);
 
 /* A `pad` with which the output has ceil(side / stride) pixels; an odd pixel of padding goes below
  * and right, as in TensorFlow. Any other `pad` is the number of zeros on every side. */
@@ -165,10 +183,15 @@ int stk_graph_avg_pool(stk_graph *graph, int x);
 /* A rate of 0 adds nothing and returns x. */
 int stk_graph_dropout(stk_graph *graph, int x, double rate);
 int stk_graph_drop_path(stk_graph *graph, int x, double rate);
+/* Both are (1, 1, C). */
+int stk_graph_concat(stk_graph *graph, int a, int b);
 int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels);
 
 /* Other first weights for the layer that made x; its bias, if it has one, starts at zero. */
 void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan);
+
+/* Sets the loss, which is copied. Before stk_graph_finish(). */
+void stk_graph_set_loss(stk_graph *graph, const stk_loss *loss);
 
 /* Declares the logits, adds the loss, and returns the first mistake of the builder calls. */
 STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err);

@@ -18,7 +18,16 @@ stk_status stk_step_timer_open(stk_step_timer *t, stk_error *err) {
     t->images = t->backend->host_take(t->device, bytes);
     t->labels = stk_mem_raw(t->batch, sizeof *t->labels);
     t->logits = stk_mem_raw(t->batch * (size_t)t->graph->classes, sizeof *t->logits);
-    if (t->images == NULL || t->labels == NULL || t->logits == NULL) {
+    size_t features = stk_graph_feature_count(t->graph);
+    bool targets = t->graph->loss.kind != STK_LOSS_SOFTMAX;
+    if (targets) {
+        t->targets = stk_mem_new(t->batch * (size_t)t->graph->classes, sizeof *t->targets);
+    }
+    if (features > 0) {
+        t->features = stk_mem_new(t->batch * features, sizeof *t->features);
+    }
+    if (t->images == NULL || t->labels == NULL || t->logits == NULL ||
+        (targets && t->targets == NULL) || (features > 0 && t->features == NULL)) {
         return STK_FAIL_MEMORY(err, "a batch of pictures");
     }
     for (size_t i = 0; i < bytes; i++) {
@@ -35,9 +44,13 @@ void stk_step_timer_close(stk_step_timer *t) {
         t->backend->host_free(t->device, t->images);
     }
     stk_mem_free(t->labels);
+    stk_mem_free(t->targets);
+    stk_mem_free(t->features);
     stk_mem_free(t->logits);
     t->images = NULL;
     t->labels = NULL;
+    t->targets = NULL;
+    t->features = NULL;
     t->logits = NULL;
 }
 
@@ -51,10 +64,12 @@ static stk_status collect(stk_step_timer *t, bool wait, stk_error *err) {
 
 static stk_status one_step(stk_step_timer *t, stk_error *err) {
     if (t->update == NULL) {
-        return t->backend->infer(t->exec, t->images, t->batch, t->logits, err);
+        return t->backend->infer(t->exec, t->images, t->features, t->batch, t->logits, err);
     }
     stk_step_input input = {.images = t->images,
                             .labels = t->labels,
+                            .targets = t->targets,
+                            .features = t->features,
                             .count = t->batch,
                             .step = t->step++,
                             .update = t->update};

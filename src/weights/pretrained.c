@@ -125,18 +125,21 @@ static bool other_classes(const stk_param *param, const stk_tensor *tensor) {
 }
 
 /*
- * The head starts anew when the file has none, or a complete one for another number of classes. The
- * file's tensors of it then count as used.
+ * The head starts anew when the file has none, or a complete one for another number of classes;
+ * with features also when any part of it differs. The file's tensors of it then count as used.
  */
 static void judge_head(weights_match *m, stk_pretrained_report *report) {
     int parts = 0;
     int absent = 0;
     int other = 0;
+    int misfits = 0;
     uint64_t classes = 0;
     for (int p = 0; p < m->graph->param_count; p++) {
         if (m->graph->params[p].head) {
             parts++;
             absent += m->from[p] == STK_NO_TENSOR;
+            misfits += m->from[p] == STK_NO_TENSOR ||
+                       !stk_fill_same_shape(&m->graph->params[p], &m->file->tensors[m->from[p]]);
             if (m->from[p] != STK_NO_TENSOR) {
                 const stk_tensor *tensor = &m->file->tensors[m->from[p]];
                 bool first = classes == 0;
@@ -146,7 +149,9 @@ static void judge_head(weights_match *m, stk_pretrained_report *report) {
             }
         }
     }
-    report->head_anew = parts > 0 && (absent == parts || other == parts);
+    bool features = stk_graph_feature_count(m->graph) > 0;
+    report->head_anew =
+        parts > 0 && (absent == parts || other == parts || (features && misfits > 0));
     report->file_classes = report->head_anew ? classes : 0;
     for (int p = 0; report->head_anew && p < m->graph->param_count; p++) {
         if (m->graph->params[p].head) {
@@ -272,20 +277,21 @@ static stk_status compare(weights_match *m, const char *path, const char *model,
 }
 
 /*
- * A new head becomes zero: the first predictions are then the same for all classes, and the first
- * gradients of the backbone are small. A random head would pull the pretrained weights away from
- * what they know before it has learned anything.
+ * A new classifier becomes zero: the first predictions are then the same for all classes, and the
+ * first gradients of the backbone are small. A random classifier would pull the pretrained weights
+ * away from what they know before it has learned anything. Layers over features keep their first
+ * weights: with zeros there too, no gradient would ever reach them.
  */
-static stk_status clear_head(const stk_backend *backend, stk_state *state, const stk_graph *graph,
-                             stk_error *err) {
+static stk_status clear_classifier(const stk_backend *backend, stk_state *state,
+                                   const stk_graph *graph, stk_error *err) {
     stk_status status = STK_OK;
-    for (int p = 0; p < graph->param_count && status == STK_OK; p++) {
-        if (graph->params[p].head) {
-            float *zeros = stk_mem_new(graph->params[p].count, sizeof *zeros);
-            status = zeros != NULL ? backend->state_write(state, STK_TENSOR_VALUE, p, zeros, err)
-                                   : STK_FAIL_MEMORY(err, "the head");
-            stk_mem_free(zeros);
-        }
+    const stk_node *classifier = &graph->nodes[graph->values[graph->logits].producer];
+    for (int i = 0; i < classifier->param_count && status == STK_OK; i++) {
+        int p = classifier->params[i];
+        float *zeros = stk_mem_new(graph->params[p].count, sizeof *zeros);
+        status = zeros != NULL ? backend->state_write(state, STK_TENSOR_VALUE, p, zeros, err)
+                               : STK_FAIL_MEMORY(err, "the head");
+        stk_mem_free(zeros);
     }
     return status;
 }
@@ -304,7 +310,7 @@ stk_status stk_pretrained_load(const char *path, const char *model, const stk_ba
         status = stk_fill_state(&file, path, m.from, true, backend, state, graph, err);
     }
     if (status == STK_OK && state != NULL && report->head_anew) {
-        status = clear_head(backend, state, graph, err);
+        status = clear_classifier(backend, state, graph, err);
     }
     free_match(&m);
     stk_tensors_close(&file);

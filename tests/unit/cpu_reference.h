@@ -117,6 +117,59 @@ static inline double reference_target(const stk_step_input *in, size_t i, int c)
     return in->label_smoothing / CLASSES + (1 - in->label_smoothing) * hard;
 }
 
+/* The target of an output of any other loss; NaN: it is not known. */
+static inline double reference_output_target(const reference *r, const stk_step_input *in, size_t i,
+                                             size_t o) {
+    size_t outputs = (size_t)r->graph->classes;
+    double keep = in->mix.kind == STK_MIX_NONE ? 1 : (double)in->mix.keep;
+    double smooth = r->graph->loss.kind == STK_LOSS_SIGMOID ? (double)in->label_smoothing : 0;
+    double own = in->targets[i * outputs + o];
+    double other = in->targets[(in->count - 1 - i) * outputs + o];
+    double t = in->mix.kind == STK_MIX_NONE ? own : keep * own + (1 - keep) * other;
+    return t * (1 - smooth) + smooth / 2;
+}
+
+/* The loss of one output, as its definition has it; exact enough for small logits alone. */
+static inline double reference_point(const stk_loss *loss, double x, double t, size_t o) {
+    double d = fabs(x - t);
+    double delta = loss->huber_delta;
+    double p = 1 / (1 + exp(-x));
+    double m = fmax(p - (double)loss->margin, 0);
+    double weight = loss->positive_weights != NULL ? (double)loss->positive_weights[o] : 1;
+    switch (loss->kind) {
+    case STK_LOSS_SIGMOID:
+        return -weight * t * pow(1 - p, (double)loss->gamma_pos) * log(p) -
+               (1 - t) * pow(m, (double)loss->gamma_neg) * log(1 - m);
+    case STK_LOSS_SQUARED:
+        return 0.5 * d * d;
+    case STK_LOSS_ABSOLUTE:
+        return d;
+    default:
+        return d <= delta ? 0.5 * d * d : delta * (d - delta / 2);
+    }
+}
+
+static inline double reference_loss(const reference *r, const stk_step_input *in, const double *x) {
+    size_t outputs = (size_t)r->graph->classes;
+    double sum = 0;
+    for (size_t n = 0; n < r->batch; n++) {
+        double exps = 0;
+        for (size_t o = 0; o < outputs; o++) {
+            exps += exp(x[n * outputs + o]);
+        }
+        for (size_t o = 0; o < outputs; o++) {
+            double v = x[n * outputs + o];
+            if (r->graph->loss.kind == STK_LOSS_SOFTMAX) {
+                sum -= reference_target(in, n, (int)o) * (v - log(exps));
+                continue;
+            }
+            double t = reference_output_target(r, in, n, o);
+            sum += isnan(t) ? 0 : reference_point(&r->graph->loss, v, t, o);
+        }
+    }
+    return sum / (double)r->batch;
+}
+
 static inline double reference_pixel(const stk_graph *g, const stk_step_input *in, size_t i,
                                      size_t at) {
     size_t floats = (size_t)g->img_size * (size_t)g->img_size * 3;
@@ -252,18 +305,24 @@ static inline void reference_node(reference *r, const stk_node *node, const stk_
             }
         }
         break;
-    case STK_OP_LOSS:
-        r->mean_loss = 0;
-        for (size_t n = 0; n < r->batch; n++) {
-            double sum = 0;
-            for (int c = 0; c < CLASSES; c++) {
-                sum += exp(x[n * CLASSES + (size_t)c]);
-            }
-            for (int c = 0; c < CLASSES; c++) {
-                double log_p = x[n * CLASSES + (size_t)c] - log(sum);
-                r->mean_loss -= reference_target(in, n, c) * log_p / (double)r->batch;
-            }
+    case STK_OP_FEATURES:
+        for (size_t i = 0; i < count; i++) {
+            size_t at = (in->count - 1 - i / inputs) * inputs + i % inputs;
+            double keep = in->mix.kind == STK_MIX_NONE ? 1 : (double)in->mix.keep;
+            y[i] = keep * (double)in->features[i] + (1 - keep) * (double)in->features[at];
         }
+        break;
+    case STK_OP_CONCAT:
+        for (size_t i = 0; i < count; i++) {
+            size_t c = i % (size_t)shape.channels;
+            size_t n = i / (size_t)shape.channels;
+            size_t rest = (size_t)shape.channels - inputs;
+            y[i] =
+                c < inputs ? x[n * inputs + c] : r->values[node->inputs[1]][n * rest + c - inputs];
+        }
+        break;
+    case STK_OP_LOSS:
+        r->mean_loss = reference_loss(r, in, x);
         break;
     default:
         CHECK_FAIL("the reference does not know operation %d", node->op);
@@ -288,6 +347,8 @@ typedef struct bench {
     reference ref;
     uint8_t *images;
     int labels[16];
+    float targets[16 * CLASSES]; /* for losses other than softmax; some are not known */
+    float features[16 * 16];     /* of networks that have any */
     size_t batch;
     stk_error err;
 } bench;
@@ -334,6 +395,13 @@ static inline void bench_fill(bench *b, uint64_t seed) {
     for (size_t i = 0; i < b->batch; i++) {
         b->labels[i] = (int)stk_rng_below(&rng, CLASSES);
     }
+    for (size_t i = 0; i < sizeof b->features / sizeof *b->features; i++) {
+        b->features[i] = (float)stk_rng_normal(&rng);
+    }
+    for (size_t i = 0; i < b->batch * CLASSES; i++) {
+        double known[] = {0, 1, stk_rng_range(&rng, 0, 1)};
+        b->targets[i] = i % 7 == 3 ? NAN : (float)known[stk_rng_below(&rng, 3)];
+    }
 }
 
 static inline bool bench_open(bench *b, builder *build, int img_size, size_t batch, int threads) {
@@ -373,8 +441,13 @@ static inline bool bench_open(bench *b, builder *build, int img_size, size_t bat
 }
 
 static inline stk_step_input input_of(const bench *b) {
-    return (stk_step_input){
-        .images = b->images, .labels = b->labels, .count = b->batch, .seed = 3, .step = 5};
+    return (stk_step_input){.images = b->images,
+                            .labels = b->labels,
+                            .targets = b->targets,
+                            .features = b->features,
+                            .count = b->batch,
+                            .seed = 3,
+                            .step = 5};
 }
 
 /* One parameter's gradients against central differences of the reference. */

@@ -29,7 +29,9 @@ typedef struct pair {
     stk_state_config state;
     uint8_t *images; /* config.batch pictures */
     int labels[32];
-    double share; /* how far apart results may be, as a share of their size */
+    float targets[32 * CLASSES]; /* for losses other than softmax; some are not known */
+    float features[32 * 16];     /* of networks that have any */
+    double share;                /* how far apart results may be, as a share of their size */
     stk_error err;
 } pair;
 
@@ -161,6 +163,12 @@ static inline void pair_fill(pair *p, uint64_t seed) {
     for (size_t i = 0; i < p->config.batch; i++) {
         p->labels[i] = (int)stk_rng_below(&rng, (uint64_t)p->graph->classes);
     }
+    for (size_t i = 0; i < sizeof p->features / sizeof *p->features; i++) {
+        p->features[i] = (float)stk_rng_normal(&rng);
+    }
+    for (size_t i = 0; i < sizeof p->targets / sizeof *p->targets; i++) {
+        p->targets[i] = i % 7 == 3 ? NAN : (float)stk_rng_range(&rng, 0, 1);
+    }
 }
 
 /*
@@ -173,6 +181,8 @@ static inline void pair_settle(pair *p) {
     stk_update still = {.kind = p->state.optimizer, .updates = 1, .head_updates = 1, .epsilon = 1};
     stk_step_input in = {.images = p->images,
                          .labels = p->labels,
+                         .targets = p->targets,
+                         .features = p->features,
                          .count = p->config.batch,
                          .seed = 3,
                          .step = 5,
@@ -246,8 +256,13 @@ static inline bool pair_open(pair *p, const stk_graph *graph, const pair_wish *w
 }
 
 static inline stk_step_input pair_input(const pair *p) {
-    return (stk_step_input){
-        .images = p->images, .labels = p->labels, .count = p->config.batch, .seed = 3, .step = 5};
+    return (stk_step_input){.images = p->images,
+                            .labels = p->labels,
+                            .targets = p->targets,
+                            .features = p->features,
+                            .count = p->config.batch,
+                            .seed = 3,
+                            .step = 5};
 }
 
 static inline double pair_norm(const float *values, size_t count) {
@@ -351,8 +366,8 @@ static inline void pair_infer(pair *p, size_t count, const char *what) {
     for (int i = 0; i < 2; i++) {
         logits[i] = stk_mem_new(numbers, sizeof *logits[i]);
         memset(logits[i], 0xff, numbers * sizeof *logits[i]);
-        if (p->sides[i].backend->infer(p->sides[i].exec, p->images, count, logits[i], &p->err) !=
-            STK_OK) {
+        if (p->sides[i].backend->infer(p->sides[i].exec, p->images, p->features, count, logits[i],
+                                       &p->err) != STK_OK) {
             CHECK_FAIL("%s: %s", what, p->err.message);
         }
     }

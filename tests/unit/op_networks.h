@@ -150,6 +150,41 @@ static inline int build_drops(stk_graph *g) {
     return stk_graph_linear(g, x, "fc", CLASSES);
 }
 
+/* Losses other than softmax, by number. */
+static const float some_weights[CLASSES] = {0.5f, 1, 3, 0, 2};
+static const stk_loss some_losses[] = {
+    {.kind = STK_LOSS_SIGMOID},
+    {.kind = STK_LOSS_SIGMOID, .positive_weights = some_weights},
+    {.kind = STK_LOSS_SIGMOID, .gamma_pos = 2, .gamma_neg = 2},
+    {.kind = STK_LOSS_SIGMOID, .gamma_pos = 1, .gamma_neg = 4, .margin = 0.05f},
+    {.kind = STK_LOSS_SIGMOID, .margin = 0.3f, .gamma_neg = 0.5f, .positive_weights = some_weights},
+    {.kind = STK_LOSS_SIGMOID, .margin = 0.2f},
+    {.kind = STK_LOSS_SQUARED},
+    {.kind = STK_LOSS_ABSOLUTE},
+    {.kind = STK_LOSS_HUBER, .huber_delta = 0.4f},
+};
+enum { SOME_LOSSES = sizeof some_losses / sizeof *some_losses };
+static int loss_number;
+
+/* A network with the loss of that number. */
+static inline int build_loss(stk_graph *g) {
+    stk_graph_set_loss(g, &some_losses[loss_number]);
+    return classify(g, stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1));
+}
+
+/* Numbers beside the picture: as they are, through a layer, and concatenated twice. */
+static inline int build_features(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 6, 3, 2, 1);
+    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
+    x = stk_graph_avg_pool(g, x);
+    int given = stk_graph_features(g, 7);
+    int made = stk_graph_silu(g, stk_graph_linear(g, given, "numbers", 5));
+    x = stk_graph_concat(g, x, made);
+    x = stk_graph_add(g, x, stk_graph_linear(g, x, "mixed", 11));
+    x = stk_graph_concat(g, given, x);
+    return stk_graph_linear(g, x, "fc", CLASSES);
+}
+
 static inline int activation(stk_graph *g, int x, int kind) {
     switch (kind % 4) {
     case 0:

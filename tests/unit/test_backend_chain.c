@@ -164,8 +164,8 @@ static void fused_inference_equals_plain(void) {
         float fused_logits[BATCH * CLASSES];
         float plain_logits[BATCH * CLASSES];
         REQUIRE(cpu->compile(&plain, b.state, &config, &b.err) == STK_OK);
-        CHECK(cpu->infer(b.infer, b.images, BATCH, fused_logits, &b.err) == STK_OK);
-        CHECK(cpu->infer(plain, b.images, BATCH, plain_logits, &b.err) == STK_OK);
+        CHECK(cpu->infer(b.infer, b.images, NULL, BATCH, fused_logits, &b.err) == STK_OK);
+        CHECK(cpu->infer(plain, b.images, NULL, BATCH, plain_logits, &b.err) == STK_OK);
         double largest = largest_of(plain_logits, BATCH * CLASSES);
         for (int i = 0; i < BATCH * CLASSES; i++) {
             CHECK_NEAR(fused_logits[i], plain_logits[i], 1e-4 * largest);

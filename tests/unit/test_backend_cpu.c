@@ -48,13 +48,13 @@ static void inference_uses_running_statistics(void) {
         float logits[4 * CLASSES];
         b.ref.train = false;
         reference_run(&b.ref, &in);
-        CHECK(cpu->infer(b.infer, b.images, 4, logits, &b.err) == STK_OK);
+        CHECK(cpu->infer(b.infer, b.images, NULL, 4, logits, &b.err) == STK_OK);
         for (size_t i = 0; i < 4 * CLASSES; i++) {
             CHECK_NEAR(logits[i], b.ref.values[b.graph->logits][i], 1e-3);
         }
         /* Fewer samples than the batch it was compiled for give the same rows. */
         float fewer[2 * CLASSES];
-        CHECK(cpu->infer(b.infer, b.images, 2, fewer, &b.err) == STK_OK);
+        CHECK(cpu->infer(b.infer, b.images, NULL, 2, fewer, &b.err) == STK_OK);
         for (size_t i = 0; i < 2 * CLASSES; i++) {
             CHECK_NEAR(fewer[i], logits[i], 1e-3);
         }
@@ -206,8 +206,8 @@ static void another_size_of_pictures(void) {
     REQUIRE_OK(cpu->exec_need(small.device, small.graph, &config, &bytes, NULL, &small.err),
                &small.err);
     CHECK_INT(bytes, cpu->exec_bytes(large.infer));
-    CHECK(cpu->infer(exec, large.images, 4, logits[0], NULL) == STK_OK);
-    CHECK(cpu->infer(large.infer, large.images, 4, logits[1], NULL) == STK_OK);
+    CHECK(cpu->infer(exec, large.images, NULL, 4, logits[0], NULL) == STK_OK);
+    CHECK(cpu->infer(large.infer, large.images, NULL, 4, logits[1], NULL) == STK_OK);
     CHECK(memcmp(logits[0], logits[1], sizeof logits[0]) == 0);
     cpu->exec_free(exec);
     bench_close(&large);
@@ -249,8 +249,8 @@ static void wrong_calls_are_refused(void) {
     float logits[4 * CLASSES];
     in.count = 4;
     CHECK(cpu->step(b.train, &in, &out, &b.err) == STK_ERR_INTERNAL);
-    CHECK(cpu->infer(b.train, b.images, 3, logits, NULL) == STK_ERR_INTERNAL);
-    CHECK(cpu->infer(b.infer, b.images, 0, logits, NULL) == STK_ERR_INTERNAL);
+    CHECK(cpu->infer(b.train, b.images, NULL, 3, logits, NULL) == STK_ERR_INTERNAL);
+    CHECK(cpu->infer(b.infer, b.images, NULL, 0, logits, NULL) == STK_ERR_INTERNAL);
     bench_close(&b);
 }
 

@@ -168,11 +168,11 @@ static void a_halted_inference_writes_no_logits(void) {
         memset(logits, 0x55, sizeof logits);
         float untouched = logits[0];
         f.halt.calls = 2;
-        CHECK_INT(f.backend->infer(f.infer, f.images, BATCH, logits, &err), STK_ERR_STOPPED);
+        CHECK_INT(f.backend->infer(f.infer, f.images, NULL, BATCH, logits, &err), STK_ERR_STOPPED);
         CHECK(logits[0] == untouched);
         stk_error_clear(&err);
         f.halt.calls = 1000000;
-        CHECK_INT(f.backend->infer(f.infer, f.images, BATCH, logits, &err), STK_OK);
+        CHECK_INT(f.backend->infer(f.infer, f.images, NULL, BATCH, logits, &err), STK_OK);
         CHECK(logits[0] != untouched);
         CHECK(f.halt.next_s == 0); /* all is computed: nothing is left that needs time */
     }
@@ -252,7 +252,7 @@ static void a_step_is_halted_within_a_layer(void) {
     exec = NULL;
     train.train = false;
     REQUIRE_OK(found.backend->compile(&exec, state, &train, &err), &err);
-    CHECK_INT(found.backend->infer(exec, images, 1, logits, &err), STK_OK);
+    CHECK_INT(found.backend->infer(exec, images, NULL, 1, logits, &err), STK_OK);
     found.backend->exec_free(exec);
     found.backend->state_free(state);
     found.backend->device_close(device);

@@ -34,6 +34,25 @@ static void drop_gradients(void) {
     check_gradients(build_drops, 5, 6, no_mix, 0);
 }
 
+/* The losses that have targets: plain, smoothed, and mixed. */
+static void loss_gradients(void) {
+    const stk_mix mixup = {.kind = STK_MIX_MIXUP, .keep = 0.7f};
+    const stk_mix cutmix = {.kind = STK_MIX_CUTMIX, .keep = 0.4f, .right = 3, .bottom = 2};
+    for (loss_number = 0; loss_number < SOME_LOSSES; loss_number++) {
+        check_gradients(build_loss, 5, 4, no_mix, 0);
+        check_gradients(build_loss, 5, 3, mixup, 0.1f);
+        check_gradients(build_loss, 5, 4, cutmix, 0.2f);
+    }
+}
+
+static void feature_gradients(void) {
+    const stk_mix mixup = {.kind = STK_MIX_MIXUP, .keep = 0.7f};
+    const stk_mix cutmix = {.kind = STK_MIX_CUTMIX, .keep = 0.4f, .right = 3, .bottom = 2};
+    check_gradients(build_features, 5, 3, no_mix, 0);
+    check_gradients(build_features, 5, 3, mixup, 0.1f);
+    check_gradients(build_features, 5, 4, cutmix, 0);
+}
+
 static void check_inference(builder *build, int img_size) {
     bench b;
     if (bench_open(&b, build, img_size, 3, 2)) {
@@ -41,7 +60,7 @@ static void check_inference(builder *build, int img_size) {
         float logits[3 * CLASSES];
         b.ref.train = false;
         reference_run(&b.ref, &in);
-        CHECK(cpu->infer(b.infer, b.images, 3, logits, &b.err) == STK_OK);
+        CHECK(cpu->infer(b.infer, b.images, b.features, 3, logits, &b.err) == STK_OK);
         for (size_t i = 0; i < 3 * CLASSES; i++) {
             CHECK_NEAR(logits[i], b.ref.values[b.graph->logits][i], 1e-3);
         }
@@ -55,6 +74,7 @@ static void inference_drops_nothing(void) {
     check_inference(build_depthwise, 14);
     check_inference(build_shortcut, 7);
     check_inference(build_activations, 7);
+    check_inference(build_features, 5);
 }
 
 /* A step with other numbers drops others, the same step the same. */
@@ -140,6 +160,8 @@ static const check_test tests[] = {
     TEST(scale_gradients),
     TEST(shortcut_gradients),
     TEST(drop_gradients),
+    TEST(loss_gradients),
+    TEST(feature_gradients),
     TEST(inference_drops_nothing),
     TEST(drops_follow_seed_and_step),
     TEST(exponential_is_exact_enough),

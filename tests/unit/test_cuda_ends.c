@@ -120,7 +120,7 @@ typedef struct loss_case {
     float scale;
 } loss_case;
 
-/* As backend/cpu/kernels/head.c, in float64. */
+/* As backend/cpu/kernels/loss.c, in float64. */
 static void reference_loss(const loss_case *k, float *gradient, double *loss, int *correct) {
     bool mixed = k->constants.mix_kind != STK_MIX_NONE;
     double keep = mixed ? (double)k->constants.mix_keep : 1;

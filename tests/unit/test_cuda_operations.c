@@ -28,6 +28,8 @@ static const network networks[] = {
     {"shortcut", build_shortcut, 7, 2},
     {"shortcut, even", build_shortcut, 8, 2},
     {"drops", build_drops, 5, 6},
+    {"features", build_features, 5, 4},
+    {"features, odd", build_features, 7, 3},
 };
 
 /* Of the networks, in an ordinary run, those whose number leaves `rest` when divided by `of`. */

@@ -26,11 +26,11 @@ static stk_status noting_compile(stk_exec **exec, stk_state *state,
     return stk_cpu_backend.compile(exec, state, config, err);
 }
 
-static stk_status some_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                             stk_error *err) {
+static stk_status some_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                             size_t count, float *logits, stk_error *err) {
     bool full = lacks_memory || (crowded != NULL && crowded->count > 0);
     return full ? STK_FAIL(err, STK_ERR_MEMORY, "no memory to infer")
-                : stk_cpu_backend.infer(exec, images, count, logits, err);
+                : stk_cpu_backend.infer(exec, images, features, count, logits, err);
 }
 
 /* A job with a network of two classes that predicts a test set. */

@@ -452,7 +452,7 @@ static bool infer_with(const char *name, double dropout, double drop_path, float
         good = cpu->state_write(state, STK_TENSOR_VALUE, p, values, &err) == STK_OK;
         stk_mem_free(values);
     }
-    good = good && cpu->infer(exec, pictures, 2, logits, &err) == STK_OK;
+    good = good && cpu->infer(exec, pictures, NULL, 2, logits, &err) == STK_OK;
     if (exec != NULL) {
         cpu->exec_free(exec);
     }

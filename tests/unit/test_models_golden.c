@@ -302,7 +302,7 @@ static void check_logits(bench *b) {
     float logits[BATCH * CLASSES];
     double largest = 0;
     double worst = 0;
-    REQUIRE_OK(cpu->infer(b->infer, b->pictures, BATCH, logits, &b->err), &b->err);
+    REQUIRE_OK(cpu->infer(b->infer, b->pictures, NULL, BATCH, logits, &b->err), &b->err);
     for (int i = 0; i < BATCH * CLASSES; i++) {
         double difference = fabs((double)logits[i] - b->expected.logits[i]);
         largest = fmax(largest, fabs(b->expected.logits[i]));

@@ -198,10 +198,10 @@ static void on_bad(void *user, const stk_event_bad_image *event) {
 static int inferred;
 static stk_backend counting; /* the CPU's, with counting_infer() */
 
-static stk_status counting_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                                 stk_error *err) {
+static stk_status counting_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                                 size_t count, float *logits, stk_error *err) {
     inferred++;
-    return stk_cpu_backend.infer(exec, images, count, logits, err);
+    return stk_cpu_backend.infer(exec, images, features, count, logits, err);
 }
 
 static bool halted(void *user) {
@@ -296,7 +296,7 @@ static void infer_by_hand(const model *m, stk_exec *exec, size_t row, double *pr
                              rng, pixels, NULL, &err),
          &err);
     stk_image_scratch_free(scratch);
-    must(stk_cpu_backend.infer(exec, pixels, 1, logits, &err), &err);
+    must(stk_cpu_backend.infer(exec, pixels, NULL, 1, logits, &err), &err);
     stk_softmax(logits, CLASSES, 1, probs);
     stk_mem_free(bytes);
 }
@@ -541,10 +541,10 @@ static void slow_pictures_come_last(void) {
 
 static float on_its_way[STK_PREDICT_BATCH * CLASSES];
 
-static stk_status ahead_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                              stk_error *err) {
+static stk_status ahead_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                              size_t count, float *logits, stk_error *err) {
     CHECK(logits == NULL);
-    return counting_infer(exec, images, count, on_its_way, err);
+    return counting_infer(exec, images, features, count, on_its_way, err);
 }
 
 static stk_status ahead_fetch(stk_exec *exec, float *logits, stk_error *err) {
@@ -697,9 +697,9 @@ static stk_status scarce_compile(stk_exec **exec, stk_state *state,
                : STK_FAIL(err, STK_ERR_MEMORY, "no memory for %zu; use less", config->batch);
 }
 
-static stk_status scarce_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                               stk_error *err) {
-    return batches_left-- != 0 ? stk_cpu_backend.infer(exec, images, count, logits, err)
+static stk_status scarce_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                               size_t count, float *logits, stk_error *err) {
+    return batches_left-- != 0 ? stk_cpu_backend.infer(exec, images, features, count, logits, err)
                                : STK_FAIL(err, STK_ERR_MEMORY, "no memory to infer; use less");
 }
 

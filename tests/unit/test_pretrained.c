@@ -396,6 +396,53 @@ static void no_memory_is_told(void) {
     tear_down(&s);
 }
 
+/* The small network with a layer over two features beside the pooled picture. */
+static stk_graph *graph_with_features(void) {
+    stk_graph *g = NULL;
+    stk_error err = {0};
+    if (stk_graph_new(&g, 6, 3, &err) != STK_OK) {
+        exit(1);
+    }
+    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 2, 3, 1, 1);
+    x = stk_graph_avg_pool(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
+    int made = stk_graph_linear(g, stk_graph_features(g, 2), "features", 4);
+    x = stk_graph_concat(g, x, stk_graph_relu(g, made));
+    if (stk_graph_finish(g, stk_graph_linear(g, x, "fc", 3), &err) != STK_OK) {
+        exit(1);
+    }
+    return g;
+}
+
+/* A network with features takes the backbone of a file without them. Its classifier starts at
+ * zero, and the layer over the features stays as it was: with zeros there too it would never learn.
+ */
+static void a_head_with_features(void) {
+    prepare(&s);
+    REQUIRE_OK(write_tensors(s.path, s.tensors, s.count, NULL, 0, &s.err), &s.err);
+    stk_graph *graph = graph_with_features();
+    stk_state state = {graph, stk_mem_new(graph->param_elements, sizeof(float))};
+    REQUIRE(state.values != NULL);
+    for (size_t i = 0; i < graph->param_elements; i++) {
+        state.values[i] = 0.5f;
+    }
+    stk_pretrained_report report;
+    CHECK_INT(stk_pretrained_load(s.path, "resnet18", &fake, &state, graph, &report, &s.err),
+              STK_OK);
+    CHECK(report.head_anew);
+    CHECK_INT(report.tensors, 5);
+    for (int p = 0; p < graph->param_count; p++) {
+        const stk_param *param = &graph->params[p];
+        bool zero = strncmp(param->name, "fc.", 3) == 0;
+        bool kept = strncmp(param->name, "features.", 9) == 0;
+        for (size_t i = 0; i < param->count && (zero || kept); i++) {
+            CHECK_NEAR(state.values[param->offset + i], zero ? 0 : 0.5, 0);
+        }
+    }
+    stk_mem_free(state.values);
+    stk_graph_free(graph);
+    tear_down(&s);
+}
+
 static const check_test tests[] = {
     TEST(every_float_type_is_loaded),
     TEST(prefixes_are_taken_off),
@@ -408,6 +455,7 @@ static const check_test tests[] = {
     TEST(files_that_cannot_be_read_are_told),
     TEST(numbers_that_are_none_are_refused),
     TEST(no_memory_is_told),
+    TEST(a_head_with_features),
 };
 
 CHECK_MAIN(tests)

@@ -105,8 +105,10 @@ static inline stk_status scripted_collect(stk_exec *exec, bool wait, stk_step_ou
 }
 
 /* Validation samples come in order, and sample i is of class i mod PICTURE_CLASSES. */
-static inline stk_status scripted_infer(stk_exec *exec, const uint8_t *images, size_t count,
-                                        float *logits, stk_error *err) {
+static inline stk_status scripted_infer(stk_exec *exec, const uint8_t *images,
+                                        const float *features, size_t count, float *logits,
+                                        stk_error *err) {
+    (void)features;
     (void)exec;
     (void)images;
     int validation = script.infers++;

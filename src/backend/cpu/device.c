@@ -36,6 +36,8 @@ static const cpu_kernel *const kernels[STK_OP_COUNT] = {
     [STK_OP_DROPOUT] = &stk_cpu_drop,
     [STK_OP_DROP_PATH] = &stk_cpu_drop,
     [STK_OP_LINEAR] = &stk_cpu_linear,
+    [STK_OP_FEATURES] = &stk_cpu_features,
+    [STK_OP_CONCAT] = &stk_cpu_concat,
     [STK_OP_LOSS] = &stk_cpu_loss,
 };
 
@@ -457,6 +459,7 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
                            stk_error *err) {
     const stk_graph *graph = exec->pieces.graph;
     stk_status status = check_count(exec, input->count, true, err);
+    STK_THEN(status, stk_step_check(graph, input, err));
     if (status == STK_OK && output == NULL && exec->done_count == STK_STEPS_AHEAD) {
         status = STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
     }
@@ -472,6 +475,7 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
                      .batch = input->count,
                      .step = input,
                      .images = input->images,
+                     .features = input->features,
                      .result = output};
     if (!input->keep_gradients) {
         memset(exec->state->blocks[STK_TENSOR_GRADIENT], 0, graph->param_elements * sizeof(float));
@@ -516,15 +520,19 @@ static stk_status cpu_collect(stk_exec *exec, bool wait, stk_step_output *output
     return STK_OK;
 }
 
-static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                            stk_error *err) {
+static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                            size_t count, float *logits, stk_error *err) {
     const stk_graph *graph = exec->pieces.graph;
     stk_status status = check_count(exec, count, false, err);
+    STK_THEN(status, stk_features_check(graph, features, err));
     if (status != STK_OK) {
         return status;
     }
-    cpu_call call = {
-        .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
+    cpu_call call = {.pool = exec->state->device->pool,
+                     .graph = graph,
+                     .batch = count,
+                     .images = images,
+                     .features = features};
     part_times timed;
     begin_parts(exec, &timed, 1);
     status = check_halt(exec, &timed, err);

@@ -51,6 +51,16 @@ static size_t part(cuda_parts *parts, size_t bytes) {
     return at;
 }
 
+static size_t feature_bytes(const stk_exec *exec, const stk_graph *graph) {
+    return exec->config.batch * stk_graph_feature_count(graph) * sizeof(float);
+}
+
+/* Bytes of a batch's targets; 0 where there are none. */
+static size_t target_bytes(const stk_exec *exec, const stk_graph *graph) {
+    bool none = graph->loss.kind == STK_LOSS_SOFTMAX || !exec->config.train;
+    return none ? 0 : exec->config.batch * (size_t)graph->classes * sizeof(float);
+}
+
 static void place_parts(stk_exec *exec, const stk_graph *graph) {
     cuda_parts *s = &exec->parts;
     size_t counters = 0;
@@ -73,6 +83,11 @@ static void place_parts(stk_exec *exec, const stk_graph *graph) {
         s->images[i] =
             part(s, stk_shape_count(graph->values[graph->input].shape) * exec->config.batch);
         s->labels[i] = part(s, exec->config.batch * sizeof(int));
+        s->targets[i] = part(s, target_bytes(exec, graph));
+        s->features[i] = part(s, feature_bytes(exec, graph));
+    }
+    if (graph->loss.positive_weights != NULL) {
+        s->fixed[CUDA_FIXED_POSITIVE] = part(s, (size_t)graph->classes * sizeof(float));
     }
     s->arena = part(s, arena);
 }
@@ -176,6 +191,8 @@ static void cuda_exec_free(stk_exec *exec) {
         }
         exec->queue != NULL ? d->host_free(exec->queue) : 0;
         exec->labels != NULL ? d->host_free(exec->labels) : 0;
+        exec->targets != NULL ? d->host_free(exec->targets) : 0;
+        exec->features != NULL ? d->host_free(exec->features) : 0;
         exec->answers != NULL ? d->host_free(exec->answers) : 0;
     }
     free_programs(exec);
@@ -233,16 +250,20 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     size_t batch = exec->config.batch;
     size_t answers = batch * (size_t)exec->pieces.graph->classes * sizeof(float);
-    void *memory[3] = {NULL, NULL, NULL};
-    size_t bytes[3] = {sizeof(cuda_step_queue), STK_STEPS_AHEAD * batch * sizeof(int),
-                       exec->config.train ? 0 : CUDA_DEVICE_BATCHES * answers};
+    void *memory[5] = {NULL, NULL, NULL, NULL, NULL};
+    size_t bytes[5] = {sizeof(cuda_step_queue), STK_STEPS_AHEAD * batch * sizeof(int),
+                       exec->config.train ? 0 : CUDA_DEVICE_BATCHES * answers,
+                       CUDA_DEVICE_BATCHES * target_bytes(exec, exec->pieces.graph),
+                       CUDA_DEVICE_BATCHES * feature_bytes(exec, exec->pieces.graph)};
     bool good = true;
-    for (int i = 0; i < 3 && good; i++) {
+    for (size_t i = 0; i < STK_COUNT(memory) && good; i++) {
         good = bytes[i] == 0 || d->host_take(&memory[i], bytes[i], 0) == CUDA_GOOD;
     }
     exec->queue = memory[0];
     exec->labels = memory[1];
     exec->answers = memory[2];
+    exec->targets = memory[3];
+    exec->features = memory[4];
     return good ? STK_OK : STK_FAIL_MEMORY(err, "batches on their way to the GPU");
 }
 
@@ -295,6 +316,11 @@ static stk_status aim(stk_exec *exec, stk_error *err) {
     size_t chunks = exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk);
     int result = d->fill(exec->memory + start, 0, end - start, stream);
     result |= d->copy_in(exec->fixed[CUDA_FIXED_TABLE], exec->layout.chunks, chunks, stream);
+    if (exec->fixed[CUDA_FIXED_POSITIVE] != 0) {
+        const stk_graph *graph = exec->pieces.graph;
+        result |= d->copy_in(exec->fixed[CUDA_FIXED_POSITIVE], graph->loss.positive_weights,
+                             (size_t)graph->classes * sizeof(float), stream);
+    }
     result |= d->stream_wait(stream);
     return stk_cuda_check(d, result, "preparing a network", err);
 }
@@ -511,6 +537,7 @@ static stk_status step_by_count(stk_exec *exec, const stk_step_input *input,
                                 stk_step_output *output, stk_error *err) {
     stk_exec *found = NULL;
     stk_status status = check_count(exec, input->count, true, err);
+    STK_THEN(status, stk_step_check(exec->pieces.graph, input, err));
     STK_THEN(status, find_exec(exec, input->count, &found, err));
     if (status != STK_OK || output != NULL || found == exec) {
         return status == STK_OK ? stk_cuda_step(found, input, output, err) : status;
@@ -520,10 +547,11 @@ static stk_status step_by_count(stk_exec *exec, const stk_step_input *input,
     return status == STK_OK ? stk_cuda_step_note(exec, &now, err) : status;
 }
 
-static stk_status infer_checked(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                                stk_error *err) {
+static stk_status infer_checked(stk_exec *exec, const uint8_t *images, const float *features,
+                                size_t count, float *logits, stk_error *err) {
     stk_status status = check_count(exec, count, false, err);
-    return status == STK_OK ? stk_cuda_infer(exec, images, count, logits, err) : status;
+    STK_THEN(status, stk_features_check(exec->pieces.graph, features, err));
+    return status == STK_OK ? stk_cuda_infer(exec, images, features, count, logits, err) : status;
 }
 
 const stk_backend stk_cuda_backend = {

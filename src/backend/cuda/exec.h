@@ -30,6 +30,8 @@ typedef struct cuda_parts {
     size_t fixed[CUDA_FIXED_COUNT]; /* SIZE_MAX: this buffer lies in the state */
     size_t images[CUDA_DEVICE_BATCHES];
     size_t labels[CUDA_DEVICE_BATCHES];
+    size_t targets[CUDA_DEVICE_BATCHES]; /* of losses other than softmax */
+    size_t features[CUDA_DEVICE_BATCHES];
     size_t arena;
     size_t bytes; /* of the allocation */
 } cuda_parts;
@@ -66,6 +68,9 @@ struct stk_exec {
     cuda_player players[PLAY_COUNT]; /* of the programs */
     cuda_step_queue *queue;          /* pinned */
     int *labels;                     /* pinned: (STK_STEPS_AHEAD, batch) */
+    float *targets;                  /* pinned: (CUDA_DEVICE_BATCHES, batch, outputs); NULL with
+                                        softmax and in inference */
+    float *features;                 /* pinned: (CUDA_DEVICE_BATCHES, batch, features) or NULL */
     float *answers;                  /* pinned: (CUDA_DEVICE_BATCHES, batch, classes); inference */
     size_t answer_bytes[CUDA_DEVICE_BATCHES]; /* written by the last inference of each */
     cuda_event used[CUDA_DEVICE_BATCHES];     /* the step that reads its pictures has ended */
@@ -99,8 +104,8 @@ STK_CHECKED stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output 
 STK_CHECKED stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
                                         size_t room, size_t *count, stk_error *err);
 
-STK_CHECKED stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count,
-                                      float *logits, stk_error *err);
+STK_CHECKED stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                                      size_t count, float *logits, stk_error *err);
 STK_CHECKED stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err);
 
 /*

@@ -1,11 +1,11 @@
 /*
  * step.c - training steps and inferences.
  *
- * There are two streams: one copies pictures and labels while the other computes the step before.
- * Events order the streams on the device. The host waits until pictures have left its memory
- * (step() for those of the step before, collect() for those of the last step), and for results that
- * the caller wants now. Events also measure the parts of a step; their times are read together with
- * its result. Values that change from step to step lie in cuda_step_constants.
+ * There are two streams: one copies pictures, labels and targets while the other computes the step
+ * before. Events order the streams on the device. The host waits until pictures have left its
+ * memory (step() for those of the step before, collect() for those of the last step), and for
+ * results that the caller wants now. Events also measure the parts of a step; their times are read
+ * together with its result. Values that change from step to step lie in cuda_step_constants.
  */
 #include "backend/cuda/exec.h"
 
@@ -42,6 +42,8 @@ static cuda_step_constants constants_of(const stk_exec *exec, const stk_step_inp
                                         size_t device_batch) {
     cuda_step_constants k = {.images = exec->memory + exec->parts.images[device_batch],
                              .labels = exec->memory + exec->parts.labels[device_batch],
+                             .targets = exec->memory + exec->parts.targets[device_batch],
+                             .features = exec->memory + exec->parts.features[device_batch],
                              .seed = input->seed,
                              .step = input->step,
                              .mix_kind = (int)input->mix.kind,
@@ -84,6 +86,42 @@ static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size
                             count * picture_bytes(exec), device->copy);
     }
     return check(exec, result, "sending pictures", err);
+}
+
+/* Sends the features, if the network has any, in the same way as the targets. */
+static stk_status send_features(stk_exec *exec, const float *features, size_t count,
+                                size_t device_batch, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    size_t each = stk_graph_feature_count(exec->pieces.graph);
+    size_t bytes = count * each * sizeof *features;
+    if (bytes == 0) {
+        return STK_OK;
+    }
+    float *from = exec->features + device_batch * exec->config.batch * each;
+    memcpy(from, features, bytes);
+    return check(exec,
+                 device->driver->copy_in(exec->memory + exec->parts.features[device_batch], from,
+                                         bytes, device->copy),
+                 "sending features", err);
+}
+
+/*
+ * Sends the labels or the targets, from pinned memory: copies from other memory may wait. The
+ * targets that were in this device batch before have left the pinned memory, since wait_sent() has
+ * waited for the step before, and copies end in order.
+ */
+static stk_status send_answers(stk_exec *exec, const stk_step_input *input, size_t device_batch,
+                               size_t ahead_index, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    bool softmax = exec->targets == NULL;
+    size_t outputs = softmax ? 1 : (size_t)exec->pieces.graph->classes;
+    size_t bytes = input->count * outputs * (softmax ? sizeof(int) : sizeof(float));
+    void *from = softmax ? (void *)(exec->labels + ahead_index * exec->config.batch)
+                         : exec->targets + device_batch * exec->config.batch * outputs;
+    size_t to = softmax ? exec->parts.labels[device_batch] : exec->parts.targets[device_batch];
+    memcpy(from, softmax ? (const void *)input->labels : input->targets, bytes);
+    return check(exec, device->driver->copy_in(exec->memory + to, from, bytes, device->copy),
+                 "sending labels", err);
 }
 
 /* The computing stream waits for the pictures, then reads its constants. */
@@ -217,15 +255,10 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     if (status != STK_OK) {
         return status;
     }
-    const stk_device *device = exec->state->device;
-    int *labels = exec->labels + ahead_index * exec->config.batch;
-    memcpy(labels, input->labels, input->count * sizeof *labels);
     exec->queue->constants[ahead_index] = constants_of(exec, input, device_batch);
     exec->is_noted[ahead_index] = false;
-    status = check(exec,
-                   device->driver->copy_in(exec->memory + exec->parts.labels[device_batch], labels,
-                                           input->count * sizeof *labels, device->copy),
-                   "sending labels", err);
+    status = send_answers(exec, input, device_batch, ahead_index, err);
+    STK_THEN(status, send_features(exec, input->features, input->count, device_batch, err));
     STK_THEN(status, hand_over(exec, events, &exec->queue->constants[ahead_index], err));
     exec->started++;
     STK_THEN(status, run_step(exec, input, events->updating, err));
@@ -233,7 +266,8 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     if (status != STK_OK || output == NULL) {
         return status;
     }
-    status = check(exec, device->driver->event_wait(events->done), "a training step", err);
+    status =
+        check(exec, exec->state->device->driver->event_wait(events->done), "a training step", err);
     STK_THEN(status, take_output(exec, ahead_index, output, err));
     hand_out_last(exec);
     return status;
@@ -297,8 +331,8 @@ static stk_status finish_infer(stk_exec *exec, size_t device_batch, size_t bytes
     return check(exec, result, "an inference", err);
 }
 
-stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                          stk_error *err) {
+stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, const float *features,
+                          size_t count, float *logits, stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
     size_t bytes = count * (size_t)exec->pieces.graph->classes * sizeof(float);
     size_t device_batch = exec->started % CUDA_DEVICE_BATCHES;
@@ -310,9 +344,11 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
     }
     exec->queue->constants[device_batch] =
-        (cuda_step_constants){.images = exec->memory + exec->parts.images[device_batch]};
+        (cuda_step_constants){.images = exec->memory + exec->parts.images[device_batch],
+                              .features = exec->memory + exec->parts.features[device_batch]};
     const cuda_step_events *events = &exec->events[device_batch];
     stk_status status = send(exec, images, count, device_batch, events, err);
+    STK_THEN(status, send_features(exec, features, count, device_batch, err));
     STK_THEN(status, hand_over(exec, events, &exec->queue->constants[device_batch], err));
     STK_THEN(status, renew_weight_copies(exec, err));
     STK_THEN(status, stk_cuda_player_run(&exec->players[PLAY_MAIN], err));

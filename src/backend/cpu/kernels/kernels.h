@@ -42,6 +42,7 @@ typedef struct cpu_call {
     void *workspace;
     const stk_step_input *step; /* NULL in inference */
     const uint8_t *images;      /* (batch, size, size, 3) */
+    const float *features;      /* (batch, graph features); NULL without */
     stk_step_output *result;    /* the loss adds to it */
 } cpu_call;
 
@@ -77,6 +78,8 @@ extern const cpu_kernel stk_cpu_add;
 extern const cpu_kernel stk_cpu_max_pool;
 extern const cpu_kernel stk_cpu_avg_pool;
 extern const cpu_kernel stk_cpu_linear;
+extern const cpu_kernel stk_cpu_features;
+extern const cpu_kernel stk_cpu_concat;
 extern const cpu_kernel stk_cpu_loss;
 
 /* Elements per task of element-wise work: some microseconds, and a fraction of a cache. */

@@ -386,17 +386,35 @@ void stk_cuda_block_filter(cuda_program *p, int filters, const cuda_stem *stem, 
 void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref blocked,
                              cuda_ref w);
 
-/*
- * Softmax cross-entropy of logits T (N, classes) against the targets of constants, as
- * backend/cpu/kernels/head.c: sets loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may
- * lie on the logits) is the gradient of the mean, times the loss scale. The same bits every time.
- */
-void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
 /* T to float32. */
 void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y);
 
 /* Random T numbers between -1 and 1: plans and variants are timed on them. */
 void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y);
+
+/* ---- features and concatenation: kernels/concat.cu ---- */
+
+/* float32 (N, count) at the constants' `features` to T (N, count); mixed when `train`. */
+void stk_cuda_features(cuda_program *p, int batch, int count, bool train, cuda_ref y);
+/* y (N, first + second) = a (N, first) beside b (N, second). */
+void stk_cuda_concat(cuda_program *p, int batch, int first, int second, cuda_ref a, cuda_ref b,
+                     cuda_ref y);
+/* The gradients da and db, each added to what is there where asked; nothing: not wanted. */
+void stk_cuda_concat_back(cuda_program *p, int batch, int first, int second, cuda_ref dy,
+                          cuda_ref da, bool add_a, cuda_ref db, bool add_b);
+
+/* ---- losses: kernels/loss.cu ---- */
+
+/*
+ * Softmax cross-entropy of logits T (N, classes) against the labels of constants, as
+ * backend/cpu/kernels/loss.c: sets loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may
+ * lie on the logits) is the gradient of the mean, times the loss scale. The same bits every time.
+ */
+void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
+/* The same for every other loss, against the targets of constants. Weights of the outputs, if there
+ * are any, lie in CUDA_FIXED_POSITIVE. */
+void stk_cuda_loss_outputs(cuda_program *p, int batch, int outputs, const stk_loss *kind,
+                           cuda_ref logits, cuda_ref dlogits);
 
 /* ---- parameters: kernels/optimiser.cu ---- */
 

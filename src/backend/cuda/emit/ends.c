@@ -1,4 +1,4 @@
-/* ends.c - launches of kernels/ends.cu: input, loss and conversions. */
+/* ends.c - launches of kernels/ends.cu: input and conversions. */
 #include "backend/cuda/emit/emit.h"
 #include "backend/cuda/program/grid.h"
 
@@ -65,18 +65,6 @@ void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cud
 
 void stk_cuda_drop_padding(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w) {
     filter(p, "unpad_filter", filters * taps, 3, padded, w);
-}
-
-void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits) {
-    unsigned threads = classes > 128 ? 256 : 64;
-    cuda_ref losses = stk_cuda_buffer(p, (size_t)batch * sizeof(float));
-    cuda_ref right = stk_cuda_buffer(p, (size_t)batch * sizeof(int));
-    cuda_ref counter = stk_cuda_counters(p, 1);
-    cuda_launch *l =
-        stk_cuda_launch(p, file, "loss", (unsigned)batch, 1, threads, threads * 12 + 8);
-    CUDA_ARGS(l, logits, dlogits, cuda_fixed_at(CUDA_FIXED_CONSTANTS, 0),
-              cuda_fixed_at(CUDA_FIXED_SCALER, 0), cuda_fixed_at(CUDA_FIXED_RESULT, 0), losses,
-              right, counter, cuda_int(classes));
 }
 
 void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y) {

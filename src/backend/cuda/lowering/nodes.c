@@ -59,7 +59,13 @@ static void batch_norm_back(lowering *l, int index, const stk_node *n, cuda_ref 
 /* The gradient of the loss is computed with the loss, in the memory of the logits. */
 static void loss(lowering *l, const stk_node *n) {
     lower_value *logits = &l->values[n->inputs[0]];
-    stk_cuda_loss(l->p, l->batch, value_shape(l, n->output).channels, logits->data, logits->data);
+    int outputs = value_shape(l, n->output).channels;
+    const stk_loss *kind = &l->graph->loss;
+    if (kind->kind == STK_LOSS_SOFTMAX) {
+        stk_cuda_loss(l->p, l->batch, outputs, logits->data, logits->data);
+    } else {
+        stk_cuda_loss_outputs(l->p, l->batch, outputs, kind, logits->data, logits->data);
+    }
     logits->grad = logits->data;
 }
 
@@ -87,6 +93,12 @@ static void input(lowering *l, int value) {
     }
 }
 
+static void concat(lowering *l, const stk_node *n, cuda_ref y) {
+    stk_cuda_concat(l->p, l->batch, value_shape(l, n->inputs[0]).channels,
+                    value_shape(l, n->inputs[1]).channels, stk_cuda_lower_data(l, n->inputs[0]),
+                    stk_cuda_lower_data(l, n->inputs[1]), y);
+}
+
 void stk_cuda_append_node(lowering *l, int index) {
     const stk_piece *piece = &l->pieces->items[index];
     const stk_node *n = graph_node_of(l, piece->node);
@@ -108,6 +120,12 @@ void stk_cuda_append_node(lowering *l, int index) {
     cuda_ref y = lower_buffer(l, n->output);
     l->values[n->output].data = y;
     switch (n->op) {
+    case STK_OP_FEATURES:
+        stk_cuda_features(l->p, l->batch, plane.channels, l->train, y);
+        break;
+    case STK_OP_CONCAT:
+        concat(l, n, y);
+        break;
     case STK_OP_CONV:
     case STK_OP_LINEAR:
         conv(l, piece->node, y);
@@ -169,6 +187,15 @@ static void add_back(lowering *l, const stk_node *n, cuda_ref dy) {
     }
 }
 
+static void concat_back(lowering *l, const stk_node *n, cuda_ref dy) {
+    bool add_a = false;
+    bool add_b = false;
+    cuda_ref da = stk_cuda_lower_grad(l, n->inputs[0], &add_a);
+    cuda_ref db = stk_cuda_lower_grad(l, n->inputs[1], &add_b);
+    stk_cuda_concat_back(l->p, l->batch, value_shape(l, n->inputs[0]).channels,
+                         value_shape(l, n->inputs[1]).channels, dy, da, add_a, db, add_b);
+}
+
 /* Backward of nodes without parameters and second inputs. */
 static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
     const stk_piece *piece = &l->pieces->items[index];
@@ -208,7 +235,11 @@ void stk_cuda_append_node_back(lowering *l, int index) {
     cuda_ref dy = l->values[n->output].grad;
     switch (n->op) {
     case STK_OP_INPUT:
+    case STK_OP_FEATURES:
     case STK_OP_LOSS:
+        break;
+    case STK_OP_CONCAT:
+        concat_back(l, n, dy);
         break;
     case STK_OP_CONV:
     case STK_OP_LINEAR:

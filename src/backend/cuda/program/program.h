@@ -54,6 +54,7 @@ typedef enum cuda_fixed {
     CUDA_FIXED_COUNTERS, /* zero between kernels: a kernel that counts up sets them to zero again */
     CUDA_FIXED_TABLE,    /* cuda_chunk[]: one entry for each chunk of the parameters */
     CUDA_FIXED_WORKSPACE, /* CUDA_WORKSPACE_BYTES for convolutions */
+    CUDA_FIXED_POSITIVE,  /* float32 (outputs): stk_loss.positive_weights, if there are any */
     CUDA_FIXED_COUNT
 } cuda_fixed;
 
