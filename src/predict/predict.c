@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "metrics/probabilities.h"
 #include "train/times.h"
 
 #define FIELD(name) offsetof(stk_view_options, name)

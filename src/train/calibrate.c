@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "train/evaluate.h"
+#include "metrics/probabilities.h"
 
 /* The pictures are divided into so many parts; each is judged by a fit to the others. */
 #define PARTS 4
@@ -58,6 +58,7 @@ typedef struct fitting {
     int *judged;         /* (all.count), owned: classes by rules that had not seen the picture */
     int *judged_labels;  /* (all.count), owned: in the same order */
     size_t judged_count; /* in both */
+    size_t *tally;       /* (classes, 2), owned: scratch of the score */
     double *moved;       /* (classes), owned: scratch for numbers of a rule */
 } fitting;
 
@@ -80,6 +81,7 @@ static void close_fitting(fitting *f) {
     stk_mem_free(f->predicted);
     stk_mem_free(f->judged);
     stk_mem_free(f->judged_labels);
+    stk_mem_free(f->tally);
     stk_mem_free(f->moved);
 }
 
@@ -94,11 +96,11 @@ static bool is_finite_row(const float *row, int classes) {
 /* Takes the rows that were kept; of more than enough every k-th. */
 static void take_rows(fitting *f, const stk_metrics *m) {
     size_t kept = m->logits != NULL ? (m->count + m->every - 1) / m->every : 0;
-    size_t most = stk_metrics_enough(m->classes);
+    size_t most = stk_metrics_enough(m->outputs);
     size_t step = kept > most ? (kept + most - 1) / most : 1;
     for (size_t i = 0; i < kept; i += step) {
-        const float *row = m->logits + i * (size_t)m->classes;
-        if (is_finite_row(row, m->classes)) {
+        const float *row = m->logits + i * (size_t)m->outputs;
+        if (is_finite_row(row, m->outputs)) {
             f->all.logits[f->all.count] = row;
             f->all.labels[f->all.count++] = m->labels[i * m->every];
         }
@@ -109,19 +111,21 @@ static void take_rows(fitting *f, const stk_metrics *m) {
 static stk_status open_fitting(fitting *f, const stk_metrics *m, stk_metric metric,
                                stk_error *err) {
     size_t kept = m->count / m->every + 1;
-    size_t most = stk_metrics_enough(m->classes);
+    size_t most = stk_metrics_enough(m->outputs);
     size_t room = kept < most ? kept : most;
-    size_t classes = (size_t)m->classes;
-    *f = (fitting){.metric = metric, .classes = m->classes};
+    size_t classes = (size_t)m->outputs;
+    *f = (fitting){.metric = metric, .classes = m->outputs};
     bool good = open_rows(&f->all, room) && open_rows(&f->some, room);
     f->probs = stk_mem_raw(room, classes * sizeof *f->probs);
     f->expected = stk_mem_raw(room, sizeof *f->expected);
     f->predicted = stk_mem_raw(room, sizeof *f->predicted);
     f->judged = stk_mem_raw(room, sizeof *f->judged);
     f->judged_labels = stk_mem_raw(room, sizeof *f->judged_labels);
+    f->tally = stk_mem_raw(classes, 2 * sizeof *f->tally);
     f->moved = stk_mem_raw(classes, sizeof *f->moved);
     good = good && f->probs != NULL && f->expected != NULL && f->predicted != NULL &&
-           f->judged != NULL && f->judged_labels != NULL && f->moved != NULL;
+           f->judged != NULL && f->judged_labels != NULL && f->moved != NULL &&
+           f->tally != NULL;
     if (good) {
         take_rows(f, m);
     }
@@ -206,7 +210,7 @@ static double fit_temperature(const held_rows *rows, int classes) {
 /* ---- label rules ---- */
 
 static bool has_rule(const fitting *f) {
-    return stk_metric_has_rule(f->metric) &&
+    return stk_metric_has_rule(f->metric, STK_TASK_SINGLE) &&
            (f->metric != STK_METRIC_QWK || f->classes <= MOST_GRADES);
 }
 
@@ -224,7 +228,7 @@ static void fill_probs(fitting *f, double temperature) {
 
 static double score_of_some(const fitting *f) {
     return stk_metrics_of_labels(f->metric, f->classes, f->some.labels, f->predicted,
-                                 f->some.count);
+                                 f->some.count, f->tally);
 }
 
 /* Chooses the classes of f->some by a rule. */
@@ -378,7 +382,7 @@ static void fit(fitting *f, stk_calibration *c) {
     c->plain_score = c->score = NAN;
     if (has_rule(f)) {
         c->score = stk_metrics_of_labels(f->metric, f->classes, f->judged_labels, f->judged,
-                                         f->judged_count);
+                                         f->judged_count, f->tally);
         fit_rule(f, c->temperature, &c->rule);
         c->plain_score = plain_score(f);
     } else {

@@ -10,7 +10,7 @@
 #ifndef STK_TRAIN_CALIBRATE_H
 #define STK_TRAIN_CALIBRATE_H
 
-#include "train/metrics.h"
+#include "metrics/metrics.h"
 #include "weights/calibration.h"
 
 /*

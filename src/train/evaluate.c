@@ -3,7 +3,6 @@
  */
 #include "train/evaluate.h"
 
-#include <math.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -218,19 +217,4 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     stk_mem_free(r.entries);
     stk_mem_free(r.indices);
     return status;
-}
-
-void stk_softmax(const float *logits, int classes, double temperature, double *probs) {
-    double largest = logits[0];
-    double sum = 0;
-    for (int c = 1; c < classes; c++) {
-        largest = logits[c] > largest ? logits[c] : largest;
-    }
-    for (int c = 0; c < classes; c++) {
-        probs[c] = exp((logits[c] - largest) / temperature);
-        sum += probs[c];
-    }
-    for (int c = 0; c < classes; c++) {
-        probs[c] /= sum;
-    }
 }

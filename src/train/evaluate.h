@@ -30,7 +30,4 @@ typedef struct stk_evaluation {
 /* *done: every batch was evaluated. */
 STK_CHECKED stk_status stk_evaluate(const stk_evaluation *evaluation, bool *done, stk_error *err);
 
-/* Probabilities of one row of logits at a temperature above 0, by which the logits are divided. */
-void stk_softmax(const float *logits, int classes, double temperature, double *probs);
-
 #endif

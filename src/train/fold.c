@@ -16,13 +16,13 @@
 
 /*
  * One standard error of a share of so many pictures, in the metric's unit: two validations whose
- * metrics differ by less cannot be told apart by them. 0 for a loss, which has its own noise.
+ * metrics differ by less cannot be told apart by them. 0 for losses, which have their own noise.
  */
 static double noise_of(stk_metric metric, const stk_event_epoch *best, size_t count) {
     double share = best->val_acc1 / 100;
     double error = sqrt(share * (1 - share) / (double)count);
-    bool percent = metric == STK_METRIC_ACC1 || metric == STK_METRIC_ACC5;
-    return stk_metric_is_loss(metric) || isnan(error) ? 0 : percent ? 100 * error : error;
+    const stk_metric_info *info = stk_metric_info_of(metric);
+    return isnan(error) ? 0 : info->percent ? 100 * error : info->is_loss ? 0 : error;
 }
 
 /* How much better a metric is than the highest so far; NaN where one of them is not defined. */
@@ -335,7 +335,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (!done) {
         return stk_trainer_save_within(t, err); /* a later process validates what was trained */
     }
-    double val_loss = stk_metrics_value(&t->val_metrics, STK_METRIC_LOGLOSS);
+    double val_loss = stk_metrics_loss(&t->val_metrics);
     status = stk_trainer_judge_epoch(t, t->loss_sum / t->images, val_loss, err);
     if (status != STK_OK || t->result->diverged) {
         return status;
@@ -577,8 +577,11 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
  * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    stk_status status = stk_metrics_open(&t->val_metrics, c->graph->classes, c->val_data.count,
-                                         (stk_metric)c->options->metric, err);
+    const stk_metrics_config rated = {.task = STK_TASK_SINGLE,
+                                      .outputs = c->graph->classes,
+                                      .capacity = c->val_data.count,
+                                      .metric = (stk_metric)c->options->metric};
+    stk_status status = stk_metrics_open(&t->val_metrics, &rated, err);
     if (status == STK_OK && stk_trainer_is_calibrated(c)) {
         status = stk_metrics_keep_logits(&t->val_metrics, err);
     }

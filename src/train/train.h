@@ -20,7 +20,7 @@
 #include "loader/loader.h"
 #include "train/evaluate.h"
 #include "train/sample_results.h"
-#include "train/metrics.h"
+#include "metrics/metrics.h"
 #include "train/position.h"
 #include "weights/calibration.h"
 
@@ -71,7 +71,7 @@ typedef struct stk_train_options {
     int64_t patience; /* epochs without a better one; 0: never stop early */
     double mixup;     /* STK_AUTO_DOUBLE */
     double cutmix;
-    int metric;     /* stk_metric */
+    int metric;     /* stk_metric; while training never STK_METRIC_AUTO */
     bool calibrate; /* fit temperature and label rule to the validation of the best epoch */
 } stk_train_options;
 

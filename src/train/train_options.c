@@ -90,9 +90,9 @@ static const stk_option options[] = {
     STK_OPTION(DOUBLE, "cutmix", cutmix, .fallback = "0", STK_OPTION_RANGE(0, 100),
                .aliases = "cutmix_alpha", .metavar = "A",
                .help = "CutMix strength; 0 is off; with mixup every batch gets one of the two"),
-    STK_OPTION(CHOICE, "metric", metric, .fallback = "acc1",
-               .choices = "acc1 acc5 logloss macro_f1 auc qwk",
-               .help = "what picks the best weights and ends the patience"),
+    STK_OPTION(CHOICE, "metric", metric, .fallback = "auto", .choices = STK_METRIC_NAMES,
+               .help = "what picks the best weights and ends the patience (docs/metrics.md); auto: "
+                       "acc1"),
     STK_OPTION(
         BOOL, "calibrate", calibrate, .fallback = "true",
         .help = "with every best epoch, fit a temperature for the probabilities and, for macro_f1 "

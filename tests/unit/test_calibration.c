@@ -14,7 +14,9 @@ static stk_rng numbers(uint64_t seed) {
 static stk_metrics keeping(int classes, size_t capacity, stk_metric metric) {
     stk_error err = {0};
     stk_metrics metrics;
-    if (stk_metrics_open(&metrics, classes, capacity, metric, &err) != STK_OK ||
+    const stk_metrics_config config = {
+        .task = STK_TASK_SINGLE, .outputs = classes, .capacity = capacity, .metric = metric};
+    if (stk_metrics_open(&metrics, &config, &err) != STK_OK ||
         stk_metrics_keep_logits(&metrics, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         exit(1);
@@ -157,7 +159,8 @@ static void nothing_to_fit_is_none(void) {
     c = fit(&metrics, STK_METRIC_QWK);
     CHECK_NEAR(c.temperature, 0, 0);
     stk_metrics_free(&metrics);
-    REQUIRE_OK(stk_metrics_open(&metrics, 2, 4, STK_METRIC_LOGLOSS, &err), &err);
+    const stk_metrics_config two = {.outputs = 2, .capacity = 4, .metric = STK_METRIC_LOGLOSS};
+    REQUIRE_OK(stk_metrics_open(&metrics, &two, &err), &err);
     stk_metrics_add(&metrics, (const float[]){2, 1}, 0);
     c = fit(&metrics, STK_METRIC_LOGLOSS);
     CHECK_NEAR(c.temperature, 0, 0);
@@ -204,15 +207,16 @@ static stk_label_rule_kind used(const stk_calibration *calibration, int classes)
 /* The metric when the rule names the classes of what was kept. */
 static double score_with(const stk_metrics *metrics, stk_metric metric, const stk_calibration *c) {
     int predicted[5000];
+    size_t tally[2 * MOST_CLASSES];
     for (size_t i = 0; i < metrics->count; i++) {
         double probs[MOST_CLASSES];
-        for (int k = 0; k < metrics->classes; k++) {
-            probs[k] = exp(metrics->logits[i * (size_t)metrics->classes + (size_t)k]);
+        for (int k = 0; k < metrics->outputs; k++) {
+            probs[k] = exp(metrics->logits[i * (size_t)metrics->outputs + (size_t)k]);
         }
-        predicted[i] = stk_label_choose(&c->rule, probs, metrics->classes);
+        predicted[i] = stk_label_choose(&c->rule, probs, metrics->outputs);
     }
-    return stk_metrics_of_labels(metric, metrics->classes, metrics->labels, predicted,
-                                 metrics->count);
+    return stk_metrics_of_labels(metric, metrics->outputs, metrics->labels, predicted,
+                                 metrics->count, tally);
 }
 
 /* Two classes that overlap, the second with a share. The logits are as right as they can be. */

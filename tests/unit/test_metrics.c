@@ -2,17 +2,27 @@
 #include "check.h"
 
 #include "base/mem.h"
-#include "train/evaluate.h"
-#include "train/metrics.h"
+#include "metrics/metrics.h"
+#include "metrics/probabilities.h"
 
-static stk_metrics metrics_of(int classes, size_t capacity) {
+static stk_metrics collector(stk_task task, int outputs, size_t capacity, stk_metric metric) {
+    const stk_metrics_config config = {
+        .task = task, .outputs = outputs, .capacity = capacity, .metric = metric};
     stk_error err = {0};
     stk_metrics metrics;
-    if (stk_metrics_open(&metrics, classes, capacity, STK_METRIC_AUC, &err) != STK_OK) {
+    if (stk_metrics_open(&metrics, &config, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         exit(1);
     }
     return metrics;
+}
+
+static stk_metrics metrics_of(int classes, size_t capacity) {
+    return collector(STK_TASK_SINGLE, classes, capacity, STK_METRIC_AUC);
+}
+
+static stk_metrics f1_of(int classes, size_t capacity) {
+    return collector(STK_TASK_SINGLE, classes, capacity, STK_METRIC_MACRO_F1);
 }
 
 /* A row that says `said` clearly. */
@@ -59,7 +69,8 @@ static void metrics_logloss(void) {
     CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), (log(4.0 / 3) + log(4)) / 2, 1e-7);
     stk_metrics_reset(&metrics);
     stk_metrics_add(&metrics, far, 1);
-    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), 1000, 1e-9);
+    CHECK_NEAR(stk_metrics_loss(&metrics), 1000, 1e-9);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), -log(1e-15), 1e-9); /* clipped */
     CHECK(stk_metric_is_loss(STK_METRIC_LOGLOSS) && !stk_metric_is_loss(STK_METRIC_AUC));
     stk_metrics_free(&metrics);
 }
@@ -67,7 +78,7 @@ static void metrics_logloss(void) {
 static void metrics_macro_f1(void) {
     static const int labels[] = {0, 0, 1, 1, 2};
     static const int said[] = {0, 1, 1, 1, 0};
-    stk_metrics metrics = metrics_of(4, 8); /* class 3 never occurs and does not count */
+    stk_metrics metrics = f1_of(4, 8); /* class 3 never occurs and does not count */
     for (size_t i = 0; i < 5; i++) {
         add_clear(&metrics, labels[i], said[i]);
     }
@@ -158,18 +169,24 @@ static void fill_rows(stk_metrics *metrics, int classes, float tilt) {
 static void as_scikit_learn(void) {
     static const struct {
         int classes; /* labels are 0 to 5: the seventh class is never right */
-        double logloss, macro_f1, auc, qwk, acc1, acc5;
+        double logloss, macro_f1, micro_f1, auc, qwk, mapk, acc1, acc5;
     } cases[] = {
-        {6, 2.36640603138, 0.115295815296, 0.504335336285, -0.039741219963, 17.5, 80},
-        {7, 2.5662164157, 0.0916099773243, 0.505046911238, -0.044, 15, 67.5},
+        {6, 2.36640603138, 0.115295815296, 0.15, 0.504335336285, -0.039741219963, 0.290833333333,
+         17.5, 80},
+        {7, 2.5662164157, 0.0916099773243, 0.125, 0.505046911238, -0.044, 0.253333333333, 15, 67.5},
     };
     for (size_t k = 0; k < 2; k++) {
         stk_metrics metrics = metrics_of(cases[k].classes, SAMPLES);
+        stk_metrics f1 = f1_of(cases[k].classes, SAMPLES);
         fill_rows(&metrics, cases[k].classes, 0);
         CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), cases[k].logloss, 1e-9);
-        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1), cases[k].macro_f1, 1e-11);
+        fill_rows(&f1, cases[k].classes, 0);
+        CHECK_NEAR(stk_metrics_value(&f1, STK_METRIC_MACRO_F1), cases[k].macro_f1, 1e-11);
+        CHECK_NEAR(stk_metrics_value(&f1, STK_METRIC_MICRO_F1), cases[k].micro_f1, 1e-11);
+        stk_metrics_free(&f1);
         CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), cases[k].auc, 1e-11);
         CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), cases[k].qwk, 1e-11);
+        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MAPK), cases[k].mapk, 1e-11);
         stk_metrics_reset(&metrics);
         fill_rows(&metrics, cases[k].classes, 1e-3f); /* without ties, which we do not count */
         CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), cases[k].acc1, 1e-9);
@@ -191,43 +208,63 @@ static void as_scikit_learn(void) {
 /* A validation set of one class, which scikit-learn has no AUC for either. */
 static void metrics_of_one_class(void) {
     stk_metrics metrics = metrics_of(3, 4);
+    stk_metrics f1 = f1_of(3, 4);
     for (int i = 0; i < 3; i++) {
         add_clear(&metrics, 1, i == 0 ? 2 : 1);
+        add_clear(&f1, 1, i == 0 ? 2 : 1);
     }
     CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_AUC)));
-    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1), 0.4, 1e-12); /* (0.8 + 0) / 2 */
+    CHECK_NEAR(stk_metrics_value(&f1, STK_METRIC_MACRO_F1), 0.4, 1e-12); /* (0.8 + 0) / 2 */
+    stk_metrics_free(&f1);
     CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), 0, 1e-12);
     stk_metrics_free(&metrics);
 }
 
-static void metrics_of_nothing_and_of_no_numbers(void) {
-    static const stk_metric all[] = {STK_METRIC_ACC1,     STK_METRIC_ACC5, STK_METRIC_LOGLOSS,
-                                     STK_METRIC_MACRO_F1, STK_METRIC_AUC,  STK_METRIC_QWK};
-    stk_metrics metrics = metrics_of(3, 4);
-    for (size_t i = 0; i < 6; i++) {
-        CHECK(isnan(stk_metrics_value(&metrics, all[i])));
+static void nothing_and_no_numbers(void) {
+    stk_metrics metrics = f1_of(3, 4);
+    stk_metrics areas = metrics_of(3, 4);
+    for (int m = 0; m < STK_METRIC_COUNT; m++) {
+        CHECK(isnan(stk_metrics_value(&metrics, (stk_metric)m)));
     }
+    CHECK(isnan(stk_metrics_loss(&metrics)));
     static const float broken[] = {NAN, NAN, NAN};
     static const float partly[] = {0, NAN, 1};
-    stk_metrics_add(&metrics, broken, 0);
-    stk_metrics_add(&metrics, broken, 1);
-    stk_metrics_add(&metrics, partly, 2);
+    for (int i = 0; i < 3; i++) {
+        stk_metrics_add(&metrics, i < 2 ? broken : partly, i);
+        stk_metrics_add(&areas, i < 2 ? broken : partly, i);
+    }
     CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 0, 0);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ERROR), 100, 0);
     CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS)));
-    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_AUC)));
+    CHECK(isnan(stk_metrics_loss(&metrics)));
+    CHECK(isnan(stk_metrics_value(&areas, STK_METRIC_AUC)));
     CHECK(isfinite(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1)));
     CHECK(isfinite(stk_metrics_value(&metrics, STK_METRIC_QWK)));
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_RMSE))); /* rates no classes */
     stk_metrics_free(&metrics);
+    stk_metrics_free(&areas);
 }
 
 static void metrics_without_memory(void) {
-    for (int64_t n = 0; n < 3; n++) {
-        stk_error err = {0};
-        stk_metrics metrics;
-        stk_mem_fail_after(n);
-        CHECK_INT(stk_metrics_open(&metrics, 3, 10, STK_METRIC_AUC, &err), STK_ERR_MEMORY);
-        stk_mem_fail_after(-1);
-        stk_metrics_free(&metrics); /* harmless */
+    static const stk_metrics_config cases[] = {
+        {.task = STK_TASK_SINGLE, .outputs = 3, .capacity = 10, .metric = STK_METRIC_AUC},
+        {.task = STK_TASK_SINGLE, .outputs = 3, .capacity = 10, .metric = STK_METRIC_MACRO_F1},
+        {.task = STK_TASK_MULTILABEL, .outputs = 3, .capacity = 10, .metric = STK_METRIC_AUC},
+        {.task = STK_TASK_REGRESSION, .outputs = 3, .capacity = 10, .metric = STK_METRIC_RMSE},
+    };
+    for (size_t k = 0; k < STK_COUNT(cases); k++) {
+        stk_status status = STK_ERR_MEMORY;
+        int64_t n = 0;
+        for (; status != STK_OK && n < 20; n++) {
+            stk_error err = {0};
+            stk_metrics metrics;
+            stk_mem_fail_after(n);
+            status = stk_metrics_open(&metrics, &cases[k], &err);
+            stk_mem_fail_after(-1);
+            CHECK(status == STK_OK || status == STK_ERR_MEMORY);
+            stk_metrics_free(&metrics); /* harmless after a failure */
+        }
+        CHECK(n > 1 && n < 20);
     }
 }
 
@@ -251,7 +288,7 @@ static const check_test tests[] = {
     TEST(metrics_kappa),
     TEST(as_scikit_learn),
     TEST(metrics_of_one_class),
-    TEST(metrics_of_nothing_and_of_no_numbers),
+    TEST(nothing_and_no_numbers),
     TEST(metrics_without_memory),
     TEST(softmax),
 };

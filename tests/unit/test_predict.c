@@ -13,6 +13,7 @@
 
 #include "backend/cpu/device.h"
 #include "base/error.h"
+#include "metrics/probabilities.h"
 #include "predict/ensemble.h"
 #include "predict/predict.h"
 #include "train/evaluate.h"

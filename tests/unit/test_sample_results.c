@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "train/sample_results.h"
-#include "train/metrics.h"
+#include "metrics/metrics.h"
 
 static stk_sample_results results_of(size_t capacity) {
     stk_error err = {0};
@@ -76,7 +76,9 @@ static void judged_agrees_with_the_accuracy(void) {
     unsigned state = 1;
     int labels[ROWS];
     size_t right = 0;
-    REQUIRE(stk_metrics_open(&metrics, CLASSES, ROWS, STK_METRIC_ACC1, &err) == STK_OK);
+    const stk_metrics_config config = {
+        .outputs = CLASSES, .capacity = ROWS, .metric = STK_METRIC_ACC1};
+    REQUIRE(stk_metrics_open(&metrics, &config, &err) == STK_OK);
     for (size_t i = 0; i < ROWS; i++) {
         float row[CLASSES];
         for (int c = 0; c < CLASSES; c++) {

@@ -89,6 +89,9 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     if (train->norm_stats == STK_NORM_STATS_AUTO) {
         train->norm_stats = keeps ? STK_NORM_STATS_KEPT : STK_NORM_STATS_BATCH;
     }
+    if (train->metric == STK_METRIC_AUTO) {
+        train->metric = (int)stk_metric_default(STK_TASK_SINGLE);
+    }
     train->patience = stk_is_auto_int(train->patience) ? 0 : train->patience;
     recipe->augment = *augment;
     recipe->augment.crop_scale = given_or(augment->crop_scale, row->crop_scale);
@@ -112,7 +115,8 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
     bool divided = !by_column && stk_dataset_is_divided(dataset, recipe->val_fraction, 1);
     bool free = divided && stk_options_source(options, "val-fraction") == STK_FROM_DEFAULT;
     /* Rules for labels are fitted to the validation pictures: these must not be few. */
-    bool may_hold_less = free && !stk_metric_has_rule((stk_metric)train->metric);
+    bool may_hold_less =
+        free && !stk_metric_has_rule((stk_metric)recipe->train.metric, STK_TASK_SINGLE);
     return (stk_training_facts){.left_s = NAN,
                                 .picture_s = NAN,
                                 .pictures = dataset->train.count,
@@ -275,13 +279,25 @@ static stk_status choose_sampling(stk_recipe *recipe, stk_options *options,
     return stk_options_resolve(options, "sampling", "sqrt", "auto", err);
 }
 
+/* Checks that the metric can rate the task, and names it where it was left to Stoker. */
+static stk_status take_metric(const stk_recipe *recipe, stk_options *options, stk_error *err) {
+    stk_metric metric = (stk_metric)recipe->train.metric;
+    const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
+    stk_status status = stk_metric_check(metric, STK_TASK_SINGLE, err);
+    return status == STK_OK && given->metric == STK_METRIC_AUTO
+               ? stk_options_resolve(options, "metric", stk_metric_info_of(metric)->name, "auto",
+                                     err)
+               : status;
+}
+
 stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
                                    const stk_dataset *dataset, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     recipe->pictures = dataset->train.count;
     recipe->test_pictures = dataset->test.count;
     stk_recipe_expect(recipe, options, recipe->epochs_expected);
-    stk_status status = choose_sampling(recipe, options, dataset, err);
+    stk_status status = take_metric(recipe, options, err);
+    STK_THEN(status, choose_sampling(recipe, options, dataset, err));
     STK_THEN(status, take_column(recipe, options, dataset, err));
     if (status != STK_OK || stk_recipe_is_to_fit(options)) {
         return status;

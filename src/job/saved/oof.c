@@ -65,8 +65,8 @@ static stk_status add_rows(const stk_oof *oof, const stk_label_rule *rule, stk_m
             logits[c] = (float)log(fmax(oof->probs[i * classes + c], LEAST_PROBABILITY));
         }
         stk_metrics_add(metrics, logits, d->train.items[i].label);
-        metrics->predicted[metrics->count - 1] =
-            stk_label_choose(rule, oof->probs + i * classes, d->class_count);
+        stk_metrics_decide_class(metrics,
+                                 stk_label_choose(rule, oof->probs + i * classes, d->class_count));
     }
     stk_mem_free(logits);
     return STK_OK;
@@ -76,7 +76,11 @@ stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *
                          stk_error *err) {
     const stk_dataset *d = oof->dataset;
     stk_metrics metrics;
-    stk_status status = stk_metrics_open(&metrics, d->class_count, d->train.count, metric, err);
+    const stk_metrics_config rated = {.task = STK_TASK_SINGLE,
+                                      .outputs = d->class_count,
+                                      .capacity = d->train.count,
+                                      .metric = metric};
+    stk_status status = stk_metrics_open(&metrics, &rated, err);
     STK_THEN(status, add_rows(oof, rule, &metrics, err));
     if (status == STK_OK) {
         oof->acc1 = stk_metrics_value(&metrics, STK_METRIC_ACC1);

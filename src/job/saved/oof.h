@@ -13,7 +13,7 @@
 
 #include "dataset/dataset.h"
 #include "loader/loader.h"
-#include "train/metrics.h"
+#include "metrics/metrics.h"
 #include "weights/calibration.h"
 
 typedef struct stk_oof {

@@ -8,7 +8,7 @@
 #include "dataset/dataset.h"
 #include "job/recipe/recipe.h"
 #include "run/run_folder.h"
-#include "train/metrics.h"
+#include "metrics/metrics.h"
 
 /*
  * Splits the training samples for a fold. *val_samples (may be NULL) becomes the list that

@@ -1,0 +1,73 @@
+/*
+ * metric.h - the table of metrics: what each is called, which tasks it rates, what is better.
+ *
+ * Threads: safe, nothing is stored.
+ */
+#ifndef STK_METRICS_METRIC_H
+#define STK_METRICS_METRIC_H
+
+#include <stdbool.h>
+
+#include <stoker/status.h>
+
+#include "dataset/task.h"
+
+/* The names, in the order of the values: the choices of an option. */
+#define STK_METRIC_NAMES                                                                    \
+    "auto acc1 acc5 error logloss macro_f1 micro_f1 samples_f1 auc auc_macro weighted_auc " \
+    "pf1 qwk mapk rmse mae r2"
+
+/* docs/metrics.md has the formulas. */
+typedef enum stk_metric {
+    STK_METRIC_AUTO, /* stk_metric_default() of the task */
+    STK_METRIC_ACC1,
+    STK_METRIC_ACC5,
+    STK_METRIC_ERROR,
+    STK_METRIC_LOGLOSS,
+    STK_METRIC_MACRO_F1,
+    STK_METRIC_MICRO_F1,
+    STK_METRIC_SAMPLES_F1,
+    STK_METRIC_AUC,
+    STK_METRIC_AUC_MACRO,
+    STK_METRIC_WEIGHTED_AUC,
+    STK_METRIC_PF1,
+    STK_METRIC_QWK,
+    STK_METRIC_MAPK,
+    STK_METRIC_RMSE,
+    STK_METRIC_MAE,
+    STK_METRIC_R2
+} stk_metric;
+
+#define STK_METRIC_COUNT (STK_METRIC_R2 + 1)
+
+typedef struct stk_metric_info {
+    const char *name;
+    const char *description; /* one line */
+    unsigned tasks;          /* bit 1 << task: it rates this task */
+    bool is_loss;            /* less is better */
+    bool percent;            /* from 0 to 100, otherwise a share or in the unit of the targets */
+    bool needs_outputs;      /* it is computed from the outputs of all samples, not from sums */
+} stk_metric_info;
+
+const stk_metric_info *stk_metric_info_of(stk_metric metric);
+
+/* True for figures that are better when smaller. */
+bool stk_metric_is_loss(stk_metric metric);
+
+/* What rates a task where nothing was asked for. */
+stk_metric stk_metric_default(stk_task task);
+
+/* Whether a metric can rate a task. A task that is not known yet can be rated by all. */
+bool stk_metric_rates(stk_metric metric, stk_task task);
+
+/* STK_ERR_USAGE, with the list of those that can, where the metric cannot rate the task. */
+STK_CHECKED stk_status stk_metric_check(stk_metric metric, stk_task task, stk_error *err);
+
+/* Whether results.csv has this metric in one of its fixed columns. */
+bool stk_metric_is_plain(const char *name);
+
+/* True where another answer than the likeliest class, or than every label above one half, scores
+ * better: train/calibrate finds a rule. */
+bool stk_metric_has_rule(stk_metric metric, stk_task task);
+
+#endif
