@@ -33,7 +33,7 @@ static void rows_become_a_table(void) {
     stk_csv csv;
     stk_error err = {0};
     REQUIRE_OK(fill(&rows, &err), &err);
-    REQUIRE_OK(stk_csv_rows_finish(&rows, "t", &csv, &err), &err);
+    REQUIRE_OK(stk_csv_rows_finish(&rows, &csv, &err), &err);
     CHECK(rows.cells == NULL && rows.column_count == 0);
     CHECK_INT(csv.rows, 3);
     CHECK_INT(csv.columns, 3);
@@ -66,7 +66,7 @@ static void cells_can_be_lists(void) {
     CHECK(stk_csv_rows_has(&rows, column));
     REQUIRE_OK(stk_csv_rows_join(&rows, column, "bc", 2, &err), &err);
     REQUIRE_OK(stk_csv_rows_end(&rows, &err), &err);
-    REQUIRE_OK(stk_csv_rows_finish(&rows, "t", &csv, &err), &err);
+    REQUIRE_OK(stk_csv_rows_finish(&rows, &csv, &err), &err);
     CHECK_STR(stk_csv_cell(&csv, 0, 0), "a bc");
     stk_csv_free(&csv);
 }
@@ -75,7 +75,8 @@ static void what_is_no_table_is_refused(void) {
     stk_csv_rows rows = {0};
     stk_csv csv;
     stk_error err = {0};
-    CHECK_INT(stk_csv_rows_finish(&rows, "t.json", &csv, &err), STK_ERR_DATA);
+    rows.name = "t.json";
+    CHECK_INT(stk_csv_rows_finish(&rows, &csv, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "t.json holds no records");
     stk_status status = STK_OK;
     stk_error_clear(&err);
@@ -109,7 +110,7 @@ static void lack_of_memory_is_told(void) {
         stk_error err = {0};
         stk_mem_fail_after(n);
         stk_status status = fill(&rows, &err);
-        STK_THEN(status, stk_csv_rows_finish(&rows, "t", &csv, &err));
+        STK_THEN(status, stk_csv_rows_finish(&rows, &csv, &err));
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);
         CHECK(n > 0 || status == STK_ERR_MEMORY);

@@ -16,7 +16,9 @@
 /* A column more than this is a table of another kind: names that are values. */
 #define COLUMNS_MOST ((size_t)20000)
 
-static const char what[] = "the cells of a table";
+static const char *name_of(const stk_csv_rows *rows) {
+    return rows->name != NULL ? rows->name : "a table";
+}
 
 void stk_csv_rows_free(stk_csv_rows *rows) {
     stk_map_free(&rows->by_name);
@@ -45,14 +47,14 @@ stk_status stk_csv_rows_column_of(stk_csv_rows *rows, const char *name, size_t l
     if (!stk_map_find(&rows->by_name, name, &number)) {
         if (number == COLUMNS_MOST) {
             return STK_FAIL(err, STK_ERR_DATA,
-                            "the records have more than %zu different fields, more than Stoker "
+                            "%s: the records have more than %zu different fields, more than Stoker "
                             "reads as columns (one is \"%.80s\"); is it a table?",
-                            COLUMNS_MOST, name);
+                            name_of(rows), COLUMNS_MOST, name);
         }
         const char *copy = stk_text_blocks_keep(&rows->names, name, length);
         if (copy == NULL || !STK_RESERVE(rows->columns, rows->column_capacity, number + 1) ||
             !stk_map_add(&rows->by_name, copy, number, &added)) {
-            return STK_FAIL_MEMORY(err, what);
+            return STK_FAIL_MEMORY(err, name_of(rows));
         }
         rows->columns[rows->column_count++] =
             (stk_csv_rows_column){.name = copy, .name_length = length};
@@ -65,12 +67,12 @@ stk_status stk_csv_rows_column_of(stk_csv_rows *rows, const char *name, size_t l
 stk_status stk_csv_rows_begin(stk_csv_rows *rows, uint64_t line, stk_error *err) {
     if (rows->rows == STK_CSV_ROWS_MAX) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "line %llu: the table has more than %zu rows, more than Stoker reads; if "
-                        "it is the right file, divide it",
-                        (unsigned long long)line, STK_CSV_ROWS_MAX);
+                        "%s, line %llu: the table has more than %zu rows, more than Stoker reads; "
+                        "if it is the right file, divide it",
+                        name_of(rows), (unsigned long long)line, STK_CSV_ROWS_MAX);
     }
     if (!STK_RESERVE(rows->lines, rows->lines_capacity, rows->rows + 1)) {
-        return STK_FAIL_MEMORY(err, what);
+        return STK_FAIL_MEMORY(err, name_of(rows));
     }
     rows->lines[rows->rows] = line < UINT32_MAX ? (uint32_t)line : UINT32_MAX;
     rows->row_used = 0;
@@ -90,7 +92,7 @@ stk_status stk_csv_rows_put(stk_csv_rows *rows, size_t column, const char *text,
     c->length = 0;
     c->filled = rows->begun;
     if (!STK_RESERVE(rows->row, rows->row_capacity, rows->row_used + length + 1)) {
-        return STK_FAIL_MEMORY(err, what);
+        return STK_FAIL_MEMORY(err, name_of(rows));
     }
     memcpy(rows->row + rows->row_used, text, length);
     rows->row_used += length;
@@ -102,7 +104,7 @@ stk_status stk_csv_rows_join(stk_csv_rows *rows, size_t column, const char *text
                              stk_error *err) {
     stk_csv_rows_column *c = &rows->columns[column];
     if (!STK_RESERVE(rows->row, rows->row_capacity, rows->row_used + length + 1)) {
-        return STK_FAIL_MEMORY(err, what);
+        return STK_FAIL_MEMORY(err, name_of(rows));
     }
     rows->row[rows->row_used] = ' ';
     memcpy(rows->row + rows->row_used + 1, text, length);
@@ -115,7 +117,7 @@ stk_status stk_csv_rows_end(stk_csv_rows *rows, stk_error *err) {
     size_t need = rows->cells_used + rows->row_used + rows->column_count;
     if (!STK_RESERVE(rows->cells, rows->cells_capacity, need + 1) ||
         !STK_RESERVE(rows->widths, rows->widths_capacity, rows->rows + 1)) {
-        return STK_FAIL_MEMORY(err, what);
+        return STK_FAIL_MEMORY(err, name_of(rows));
     }
     char *out = rows->cells + rows->cells_used;
     for (size_t i = 0; i < rows->column_count; i++) {
@@ -132,9 +134,9 @@ stk_status stk_csv_rows_end(stk_csv_rows *rows, stk_error *err) {
     uint64_t all = (uint64_t)rows->rows * rows->column_count;
     if (all - rows->filled > EMPTY_ALLOWED && (all - rows->filled) / EMPTY_MOST > rows->filled) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "the first %zu records have %zu different fields and hardly one in common, "
-                        "so they are no table",
-                        rows->rows, rows->column_count);
+                        "%s: the first %zu records have %zu different fields and hardly one in "
+                        "common, so they are no table",
+                        name_of(rows), rows->rows, rows->column_count);
     }
     return STK_OK;
 }
@@ -177,8 +179,8 @@ static uint64_t count_bytes(const stk_csv_rows *rows) {
     return bytes;
 }
 
-stk_status stk_csv_rows_finish(stk_csv_rows *rows, const char *name, stk_csv *csv,
-                               stk_error *err) {
+stk_status stk_csv_rows_finish(stk_csv_rows *rows, stk_csv *csv, stk_error *err) {
+    const char *name = name_of(rows);
     memset(csv, 0, sizeof *csv);
     uint64_t bytes = count_bytes(rows);
     stk_status status = STK_OK;

@@ -23,6 +23,7 @@ typedef struct stk_csv_rows_column {
 } stk_csv_rows_column;
 
 typedef struct stk_csv_rows {
+    const char *name; /* borrowed: what errors call the table; set by the caller */
     stk_csv_rows_column *columns; /* owned */
     size_t column_count;
     size_t column_capacity;
@@ -69,9 +70,8 @@ STK_CHECKED stk_status stk_csv_rows_end(stk_csv_rows *rows, stk_error *err);
 
 /*
  * Makes the table; `rows` is empty afterwards, also when it fails. No column, rows that have hardly
- * a column in common, and the limits of csv.h are STK_ERR_DATA. `name` is for errors.
+ * a column in common, and the limits of csv.h are STK_ERR_DATA.
  */
-STK_CHECKED stk_status stk_csv_rows_finish(stk_csv_rows *rows, const char *name, stk_csv *csv,
-                                           stk_error *err);
+STK_CHECKED stk_status stk_csv_rows_finish(stk_csv_rows *rows, stk_csv *csv, stk_error *err);
 
 #endif
