@@ -11,6 +11,8 @@ static const fuzz_seed seeds[] = {
     FUZZ_SEED("a\rb\rc"),
     FUZZ_SEED("id,c0,c1,c2\nx,0.25,0.5,0.25\ny,,,\n"),
     FUZZ_SEED("\"\",\"\"\n\"\",x\n"),
+    FUZZ_SEED("id\tlabel\n1\t\"a\tb\"\n"),
+    FUZZ_SEED("\n\"a;\";b\r\n1;2\r\n"),
 };
 FUZZ_PLAN(seeds)
 
@@ -37,7 +39,31 @@ static void write_table(const stk_csv *csv, stk_str *out) {
     FUZZ_REQUIRE(stk_str_ok(out));
 }
 
+/* The cells of a table with any separator lie within its bytes. */
+static void try_any_separator(const uint8_t *data, size_t size) {
+    stk_bytes bytes = {0};
+    stk_csv csv;
+    stk_error err = {0};
+    FUZZ_REQUIRE(stk_bytes_reserve(&bytes, size + 1));
+    memcpy(bytes.data, data, size);
+    bytes.size = size;
+    if (stk_csv_take_any("input", &bytes, &csv, &err) != STK_OK) {
+        FUZZ_REQUIRE(csv.buffer == NULL && err.status == STK_ERR_DATA);
+        return;
+    }
+    const char *cell = csv.header[0];
+    for (size_t i = 1; i < (csv.rows + 1) * csv.columns; i++) {
+        cell = stk_csv_next(cell);
+    }
+    FUZZ_REQUIRE(bytes.data == NULL && csv.columns > 0);
+    FUZZ_REQUIRE(cell - csv.buffer <= (ptrdiff_t)size);
+    stk_csv_free(&csv);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size > 0) {
+        try_any_separator(data, size);
+    }
     stk_csv csv;
     stk_csv again;
     stk_error err = {0};

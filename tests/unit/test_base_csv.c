@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 
+#include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/csv.h"
@@ -76,6 +77,63 @@ static void finds_columns(void) {
     CHECK_INT(stk_csv_column(&csv, "LABEL"), 0);
     CHECK_INT(stk_csv_column(&csv, "id"), 2);
     CHECK(stk_csv_column(&csv, "nothing") == SIZE_MAX);
+    stk_csv_free(&csv);
+}
+
+static stk_status take_any(const char *text, stk_csv *csv, stk_error *err) {
+    stk_bytes bytes = {0};
+    memset(err, 0, sizeof *err);
+    if (!stk_bytes_reserve(&bytes, strlen(text) + 1)) {
+        return STK_FAIL_MEMORY(err, "a test");
+    }
+    memcpy(bytes.data, text, strlen(text));
+    bytes.size = strlen(text);
+    stk_status status = stk_csv_take_any("t.csv", &bytes, csv, err);
+    CHECK(bytes.data == NULL);
+    return status;
+}
+
+static void the_first_line_tells_the_separator(void) {
+    static const struct {
+        const char *text;
+        size_t columns;
+        const char *last; /* cell of the first row */
+    } cases[] = {{"id,label\n1,cat\n", 2, "cat"},
+                 {"id\tlabel\n1\tcat, dog\n", 2, "cat, dog"},
+                 {"\xEF\xBB\xBFid;label\r\n1;cat\r\n", 2, "cat"},
+                 {"\n\r\nid|a|b\n1||x\n", 3, "x"},
+                 {"\"a,b\";\"c\"\"|\"\n1;\"x;y\"\n", 2, "x;y"},
+                 {"id;a\tb\nx\n", 1, "x"},
+                 {"id,a;b\n1,2;3\n", 2, "2;3"},
+                 {"\"a\n;\"\tb\n1\t2;3,4\n", 2, "2;3,4"},
+                 {"id\nx;y\n", 1, "x;y"},
+                 {"\tid\n0\tx\n", 2, "x"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_error err;
+        stk_csv csv;
+        REQUIRE_OK(take_any(cases[i].text, &csv, &err), &err);
+        CHECK_INT(csv.columns, cases[i].columns);
+        CHECK_STR(stk_csv_cell(&csv, 0, csv.columns - 1), cases[i].last);
+        stk_csv_free(&csv);
+    }
+    stk_error err;
+    stk_csv csv;
+    CHECK_INT(take_any("a\tb\n1\t2\t3\n", &csv, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "line 2");
+    CHECK_CONTAINS(err.message, "text with tabs in quotes");
+    REQUIRE_OK(parse("a\tb\n1\t2\n", &csv, &err), &err);
+    CHECK_INT(csv.columns, 1);
+    stk_csv_free(&csv);
+}
+
+static void a_column_may_have_no_name(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(parse(",Id,Category\n0,x,3\n1,y,4\n", &csv, &err), &err);
+    CHECK_INT(csv.columns, 3);
+    CHECK_STR(csv.header[0], "");
+    CHECK_INT(stk_csv_column(&csv, ""), 0);
+    CHECK_STR(stk_csv_cell(&csv, 1, 0), "1");
     stk_csv_free(&csv);
 }
 
@@ -247,7 +305,9 @@ static const check_test tests[] = {
     TEST(reads_lone_cr_and_blank_lines),
     TEST(a_header_alone_has_no_rows),
     TEST(finds_columns),
-    TEST(errors_name_the_line),
+    TEST(the_first_line_tells_the_separator),
+                             TEST(a_column_may_have_no_name),
+                             TEST(errors_name_the_line),
     TEST(reads_files),
     TEST(what_is_written_reads_back),
     TEST(lack_of_memory_is_told),

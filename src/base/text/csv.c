@@ -16,6 +16,7 @@ typedef struct csv_reader {
     char *at;         /* next character to read */
     char *end;
     char *out; /* where the next decoded character goes; never right of at */
+    char separator;
     size_t line;
     size_t starts_capacity;
     size_t lines_capacity;
@@ -61,10 +62,10 @@ static stk_status read_field(csv_reader *r, bool *last, stk_error *err) {
             return status;
         }
     }
-    while (r->at < r->end && *r->at != ',' && *r->at != '\n' && *r->at != '\r') {
+    while (r->at < r->end && *r->at != r->separator && *r->at != '\n' && *r->at != '\r') {
         *r->out++ = *r->at++;
     }
-    *last = r->at >= r->end || *r->at != ',';
+    *last = r->at >= r->end || *r->at != r->separator;
     if (r->at < r->end) {
         if (*last) {
             skip_break(r);
@@ -75,6 +76,50 @@ static stk_status read_field(csv_reader *r, bool *last, stk_error *err) {
     /* The delimiter has been passed (or the text has its own NUL), so there is room for this. */
     *r->out++ = '\0';
     return STK_OK;
+}
+
+static const char *separator_name(char separator) {
+    return separator == '\t'  ? "tabs"
+           : separator == ';' ? "semicolons"
+           : separator == '|' ? "bars"
+                              : "commas";
+}
+
+/* The end of the quoted text that begins at `at`, its quote included. */
+static const char *pass_quotes(const char *at, const char *end) {
+    for (at++; at < end; at++) {
+        if (*at == '"' && (at + 1 == end || at[1] != '"')) {
+            return at + 1;
+        }
+        at += *at == '"' ? 1 : 0;
+    }
+    return end;
+}
+
+/*
+ * The separator by the first line with text in it: the one of the others that stands outside of
+ * quotes, if no comma does. Two of them leave it open what separates: then it is the comma.
+ */
+static char find_separator(const char *text, const char *end) {
+    char found = ',';
+    bool begins = true; /* a cell begins here, so that a quote is no part of it */
+    while (text < end && (*text == '\n' || *text == '\r')) {
+        text++;
+    }
+    while (text < end && *text != '\n' && *text != '\r') {
+        if (begins && *text == '"') {
+            text = pass_quotes(text, end);
+            begins = false;
+            continue;
+        }
+        begins = strchr(",\t;|", *text) != NULL;
+        if (*text == ',' || (begins && found != ',' && found != *text)) {
+            return ',';
+        }
+        found = begins ? *text : found;
+        text++;
+    }
+    return found;
 }
 
 /* Remembers where a row begins. */
@@ -112,8 +157,9 @@ static stk_status read_row(stk_csv *csv, csv_reader *r, size_t row, stk_error *e
     } else if (status == STK_OK && fields != csv->columns) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%s, line %zu: the row has %zu field%s, the header %zu; mend the row or "
-                          "put text with commas in quotes",
-                          r->name, line, fields, fields == 1 ? "" : "s", csv->columns);
+                          "put text with %s in quotes",
+                          r->name, line, fields, fields == 1 ? "" : "s", csv->columns,
+                          separator_name(r->separator));
     }
     return status;
 }
@@ -135,10 +181,16 @@ static size_t line_of(const char *text, const char *place) {
     return line;
 }
 
-/* Takes over buffer, which has a NUL after its size bytes. */
-static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *csv, stk_error *err) {
+/* Takes over buffer, which has a NUL after its size bytes. `any`: looks for the separator. */
+static stk_status parse(const char *name, char *buffer, size_t size, bool any, stk_csv *csv,
+                        stk_error *err) {
     csv->buffer = buffer;
-    csv_reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};
+    csv_reader r = {.name = name,
+                    .at = buffer,
+                    .end = buffer + size,
+                    .out = buffer,
+                    .separator = ',',
+                    .line = 1};
     if (size >= UINT32_MAX) {
         stk_csv_free(csv);
         return STK_FAIL(err, STK_ERR_DATA,
@@ -158,6 +210,7 @@ static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *cs
     if (size >= 3 && memcmp(buffer, "\xEF\xBB\xBF", 3) == 0) {
         r.at += 3;
     }
+    r.separator = any ? find_separator(r.at, r.end) : ',';
     size_t rows = 0;
     stk_status status = STK_OK;
     while (status == STK_OK && r.at < r.end) {
@@ -188,17 +241,18 @@ stk_status stk_csv_read(const char *path, stk_csv *csv, stk_error *err) {
     size_t size;
     memset(csv, 0, sizeof *csv);
     stk_status status = stk_file_read(path, 0, &buffer, &size, err);
-    return status == STK_OK ? parse(path, buffer, size, csv, err) : status;
+    return status == STK_OK ? parse(path, buffer, size, false, csv, err) : status;
 }
 
 stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_csv *csv,
                          stk_error *err) {
     memset(csv, 0, sizeof *csv);
     char *buffer = stk_mem_strndup(text, size);
-    return buffer != NULL ? parse(name, buffer, size, csv, err) : STK_FAIL_MEMORY(err, name);
+    return buffer != NULL ? parse(name, buffer, size, false, csv, err) : STK_FAIL_MEMORY(err, name);
 }
 
-stk_status stk_csv_take(const char *name, stk_bytes *bytes, stk_csv *csv, stk_error *err) {
+static stk_status take(const char *name, stk_bytes *bytes, bool any, stk_csv *csv,
+                       stk_error *err) {
     memset(csv, 0, sizeof *csv);
     if (!stk_bytes_reserve(bytes, bytes->size + 1)) {
         stk_bytes_free(bytes);
@@ -208,7 +262,15 @@ stk_status stk_csv_take(const char *name, stk_bytes *bytes, stk_csv *csv, stk_er
     size_t size = bytes->size;
     memset(bytes, 0, sizeof *bytes);
     buffer[size] = '\0';
-    return parse(name, buffer, size, csv, err);
+    return parse(name, buffer, size, any, csv, err);
+}
+
+stk_status stk_csv_take(const char *name, stk_bytes *bytes, stk_csv *csv, stk_error *err) {
+    return take(name, bytes, false, csv, err);
+}
+
+stk_status stk_csv_take_any(const char *name, stk_bytes *bytes, stk_csv *csv, stk_error *err) {
+    return take(name, bytes, true, csv, err);
 }
 
 void stk_csv_free(stk_csv *csv) {

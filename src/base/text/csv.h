@@ -1,6 +1,7 @@
 /*
  * csv.h - tables of text as RFC 4180 has them: quotes, doubled quotes, line breaks inside quotes,
- * LF or CRLF, a UTF-8 byte order mark, no line break at the end. Blank lines are skipped.
+ * LF or CRLF, a UTF-8 byte order mark, no line break at the end. Blank lines are skipped. A column
+ * may have no name, as the row numbers that pandas writes in front.
  *
  * A table takes as many bytes as its file and eight for each row, however many cells it has: the
  * cells of a row lie one after another, and a cell is found by going over those before it.
@@ -42,6 +43,14 @@ STK_CHECKED stk_status stk_csv_parse(const char *name, const char *text, size_t 
 /* The same with a block that the table keeps: afterwards, failed or not, *bytes is empty. */
 STK_CHECKED stk_status stk_csv_take(const char *name, stk_bytes *bytes, stk_csv *csv,
                                     stk_error *err);
+
+/*
+ * The same for a table whose cells are separated by commas, tabs, semicolons or bars. The first
+ * line tells: without a comma outside of quotes, the one other separator in it counts. Where two
+ * of them stand in it the comma separates.
+ */
+STK_CHECKED stk_status stk_csv_take_any(const char *name, stk_bytes *bytes, stk_csv *csv,
+                                        stk_error *err);
 void stk_csv_free(stk_csv *csv);
 
 /* Field `column` of data row `row`; goes over the fields before it. */

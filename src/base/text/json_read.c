@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/json_text.h"
 
 #define MAX_DEPTH 64
 #define MOST_BYTES_IN ((size_t)1 << 20) /* of stk_json_read_in */
@@ -57,87 +58,15 @@ static void skip_blanks(tree *t) {
     }
 }
 
-static bool read_hex4(tree *t, unsigned *value) {
-    *value = 0;
-    for (int i = 0; i < 4; i++) {
-        int c = peek(t);
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
-        if (digit < 0) {
-            return false;
-        }
-        *value = *value * 16 + (unsigned)digit;
-        t->at++;
-    }
-    return true;
-}
-
 static void put_byte(tree *t, unsigned byte) {
     t->strings[t->strings_used++] = (char)byte;
 }
 
-static void put_utf8(tree *t, unsigned code) {
-    if (code < 0x80) {
-        put_byte(t, code);
-    } else if (code < 0x800) {
-        put_byte(t, 0xC0 | code >> 6);
-        put_byte(t, 0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        put_byte(t, 0xE0 | code >> 12);
-        put_byte(t, 0x80 | (code >> 6 & 0x3F));
-        put_byte(t, 0x80 | (code & 0x3F));
-    } else {
-        put_byte(t, 0xF0 | code >> 18);
-        put_byte(t, 0x80 | (code >> 12 & 0x3F));
-        put_byte(t, 0x80 | (code >> 6 & 0x3F));
-        put_byte(t, 0x80 | (code & 0x3F));
-    }
-}
-
-/*
- * After a backslash. Surrogates must come in pairs, unless they are \udc80 to \udcff and stand for
- * a byte that is not UTF-8. A NUL would cut the string short.
- */
+/* After a backslash. */
 static stk_status read_escape(tree *t, stk_error *err) {
-    static const char plain[] = "\"\\/bfnrt";
-    static const char meant[] = "\"\\/\b\f\n\r\t";
-    int c = peek(t);
-    t->at++;
-    if (c == 'u') {
-        unsigned code;
-        if (!read_hex4(t, &code)) {
-            return fail_at(t, "four hexadecimal digits must follow \\u", err);
-        }
-        if (code >= 0xD800 && code < 0xDC00) {
-            unsigned low;
-            if (peek(t) != '\\' || t->at + 1 >= t->size || t->text[t->at + 1] != 'u') {
-                return fail_at(t, "half of a surrogate pair", err);
-            }
-            t->at += 2;
-            if (!read_hex4(t, &low) || low < 0xDC00 || low > 0xDFFF) {
-                return fail_at(t, "half of a surrogate pair", err);
-            }
-            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-        } else if (code >= 0xDC80 && code <= 0xDCFF) {
-            put_byte(t, code - 0xDC00);
-            return STK_OK;
-        } else if (code >= 0xDC00 && code <= 0xDFFF) {
-            return fail_at(t, "half of a surrogate pair", err);
-        }
-        if (code == 0) {
-            return fail_at(t, "a string with \\u0000", err);
-        }
-        put_utf8(t, code);
-        return STK_OK;
-    }
-    const char *found = c > 0 ? strchr(plain, c) : NULL;
-    if (found == NULL) {
-        return fail_at(t, "an unknown escape", err);
-    }
-    put_byte(t, (unsigned char)meant[found - plain]);
-    return STK_OK;
+    const char *wrong =
+        stk_json_unescape(t->text, t->size, &t->at, t->strings, &t->strings_used);
+    return wrong == NULL ? STK_OK : fail_at(t, wrong, err);
 }
 
 /* A decoded string is never longer than its text, quotes included: the NUL takes a quote's room. */
@@ -186,37 +115,11 @@ static stk_status new_value(tree *t, stk_json_kind kind, size_t *index, stk_erro
     return STK_OK;
 }
 
-static bool skip_digits(tree *t) {
-    size_t before = t->at;
-    while (peek(t) >= '0' && peek(t) <= '9') {
-        t->at++;
-    }
-    return t->at > before;
-}
-
 static stk_status read_number(tree *t, size_t index, stk_error *err) {
     size_t start = t->at;
-    bool whole = peek(t) != '-';
-    t->at += peek(t) == '-' ? 1 : 0;
-    bool zero = peek(t) == '0';
-    size_t digits = t->at;
-    if (!skip_digits(t) || (zero && t->at > digits + 1)) {
-        return fail_at(t, "not a number", err);
-    }
-    if (peek(t) == '.') {
-        whole = false;
-        t->at++;
-        if (!skip_digits(t)) {
-            return fail_at(t, "digits must follow the point", err);
-        }
-    }
-    if (peek(t) == 'e' || peek(t) == 'E') {
-        whole = false;
-        t->at++;
-        t->at += peek(t) == '+' || peek(t) == '-' ? 1 : 0;
-        if (!skip_digits(t)) {
-            return fail_at(t, "digits must follow the exponent's e", err);
-        }
+    const char *wrong = stk_json_pass_number(t->text, t->size, &t->at);
+    if (wrong != NULL) {
+        return fail_at(t, wrong, err);
     }
     char copy[64];
     size_t length = t->at - start;
@@ -227,7 +130,7 @@ static stk_status read_number(tree *t, size_t index, stk_error *err) {
     copy[length] = '\0';
     stk_json *value = &t->values[index];
     value->number = strtod(copy, NULL);
-    if (whole && length <= 19) {
+    if (length <= 19 && strspn(copy, "0123456789") == length) {
         value->whole = strtoull(copy, NULL, 10);
         value->is_whole = value->whole <= INT64_MAX;
     }
