@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Makes the small files of tests/golden/pictures and what they must become (needs numpy, Pillow,
+tifffile with imagecodecs, pydicom with pylibjpeg, pylibjpeg-libjpeg and pylibjpeg-openjpeg).
+
+Each file has a line in pictures.csv: file, the picture that it must become, how much a level may
+differ, why it is there. The pictures come from the arrays that went into the files, from windows
+computed here and, for lossy formats, from what the peers decode.
+"""
+import csv
+import io
+import pathlib
+
+import numpy as np
+from PIL import Image
+
+HERE = pathlib.Path(__file__).parent / "pictures"
+W, H = 23, 17
+rows = []
+rng = np.random.default_rng(1)
+
+
+def scene(channels=3, width=W, height=H):
+    """A smooth picture of 0 to 1 with a little noise, different in each channel."""
+    y, x = np.mgrid[0:height, 0:width]
+    planes = [(np.sin(x / (3 + c) + c) * np.cos(y / (4 - c % 3)) + 1) / 2 for c in range(channels)]
+    return np.clip(np.stack(planes, -1) * 0.9 + rng.random((height, width, channels)) * 0.1, 0, 1)
+
+
+def levels(values, lo, hi):
+    return np.floor(np.clip((values.astype(np.float64) - lo) * 255 / (hi - lo), 0, 255) + 0.5).astype(np.uint8)
+
+
+def percentiles(values):
+    """The window that Stoker gives values that are no small whole numbers."""
+    flat = np.sort(np.asarray(values, np.float32)[np.isfinite(values)].ravel())
+    k = len(flat) // 1000
+    return float(flat[k]), float(flat[len(flat) - 1 - k])
+
+
+def rgb(picture):
+    return np.repeat(picture[:, :, None], 3, 2) if picture.ndim == 2 else picture
+
+
+def expect(name, picture, why, tolerance=0):
+    out = name.replace(".", "_") + ".png"
+    Image.fromarray(rgb(picture)).save(HERE / out, optimize=True)
+    rows.append((name, out, tolerance, why))
+
+
+def over_white(rgba):
+    alpha = rgba[:, :, 3:].astype(int)
+    return ((rgba[:, :, :3].astype(int) * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
+
+
+def npy():
+    grey = scene(1)[:, :, 0]
+    colour = scene(3)
+
+    def save(name, array, picture, why, version=None, tolerance=0):
+        with open(HERE / name, "wb") as f:
+            np.lib.format.write_array(f, array, version)
+        expect(name, picture, why, tolerance)
+
+    u8 = levels(colour, 0, 1)
+    save("u8_hwc.npy", u8, u8, "bytes stay as they are")
+    save("u8_chw.npy", np.ascontiguousarray(u8.transpose(2, 0, 1)), u8, "channels first")
+    save("u8_fortran.npy", np.asfortranarray(u8), u8, "columns first")
+    save("u8_fortran_chw.npy", np.asfortranarray(u8.transpose(2, 0, 1)), u8, "both")
+    save("u8_v2.npy", u8[:, :, 0], u8[:, :, 0], "version 2", (2, 0))
+    save("u8_v3.npy", u8[:, :, :1], u8[:, :, 0], "version 3, one channel", (3, 0))
+    rgba = np.concatenate([u8, levels(scene(1), 0, 1)], 2)
+    save("u8_alpha.npy", rgba, over_white(rgba), "alpha over white")
+    save("bool.npy", grey > 0.5, ((grey > 0.5) * 255).astype(np.uint8), "true is white")
+    for kind in ("<u2", ">u2"):
+        full = (colour * 65535).astype(kind)
+        save("%s.npy" % kind.translate({60: "le_", 62: "be_"}), full, levels(full, 0, 65535), "16 bits")
+    twelve = (grey * 4095).astype("<u2")
+    save("u16_12bit.npy", twelve, levels(twelve, 0, 4095), "12 bits of 16")
+    for kind in ("<i1", "<i2", ">i4", "<i8", "<u4", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8"):
+        array = ((grey - 0.4) * 100).astype(kind) if "u" not in kind else (grey * 1e6).astype(kind)
+        name = "%s.npy" % kind.translate({60: "le_", 62: "be_"})
+        save(name, array, levels(array.astype(np.float32), *percentiles(array)), "its own range", None, 1)
+    odd = ((grey - 0.4) * 1e3).astype("<f4")
+    odd[0, :3] = np.nan, np.inf, -np.inf
+    lo, hi = percentiles(odd)
+    picture = levels(np.nan_to_num(odd, nan=lo, posinf=hi, neginf=lo), lo, hi)
+    save("odd_floats.npy", odd, picture, "what is no number is black", None, 1)
+    large = scene(1, 140, 133)[:, :, 0].astype("<f4")
+    y = (2 * np.arange(128) + 1) * 133 // 256
+    x = (2 * np.arange(128) + 1) * 140 // 256
+    save("grid.npy", large, levels(large, *percentiles(large[y][:, x])), "a grid of values", None, 1)
+    shared = scene(3).astype("<f4") * [1, 2, 3]
+    save("f32_chw.npy", shared.transpose(2, 0, 1).astype("<f4"), levels(shared, *percentiles(shared)),
+         "colours share a window", None, 1)
+    with open(HERE / "six.npy", "wb") as f:
+        np.save(f, (scene(6) * 50 - 20).astype("<f2").transpose(2, 0, 1))
+
+
+def write_list():
+    with open(HERE / "pictures.csv", "w", newline="") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(("file", "expected", "tolerance", "why"))
+        out.writerows(sorted(rows))
+
+
+HERE.mkdir(exist_ok=True)
+npy()
+write_list()
