@@ -11,6 +11,7 @@ import io
 import pathlib
 
 import numpy as np
+import tifffile
 from PIL import Image
 
 HERE = pathlib.Path(__file__).parent / "pictures"
@@ -41,10 +42,16 @@ def rgb(picture):
     return np.repeat(picture[:, :, None], 3, 2) if picture.ndim == 2 else picture
 
 
+def needs(name):
+    """The optional part of Stoker without which the file is refused."""
+    plain = "rgb rgb_strips rgb_big_endian rgba rgba_done grey grey_white u16 u16_12bit f32 u16_big_endian turned"
+    return "TIFF" if name.endswith(".tif") and name[:-4] not in plain.split() else ""
+
+
 def expect(name, picture, why, tolerance=0):
     out = name.replace(".", "_") + ".png"
     Image.fromarray(rgb(picture)).save(HERE / out, optimize=True)
-    rows.append((name, out, tolerance, why))
+    rows.append((name, out, tolerance, needs(name), why))
 
 
 def over_white(rgba):
@@ -96,13 +103,76 @@ def npy():
         np.save(f, (scene(6) * 50 - 20).astype("<f2").transpose(2, 0, 1))
 
 
+def tiff():
+    grey = levels(scene(1)[:, :, 0], 0, 1)
+    colour = levels(scene(3), 0, 1)
+    rgba = np.concatenate([colour, levels(scene(1), 0, 1)], 2)
+
+    def save(name, array, picture, why, tolerance=0, **how):
+        tifffile.imwrite(HERE / name, array, metadata=None, software=False, **how)
+        expect(name, picture, why, tolerance)
+
+    rgb_kind = dict(photometric="rgb")
+    save("rgb.tif", colour, colour, "plain", **rgb_kind)
+    save("rgb_strips.tif", colour, colour, "strips", rowsperstrip=5, **rgb_kind)
+    save("rgb_big_endian.tif", colour, colour, "Motorola's order", byteorder=">", **rgb_kind)
+    save("rgb_big.tif", colour, colour, "64-bit offsets", bigtiff=True, **rgb_kind)
+    save("rgb_planes.tif", colour.transpose(2, 0, 1), colour, "planes", planarconfig="separate", **rgb_kind)
+    save("rgb_tiles.tif", colour, colour, "tiles", tile=(16, 16), **rgb_kind)
+    save("rgb_lzw.tif", colour, colour, "LZW", compression="lzw", predictor=True, **rgb_kind)
+    save("rgb_deflate_tiles.tif", colour, colour, "Deflate", compression="zlib", tile=(16, 16), **rgb_kind)
+    save("rgb_packbits.tif", colour, colour, "PackBits", compression="packbits", **rgb_kind)
+    save("rgba.tif", rgba, over_white(rgba), "alpha", extrasamples=["unassalpha"], **rgb_kind)
+    save("rgba_lzw.tif", rgba, over_white(rgba), "alpha, compressed", compression="lzw",
+         extrasamples=["unassalpha"], **rgb_kind)
+    done = rgba.copy()
+    done[:, :, :3] = rgba[:, :, :3].astype(int) * rgba[:, :, 3:] // 255
+    save("rgba_done.tif", done, done[:, :, :3] + 255 - done[:, :, 3:], "alpha that is applied",
+         extrasamples=["assocalpha"], **rgb_kind)
+    save("grey.tif", grey, grey, "grey", photometric="minisblack")
+    save("grey_white.tif", 255 - grey, grey, "0 is white", photometric="miniswhite")
+    for compression in (None, "zlib"):
+        ending = "_deflate" if compression else ""
+        kind = dict(compression=compression, photometric="minisblack")
+        full = (scene(1)[:, :, 0] * 65535).astype("<u2")
+        full[0, 0] = 65535
+        save("u16%s.tif" % ending, full, levels(full, 0, 65535), "16 bits", **kind)
+        save("u16_12bit%s.tif" % ending, full >> 4, levels(full >> 4, 0, 4095), "12 bits of 16", **kind)
+        floats = scene(1)[:, :, 0].astype("f4") * 7 - 3
+        save("f32%s.tif" % ending, floats, levels(floats, *percentiles(floats)), "floats", 1, **kind)
+    save("u16_big_endian.tif", full, levels(full, 0, 65535), "16 bits, Motorola's", byteorder=">",
+         photometric="minisblack")
+    tifffile.imwrite(HERE / "six.tif", levels(scene(6), 0, 1), photometric="minisblack", metadata=None,
+                     planarconfig="contig")
+
+    def pillow(name, image, picture, why, tolerance=0, **how):
+        image.save(HERE / name, **how)
+        expect(name, picture, why, tolerance)
+
+    small = Image.fromarray(colour).quantize(16)
+    pillow("palette.tif", small, np.asarray(small.convert("RGB")), "palette")
+    pillow("palette_lzw.tif", small, np.asarray(small.convert("RGB")), "palette, LZW", compression="tiff_lzw")
+    bits = Image.fromarray(grey).convert("1")
+    pillow("bits.tif", bits, np.asarray(bits.convert("L")), "1 bit")
+    pillow("bits_fax.tif", bits, np.asarray(bits.convert("L")), "1 bit, fax", compression="group4")
+    smooth = Image.fromarray(colour).resize((64, 48), Image.BICUBIC)
+    smooth.save(HERE / "jpeg.tif", compression="jpeg", quality=95)
+    expect("jpeg.tif", np.asarray(Image.open(HERE / "jpeg.tif").convert("RGB")), "JPEG inside", 3)
+    turned = Image.fromarray(np.asarray(Image.fromarray(colour).transpose(Image.ROTATE_90)))
+    pillow("turned.tif", turned, colour, "orientation 6", tiffinfo={274: 6})
+    pillow("turned_lzw.tif", turned, colour, "orientation 6", tiffinfo={274: 6}, compression="tiff_lzw")
+    ink = Image.fromarray(colour).convert("CMYK")
+    pillow("cmyk.tif", ink, np.asarray(ink.convert("RGB")), "CMYK", 2)
+
+
 def write_list():
     with open(HERE / "pictures.csv", "w", newline="") as f:
         out = csv.writer(f, lineterminator="\n")
-        out.writerow(("file", "expected", "tolerance", "why"))
+        out.writerow(("file", "expected", "tolerance", "needs", "why"))
         out.writerows(sorted(rows))
 
 
 HERE.mkdir(exist_ok=True)
 npy()
+tiff()
 write_list()

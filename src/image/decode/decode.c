@@ -9,7 +9,8 @@
 
 /* In the order of trying: the most common format first. */
 static const stk_image_decoder *const decoders[] = {
-    &stk_image_jpeg, &stk_image_png, &stk_image_webp, &stk_image_raw, &stk_image_npy,
+    &stk_image_jpeg, &stk_image_png, &stk_image_webp,
+    &stk_image_tiff, &stk_image_raw, &stk_image_npy,
 };
 
 /* Formats that Stoker recognises only to name them in the error. */
@@ -18,9 +19,8 @@ static const struct {
     size_t offset; /* of the magic bytes in the file */
     const char *magic;
 } foreign[] = {
-    {"a GIF", 0, "GIF8"},      {"a BMP", 0, "BM"},         {"a TIFF", 0, "II*"},
-    {"a TIFF", 0, "MM"},       {"an AVIF", 4, "ftypavif"}, {"a HEIC", 4, "ftypheic"},
-    {"a HEIC", 4, "ftypmif1"}, {"a HEIC", 4, "ftypheix"},
+    {"a GIF", 0, "GIF8"},      {"a BMP", 0, "BM"},        {"an AVIF", 4, "ftypavif"},
+    {"a HEIC", 4, "ftypheic"}, {"a HEIC", 4, "ftypmif1"}, {"a HEIC", 4, "ftypheix"},
 };
 
 /* A receiver of grey in front of a decoder that gives RGB. */
