@@ -165,6 +165,15 @@ def tiff():
     pillow("cmyk.tif", ink, np.asarray(ink.convert("RGB")), "CMYK", 2)
 
 
+def png():
+    deep = (scene(1)[:, :, 0] * 4095).astype("<u2")
+    Image.fromarray(deep).save(HERE / "u16_12bit.png")
+    expect("u16_12bit.png", levels(deep, 0, 4095), "12 bits of 16")
+    full = (scene(1)[:, :, 0] * 65535).astype("<u2")
+    Image.fromarray(full).save(HERE / "u16.png")
+    expect("u16.png", levels(full, 0, 65535), "16 bits")
+
+
 def write_list():
     with open(HERE / "pictures.csv", "w", newline="") as f:
         out = csv.writer(f, lineterminator="\n")
@@ -175,4 +184,5 @@ def write_list():
 HERE.mkdir(exist_ok=True)
 npy()
 tiff()
+png()
 write_list()
