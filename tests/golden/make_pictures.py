@@ -9,6 +9,7 @@ computed here and, for lossy formats, from what the peers decode.
 import csv
 import io
 import pathlib
+import struct
 
 import numpy as np
 import tifffile
@@ -174,6 +175,100 @@ def png():
     expect("u16.png", levels(full, 0, 65535), "16 bits")
 
 
+def bmp():
+    colour = Image.fromarray(levels(scene(3), 0, 1))
+    grey = colour.convert("L")
+    palette = colour.quantize(16)
+    for name, image in (("rgb", colour), ("grey", grey), ("palette", palette), ("bits", grey.convert("1"))):
+        image.save(HERE / (name + ".bmp"))
+        expect(name + ".bmp", np.asarray(image.convert("RGB")), "%s from Pillow" % image.mode)
+    indices = np.asarray(palette)
+    colours = np.array(palette.getpalette()[:48], np.uint8).reshape(16, 3)
+    table = b"".join(bytes((b, g, r, 0)) for r, g, b in colours)
+
+    def write(name, bits, compression, data, picture, why, height=-H, head=40, extra=b"", entries=b""):
+        info = struct.pack("<IiiHHIIiiII", head, W, height, 1, bits, compression, len(data), 0, 0,
+                           len(entries) // 4, 0) + extra
+        at = 14 + len(info) + len(entries)
+        with open(HERE / name, "wb") as f:
+            f.write(b"BM" + struct.pack("<IHHI", at + len(data), 0, 0, at) + info + entries + data)
+        expect(name, picture, why)
+
+    def runs(rows, pack):
+        out = b""
+        for row in rows:
+            for x in range(0, W, 7):
+                out += pack(row[x:x + 7])
+            out += b"\0\0"
+        return out + b"\0\1"
+
+    def rle8(part):
+        if len(set(part)) == 1 or len(part) < 3:
+            return b"".join(bytes((1, v)) for v in part)
+        return bytes((0, len(part))) + bytes(part) + b"\0" * (len(part) % 2)
+
+    def rle4(part):
+        nibbles = list(part) + [0] * (len(part) % 2)
+        packed = bytes(a << 4 | b for a, b in zip(nibbles[::2], nibbles[1::2]))
+        if len(part) < 3:
+            return b"".join(bytes((1, v << 4)) for v in part)
+        return bytes((0, len(part))) + packed + b"\0" * (len(packed) % 2)
+
+    picture = colours[indices]
+    write("rle8.bmp", 8, 1, runs(indices[::-1].tolist(), rle8), picture, "RLE8", H, entries=table)
+    write("rle4.bmp", 4, 2, runs(indices[::-1].tolist(), rle4), picture, "RLE4", H, entries=table)
+    nibbles = np.pad(indices, ((0, 0), (0, 1)))
+    rows4 = np.pad((nibbles[:, ::2] << 4 | nibbles[:, 1::2]).astype(np.uint8), ((0, 0), (0, 0)))
+    rows4 = np.pad(rows4, ((0, 0), (0, -rows4.shape[1] % 4)))
+    write("palette4.bmp", 4, 0, rows4.tobytes(), picture, "4 bits, top down", entries=table)
+    rgb8 = np.asarray(colour).astype(np.uint32)
+    r5, g6, b5 = rgb8[:, :, 0] >> 3, rgb8[:, :, 1] >> 2, rgb8[:, :, 2] >> 3
+    pad = ((0, 0), (0, W % 2))
+    wide = lambda v, most: (v * 255 + most // 2) // most
+    write("rgb565.bmp", 16, 3, np.pad((r5 << 11 | g6 << 5 | b5).astype("<u2"), pad).tobytes(),
+          np.stack([wide(r5, 31), wide(g6, 63), wide(b5, 31)], -1).astype(np.uint8), "565",
+          extra=struct.pack("<III", 0xf800, 0x7e0, 0x1f))
+    g5 = rgb8[:, :, 1] >> 3
+    write("rgb555.bmp", 16, 0, np.pad((r5 << 10 | g5 << 5 | b5).astype("<u2"), pad).tobytes(),
+          np.stack([wide(r5, 31), wide(g5, 31), wide(b5, 31)], -1).astype(np.uint8), "555")
+    alpha = levels(scene(1), 0, 1)[:, :, 0].astype(np.uint32)
+    bgra = (rgb8[:, :, 0] << 16 | rgb8[:, :, 1] << 8 | rgb8[:, :, 2] | alpha << 24).astype("<u4")
+    write("bgrx.bmp", 32, 0, bgra.tobytes(), np.asarray(colour), "32 bits without alpha")
+    write("bgra.bmp", 32, 3, bgra.tobytes(),
+          over_white(np.dstack([np.asarray(colour), alpha.astype(np.uint8)])), "alpha, version 4",
+          head=108, extra=struct.pack("<IIII", 0xff0000, 0xff00, 0xff, 0xff000000) + b"\0" * 52)
+    core = b"BM" + struct.pack("<IHHIIHHHH", 0, 0, 0, 26, 12, W, H, 1, 24)
+    (HERE / "core.bmp").write_bytes(core + np.pad(np.asarray(colour)[::-1, :, ::-1].reshape(H, -1),
+                                                  ((0, 0), (0, -3 * W % 4))).tobytes())
+    expect("core.bmp", np.asarray(colour), "OS/2")
+
+
+def gif():
+    colour = Image.fromarray(levels(scene(3, 50, 41), 0, 1)).quantize(200)
+    picture = np.asarray(colour.convert("RGB"))
+    colour.save(HERE / "plain.gif", interlace=0)
+    expect("plain.gif", picture, "no interlacing")
+    colour.save(HERE / "interlaced.gif", interlace=1)
+    expect("interlaced.gif", picture, "interlaced")
+    noisy = Image.fromarray(rng.integers(0, 256, (90, 90), dtype=np.uint8))
+    noisy.save(HERE / "noise.gif", interlace=1)
+    expect("noise.gif", np.asarray(noisy), "more than 4096 codes")
+    hidden = np.asarray(colour) == np.asarray(colour)[5, 5]
+    colour.save(HERE / "transparent.gif", transparency=int(np.asarray(colour)[5, 5]))
+    expect("transparent.gif", np.where(hidden[:, :, None], 255, picture).astype(np.uint8), "one colour is none")
+    moving = [colour, colour.transpose(Image.ROTATE_180)]
+    moving[0].save(HERE / "two.gif", save_all=True, append_images=moving[1:])
+    expect("two.gif", picture, "the first of two frames")
+    data = bytearray((HERE / "plain.gif").read_bytes())
+    data[6:10] = struct.pack("<HH", 60, 44)
+    at = data.index(b",\0\0\0\0" + struct.pack("<HH", 50, 41))
+    data[at + 1:at + 5] = struct.pack("<HH", 7, 2)
+    (HERE / "placed.gif").write_bytes(data)
+    screen = np.full((44, 60, 3), 255, np.uint8)
+    screen[2:43, 7:57] = picture
+    expect("placed.gif", screen, "a frame that does not fill the screen")
+
+
 def write_list():
     with open(HERE / "pictures.csv", "w", newline="") as f:
         out = csv.writer(f, lineterminator="\n")
@@ -185,4 +280,6 @@ HERE.mkdir(exist_ok=True)
 npy()
 tiff()
 png()
+bmp()
+gif()
 write_list()

@@ -9,9 +9,11 @@
 
 /* In the order of trying: the most common format first. */
 static const stk_image_decoder *const decoders[] = {
-    &stk_image_jpeg, &stk_image_png, &stk_image_webp,
-    &stk_image_tiff, &stk_image_raw, &stk_image_npy,
+    &stk_image_jpeg, &stk_image_png, &stk_image_webp, &stk_image_tiff,
+    &stk_image_raw,  &stk_image_npy, &stk_image_bmp,  &stk_image_gif,
 };
+
+#define READS "JPEG, PNG, WebP, TIFF, BMP, GIF, DICOM and .npy"
 
 /* Formats that Stoker recognises only to name them in the error. */
 static const struct {
@@ -19,8 +21,10 @@ static const struct {
     size_t offset; /* of the magic bytes in the file */
     const char *magic;
 } foreign[] = {
-    {"a GIF", 0, "GIF8"},      {"a BMP", 0, "BM"},        {"an AVIF", 4, "ftypavif"},
-    {"a HEIC", 4, "ftypheic"}, {"a HEIC", 4, "ftypmif1"}, {"a HEIC", 4, "ftypheix"},
+    {"an AVIF", 4, "ftypavif"},
+    {"a HEIC", 4, "ftypheic"},
+    {"a HEIC", 4, "ftypmif1"},
+    {"a HEIC", 4, "ftypheix"},
 };
 
 /* A receiver of grey in front of a decoder that gives RGB. */
@@ -89,11 +93,11 @@ static stk_status refuse(const uint8_t *bytes, size_t size, stk_error *err) {
         if (size >= foreign[i].offset + length &&
             memcmp(bytes + foreign[i].offset, foreign[i].magic, length) == 0) {
             return STK_FAIL(err, STK_ERR_DATA,
-                            "it is %s picture; Stoker reads JPEG, PNG and WebP: convert it",
+                            "it is %s picture; Stoker reads " READS ": convert it",
                             foreign[i].name);
         }
     }
-    return STK_FAIL(err, STK_ERR_DATA, "it is not a JPEG, PNG or WebP picture");
+    return STK_FAIL(err, STK_ERR_DATA, "it is no picture of a format that Stoker reads: " READS);
 }
 
 stk_status stk_image_receive(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,

@@ -73,6 +73,8 @@ extern const stk_image_decoder stk_image_webp;
 extern const stk_image_decoder stk_image_raw;
 extern const stk_image_decoder stk_image_npy;
 extern const stk_image_decoder stk_image_tiff;
+extern const stk_image_decoder stk_image_bmp;
+extern const stk_image_decoder stk_image_gif;
 
 /* Finds the decoder for the bytes and decodes into the receiver. */
 STK_CHECKED stk_status stk_image_receive(const uint8_t *bytes, size_t size,
