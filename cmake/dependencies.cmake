@@ -52,12 +52,17 @@ function(stk_wish part wish)
   set(${wish} ${value} PARENT_SCOPE)
 endfunction()
 
-# stk_optional(PART pkg-config-name): defines STK_HAVE_PART when the library is there and wanted.
+# stk_optional(PART pkg-config-name [VERSION]): defines STK_HAVE_PART when the library is there, at
+# least of this version, and wanted.
 function(stk_optional part module)
   set(have OFF)
   stk_wish(${part} wish)
   if(NOT wish STREQUAL "OFF" AND PkgConfig_FOUND)
-    pkg_check_modules(STK_DEP_${part} QUIET IMPORTED_TARGET ${module})
+    set(least ${module})
+    if(ARGC GREATER 2)
+      set(least "${module}>=${ARGV2}")
+    endif()
+    pkg_check_modules(STK_DEP_${part} QUIET IMPORTED_TARGET ${least})
     set(have ${STK_DEP_${part}_FOUND})
   endif()
   if(have)
@@ -96,6 +101,7 @@ endfunction()
 set(STK_FOUND "")
 set(STK_MISSING "")
 stk_optional(WEBP libwebp)
+stk_optional(TIFF libtiff-4 4.5) # older ones cannot be told to be silent for one file alone
 stk_optional(YAML yaml-0.1)
 stk_optional(CAIRO cairo)
 stk_optional_s3()

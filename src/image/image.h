@@ -3,8 +3,10 @@
  *
  * The format is found by content, never by file name. Pictures are 8-bit RGB, rows from top to
  * bottom, upright: EXIF orientation is applied, alpha is laid over white, 16-bit, palette, grey,
- * CMYK and YCCK become RGB. Threads: safe, but a stk_image_scratch belongs to one thread at a time.
- * A picture that cannot be decoded is STK_ERR_DATA; callers put the file name before the message.
+ * CMYK and YCCK become RGB. Values of more than 8 bits pass a window: see stk_window. Transforms
+ * may ask for another number of channels. Threads: safe, but a stk_image_scratch belongs to one
+ * thread at a time. A picture that cannot be decoded is STK_ERR_DATA; callers put the file name
+ * before the message.
  */
 #ifndef STK_IMAGE_IMAGE_H
 #define STK_IMAGE_IMAGE_H
@@ -25,6 +27,19 @@
 
 /* Pictures that take more CPU time are refused: some files are made to be slow. */
 #define STK_IMAGE_MAX_CPU_NS ((int64_t)10 * 1000 * 1000 * 1000)
+
+/* Pictures with more channels are refused. */
+#define STK_IMAGE_MAX_CHANNELS 16
+
+/*
+ * Which values become 0 and 255, for each channel; values between them are scaled, others clamped.
+ * 8-bit values never pass a window.
+ */
+typedef struct stk_window {
+    int channels; /* 0: none, each picture gets one of its own */
+    float lo[STK_IMAGE_MAX_CHANNELS];
+    float hi[STK_IMAGE_MAX_CHANNELS];
+} stk_window;
 
 typedef struct stk_image {
     int width;       /* px */
@@ -62,6 +77,13 @@ STK_CHECKED stk_status stk_image_decode_within(const uint8_t *bytes, size_t size
 /* The size of a picture as stored, from its header, without decoding. */
 STK_CHECKED stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
                                       stk_error *err);
+
+/*
+ * The number of channels that a picture has, from its header: 3 for pictures of colours and for
+ * grey ones, which count as RGB; the channels of an array (.npy) or of a TIFF with neither.
+ */
+STK_CHECKED stk_status stk_image_channels(const uint8_t *bytes, size_t size, int *channels,
+                                          stk_error *err);
 
 /* The file extension by content: "jpg", "png", "webp", ...; NULL: unknown format. */
 const char *stk_image_extension(const uint8_t *bytes, size_t size);
@@ -103,8 +125,14 @@ typedef enum stk_interpolation { STK_BILINEAR, STK_BICUBIC } stk_interpolation;
 
 /* How a sample becomes the network's input. */
 typedef struct stk_transform {
-    int size;   /* px, side of the output square */
-    bool train; /* augmented; false: for evaluation, see `view` */
+    int size; /* px, side of the output square */
+    /*
+     * Of the output: 0 or 3 for RGB, 1 for grey. With any other number, pictures must have exactly
+     * so many channels; others are bad. Colours are augmented only if there are 3.
+     */
+    int channels;
+    stk_window window; /* for pictures whose values are not of 8 bits */
+    bool train;        /* augmented; false: for evaluation, see `view` */
     stk_augment_options augment;
     double crop_fraction;            /* evaluation: share of the short side that is kept */
     stk_interpolation interpolation; /* evaluation; training is always bilinear */
@@ -148,9 +176,12 @@ void stk_image_scratch_free(stk_image_scratch *scratch);
 /* Sets the limit for all later pictures; the default is none. */
 void stk_image_scratch_limit(stk_image_scratch *scratch, const stk_image_limit *limit);
 
+/* Channels of the transform's output. */
+int stk_transform_channels(const stk_transform *transform);
+
 /*
- * Decodes and transforms into out (size, size, 3). Decodes only what the crop needs. Adds the time
- * of augmentation after scaling to *augment_ns, unless NULL.
+ * Decodes and transforms into out (size, size, channels). Decodes only what the crop needs. Adds
+ * the time of augmentation after scaling to *augment_ns, unless NULL.
  */
 STK_CHECKED stk_status stk_transform_apply(stk_image_scratch *scratch,
                                            const stk_transform *transform, const uint8_t *bytes,
@@ -167,5 +198,24 @@ uint64_t stk_image_scratch_source_px(const stk_image_scratch *scratch);
 STK_CHECKED stk_status stk_image_shrink(stk_image_scratch *scratch, const uint8_t *bytes,
                                         size_t size, int max_side, stk_image *image,
                                         stk_error *err);
+
+/*
+ * Measures one window for a whole data set: for each channel the values that a thousandth of the
+ * pictures' values lies below and above. Threads: one at a time.
+ */
+typedef struct stk_window_meter stk_window_meter;
+
+STK_CHECKED stk_status stk_window_meter_new(stk_window_meter **meter, stk_error *err);
+void stk_window_meter_free(stk_window_meter *meter);
+
+/*
+ * Adds a picture. Pictures of 8 bits and those that have a window of their own (DICOM) add nothing.
+ * STK_ERR_DATA: the picture cannot be read, or has another number of channels than those before.
+ */
+STK_CHECKED stk_status stk_window_meter_add(stk_window_meter *meter, const uint8_t *bytes,
+                                            size_t size, stk_error *err);
+
+/* The window of the pictures so far; window->channels is 0 when none of them needs one. */
+void stk_window_meter_end(const stk_window_meter *meter, stk_window *window);
 
 #endif

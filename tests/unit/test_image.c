@@ -405,9 +405,11 @@ static void what_is_no_picture_gets_a_reason(void) {
         const char *reason;
     } cases[] = {
         {"", 0, "empty"},
-        {"\xFF", 1, "not a JPEG"},
-        {"hello, this is a text file", 26, "not a JPEG"},
+        {"\xFF", 1, "no picture"},
+        {"hello, this is a text file", 26, "no picture"},
         {"GIF89a..........", 16, "GIF"},
+        {"BM..........\0\0(\0\0\0", 18, "BMP"},
+        {"II*\0\xff\0\0\0", 8, "TIFF"},
         {"\0\0\0\x18"
          "ftypheic....",
          16, "HEIC"},

@@ -79,7 +79,7 @@ static void make(stk_change change, int size) {
     memset(spare.room, 77, values_of(size));
     put_guard(&picture, size);
     put_guard(&spare, size);
-    stk_augment_make(&change, size, picture.room, spare.room);
+    stk_augment_make(&change, size, 3, picture.room, spare.room);
     CHECK(guard_holds(&picture, size));
     CHECK(guard_holds(&spare, size));
 }
@@ -426,7 +426,7 @@ static void apply(const stk_augment_options *options, int size, uint64_t index, 
     put_guard(&picture, size);
     put_guard(&spare, size);
     stk_rng rng = stk_rng_make(1, STK_RNG_AUGMENT, 0, index);
-    stk_augment_apply(options, size, picture.room, spare.room, &rng);
+    stk_augment_apply(options, size, 3, picture.room, spare.room, &rng);
     CHECK(guard_holds(&picture, size));
     CHECK(guard_holds(&spare, size));
     memcpy(out, picture.room, values_of(size));

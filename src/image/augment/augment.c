@@ -174,25 +174,41 @@ void stk_augment_choose(const stk_augment_options *options, int size, stk_rng *r
     draw_erasing(options, size, rng, draw);
 }
 
-void stk_augment_make(const stk_change *change, int size, uint8_t *pixels, uint8_t *spare) {
+/* Changes that move pixels; false: the change is of another kind. */
+static bool move_pixels(const stk_change *change, int size, int channels, uint8_t *pixels,
+                        uint8_t *spare) {
     switch (change->kind) {
-    case STK_CHANGE_IDENTITY:
-        break;
     case STK_CHANGE_SHEAR_X:
-        stk_augment_shear_x(size, pixels, spare, change->amount);
+        stk_augment_shear_x(size, channels, pixels, spare, change->amount);
         break;
     case STK_CHANGE_SHEAR_Y:
-        stk_augment_shear_y(size, pixels, spare, change->amount);
+        stk_augment_shear_y(size, channels, pixels, spare, change->amount);
         break;
     case STK_CHANGE_TRANSLATE_X:
-        stk_augment_translate_x(size, pixels, change->amount);
+        stk_augment_translate_x(size, channels, pixels, change->amount);
         break;
     case STK_CHANGE_TRANSLATE_Y:
-        stk_augment_translate_y(size, pixels, change->amount);
+        stk_augment_translate_y(size, channels, pixels, change->amount);
         break;
     case STK_CHANGE_ROTATE:
-        stk_augment_rotate(size, pixels, spare, change->amount);
+        stk_augment_rotate(size, channels, pixels, spare, change->amount);
         break;
+    case STK_CHANGE_ERASE:
+        stk_augment_erase(size, channels, pixels, change->x, change->y, change->width,
+                          change->height);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+void stk_augment_make(const stk_change *change, int size, int channels, uint8_t *pixels,
+                      uint8_t *spare) {
+    if (move_pixels(change, size, channels, pixels, spare) || channels != 3) {
+        return;
+    }
+    switch (change->kind) {
     case STK_CHANGE_BRIGHTNESS:
         stk_augment_brightness(size, pixels, change->amount);
         break;
@@ -220,8 +236,7 @@ void stk_augment_make(const stk_change *change, int size, uint8_t *pixels, uint8
     case STK_CHANGE_HUE:
         stk_augment_hue(size, pixels, change->amount);
         break;
-    case STK_CHANGE_ERASE:
-        stk_augment_erase(size, pixels, change->x, change->y, change->width, change->height);
+    default:
         break;
     }
 }
@@ -233,11 +248,11 @@ bool stk_augment_is_needed(const stk_augment_options *options) {
            options->erasing > 0;
 }
 
-void stk_augment_apply(const stk_augment_options *options, int size, uint8_t *pixels,
+void stk_augment_apply(const stk_augment_options *options, int size, int channels, uint8_t *pixels,
                        uint8_t *spare, stk_rng *rng) {
     stk_augment_draw draw;
     stk_augment_choose(options, size, rng, &draw);
     for (int i = 0; i < draw.count; i++) {
-        stk_augment_make(&draw.changes[i], size, pixels, spare);
+        stk_augment_make(&draw.changes[i], size, channels, pixels, spare);
     }
 }

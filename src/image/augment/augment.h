@@ -1,9 +1,9 @@
 /*
  * augment.h - random changes of a picture that is already cropped and scaled.
  *
- * Works in place on 8-bit RGB squares. The caller's generator decides everything: pixels are
- * computed with integers, so the same generator gives the same pixels on every machine. Threads:
- * safe.
+ * Works in place on 8-bit squares, RGB or of any number of channels. The caller's generator decides
+ * everything: pixels are computed with integers, so the same generator gives the same pixels on
+ * every machine. Threads: safe.
  */
 #ifndef STK_IMAGE_AUGMENT_AUGMENT_H
 #define STK_IMAGE_AUGMENT_AUGMENT_H
@@ -44,14 +44,15 @@ extern const stk_option_table stk_augment_option_table;
 bool stk_augment_is_needed(const stk_augment_options *options);
 
 /*
- * Augments the picture `pixels` (size, size, 3), size 1 or more, in place: rotation, colour jitter
- * (its parts in random order), policy, erasing. Strengths and their distributions are
+ * Augments the picture `pixels` (size, size, channels), size 1 or more, in place: rotation, colour
+ * jitter (its parts in random order), policy, erasing. Where channels are not 3, changes of colour
+ * are drawn and left out. Strengths and their distributions are
  * torchvision's. Two things differ: moved pictures are sampled bilinearly, and erased pixels and
  * pixels from outside get ImageNet's mean colour (124, 116, 104), which is about zero after
- * normalising. transform.c crops and flips while it scales. `spare` (size, size, 3) is overwritten.
- * The options must be within the limits of their table.
+ * normalising. transform.c crops and flips while it scales. `spare` (size, size, channels) is
+ * overwritten. The options must be within the limits of their table.
  */
-void stk_augment_apply(const stk_augment_options *options, int size, uint8_t *pixels,
+void stk_augment_apply(const stk_augment_options *options, int size, int channels, uint8_t *pixels,
                        uint8_t *spare, stk_rng *rng);
 
 #endif

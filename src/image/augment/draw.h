@@ -47,7 +47,9 @@ typedef struct stk_augment_draw {
 void stk_augment_choose(const stk_augment_options *options, int size, stk_rng *rng,
                         stk_augment_draw *draw);
 
-/* Applies one change; pixels and spare are (size, size, 3). */
-void stk_augment_make(const stk_change *change, int size, uint8_t *pixels, uint8_t *spare);
+/* Applies one change; pixels and spare are (size, size, channels). Changes of colour need 3
+ * channels and otherwise do nothing. */
+void stk_augment_make(const stk_change *change, int size, int channels, uint8_t *pixels,
+                      uint8_t *spare);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * ops.h - the operations of augmentation on pixels.
  *
- * Each function changes a square RGB picture `pixels` (size, size, 3), size 1 or more, in place. It
+ * Each function changes a square RGB picture `pixels` (size, size, 3), size 1 or more, in place;
+ * the geometric ones take any number of channels, (size, size, channels). It
  * uses integers only: every machine gives the same bytes. Functions that need a second picture take
- * `spare` (size, size, 3) and overwrite it. Results are torchvision's on 8-bit pictures, within one
- * level, except where a comment says otherwise. Threads: safe.
+ * `spare`, as large as `pixels`, and overwrite it. Results are torchvision's on 8-bit pictures,
+ * within one level, except where a comment says otherwise. Threads: safe.
  */
 #ifndef STK_IMAGE_AUGMENT_OPS_H
 #define STK_IMAGE_AUGMENT_OPS_H
@@ -26,6 +27,7 @@
 #define STK_FILL_RED 124
 #define STK_FILL_GREEN 116
 #define STK_FILL_BLUE 104
+#define STK_FILL_OTHER 116 /* pictures that are not RGB: about the mean of the three */
 
 /*
  * Blend the picture with another one: a factor of one keeps the picture, a smaller factor moves
@@ -63,13 +65,14 @@ void stk_augment_equalize(int size, uint8_t *pixels);
  * (y) and move the far end left or up. Translations are to the right and down. Amounts may be
  * negative.
  */
-void stk_augment_rotate(int size, uint8_t *pixels, uint8_t *spare, int millidegrees);
-void stk_augment_shear_x(int size, uint8_t *pixels, uint8_t *spare, int shear);
-void stk_augment_shear_y(int size, uint8_t *pixels, uint8_t *spare, int shear);
-void stk_augment_translate_x(int size, uint8_t *pixels, int shift_px);
-void stk_augment_translate_y(int size, uint8_t *pixels, int shift_px);
+void stk_augment_rotate(int size, int channels, uint8_t *pixels, uint8_t *spare, int millidegrees);
+void stk_augment_shear_x(int size, int channels, uint8_t *pixels, uint8_t *spare, int shear);
+void stk_augment_shear_y(int size, int channels, uint8_t *pixels, uint8_t *spare, int shear);
+void stk_augment_translate_x(int size, int channels, uint8_t *pixels, int shift_px);
+void stk_augment_translate_y(int size, int channels, uint8_t *pixels, int shift_px);
 
 /* Fills a rectangle, which must lie inside the picture, with the fill colour. */
-void stk_augment_erase(int size, uint8_t *pixels, int x, int y, int width, int height);
+void stk_augment_erase(int size, int channels, uint8_t *pixels, int x, int y, int width,
+                       int height);
 
 #endif

@@ -5,10 +5,11 @@
  * 1/65536 px. In each output row, a run of pixels has all four neighbours inside the picture. This
  * run is processed in chunks: neighbours are collected pixel by pixel, then vector instructions do
  * the arithmetic. The few other pixels go one by one through the same arithmetic, with the fill
- * colour for neighbours outside.
+ * colour for neighbours outside. So do all pixels of pictures that are not RGB.
  */
 #include "image/augment/ops.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -19,7 +20,8 @@
 #define PLACE_ONE (1 << PLACE_BITS)
 #define WEIGHT_BITS 8                                     /* bits of fraction that blending uses */
 #define HALF_WEIGHT (1 << (PLACE_BITS - WEIGHT_BITS - 1)) /* rounds positions to weights */
-#define CHUNK 64                                          /* pixels that are processed together */
+#define MOST_CHANNELS 64
+#define CHUNK 64 /* pixels that are processed together */
 #define RADIANS_PER_MILLIDEGREE (3.14159265358979323846 / 180000)
 
 /* Where output pixel (x, y) comes from: x_x * x + x_y * y + x_at, and so on; in 1/65536 px. */
@@ -40,7 +42,11 @@ typedef struct chunk {
 
 static const uint8_t fill[3] = {STK_FILL_RED, STK_FILL_GREEN, STK_FILL_BLUE};
 
-static void fill_pixels(uint8_t *to, size_t count) {
+static void fill_pixels(uint8_t *to, size_t count, int channels) {
+    if (channels != 3) {
+        memset(to, STK_FILL_OTHER, count * (size_t)channels);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         memcpy(to + 3 * i, fill, sizeof fill);
     }
@@ -112,11 +118,13 @@ COMPILE_TWICE(warp_run,
               (from, stride, m, x, y, count, c, to))
 
 /* Writes one pixel that comes from (x, y) and may have neighbours outside. */
-static void warp_pixel(const uint8_t *from, int size, int64_t x, int64_t y, uint8_t *to) {
+static inline __attribute__((always_inline)) void warp_pixel(const uint8_t *from, int size,
+                                                             int channels, const uint8_t *outside,
+                                                             int64_t x, int64_t y, uint8_t *to) {
     int64_t column = x >> PLACE_BITS;
     int64_t row = y >> PLACE_BITS;
     if (column < -1 || column >= size || row < -1 || row >= size) {
-        memcpy(to, fill, sizeof fill);
+        memcpy(to, outside, (size_t)channels);
         return;
     }
     const uint8_t *neighbours[4];
@@ -124,11 +132,11 @@ static void warp_pixel(const uint8_t *from, int size, int64_t x, int64_t y, uint
         int64_t at_x = column + i % 2;
         int64_t at_y = row + i / 2;
         bool is_inside = at_x >= 0 && at_x < size && at_y >= 0 && at_y < size;
-        neighbours[i] = is_inside ? from + 3 * (at_y * size + at_x) : fill;
+        neighbours[i] = is_inside ? from + channels * (at_y * size + at_x) : outside;
     }
     int right = (int)(x >> (PLACE_BITS - WEIGHT_BITS) & 255);
     int down = (int)(y >> (PLACE_BITS - WEIGHT_BITS) & 255);
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < channels; c++) {
         int left = (neighbours[0][c] * (256 - down) + neighbours[2][c] * down) >> 1;
         int other = (neighbours[1][c] * (256 - down) + neighbours[3][c] * down) >> 1;
         int difference = ((other - left) * (right * 128)) >> 16;
@@ -152,8 +160,23 @@ static void cut_run(int64_t at, int64_t step, int64_t limit, int64_t *first, int
     *end = high < *end ? high : *end;
 }
 
+/* Pictures that are not RGB, pixel by pixel. */
+static void warp_any(int size, int channels, uint8_t *pixels, uint8_t *spare, const map *m) {
+    uint8_t outside[MOST_CHANNELS];
+    memset(outside, STK_FILL_OTHER, sizeof outside);
+    memcpy(spare, pixels, (size_t)channels * (size_t)size * (size_t)size);
+    for (int64_t y = 0; y < size; y++) {
+        int64_t from_x = m->x_y * y + m->x_at + HALF_WEIGHT;
+        int64_t from_y = m->y_y * y + m->y_at + HALF_WEIGHT;
+        for (int64_t x = 0; x < size; x++, pixels += channels) {
+            warp_pixel(spare, size, channels, outside, from_x + x * m->x_x, from_y + x * m->y_x,
+                       pixels);
+        }
+    }
+}
+
 /* Runs end one column early, because four bytes are read for each three-byte pixel. */
-static void warp(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
+static void warp_rgb(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
     size_t stride = 3 * (size_t)size;
     memcpy(spare, pixels, stride * (size_t)size);
     chunk c;
@@ -170,15 +193,24 @@ static void warp(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
             first = end = size;
         }
         for (int64_t x = 0; x < first; x++) {
-            warp_pixel(spare, size, from_x + x * m->x_x, from_y + x * m->y_x, to + 3 * x);
+            warp_pixel(spare, size, 3, fill, from_x + x * m->x_x, from_y + x * m->y_x, to + 3 * x);
         }
         if (first < end) {
             warp_run(spare, (uint32_t)stride, m, from_x + first * m->x_x, from_y + first * m->y_x,
                      (int)(end - first), &c, to + 3 * first);
         }
         for (int64_t x = end; x < size; x++) {
-            warp_pixel(spare, size, from_x + x * m->x_x, from_y + x * m->y_x, to + 3 * x);
+            warp_pixel(spare, size, 3, fill, from_x + x * m->x_x, from_y + x * m->y_x, to + 3 * x);
         }
+    }
+}
+
+static void warp(int size, int channels, uint8_t *pixels, uint8_t *spare, const map *m) {
+    assert(channels <= MOST_CHANNELS);
+    if (channels == 3) {
+        warp_rgb(size, pixels, spare, m);
+    } else {
+        warp_any(size, channels, pixels, spare, m);
     }
 }
 
@@ -186,7 +218,7 @@ static void warp(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
  * Sine and cosine are rounded to 1/65536, so that the last bits of a machine's mathematics library
  * do not matter. The position of a pixel is its centre, hence half pixels.
  */
-void stk_augment_rotate(int size, uint8_t *pixels, uint8_t *spare, int millidegrees) {
+void stk_augment_rotate(int size, int channels, uint8_t *pixels, uint8_t *spare, int millidegrees) {
     double angle = millidegrees * RADIANS_PER_MILLIDEGREE;
     int64_t cosine = lround(cos(angle) * PLACE_ONE);
     int64_t sine = lround(sin(angle) * PLACE_ONE);
@@ -199,17 +231,17 @@ void stk_augment_rotate(int size, uint8_t *pixels, uint8_t *spare, int millidegr
         .y_y = cosine,
         .y_at = centre_halves * (PLACE_ONE - cosine - sine) / 2,
     };
-    warp(size, pixels, spare, &m);
+    warp(size, channels, pixels, spare, &m);
 }
 
-void stk_augment_shear_x(int size, uint8_t *pixels, uint8_t *spare, int shear) {
+void stk_augment_shear_x(int size, int channels, uint8_t *pixels, uint8_t *spare, int shear) {
     map m = {.x_x = PLACE_ONE, .x_y = shear, .x_at = shear / 2, .y_y = PLACE_ONE};
-    warp(size, pixels, spare, &m);
+    warp(size, channels, pixels, spare, &m);
 }
 
-void stk_augment_shear_y(int size, uint8_t *pixels, uint8_t *spare, int shear) {
+void stk_augment_shear_y(int size, int channels, uint8_t *pixels, uint8_t *spare, int shear) {
     map m = {.x_x = PLACE_ONE, .y_x = shear, .y_y = PLACE_ONE, .y_at = shear / 2};
-    warp(size, pixels, spare, &m);
+    warp(size, channels, pixels, spare, &m);
 }
 
 /* Number of rows or columns, at most `size`, that a shift leaves without a source. */
@@ -218,35 +250,39 @@ static size_t uncovered(int shift_px, int size) {
     return (size_t)(px < size ? px : size);
 }
 
-void stk_augment_translate_x(int size, uint8_t *pixels, int shift_px) {
+void stk_augment_translate_x(int size, int channels, uint8_t *pixels, int shift_px) {
+    size_t each = (size_t)channels;
     size_t bare = uncovered(shift_px, size);
     size_t kept = (size_t)size - bare;
     for (int y = 0; y < size; y++) {
-        uint8_t *row = pixels + 3 * (size_t)y * (size_t)size;
+        uint8_t *row = pixels + each * (size_t)y * (size_t)size;
         if (shift_px > 0) {
-            memmove(row + 3 * bare, row, 3 * kept);
-            fill_pixels(row, bare);
+            memmove(row + each * bare, row, each * kept);
+            fill_pixels(row, bare, channels);
         } else {
-            memmove(row, row + 3 * bare, 3 * kept);
-            fill_pixels(row + 3 * kept, bare);
+            memmove(row, row + each * bare, each * kept);
+            fill_pixels(row + each * kept, bare, channels);
         }
     }
 }
 
-void stk_augment_translate_y(int size, uint8_t *pixels, int shift_px) {
+void stk_augment_translate_y(int size, int channels, uint8_t *pixels, int shift_px) {
+    size_t each = (size_t)channels;
     size_t bare = uncovered(shift_px, size) * (size_t)size;
     size_t kept = (size_t)size * (size_t)size - bare;
     if (shift_px > 0) {
-        memmove(pixels + 3 * bare, pixels, 3 * kept);
-        fill_pixels(pixels, bare);
+        memmove(pixels + each * bare, pixels, each * kept);
+        fill_pixels(pixels, bare, channels);
     } else {
-        memmove(pixels, pixels + 3 * bare, 3 * kept);
-        fill_pixels(pixels + 3 * kept, bare);
+        memmove(pixels, pixels + each * bare, each * kept);
+        fill_pixels(pixels + each * kept, bare, channels);
     }
 }
 
-void stk_augment_erase(int size, uint8_t *pixels, int x, int y, int width, int height) {
+void stk_augment_erase(int size, int channels, uint8_t *pixels, int x, int y, int width,
+                       int height) {
     for (int j = y; j < y + height; j++) {
-        fill_pixels(pixels + 3 * ((size_t)j * (size_t)size + (size_t)x), (size_t)width);
+        fill_pixels(pixels + (size_t)channels * ((size_t)j * (size_t)size + (size_t)x),
+                    (size_t)width, channels);
     }
 }

@@ -13,7 +13,7 @@ struct stk_image_scratch {
     stk_heavy_gate gate;
     stk_image_limit limit;
     bool heavy;     /* the gate was entered for the current picture */
-    uint8_t *spare; /* owned: (size, size, 3) for augmentation; NULL until it is needed */
+    uint8_t *spare; /* owned: (size, size, channels) for augmentation; NULL until it is needed */
     size_t spare_bytes;
     /* Of the current picture, for transforms: */
     const stk_transform *transform;

@@ -132,6 +132,7 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
     stk_resample_task task = {
         .width = (info->width + divisor - 1) / divisor,
         .height = (info->height + divisor - 1) / divisor,
+        .channels = stk_transform_channels(scratch->transform),
         .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
         .size = scratch->transform->size,
         .mirror_x = turn.mirror_x != (flip && !turn.swapped),
@@ -167,23 +168,25 @@ static void take_rows(void *user, int count) {
 }
 
 /* Exchanges rows and columns of a square. */
-static void transpose(uint8_t *pixels, int size) {
-    size_t row = 3 * (size_t)size;
+static void transpose(uint8_t *pixels, int size, int channels) {
+    size_t each = (size_t)channels;
+    size_t row = each * (size_t)size;
     for (size_t y = 0; y < (size_t)size; y++) {
         for (size_t x = y + 1; x < (size_t)size; x++) {
-            uint8_t pixel[3];
-            uint8_t *a = pixels + y * row + 3 * x;
-            uint8_t *b = pixels + x * row + 3 * y;
-            memcpy(pixel, a, 3);
-            memcpy(a, b, 3);
-            memcpy(b, pixel, 3);
+            uint8_t pixel[STK_IMAGE_MAX_CHANNELS];
+            uint8_t *a = pixels + y * row + each * x;
+            uint8_t *b = pixels + x * row + each * y;
+            memcpy(pixel, a, each);
+            memcpy(a, b, each);
+            memcpy(b, pixel, each);
         }
     }
 }
 
 static stk_status augment(stk_image_scratch *scratch, stk_error *err) {
     const stk_transform *transform = scratch->transform;
-    size_t bytes = 3 * (size_t)transform->size * (size_t)transform->size;
+    int channels = stk_transform_channels(transform);
+    size_t bytes = (size_t)channels * (size_t)transform->size * (size_t)transform->size;
     if (scratch->spare_bytes < bytes) {
         stk_mem_free(scratch->spare);
         scratch->spare = stk_mem_raw(bytes, 1);
@@ -192,9 +195,13 @@ static stk_status augment(stk_image_scratch *scratch, stk_error *err) {
     if (scratch->spare == NULL) {
         return STK_FAIL_MEMORY(err, "augmenting a picture");
     }
-    stk_augment_apply(&transform->augment, transform->size, scratch->out, scratch->spare,
+    stk_augment_apply(&transform->augment, transform->size, channels, scratch->out, scratch->spare,
                       &scratch->rng);
     return STK_OK;
+}
+
+int stk_transform_channels(const stk_transform *transform) {
+    return transform->channels > 0 ? transform->channels : 3;
 }
 
 stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *transform,
@@ -203,10 +210,16 @@ stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *
     stk_image_receiver receiver = {.user = scratch,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
                                    .limit = scratch->limit,
+                                   .channels = stk_transform_channels(transform),
+                                   .window = &transform->window,
                                    .begin = begin_part,
                                    .rows = expect_rows,
                                    .room = room_for_rows,
                                    .take = take_rows};
+    if (receiver.channels > STK_IMAGE_MAX_CHANNELS) {
+        return STK_FAIL(err, STK_ERR_USAGE, "pictures of %d channels are not possible: at most %d",
+                        receiver.channels, STK_IMAGE_MAX_CHANNELS);
+    }
     scratch->transform = transform;
     scratch->rng = rng;
     scratch->out = out;
@@ -214,7 +227,7 @@ stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
     stk_image_scratch_leave(scratch);
     if (status == STK_OK && scratch->swapped) {
-        transpose(out, transform->size);
+        transpose(out, transform->size, receiver.channels);
     }
     if (status == STK_OK && transform->train && stk_augment_is_needed(&transform->augment)) {
         int64_t start = stk_clock_ns();

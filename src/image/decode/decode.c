@@ -4,15 +4,16 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "image/decode/decoders.h"
 
 /* In the order of trying: the most common format first. */
 static const stk_image_decoder *const decoders[] = {
-    &stk_image_jpeg,
-    &stk_image_png,
-    &stk_image_webp,
-    &stk_image_raw,
+    &stk_image_jpeg, &stk_image_png, &stk_image_webp, &stk_image_tiff,
+    &stk_image_raw,  &stk_image_npy, &stk_image_bmp,  &stk_image_gif,
 };
+
+#define READS "JPEG, PNG, WebP, TIFF, BMP, GIF, DICOM and .npy"
 
 /* Formats that Stoker recognises only to name them in the error. */
 static const struct {
@@ -20,10 +21,71 @@ static const struct {
     size_t offset; /* of the magic bytes in the file */
     const char *magic;
 } foreign[] = {
-    {"a GIF", 0, "GIF8"},      {"a BMP", 0, "BM"},         {"a TIFF", 0, "II*"},
-    {"a TIFF", 0, "MM"},       {"an AVIF", 4, "ftypavif"}, {"a HEIC", 4, "ftypheic"},
-    {"a HEIC", 4, "ftypmif1"}, {"a HEIC", 4, "ftypheix"},
+    {"an AVIF", 4, "ftypavif"},
+    {"a HEIC", 4, "ftypheic"},
+    {"a HEIC", 4, "ftypmif1"},
+    {"a HEIC", 4, "ftypheix"},
 };
+
+/* A receiver of grey in front of a decoder that gives RGB. */
+typedef struct grey_rows {
+    const stk_image_receiver *to; /* borrowed */
+    uint8_t *rgb;                 /* owned: STK_RECEIVER_ROWS rows */
+    size_t width;                 /* px, of a row */
+} grey_rows;
+
+static stk_status begin_grey(void *user, const stk_image_info *info, stk_image_part *part,
+                             stk_error *err) {
+    const grey_rows *grey = user;
+    return grey->to->begin(grey->to->user, info, part, err);
+}
+
+static stk_status expect_grey_rows(void *user, int x, int width, stk_error *err) {
+    grey_rows *grey = user;
+    grey->width = (size_t)width;
+    grey->rgb = stk_mem_raw(STK_RECEIVER_ROWS * grey->width, 3);
+    if (grey->rgb == NULL) {
+        return STK_FAIL_MEMORY(err, "making a picture grey");
+    }
+    return grey->to->rows(grey->to->user, x, width, err);
+}
+
+static uint8_t *room_for_rgb(void *user, int count) {
+    (void)count;
+    return ((grey_rows *)user)->rgb;
+}
+
+/* The weights are those of Rec. 601, as in Pillow. */
+static void take_rgb(void *user, int count) {
+    const grey_rows *grey = user;
+    uint8_t *out = grey->to->room(grey->to->user, count);
+    const uint8_t *at = grey->rgb;
+    for (size_t i = 0; i < (size_t)count * grey->width; i++, at += 3) {
+        out[i] = (uint8_t)((19595u * at[0] + 38470u * at[1] + 7471u * at[2] + 32768) >> 16);
+    }
+    grey->to->take(grey->to->user, count);
+}
+
+/* Decodes into a receiver of grey or of many channels with a decoder that gives only RGB. */
+static stk_status decode_rgb_for(const stk_image_decoder *decoder, const uint8_t *bytes,
+                                 size_t size, const stk_image_receiver *to, stk_error *err) {
+    if (to->channels != 1) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "it is a %s picture of 3 channels, and pictures of %d are wanted",
+                        decoder->name, to->channels);
+    }
+    grey_rows grey = {.to = to};
+    stk_image_receiver receiver = *to;
+    receiver.user = &grey;
+    receiver.channels = 3;
+    receiver.begin = begin_grey;
+    receiver.rows = expect_grey_rows;
+    receiver.room = room_for_rgb;
+    receiver.take = take_rgb;
+    stk_status status = decoder->decode(bytes, size, &receiver, err);
+    stk_mem_free(grey.rgb);
+    return status;
+}
 
 static stk_status refuse(const uint8_t *bytes, size_t size, stk_error *err) {
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
@@ -31,11 +93,11 @@ static stk_status refuse(const uint8_t *bytes, size_t size, stk_error *err) {
         if (size >= foreign[i].offset + length &&
             memcmp(bytes + foreign[i].offset, foreign[i].magic, length) == 0) {
             return STK_FAIL(err, STK_ERR_DATA,
-                            "it is %s picture; Stoker reads JPEG, PNG and WebP: convert it",
+                            "it is %s picture; Stoker reads " READS ": convert it",
                             foreign[i].name);
         }
     }
-    return STK_FAIL(err, STK_ERR_DATA, "it is not a JPEG, PNG or WebP picture");
+    return STK_FAIL(err, STK_ERR_DATA, "it is no picture of a format that Stoker reads: " READS);
 }
 
 stk_status stk_image_receive(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
@@ -50,9 +112,12 @@ stk_status stk_image_receive(const uint8_t *bytes, size_t size, const stk_image_
         }
         if (decoder->decode == NULL) {
             return STK_FAIL(err, STK_ERR_DATA,
-                            "it is a %s picture and this build of Stoker has no %s: install its "
-                            "library and build again, or convert the picture",
-                            decoder->name, decoder->name);
+                            "it is a %s picture and this build of Stoker has no %s: install it and "
+                            "build again, or convert the picture",
+                            decoder->name, decoder->library);
+        }
+        if (receiver->channels != 0 && receiver->channels != 3 && !decoder->any_channels) {
+            return decode_rgb_for(decoder, bytes, size, receiver, err);
         }
         return decoder->decode(bytes, size, receiver, err);
     }
@@ -125,23 +190,34 @@ stk_status stk_image_decode_within(const uint8_t *bytes, size_t size, const stk_
 }
 
 /* Takes only the header: the status returned here ends the decoding without a failure. */
-static stk_status note_size(void *user, const stk_image_info *info, stk_image_part *part,
+static stk_status note_info(void *user, const stk_image_info *info, stk_image_part *part,
                             stk_error *err) {
-    stk_image *size = user;
     (void)part;
     (void)err;
-    size->width = info->width;
-    size->height = info->height;
+    *(stk_image_info *)user = *info;
     return STK_ERR_STOPPED;
+}
+
+static stk_status read_info(const uint8_t *bytes, size_t size, stk_image_info *info,
+                            stk_error *err) {
+    stk_image_receiver receiver = {
+        .user = info, .max_cpu_ns = STK_IMAGE_MAX_CPU_NS, .begin = note_info};
+    stk_status status = stk_image_receive(bytes, size, &receiver, err);
+    return status == STK_ERR_STOPPED ? STK_OK : status;
 }
 
 stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
                           stk_error *err) {
-    stk_image noted = {0};
-    stk_image_receiver receiver = {
-        .user = &noted, .max_cpu_ns = STK_IMAGE_MAX_CPU_NS, .begin = note_size};
-    stk_status status = stk_image_receive(bytes, size, &receiver, err);
-    *width = noted.width;
-    *height = noted.height;
-    return status == STK_ERR_STOPPED ? STK_OK : status;
+    stk_image_info info = {0};
+    stk_status status = read_info(bytes, size, &info, err);
+    *width = info.width;
+    *height = info.height;
+    return status;
+}
+
+stk_status stk_image_channels(const uint8_t *bytes, size_t size, int *channels, stk_error *err) {
+    stk_image_info info = {0};
+    stk_status status = read_info(bytes, size, &info, err);
+    *channels = info.channels > 0 ? info.channels : 3;
+    return status;
 }

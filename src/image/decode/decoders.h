@@ -15,6 +15,7 @@
 /* From the header. */
 typedef struct stk_image_info {
     int width, height;    /* px, as stored */
+    int channels;         /* that the picture has; 0: 3, or grey that counts as RGB */
     int orientation;      /* EXIF's, 1 to 8 */
     bool divides;         /* can be decoded at 1/2, 1/4 and 1/8 of its size */
     uint64_t whole_bytes; /* bytes, if the format can only decode whole pictures; 0: it decodes by
@@ -31,12 +32,16 @@ typedef struct stk_image_part {
 /*
  * Where a decoder's rows go. There are four receivers: begin_part() and its neighbours in
  * transform.c (a crop becomes a square), begin_shrinking() in shrink.c (a smaller picture),
- * begin_whole() in decode.c (the whole picture), note_size() in decode.c (the header alone).
+ * begin_whole() in decode.c (the whole picture), note_info() in decode.c (the header alone).
  */
 typedef struct stk_image_receiver {
     void *user;
-    int64_t max_cpu_ns;    /* a picture that takes longer is refused; 0: no limit */
-    stk_image_limit limit; /* decoding beyond it ends with STK_ERR_STOPPED */
+    int64_t max_cpu_ns;       /* a picture that takes longer is refused; 0: no limit */
+    stk_image_limit limit;    /* decoding beyond it ends with STK_ERR_STOPPED */
+    int channels;             /* of the rows; 0: 3 */
+    const stk_window *window; /* for values of more than 8 bits; NULL or without channels: the
+                                 picture's own */
+    stk_window_meter *meter;  /* takes such values, and decoding ends; NULL: not wanted */
     /* Takes the header and says which part is wanted. */
     stk_status (*begin)(void *user, const stk_image_info *info, stk_image_part *part,
                         stk_error *err);
@@ -53,6 +58,10 @@ typedef struct stk_image_decoder {
     const char *name;                                      /* "JPEG" */
     const char *extension;                                 /* "jpg" */
     bool (*recognises)(const uint8_t *bytes, size_t size); /* by the first bytes */
+    /* It gives any number of channels that the picture has, and grey; false: RGB only, and others
+     * are made of it. */
+    bool any_channels;
+    const char *library; /* that is missing where `decode` is NULL: "libwebp (STK_WEBP)" */
     /* NULL: not built in. */
     stk_status (*decode)(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
                          stk_error *err);
@@ -62,6 +71,10 @@ extern const stk_image_decoder stk_image_jpeg;
 extern const stk_image_decoder stk_image_png;
 extern const stk_image_decoder stk_image_webp;
 extern const stk_image_decoder stk_image_raw;
+extern const stk_image_decoder stk_image_npy;
+extern const stk_image_decoder stk_image_tiff;
+extern const stk_image_decoder stk_image_bmp;
+extern const stk_image_decoder stk_image_gif;
 
 /* Finds the decoder for the bytes and decodes into the receiver. */
 STK_CHECKED stk_status stk_image_receive(const uint8_t *bytes, size_t size,

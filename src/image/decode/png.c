@@ -4,7 +4,8 @@
  * libpng reports errors by longjmp; as in jpeg.c, everything that must be freed lives in a
  * png_reader of the caller of the function that calls setjmp. libpng's memory comes from stk_mem.
  * Chunks that do not affect pixels are skipped: compressed texts of a small file can fill the
- * memory.
+ * memory. A picture of 16 bits is read as a whole, because its window depends on all its values
+ * (see stk_window_find()).
  */
 #include "image/decode/decoders.h"
 
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "image/decode/png_guard.h"
+#include "image/decode/samples.h"
 
 /* Largest expansion of a deflate stream: a header that promises more is wrong. */
 #define DEFLATE_MAX_RATIO 1040
@@ -28,7 +30,8 @@ typedef struct png_reader {
     stk_image_part part;                /* the part that the receiver wants */
     stk_image_watch watch;
     int width, height; /* px */
-    uint8_t *pixels;   /* owned: one row with alpha, or all rows of an interlaced picture */
+    bool deep;         /* values of 16 bits */
+    uint8_t *pixels;   /* owned: one row with alpha, or all rows of a picture that is read whole */
     stk_png_guard guard;
 } png_reader;
 
@@ -62,7 +65,8 @@ static void pass_over_chunks(png_structp png) {
 #endif
 }
 
-/* Converts everything to 8-bit RGB or RGBA; false: the header promises more than the file can hold.
+/* Converts everything to 8-bit RGB or RGBA, 16 bits to grey or RGB with or without alpha; false:
+ * the header promises more than the file can hold.
  */
 static bool prepare(png_reader *reader) {
     png_structp png = reader->png;
@@ -83,9 +87,11 @@ static bool prepare(png_reader *reader) {
                      (unsigned)width, (unsigned)height, reader->size);
         return false;
     }
-    png_set_scale_16(png);
+    reader->deep = png_get_bit_depth(png, info) == 16;
     png_set_expand(png);
-    png_set_gray_to_rgb(png);
+    if (!reader->deep) {
+        png_set_gray_to_rgb(png);
+    }
     return true;
 }
 
@@ -144,9 +150,8 @@ static bool read_plain(png_reader *reader, int channels) {
     return true;
 }
 
-/* Reads all seven passes, each of which fills in more of the same rows: needs the whole picture. */
-static bool read_interlaced(png_reader *reader, int channels, int passes) {
-    size_t row_bytes = (size_t)reader->width * (size_t)channels;
+/* Reads all passes, each of which fills in more of the same rows. */
+static bool read_whole(png_reader *reader, size_t row_bytes, int passes) {
     for (int pass = 0; pass < passes; pass++) {
         for (int y = 0; y < reader->height; y++) {
             if (is_halted(reader)) {
@@ -155,6 +160,14 @@ static bool read_interlaced(png_reader *reader, int channels, int passes) {
             png_read_row(reader->png, reader->pixels + (size_t)y * row_bytes, NULL);
         }
     }
+    return true;
+}
+
+static bool read_interlaced(png_reader *reader, int channels, int passes) {
+    size_t row_bytes = (size_t)reader->width * (size_t)channels;
+    if (!read_whole(reader, row_bytes, passes)) {
+        return false;
+    }
     for (int y = reader->part.y; y < reader->part.y + reader->part.height; y++) {
         if (is_halted(reader)) {
             return false;
@@ -162,6 +175,41 @@ static bool read_interlaced(png_reader *reader, int channels, int passes) {
         give_row(reader, reader->pixels + (size_t)y * row_bytes, channels);
     }
     return true;
+}
+
+/* Reads 16 bits, the first byte the higher one. */
+static bool read_deep(png_reader *reader, int channels, int passes) {
+    stk_status *status = &reader->guard.status;
+    stk_error *err = reader->guard.err;
+    const uint16_t one = 1;
+    stk_samples s = {.format = "PNG",
+                     .type = STK_SAMPLE_U16,
+                     .swapped = *(const uint8_t *)&one == 1,
+                     .width = reader->width,
+                     .height = reader->height,
+                     .channels = channels,
+                     .channel_bytes = 2,
+                     .alpha = channels % 2 == 0 ? STK_ALPHA_STRAIGHT : STK_ALPHA_NONE};
+    s.column_bytes = 2 * (size_t)channels;
+    s.row_bytes = s.column_bytes * (size_t)s.width;
+    s.whole_bytes = s.row_bytes * (uint64_t)s.height;
+    *status =
+        stk_image_png_orientation(reader->bytes, reader->size, &s.orientation, reader->guard.err);
+    STK_THEN(*status, stk_samples_ask(&s, reader->receiver, &reader->watch, &reader->part, err));
+    if (*status != STK_OK) {
+        return false;
+    }
+    reader->pixels = stk_mem_raw((size_t)s.whole_bytes, 1);
+    if (reader->pixels == NULL) {
+        *status = STK_FAIL_MEMORY(err, "decoding a PNG");
+        return false;
+    }
+    if (!read_whole(reader, s.row_bytes, passes)) {
+        return false;
+    }
+    s.bytes = reader->pixels;
+    *status = stk_samples_give_part(&s, &reader->part, reader->receiver, &reader->watch, err);
+    return *status == STK_OK;
 }
 
 static bool read_part(png_reader *reader) {
@@ -178,9 +226,13 @@ static bool read_part(png_reader *reader) {
     int passes = png_set_interlace_handling(png);
     png_read_update_info(png, reader->info);
     int channels = png_get_channels(png, reader->info);
-    if ((channels != 3 && channels != 4) ||
-        png_get_rowbytes(png, reader->info) != (size_t)reader->width * (size_t)channels) {
+    if (channels < (reader->deep ? 1 : 3) || channels > 4 ||
+        png_get_rowbytes(png, reader->info) !=
+            (size_t)reader->width * (size_t)channels * (reader->deep ? 2 : 1)) {
         png_error(png, "its kind of pixels is not known");
+    }
+    if (reader->deep) {
+        return read_deep(reader, channels, passes);
     }
     if (!ask_receiver(reader, channels, passes > 1)) {
         return false;

@@ -198,6 +198,7 @@ const stk_image_decoder stk_image_webp = {
     .name = "WebP",
     .extension = "webp",
     .recognises = recognises,
+    .library = "libwebp (STK_WEBP)",
 #ifdef STK_HAVE_WEBP
     .decode = decode,
 #endif

@@ -34,13 +34,17 @@ typedef struct stk_resample_kernels {
     void (*down)(const uint8_t *rows, size_t stride, const int16_t *weights, int taps,
                  size_t values, int16_t *out);
     /*
-     * Two rows at once: pixel i of an output row, (size, 3), is the rounded sum over k below
+     * Two rows of RGB at once: pixel i of an output row, (size, 3), is the rounded sum over k below
      * `taps` of pixel first[i] + k of the middle row times weights[i * stride + k]. taps is even.
      */
     void (*across)(const int16_t *middle_a, const int16_t *middle_b, const int *first,
                    const int16_t *weights, int stride, int taps, int size, uint8_t *out_a,
                    uint8_t *out_b);
 } stk_resample_kernels;
+
+/* One row of pixels with any number of channels, which no vector instructions are used for. */
+void stk_resample_across_any(const int16_t *middle, const int *first, const int16_t *weights,
+                             int stride, int taps, int size, int channels, uint8_t *out);
 
 /* The kernels of this build, fastest first; the last is plain C. Ended by NULL. */
 extern const stk_resample_kernels *const stk_resample_kernel_list[];

@@ -59,6 +59,22 @@ static void across(const int16_t *middle_a, const int16_t *middle_b, const int *
     across_row(middle_b, first, weights, stride, taps, size, out_b);
 }
 
+void stk_resample_across_any(const int16_t *middle, const int *first, const int16_t *weights,
+                             int stride, int taps, int size, int channels, uint8_t *out) {
+    for (int i = 0; i < size; i++) {
+        const int16_t *from = middle + (size_t)channels * (size_t)first[i];
+        const int16_t *weight = weights + (size_t)i * (size_t)stride;
+        for (int c = 0; c < channels; c++) {
+            int32_t sum = 1 << (STK_ACROSS_SHIFT - 1);
+            for (int k = 0; k < taps; k++) {
+                sum += from[k * channels + c] * weight[k];
+            }
+            int32_t level = sum >> STK_ACROSS_SHIFT;
+            out[i * channels + c] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
+        }
+    }
+}
+
 const stk_resample_kernels stk_resample_plain = {
     .name = "plain",
     .is_here = is_here,

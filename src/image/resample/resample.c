@@ -253,6 +253,7 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task, 
                         task->size < 1 || task->size > MAX_SIZE ? task->size : size_down, MAX_SIZE);
     }
     r->kernels = r->kernels != NULL ? r->kernels : fastest_kernels();
+    r->channels = task->channels > 0 ? task->channels : 3;
     r->size = task->size;
     r->size_down = size_down;
     r->out = out;
@@ -270,7 +271,8 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_task *task, 
     r->first_row = 0;
     /* Taps beyond the last pixel have weight 0, but read memory that must exist. */
     r->middle_values =
-        3 * (size_t)(r->across.to - r->across.from + r->across.taps) + 2 * STK_KERNEL_SLACK;
+        (size_t)r->channels * (size_t)(r->across.to - r->across.from + r->across.taps) +
+        2 * STK_KERNEL_SLACK;
     size_t bytes = 2 * r->middle_values * sizeof *r->middle;
     r->middle = make_room(r->middle, &r->middle_room, bytes);
     if (r->middle == NULL) {
@@ -289,12 +291,12 @@ static int window_rows(const stk_resampler *r) {
 
 /* One row more: an odd number of rows reads a further one with weight 0. */
 size_t stk_resampler_window_bytes(const stk_resampler *r, int width) {
-    return (size_t)(window_rows(r) + 1) * 3 * (size_t)width + STK_KERNEL_SLACK;
+    return (size_t)(window_rows(r) + 1) * (size_t)r->channels * (size_t)width + STK_KERNEL_SLACK;
 }
 
 stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error *err) {
     r->column = column;
-    r->stride = 3 * (size_t)width;
+    r->stride = (size_t)r->channels * (size_t)width;
     r->most_rows = window_rows(r);
     r->window = make_room(r->window, &r->window_bytes, stk_resampler_window_bytes(r, width));
     return r->window != NULL ? STK_OK : STK_FAIL_MEMORY(err, "scaling a picture");
@@ -314,7 +316,13 @@ uint8_t *stk_resampler_room(stk_resampler *r, int count) {
 }
 
 static uint8_t *output_row(const stk_resampler *r, int row) {
-    return r->out + 3 * (size_t)r->size * (size_t)(r->mirror_y ? r->size_down - 1 - row : row);
+    return r->out + (size_t)r->channels * (size_t)r->size *
+                        (size_t)(r->mirror_y ? r->size_down - 1 - row : row);
+}
+
+static void across_any(const stk_resampler *r, const int16_t *middle, uint8_t *out) {
+    stk_resample_across_any(middle, r->across.first, r->across.weights, r->across.taps,
+                            r->across.used, r->size, r->channels, out);
 }
 
 /* Makes one middle row; the second of a pair completes two output rows. */
@@ -323,18 +331,24 @@ static void make_row(stk_resampler *r) {
     const stk_resample_axis *across = &r->across;
     int16_t *second = r->middle + r->middle_values;
     const uint8_t *rows = r->window + (size_t)(down->first[r->next] - r->first_row) * r->stride +
-                          3 * (size_t)(across->from - r->column);
+                          (size_t)r->channels * (size_t)(across->from - r->column);
     r->kernels->down(rows, r->stride, down->weights + (size_t)r->next * (size_t)down->taps,
-                     (down->count[r->next] + 1) / 2 * 2, 3 * (size_t)(across->to - across->from),
+                     (down->count[r->next] + 1) / 2 * 2,
+                     (size_t)r->channels * (size_t)(across->to - across->from),
                      r->waiting == 0 ? r->middle : second);
     r->waiting++;
     r->next++;
     if (r->waiting == 2 || r->next == r->size_down) {
         bool pair = r->waiting == 2;
         uint8_t *last = output_row(r, r->next - 1);
-        r->kernels->across(r->middle, pair ? second : r->middle, across->first, across->weights,
-                           across->taps, across->used, r->size,
-                           pair ? output_row(r, r->next - 2) : last, last);
+        uint8_t *first = pair ? output_row(r, r->next - 2) : last;
+        if (r->channels == 3) {
+            r->kernels->across(r->middle, pair ? second : r->middle, across->first, across->weights,
+                               across->taps, across->used, r->size, first, last);
+        } else {
+            across_any(r, r->middle, first);
+            across_any(r, pair ? second : r->middle, last);
+        }
         r->waiting = 0;
     }
 }

@@ -32,10 +32,11 @@ typedef struct stk_resampler {
     const stk_resample_kernels *kernels;
     stk_resample_axis across;
     stk_resample_axis down;
+    int channels;    /* values of a pixel */
     int size;        /* px, of an output row */
     int size_down;   /* output rows */
     bool mirror_y;   /* rows go to the output from the bottom up */
-    uint8_t *out;    /* borrowed: (size_down, size, 3) */
+    uint8_t *out;    /* borrowed: (size_down, size, channels) */
     uint8_t *window; /* owned: input rows that are still needed */
     size_t window_bytes;
     size_t stride;        /* bytes of a row in the window */
@@ -53,6 +54,7 @@ typedef struct stk_resampler {
 /* One scaling: which part of a picture becomes which size. */
 typedef struct stk_resample_task {
     int width, height; /* of the picture, px */
+    int channels;      /* 0: 3, which is fastest */
     stk_crop crop;     /* parts outside of the picture do not count */
     int size;          /* px, of an output row */
     int size_down;     /* output rows; 0: a square */

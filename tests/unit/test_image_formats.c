@@ -1,0 +1,249 @@
+/*
+ * test_image_formats.c - arrays, TIFF, BMP, GIF, DICOM and 16-bit PNG against what their peers make
+ * of the same files; cut-off and damaged ones. tests/golden/make_pictures.py made the files of
+ * tests/golden/pictures.
+ */
+#include "check.h"
+#include "image_kinds.h"
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/text/csv.h"
+
+#define FOLDER STK_GOLDEN_FOLDER "/pictures/"
+
+static blob read_picture(const char *name) {
+    char *path = stk_path_join(FOLDER, name);
+    char *bytes = NULL;
+    size_t size = 0;
+    stk_error err = {0};
+    if (path == NULL || stk_file_read(path, 0, &bytes, &size, &err) != STK_OK) {
+        CHECK_FAIL("%s: %s", name, err.message);
+    }
+    stk_mem_free(path);
+    return (blob){(uint8_t *)bytes, size};
+}
+
+/* Whether this build lacks the optional part that a file needs. */
+static bool is_left_out(const char *part) {
+#ifndef STK_HAVE_TIFF
+    if (strcmp(part, "TIFF") == 0) {
+        return true;
+    }
+#endif
+#ifndef STK_HAVE_JPEG2000
+    if (strcmp(part, "JPEG2000") == 0) {
+        return true;
+    }
+#endif
+    (void)part;
+    return false;
+}
+
+/* The largest difference of a level; -1: the sizes differ. */
+static int largest_difference(const stk_image *a, const stk_image *b) {
+    int most = 0;
+    if (a->width != b->width || a->height != b->height) {
+        return -1;
+    }
+    for (int i = 0; i < 3 * a->width * a->height; i++) {
+        int by = abs(a->pixels[i] - b->pixels[i]);
+        most = by > most ? by : most;
+    }
+    return most;
+}
+
+static void compare(const char *name, const char *expected_name, int tolerance) {
+    stk_error err = {0};
+    stk_image image = {0};
+    stk_image expected = {0};
+    blob file = read_picture(name);
+    blob expected_file = read_picture(expected_name);
+    if (stk_image_decode(expected_file.bytes, expected_file.size, &expected, &err) != STK_OK ||
+        stk_image_decode(file.bytes, file.size, &image, &err) != STK_OK) {
+        CHECK_FAIL("%s: %s", name, err.message);
+    } else {
+        int most = largest_difference(&image, &expected);
+        if (most < 0 || most > tolerance) {
+            CHECK_FAIL("%s (%d x %d) differs from %s by up to %d levels", name, image.width,
+                       image.height, expected_name, most);
+        }
+    }
+    stk_image_free(&image);
+    stk_image_free(&expected);
+    free_blob(&file);
+    free_blob(&expected_file);
+}
+
+/* Calls `each` for every file of the list; the number of files. */
+static int for_each_picture(void (*each)(const char *name, const char *expected, int tolerance)) {
+    stk_error err = {0};
+    stk_csv csv;
+    int count = 0;
+    if (stk_csv_read(FOLDER "pictures.csv", &csv, &err) != STK_OK) {
+        CHECK_FAIL("the list of pictures cannot be read: %s", err.message);
+        return 0;
+    }
+    for (size_t row = 0; row < csv.rows; row++) {
+        const char *name = stk_csv_cell(&csv, row, 0);
+        if (!is_left_out(stk_csv_cell(&csv, row, 3))) {
+            each(name, stk_csv_cell(&csv, row, 1), atoi(stk_csv_cell(&csv, row, 2)));
+            count++;
+        }
+    }
+    stk_csv_free(&csv);
+    return count;
+}
+
+static void pictures_agree_with_their_peers(void) {
+    CHECK(for_each_picture(compare) >= 20);
+}
+
+/* The same rows come when only a part is asked for. */
+static void check_a_part(const char *name, const char *expected, int tolerance) {
+    stk_error err = {0};
+    blob file = read_picture(name);
+    catcher whole = {.part.divisor = 1};
+    (void)expected;
+    (void)tolerance;
+    if (catch_part(&whole, &file, 0, &err) != STK_OK) {
+        CHECK_FAIL("%s: %s", name, err.message);
+    } else {
+        int width = whole.part.width;
+        int height = whole.part.height;
+        catcher part = {.part = {.divisor = 1,
+                                 .x = width / 3,
+                                 .y = height / 4,
+                                 .width = width - width / 2,
+                                 .height = height - height / 2}};
+        REQUIRE_OK(catch_part(&part, &file, 0, &err), &err);
+        CHECK_INT(part.count, part.part.height);
+        for (int y = 0; y < part.part.height; y++) {
+            if (memcmp(pixel(&part.rows, part.part.x - part.x, y),
+                       pixel(&whole.rows, part.part.x - whole.x, part.part.y + y),
+                       3 * (size_t)part.part.width) != 0) {
+                CHECK_FAIL("%s: row %d of a part differs", name, y);
+            }
+        }
+        stk_image_free(&part.rows);
+    }
+    stk_image_free(&whole.rows);
+    free_blob(&file);
+}
+
+static void parts_agree_with_the_whole(void) {
+    CHECK(for_each_picture(check_a_part) >= 20);
+}
+
+/* Every beginning is a picture or a reason, read from memory that ends where the bytes end. */
+static void check_beginnings(const char *name, const char *expected, int tolerance) {
+    blob file = read_picture(name);
+    size_t step = file.size > 4000 ? 37 : 1;
+    int refused = 0;
+    (void)expected;
+    (void)tolerance;
+    for (size_t size = 0; size < file.size; size += step) {
+        stk_error err = {0};
+        stk_image image;
+        uint8_t *exact = stk_mem_raw(size, 1);
+        memcpy(exact, file.bytes, size);
+        stk_status status = stk_image_decode(exact, size, &image, &err);
+        if (status != STK_OK) {
+            refused++;
+            CHECK_INT(status, STK_ERR_DATA);
+            CHECK(err.message[0] != '\0' && image.pixels == NULL);
+        }
+        stk_image_free(&image);
+        stk_mem_free(exact);
+    }
+    CHECK(refused > 0);
+    free_blob(&file);
+}
+
+static void beginnings_are_pictures_or_reasons(void) {
+    CHECK(for_each_picture(check_beginnings) >= 20);
+}
+
+/* Fails the first request for memory, the second and so on until decoding gets through. */
+static void check_lack_of_memory(const char *name, const char *expected, int tolerance) {
+    blob file = read_picture(name);
+    (void)expected;
+    (void)tolerance;
+    for (int64_t failed = 0;; failed++) {
+        stk_error err = {0};
+        stk_image image;
+        stk_mem_fail_after(failed);
+        stk_status status = stk_image_decode(file.bytes, file.size, &image, &err);
+        stk_mem_fail_after(-1);
+        stk_image_free(&image);
+        if (status == STK_OK) {
+            break;
+        }
+        if (status != STK_ERR_MEMORY || failed > 200) {
+            CHECK_FAIL("%s: request %d failed: %s", name, (int)failed, err.message);
+            break;
+        }
+    }
+    free_blob(&file);
+}
+
+static void lack_of_memory_is_an_error(void) {
+    CHECK(for_each_picture(check_lack_of_memory) >= 20);
+}
+
+/* ---- arrays ---- */
+
+typedef struct array_text {
+    const char *header;
+    size_t values; /* bytes behind the header */
+    const char *reason;
+} array_text;
+
+static blob make_array(const char *header, size_t values) {
+    size_t length = strlen(header);
+    blob out = {stk_mem_new(10 + length + values, 1), 10 + length + values};
+    memcpy(out.bytes, "\x93NUMPY\x01\0", 8);
+    out.bytes[8] = (uint8_t)length;
+    out.bytes[9] = (uint8_t)(length >> 8);
+    memcpy(out.bytes + 10, header, length);
+    return out;
+}
+
+static void arrays_that_are_no_pictures_get_a_reason(void) {
+    static const array_text cases[] = {
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }", 20, "1 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 5, 5), }", 100, "4 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4, "0 dimensions"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (20, 20, 20), }", 8000, "each of them"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (0, 7), }", 0, "no pixels"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (7, 7, 0), }", 0, "no channels"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (7, 7, 5), }", 245, "5 channels"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (7, 7), }", 48, "cut off"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967297, 4294967297), }", 64,
+         "pixels"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (16000, 16000, 16), }", 64, "cut off"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }", 32, "plain numbers"},
+        {"{'descr': '<c8', 'fortran_order': False, 'shape': (2, 2), }", 32, "plain numbers"},
+        {"{'descr': '<f3', 'fortran_order': False, 'shape': (2, 2), }", 32, "type f3"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 2), }", 32, "plain"},
+        {"{'descr': '<f4', 'shape': (2, 2), }", 32, "plain numbers"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)", 32, "plain numbers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_error err = {0};
+        stk_image image;
+        blob file = make_array(cases[i].header, cases[i].values);
+        CHECK_INT(stk_image_decode(file.bytes, file.size, &image, &err), STK_ERR_DATA);
+        CHECK_CONTAINS(err.message, cases[i].reason);
+        free_blob(&file);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(pictures_agree_with_their_peers),          TEST(parts_agree_with_the_whole),
+    TEST(beginnings_are_pictures_or_reasons),       TEST(lack_of_memory_is_an_error),
+    TEST(arrays_that_are_no_pictures_get_a_reason),
+};
+
+CHECK_MAIN(tests)
