@@ -8,7 +8,7 @@
 #
 # On Debian and Ubuntu the script installs with apt, and with sudo when not root. On other systems, and
 # without the right to install, it says nothing if everything is there, and otherwise lists what to
-# install by hand. If an optional package (YAML, WebP, cairo, libcurl, expat) cannot be installed, the
+# install by hand. If an optional package (YAML, WebP, cairo, libarchive, libcurl, expat) cannot be installed, the
 # script prints one line and does not try again before `make clean`.
 set -eu
 
@@ -30,6 +30,7 @@ libopenblas-dev libopenblas-pthread-dev|libopenblas-openmp-dev|libopenblas-seria
 optional_build='libyaml-dev - yaml.h libyaml
 libwebp-dev - webp/decode.h libwebp
 libcairo2-dev - cairo/cairo.h cairo
+libarchive-dev - archive.h libarchive
 libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl
 libexpat1-dev - expat.h expat'
 optional_test='curl - curl curl
