@@ -104,6 +104,7 @@ stk_optional(WEBP libwebp)
 stk_optional(TIFF libtiff-4 4.5) # older ones cannot be told to be silent for one file alone
 stk_optional(YAML yaml-0.1)
 stk_optional(CAIRO cairo)
+stk_optional(ARCHIVE libarchive)
 stk_optional_s3()
 string(STRIP "${STK_PC_REQUIRES}" STK_PC_REQUIRES)
 foreach(list STK_FOUND STK_MISSING)

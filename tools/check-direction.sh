@@ -14,8 +14,8 @@ set -eu
 . "$(dirname "$0")/self-test.sh"
 
 rooms='base base/threads base/files base/text base/numbers'
-rooms="$rooms options events storage/http storage storage/s3 storage/cache storage/tar storage/reading"
-rooms="$rooms storage/shards storage/store dataset metrics"
+rooms="$rooms options events storage/http storage storage/s3 storage/cache storage/tar storage/zip storage/reading"
+rooms="$rooms storage/shards storage/archives storage/store metrics dataset"
 rooms="$rooms image/augment image image/resample image/decode image/encode image/crop stage loader engine"
 rooms="$rooms backend/cpu/kernels backend/cpu/gemm backend/cpu/convolution backend/cpu"
 rooms="$rooms backend/cuda/driver backend/cuda/program backend/cuda/emit backend/cuda/variants backend/cuda/convolution"

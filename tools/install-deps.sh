@@ -8,8 +8,8 @@
 #
 # On Debian and Ubuntu the script installs with apt, and with sudo when not root. On other systems, and
 # without the right to install, it says nothing if everything is there, and otherwise lists what to
-# install by hand. If an optional package (YAML, WebP, TIFF, cairo, libcurl, expat) cannot be installed, the
-# script prints one line and does not try again before `make clean`.
+# install by hand. If an optional package (YAML, WebP, TIFF, cairo, libarchive, libcurl, expat) cannot be
+# installed, the script prints one line and does not try again before `make clean`.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -31,6 +31,7 @@ optional_build='libyaml-dev - yaml.h libyaml
 libwebp-dev - webp/decode.h libwebp
 libtiff-dev - tiffio.h libtiff
 libcairo2-dev - cairo/cairo.h cairo
+libarchive-dev - archive.h libarchive
 libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl
 libexpat1-dev - expat.h expat'
 optional_test='curl - curl curl

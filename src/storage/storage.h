@@ -2,11 +2,11 @@
  * storage.h - opens a location, lists its folders and reads its objects.
  *
  * A stk_store is an opened location: a folder of this machine or of a mount, `s3://bucket/prefix`,
- * or tar shards in one of them. Paths of objects are below the location; nothing here knows what
- * the bytes are. Calls here read one object and wait for it; to read many at a time, open a
- * stk_reader (reading/reader.h). Nothing waits for ever: an object that does not come in time is
- * tried again and then is an error. A location that answers nobody for longer than an outage may
- * last is an error, too. Errors name the object.
+ * or tar shards in one of them. Archives in it are shown as if they were unpacked. Paths of objects
+ * are below the location; nothing here knows what the bytes are. Calls here read one object and
+ * wait for it; to read many at a time, open a stk_reader (reading/reader.h). Nothing waits for
+ * ever: an object that does not come in time is tried again and then is an error. A location that
+ * answers nobody for longer than an outage may last is an error, too. Errors name the object.
  *
  * Threads: everything but open and close may be called from many threads at once. Opening an S3
  * location looks for credentials and lists on the calling thread, with time-outs; reads never
@@ -108,6 +108,9 @@ bool stk_store_is_remote(const stk_store *store);
 /* True where objects are members of tar shards. */
 bool stk_store_has_shards(const stk_store *store);
 
+/* True where some objects are members of archives, which are shown as if they were unpacked. */
+bool stk_store_has_archives(const stk_store *store);
+
 /* What stands in a folder ("": the location itself), sorted, hidden names left out. */
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);
@@ -132,8 +135,9 @@ STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_by
                                       stk_error *err);
 
 /*
- * Reads a part of an object of the location itself: of a shard, not of a member. Fewer bytes come
- * where the object ends earlier. A length of 0 means all of the object.
+ * Reads a part of an object of the location itself (of a shard, not of its member) or of a member
+ * of an archive. Fewer bytes come where the object ends earlier. A length of 0 means all of the
+ * object. For a part of a zip's member the whole member is read.
  */
 STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,
                                            uint64_t length, stk_bytes *bytes, stk_error *err);
@@ -143,10 +147,14 @@ STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object,
 
 /*
  * A text that changes when an object of the location itself does; cut to fit. A source that listed
- * everything knows it; other sources ask the location.
+ * everything knows it; other sources ask the location. It ends with a dot and the object's bytes.
  */
 STK_CHECKED stk_status stk_store_version(stk_store *store, const char *object, char *buf,
                                          size_t size, stk_error *err);
+
+/* The version of an object of the location itself, and how many bytes it has. */
+STK_CHECKED stk_status stk_store_measure(stk_store *store, const char *object, char *version,
+                                         size_t room, uint64_t *size, stk_error *err);
 
 /* Whether the location says that it has such an object. Without an answer STK_ERR_STORAGE. */
 STK_CHECKED stk_status stk_store_has(stk_store *store, const char *path, bool *has, stk_error *err);

@@ -133,6 +133,23 @@ const stk_tree_object *stk_tree_find(const stk_tree *tree, const char *path) {
     return i < tree->count && stk_str_equal(tree->objects[i].path, path) ? &tree->objects[i] : NULL;
 }
 
+bool stk_tree_has(const stk_tree *tree, const char *path) {
+    size_t length = strlen(path);
+    /* Names such as "a-b" may stand between "a" and "a/b", so what is below is looked for alone. */
+    size_t low = search(tree, 0, path, length, false);
+    while (low < tree->count && strncmp(tree->objects[low].path, path, length) == 0) {
+        char next = tree->objects[low].path[length];
+        if (next == '\0' || next == '/') {
+            return true;
+        }
+        if (next > '/') {
+            return false;
+        }
+        low = search(tree, low + 1, tree->objects[low].path, length + 1, true);
+    }
+    return false;
+}
+
 /* Adds what stands right in the folder whose path with its slash is `prefix`. */
 static bool list_prefix(const stk_tree *tree, const char *prefix, size_t length,
                         stk_dir_list *list) {

@@ -7,6 +7,7 @@
 #ifndef STK_STORAGE_TREE_H
 #define STK_STORAGE_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,9 @@ void stk_tree_free(stk_tree *tree);
 
 /* The object with a path, or NULL. */
 const stk_tree_object *stk_tree_find(const stk_tree *tree, const char *path);
+
+/* Whether a path is that of an object or of a folder with objects below it. */
+bool stk_tree_has(const stk_tree *tree, const char *path);
 
 /* The entries of a folder, as stk_dir_read lists them; a missing folder is empty. */
 STK_CHECKED stk_status stk_tree_list(const stk_tree *tree, const char *folder, stk_dir_list *list,

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
 #include "base/str.h"
+#include "storage/zip/zip_member.h"
 
 /* The probe's object is replaced at most once in this time. */
 #define KNOWN_NS 1000000000
@@ -57,6 +58,14 @@ static const char *object_of(const stk_active_read *active) {
     return active->is_part ? active->extent.object : active->read->path;
 }
 
+/* Where the object of a read lies: the location, or the folder of unpacked archives. */
+static const stk_storage_source *source_of(const stk_store *store, const stk_active_read *active,
+                                           void **location) {
+    bool unpacked = active->is_part && active->extent.unpacked;
+    *location = unpacked ? store->unpacked : store->location;
+    return unpacked ? &stk_storage_local : store->source;
+}
+
 /* An attempt of a read, not begun; NULL without memory. */
 static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, stk_attempt_kind at) {
     stk_read_attempt *a = r->spare;
@@ -82,6 +91,7 @@ static stk_read_attempt *make_attempt(stk_reader *r, stk_active_read *active, st
     a->reader = r;
     a->active = active;
     a->kind = at;
+    a->source = source_of(r->store, active, &a->location);
     a->begun_ns = stk_clock_ns();
     a->holders = 1;
     return a;
@@ -104,7 +114,7 @@ static bool begin_attempt(stk_reader *r, stk_active_read *active, stk_attempt_ki
     uint64_t key[2] = {active->key.high, active->key.low};
     bool begun = at == ATTEMPT_CACHE ? stk_io_threads_begin(store->cache_io_threads, &a->fetch,
                                                             read_cache, store->cache, key)
-                                     : store->source->begin(store->location, &a->fetch);
+                                     : a->source->begin(a->location, &a->fetch);
     if (!begun) {
         active->attempts[which] = NULL;
         r->attempts--;
@@ -133,7 +143,7 @@ void stk_reader_cancel_unwanted(stk_reader *r) {
         if (a->kind == ATTEMPT_CACHE) {
             stk_io_threads_cancel(r->store->cache_io_threads, &a->fetch);
         } else {
-            r->store->source->cancel(r->store->location, &a->fetch);
+            a->source->cancel(a->location, &a->fetch);
         }
         pthread_mutex_lock(&r->lock);
         let_go(r, a);
@@ -280,7 +290,9 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result 
     bool never = why->verdict == STK_FETCH_NEVER;
     started_ns = started_ns > 0 ? started_ns : active->begun_ns;
     note_start(active, started_ns);
-    stk_fetch_explain(why, r->store->base, object_of(active), &active->read->error);
+    stk_fetch_explain(why, r->store->base,
+                      active->extent.unpacked ? active->read->path : object_of(active),
+                      &active->read->error);
     active->read->refused = never && why->status != STK_ERR_MEMORY;
     if (never || damaged) {
         note_answer(r, active, now);
@@ -314,20 +326,53 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result 
     return false;
 }
 
-/* Whether the bytes are those that the index describes. Without the lock: this takes time. */
-static bool is_intact(const stk_extent *extent, const stk_bytes *bytes) {
-    return bytes->size == extent->length &&
-           (!extent->has_checksum || stk_checksum(bytes->data, bytes->size) == extent->checksum);
+/* How checking the bytes of a member went. */
+typedef struct member_check {
+    const char *why; /* NULL: they are what the index describes */
+    bool no_memory;  /* memory was short for unpacking them */
+    size_t came;     /* bytes that the location brought */
+} member_check;
+
+/*
+ * Compares the bytes with what the index describes; a member of a zip is unpacked first. Without
+ * the lock: this takes time.
+ */
+static member_check check_bytes(const stk_extent *extent, stk_bytes *bytes) {
+    member_check check = {.came = bytes->size};
+    if (bytes->size != extent->length) {
+        check.why = "";
+    } else if (extent->zipped) {
+        stk_zip_promise promise = {
+            .size = extent->size, .crc32 = extent->crc32, .method = extent->method};
+        check.why = stk_zip_member_unpack(bytes, &promise, &check.no_memory);
+    } else if (extent->has_checksum && stk_checksum(bytes->data, bytes->size) != extent->checksum) {
+        check.why = ", with another checksum";
+    }
+    return check;
 }
 
-static void blame_shard(const stk_active_read *active, stk_fetch *fetch) {
+static void blame_zip(const stk_active_read *active, stk_fetch *fetch, const member_check *check) {
+    if (check->no_memory) {
+        (void)stk_fetch_fail(&fetch->result, STK_FETCH_NO_MEMORY, STK_ERR_MEMORY, "out of memory");
+        return;
+    }
+    (void)stk_fetch_fail(
+        &fetch->result, STK_FETCH_DAMAGED, STK_ERR_DATA,
+        "cannot read %.200s: its bytes in the archive %.150s are damaged: %s; copy "
+        "the archive again",
+        active->read->path, active->extent.object,
+        check->why[0] != '\0' ? check->why : "it is cut off");
+    fetch->result.is_sentence = true;
+}
+
+static void blame_shard(const stk_active_read *active, stk_fetch *fetch,
+                        const member_check *check) {
     (void)stk_fetch_fail(
         &fetch->result, STK_FETCH_DAMAGED, STK_ERR_DATA,
         "cannot read %.200s: its bytes in the shard %.150s are damaged (%zu of %llu came%s); stage "
         "the data set again",
-        active->read->path, active->extent.object, fetch->bytes.size,
-        (unsigned long long)active->extent.length,
-        fetch->bytes.size == active->extent.length ? ", with another checksum" : "");
+        active->read->path, active->extent.object, check->came,
+        (unsigned long long)active->extent.length, check->why);
     fetch->result.is_sentence = true;
 }
 
@@ -354,16 +399,23 @@ static bool proceed(stk_reader *r, stk_active_read *active, const char *version)
     return begin_attempt(r, active, ATTEMPT_SOURCE);
 }
 
+/* Bytes of a part, packed or not, whichever are more; 0: not known, since it is no part. */
+static uint64_t size_of(const stk_active_read *active) {
+    const stk_extent *extent = &active->extent;
+    return !active->is_part                                  ? 0
+           : extent->zipped && extent->size > extent->length ? extent->size
+                                                             : extent->length;
+}
+
 void stk_active_read_continue(stk_reader *r, stk_active_read *active, const char *version) {
     active->retry_ns = 0;
     if (active->is_part && active->extent.length == 0) { /* an empty part needs no attempt */
         active->read->bytes.size = 0;
         active->ended = true;
-    } else if (active->is_part &&
-               active->extent.length > STK_STORAGE_MAX_BYTES) { /* the limit of whole objects */
+    } else if (size_of(active) > STK_STORAGE_MAX_BYTES) { /* the limit of whole objects */
         char cause[64];
         snprintf(cause, sizeof cause, "it has %llu bytes, which is too many",
-                 (unsigned long long)active->extent.length);
+                 (unsigned long long)size_of(active));
         explain(r, active, STK_ERR_DATA, cause);
         active->ended = true;
     } else if (!proceed(r, active, version)) {
@@ -448,11 +500,13 @@ static void check_member(stk_reader *r, stk_read_attempt *a) {
         return;
     }
     stk_extent extent = active->extent;
+    stk_bytes bytes = fetch->bytes;
     pthread_mutex_unlock(&r->lock);
-    bool intact = is_intact(&extent, &fetch->bytes);
+    member_check check = check_bytes(&extent, &bytes);
     pthread_mutex_lock(&r->lock);
-    if (a->active != NULL && !intact) { /* the read may be over by now */
-        blame_shard(a->active, fetch);
+    fetch->bytes = bytes;
+    if (a->active != NULL && check.why != NULL) { /* the read may be over by now */
+        (extent.zipped ? blame_zip : blame_shard)(a->active, fetch, &check);
     }
 }
 
@@ -482,12 +536,16 @@ static void attempt_done(stk_fetch *fetch) {
 /* Finds out where the bytes of a read are. */
 static void locate(const stk_store *store, stk_active_read *active) {
     const stk_read *read = active->read;
+    stk_extent *extent = &active->extent;
     if (read->bypasses_shards) {
         active->is_part = read->length > 0;
-        active->extent =
+        *extent =
             (stk_extent){.object = read->path, .offset = read->offset, .length = read->length};
-    } else if (store->shards != NULL && read->kind == STK_FETCH_BYTES) {
-        active->is_part = stk_shards_find(store->shards, read->path, &active->extent);
+        if (active->is_part) {
+            stk_store_place_part(store, extent);
+        }
+    } else if (read->kind == STK_FETCH_BYTES) {
+        active->is_part = stk_store_find_member(store, read->path, extent);
     }
 }
 

@@ -35,6 +35,8 @@ typedef struct stk_read_attempt {
     stk_reader *reader;
     struct stk_active_read *active; /* its read; NULL: detached */
     stk_attempt_kind kind;
+    const stk_storage_source *source; /* where it is made, unless the cache is asked */
+    void *location;                   /* of `source` */
     int64_t begun_ns; /* when it was handed to the source or the cache. fetch.started_ns is when its
                          turn came there */
     int holders;      /* references: the source, and the thread that is about to cancel it */

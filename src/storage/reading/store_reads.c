@@ -7,11 +7,14 @@
 #include "storage/reading/store_state.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/threads/thread.h"
 
 /* How often a caller that waits looks at the stop request, the deadline and the outage. */
@@ -120,15 +123,31 @@ stk_status stk_store_read(stk_store *s, const char *path, stk_bytes *bytes, stk_
     return status;
 }
 
+/* Leaves a part of the bytes. */
+static void cut_out(stk_bytes *bytes, uint64_t offset, uint64_t length) {
+    size_t start = offset < bytes->size ? (size_t)offset : bytes->size;
+    size_t left = bytes->size - start;
+    if (left > 0 && start > 0) {
+        memmove(bytes->data, bytes->data + start, left);
+    }
+    bytes->size = length > 0 && length < left ? (size_t)length : left;
+}
+
 stk_status stk_store_read_part(stk_store *s, const char *object, uint64_t offset, uint64_t length,
                                stk_bytes *bytes, stk_error *err) {
+    stk_extent member;
+    bool whole = s->mounts != NULL && stk_shards_find(s->mounts, object, &member) &&
+                 (member.zipped || length == 0);
     stk_read read = {.path = object,
-                     .bypasses_shards = true,
+                     .bypasses_shards = !whole,
                      .offset = offset,
                      .length = length,
                      .bytes = *bytes};
     stk_status status = ask(s, &read, err);
     *bytes = read.bytes;
+    if (status == STK_OK && whole) {
+        cut_out(bytes, offset, length);
+    }
     return status;
 }
 
@@ -146,8 +165,20 @@ static bool unpack(const stk_bytes *bytes, stk_dir_list *list) {
     return true;
 }
 
-stk_status stk_store_list(stk_store *s, const char *folder, stk_dir_list *list, stk_error *err) {
-    memset(list, 0, sizeof *list);
+/* Whether a path lies in a folder, or is an object, that archives have brought. */
+static bool is_mounted(const stk_store *s, const char *path) {
+    char top[NAME_MAX + 1];
+    size_t length = strcspn(path, "/");
+    if (s->mounts == NULL || length == 0 || length >= sizeof top) {
+        return false;
+    }
+    memcpy(top, path, length);
+    top[length] = '\0';
+    return stk_tree_has(stk_shards_tree(s->mounts), top);
+}
+
+/* What the location itself has in a folder. */
+static stk_status list_own(stk_store *s, const char *folder, stk_dir_list *list, stk_error *err) {
     if (s->tree != NULL) {
         return stk_tree_list(s->tree, folder, list, err);
     }
@@ -161,10 +192,61 @@ stk_status stk_store_list(stk_store *s, const char *folder, stk_dir_list *list, 
     return status;
 }
 
+/* Whether an entry at the top is not shown: an archive, or what its members take the place of. */
+static bool is_replaced(const stk_store *s, const stk_dir_entry *entry) {
+    for (size_t i = 0; !entry->is_dir && i < s->mounted.count; i++) {
+        if (strcmp(s->mounted.items[i], entry->name) == 0) {
+            return true;
+        }
+    }
+    return is_mounted(s, entry->name);
+}
+
+/* Puts the members of archives in the place of the archives. */
+static stk_status put_mounts(const stk_store *s, stk_dir_list *list, stk_error *err) {
+    stk_dir_list added = {0};
+    size_t capacity = 0;
+    size_t kept = 0;
+    stk_status status = stk_tree_list(stk_shards_tree(s->mounts), "", &added, err);
+    for (size_t i = 0; i < list->count; i++) {
+        if (is_replaced(s, &list->entries[i])) {
+            stk_mem_free(list->entries[i].name);
+        } else {
+            list->entries[kept++] = list->entries[i];
+        }
+    }
+    capacity = list->count; /* the list has room for as many as it had */
+    list->count = kept;
+    for (size_t i = 0; status == STK_OK && i < added.count; i++) {
+        const stk_dir_entry *entry = &added.entries[i];
+        if (!stk_dir_list_add(list, &capacity, entry->name, strlen(entry->name), entry->is_dir)) {
+            status = STK_FAIL_MEMORY(err, "the list of a folder");
+        }
+    }
+    stk_dir_list_free(&added);
+    stk_dir_list_sort(list);
+    return status;
+}
+
+stk_status stk_store_list(stk_store *s, const char *folder, stk_dir_list *list, stk_error *err) {
+    memset(list, 0, sizeof *list);
+    if (is_mounted(s, folder)) {
+        return stk_tree_list(stk_shards_tree(s->mounts), folder, list, err);
+    }
+    stk_status status = list_own(s, folder, list, err);
+    if (status == STK_OK && s->mounts != NULL && folder[strspn(folder, "/")] == '\0') {
+        status = put_mounts(s, list, err);
+    }
+    if (status != STK_OK) {
+        stk_dir_list_free(list);
+    }
+    return status;
+}
+
 stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identity *identity,
                               stk_error *err) {
     memset(identity, 0, sizeof *identity);
-    if (s->tree != NULL) {
+    if (s->tree != NULL || is_mounted(s, folder)) {
         return STK_OK;
     }
     stk_read read = {.path = folder, .kind = STK_FETCH_IDENTITY};
@@ -179,8 +261,10 @@ stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identi
 stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t size,
                              stk_error *err) {
     const stk_tree *tree = s->source->tree != NULL ? s->source->tree(s->location) : NULL;
-    if (tree != NULL) {
-        const stk_tree_object *known = stk_tree_find(tree, object);
+    const stk_tree_object *known =
+        s->mounts != NULL ? stk_tree_find(stk_shards_tree(s->mounts), object) : NULL;
+    if (tree != NULL || known != NULL) {
+        known = known != NULL ? known : stk_tree_find(tree, object);
         if (known == NULL) {
             return STK_FAIL(err, STK_ERR_DATA, "%s has no object %s", s->base, object);
         }
@@ -196,9 +280,22 @@ stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t
     return status;
 }
 
+stk_status stk_store_measure(stk_store *s, const char *object, char *version, size_t room,
+                             uint64_t *size, stk_error *err) {
+    stk_status status = stk_store_version(s, object, version, room, err);
+    const char *dot = status == STK_OK ? strrchr(version, '.') : NULL;
+    char *end = NULL;
+    *size = dot != NULL ? strtoull(dot + 1, &end, 10) : 0;
+    if (status == STK_OK && (dot == NULL || end == dot + 1 || *end != '\0')) {
+        status =
+            STK_FAIL(err, STK_ERR_STORAGE, "cannot find out how long %s/%s is", s->base, object);
+    }
+    return status;
+}
+
 stk_status stk_store_has(stk_store *s, const char *path, bool *has, stk_error *err) {
-    if (s->tree != NULL) {
-        *has = stk_tree_find(s->tree, path) != NULL;
+    if (s->tree != NULL || is_mounted(s, path)) {
+        *has = stk_store_known(s, path) != NULL;
         return STK_OK;
     }
     stk_read read = {.path = path, .kind = STK_FETCH_VERSION, .bypasses_shards = true};

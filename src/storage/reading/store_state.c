@@ -27,6 +27,10 @@ void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t
     }
 }
 
+bool stk_store_has_archives(const stk_store *s) {
+    return s->mounts != NULL;
+}
+
 bool stk_store_has_shards(const stk_store *s) {
     return s->shards != NULL;
 }
@@ -35,8 +39,32 @@ bool stk_store_is_remote(const stk_store *s) {
     return s->source->remote;
 }
 
+const stk_tree_object *stk_store_known(const stk_store *s, const char *path) {
+    const stk_tree_object *object =
+        s->mounts != NULL ? stk_tree_find(stk_shards_tree(s->mounts), path) : NULL;
+    return object != NULL || s->tree == NULL ? object : stk_tree_find(s->tree, path);
+}
+
+bool stk_store_find_member(const stk_store *s, const char *path, stk_extent *extent) {
+    return (s->mounts != NULL && stk_shards_find(s->mounts, path, extent)) ||
+           (s->shards != NULL && stk_shards_find(s->shards, path, extent));
+}
+
+void stk_store_place_part(const stk_store *s, stk_extent *part) {
+    stk_extent whole;
+    if (s->mounts == NULL || !stk_shards_find(s->mounts, part->object, &whole) || whole.zipped) {
+        return;
+    }
+    uint64_t start = part->offset < whole.length ? part->offset : whole.length;
+    uint64_t left = whole.length - start;
+    *part = (stk_extent){.object = whole.object,
+                         .offset = whole.offset + start,
+                         .length = part->length < left ? part->length : left,
+                         .unpacked = whole.unpacked};
+}
+
 uint64_t stk_store_size(const stk_store *s, const char *path) {
-    const stk_tree_object *object = s->tree != NULL ? stk_tree_find(s->tree, path) : NULL;
+    const stk_tree_object *object = stk_store_known(s, path);
     return object != NULL ? object->size : 0;
 }
 
@@ -54,12 +82,12 @@ static stk_cache_key member_key(const stk_store *s, const char *object, const ch
 }
 
 bool stk_store_key(const stk_store *s, const char *path, const char *version, stk_cache_key *key) {
-    const stk_tree_object *object = s->tree != NULL ? stk_tree_find(s->tree, path) : NULL;
+    const stk_tree_object *object = stk_store_known(s, path);
     if (object == NULL && version == NULL) {
         return false;
     }
     stk_extent extent;
-    if (object != NULL && s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
+    if (object != NULL && stk_store_find_member(s, path, &extent)) {
         *key = member_key(s, extent.object, object->version, extent.offset, extent.length);
         return true;
     }
@@ -126,6 +154,9 @@ void stk_store_hurry(stk_store *s) {
     if (s->source->hurry != NULL) {
         s->source->hurry(s->location);
     }
+    if (s->unpacked != NULL) {
+        stk_storage_local.hurry(s->unpacked);
+    }
     if (s->cache_io_threads != NULL) {
         stk_io_threads_grow(s->cache_io_threads);
     }
@@ -133,7 +164,8 @@ void stk_store_hurry(stk_store *s) {
 
 int stk_store_threads(const stk_store *s) {
     int cached = s->cache_io_threads != NULL ? stk_io_threads_count(s->cache_io_threads) : 0;
-    return s->source->threads(s->location) + cached;
+    int unpacked = s->unpacked != NULL ? stk_storage_local.threads(s->unpacked) : 0;
+    return s->source->threads(s->location) + cached + unpacked;
 }
 
 /* ---- a location that is gone ---- */

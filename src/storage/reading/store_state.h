@@ -31,6 +31,11 @@ struct stk_store {
                                          not block them */
     const stk_tree *tree;             /* of the shards or of the source, or NULL */
     stk_shards *shards;               /* owned, or NULL */
+    stk_shards *mounts;               /* owned: members of archives, shown beside the other objects,
+                                         or NULL. What is in its tree comes before `tree` */
+    stk_texts mounted;                /* the archives that are shown as their members, by name */
+    void *unpacked;                   /* owned: the folder of unpacked archives as a location of
+                                         stk_storage_local; NULL: nothing is read from there */
     stk_cache *cache;                 /* owned, or NULL */
     bool cache_later;                 /* the cache was made by options.cache_later */
     atomic_bool cache_waits;          /* the cache is not to be used now */
@@ -48,6 +53,20 @@ struct stk_store {
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;
 };
+
+/*
+ * The member that a path names, in an archive or a tar; false: it names none.
+ */
+bool stk_store_find_member(const stk_store *store, const char *path, stk_extent *extent);
+
+/*
+ * For a part of an object: if `part->object` is a member of an archive that lies there as it is,
+ * makes the part one of the archive; fewer bytes where the member ends earlier.
+ */
+void stk_store_place_part(const stk_store *store, stk_extent *part);
+
+/* The object or member with a path, where it is known without asking; or NULL. */
+const stk_tree_object *stk_store_known(const stk_store *store, const char *path);
 
 /* The caller lacks bytes: the source and the cache serve one more read at a time, if they can. */
 void stk_store_hurry(stk_store *store);

@@ -14,19 +14,16 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/numbers/checksum.h"
 #include "base/str.h"
 #include "base/threads/pool.h"
 #include "storage/reading/store_state.h"
+#include "storage/shards/kept_members.h"
 
 /* Parts that are read in parallel: of several tars, or of one. */
 #define AT_A_TIME 8
 
 /* Limit of member texts in memory; further texts are read when they are needed. */
 #define MOST_TEXT_BYTES ((size_t)256 * 1024 * 1024)
-
-/* The headers of a near tar with fewer members are read as quickly as a stored list of them. */
-#define REMEMBER_MEMBERS 20000
 
 /* One tar of the search. */
 typedef struct tar_task {
@@ -57,46 +54,9 @@ typedef struct member_search {
 
 /* ---- members stored by an earlier run ---- */
 
-/* Path of the file that stores an object's members; NULL: no memory, or nothing is stored. */
-static char *kept_file(const member_search *o, const char *object) {
-    if (o->kept == NULL) {
-        return NULL;
-    }
-    char *name = stk_path_join(o->store->name, object);
-    char *file = NULL;
-    if (name != NULL) {
-        file = stk_str_format("%s/%016llx.shards", o->kept,
-                              (unsigned long long)stk_checksum(name, strlen(name)));
-    }
-    stk_mem_free(name);
-    return file;
-}
-
-/* Loads the stored members of this version of an object; false: there are none. */
 static bool recall(const member_search *o, const char *object, const char *version,
                    stk_shard_index *index) {
-    stk_bytes bytes = {0};
-    char *file = o->refresh ? NULL : kept_file(o, object);
-    bool good = file != NULL && stk_path_is_file(file) &&
-                stk_file_read_into(file, 0, &bytes, NULL) == STK_OK &&
-                stk_shard_index_load(index, file, &bytes, NULL) == STK_OK;
-    if (good && !stk_str_equal(index->origin, version)) {
-        stk_shard_index_free(index);
-        good = false;
-    }
-    stk_bytes_free(&bytes);
-    stk_mem_free(file);
-    return good;
-}
-
-/* Stores the members. A failure does not matter: the tar is read again next time. */
-static void remember(const member_search *o, const char *object, const char *version,
-                     stk_shard_index *index) {
-    char *file = kept_file(o, object);
-    if (file != NULL && stk_dir_make(o->kept, NULL) == STK_OK) {
-        (void)(stk_shard_index_save(index, version, file, NULL) == STK_OK);
-    }
-    stk_mem_free(file);
+    return !o->refresh && stk_kept_members_load(o->store, o->kept, object, version, index);
 }
 
 /* ---- the index of `stoker stage` ---- */
@@ -154,7 +114,7 @@ static stk_status load_staged(member_search *o, stk_error *err) {
         }
     }
     if (status == STK_OK && far) {
-        remember(o, STK_SHARD_INDEX_NAME, version, &o->staged);
+        stk_kept_members_save(o->store, o->kept, STK_SHARD_INDEX_NAME, version, &o->staged);
     }
     stk_bytes_free(&bytes);
     stk_mem_free(name);
@@ -249,8 +209,8 @@ static void read_headers(void *context, size_t task, int thread) {
                                        &t->skipped, &t->error);
     if (status == STK_OK) {
         t->done = true;
-        if (stk_store_is_remote(o->store) || t->found.member_count >= REMEMBER_MEMBERS) {
-            remember(o, t->object, t->version, &t->found);
+        if (stk_kept_members_is_worth_it(o->store, &t->found)) {
+            stk_kept_members_save(o->store, o->kept, t->object, t->version, &t->found);
         }
     }
     end_task(o, status);

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/threads/pool.h"
 #include "storage/reading/store_state.h"
+#include "storage/tar/member_path.h"
 
 /* Bytes of one hop: a header, and some more of them where members are tiny. */
 #define HOP_BYTES ((size_t)4096)
@@ -36,10 +37,6 @@ typedef struct scan {
 static bool is_text(const char *path) {
     return stk_str_ends_with_nocase(path, ".cls") || stk_str_ends_with_nocase(path, ".txt") ||
            stk_str_ends_with_nocase(path, ".json");
-}
-
-static bool is_hidden(const char *path) {
-    return path[0] == '.' || strstr(path, "/.") != NULL;
 }
 
 /* Whether a member's text is kept; if so, takes its bytes from text_left. */
@@ -84,7 +81,8 @@ static stk_status take(scan *s, uint64_t offset, const stk_bytes *bytes, stk_err
         stk_tar_member member;
         status =
             stk_tar_reader_next(s->reader, offset, bytes->data, bytes->size, &found, &member, err);
-        if (status == STK_OK && found == STK_TAR_MEMBER && !is_hidden(member.path)) {
+        if (status == STK_OK && found == STK_TAR_MEMBER &&
+            !stk_member_path_is_hidden(member.path)) {
             status = add_member(s, &member, err);
             keep_bytes(s, &member, offset, bytes);
         }

@@ -1,4 +1,4 @@
-/* store.c - opening and closing a location: its source, its shards, its cache. */
+/* store.c - opening and closing a location: its source, its shards and archives, its cache. */
 #include "storage/store/store.h"
 
 #include <limits.h>
@@ -11,6 +11,7 @@
 #include "base/files/disk.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "storage/archives/archives.h"
 #include "storage/shards/shard_names.h"
 #include "storage/shards/shards.h"
 
@@ -130,17 +131,16 @@ static char *kept_folder(const stk_storage_options *given) {
     return stk_path_user_cache();
 }
 
-/* Opens the shards of the location, if it consists of shards. */
-static stk_status open_shards(stk_store *s, const char *only, const char *kept,
-                              const stk_events *events, stk_error *err) {
-    stk_dir_list top = {0};
+/* Opens the shards of the location, if it consists of shards. `top`: what stands at its top. */
+static stk_status open_shards(stk_store *s, const stk_dir_list *top, const char *only,
+                              const char *kept, const stk_events *events, stk_error *err) {
     stk_skipped_folders skipped = {0};
-    stk_status status = stk_store_list(s, "", &top, err);
+    stk_status status = STK_OK;
     bool wanted = only != NULL;
-    if (status == STK_OK && !wanted) {
-        status = stk_shards_wanted(s, &top, &skipped, &wanted, err);
+    if (!wanted) {
+        status = stk_shards_wanted(s, top, &skipped, &wanted, err);
+        wanted = wanted && !stk_archives_instead_of_shards(top);
     }
-    stk_dir_list_free(&top);
     if (status == STK_OK && wanted) { /* otherwise the code that lists the folder reports them */
         stk_skipped_folders_report(&skipped, s->root, events);
     }
@@ -149,6 +149,28 @@ static stk_status open_shards(stk_store *s, const char *only, const char *kept,
         status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
         s->tree = status == STK_OK ? stk_shards_tree(s->shards) : s->tree;
     }
+    return status;
+}
+
+/* Opens shards and archives, whose members are shown in their place. */
+static stk_status open_members(stk_store *s, const char *only, const char *kept,
+                               const stk_events *events, stk_error *err) {
+    char *lists = kept != NULL ? stk_path_join(kept, "lists") : NULL;
+    char *unpacked = kept != NULL ? stk_path_join(kept, "unpacked") : NULL;
+    stk_archive_folders folders = {.lists = lists, .unpacked = unpacked};
+    stk_dir_list top = {0};
+    stk_status status = stk_store_list(s, "", &top, err);
+    STK_THEN(status, open_shards(s, &top, only, lists, events, err));
+    if (status == STK_OK && s->shards != NULL) {
+        stk_dir_list_free(&top);
+        status = stk_store_list(s, "", &top, err);
+    }
+    if (status == STK_OK && only == NULL) {
+        status = stk_archives_open(s, &top, &folders, events, err);
+    }
+    stk_dir_list_free(&top);
+    stk_mem_free(unpacked);
+    stk_mem_free(lists);
     return status;
 }
 
@@ -168,7 +190,7 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
         }
         status = stk_store_open_cache(s, kept, events, err);
     }
-    STK_THEN(status, open_shards(s, only, lists, events, err));
+    STK_THEN(status, open_members(s, only, kept, events, err));
     stk_mem_free(kept);
     stk_mem_free(lists);
     return status;
@@ -232,7 +254,12 @@ void stk_store_close(stk_store *s) {
     if (s->location != NULL) {
         s->source->close(s->location);
     }
+    if (s->unpacked != NULL) {
+        stk_storage_local.close(s->unpacked);
+    }
     stk_shards_close(s->shards);
+    stk_shards_close(s->mounts);
+    stk_texts_free(&s->mounted);
     stk_quarantine_close(&s->quarantine);
     stk_outage_close(&s->outage);
     pthread_mutex_destroy(&s->lost_lock);

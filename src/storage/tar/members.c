@@ -18,7 +18,10 @@ typedef struct member {
     uint64_t offset;
     uint64_t checksum;
     const char *text; /* owned by the index; or NULL */
-    uint32_t shard;   /* number of its tar in the index */
+    uint64_t span;    /* as in stk_index_member */
+    uint32_t crc32;
+    uint32_t shard; /* number of its tar in the index */
+    uint16_t method;
     bool has_checksum;
 } member;
 
@@ -54,6 +57,9 @@ static stk_status take_members(stk_shards *shards, const stk_shard_index *index,
     for (size_t i = 0; status == STK_OK && i < index->shard_count; i++) {
         const stk_index_shard *shard = &index->shards[i];
         status = stk_shard_index_add_shard(&shards->index, shard->name, shard->size, &number, err);
+        if (status == STK_OK) {
+            shards->index.shards[number].unpacked = shard->unpacked;
+        }
     }
     for (size_t i = 0; status == STK_OK && i < index->member_count; i++) {
         const stk_index_member *m = &index->members[i];
@@ -65,7 +71,10 @@ static stk_status take_members(stk_shards *shards, const stk_shard_index *index,
         shards->members[i] = (member){.offset = m->offset,
                                       .checksum = m->checksum,
                                       .text = text,
+                                      .span = m->span,
+                                      .crc32 = m->crc32,
                                       .shard = m->shard,
+                                      .method = m->method,
                                       .has_checksum = m->has_checksum};
     }
     stk_map_free(&seen);
@@ -111,9 +120,14 @@ bool stk_shards_find(const stk_shards *shards, const char *path, stk_extent *ext
     const member *m = &shards->members[object->value];
     *extent = (stk_extent){.object = shards->index.shards[m->shard].name,
                            .offset = m->offset,
-                           .length = object->size,
+                           .length = m->span > 0 ? m->span : object->size,
                            .has_checksum = m->has_checksum,
-                           .checksum = m->checksum};
+                           .unpacked = shards->index.shards[m->shard].unpacked,
+                           .zipped = m->span > 0,
+                           .checksum = m->checksum,
+                           .size = object->size,
+                           .crc32 = m->crc32,
+                           .method = m->method};
     return true;
 }
 

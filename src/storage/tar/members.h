@@ -1,6 +1,7 @@
 /*
  * members.h - look-ups in the tar shards of an opened location: from a path to the bytes in a tar.
  * shards/find_members.h finds the members, shard_index.h stores them, shards/shards.h opens all.
+ * The look-up serves other archives in the same way; archives/archives.h opens them.
  *
  * A stk_shards is built once, when a store is opened (shards/shards.h), and never changes
  * afterwards. Threads: any.
@@ -16,13 +17,18 @@
 
 typedef struct stk_shards stk_shards;
 
-/* A member as a range of bytes of a tar. */
+/* A member as a range of bytes of a tar or another archive. */
 typedef struct stk_extent {
     const char *object; /* the tar's path below the location */
     uint64_t offset;
     uint64_t length;
     bool has_checksum;
+    bool unpacked;     /* the object lies in the folder of unpacked archives */
+    bool zipped;       /* the range is the span of a zip's member (zip/zip_member.h) */
     uint64_t checksum; /* stk_checksum() of the bytes, if the index has one */
+    uint64_t size;     /* bytes of the member: `length`, unless it is zipped */
+    uint32_t crc32;    /* of the member, if it is zipped */
+    uint16_t method;   /* how it is packed, if it is zipped */
 } stk_extent;
 
 /*

@@ -290,9 +290,9 @@ static stk_status take_all(stk_shard_index *index, input *in, const char *name, 
         return STK_FAIL_MEMORY(err, name);
     }
     for (; index->shard_count < shards && !in->failed; index->shard_count++) {
-        stk_index_shard *shard = &index->shards[index->shard_count];
-        shard->size = take_number(in, 8);
-        shard->name = take_text(in);
+        uint64_t size = take_number(in, 8);
+        index->shards[index->shard_count] =
+            (stk_index_shard){.name = take_text(in), .size = size};
     }
     uint64_t members = take_number(in, 8);
     if (in->failed || members > in->size / LEAST_MEMBER_BYTES) {

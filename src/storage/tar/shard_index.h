@@ -1,6 +1,7 @@
 /*
  * shard_index.h - the file that stores where the members of tar shards are, and its contents in
- * memory. members.h has the look-ups.
+ * memory. members.h has the look-ups. Members of other archives are in such a list, too, and are
+ * called members of shards here; those of zips are never stored in a file.
  *
  * `stoker stage` writes such a file beside its shards (STK_SHARD_INDEX_NAME). For tars of other
  * origin, Stoker stores what it read from their headers in such a file. The file has a
@@ -22,6 +23,8 @@
 typedef struct stk_index_shard {
     const char *name; /* the tar's path below the location */
     uint64_t size;    /* bytes of the tar; 0: unknown */
+    bool unpacked;    /* in memory only: the object is not of the location but of the folder of
+                         unpacked archives */
 } stk_index_shard;
 
 typedef struct stk_index_member {
@@ -32,6 +35,10 @@ typedef struct stk_index_member {
     uint64_t checksum; /* stk_checksum() of its bytes, if has_checksum */
     uint32_t shard;    /* number of its tar in `shards` */
     bool has_checksum;
+    /* In memory only, for members of a zip: what is read is packed and begins with a header. */
+    uint64_t span;   /* bytes to read from `offset` on; 0: the member lies there as it is */
+    uint32_t crc32;  /* of the member's bytes */
+    uint16_t method; /* how it is packed (zip_directory.h) */
 } stk_index_member;
 
 typedef struct stk_shard_index {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "storage/tar/member_path.h"
 
 /* Limit of long names and PAX lines; real ones are far below. */
 #define MAX_EXTRA_BYTES ((uint64_t)1024 * 1024)
@@ -271,24 +272,6 @@ static stk_status find_name(stk_tar_reader *r, stk_error *err) {
     return stk_str_ok(&r->raw_path) ? STK_OK : STK_FAIL_MEMORY(err, r->name);
 }
 
-/* Writes the path without empty parts and dots; false: it is empty, or leads out of the tar. */
-static bool clean_path(stk_tar_reader *r) {
-    const char *part = stk_str_text(&r->raw_path);
-    stk_str_clear(&r->path);
-    while (*part != '\0') {
-        size_t length = strcspn(part, "/");
-        if (length == 2 && memcmp(part, "..", 2) == 0) {
-            return false;
-        }
-        if (length > 0 && !(length == 1 && part[0] == '.')) {
-            stk_str_append(&r->path, r->path.length > 0 ? "/" : "");
-            stk_str_append_bytes(&r->path, part, length);
-        }
-        part += length + (part[length] == '/' ? 1 : 0);
-    }
-    return r->path.length > 0;
-}
-
 static void forget_extras(stk_tar_reader *r) {
     r->once.has_path = false;
     r->once.has_size = false;
@@ -334,7 +317,7 @@ static stk_status take_extra(stk_tar_reader *r, char kind, uint64_t size, stk_er
 /* Handles the header of a file: fills in the member. */
 static stk_status take_file(stk_tar_reader *r, uint64_t size, stk_tar_found *found,
                             stk_error *err) {
-    bool inside = clean_path(r);
+    bool inside = stk_member_path_clean(stk_str_text(&r->raw_path), &r->path);
     if (!stk_str_ok(&r->path)) {
         return STK_FAIL_MEMORY(err, r->name);
     }

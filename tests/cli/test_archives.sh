@@ -1,0 +1,190 @@
+# test_archives.sh - data sets in archives, as competitions hand them out: trained on as on what they unpack to.
+# shellcheck shell=bash source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+export XDG_CACHE_HOME=$WORK/.cache
+
+train() {
+    run train --data "$1" --out "$2" --img-size 16 --epochs 1 --seed 1 "${@:3}"
+}
+
+same() {
+    expect_same "$1/submission.csv" "$2/submission.csv"
+    expect_same "$1/weights/best.safetensors" "$2/weights/best.safetensors"
+}
+
+python=$(command -v python3) || {
+    it "needs Python to make zips"
+    skip "there is no python3"
+    finish
+    exit
+}
+
+# zip_up ZIP FOLDER [stored|deflated]: puts what is in a folder into a zip.
+zip_up() {
+    "$python" - "$@" <<'END'
+import os, sys, zipfile
+out, folder = sys.argv[1:3]
+method = zipfile.ZIP_STORED if sys.argv[3:] == ["stored"] else zipfile.ZIP_DEFLATED
+with zipfile.ZipFile(out, "w", method) as z:
+    for at, _, files in sorted(os.walk(folder)):
+        for name in sorted(files):
+            z.write(os.path.join(at, name), os.path.relpath(os.path.join(at, name), folder))
+END
+}
+
+# A Kaggle folder: flat pictures and tables.
+"$STOKER" sample classes --classes 3 --per-class 8 --quiet || exit 1
+mkdir -p plain/train plain/test
+echo id,label >plain/train.csv
+for file in classes/train/*/* classes/val/*/*; do
+    class=$(basename "$(dirname "$file")")
+    cp "$file" "plain/train/$class-$(basename "$(dirname "$(dirname "$file")")")-$(basename "$file")"
+    echo "$class-$(basename "$(dirname "$(dirname "$file")")")-$(basename "$file"),$class" >>plain/train.csv
+done
+echo id,label >plain/sample_submission.csv
+for file in classes/test/*; do
+    cp "$file" plain/test/
+    echo "$(basename "$file"),$(head -n 2 plain/train.csv | tail -n 1 | cut -d , -f 2)" >>plain/sample_submission.csv
+done
+train plain r-plain
+expect_exit 0
+
+it "trains on zips beside tables as on the folders that they were made of"
+mkdir zips
+cp plain/*.csv zips/
+zip_up zips/train.zip plain/train stored
+zip_up zips/test.zip plain/test
+train zips r-zips
+expect_exit 0
+same r-zips r-plain
+
+it "finds packed tables, the doubled folder and plain tars that are called otherwise"
+mkdir mixed only
+cp -r plain/train only/
+zip_up mixed/train.zip only
+tar -C plain/test -cf mixed/test.tar.gz .
+for table in train sample_submission; do
+    mkdir t && cp "plain/$table.csv" t/ && zip_up "mixed/$table.csv.zip" t && rm -r t
+done
+train mixed r-mixed
+expect_exit 0
+same r-mixed r-plain
+
+it "shows a single archive with everything in it as its folders"
+mkdir single
+zip_up single/competition.zip plain
+train single r-single
+expect_exit 0
+same r-single r-plain
+
+it "leaves an archive alone where its folder is there"
+cp -r plain both
+cp mixed/train.zip both/
+head -c 1000 zips/test.zip >both/test.zip
+train both r-both
+expect_exit 0
+expect_out 'train\.zip is not used.*the folder train has its files'
+expect_out 'test\.zip is not used'
+same r-both r-plain
+
+it "says why an archive cannot be used"
+mkdir cut
+cp zips/* cut/
+head -c 3000 zips/train.zip >cut/train.zip
+train cut r-cut
+expect_exit 3
+expect_out 'train\.zip is not used: cannot read the zip cut/train\.zip: it has no directory at its end'
+expect_no_file r-cut/weights
+
+it "counts a damaged member as a bad picture"
+mkdir damaged
+cp zips/* damaged/
+"$python" - damaged/train.zip <<'END'
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as z:
+    info = z.infolist()[3]
+with open(sys.argv[1], "r+b") as f:
+    f.seek(info.header_offset + 60)
+    f.write(b"damage")
+print(info.filename)
+END
+train damaged r-damaged
+expect_exit 0
+expect_file r-damaged/bad_images.csv 'another checksum'
+
+it "unpacks a compressed tar once"
+mkdir squeezed
+cp plain/*.csv squeezed/
+tar -C plain/train -czf squeezed/train.tar.gz .
+cp zips/test.zip squeezed/
+train squeezed r-squeezed
+if grep -q 'no libarchive' "$OUT"; then
+    expect_exit 3
+    expect_out 'train\.tar\.gz \(gzip\): this build of Stoker has no libarchive; unpack it by hand'
+    finish
+    exit
+fi
+expect_exit 0
+expect_out 'unpacking train\.tar\.gz once: '
+same r-squeezed r-plain
+train squeezed r-squeezed2
+expect_exit 0
+expect_no_out 'unpacking'
+same r-squeezed2 r-plain
+ls .cache/stoker/unpacked/*.members >/dev/null || fail "nothing was kept"
+
+it "unpacks single tables that are compressed"
+mkdir tables
+cp zips/*.zip tables/
+for table in train sample_submission; do
+    gzip -c "plain/$table.csv" >"tables/$table.csv.gz"
+done
+train tables r-tables
+expect_exit 0
+same r-tables r-plain
+
+it "takes no link and no path out of an archive"
+mkdir hostile
+cp plain/*.csv zips/test.zip hostile/
+"$python" - <<'END'
+import io, os, tarfile
+with tarfile.open("hostile/train.tar.xz", "w:xz") as t:
+    for name in sorted(os.listdir("plain/train")):
+        t.add("plain/train/" + name, name)
+    for name in "../../outside.jpg", "/tmp/stoker-outside.jpg":
+        member = tarfile.TarInfo(name)
+        member.size = 4
+        t.addfile(member, io.BytesIO(b"evil"))
+    link = tarfile.TarInfo("link.jpg")
+    link.type = tarfile.SYMTYPE
+    link.linkname = "/etc/passwd"
+    t.addfile(link)
+END
+train hostile r-hostile
+expect_exit 0
+expect_out 'left out 3 members of train\.tar\.xz that are no file inside of it \(links: 1\)'
+same r-hostile r-plain
+[ -z "$(find . -name 'outside.jpg')" ] && [ ! -e /tmp/stoker-outside.jpg ] || fail "a member was written outside"
+
+it "reads archives in S3"
+"$STOKER" train --data s3:/// --out r-none >/dev/null 2>s3-words
+if grep -q 'no S3 support' s3-words; then
+    skip "built without S3"
+else
+    serve --root . --bucket zips=zips --bucket squeezed=squeezed --require-auth
+    export AWS_ENDPOINT_URL=$URL AWS_REGION=us-east-1
+    export AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret
+    train s3://zips r-far --cache cached
+    expect_exit 0
+    same r-far r-plain
+    train s3://zips r-far2 --cache cached
+    expect_exit 0
+    same r-far2 r-plain
+    train s3://squeezed r-far3 --cache off
+    expect_exit 0
+    expect_out 'unpacking train\.tar\.gz once: '
+    same r-far3 r-plain
+    stop
+fi
+
+finish
