@@ -1,0 +1,337 @@
+"""Competitions that ask for one number per row: the probability of 1."""
+import io
+import json
+
+import numpy as np
+
+import dicom
+from describe import describe
+from files import seven_zip, zip_files
+from grading import Rules
+from pictures import Look, backdrop, draw, encoded, finish, look, scene, smooth
+from registry import competition
+
+
+def labelled(folder, many, share, name):
+    """(name, 0 or 1) pairs in random order; `share` of them are 1. `name` makes a name."""
+    return folder.shuffled([(name(), int(i < round(many * share))) for i in range(many)])
+
+
+@competition("aerial-cactus-identification", Rules("share", "auc", margin=0.08))
+def make_cactus(folder):
+    """32x32 pictures in two zip archives."""
+    parts = {part: labelled(folder, folder.count(n, least), 0.7, lambda: folder.hex(32) + ".jpg")
+             for part, n, least in (("train", 400, 60), ("test", 150, 40))}
+    for part, rows in parts.items():
+        pixels = lambda label: scene(folder.rng, [Look(0.36, 3, "stripes")] if label else [], (32, 32), (0.5, 0.44, 0.4), lures=3)
+        zip_files(folder.file(f"{part}.zip"), folder.shuffled([(name, encoded(pixels(label))) for name, label in rows]))
+    folder.table("train.csv", ["id", "has_cactus"], parts["train"])
+    folder.table("sample_submission.csv", ["id", "has_cactus"], [(name, 0.5) for name, _ in parts["test"]])
+    folder.answers(["id", "has_cactus"], parts["test"])
+    describe(
+        folder, "Cacti from above",
+        ["To learn how people change protected areas, researchers watch the vegetation from the air. A first step is to find one "
+         "species of columnar cactus.", "The pictures are small cut-outs of aerial photographs, 32 by 32 pixels each."],
+        "auc", "For each ID in the test set, you must predict a probability for the `has_cactus` variable.",
+        ["id,has_cactus", "000940378805c44108d287872b2f04ce.jpg,0.5", "0017242f54ececa4512b4d7937d1e21e.jpg,0.5", "etc."],
+        [("train.zip", "the training images"), ("test.zip", "the test images (you must predict the labels of these)"),
+         ("train.csv", "the training set labels, indicates whether the image has a cactus (`has_cactus = 1`)"),
+         ("sample_submission.csv", "a sample submission file in the correct format")])
+
+
+@competition("dogs-vs-cats-redux-kernels-edition", Rules("share", "binary_log_loss"))
+def make_dogs_cats(folder):
+    """No table: the names of the training pictures are the labels. The same pictures are there as zip archives."""
+    files = {"train": [], "test": []}
+    answers = []
+    pixels = lambda dog: encoded(scene(folder.rng, [look(4 if dog else 1, 6)]))
+    for n in range(folder.count(160, 24)):
+        files["train"] += [(f"train/cat.{n}.jpg", pixels(0)), (f"train/dog.{n}.jpg", pixels(1))]
+    for n in range(1, folder.count(120, 30) + 1):
+        answers.append((n, int(folder.rng.integers(0, 2))))
+        files["test"].append((f"test/{n}.jpg", pixels(answers[-1][1])))
+    for part, some in files.items():
+        zip_files(folder.file(f"{part}.zip"), some)
+        for name, content in some:
+            folder.write(name, content)
+    folder.table("sample_submission.csv", ["id", "label"], [(n, 0.5) for n, _ in answers])
+    folder.answers(["id", "label"], answers)
+    describe(
+        folder, "Dogs or cats once more",
+        ["Some years ago a competition to tell dogs from cats seemed hard. Now it is a good first exercise for deep networks, and "
+         "here it is again.", "For each image in the test set, you should predict a probability that the image is a dog "
+         "(1 = dog, 0 = cat)."],
+        "binary_log_loss", "For each image in the test set, you must submit a probability that the image is a dog.",
+        ["id,label", "1,0.5", "2,0.5", "3,0.5", "etc."],
+        [("train", "images of dogs and cats; each image has the label as part of the filename"),
+         ("test", "images named according to a numeric id"), ("sample_submission.csv", "a sample submission")])
+
+
+@competition("histopathologic-cancer-detection", Rules("share", "auc", margin=0.08))
+def make_histopathology(folder):
+    """TIFF files of 96x96 that are not compressed. What counts lies in the middle."""
+    header, parts = ["id", "label"], {}
+    for part, n, least in (("train", 360, 60), ("test", 150, 40)):
+        parts[part] = labelled(folder, folder.count(n, least), 0.4, lambda: folder.hex(40))
+        for name, label in parts[part]:
+            canvas = backdrop(folder.rng, 96, 96, (0.78, 0.55, 0.7), 0.14)
+            for _ in range(3):
+                draw(canvas, folder.rng, Look(0.78, 0, "plain", 0.6), 0.08, folder.rng.uniform(0.1, 0.9, 2), 0.7)
+            if label:
+                for _ in range(4):
+                    draw(canvas, folder.rng, Look(0.7, 5, "rings", 0.5), 0.11, folder.rng.uniform(0.33, 0.67, 2))
+            folder.picture(f"{part}/{name}.tif", finish(canvas, folder.rng))
+    folder.table("train_labels.csv", header, parts["train"])
+    folder.table("sample_submission.csv", header, [(name, 0) for name, _ in parts["test"]])
+    folder.answers(header, parts["test"])
+    describe(
+        folder, "Cancer in patches of scans",
+        ["Identify metastatic cancer in small image patches taken from larger digital pathology scans.",
+         "A positive label indicates that the center 32x32px region of a patch contains at least one pixel of tumor tissue. Tumor "
+         "tissue in the outer region of the patch does not influence the label."],
+        "auc", "For each `id` in the test set, you must predict a probability that center 32x32px region of a patch contains at "
+        "least one pixel of tumor tissue.", ["id,label", "0b2ea2a822ad23fdb1b5dd26653da899fbd2c0d5,0", "etc."],
+        [("train, test", "the images, named with an image id"), ("train_labels.csv", "the ground truth for the images in train"),
+         ("sample_submission.csv", "a sample submission")])
+
+
+def patient_rows(folder, many, share, texts):
+    """Rows of siim-isic: (image, patient, sex, age, site, diagnosis, benign or malignant, target). Patients repeat; old men
+    have melanomas a little more often; some cells are empty."""
+    rows = []
+    while len(rows) < many:
+        patient, man = f"IP_{folder.rng.integers(10**6, 10**7)}", folder.rng.random() < 0.5
+        age = 5 * int(folder.rng.integers(4, 18))
+        for _ in range(int(folder.rng.integers(1, 6))):
+            target = int(folder.rng.random() < share * (0.6 + 0.4 * man + age / 100))
+            sex = "" if folder.rng.random() < 0.05 else "male" if man else "female"
+            site = "" if folder.rng.random() < 0.08 else str(folder.rng.choice(texts))
+            diagnosis = "melanoma" if target else str(folder.rng.choice(("unknown", "nevus", "seborrheic keratosis")))
+            name = f"ISIC_{folder.rng.integers(0, 10**7):07d}"
+            rows.append((name, patient, sex, "" if sex == "" else f"{age}.0", site, diagnosis, "malignant" if target else "benign", target))
+    return rows[:many]
+
+
+@competition("siim-isic-melanoma-classification", Rules("share", "auc", margin=0.06))
+def make_melanoma(folder):
+    """The same pictures as JPEG and as DICOM; columns that give the label away are not in test."""
+    sites = ("torso", "lower extremity", "upper extremity", "head/neck", "palms/soles", "oral/genital")
+    header = ["image_name", "patient_id", "sex", "age_approx", "anatom_site_general_challenge", "diagnosis", "benign_malignant", "target"]
+    parts = {}
+    for part, n, least in (("train", 320, 60), ("test", 160, 50)):
+        rows = parts[part] = patient_rows(folder, folder.count(n, least), 0.15, sites)
+        for name, *_, target in rows:
+            marks = [Look(0.98, 3, "checks", 0.5)] if target else [Look(0.07, 0, "plain", 0.5)]
+            pixels = scene(folder.rng, marks, (180, 120) if folder.rng.random() < 0.5 else (160, 160), (0.8, 0.6, 0.52))
+            folder.picture(f"jpeg/{part}/{name}.jpg", pixels)
+            jpeg = encoded(pixels, subsampling="4:2:2")
+            folder.write(f"{part}/{name}.dcm", dicom.photograph(jpeg, pixels.shape[1::-1]))
+        folder.write(f"tfrecords/{part}00-{len(rows)}.tfrec", folder.rng.bytes(20000))
+    folder.table("train.csv", header, parts["train"])
+    folder.table("test.csv", header[:5], [row[:5] for row in parts["test"]])
+    folder.table("sample_submission.csv", ["image_name", "target"], [(row[0], 0) for row in parts["test"]])
+    folder.answers(["image_name", "target"], [(row[0], row[-1]) for row in parts["test"]])
+    describe(
+        folder, "Melanoma among moles",
+        ["Melanoma is the deadliest of the skin cancers, and cured by small surgery when it is caught early. Dermatologists look at all "
+         "moles of a patient to find the one that does not belong.",
+         "Images of the same patient are marked, so that they can be compared. The images are provided in DICOM format and also as "
+         "JPEG and TFRecord."],
+        "auc", "For each `image_name` in the test set, you must predict the probability (target) that the sample is malignant.",
+        ["image_name,target", "ISIC_0052060,0.7", "ISIC_0052349,0.9", "etc."],
+        [("train.csv", "the training set: image_name, patient_id, sex, age_approx, anatom_site_general_challenge, diagnosis, "
+          "benign_malignant, target"), ("test.csv", "the test set"), ("sample_submission.csv", "a sample submission")])
+
+
+@competition("statoil-iceberg-classifier-challenge", Rules("share", "binary_log_loss"))
+def make_icebergs(folder):
+    """Nothing but three 7z archives; the pictures are lists of numbers in JSON."""
+    answers = []
+    for part, n, least in (("train", 180, 40), ("test", 80, 30)):
+        records = []
+        for name, label in labelled(folder, folder.count(n, least), 0.47, lambda: folder.hex(8)):
+            bands = []
+            place, radius = folder.rng.uniform(0.4, 0.6, 2), folder.rng.uniform(0.16, 0.22)
+            for offset in (-20, -26):
+                canvas = np.zeros((75, 75, 3), dtype=np.float32)
+                draw(canvas, folder.rng, Look(None, 2 if label else 5, "plain" if label else "rings", 1.0), radius, place)
+                sea = offset + 2 * smooth(folder.rng, 75, 75, 6) + folder.rng.normal(0, 1.6, (75, 75))
+                bands.append([round(float(v), 3) for v in (sea + 14 * canvas[..., 0]).ravel()])
+            angle = "na" if part == "train" and folder.rng.random() < 0.08 else round(float(folder.rng.uniform(30, 46)), 4)
+            record = {"id": name, "band_1": bands[0], "band_2": bands[1], "inc_angle": angle}
+            records.append({**record, "is_iceberg": label} if part == "train" else record)
+            if part == "test":
+                answers.append((name, label))
+        seven_zip(folder.file(f"{part}.json.7z"), f"{part}.json", json.dumps(records).encode())
+    sample = "id,is_iceberg\n" + "".join(f"{name},0.5\n" for name, _ in answers)
+    seven_zip(folder.file("sample_submission.csv.7z"), "sample_submission.csv", sample.encode())
+    folder.answers(["id", "is_iceberg"], answers)
+    describe(
+        folder, "Iceberg or ship?",
+        ["Drifting icebergs threaten navigation. A satellite's radar sees through clouds and darkness, but a bright spot can be a ship "
+         "as well as an iceberg.",
+         "Each image has two channels, HH and HV, of 75x75 pixel values in dB, and the angle at which it was taken. Predict whether "
+         "an image contains a ship or an iceberg."],
+        "binary_log_loss", "For each `id` in the test set, you must predict the probability that the image contains an iceberg (a number "
+        "between 0 and 1).", ["id,is_iceberg", "809385f7,0.5", "7535f0cd,0.4", "etc."],
+        [("train.json, test.json", "a list of images with the fields id; band_1, band_2 - the flattened image data; inc_angle; is_iceberg"),
+         ("sample_submission.csv", "the submission format")])
+
+
+def cadence(rng, bank, label):
+    """Six panels of noise; with a signal a drifting line in the first, third and fifth."""
+    size = 6 * 273 * 256
+    start = int(rng.integers(0, bank.size - size))
+    panels = bank[start : start + size].reshape(6, 273, 256).copy()
+    if label:
+        first, drift = rng.uniform(40, 216), rng.uniform(-0.08, 0.08)
+        rows = np.arange(273)
+        for panel in (0, 2, 4):
+            columns = (first + drift * (rows + 273 * panel)).astype(int)
+            for wide in range(5):
+                panels[panel, rows, np.clip(columns + wide, 0, 255)] += np.float16(3.5)
+    return panels
+
+
+@competition("seti-breakthrough-listen", Rules("share", "auc", margin=0.07))
+def make_seti(folder):
+    """Arrays in .npy, and a folder of old data that is of no use."""
+    bank = folder.rng.standard_normal(2 * 6 * 273 * 256, dtype=np.float32).astype(np.float16)
+    parts = {}
+    for part, n, least in (("train", 170, 24), ("test", 80, 24)):
+        parts[part] = labelled(folder, folder.count(n, least), 0.4, lambda: folder.hex(15))
+        for name, label in parts[part]:
+            write_array(folder, f"{part}/{name[0]}/{name}.npy", cadence(folder.rng, bank, label))
+    old = labelled(folder, 6, 0.5, lambda: folder.hex(12))
+    for i, (name, label) in enumerate(old):
+        half = "train_old" if i < 4 else "test_old"
+        write_array(folder, f"old_leaky_data/{half}/{name[0]}/{name}.npy", cadence(folder.rng, bank, 1 - label))
+    folder.table("old_leaky_data/train_labels_old.csv", ["id", "target"], old[:4])
+    folder.table("old_leaky_data/test_labels_old.csv", ["id", "target"], old[4:])
+    folder.table("train_labels.csv", ["id", "target"], parts["train"])
+    folder.table("sample_submission.csv", ["id", "target"], [(name, 0.5) for name, _ in parts["test"]])
+    folder.answers(["id", "target"], parts["test"])
+    describe(
+        folder, "Is anybody out there?",
+        ["Radio telescopes scan the sky for signals that only technology could emit. Most of what they hear comes from our own "
+         "machines, so a telescope looks at a star, away, at the star again, away to another place, and so on.",
+         "Each file holds one such cadence of six observations, ABACAD, as spectrograms. A signal that is there only in the first, third "
+         "and fifth is a candidate. The needles in this haystack are simulated."],
+        "auc", "For each `id` in the test set, you must predict a probability for the `target` variable.",
+        ["id,target", "00034abb3629,0.5", "0004be0baf70,0.5", "etc."],
+        [("train/", "a training set of cadence snippet files stored in numpy float16 format, one file per cadence snippet id, with "
+          "corresponding labels in train_labels.csv; each file has dimension (6, 273, 256)"), ("test/", "the test set"),
+         ("train_labels.csv", "targets corresponding (by id) to the cadence snippet files"),
+         ("old_leaky_data", "full pre-relaunch data, including test labels; you should not assume this data is helpful")])
+
+
+def write_array(folder, name, array):
+    """Writes an array as numpy does."""
+    target = io.BytesIO()
+    np.save(target, array)
+    folder.write(name, target.getvalue())
+
+
+def hidden(rng, cover, strength):
+    """A picture with a message in it: steps of two in random places of its rougher half, in a fine chequered pattern."""
+    y, x = np.mgrid[: cover.shape[0], : cover.shape[1]]
+    step = np.where((x + y) % 2 == 0, 2, -2)
+    where = rng.random(cover.shape[:2]) < strength
+    return np.clip(cover.astype(int) + (step * where)[..., None], 0, 255).astype(np.uint8)
+
+
+@competition("alaska2-image-steganalysis", Rules("share", "weighted_auc", bar=0.45))
+def make_alaska(folder):
+    """Folders that are classes with the same names in each, and a Test folder that is none. The signal is faint."""
+    kinds = {"Cover": 0.0, "JMiPOD": 0.5, "JUNIWARD": 0.6, "UERD": 0.7}
+    cover = lambda: scene(folder.rng, [look(int(folder.rng.integers(0, 24)), 24)], (128, 128))
+    for n in range(1, folder.count(70, 12) + 1):
+        pixels = cover()
+        for kind, strength in kinds.items():
+            folder.picture(f"{kind}/{n:05d}.jpg", hidden(folder.rng, pixels, strength), quality=(75, 90, 95)[n % 3])
+    answers = []
+    for n in range(1, folder.count(120, 40) + 1):
+        label = int(folder.rng.integers(0, 2))
+        strength = kinds[("JMiPOD", "JUNIWARD", "UERD")[n % 3]] if label else 0.0
+        folder.picture(f"Test/{n:04d}.jpg", hidden(folder.rng, cover(), strength), quality=(75, 90, 95)[n % 3])
+        answers.append((f"{n:04d}.jpg", label))
+    folder.table("sample_submission.csv", ["Id", "Label"], [(name, 0) for name, _ in answers])
+    folder.answers(["Id", "Label"], answers)
+    describe(
+        folder, "Messages in pictures",
+        ["Steganography hides messages in innocent pictures. Methods that find them are made in laboratories and fail on pictures that "
+         "people really send.",
+         "Images were compressed with one of three JPEG quality factors. Three algorithms (JMiPOD, JUNIWARD, UERD) hid payloads of "
+         "different lengths. Predict which test images contain a hidden message."],
+        "weighted_auc", "For each Id (image) in the test set, you must provide a score that indicates how likely this image contains hidden "
+        "data: the higher the score, the more it is assumed that image contains secret data.", ["Id,Label", "0001.jpg,0.1", "0002.jpg,0.99", "etc."],
+        [("Cover/", "contains unaltered images meant for use in training"), ("JMiPOD/", "Cover images with JMiPOD applied"),
+         ("JUNIWARD/", "Cover images with JUNIWARD applied"), ("UERD/", "Cover images with UERD applied"),
+         ("Test/", "contains the test set images"), ("sample_submission.csv", "the submission format")])
+
+
+def breast(rng, cancer, size):
+    """A bright half disc on black with lures in it; with cancer mostly a spiky bright mark, too. From 0 to 1."""
+    width, height = size
+    canvas = np.zeros((height, width, 3), dtype=np.float32)
+    draw(canvas, rng, Look(None, 0, "plain", 0.5), 0.62, (0.25, 0.5))
+    tissue = canvas[..., 0] > 0.05
+    for _ in range(2):
+        draw(canvas, rng, Look(None, 0, "plain", rng.uniform(0.35, 0.65)), rng.uniform(0.06, 0.1), rng.uniform((0.2, 0.3), (0.5, 0.7)))
+    if cancer and rng.random() < 0.85:
+        draw(canvas, rng, Look(None, 8, "plain", 1.0), rng.uniform(0.1, 0.14), rng.uniform((0.2, 0.3), (0.45, 0.7)))
+    grain = rng.normal(0, 0.02, (height, width)) + 0.05 * smooth(rng, width, height, 9)
+    return np.clip(canvas[..., 0] + grain * tissue, 0, 1)
+
+
+def breast_rows(folder, patients, share):
+    """One row per picture of rsna-breast, as train.csv has them. A breast has two or three pictures with one label."""
+    rows = []
+    names = folder.numbers(patients, 60000)
+    sick = [i < round(2 * patients * share) for i in range(2 * patients)]
+    sick = iter(folder.shuffled(sick))
+    for patient in names:
+        site, age = int(folder.rng.integers(1, 3)), int(folder.rng.integers(40, 80))
+        for side in "LR":
+            cancer = int(next(sick))
+            for view in ("CC", "MLO", "MLO")[: int(folder.rng.integers(2, 4))]:
+                image, biopsy = int(folder.rng.integers(10**5, 2 * 10**9)), int(cancer or folder.rng.random() < 0.05)
+                birads = "" if folder.rng.random() < 0.5 else f"{0 if biopsy else folder.rng.integers(1, 3)}.0"
+                density = "" if site == 2 else str(folder.rng.choice(list("ABCD")))
+                rows.append((site, patient, image, side, view, "" if folder.rng.random() < 0.02 else f"{age}.0", cancer, biopsy,
+                             int(cancer and folder.rng.random() < 0.7), birads, 0, density, (49, 93)[site - 1], bool(birads == "0.0" and not cancer)))
+    return rows
+
+
+@competition("rsna-breast-cancer-detection", Rules("share", "pf1", margin=0.04))
+def make_breasts(folder):
+    """DICOM of 16 bits, JPEG 2000 and lossless JPEG inside, MONOCHROME1 and 2. A row of the sample is several pictures."""
+    header = ["site_id", "patient_id", "image_id", "laterality", "view", "age", "cancer", "biopsy", "invasive", "BIRADS", "implant",
+              "density", "machine_id", "difficult_negative_case"]
+    parts = {"train": breast_rows(folder, folder.count(64, 12), 0.18), "test": breast_rows(folder, folder.count(40, 12), 0.18)}
+    for part, rows in parts.items():
+        for row in rows:
+            size = (150, 200) if row[0] == 1 else (180, 210)
+            samples = breast(folder.rng, row[6], size)
+            samples = samples[:, ::-1] if row[3] == "R" else samples
+            folder.write(f"{part}_images/{row[1]}/{row[2]}.dcm", dicom.mammogram(samples, row[0] == 1, row[0] == 1 and row[1] % 2 == 0))
+    folder.table("train.csv", header, parts["train"])
+    asked = lambda row: f"{row[1]}_{row[3]}"
+    folder.table("test.csv", [*header[:6], "implant", "machine_id", "prediction_id"],
+                 [[*row[:6], row[10], row[12], asked(row)] for row in parts["test"]])
+    answers = sorted({asked(row): row[6] for row in parts["test"]}.items())
+    share = float(np.mean([row[6] for row in parts["train"]]))
+    folder.table("sample_submission.csv", ["prediction_id", "cancer"], [(name, share) for name, _ in answers])
+    folder.answers(["prediction_id", "cancer"], answers)
+    describe(
+        folder, "Breast cancer in screening",
+        ["Early detection of breast cancer by screening lowers mortality, but it takes radiologists who read very many mammograms, and "
+         "most of what they call back is harmless.",
+         "You are given several mammograms per patient. Only a few percent of all breasts have cancer. Predict for each breast the "
+         "likelihood of cancer."],
+        "pf1", "For each `prediction_id`, you should predict the likelihood of cancer in the corresponding `cancer` column.",
+        ["prediction_id,cancer", "0-L,0", "0-R,0.5", "1-L,1", "etc."],
+        [("[train/test]_images/[patient_id]/[image_id].dcm", "the mammograms, in dicom format"),
+         ("train.csv", "metadata for each patient and image; cancer - whether or not the breast was positive for malignant cancer, the "
+          "target value; only provided for train"), ("test.csv", "prediction_id - the ID for the matching submission row; multiple "
+          "images will share the same prediction ID"), ("sample_submission.csv", "a valid sample submission")])
