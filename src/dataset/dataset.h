@@ -17,7 +17,7 @@
 
 #include "dataset/features.h"
 #include "dataset/targets.h"
-#include "dataset/task.h"
+#include "metrics/task.h"
 #include "events/events.h"
 #include "options/options.h"
 #include "storage/storage.h"

@@ -10,7 +10,7 @@
 
 #include <stoker/status.h>
 
-#include "dataset/task.h"
+#include "metrics/task.h"
 
 /* The names, in the order of the values: the choices of an option. */
 #define STK_METRIC_NAMES                                                                    \

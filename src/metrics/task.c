@@ -1,5 +1,5 @@
 /* task.c - the names of tasks. */
-#include "dataset/task.h"
+#include "metrics/task.h"
 
 /* In the order of stk_task. */
 static const char *const names[] = {"auto",    "single",     "binary", "multilabel",

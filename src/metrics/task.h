@@ -4,8 +4,8 @@
  * The task says what is learned, the answer what is written into each row. Both are found out from
  * the labels, the sample submission and the description (ask.h), or told by --task.
  */
-#ifndef STK_DATASET_TASK_H
-#define STK_DATASET_TASK_H
+#ifndef STK_METRICS_TASK_H
+#define STK_METRICS_TASK_H
 
 #include <stdbool.h>
 
