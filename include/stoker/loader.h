@@ -56,6 +56,11 @@ typedef struct stk_batch {
     size_t count;          /* the last batch of an epoch may have fewer than the others */
     uint64_t epoch;        /* from 0 */
     size_t index;          /* of the batch in the epoch, from 0 */
+    /* Where the data set has several labels or numbers instead of one class: (count, outputs), as a
+     * network learns them: 0 and 1, or numbers of mean 0 and deviation 1; NaN where not known.
+     * Otherwise NULL. */
+    const float *targets;
+    const float *features; /* (count, features): numbers beside the pictures; NULL: there are none */
 } stk_batch;
 
 /* The properties of an open loader; they do not change. */

@@ -133,15 +133,16 @@ void stk_targets_row(const stk_targets *t, size_t record, float *row) {
     }
 }
 
-void stk_targets_standardise(const stk_targets *t, float *row) {
+void stk_targets_learned(const stk_targets *t, size_t record, float *row) {
+    if (record >= t->count) {
+        for (int k = 0; k < t->outputs; k++) {
+            row[k] = NAN;
+        }
+        return;
+    }
+    stk_targets_row(t, record, row);
     for (int k = 0; !t->is_labels && k < t->outputs; k++) {
         row[k] = (float)((row[k] - t->mean[k]) / t->scale[k]);
-    }
-}
-
-void stk_targets_restore(const stk_targets *t, double *row) {
-    for (int k = 0; !t->is_labels && k < t->outputs; k++) {
-        row[k] = row[k] * t->scale[k] + t->mean[k];
     }
 }
 

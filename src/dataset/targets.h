@@ -50,9 +50,9 @@ void stk_targets_free(stk_targets *targets);
 /* Labels as 0 and 1, or the numbers as they are, into row (outputs). */
 void stk_targets_row(const stk_targets *targets, size_t record, float *row);
 
-/* Numbers with mean 0 and deviation 1, which a network learns most easily, and back. */
-void stk_targets_standardise(const stk_targets *targets, float *row);
-void stk_targets_restore(const stk_targets *targets, double *row);
+/* The same as a network learns them: numbers have mean 0 and deviation 1. NaN for a record beyond
+ * the last. */
+void stk_targets_learned(const stk_targets *targets, size_t record, float *row);
 
 /* Labels: the share of the records that have each of them; numbers: their means. */
 void stk_targets_means(const stk_targets *targets, double *means /* (outputs) */);

@@ -109,6 +109,8 @@ typedef struct stk_loader_config {
     const stk_sample *samples; /* borrowed, must outlive the loader */
     const size_t *indices;     /* which of them, borrowed; NULL: the first `count` */
     size_t count;              /* at least 1 */
+    const stk_targets *targets;   /* borrowed: of the samples' records; NULL: samples have labels */
+    const stk_features *features; /* borrowed: of the samples' records; NULL: there are none */
     stk_transform transform;
     size_t batch;
     stk_loader_sizing sizing; /* a sizing of zeros: one worker, two slots */

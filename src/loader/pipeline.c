@@ -29,6 +29,8 @@ void stk_loader_free_slot(const stk_loader *l, batch_slot *s) {
         stk_mem_free(s->images);
     }
     stk_mem_free(s->labels);
+    stk_mem_free(s->targets);
+    stk_mem_free(s->features);
     stk_mem_free(s->samples);
     stk_mem_free(s->entries);
     stk_mem_free(s->bad);

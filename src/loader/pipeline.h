@@ -37,6 +37,8 @@ typedef struct batch_slot {
     size_t *samples;  /* owned */
     size_t *entries;  /* owned */
     bool *bad;        /* owned */
+    float *targets;   /* owned; NULL: samples have none */
+    float *features;  /* owned; NULL: samples have none */
 } batch_slot;
 
 /* A sample on its way into a slot. */

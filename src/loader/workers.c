@@ -30,10 +30,22 @@ static bool equip_slot(const stk_loader *l, batch_slot *s) {
     s->samples = stk_mem_new(batch, sizeof *s->samples);
     s->entries = stk_mem_new(batch, sizeof *s->entries);
     s->bad = stk_mem_new(batch, sizeof *s->bad);
-    s->batch =
-        (stk_batch){.images = s->images, .labels = s->labels, .samples = s->samples, .bad = s->bad};
     bool whole = s->images != NULL && s->labels != NULL && s->samples != NULL &&
                  s->entries != NULL && s->bad != NULL;
+    if (l->config.targets != NULL) {
+        s->targets = stk_mem_new(batch, (size_t)l->config.targets->outputs * sizeof *s->targets);
+        whole = whole && s->targets != NULL;
+    }
+    if (l->config.features != NULL) {
+        s->features = stk_mem_new(batch, (size_t)l->config.features->count * sizeof *s->features);
+        whole = whole && s->features != NULL;
+    }
+    s->batch = (stk_batch){.images = s->images,
+                           .labels = s->labels,
+                           .samples = s->samples,
+                           .bad = s->bad,
+                           .targets = s->targets,
+                           .features = s->features};
     if (!whole) {
         stk_loader_free_slot(l, s);
     }
@@ -193,6 +205,27 @@ static stk_status read_substitute(decode_worker *w, const char *path, stk_error 
     return status;
 }
 
+/* What a row has beside its picture: a label, or targets; features. */
+static void fill_beside(const stk_loader *l, batch_slot *s, size_t row, const stk_sample *sample) {
+    const stk_targets *targets = l->config.targets;
+    const stk_features *features = l->config.features;
+    size_t record = (size_t)sample->record; /* -1 is beyond all records */
+    s->labels[row] = sample->label;
+    if (targets != NULL) {
+        float *out = s->targets + row * (size_t)targets->outputs;
+        stk_targets_learned(targets, record, out);
+    }
+    if (features != NULL) {
+        size_t bytes = (size_t)features->count * sizeof *s->features;
+        float *out = s->features + row * (size_t)features->count;
+        if (record < features->records) {
+            memcpy(out, stk_features_row(features, record), bytes);
+        } else {
+            memset(out, 0, bytes); /* every column at its mean */
+        }
+    }
+}
+
 /*
  * Fills a task's row. In training the sample at the next position of the epoch replaces a bad one,
  * and so on; when all are bad there is nothing to train on.
@@ -208,7 +241,7 @@ static stk_status fill(decode_worker *w, loader_task *t, batch_slot *s, stk_erro
         size_t next = (position + i) % l->epoch_samples;
         size_t entry = i == 0 ? t->entry : stk_sampler_at(l->sampler, s->batch.epoch, next);
         const stk_sample *sample = stk_loader_sample(l, entry);
-        s->labels[t->row] = sample->label;
+        fill_beside(l, s, t->row, sample);
         s->samples[t->row] = (size_t)(sample - l->config.samples);
         s->entries[t->row] = entry;
         if (sample->path == NULL) {

@@ -3,7 +3,6 @@
  */
 #include "train/evaluate.h"
 
-
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -69,7 +68,7 @@ static stk_status fetch(evaluation_pass *r, stk_error *err) {
 static stk_status infer(evaluation_pass *r, const stk_batch *batch, stk_error *err) {
     const stk_evaluation *e = r->evaluation;
     bool ahead = e->backend->fetch != NULL;
-    stk_status status = e->backend->infer(e->exec, batch->images, NULL, batch->count,
+    stk_status status = e->backend->infer(e->exec, batch->images, batch->features, batch->count,
                                           ahead ? NULL : r->logits, err);
     if (status != STK_OK) {
         stk_loader_release(r->loader, batch);

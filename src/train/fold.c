@@ -200,6 +200,8 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     stk_update how = make_update(t);
     stk_step_input input = {.images = batch->images,
                             .labels = batch->labels,
+                            .targets = batch->targets,
+                            .features = batch->features,
                             .count = batch->count,
                             .mix = stk_mix_draw(o->mixup, o->cutmix, t->config->seed,
                                                 (uint64_t)p->steps_done,

@@ -145,6 +145,8 @@ static stk_status run_batch(lr_finder *f, bool first, const stk_update *update, 
     stk_step_input input = {
         .images = batch->images,
         .labels = batch->labels,
+        .targets = batch->targets,
+        .features = batch->features,
         .count = batch->count,
         .mix = stk_mix_draw(o->mixup, o->cutmix, c->seed, f->step, c->graph->img_size),
         .label_smoothing = (float)o->label_smoothing,

@@ -135,6 +135,8 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
         .samples = samples,
         .indices = indices,
         .count = count,
+        .targets = stk_task_has_classes(job->dataset->task) ? NULL : &job->dataset->targets,
+        .features = job->dataset->features.count > 0 ? &job->dataset->features : NULL,
         .halt = {stk_run_clock_must_write, &job->clock},
         .memory = stk_host_memory_for_loader(&job->network.host),
         .stop = job->clock.stop,
