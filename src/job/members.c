@@ -135,18 +135,23 @@ static stk_status find_order(const stk_member *first, stk_member *member, stk_er
 }
 
 /* Puts the label rule of a member into the class order of the first one. Cut points in another
- * order mean nothing. */
+ * order mean nothing, nor does a step of the other class's probability. */
 static stk_status arrange_rule(stk_member *member, stk_error *err) {
     stk_label_rule *rule = &member->info.calibration.rule;
     if (member->order == NULL || rule->count == 0) {
         return STK_OK;
     }
-    if (rule->kind == STK_LABEL_CUTS) {
+    if (rule->kind == STK_LABEL_STRANGER) {
+        return STK_OK;
+    }
+    if (rule->kind == STK_LABEL_CUTS || rule->kind == STK_LABEL_STEP) {
         stk_mem_free(rule->numbers);
         *rule = (stk_label_rule){STK_LABEL_LIKELIEST, 0, NULL};
         return STK_OK;
     }
-    return stk_member_arrange(member, rule->numbers, 1, err);
+    /* The numbers of the classes are the last ones. */
+    double *numbers = rule->numbers + (rule->count - member->info.class_count);
+    return stk_member_arrange(member, numbers, 1, err);
 }
 
 /* Adds a model of a run that used so many views if its file exists. *there: the file exists, even

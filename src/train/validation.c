@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "train/calibrate.h"
+#include "train/calibrate/calibrate.h"
 
 /* A validation that ended early must have seen one LEAST_PARTth of its images, or LEAST_COMPARED of
  * them, to replace weights that are saved. Time for all of them was planned: if it was enough for
@@ -141,8 +141,8 @@ stk_status stk_trainer_calibrate(stk_trainer *t, stk_error *err) {
         return STK_OK; /* that of the best weights before stays */
     }
     stk_calibration_free(c->calibration);
-    stk_status status =
-        stk_calibrate(&t->val_metrics, (stk_metric)c->options->metric, c->calibration, err);
+    const stk_calibrate_config fitted = {.metric = (stk_metric)c->options->metric, .stranger = -1};
+    stk_status status = stk_calibrate(&t->val_metrics, &fitted, c->calibration, err);
     double seconds = stk_clock_since_s(start);
     t->account.spent.validate_s += seconds;
     t->standing.val_s += seconds;

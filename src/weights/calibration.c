@@ -9,7 +9,8 @@
 #include "base/text/json.h"
 
 /* In the order of stk_label_rule_kind. */
-static const char *const rule_names[] = {"likeliest", "weights", "cuts"};
+static const char *const rule_names[STK_LABEL_RULE_KINDS] = {"likeliest",  "weights", "cuts",
+                                                             "thresholds", "step",    "stranger"};
 
 #define DECIMALS 1e4
 
@@ -28,40 +29,6 @@ double stk_calibration_temperature(const stk_calibration *calibration) {
 
 double stk_calibration_round(double value) {
     return round(value * DECIMALS) / DECIMALS;
-}
-
-/* ---- labels ---- */
-
-/* How many numbers a rule has. */
-static int count_of(stk_label_rule_kind kind, int classes) {
-    return kind == STK_LABEL_WEIGHTS ? classes : kind == STK_LABEL_CUTS ? classes - 1 : 0;
-}
-
-int stk_label_cut(const double *cuts, int count, double expected) {
-    int below = 0;
-    while (below < count && expected > cuts[below]) {
-        below++;
-    }
-    return below;
-}
-
-int stk_label_choose(const stk_label_rule *rule, const double *probs, int classes) {
-    bool fits = rule->count > 0 && rule->count == count_of(rule->kind, classes);
-    const double *weights = fits && rule->kind == STK_LABEL_WEIGHTS ? rule->numbers : NULL;
-    int best = 0;
-    if (fits && rule->kind == STK_LABEL_CUTS) {
-        double expected = 0;
-        for (int c = 0; c < classes; c++) {
-            expected += c * probs[c];
-        }
-        return stk_label_cut(rule->numbers, rule->count, expected);
-    }
-    for (int c = 1; c < classes; c++) {
-        bool more = weights != NULL ? probs[c] * weights[c] > probs[best] * weights[best]
-                                    : probs[c] > probs[best];
-        best = more ? c : best;
-    }
-    return best;
 }
 
 /* ---- text ---- */
@@ -95,17 +62,6 @@ void stk_calibration_append(const stk_calibration *c, stk_str *out) {
     stk_json_end_object(&json);
 }
 
-static bool is_sound_rule(const stk_label_rule *rule) {
-    bool sound = true;
-    for (int i = 0; i < rule->count && sound; i++) {
-        double number = rule->numbers[i];
-        sound = isfinite(number) &&
-                (rule->kind == STK_LABEL_WEIGHTS ? number >= 1
-                                                 : i == 0 || number >= rule->numbers[i - 1]);
-    }
-    return sound;
-}
-
 /* Reads the rule. *good becomes false where it is damaged; the answer is false without memory. */
 static bool read_rule(const stk_json *root, int classes, stk_label_rule *rule, bool *good) {
     const char *name = stk_json_string(stk_json_get(root, "rule"));
@@ -115,7 +71,7 @@ static bool read_rule(const stk_json *root, int classes, stk_label_rule *rule, b
         kind++;
     }
     *good = name != NULL && kind < STK_COUNT(rule_names);
-    int count = *good ? count_of((stk_label_rule_kind)kind, classes) : 0;
+    int count = *good ? stk_label_rule_count((stk_label_rule_kind)kind, classes) : 0;
     *good =
         *good && stk_json_kind_of(list) == STK_JSON_ARRAY && stk_json_count(list) == (size_t)count;
     if (!*good || count == 0) {
@@ -130,7 +86,7 @@ static bool read_rule(const stk_json *root, int classes, stk_label_rule *rule, b
     for (int i = 0; i < count; i++, number = stk_json_next(list, number)) {
         numbers[i] = stk_json_number(number, NAN);
     }
-    *good = is_sound_rule(rule);
+    *good = stk_label_rule_is_sound(rule);
     return true;
 }
 
@@ -165,8 +121,8 @@ stk_status stk_calibration_read(const char *text, int classes, stk_calibration *
 
 stk_status stk_calibration_mean_open(stk_calibration_mean *mean, int classes, stk_error *err) {
     *mean = (stk_calibration_mean){.classes = classes};
-    mean->sums = stk_mem_new((size_t)classes, sizeof *mean->sums);
-    mean->rule.numbers = stk_mem_new((size_t)classes, sizeof *mean->rule.numbers);
+    mean->sums = stk_mem_new((size_t)classes + 1, sizeof *mean->sums);
+    mean->rule.numbers = stk_mem_new((size_t)classes + 1, sizeof *mean->rule.numbers);
     if (mean->sums == NULL || mean->rule.numbers == NULL) {
         stk_calibration_mean_free(mean);
         return STK_FAIL_MEMORY(err, "the calibration of models");
@@ -186,7 +142,7 @@ void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration 
     mean->weight += weight;
     mean->fitted += calibration->temperature > 0 ? weight : 0;
     mean->log_temperature += weight * log(stk_calibration_temperature(calibration));
-    if (rule->count == 0 || rule->count != count_of(rule->kind, mean->classes) ||
+    if (rule->count == 0 || rule->count != stk_label_rule_count(rule->kind, mean->classes) ||
         (mean->ruled > 0 && rule->kind != mean->rule.kind)) {
         return;
     }

@@ -17,23 +17,11 @@
 #include <stoker/status.h>
 
 #include "base/str.h"
+#include "weights/label_rule.h"
 
 /* Temperatures are within these bounds; others are those of a damaged file. */
 #define STK_LEAST_TEMPERATURE 0.25
 #define STK_MOST_TEMPERATURE 4.0
-
-typedef enum stk_label_rule_kind {
-    STK_LABEL_LIKELIEST, /* no numbers */
-    STK_LABEL_WEIGHTS,   /* the class with the greatest probability times its weight */
-    STK_LABEL_CUTS       /* classes are steps of a scale: the expected step, cut into classes */
-} stk_label_rule_kind;
-
-typedef struct stk_label_rule {
-    stk_label_rule_kind kind;
-    int count;       /* of `numbers` */
-    double *numbers; /* owned: a weight per class, at least 1; or, rising, the cut points between
-                        each class and the next */
-} stk_label_rule;
 
 typedef struct stk_calibration {
     double temperature;  /* 0: there is none, which means 1 */
@@ -54,13 +42,6 @@ double stk_calibration_temperature(const stk_calibration *calibration);
 
 /* Rounds a number to four decimals, so that it is the same after it was written and read. */
 double stk_calibration_round(double value);
-
-/* The class that is named for these probabilities. A rule for another number of classes counts as
- * none. */
-int stk_label_choose(const stk_label_rule *rule, const double *probs /* (classes) */, int classes);
-
-/* The class of an expected step: the number of cut points below it. */
-int stk_label_cut(const double *cuts, int count, double expected);
 
 /* Appends the JSON object; nothing where there is no calibration. */
 void stk_calibration_append(const stk_calibration *calibration, stk_str *out);
@@ -83,9 +64,9 @@ typedef struct stk_calibration_mean {
     double pictures;        /* held-out pictures of these */
     double plain_score;     /* sum of their scores, times pictures */
     double score;
-    double *sums;        /* (classes), owned: weighted sums of their cut points, or of the
+    double *sums;        /* (classes + 1), owned: weighted sums of their numbers, or of the
                             logarithms of their weights */
-    stk_label_rule rule; /* owned: numbers has room for (classes) */
+    stk_label_rule rule; /* owned: numbers has room for (classes + 1) */
 } stk_calibration_mean;
 
 STK_CHECKED stk_status stk_calibration_mean_open(stk_calibration_mean *mean, int classes,

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/numbers/rng.h"
-#include "train/calibrate.h"
+#include "train/calibrate/calibrate.h"
 
 #define MOST_CLASSES 10
 
@@ -26,8 +26,9 @@ static stk_metrics keeping(int classes, size_t capacity, stk_metric metric) {
 
 static stk_calibration fit(const stk_metrics *metrics, stk_metric metric) {
     stk_error err = {0};
+    const stk_calibrate_config config = {.metric = metric, .stranger = -1};
     stk_calibration calibration;
-    if (stk_calibrate(metrics, metric, &calibration, &err) != STK_OK) {
+    if (stk_calibrate(metrics, &config, &calibration, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         exit(1);
     }
@@ -486,8 +487,9 @@ static void calibration_without_memory(void) {
     int64_t n = 0;
     for (; status != STK_OK && n < 100; n++) {
         stk_calibration c;
+        const stk_calibrate_config config = {.metric = STK_METRIC_MACRO_F1, .stranger = -1};
         stk_mem_fail_after(n);
-        status = stk_calibrate(&metrics, STK_METRIC_MACRO_F1, &c, NULL);
+        status = stk_calibrate(&metrics, &config, &c, NULL);
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);
         stk_calibration_free(&c);

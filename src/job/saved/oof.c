@@ -9,6 +9,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/csv.h"
+#include "train/calibrate/calibrate.h"
 
 /* Seconds of writing a number, until that was measured: on a busy core two million a second. */
 #define FIRST_NUMBER_S 0.5e-6
@@ -65,8 +66,7 @@ static stk_status add_rows(const stk_oof *oof, const stk_label_rule *rule, stk_m
             logits[c] = (float)log(fmax(oof->probs[i * classes + c], LEAST_PROBABILITY));
         }
         stk_metrics_add(metrics, logits, d->train.items[i].label);
-        stk_metrics_decide_class(metrics,
-                                 stk_label_choose(rule, oof->probs + i * classes, d->class_count));
+        stk_calibrate_decide(metrics, rule, oof->probs + i * classes, -1);
     }
     stk_mem_free(logits);
     return STK_OK;

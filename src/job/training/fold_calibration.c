@@ -19,6 +19,19 @@
 /* A log loss that is less by so much shows in the three digits of a line. */
 #define LEAST_TOLD 0.001
 
+/* In the order of stk_label_rule_kind. */
+static const struct {
+    const char *what;  /* before its numbers */
+    const char *brief; /* beside a figure */
+} rule_words[STK_LABEL_RULE_KINDS] = {
+    {"", ""},
+    {"labels by weights of rare classes", "rare classes weighted"},
+    {"labels by cut points", "with cut points"},
+    {"labels from probability", "with thresholds"},
+    {"probabilities are written as 0, and as 1 from", "probabilities made 0 and 1"},
+    {"strangers are ranked at the score", "strangers ranked by a score"},
+};
+
 stk_status stk_job_read_calibration(const char *path, stk_calibration *calibration, int *img_size,
                                     stk_error *err) {
     stk_checkpoint_info info;
@@ -56,8 +69,7 @@ void stk_job_describe_calibration(stk_job *job, char *text, size_t size) {
         temperature != 1) {
         snprintf(text, size, ", at temperature %.2f", temperature);
     } else if (rule->kind != STK_LABEL_LIKELIEST) {
-        snprintf(text, size, ", %s",
-                 rule->kind == STK_LABEL_WEIGHTS ? "rare classes weighted" : "with cut points");
+        snprintf(text, size, ", %s", rule_words[rule->kind].brief);
     }
 }
 
@@ -70,6 +82,24 @@ static const char *name_of_fold(const stk_job *job, char *text, size_t size) {
     return text;
 }
 
+static void put_numbers(const stk_label_rule *rule, stk_str *what) {
+    bool sets = rule->kind == STK_LABEL_THRESHOLDS;
+    bool named = rule->kind != STK_LABEL_WEIGHTS && rule->count <= MOST_NAMED;
+    double least = INFINITY;
+    double most = -INFINITY;
+    for (int i = sets; i < rule->count; i++) {
+        least = fmin(least, rule->numbers[i]);
+        most = fmax(most, rule->numbers[i]);
+    }
+    if (sets) {
+        stk_str_appendf(what, least < most ? " %.4g to %.4g" : " %.4g", least, most);
+        stk_str_append(what, rule->numbers[0] > 0.5 ? ", or none" : ", at least one");
+    }
+    for (int i = 0; named && !sets && i < rule->count; i++) {
+        stk_str_appendf(what, "%s %.4g", i > 0 ? "," : "", rule->numbers[i]);
+    }
+}
+
 /* Emits how labels are chosen, by the validated models so far. */
 static void emit_rule(stk_job *job) {
     const stk_calibration_mean *mean = &job->out.validated;
@@ -80,12 +110,8 @@ static void emit_rule(stk_job *job) {
     if (rule->kind == STK_LABEL_LIKELIEST) {
         return;
     }
-    stk_str_appendf(&what, "labels by %s",
-                    rule->kind == STK_LABEL_WEIGHTS ? "weights of rare classes" : "cut points");
-    for (int i = 0; rule->kind == STK_LABEL_CUTS && rule->count <= MOST_NAMED && i < rule->count;
-         i++) {
-        stk_str_appendf(&what, "%s %.4g", i > 0 ? "," : "", rule->numbers[i]);
-    }
+    stk_str_append(&what, rule_words[rule->kind].what);
+    put_numbers(rule, &what);
     snprintf(why, sizeof why, "%s %.4g instead of %.4g on %s held-out pictures",
              stk_options_get(job->options, "metric"), mean->score / mean->pictures,
              mean->plain_score / mean->pictures,

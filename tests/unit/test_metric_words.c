@@ -1,0 +1,167 @@
+/* test_metric_words.c - metrics found in prose, in the manner of competitions' descriptions. */
+#include "check.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "metrics/metric_words.h"
+
+static const char *name_in(const char *text, stk_task task) {
+    return stk_metric_info_of(stk_metric_find_in_text(text, task).metric)->name;
+}
+
+static void phrases_of_every_metric(void) {
+    static const struct {
+        stk_task task;
+        const char *sentence;
+        const char *name;
+    } cases[] = {
+        {STK_TASK_BINARY, "We score entries by the area under the ROC curve of the answers.",
+         "auc"},
+        {STK_TASK_BINARY, "The metric is ROC-AUC.", "auc"},
+        {STK_TASK_SINGLE, "Entries are evaluated with the mean column-wise ROC AUC.", "auc_macro"},
+        {STK_TASK_MULTILABEL, "Evaluated by mean *column-wise*\nROC AUC, as usual.", "auc_macro"},
+        {STK_TASK_BINARY, "Entries are judged by a weighted AUC; small alarms matter.",
+         "weighted_auc"},
+        {STK_TASK_SINGLE, "Scores are the multi class log loss of your table.", "logloss"},
+        {STK_TASK_SINGLE, "We use the multi-class logarithmic loss.", "logloss"},
+        {STK_TASK_BINARY, "Ranked by log-loss.", "logloss"},
+        {STK_TASK_ORDINAL, "The quadratic weighted kappa compares two raters.", "qwk"},
+        {STK_TASK_SINGLE, "Entries are evaluated with the macro F1 score.", "macro_f1"},
+        {STK_TASK_SINGLE, "macro-averaged F1 decides", "macro_f1"},
+        {STK_TASK_SINGLE, "The F1 score (macro averaged) decides.", "macro_f1"},
+        {STK_TASK_MULTILABEL, "The metric of this challenge is Mean F1-Score.", "micro_f1"},
+        {STK_TASK_MULTILABEL, "Evaluated with the micro averaged F1 score.", "micro_f1"},
+        {STK_TASK_MULTILABEL, "The mean F1 over all samples decides.", "samples_f1"},
+        {STK_TASK_MULTILABEL, "Evaluated with F1 scores, micro-averaged.", "micro_f1"},
+        {STK_TASK_BINARY, "A probabilistic F1 score (pF1) is used.", "pf1"},
+        {STK_TASK_SINGLE, "Entries are evaluated by their categorization accuracy.", "acc1"},
+        {STK_TASK_SINGLE, "classification accuracy", "acc1"},
+        {STK_TASK_SINGLE, "Evaluated by accuracy.", "acc1"},
+        {STK_TASK_SINGLE, "This year the top-1 classification error counts.", "error"},
+        {STK_TASK_SINGLE, "We rank by top-1 error", "error"},
+        {STK_TASK_SINGLE, "The top-5 accuracy counts.", "acc5"},
+        {STK_TASK_REGRESSION, "Scored by the Root Mean Squared Error.", "rmse"},
+        {STK_TASK_REGRESSION, "scored on RMSE", "rmse"},
+        {STK_TASK_REGRESSION, "mean absolute error", "mae"},
+        {STK_TASK_REGRESSION, "The metric is R^2.", "r2"},
+        {STK_TASK_REGRESSION, "The metric is R\xC2\xB2.", "r2"},
+        {STK_TASK_REGRESSION, "The metric is the R2 score.", "r2"},
+        {STK_TASK_SINGLE, "Whoever photographs the most birds wins.", "auto"},
+        {STK_TASK_SINGLE, "", "auto"},
+        {STK_TASK_SINGLE, "A map of 5 lakes, an accuracy of 3 m, and R2 the robot.", "auto"},
+        {STK_TASK_SINGLE, "the f10 score, aucs of a raucous logjam", "auto"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        const char *name = name_in(cases[i].sentence, cases[i].task);
+        if (strcmp(name, cases[i].name) != 0) {
+            CHECK_FAIL("\"%s\" gives %s", cases[i].sentence, name);
+        }
+    }
+}
+
+static void lists_have_a_length(void) {
+    static const struct {
+        const char *text;
+        int k;
+    } cases[] = {
+        {"Evaluated by the Mean Average Precision @ 5 (MAP@5):", 5},
+        {"Evaluated with MAP@3.", 3},
+        {"mean average precision at 10", 10},
+        {"mean average precision for the top 7", 7},
+        {"Mean Average Precision (MAP@12)", 12},
+        {"MAP@K over all pictures", 0},
+        {"mean average precision of 5 experts", 0},
+        {"MAP@99999999999999999999", 0},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_metric_mention found = stk_metric_find_in_text(cases[i].text, STK_TASK_RANKING);
+        CHECK_INT(found.metric, STK_METRIC_MAPK);
+        if (found.k != cases[i].k) {
+            CHECK_FAIL("\"%s\" gives %d", cases[i].text, found.k);
+        }
+    }
+}
+
+static const char lilies[] =
+    "# Lilies of the pond\n\n## Description\n\nLast year's models reached a classification "
+    "accuracy "
+    "of 93 %, and their log loss was small. A good curator has an area under the ROC curve close "
+    "to "
+    "one.\n\n## Evaluation\n\nThere is no prize for log loss. Submissions are evaluated with the "
+    "**quadratic weighted\nkappa** of the answers and the botanist's own grades. Unlike plain "
+    "accuracy, it forgives small mistakes.\n\n### Submission file\n\nFor each picture give a "
+    "grade.\n\n## Prizes\n\nThe best macro F1 score also wins a lamp; it is evaluated by hand.\n";
+
+static void section_on_evaluation_counts_most(void) {
+    stk_metric_mention found = stk_metric_find_in_text(lilies, STK_TASK_SINGLE);
+    CHECK_INT(found.metric, STK_METRIC_QWK);
+    CHECK(found.in_evaluation);
+    CHECK_STR(found.phrase, "quadratic weighted kappa");
+    /* Kappa rates no ranking: the section has nothing, and another sentence speaks of evaluating.
+     */
+    found = stk_metric_find_in_text(lilies, STK_TASK_RANKING);
+    CHECK_INT(found.metric, STK_METRIC_MACRO_F1);
+    CHECK_INT(stk_metric_find_in_text(lilies, STK_TASK_AUTO).metric, STK_METRIC_QWK);
+    CHECK_INT(stk_metric_find_in_text(lilies, STK_TASK_REGRESSION).metric, STK_METRIC_AUTO);
+}
+
+static void other_forms_of_headings(void) {
+    static const char *const texts[] = {
+        "Overview\n\nOld boats had an RMSE of 3.\n\nEvaluation\n\nThe mean absolute error "
+        "decides.\n",
+        "# About\nRMSE\n\n**Evaluation**\n\nThe mean absolute error decides.\n",
+        "RMSE\n### Evaluation metric: mean absolute error\n",
+        "RMSE\nEVALUATION:\nmean absolute error",
+        "RMSE\n\nEvaluation\n----------\nmean absolute error\n",
+    };
+    for (size_t i = 0; i < STK_COUNT(texts); i++) {
+        stk_metric_mention found = stk_metric_find_in_text(texts[i], STK_TASK_REGRESSION);
+        CHECK_INT(found.metric, STK_METRIC_MAE);
+        CHECK(found.in_evaluation);
+    }
+    /* A line of prose is no heading. */
+    stk_metric_mention found = stk_metric_find_in_text(
+        "evaluation of boats is an art of its own\nRMSE\n", STK_TASK_REGRESSION);
+    CHECK(!found.in_evaluation && found.metric == STK_METRIC_RMSE);
+}
+
+static void denied_metrics_do_not_count(void) {
+    CHECK_STR(name_in("Evaluated by AUC instead of log loss.", STK_TASK_BINARY), "auc");
+    CHECK_STR(name_in("Instead of log loss we use AUC as the metric.", STK_TASK_BINARY), "auc");
+    CHECK_STR(name_in("The metric is not accuracy but AUC.", STK_TASK_BINARY), "auc");
+    CHECK_STR(
+        name_in("Rather than the usual log loss, entries are scored by AUC.", STK_TASK_BINARY),
+        "auc");
+    CHECK_STR(name_in("Note log loss is the metric.", STK_TASK_BINARY), "logloss");
+    CHECK_STR(name_in("This is not scored by log loss.", STK_TASK_BINARY), "auto");
+}
+
+static void odd_texts(void) {
+    enum { LENGTH = 1 << 20 };
+    char *text = stk_mem_new(LENGTH + 1, 1);
+    REQUIRE(text != NULL);
+    for (int i = 0; i < LENGTH; i++) {
+        text[i] = "auc "[i % 4];
+    }
+    CHECK_STR(name_in(text, STK_TASK_BINARY), "auto"); /* vague, and no word of evaluating */
+    memset(text, '#', LENGTH);
+    CHECK_STR(name_in(text, STK_TASK_BINARY), "auto");
+    memset(text, 'E', LENGTH);
+    CHECK_STR(name_in(text, STK_TASK_BINARY), "auto");
+    stk_mem_free(text);
+    CHECK_STR(name_in("## Evaluation", STK_TASK_BINARY), "auto");
+    CHECK_STR(name_in("\xFF\xFE log\xC3 loss log  \t loss", STK_TASK_BINARY), "logloss");
+    CHECK_STR(name_in("log\n\nloss", STK_TASK_BINARY), "auto"); /* another paragraph */
+    stk_metric_mention found =
+        stk_metric_find_in_text("mean *** column *** wise *** roc *** auc", STK_TASK_MULTILABEL);
+    CHECK_INT(found.metric, STK_METRIC_AUC_MACRO);
+    CHECK(strlen(found.phrase) < sizeof found.phrase);
+}
+
+static const check_test tests[] = {
+    TEST(phrases_of_every_metric),           TEST(lists_have_a_length),
+    TEST(section_on_evaluation_counts_most), TEST(other_forms_of_headings),
+    TEST(denied_metrics_do_not_count),       TEST(odd_texts),
+};
+
+CHECK_MAIN(tests)
