@@ -108,7 +108,7 @@ typedef struct stk_update {
 } stk_update;
 
 typedef struct stk_step_input {
-    const uint8_t *images; /* (count, size, size, 3) */
+    const uint8_t *images; /* (count, size, size, channels) */
     const int *labels;     /* softmax: count; each 0 .. classes-1 */
     const float *targets;  /* all other losses: (count, outputs), see loss.h; NULL with softmax */
     const float *features; /* (count, graph features); NULL without */
@@ -261,7 +261,7 @@ typedef struct stk_backend {
                           size_t *count, stk_error *err);
     /* logits is (count, classes). Batch norm uses the running statistics, dropout is off. With
      * logits NULL, which needs a fetch(), the inference may still run when the call returns. */
-    stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, 3) */,
+    stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, channels) */,
                         const float *features /* (count, graph features); NULL without */,
                         size_t count, float *logits, stk_error *err);
     /* Returns the logits of the oldest inference whose logits were not fetched. At most two

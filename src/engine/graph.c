@@ -88,11 +88,12 @@ stk_status stk_graph_new(stk_graph **out, int img_size, int classes, stk_error *
     graph->features = STK_NO_VALUE;
     graph->logits = STK_NO_VALUE;
     graph->norm_epsilon = 1e-5f;
-    for (int c = 0; c < 3; c++) {
+    graph->channels = 3;
+    for (int c = 0; c < graph->channels; c++) {
         graph->std[c] = 1;
     }
     stk_node node = {.op = STK_OP_INPUT};
-    graph->input = add_node(graph, node, (stk_shape){img_size, img_size, 3});
+    graph->input = add_node(graph, node, (stk_shape){img_size, img_size, graph->channels});
     *out = graph;
     return STK_OK;
 }
@@ -116,6 +117,25 @@ stk_status stk_graph_check_params(const stk_graph *graph, const stk_graph *other
                 : STK_FAIL(err, STK_ERR_USAGE,
                            "the network has other weights for pictures of %d px than for %d px",
                            other->img_size, graph->img_size);
+}
+
+void stk_graph_set_channels(stk_graph *graph, int channels) {
+    if (failed(graph) || channels == graph->channels) {
+        return;
+    }
+    if (channels < 1 || channels > STK_MOST_CHANNELS || graph->node_count > 1) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "a network's pictures cannot have %d channels: 1 to %d are possible, set before "
+                 "the first layer",
+                 channels, STK_MOST_CHANNELS);
+        return;
+    }
+    graph->channels = channels;
+    graph->values[graph->input].shape.channels = channels;
+    for (int c = 0; c < channels; c++) {
+        graph->mean[c] = 0.5f;
+        graph->std[c] = 0.5f;
+    }
 }
 
 int stk_graph_input(stk_graph *graph) {

@@ -20,6 +20,9 @@
 
 #define STK_NO_VALUE (-1)
 
+/* The most channels that pictures may have. */
+#define STK_MOST_CHANNELS 64
+
 typedef enum stk_op {
     STK_OP_INPUT,      /* uint8 pixels, normalised by mean and std */
     STK_OP_CONV,       /* 2-d convolution, square kernel, zero padding */
@@ -124,14 +127,15 @@ typedef struct stk_graph {
     stk_param *params; /* owned */
     int param_count;
     size_t param_elements; /* sum of counts */
-    int input;             /* value: the pictures, (size, size, 3) */
+    int input;             /* value: the pictures, (size, size, channels) */
     int features;          /* value: (1, 1, count); STK_NO_VALUE: there are none */
     int logits;            /* value: (1, 1, classes) */
     int classes;           /* outputs: classes, labels or numbers, as the loss has them */
     stk_loss loss;         /* softmax unless set; its positive_weights are owned */
     int img_size;
-    float mean[3]; /* of pixel values 0 to 1 */
-    float std[3];
+    int channels;                  /* of pictures */
+    float mean[STK_MOST_CHANNELS]; /* of pixel values 0 to 1; `channels` of them are used */
+    float std[STK_MOST_CHANNELS];
     float norm_epsilon; /* for norms added from now on; 1e-5 unless a model sets it */
     size_t node_capacity;
     size_t value_capacity;
@@ -152,6 +156,10 @@ void stk_graph_free(stk_graph *graph);
  * of the same sizes: then weights of one are weights of the other. */
 STK_CHECKED stk_status stk_graph_check_params(const stk_graph *graph, const stk_graph *other,
                                               stk_error *err);
+
+/* Pictures of so many channels instead of 3, each with a mean and a deviation of 0.5 until the
+ * caller sets others. Before any layer. */
+void stk_graph_set_channels(stk_graph *graph, int channels);
 
 /* The value of the pictures, to start from. */
 int stk_graph_input(stk_graph *graph);

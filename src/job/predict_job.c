@@ -260,7 +260,8 @@ static stk_status load(const predict_job *job, const stk_member *member, loaded_
     const stk_checkpoint_info *info = &member->info;
     const stk_backend *backend = job->opened.backend;
     const stk_model *model = NULL;
-    stk_model_config config = {.img_size = info->img_size, .classes = info->class_count};
+    stk_model_config config = {
+        .img_size = info->img_size, .classes = info->class_count, .channels = info->channels};
     stk_state_config weights = {.train = false};
     stk_status status = stk_model_find(info->model, &model, err);
     STK_THEN(status, stk_model_build(model, &config, &l->graph, err));

@@ -99,8 +99,9 @@ static stk_status build(const stk_model *model, const stk_model_config *config, 
     if (status != STK_OK) {
         return status;
     }
-    memcpy(graph->mean, model->mean, sizeof graph->mean);
-    memcpy(graph->std, model->std, sizeof graph->std);
+    memcpy(graph->mean, model->mean, sizeof model->mean);
+    memcpy(graph->std, model->std, sizeof model->std);
+    stk_graph_set_channels(graph, config->channels > 0 ? config->channels : 3);
     status = stk_graph_finish(graph, model->build(model, config, graph), err);
     if (status == STK_OK && is_too_small(graph)) {
         status = STK_FAIL(err, STK_ERR_USAGE, "images of %d px are too small for %s",

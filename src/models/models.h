@@ -14,6 +14,7 @@
 typedef struct stk_model_config {
     int img_size; /* px */
     int classes;
+    int channels;     /* of pictures; 0: 3, with the model's mean and std */
     double dropout;   /* STK_MODEL_OWN_RATE: the model's own rate */
     double drop_path; /* STK_MODEL_OWN_RATE: the model's own rate */
 } stk_model_config;

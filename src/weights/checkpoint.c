@@ -12,7 +12,7 @@
 #include "weights/fill.h"
 
 #define MAX_IMG_SIZE 16384 /* px; larger ones are a damaged file */
-#define NOTES 10           /* in the metadata */
+#define NOTES 11           /* in the metadata */
 #define BICUBIC "bicubic"  /* in the metadata; anything else is bilinear */
 
 /* The parameters that are saved. */
@@ -66,12 +66,15 @@ static stk_status save_with_notes(const char *path, const weights_source *from,
     return stk_file_commit(writer, err);
 }
 
-static void put_floats(stk_str *out, const float *values) {
-    stk_str_appendf(out, "[%.9g, %.9g, %.9g]", values[0], values[1], values[2]);
+static void put_floats(stk_str *out, const float *values, int count) {
+    for (int i = 0; i < count; i++) {
+        stk_str_appendf(out, "%s%.9g", i == 0 ? "[" : ", ", values[i]);
+    }
+    stk_str_append(out, "]");
 }
 
 /* The metadata's texts, in the order of `keys`; false without memory. */
-static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
+static bool describe(const stk_checkpoint_info *info, int channels, stk_str *texts) {
     stk_json_writer classes = stk_json_write_to(&texts[1], 0);
     classes.exact = true; /* they may be names of folders */
     stk_str_append(&texts[0], info->model);
@@ -81,8 +84,8 @@ static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
     }
     stk_json_end_array(&classes);
     stk_str_appendf(&texts[2], "%d", info->img_size);
-    put_floats(&texts[3], info->mean);
-    put_floats(&texts[4], info->std);
+    put_floats(&texts[3], info->mean, channels);
+    put_floats(&texts[4], info->std, channels);
     stk_str_appendf(&texts[5], "%.9g", info->crop_fraction);
     stk_str_appendf(&texts[6], "%d", info->epoch);
     if (!isnan(info->acc1)) {
@@ -90,6 +93,7 @@ static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
     }
     stk_str_append(&texts[8], info->interpolation == STK_BICUBIC ? BICUBIC : "bilinear");
     stk_calibration_append(&info->calibration, &texts[9]);
+    stk_str_appendf(&texts[10], "%d", channels);
     bool good = true;
     for (int i = 0; i < NOTES; i++) {
         good = good && stk_str_ok(&texts[i]);
@@ -102,12 +106,13 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
                                stk_error *err) {
     static const char *const keys[] = {"model",         "classes",       "img_size", "mean",
                                        "std",           "crop_fraction", "epoch",    "val/acc1",
-                                       "interpolation", "calibration"};
+                                       "interpolation", "calibration",   "channels"};
     weights_source from = {backend, state, graph,
                            info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
     stk_str texts[NOTES] = {{0}};
     stk_tensor_note notes[NOTES];
-    stk_status status = describe(info, texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
+    stk_status status =
+        describe(info, graph->channels, texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
         for (int i = 0; i < NOTES; i++) {
             notes[i] = (stk_tensor_note){keys[i], stk_str_text(&texts[i])};
@@ -143,19 +148,33 @@ static stk_status read_list(const char *path, const stk_tensor_file *file, const
     return STK_OK;
 }
 
-/* Three numbers of at least `least`. */
+/* So many numbers of at least `least`. */
 static stk_status read_floats(const char *path, const stk_tensor_file *file, const char *key,
-                              float least, float *values, stk_error *err) {
+                              float least, float *values, int count, stk_error *err) {
     stk_json *list = NULL;
     stk_status status = read_list(path, file, key, &list, err);
-    if (status == STK_OK && stk_json_count(list) != 3) {
+    if (status == STK_OK && stk_json_count(list) != (size_t)count) {
         status = lacks(path, key, err);
     }
-    for (size_t c = 0; c < 3 && status == STK_OK; c++) {
+    for (size_t c = 0; c < (size_t)count && status == STK_OK; c++) {
         values[c] = (float)stk_json_number(stk_json_at(list, c), NAN);
         status = isfinite(values[c]) && values[c] >= least ? STK_OK : lacks(path, key, err);
     }
     stk_json_free(list);
+    return status;
+}
+
+/* What is told of each channel. Files that do not say how many there are have three. */
+static stk_status read_channels(const char *path, const stk_tensor_file *file,
+                                stk_checkpoint_info *info, stk_error *err) {
+    const char *text = stk_tensors_note(file, "channels");
+    int64_t count = 3;
+    if (text != NULL && (!stk_parse_int(text, &count) || count < 1 || count > STK_MOST_CHANNELS)) {
+        return lacks(path, "channels", err);
+    }
+    info->channels = (int)count;
+    stk_status status = read_floats(path, file, "mean", -FLT_MAX, info->mean, info->channels, err);
+    STK_THEN(status, read_floats(path, file, "std", FLT_MIN, info->std, info->channels, err));
     return status;
 }
 
@@ -224,8 +243,7 @@ stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
     }
     status = read_classes(path, &file, info, err);
     STK_THEN(status, read_plain(path, &file, info, err));
-    STK_THEN(status, read_floats(path, &file, "mean", -FLT_MAX, info->mean, err));
-    STK_THEN(status, read_floats(path, &file, "std", FLT_MIN, info->std, err));
+    STK_THEN(status, read_channels(path, &file, info, err));
     STK_THEN(status, stk_calibration_read(stk_tensors_note(&file, "calibration"), info->class_count,
                                           &info->calibration, err));
     stk_tensors_close(&file);

@@ -19,8 +19,9 @@ typedef struct stk_checkpoint_info {
     int img_size;
     double crop_fraction;
     stk_interpolation interpolation; /* bilinear where the file has none */
-    float mean[3];
-    float std[3];
+    int channels;                    /* of pictures; saving takes the graph's */
+    float mean[STK_MOST_CHANNELS];
+    float std[STK_MOST_CHANNELS];
     stk_calibration calibration; /* owned when read; zeros: there is none */
     double acc1;                 /* percent on the validation set; NaN when not known */
     int epoch;                   /* from 1; 0 when not known */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "weights/channels.h"
 
 /* Both orders are the same where a convolution has one tap or one input. */
 static bool same_order(const stk_param *param) {
@@ -61,6 +62,17 @@ bool stk_fill_same_shape(const stk_param *param, const stk_tensor *tensor) {
     return same;
 }
 
+bool stk_fill_fits(const stk_graph *graph, int p, const stk_tensor *tensor) {
+    const stk_param *param = &graph->params[p];
+    if (stk_fill_same_shape(param, tensor)) {
+        return true;
+    }
+    return tensor->rank == 4 && param->rank == 4 && tensor->shape[1] == STK_PRETRAINED_CHANNELS &&
+           tensor->shape[0] == (uint64_t)param->shape[0] &&
+           tensor->shape[2] == (uint64_t)param->shape[2] &&
+           tensor->shape[3] == (uint64_t)param->shape[3] && stk_weights_reads_pictures(graph, p);
+}
+
 void stk_fill_to_file(const stk_param *param, const float *from, float *to) {
     if (same_order(param)) {
         memcpy(to, from, param->count * sizeof *to);
@@ -96,10 +108,37 @@ static stk_status check_finite(const char *path, const stk_param *param, const f
     return STK_OK;
 }
 
+/* Reads a tensor for a parameter, in the file's order, into `values`; `room` is for as much. */
+static stk_status read_tensor(const stk_tensor_file *file, const stk_tensor *tensor,
+                              const stk_param *param, float *values, float *room, stk_error *err) {
+    if (stk_fill_same_shape(param, tensor)) {
+        return stk_tensors_read_floats(file, tensor, values, err);
+    }
+    stk_status status = stk_tensors_read_floats(file, tensor, room, err);
+    if (status == STK_OK) {
+        stk_weights_adapt_channels(room, (size_t)param->shape[0], taps(param), param->shape[1],
+                                   values);
+    }
+    return status;
+}
+
+/* Room for any parameter, and for filters over RGB of pictures with fewer channels. */
+static size_t room_for(const stk_graph *graph) {
+    size_t most = stk_fill_most(graph);
+    for (int p = 0; p < graph->param_count; p++) {
+        size_t rgb = graph->params[p].count * STK_PRETRAINED_CHANNELS;
+        bool fewer = graph->channels < STK_PRETRAINED_CHANNELS;
+        if (fewer && rgb > most && stk_weights_reads_pictures(graph, p)) {
+            most = rgb;
+        }
+    }
+    return most;
+}
+
 stk_status stk_fill_state(const stk_tensor_file *file, const char *path, const size_t *from,
                           bool finite, const stk_backend *backend, stk_state *state,
                           const stk_graph *graph, stk_error *err) {
-    size_t most = stk_fill_most(graph);
+    size_t most = room_for(graph);
     int *to = invert(file, from, graph);
     float *read = stk_mem_raw(most, sizeof *read);
     float *turned = stk_mem_raw(most, sizeof *turned);
@@ -110,7 +149,7 @@ stk_status stk_fill_state(const stk_tensor_file *file, const char *path, const s
             continue;
         }
         const stk_param *param = &graph->params[to[t]];
-        status = stk_tensors_read_floats(file, &file->tensors[t], read, err);
+        status = read_tensor(file, &file->tensors[t], param, read, turned, err);
         if (status == STK_OK && finite) {
             status = check_finite(path, param, read, err);
         }

@@ -16,13 +16,17 @@ stk_tensor stk_fill_describe(const stk_param *param);
 
 bool stk_fill_same_shape(const stk_param *param, const stk_tensor *tensor);
 
+/* The same shape, or filters over RGB for the layer that reads pictures of other channels: these
+ * become filters over its channels (channels.h). */
+bool stk_fill_fits(const stk_graph *graph, int param, const stk_tensor *tensor);
+
 /* From memory's order, a convolution's being (O, kh, kw, I), to the file's (O, I, kh, kw). */
 void stk_fill_to_file(const stk_param *param, const float *from, float *to);
 
 /*
  * Writes tensor number from[p] of the file into parameter p of the state, for every p that has one
- * (STK_NO_TENSOR: the parameter stays as it is). Shapes must fit. With `finite`, NaN and infinity
- * are STK_ERR_DATA. Tensors are read in the order of the file.
+ * (STK_NO_TENSOR: the parameter stays as it is). Shapes must fit as stk_fill_fits() says. With
+ * `finite`, NaN and infinity are STK_ERR_DATA. Tensors are read in the order of the file.
  */
 STK_CHECKED stk_status stk_fill_state(const stk_tensor_file *file, const char *path,
                                       const size_t *from, bool finite, const stk_backend *backend,

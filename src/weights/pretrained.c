@@ -179,8 +179,10 @@ static void match_params(weights_match *m, stk_pretrained_report *report) {
             continue;
         }
         const stk_tensor *tensor = &m->file->tensors[m->from[p]];
-        if (!stk_fill_same_shape(param, tensor) || !stk_tensor_is_float(tensor)) {
+        if (!stk_fill_fits(m->graph, p, tensor) || !stk_tensor_is_float(tensor)) {
             add_shape_mismatch(m, param, tensor);
+        } else if (!stk_fill_same_shape(param, tensor)) {
+            report->channels = m->graph->channels;
         }
         report->tensors++;
         if (strcmp(tensor->dtype, "F32") != 0) {

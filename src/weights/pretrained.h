@@ -43,20 +43,22 @@ STK_CHECKED stk_status stk_pretrained_names(stk_str *names, stk_str *places, stk
 
 /* How a file was used. */
 typedef struct stk_pretrained_report {
-    int tensors;           /* used for parameters */
-    int converted;         /* used tensors that are not F32 in the file */
-    char type[16];         /* of the first converted tensor: "F16" */
-    int ignored;           /* ignored tensors: batch norm counters, which the model does not have */
-    char prefix[24];       /* removed from the names; usually "" */
-    bool head_anew;        /* the classifier starts at zero */
-    uint64_t file_classes; /* of the file's classifier; 0: the file has none */
+    int tensors;     /* used for parameters */
+    int converted;   /* used tensors that are not F32 in the file */
+    char type[16];   /* of the first converted tensor: "F16" */
+    int ignored;     /* ignored tensors: batch norm counters, which the model does not have */
+    char prefix[24]; /* removed from the names; usually "" */
+    bool head_anew;  /* the classifier starts at zero */
+    int channels; /* the first layer was for RGB and became one for so many; 0: it is as it was */
+    uint64_t file_classes;  /* of the file's classifier; 0: the file has none */
     char checkpoint_of[64]; /* the model that the file's metadata names, if another; usually "" */
 } stk_pretrained_report;
 
 /*
  * Checks that a file fits the graph of `model`: it has every parameter in its shape, as F32, F16,
  * BF16 or F64, and no tensor that the model does not know. A classifier for another number of
- * classes, or none, is fine. Otherwise STK_ERR_DATA names what does not fit.
+ * classes, or none, is fine, and so is a first layer over RGB where pictures have other channels.
+ * Otherwise STK_ERR_DATA names what does not fit.
  */
 STK_CHECKED stk_status stk_pretrained_check(const char *path, const char *model,
                                             const stk_graph *graph, stk_pretrained_report *report,

@@ -172,12 +172,13 @@ static inline double reference_loss(const reference *r, const stk_step_input *in
 
 static inline double reference_pixel(const stk_graph *g, const stk_step_input *in, size_t i,
                                      size_t at) {
-    size_t floats = (size_t)g->img_size * (size_t)g->img_size * 3;
-    size_t c = at % 3;
+    size_t channels = (size_t)g->channels;
+    size_t floats = (size_t)g->img_size * (size_t)g->img_size * channels;
+    size_t c = at % channels;
     double own = (in->images[i * floats + at] / 255.0 - g->mean[c]) / g->std[c];
     double other = (in->images[(in->count - 1 - i) * floats + at] / 255.0 - g->mean[c]) / g->std[c];
-    int y = (int)(at / 3 / (size_t)g->img_size);
-    int x = (int)(at / 3 % (size_t)g->img_size);
+    int y = (int)(at / channels / (size_t)g->img_size);
+    int x = (int)(at / channels % (size_t)g->img_size);
     switch (in->mix.kind) {
     case STK_MIX_MIXUP:
         return in->mix.keep * own + (1 - (double)in->mix.keep) * other;
@@ -386,7 +387,7 @@ static inline void bench_fill(bench *b, uint64_t seed) {
         CHECK(cpu->state_write(b->state, STK_TENSOR_VALUE, p, values, &b->err) == STK_OK);
         free(values);
     }
-    size_t pixels = b->batch * (size_t)b->graph->img_size * (size_t)b->graph->img_size * 3;
+    size_t pixels = b->batch * stk_shape_count(b->graph->values[b->graph->input].shape);
     free(b->images);
     b->images = malloc(pixels);
     for (size_t i = 0; i < pixels; i++) {

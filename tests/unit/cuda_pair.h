@@ -156,7 +156,7 @@ static inline void pair_fill(pair *p, uint64_t seed) {
         }
         stk_mem_free(values);
     }
-    size_t pixels = p->config.batch * (size_t)p->graph->img_size * (size_t)p->graph->img_size * 3;
+    size_t pixels = p->config.batch * stk_shape_count(p->graph->values[p->graph->input].shape);
     for (size_t i = 0; i < pixels; i++) {
         p->images[i] = (uint8_t)stk_rng_below(&rng, 256);
     }
@@ -218,7 +218,7 @@ static inline bool pair_open(pair *p, const stk_graph *graph, const pair_wish *w
     if (!pair_choose_gpu()) {
         return false;
     }
-    size_t picture = (size_t)graph->img_size * (size_t)graph->img_size * 3;
+    size_t picture = stk_shape_count(graph->values[graph->input].shape);
     p->graph = graph;
     p->share = wish->share > 0 ? wish->share : pair_share(wish->precision);
     p->config = (stk_compile_config){.batch = wish->batch,

@@ -185,6 +185,30 @@ static inline int build_features(stk_graph *g) {
     return stk_graph_linear(g, x, "fc", CLASSES);
 }
 
+/* Pictures of so many channels, each with its own mean, read by a convolution that is like the
+ * first one of a large network, by one of stride 1, or by nodes that are no convolutions. */
+static int picture_channels, picture_reader;
+
+static inline int build_channels(stk_graph *g) {
+    stk_graph_set_channels(g, picture_channels);
+    for (int c = 0; c < picture_channels; c++) {
+        g->mean[c] = 0.3f + 0.01f * (float)c;
+        g->std[c] = 0.2f + 0.005f * (float)c;
+    }
+    int x = stk_graph_input(g);
+    if (picture_reader == 0) {
+        x = stk_graph_conv(g, x, "conv1", 6, 7, 2, 3);
+        x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
+    } else if (picture_reader == 1) {
+        x = stk_graph_relu(g, stk_graph_conv(g, x, "conv1", 6, 3, 1, 1));
+    } else {
+        int pooled = stk_graph_max_pool(g, x, 3, 2, 1);
+        int filtered = stk_graph_depthwise(g, x, "dw1", 3, 2, 1);
+        x = stk_graph_add(g, pooled, filtered);
+    }
+    return classify(g, x);
+}
+
 static inline int activation(stk_graph *g, int x, int kind) {
     switch (kind % 4) {
     case 0:

@@ -64,8 +64,8 @@ static bool set_up(fixture *f) {
     bool good = stk_backend_find("cpu", &found, &err) == STK_OK;
     f->backend = good ? found.backend : NULL;
     good = good && stk_model_find("convnet_s", &model, &err) == STK_OK &&
-           stk_model_build(model, &(stk_model_config){SIZE_PX, CLASSES, 0, 0}, &f->graph, &err) ==
-               STK_OK &&
+           stk_model_build(model, &(stk_model_config){.img_size = SIZE_PX, .classes = CLASSES},
+                           &f->graph, &err) == STK_OK &&
            f->backend->device_open(&f->device, &device, &err) == STK_OK &&
            f->backend->state_new(&f->state, f->device, f->graph, &(stk_state_config){.train = true},
                                  &err) == STK_OK &&
@@ -236,7 +236,9 @@ static void a_step_is_halted_within_a_layer(void) {
     stk_compile_config train = {.batch = 64, .train = true};
     REQUIRE_OK(stk_backend_find("cpu", &found, &err), &err);
     REQUIRE_OK(stk_model_find("resnet18", &model, &err), &err);
-    REQUIRE_OK(stk_model_build(model, &(stk_model_config){96, CLASSES, 0, 0}, &graph, &err), &err);
+    REQUIRE_OK(stk_model_build(model, &(stk_model_config){.img_size = 96, .classes = CLASSES},
+                               &graph, &err),
+               &err);
     REQUIRE_OK(found.backend->device_open(&device, &config, &err), &err);
     REQUIRE_OK(
         found.backend->state_new(&state, device, graph, &(stk_state_config){.train = true}, &err),

@@ -53,6 +53,20 @@ static void feature_gradients(void) {
     check_gradients(build_features, 5, 4, cutmix, 0);
 }
 
+/* Pictures that are not RGB, plain and mixed. */
+static void channel_gradients(void) {
+    const int counts[] = {1, 2, 4, 5, 6, 33, 64};
+    const stk_mix mixup = {.kind = STK_MIX_MIXUP, .keep = 0.7f};
+    const stk_mix cutmix = {
+        .kind = STK_MIX_CUTMIX, .keep = 0.4f, .left = 1, .right = 3, .bottom = 2};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        picture_channels = counts[i];
+        picture_reader = (int)i % 3;
+        bool many = counts[i] > 8; /* finite differences take long */
+        check_gradients(build_channels, many ? 3 : 7, 2, i % 2 == 0 ? mixup : cutmix, 0);
+    }
+}
+
 static void check_inference(builder *build, int img_size) {
     bench b;
     if (bench_open(&b, build, img_size, 3, 2)) {
@@ -162,6 +176,7 @@ static const check_test tests[] = {
     TEST(drop_gradients),
     TEST(loss_gradients),
     TEST(feature_gradients),
+    TEST(channel_gradients),
     TEST(inference_drops_nothing),
     TEST(drops_follow_seed_and_step),
     TEST(exponential_is_exact_enough),

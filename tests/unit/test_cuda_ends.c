@@ -15,8 +15,10 @@ static void check_input(play_device *play, cuda_type type, int size, int batch,
                         cuda_step_constants constants, bool train, size_t shift) {
     static uint8_t images[MOST];
     static float y[MOST], wanted[MOST];
-    stk_graph graph = {
-        .img_size = size, .mean = {0.485f, 0.456f, 0.406f}, .std = {0.229f, 0.224f, 0.225f}};
+    stk_graph graph = {.img_size = size,
+                       .channels = 3,
+                       .mean = {0.485f, 0.456f, 0.406f},
+                       .std = {0.229f, 0.224f, 0.225f}};
     size_t pixels = (size_t)size * (size_t)size;
     size_t all = (size_t)batch * pixels;
     stk_rng rng = stk_rng_make(5, STK_RNG_TEST, 0, 0);
@@ -98,8 +100,8 @@ static void filters(void) {
         cuda_ref from = case_values(&p, 3 * count);
         cuda_ref wide = case_values(&p, 4 * count);
         cuda_ref narrow = case_values(&p, 3 * count);
-        stk_cuda_pad_filter(&p, 5, 49, from, wide);
-        stk_cuda_drop_padding(&p, 5, 49, wide, narrow);
+        stk_cuda_pad_filter(&p, 5, 49, 3, from, wide);
+        stk_cuda_drop_padding(&p, 5, 49, 3, wide, narrow);
         play_data data[] = {play_in(from, PLAY_T, 3 * count, w),
                             play_out(wide, PLAY_T, 4 * count, padded),
                             play_out(narrow, PLAY_T, 3 * count, back)};

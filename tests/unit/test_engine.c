@@ -27,8 +27,8 @@ static stk_graph *model_graph(const char *name, int img_size, int classes) {
     stk_graph *graph = NULL;
     stk_error err = {0};
     if (stk_model_find(name, &model, &err) != STK_OK ||
-        stk_model_build(model, &(stk_model_config){img_size, classes, 0, 0}, &graph, &err) !=
-            STK_OK) {
+        stk_model_build(model, &(stk_model_config){.img_size = img_size, .classes = classes},
+                        &graph, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         exit(1);
     }
@@ -702,7 +702,8 @@ static void no_memory_is_told(void) {
         int calls = 0;
         memset(&err, 0, sizeof err);
         stk_mem_fail_after(n);
-        stk_status status = stk_model_build(model, &(stk_model_config){64, 10, 0, 0}, &graph, &err);
+        stk_status status = stk_model_build(
+            model, &(stk_model_config){.img_size = 64, .classes = 10}, &graph, &err);
         if (status == STK_OK) {
             status = stk_pieces_make(&pieces, graph, &fused, &err);
         }

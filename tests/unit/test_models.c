@@ -47,8 +47,8 @@ static stk_graph *build(const char *name, int img_size, int classes) {
     stk_graph *graph = NULL;
     stk_error err = {0};
     if (stk_model_find(name, &model, &err) != STK_OK ||
-        stk_model_build(model, &(stk_model_config){img_size, classes, 0, 0}, &graph, &err) !=
-            STK_OK) {
+        stk_model_build(model, &(stk_model_config){.img_size = img_size, .classes = classes},
+                        &graph, &err) != STK_OK) {
         CHECK_FAIL("%s at %d px: %s", name, img_size, err.message);
         return NULL;
     }
@@ -179,7 +179,7 @@ static void too_small_images_are_told_with_the_least_size(void) {
         stk_error err = {0};
         char sentence[128];
         REQUIRE_OK(stk_model_find(cases[i].name, &model, &err), &err);
-        stk_model_config config = {cases[i].least - 1, 10, 0, 0};
+        stk_model_config config = {.img_size = cases[i].least - 1, .classes = 10};
         CHECK_INT(stk_model_build(model, &config, &graph, &err), STK_ERR_USAGE);
         CHECK(graph == NULL);
         snprintf(sentence, sizeof sentence, "--img-size %d: %s needs images of at least %d px",
@@ -286,7 +286,10 @@ static void rates_are_those_of_the_originals(void) {
     stk_graph *graph = NULL;
     stk_error err = {0};
     REQUIRE_OK(stk_model_find("efficientnet_b0", &model, &err), &err);
-    stk_model_config config = {64, 10, STK_MODEL_OWN_RATE, STK_MODEL_OWN_RATE};
+    stk_model_config config = {.img_size = 64,
+                               .classes = 10,
+                               .dropout = STK_MODEL_OWN_RATE,
+                               .drop_path = STK_MODEL_OWN_RATE};
     REQUIRE_OK(stk_model_build(model, &config, &graph, &err), &err);
     /* The blocks with a shortcut, of 16 counted from 0. */
     static const int blocks[] = {2, 4, 6, 7, 9, 10, 12, 13, 14};
@@ -433,7 +436,8 @@ static bool infer_with(const char *name, double dropout, double drop_path, float
     stk_state *state = NULL;
     stk_exec *exec = NULL;
     stk_error err = {0};
-    stk_model_config network = {32, 5, dropout, drop_path};
+    stk_model_config network = {
+        .img_size = 32, .classes = 5, .dropout = dropout, .drop_path = drop_path};
     stk_device_config one = {.threads = 1};
     stk_state_config weights = {.train = false};
     stk_compile_config config = {.batch = 2};

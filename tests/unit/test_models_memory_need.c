@@ -42,8 +42,10 @@ static void check_trial(const trial *t, stk_device *device) {
     REQUIRE_OK(stk_model_memory_need(model, t->batch, t->img_size, STK_PRECISION_FP32, &t->recipe,
                                      cpu, device, &need, &err),
                &err);
-    stk_model_config network = {t->img_size, t->recipe.classes, STK_MODEL_OWN_RATE,
-                                STK_MODEL_OWN_RATE};
+    stk_model_config network = {.img_size = t->img_size,
+                                .classes = t->recipe.classes,
+                                .dropout = STK_MODEL_OWN_RATE,
+                                .drop_path = STK_MODEL_OWN_RATE};
     stk_compile_config config = {.batch = t->batch,
                                  .train = !t->recipe.infer,
                                  .frozen = t->recipe.frozen,

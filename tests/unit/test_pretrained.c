@@ -396,6 +396,78 @@ static void no_memory_is_told(void) {
     tear_down(&s);
 }
 
+/* ---- pictures that are not RGB ---- */
+
+static stk_graph *graph_of_channels(int channels) {
+    stk_graph *g = NULL;
+    stk_error err = {0};
+    if (stk_graph_new(&g, 6, 3, &err) != STK_OK) {
+        exit(1);
+    }
+    stk_graph_set_channels(g, channels);
+    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 2, 3, 1, 1);
+    x = stk_graph_avg_pool(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
+    if (stk_graph_finish(g, stk_graph_linear(g, x, "fc", 3), &err) != STK_OK) {
+        exit(1);
+    }
+    return g;
+}
+
+/* Filter f, channel c and tap t of what becomes of the file's filters over RGB. */
+static float adapted(int f, int c, int t, int channels) {
+    int conv = place(&s, "conv1.weight");
+    float rgb[3];
+    for (int i = 0; i < 3; i++) {
+        rgb[i] = number(conv, (size_t)((f * 3 + i) * 9 + t));
+    }
+    return channels == 1 ? rgb[0] + rgb[1] + rgb[2] : rgb[c % 3] * (3 / (float)channels);
+}
+
+static void filters_for_other_channels(void) {
+    const int counts[] = {1, 2, 4, 6, 64};
+    for (size_t k = 0; k < STK_COUNT(counts); k++) {
+        int channels = counts[k];
+        prepare(&s);
+        REQUIRE_OK(write_tensors(s.path, s.tensors, s.count, NULL, 0, &s.err), &s.err);
+        stk_graph *graph = graph_of_channels(channels);
+        stk_state state = {graph, stk_mem_new(graph->param_elements, sizeof(float))};
+        stk_pretrained_report report;
+        REQUIRE(state.values != NULL);
+        REQUIRE_OK(stk_pretrained_load(s.path, "resnet18", &fake, &state, graph, &report, &s.err),
+                   &s.err);
+        CHECK_INT(report.channels, channels);
+        CHECK(!report.head_anew);
+        const stk_param *param = &graph->params[0];
+        CHECK_STR(param->name, "conv1.weight");
+        for (int i = 0; i < (int)param->count; i++) { /* in memory (filters, taps, channels) */
+            int c = i % channels;
+            int t = i / channels % 9;
+            CHECK_NEAR(state.values[param->offset + (size_t)i],
+                       adapted(i / channels / 9, c, t, channels), 1e-5);
+        }
+        stk_mem_free(state.values);
+        stk_graph_free(graph);
+        tear_down(&s);
+    }
+}
+
+/* Only filters over RGB are made into others, and only those of the first layer. */
+static void other_filters_are_refused(void) {
+    static const float many[2 * 4 * 9];
+    prepare(&s);
+    int conv = place(&s, "conv1.weight");
+    s.tensors[conv] = (made_tensor){"conv1.weight", 4, {2, 4, 3, 3}, "F32", many, sizeof many};
+    REQUIRE_OK(write_tensors(s.path, s.tensors, s.count, NULL, 0, &s.err), &s.err);
+    stk_graph *graph = graph_of_channels(6);
+    stk_pretrained_report report;
+    CHECK_INT(stk_pretrained_check(s.path, "resnet18", graph, &report, &s.err), STK_ERR_DATA);
+    CHECK_CONTAINS(s.err.message, "conv1.weight (the file has 2x4x3x3, the model 2x6x3x3)");
+    stk_graph_free(graph);
+    tear_down(&s);
+}
+
+/* ---- features ---- */
+
 /* The small network with a layer over two features beside the pooled picture. */
 static stk_graph *graph_with_features(void) {
     stk_graph *g = NULL;
@@ -455,6 +527,8 @@ static const check_test tests[] = {
     TEST(files_that_cannot_be_read_are_told),
     TEST(numbers_that_are_none_are_refused),
     TEST(no_memory_is_told),
+    TEST(filters_for_other_channels),
+    TEST(other_filters_are_refused),
     TEST(a_head_with_features),
 };
 

@@ -17,7 +17,10 @@ static void whole_networks(void) {
         stk_traffic two;
         stk_traffic four;
         stk_traffic infer;
-        stk_model_config config = {224, 1000, STK_MODEL_OWN_RATE, STK_MODEL_OWN_RATE};
+        stk_model_config config = {.img_size = 224,
+                                   .classes = 1000,
+                                   .dropout = STK_MODEL_OWN_RATE,
+                                   .drop_path = STK_MODEL_OWN_RATE};
         REQUIRE_OK(stk_model_find(cases[i].model, &model, &err), &err);
         REQUIRE_OK(stk_model_build(model, &config, &graph, &err), &err);
         REQUIRE_OK(stk_graph_traffic(graph, true, 2, &two, &err), &err);

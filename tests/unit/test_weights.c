@@ -534,6 +534,74 @@ static void no_memory_is_told(void) {
     tear_down(&s);
 }
 
+/* ---- pictures that are not RGB ---- */
+
+static stk_graph *graph_of_channels(int channels) {
+    stk_graph *g = NULL;
+    stk_error err = {0};
+    if (stk_graph_new(&g, 6, 3, &err) != STK_OK) {
+        exit(1);
+    }
+    stk_graph_set_channels(g, channels);
+    int x = stk_graph_avg_pool(g, stk_graph_conv(g, stk_graph_input(g), "conv1", 2, 3, 1, 1));
+    if (stk_graph_finish(g, stk_graph_linear(g, x, "fc", 3), &err) != STK_OK) {
+        exit(1);
+    }
+    return g;
+}
+
+static void channels_come_back(void) {
+    const int counts[] = {1, 6, STK_MOST_CHANNELS};
+    for (size_t k = 0; k < STK_COUNT(counts); k++) {
+        setting s = prepare();
+        stk_error err = {0};
+        stk_checkpoint_info info;
+        tear_down(&s);
+        s.graph = graph_of_channels(counts[k]);
+        s.state.graph = s.graph;
+        s.state.values = stk_mem_new(s.graph->param_elements, sizeof(float));
+        for (int c = 0; c < counts[k]; c++) {
+            s.info.mean[c] = 0.1f + (float)c / 77;
+            s.info.std[c] = 0.2f + (float)c / 99;
+        }
+        REQUIRE_OK(save(&s, &err), &err);
+        REQUIRE_OK(stk_checkpoint_info_read(s.path, &info, &err), &err);
+        CHECK_INT(info.channels, counts[k]);
+        for (int c = 0; c < STK_MOST_CHANNELS; c++) {
+            CHECK_INT(bits(info.mean[c]), c < counts[k] ? bits(s.info.mean[c]) : 0);
+            CHECK_INT(bits(info.std[c]), c < counts[k] ? bits(s.info.std[c]) : 0);
+        }
+        REQUIRE_OK(stk_checkpoint_load(s.path, &fake, &s.state, s.graph, &err), &err);
+        stk_checkpoint_info_free(&info);
+        tear_down(&s);
+    }
+}
+
+/* A file of an earlier version does not say how many channels there are. */
+static void channels_of_older_files(void) {
+    static const struct {
+        const char *channels, *mean;
+        int count; /* 0: it is refused */
+    } cases[] = {{NULL, "[0.5, 0.4, 0.3]", 3}, {"3", "[0.5, 0.4, 0.3]", 3}, {"2", "[0.5, 0.4]", 2},
+                 {"2", "[0.5, 0.4, 0.3]", 0},  {NULL, "[0.5, 0.4]", 0},     {"0", "[]", 0},
+                 {"65", "[0.5, 0.4, 0.3]", 0}, {"three", "[1, 1, 1]", 0},   {"-1", "[1, 1, 1]", 0}};
+    char path[300];
+    snprintf(path, sizeof path, "%s/older.safetensors", check_folder());
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_error err = {0};
+        stk_checkpoint_info info;
+        stk_tensor_note notes[] = {{"model", "m"},         {"classes", "[\"a\"]"},
+                                   {"img_size", "64"},     {"mean", cases[i].mean},
+                                   {"std", cases[i].mean}, {"channels", cases[i].channels}};
+        size_t count = STK_COUNT(notes) - (cases[i].channels == NULL);
+        REQUIRE_OK(write_tensors(path, NULL, 0, notes, count, &err), &err);
+        stk_status status = stk_checkpoint_info_read(path, &info, &err);
+        CHECK_INT(status, cases[i].count > 0 ? STK_OK : STK_ERR_DATA);
+        CHECK_INT(info.channels, cases[i].count);
+        stk_checkpoint_info_free(&info);
+    }
+}
+
 static const check_test tests[] = {
     TEST(numbers_come_back_bit_for_bit),
     TEST(averages_are_saved_where_asked),
@@ -548,6 +616,8 @@ static const check_test tests[] = {
     TEST(bad_metadata_is_refused),
     TEST(a_failure_keeps_the_old_file),
     TEST(no_memory_is_told),
+    TEST(channels_come_back),
+    TEST(channels_of_older_files),
 };
 
 CHECK_MAIN(tests)

@@ -256,7 +256,8 @@ static inline stk_graph *norm_graph_of(int size) {
     stk_graph *graph = NULL;
     const stk_model *model = NULL;
     must(stk_model_find("convnet_s", &model, &err), &err);
-    must(stk_model_build(model, &(stk_model_config){size, PICTURE_CLASSES, 0, 0}, &graph, &err),
+    must(stk_model_build(model, &(stk_model_config){.img_size = size, .classes = PICTURE_CLASSES},
+                         &graph, &err),
          &err);
     return graph;
 }

@@ -86,6 +86,10 @@ static void place_parts(stk_exec *exec, const stk_graph *graph) {
         s->targets[i] = part(s, target_bytes(exec, graph));
         s->features[i] = part(s, feature_bytes(exec, graph));
     }
+    size_t norms = stk_cuda_input_norms(graph, NULL);
+    if (norms > 0) {
+        s->fixed[CUDA_FIXED_NORMS] = part(s, norms * sizeof(float));
+    }
     if (graph->loss.positive_weights != NULL) {
         s->fixed[CUDA_FIXED_POSITIVE] = part(s, (size_t)graph->classes * sizeof(float));
     }
@@ -316,8 +320,13 @@ static stk_status aim(stk_exec *exec, stk_error *err) {
     size_t chunks = exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk);
     int result = d->fill(exec->memory + start, 0, end - start, stream);
     result |= d->copy_in(exec->fixed[CUDA_FIXED_TABLE], exec->layout.chunks, chunks, stream);
+    const stk_graph *graph = exec->pieces.graph;
+    float norms[2 * STK_MOST_CHANNELS];
+    size_t norm_bytes = stk_cuda_input_norms(graph, norms) * sizeof *norms;
+    if (norm_bytes > 0) {
+        result |= d->copy_in(exec->fixed[CUDA_FIXED_NORMS], norms, norm_bytes, stream);
+    }
     if (exec->fixed[CUDA_FIXED_POSITIVE] != 0) {
-        const stk_graph *graph = exec->pieces.graph;
         result |= d->copy_in(exec->fixed[CUDA_FIXED_POSITIVE], graph->loss.positive_weights,
                              (size_t)graph->classes * sizeof(float), stream);
     }

@@ -41,7 +41,7 @@ typedef struct cpu_call {
     void *saved;          /* as many bytes as needs() asked for */
     void *workspace;
     const stk_step_input *step; /* NULL in inference */
-    const uint8_t *images;      /* (batch, size, size, 3) */
+    const uint8_t *images;      /* (batch, size, size, channels) */
     const float *features;      /* (batch, graph features); NULL without */
     stk_step_output *result;    /* the loss adds to it */
 } cpu_call;

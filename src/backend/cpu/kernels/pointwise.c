@@ -6,13 +6,11 @@
 
 /* ---- input: uint8 to normalised float, mixed with its partner when asked ---- */
 
-#define PERIOD ((size_t)48) /* floats of 16 pixels */
-
-/* out = or += pixels * scale - shift, where scale and shift repeat after PERIOD floats */
-CPU_BODY void normalise_body(const uint8_t *pixels, size_t count, const float *scale,
+/* out = or += pixels * scale - shift, where scale and shift repeat after `period` floats */
+CPU_BODY void normalise_body(const uint8_t *pixels, size_t count, size_t period, const float *scale,
                              const float *shift, bool add, float *out) {
-    for (size_t at = 0; at < count; at += PERIOD) {
-        size_t n = cpu_min(PERIOD, count - at);
+    for (size_t at = 0; at < count; at += period) {
+        size_t n = cpu_min(period, count - at);
         if (add) {
             CPU_EACH for (size_t i = 0; i < n; i++) {
                 out[at + i] += (float)pixels[at + i] * scale[i] - shift[i];
@@ -26,47 +24,59 @@ CPU_BODY void normalise_body(const uint8_t *pixels, size_t count, const float *s
 }
 
 CPU_VECTOR(normalise,
-           (const uint8_t *pixels, size_t count, const float *scale, const float *shift, bool add,
-            float *out),
-           (pixels, count, scale, shift, add, out))
+           (const uint8_t *pixels, size_t count, size_t period, const float *scale,
+            const float *shift, bool add, float *out),
+           (pixels, count, period, scale, shift, add, out))
+
+/* After how many floats the channels repeat: whole vectors where the channels allow it. */
+static size_t period_of(size_t channels) {
+    enum { WHOLE = 48 };
+    return WHOLE % channels == 0 ? WHOLE : STK_MOST_CHANNELS / channels * channels;
+}
 
 /* weight * (pixel / 255 - mean) / std for `count` pixels */
 static void normalise_row(const stk_graph *graph, const uint8_t *pixels, size_t count, float weight,
                           bool add, float *out) {
-    float scale[PERIOD];
-    float shift[PERIOD];
-    for (size_t i = 0; i < PERIOD; i++) {
-        scale[i] = weight / (255.0f * graph->std[i % 3]);
-        shift[i] = weight * graph->mean[i % 3] / graph->std[i % 3];
+    float scale[STK_MOST_CHANNELS];
+    float shift[STK_MOST_CHANNELS];
+    size_t channels = (size_t)graph->channels;
+    size_t period = period_of(channels);
+    for (size_t i = 0; i < period; i++) {
+        size_t c = i % channels;
+        scale[i] = weight / (255.0f * graph->std[c]);
+        shift[i] = weight * graph->mean[c] / graph->std[c];
     }
-    normalise(pixels, 3 * count, scale, shift, add, out);
+    normalise(pixels, channels * count, period, scale, shift, add, out);
 }
 
 static void input_task(void *context, size_t task, int thread) {
     (void)thread;
     const cpu_call *call = context;
     size_t side = (size_t)call->out.width;
-    size_t floats = side * (size_t)call->out.height * 3;
+    size_t channels = (size_t)call->out.channels;
+    size_t pixels = side * (size_t)call->out.height;
+    size_t floats = pixels * channels;
     const uint8_t *own = call->images + task * floats;
     const uint8_t *other = call->images + (call->batch - 1 - task) * floats;
     float *out = call->y + task * floats;
     const stk_mix *mix = call->step != NULL ? &call->step->mix : NULL;
     if (mix == NULL || mix->kind == STK_MIX_NONE) {
-        normalise_row(call->graph, own, floats / 3, 1, false, out);
+        normalise_row(call->graph, own, pixels, 1, false, out);
     } else if (mix->kind == STK_MIX_MIXUP) {
-        normalise_row(call->graph, own, floats / 3, mix->keep, false, out);
-        normalise_row(call->graph, other, floats / 3, 1 - mix->keep, true, out);
+        normalise_row(call->graph, own, pixels, mix->keep, false, out);
+        normalise_row(call->graph, other, pixels, 1 - mix->keep, true, out);
     } else {
         for (size_t y = 0; y < (size_t)call->out.height; y++) {
             bool inside = (int)y >= mix->top && (int)y < mix->bottom;
             size_t from = inside ? (size_t)mix->left : 0;
             size_t to = inside ? (size_t)mix->right : 0;
-            const uint8_t *row = own + y * side * 3;
-            float *out_row = out + y * side * 3;
+            const uint8_t *row = own + y * side * channels;
+            float *out_row = out + y * side * channels;
             normalise_row(call->graph, row, from, 1, false, out_row);
-            normalise_row(call->graph, other + (y * side + from) * 3, to - from, 1, false,
-                          out_row + from * 3);
-            normalise_row(call->graph, row + to * 3, side - to, 1, false, out_row + to * 3);
+            normalise_row(call->graph, other + (y * side + from) * channels, to - from, 1, false,
+                          out_row + from * channels);
+            normalise_row(call->graph, row + to * channels, side - to, 1, false,
+                          out_row + to * channels);
         }
     }
 }

@@ -350,37 +350,49 @@ void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda
 
 /* ---- ends: kernels/ends.cu ---- */
 
-/* How many channels pictures have in T: the fourth is zero. */
-#define CUDA_INPUT_CHANNELS 4
+/* How many channels pictures have in T: those past their own are zeros. */
+static inline int cuda_input_channels(int channels) {
+    return channels <= 4 ? 4 : (channels + 7) / 8 * 8;
+}
 
 /*
- * uint8 (N, size, size, 3) at the constants' `images` to T (N, size, size, 4), normalised; mixed
- * with their partners as constants say when `train`.
+ * uint8 (N, size, size, channels) at the constants' `images` to T (N, size, size, padded channels),
+ * normalised; mixed with their partners as constants say when `train`.
  */
 void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y);
-/* A filter of 3 channels to one of 4, and the gradient back (T to T), (filters, taps, channels). */
-void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cuda_ref padded);
-void stk_cuda_drop_padding(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w);
+/* How many numbers CUDA_FIXED_NORMS has; 0 where pictures have three channels. Writes them to
+ * `norms`, unless that is NULL. */
+size_t stk_cuda_input_norms(const stk_graph *graph, float *norms);
+/* A filter over pictures to one over padded channels, and the gradient back (T to T), (filters,
+ * taps, channels). */
+void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, int channels, cuda_ref w,
+                         cuda_ref padded);
+void stk_cuda_drop_padding(cuda_program *p, int filters, int taps, int channels, cuda_ref padded,
+                           cuda_ref w);
 
 /*
  * A first layer of stride 2 reads pictures as blocks of 2 by 2 pixels with 16 channels (four of
  * each pixel), and becomes a layer of stride 1 over blocks: with so few channels libraries are slow
- * otherwise. The layer's padding around a picture is part of the blocks.
+ * otherwise. The layer's padding around a picture is part of the blocks. Pictures of more than
+ * CUDA_STEM_CHANNELS channels are not read so.
  */
 #define CUDA_BLOCK_CHANNELS 16
+#define CUDA_STEM_CHANNELS 4
 
 typedef struct cuda_stem {
-    int side;   /* blocks in a row, and rows of blocks */
-    int before; /* pixels of padding above and left of the picture in the first blocks */
-    int lead;   /* zero taps before the filter's first one: 0 or 1 */
-    int taps;   /* of the filter over blocks, on each side */
-    int kernel; /* of the filter over pixels */
+    int side;     /* blocks in a row, and rows of blocks */
+    int before;   /* pixels of padding above and left of the picture in the first blocks */
+    int lead;     /* zero taps before the filter's first one: 0 or 1 */
+    int taps;     /* of the filter over blocks, on each side */
+    int kernel;   /* of the filter over pixels */
+    int channels; /* of pictures */
 } cuda_stem;
 
 /* As stk_cuda_input(), to T (N, stem side, stem side, 16). */
 void stk_cuda_input_blocks(cuda_program *p, const stk_graph *graph, int batch, bool train,
                            const cuda_stem *stem, cuda_ref y);
-/* A filter (filters, kernel, kernel, 3) to (filters, taps, taps, 16), and its gradient back. */
+/* A filter (filters, kernel, kernel, channels) to (filters, taps, taps, 16), and its gradient back.
+ */
 void stk_cuda_block_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref w,
                            cuda_ref blocked);
 void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref blocked,

@@ -1,12 +1,19 @@
 /*
  * ends.cu - where a network begins: pictures become its input. Also conversions and random numbers.
  *
- * Defines (-D) of input and input_blocks:
- *   SIZE     width and height of a picture
- *   TRAIN    1: samples are mixed as the step constants say (mixup, CutMix)
- *   SIDE     input_blocks: blocks in a row, and rows of blocks
- *   BEFORE   input_blocks: pixels of padding above and left of the picture
+ * Pictures of three channels have kernels of their own, input and input_blocks; input_any and
+ * input_any_blocks take any number of channels.
+ *
+ * Defines (-D) of these four:
+ *   SIZE      width and height of a picture
+ *   TRAIN     1: samples are mixed as the step constants say (mixup, CutMix)
+ *   SIDE      blocks: in a row, and rows of them
+ *   BEFORE    blocks: pixels of padding above and left of the picture
+ *   CHANNELS  any: of pictures; with blocks up to 4
+ *   PADDED    input_any: channels of y, 4 or a multiple of 8; those past CHANNELS are zeros
+ * Defines of pad_filter and unpad_filter: CHANNELS and PADDED, as above.
  * Defines of block_filter and unblock_filter:
+ *   CHANNELS of pictures, up to 4
  *   SIDE     width and height of the filter over pixels
  *   TAPS     width and height of the filter over blocks
  *   LEAD     zero taps before the first tap of the filter over pixels: 0 or 1
@@ -35,6 +42,9 @@ DEVICE void take_pixels(const u8 *p, int pixels, u8 *bytes /* 3 * TOGETHER */) {
     }
 }
 
+#endif
+
+#if defined(K_input) || defined(K_input_any)
 /* Stores a pixel of 4 channels. p is aligned to 4 elements. */
 DEVICE void store_pixel(T *p, const float *v) {
 #if TYPE == 0
@@ -48,7 +58,9 @@ DEVICE void store_pixel(T *p, const float *v) {
     *(uint2 *)p = a;
 #endif
 }
+#endif
 
+#ifdef K_input
 /*
  * From the pictures, uint8 (batch, SIZE, SIZE, 3) at constants->images, to y, T (batch, SIZE, SIZE,
  * 4):
@@ -159,31 +171,106 @@ KERNEL input_blocks(const cuda_step_constants *constants, T *y, float mean0, flo
 }
 #endif
 
+#if defined(K_input_any) || defined(K_input_any_blocks)
+/*
+ * Channel c of a pixel of sample blockIdx.y, normalised and mixed as in `input`. `norms` is float32
+ * (2, CHANNELS): scale and shift of each channel.
+ */
+DEVICE float picture_number(const cuda_step_constants *constants, const float *norms, int row,
+                            int column, int c) {
+    const u8 *images = (const u8 *)constants->images;
+    u64 picture = (u64)SIZE * SIZE * CHANNELS;
+    u64 at = ((u64)row * SIZE + column) * CHANNELS + c;
+    float v = (float)images[blockIdx.y * picture + at] * norms[c] - norms[CHANNELS + c];
+    int kind = TRAIN ? constants->mix_kind : 0;
+    if (kind != 0) {
+        u64 partner = gridDim.y - 1 - blockIdx.y;
+        float w = (float)images[partner * picture + at] * norms[c] - norms[CHANNELS + c];
+        int cut = row >= constants->mix_top && row < constants->mix_bottom &&
+                  column >= constants->mix_left && column < constants->mix_right;
+        v = kind == 1 ? constants->mix_keep * v + (1 - constants->mix_keep) * w : cut ? w : v;
+    }
+    return v;
+}
+#endif
+
+#ifdef K_input_any
+/*
+ * As `input`, from pictures uint8 (batch, SIZE, SIZE, CHANNELS) to y, T (batch, SIZE, SIZE, PADDED).
+ * A thread writes 8 channels of a pixel, or all 4.
+ */
+KERNEL input_any(const cuda_step_constants *constants, const float *norms, T *y) {
+    u32 wide = PADDED < LANES ? PADDED : LANES;
+    u32 groups = PADDED / wide; /* of a pixel */
+    u32 index = blockIdx.x * blockDim.x + threadIdx.x;
+    u32 pixel = index / groups;
+    int first = (int)(index % groups * wide);
+    if (pixel >= SIZE * SIZE) {
+        return;
+    }
+    lanes group;
+    UNROLL for (int i = 0; i < LANES; i++) {
+        int there = (u32)i < wide && first + i < CHANNELS;
+        group.v[i] = there ? picture_number(constants, norms, (int)(pixel / SIZE),
+                                            (int)(pixel % SIZE), first + i)
+                           : 0;
+    }
+    T *to = y + ((u64)blockIdx.y * (SIZE * SIZE) + pixel) * PADDED + first;
+    if (wide == LANES) {
+        store(to, group);
+    } else {
+        store_pixel(to, group.v);
+    }
+}
+#endif
+
+#ifdef K_input_any_blocks
+/* As input_blocks, for pictures of up to 4 channels. */
+KERNEL input_any_blocks(const cuda_step_constants *constants, const float *norms, T *y) {
+    u32 block = blockIdx.x * blockDim.x + threadIdx.x;
+    if (block >= SIDE * SIDE) {
+        return;
+    }
+    UNROLL for (int down_one = 0; down_one < 2; down_one++) {
+        lanes pair; /* two pixels of a row */
+        UNROLL for (int i = 0; i < LANES; i++) {
+            int row = (int)(block / SIDE) * 2 + down_one - BEFORE;
+            int column = (int)(block % SIDE) * 2 + i / 4 - BEFORE;
+            int inside = row >= 0 && row < SIZE && column >= 0 && column < SIZE;
+            pair.v[i] = inside && i % 4 < CHANNELS
+                            ? picture_number(constants, norms, row, column, i % 4)
+                            : 0;
+        }
+        store(y + ((u64)blockIdx.y * (SIDE * SIDE) + block) * 16 + down_one * LANES, pair);
+    }
+}
+#endif
+
 #if defined(K_block_filter) || defined(K_unblock_filter)
 /*
  * From an index in a filter over blocks, (TAPS, TAPS, 16), to the index in the filter over pixels,
- * (SIDE, SIDE, 3); -1: the filter over pixels has no such element, so it is zero.
+ * (SIDE, SIDE, CHANNELS); -1: the filter over pixels has no such element, so it is zero.
  */
 DEVICE int unblocked(int at) {
     int pixel = at % 16 / 4, channel = at % 4;
     int row = at / 16 / TAPS * 2 + pixel / 2 - LEAD;
     int column = at / 16 % TAPS * 2 + pixel % 2 - LEAD;
-    int inside = channel < 3 && row >= 0 && row < SIDE && column >= 0 && column < SIDE;
-    return inside ? (row * SIDE + column) * 3 + channel : -1;
+    int inside = channel < CHANNELS && row >= 0 && row < SIDE && column >= 0 && column < SIDE;
+    return inside ? (row * SIDE + column) * CHANNELS + channel : -1;
 }
 #endif
 
 #ifdef K_block_filter
 /*
- * From filters over pixels, w (filters, SIDE, SIDE, 3), to filters over blocks, (filters, TAPS,
- * TAPS, 16). blockIdx.y is the filter; a thread writes one element.
+ * From filters over pixels, w (filters, SIDE, SIDE, CHANNELS), to filters over blocks, (filters,
+ * TAPS, TAPS, 16). blockIdx.y is the filter; a thread writes one element.
  */
 KERNEL block_filter(const T *w, T *blocked) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < TAPS * TAPS * 16) {
         int from = unblocked(at);
         blocked[blockIdx.y * (TAPS * TAPS * 16) + at] =
-            from >= 0 ? w[blockIdx.y * (SIDE * SIDE * 3) + from] : down(0);
+            from >= 0 ? w[blockIdx.y * (SIDE * SIDE * CHANNELS) + from] : down(0);
     }
 }
 #endif
@@ -194,27 +281,28 @@ KERNEL unblock_filter(const T *blocked, T *w) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     int to = at < TAPS * TAPS * 16 ? unblocked(at) : -1;
     if (to >= 0) {
-        w[blockIdx.y * (SIDE * SIDE * 3) + to] = blocked[blockIdx.y * (TAPS * TAPS * 16) + at];
+        w[blockIdx.y * (SIDE * SIDE * CHANNELS) + to] = blocked[blockIdx.y * (TAPS * TAPS * 16) + at];
     }
 }
 #endif
 
 #ifdef K_pad_filter
-/* From w (count, 3) to padded (count, 4), with zeros; a thread writes one element. */
+/* From w (count, CHANNELS) to padded (count, PADDED), with zeros; a thread writes one element. */
 KERNEL pad_filter(const T *w, T *padded, int count) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at < 4 * count) {
-        padded[at] = at % 4 < 3 ? w[at / 4 * 3 + at % 4] : down(0);
+    if (at < PADDED * count) {
+        padded[at] =
+            at % PADDED < CHANNELS ? w[at / PADDED * CHANNELS + at % PADDED] : down(0);
     }
 }
 #endif
 
 #ifdef K_unpad_filter
-/* From padded (count, 4) to w (count, 3); a thread writes one element. */
+/* From padded (count, PADDED) to w (count, CHANNELS); a thread writes one element. */
 KERNEL unpad_filter(const T *padded, T *w, int count) {
     int at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at < 3 * count) {
-        w[at] = padded[at / 3 * 4 + at % 3];
+    if (at < CHANNELS * count) {
+        w[at] = padded[at / CHANNELS * PADDED + at % CHANNELS];
     }
 }
 #endif

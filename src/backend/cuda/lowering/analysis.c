@@ -127,7 +127,7 @@ static bool can_come_again(const lowering *l, int value) {
 /* A first layer of stride 2 reads pictures as blocks of 2 by 2 pixels; see cuda_stem. */
 static void find_stem(lowering *l) {
     int reader = l->values[l->graph->input].reader;
-    if (reader < 0) {
+    if (reader < 0 || l->graph->channels > CUDA_STEM_CHANNELS) {
         return;
     }
     const stk_piece *piece = &l->pieces->items[reader];
@@ -144,7 +144,8 @@ static void find_stem(lowering *l) {
                           .before = conv->pad + lead,
                           .lead = lead,
                           .taps = taps,
-                          .kernel = conv->kernel};
+                          .kernel = conv->kernel,
+                          .channels = l->graph->channels};
 }
 
 void stk_cuda_lower_analyse(lowering *l) {

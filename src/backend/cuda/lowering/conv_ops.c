@@ -2,7 +2,7 @@
  * conv_ops.c - convolutions and linear layers as operations: shapes, filters and gradients.
  *
  * A linear layer is a convolution of one pixel. The layer that reads the pictures has a filter of
- * its own shape: pictures have a fourth channel, or are blocks of pixels (cuda_stem).
+ * its own shape: pictures have padded channels, or are blocks of pixels (cuda_stem).
  */
 #include "backend/cuda/lowering/lowering.h"
 
@@ -50,7 +50,7 @@ cuda_conv_shape stk_cuda_lower_conv_shape(const lowering *l, int node, cuda_conv
         shape.stride = 1;
         shape.pad = 0;
     } else if (reads_pictures(l, node)) {
-        shape.channels = CUDA_INPUT_CHANNELS;
+        shape.channels = cuda_input_channels(l->graph->channels);
     }
     return shape;
 }
@@ -83,7 +83,7 @@ cuda_ref stk_cuda_lower_filter(lowering *l, int node) {
     if (l->stem.side > 0) {
         stk_cuda_block_filter(l->p, filters, &l->stem, w, made);
     } else {
-        stk_cuda_pad_filter(l->p, filters, taps_of(l, node), w, made);
+        stk_cuda_pad_filter(l->p, filters, taps_of(l, node), l->graph->channels, w, made);
     }
     return made;
 }
@@ -117,7 +117,8 @@ void stk_cuda_lower_weight(lowering *l, int node, cuda_ref x, cuda_ref dy) {
     if (pictures && l->stem.side > 0) {
         stk_cuda_unblock_filter(l->p, conv.shape.filters, &l->stem, conv.w, fresh);
     } else if (pictures) {
-        stk_cuda_drop_padding(l->p, conv.shape.filters, taps_of(l, node), conv.w, fresh);
+        stk_cuda_drop_padding(l->p, conv.shape.filters, taps_of(l, node), l->graph->channels,
+                              conv.w, fresh);
     }
 }
 

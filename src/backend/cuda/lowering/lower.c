@@ -51,7 +51,7 @@ static void backward(lowering *l) {
 static void begin(lowering *l) {
     for (int v = 0; v < l->graph->value_count; v++) {
         l->values[v] = (lower_value){.data = cuda_nothing(),
-                                     .three_channels = cuda_nothing(),
+                                     .unpadded = cuda_nothing(),
                                      .grad = cuda_nothing(),
                                      .raw = cuda_nothing(),
                                      .in_norm = cuda_nothing(),

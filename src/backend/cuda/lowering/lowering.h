@@ -23,7 +23,7 @@ typedef struct lower_late_weight {
 typedef struct lower_value {
     cuda_ref data; /* T; nothing before it is made, or where it is never stored */
     /* Pictures only: without padding channels, made for the first reader that wants that. */
-    cuda_ref three_channels;
+    cuda_ref unpadded;
     cuda_ref grad; /* T; nothing before the first reader's backward */
     int maker;     /* piece; -1: none */
     int reader;    /* the only piece that reads it; -1: none or several */
@@ -154,7 +154,8 @@ void stk_cuda_lower_analyse(lowering *l);
  * piece has written it before. Nothing where the value needs no gradient.
  */
 cuda_ref stk_cuda_lower_grad(lowering *l, int value, bool *accumulate);
-/* A value as it is read by nodes other than convolutions: pictures have three channels then. */
+/* A value as it is read by nodes other than convolutions: pictures have no padding channels then.
+ */
 cuda_ref stk_cuda_lower_data(lowering *l, int value);
 /* A norm's parameters, and a new buffer for its coefficients. */
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node);

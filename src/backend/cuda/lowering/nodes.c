@@ -78,11 +78,12 @@ static void conv(lowering *l, int node, cuda_ref y) {
     }
 }
 
-/* Pictures in four channels, or as blocks of pixels. */
+/* Pictures in padded channels, or as blocks of pixels. */
 static void input(lowering *l, int value) {
     bool blocks = l->stem.side > 0;
     size_t side = (size_t)(blocks ? l->stem.side : l->graph->img_size);
-    size_t channels = blocks ? CUDA_BLOCK_CHANNELS : CUDA_INPUT_CHANNELS;
+    size_t channels =
+        blocks ? CUDA_BLOCK_CHANNELS : (size_t)cuda_input_channels(l->graph->channels);
     size_t count = (size_t)l->batch * side * side * channels;
     cuda_ref y = stk_cuda_buffer(l->p, count * cuda_type_bytes(l->p->type));
     l->values[value].data = y;

@@ -18,13 +18,13 @@ cuda_ref stk_cuda_lower_data(lowering *l, int value) {
     if (value != l->graph->input) {
         return v->data;
     }
-    if (!cuda_is_something(v->three_channels)) {
+    if (!cuda_is_something(v->unpadded)) {
         stk_shape shape = value_shape(l, value);
-        v->three_channels = lower_buffer(l, value);
-        stk_cuda_drop_padding(l->p, l->batch, shape.height * shape.width, v->data,
-                              v->three_channels);
+        v->unpadded = lower_buffer(l, value);
+        stk_cuda_drop_padding(l->p, l->batch, shape.height * shape.width, shape.channels, v->data,
+                              v->unpadded);
     }
-    return v->three_channels;
+    return v->unpadded;
 }
 
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node) {

@@ -12,7 +12,7 @@
  * device before each step: a captured graph cannot take arguments.
  */
 typedef struct cuda_step_constants {
-    unsigned long long images;   /* address of uint8 (N, H, W, 3) on the device */
+    unsigned long long images;   /* address of uint8 (N, H, W, C) on the device */
     unsigned long long labels;   /* address of int (N) */
     unsigned long long targets;  /* address of float (N, outputs); losses other than softmax */
     unsigned long long features; /* address of float (N, features), if there are any */

@@ -55,6 +55,7 @@ typedef enum cuda_fixed {
     CUDA_FIXED_TABLE,    /* cuda_chunk[]: one entry for each chunk of the parameters */
     CUDA_FIXED_WORKSPACE, /* CUDA_WORKSPACE_BYTES for convolutions */
     CUDA_FIXED_POSITIVE,  /* float32 (outputs): stk_loss.positive_weights, if there are any */
+    CUDA_FIXED_NORMS, /* float32 (2, channels): scale and shift of pictures; not for 3 channels */
     CUDA_FIXED_COUNT
 } cuda_fixed;
 
