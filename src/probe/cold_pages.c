@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "base/threads/pool.h"
+#include "storage/archives/archive_names.h"
 
 #define THREADS 16
 
@@ -55,7 +55,7 @@ static void drop_one(void *context, size_t task, int thread) {
     stk_mem_free(path);
 }
 
-/* Members of shards: the shards of the location, or the location itself where it is one. */
+/* Members of shards and archives: those at the top, or the location itself where it is one. */
 static stk_status drop_shards(const char *root, stk_error *err) {
     stk_dir_list list = {0};
     if (stk_path_is_file(root)) {
@@ -64,7 +64,7 @@ static stk_status drop_shards(const char *root, stk_error *err) {
     }
     stk_status status = stk_dir_read(root, &list, err);
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
-        if (stk_str_ends_with_nocase(list.entries[i].name, ".tar")) {
+        if (!list.entries[i].is_dir && stk_archive_stem(list.entries[i].name) > 0) {
             char *path = stk_path_join(root, list.entries[i].name);
             drop_file(path != NULL ? path : "");
             stk_mem_free(path);
@@ -86,6 +86,12 @@ stk_status stk_cold_pages_drop(stk_store *store, const char *const *paths, size_
     }
     if (stk_store_has_shards(store)) {
         return drop_shards(d.root, err);
+    }
+    if (stk_store_has_archives(store)) { /* and then the files beside the archives */
+        stk_status dropped = drop_shards(d.root, err);
+        if (dropped != STK_OK) {
+            return dropped;
+        }
     }
     atomic_store(&d.skipped, *count);
     stk_status status = stk_pool_new(&pool, THREADS, err);

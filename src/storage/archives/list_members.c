@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "storage/archives/unpack.h"
 #include "storage/reading/store_state.h"
 #include "storage/shards/find_members.h"
@@ -130,6 +131,10 @@ stk_status stk_archive_look(stk_store *store, const stk_archive_folders *folders
         archive->kind = stk_archive_kind_of(head.data, head.size, &archive->format);
     }
     stk_bytes_free(&head);
+    if (archive->kind == STK_ARCHIVE_NONE && stk_str_ends_with_nocase(archive->name, ".tar")) {
+        archive->kind = STK_ARCHIVE_TAR; /* old tars have no magic; others are refused later */
+        archive->format = "tar";
+    }
     if (status == STK_OK && archive->kind == STK_ARCHIVE_NONE) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s/%s is no archive that Stoker knows, by its first bytes; copy it again, "

@@ -12,6 +12,9 @@
 /* More files than these at the top of an archive are no few tables. */
 #define FEW_TABLES 16
 
+/* What has a name at the top. */
+enum { IS_FILE, IS_FOLDER, FROM_ARCHIVE };
+
 void stk_mounts_free(stk_mounts *mounts) {
     stk_map_free(&mounts->there);
     stk_text_blocks_free(&mounts->texts);
@@ -38,7 +41,8 @@ stk_status stk_mounts_begin(stk_mounts *mounts, stk_store *store, const stk_dir_
         const stk_dir_entry *entry = &top->entries[i];
         bool added;
         mounts->alone = mounts->alone && !is_data(entry);
-        if (!stk_map_add(&mounts->there, entry->name, entry->is_dir, &added)) {
+        if (!stk_map_add(&mounts->there, entry->name, entry->is_dir ? IS_FOLDER : IS_FILE,
+                         &added)) {
             return STK_FAIL_MEMORY(err, "the list of archives");
         }
     }
@@ -64,27 +68,29 @@ static stk_status has_contents(const stk_mounts *m, const char *name, bool is_di
     return status;
 }
 
-static void tell_unused(const stk_mounts *m, const char *archive, const char *name, bool is_dir) {
+static void tell_unused(const stk_mounts *m, const char *archive, const char *why) {
     char what[300];
-    char why[300];
     snprintf(what, sizeof what, "%.250s is not used", archive);
-    snprintf(why, sizeof why,
-             is_dir ? "the folder %.200s has its files" : "the file %.200s is there", name);
     stk_events_decision(m->events, what, why);
 }
 
 /* Whether a name is taken; tells the events, if the archive is not used because of that. */
 static stk_status is_taken(const stk_mounts *m, const char *archive, const char *name, bool *taken,
                            stk_error *err) {
-    size_t is_dir = 0;
-    *taken = stk_map_find(&m->there, name, &is_dir);
-    if (!*taken || stk_str_equal(archive, name)) {
-        *taken = false;
-        return STK_OK;
+    size_t who = IS_FILE;
+    stk_status status = STK_OK;
+    *taken = stk_map_find(&m->there, name, &who) && !stk_str_equal(archive, name);
+    if (*taken && who != FROM_ARCHIVE) {
+        status = has_contents(m, name, who == IS_FOLDER, taken, err);
     }
-    stk_status status = has_contents(m, name, is_dir != 0, taken, err);
     if (status == STK_OK && *taken) {
-        tell_unused(m, archive, name, is_dir != 0);
+        char why[300];
+        snprintf(why, sizeof why,
+                 who == FROM_ARCHIVE ? "%.200s comes from another archive"
+                 : who == IS_FOLDER  ? "the folder %.200s has its files"
+                                     : "the file %.200s is there",
+                 name);
+        tell_unused(m, archive, why);
     }
     return status;
 }
@@ -231,7 +237,7 @@ static stk_status keep_name(stk_mounts *m, const char *shown, stk_error *err) {
         return STK_OK;
     }
     copy = stk_text_blocks_keep(&m->texts, name, length);
-    return copy != NULL && stk_map_add(&m->there, copy, shown[length] == '/', &added)
+    return copy != NULL && stk_map_add(&m->there, copy, FROM_ARCHIVE, &added)
                ? STK_OK
                : STK_FAIL_MEMORY(err, "the list of archives");
 }
@@ -282,9 +288,7 @@ stk_status stk_mounts_add(stk_mounts *mounts, stk_archive *archive, stk_error *e
     if (status == STK_OK && t.names.count > 0) {
         status = is_unpacked(mounts, archive, &t, &unused, err);
         if (status == STK_OK && unused) {
-            char what[300];
-            snprintf(what, sizeof what, "%.250s is not used", archive->name);
-            stk_events_decision(mounts->events, what, "all that it holds is there already");
+            tell_unused(mounts, archive->name, "all that it holds is there already");
         }
         mount chosen = choose(mounts, archive, &t);
         if (status == STK_OK && !unused) {

@@ -17,7 +17,7 @@ typedef struct stk_mounts {
     const stk_events *events;
     const stk_dir_list *top; /* borrowed: what stands at the top of the location */
     bool alone;              /* there is one archive, and no other data */
-    stk_map there;           /* names at the top that are taken; the value is true for folders */
+    stk_map there;           /* names at the top that are taken; the values are of mounts.c */
     stk_text_blocks texts;   /* names in `there` that members have brought */
     stk_shard_index index;   /* the members of all archives that are shown */
     stk_tree tree;           /* their paths as shown; the values are their numbers in `index` */

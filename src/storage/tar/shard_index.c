@@ -291,8 +291,7 @@ static stk_status take_all(stk_shard_index *index, input *in, const char *name, 
     }
     for (; index->shard_count < shards && !in->failed; index->shard_count++) {
         uint64_t size = take_number(in, 8);
-        index->shards[index->shard_count] =
-            (stk_index_shard){.name = take_text(in), .size = size};
+        index->shards[index->shard_count] = (stk_index_shard){.name = take_text(in), .size = size};
     }
     uint64_t members = take_number(in, 8);
     if (in->failed || members > in->size / LEAST_MEMBER_BYTES) {
