@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#define NAME_BYTES_MOST 200
+
 /* Called for every file that is read, so it avoids the cost of printf. */
 char *stk_path_join(const char *a, const char *b) {
     size_t head = b[0] == '/' ? 0 : strlen(a);
@@ -33,6 +35,16 @@ char *stk_path_trim(const char *path) {
 const char *stk_path_base(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
+}
+
+bool stk_path_is_name(const char *text) {
+    size_t length = strlen(text);
+    bool good = length > 0 && length <= NAME_BYTES_MOST && text[0] != '.';
+    for (size_t i = 0; good && i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        good = c >= 0x20 && c != 0x7F && c != '/' && c != '\\';
+    }
+    return good;
 }
 
 char *stk_path_user_cache(void) {

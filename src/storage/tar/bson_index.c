@@ -2,26 +2,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "storage/tar/bson_scan.h"
-
-/* Longer ids are no names of folders. */
-#define ID_BYTES_MOST 200
-
-/* Whether an id can be the name of a folder that people see. */
-static bool is_name(const char *id) {
-    size_t length = strlen(id);
-    if (length == 0 || length > ID_BYTES_MOST || id[0] == '.') {
-        return false;
-    }
-    for (const char *p = id; *p != '\0'; p++) {
-        if ((unsigned char)*p < 0x20 || *p == '/' || *p == '\\' || *p == 0x7F) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static stk_status check_ids(const stk_bson_scan *scan, const char *object, size_t column,
                             stk_error *err) {
@@ -30,7 +14,7 @@ static stk_status check_ids(const stk_bson_scan *scan, const char *object, size_
     for (size_t row = 0; status == STK_OK && row < scan->csv.rows; row++) {
         bool added = true;
         const char *id = stk_csv_cell(&scan->csv, row, column);
-        if (!is_name(id)) {
+        if (!stk_path_is_name(id)) {
             status = STK_FAIL(err, STK_ERR_DATA,
                               "%s: the _id \"%.100s\" of document %zu cannot name its pictures; "
                               "numbers and short words can",
