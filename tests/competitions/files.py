@@ -1,4 +1,5 @@
 """The files of a data folder: tables, JSON, archives, BSON. A Folder knows the seed, the scale and the two places."""
+
 import csv
 import json
 import struct

@@ -2,9 +2,10 @@
 
 A picture is a backdrop (muted colours, blotches, noise) with marks on it. A mark is a flower-like shape with a hue, a
 number of lobes and a texture; where it lies, how large it is and how it is turned are random. Small pale lures
-lie beside the marks. What is asked for decides which marks there are or how they look, so it survives a change of size. How classes
-look depends on their number alone: every seed is equally hard.
+lie beside the marks. What is asked for decides which marks there are or how they look, so it survives a change of size.
+How classes look depends on their number alone: every seed is equally hard.
 """
+
 import colorsys
 import io
 from dataclasses import dataclass
@@ -91,7 +92,12 @@ def draw(canvas, rng, what, radius=None, centre=None, opacity=1.0):
 
 def lure(canvas, rng, coloured=True):
     """Draws a small pale mark that means nothing."""
-    what = Look(rng.uniform(0, 1) if coloured else None, int(rng.choice(LOBES)), str(rng.choice(TEXTURES)), rng.uniform(0.2, 0.7))
+    what = Look(
+        rng.uniform(0, 1) if coloured else None,
+        int(rng.choice(LOBES)),
+        str(rng.choice(TEXTURES)),
+        rng.uniform(0.2, 0.7),
+    )
     draw(canvas, rng, what, rng.uniform(0.05, 0.11), rng.uniform(0.1, 0.9, 2), 0.6)
 
 
@@ -110,7 +116,9 @@ def scene(rng, looks, size=None, tint=None, lures=3, radius=None):
         lure(canvas, rng)
     places = apart(rng, len(looks))
     for what, place in zip(looks, places):
-        draw(canvas, rng, what, radius or (rng.uniform(0.2, 0.3) if len(looks) == 1 else rng.uniform(0.11, 0.16)), place)
+        draw(
+            canvas, rng, what, radius or (rng.uniform(0.2, 0.3) if len(looks) == 1 else rng.uniform(0.11, 0.16)), place
+        )
     return finish(canvas, rng)
 
 
