@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
 from pathlib import Path
+
 
 from files import Folder
 from grading import Rules

@@ -58,7 +58,7 @@ def make_tiles(folder):
             flags = [int(v) for v in folder.rng.random(4) < (0.4, 0.3, 0.25, 0.2)]
             name = f"T-{folder.hex(8).upper()}"
             folder.picture(
-                f"tiles/{part}/{name}.bmp",
+                f"tiles/{part}/{name}.JPG",
                 scene(folder.rng, [look(i, 6) for i, one in enumerate(flags) if one], (120, 120)),
             )
             parts[part].append([name, *flags])
@@ -227,7 +227,7 @@ def make_leather(folder):
     train, test = folder.split(groups, 0.3)
     for name, grade in train + test:
         share = np.clip((grade - 0.5 + folder.rng.normal(0, 0.2)) / 5, 0, 1)
-        folder.picture(f"hides/{name}.webp", gauge_scene(folder.rng, share))
+        folder.picture(f"hides/{name}.png", gauge_scene(folder.rng, share))
     folder.table("train.csv", ["hide", "quality"], train)
     folder.table("test.csv", ["hide"], [[name] for name, _ in test])
     folder.table("sample_submission.csv", ["hide", "quality"], [(name, 3) for name, _ in test])
