@@ -1,4 +1,5 @@
 """All competitions. Whoever imports this has the makers registered, in the order of the lists below."""
+
 import one_class  # noqa: F401
 import coco  # noqa: F401
 import probability  # noqa: F401

@@ -6,6 +6,7 @@
 Prints one line, `NAME valid metric=0.91 chance=0.50 better=yes` or `NAME invalid: REASON`. The exit code is 0 where the
 submission is valid and clearly better than chance, 1 where it is valid only, 2 where it is invalid.
 """
+
 import argparse
 import sys
 
@@ -23,7 +24,9 @@ def main():
     if told.name not in COMPETITIONS:
         parser.error(f"there is no competition {told.name!r}; make.py --list prints the names")
     try:
-        verdict = grade(COMPETITIONS[told.name].rules, told.answers or f"{told.folder.rstrip('/')}.answers.csv", told.submission)
+        verdict = grade(
+            COMPETITIONS[told.name].rules, told.answers or f"{told.folder.rstrip('/')}.answers.csv", told.submission
+        )
     except Refused as reason:
         print(f"{told.name} invalid: {reason}")
         return 2

@@ -1,13 +1,10 @@
 """Competitions with one class per row and JSON files in place of a table."""
-from describe import describe
+
 from files import tar_files
 from grading import Rules
 from one_class import wild_rows, wild_scene
 from pictures import class_scene, encoded
 from registry import competition
-
-HERBARIUM_FILES = [("train", "metadata.json and the training images"), ("test", "metadata.json and the test images"),
-                   ("sample_submission.csv", "a sample submission")]
 
 
 def sheets(folder, classes, below, singles):
@@ -24,25 +21,23 @@ def sheets(folder, classes, below, singles):
 
 def category_lists(rows):
     """The lists of a herbarium's JSON that are not pictures and labels."""
-    categories = [{"id": n, "name": f"Genus{n % 7} species{n}", "family": f"Family{n % 3}", "genus": f"Genus{n % 7}"} for n, *_ in sorted(rows)]
+    categories = [
+        {"id": n, "name": f"Genus{n % 7} species{n}", "family": f"Family{n % 3}", "genus": f"Genus{n % 7}"}
+        for n, *_ in sorted(rows)
+    ]
     regions = [{"id": 0, "name": "North"}, {"id": 1, "name": "South"}]
     licenses = [{"id": 1, "name": "Attribution-NonCommercial", "url": "http://creativecommons.org/licenses/by-nc/4.0/"}]
-    info = {"year": 2020, "version": "1.0", "contributor": "nobody", "description": "sheets", "date_created": "2020-03-01"}
+    info = {
+        "year": 2020,
+        "version": "1.0",
+        "contributor": "nobody",
+        "description": "sheets",
+        "date_created": "2020-03-01",
+    }
     return {"categories": categories, "regions": regions, "licenses": licenses, "info": info}
 
 
-def herbarium_story(folder, title, asked, header, placeholder):
-    """The description of a herbarium's folder."""
-    describe(
-        folder, title,
-        ["Herbaria keep millions of pressed plants, collected over centuries. Many sheets have never been named, and species go "
-         "extinct before anybody has described them.",
-         "The task is to tell the species of vascular plants in photographs of herbarium sheets. The classes have a long tail: a "
-         "few species have very many specimens, some have a single one."],
-        "macro_f1", asked, [header, f"0,{placeholder}", f"1,{placeholder}", "etc."], HERBARIUM_FILES)
-
-
-def make_herbarium(folder, root, classes, below, placeholder, title):
+def make_herbarium(folder, root, classes, below, placeholder):
     """The folder of 2020 or 2021: train/ and test/ below `root`, each with its metadata.json."""
     rows = sheets(folder, classes, below, classes // 6)
     ids = iter(folder.numbers(1000 * len(rows), 2000 * len(rows)))
@@ -53,8 +48,12 @@ def make_herbarium(folder, root, classes, below, placeholder, title):
             file = f"images/{number // 100:03d}/{number % 100:02d}/{name}.jpg"
             pixels = class_scene(folder.rng, place, classes, tint=(0.8, 0.78, 0.7))
             folder.picture(f"{root}train/{file}", pixels)
-            images.append({"id": name, "file_name": file, "height": pixels.shape[0], "width": pixels.shape[1], "license": 1})
-            annotations.append({"id": len(annotations), "image_id": name, "category_id": number, "region_id": number % 2})
+            images.append(
+                {"id": name, "file_name": file, "height": pixels.shape[0], "width": pixels.shape[1], "license": 1}
+            )
+            annotations.append(
+                {"id": len(annotations), "image_id": name, "category_id": number, "region_id": number % 2}
+            )
         held += [(number, place)] * test
     shown, answers = [], []
     for name, (number, place) in enumerate(folder.shuffled(held)):
@@ -68,20 +67,18 @@ def make_herbarium(folder, root, classes, below, placeholder, title):
     folder.json(f"{root}test/metadata.json", {"images": shown, "info": lists["info"], "licenses": lists["licenses"]})
     folder.table("sample_submission.csv", ["Id", "Predicted"], [(name, placeholder) for name, _ in answers])
     folder.answers(["Id", "Predicted"], answers)
-    herbarium_story(folder, title, "For each image `Id`, you should predict the corresponding `category_id` in `Predicted`.",
-                    "Id,Predicted", placeholder)
 
 
 @competition("herbarium-2020-fgvc7", Rules("whole", "macro_f1"))
 def make_herbarium_2020(folder):
     """Everything below nybg2020/ but the sample."""
-    make_herbarium(folder, "nybg2020/", 30, 32094, 0, "Sheets of the herbarium, 2020")
+    make_herbarium(folder, "nybg2020/", 30, 32094, 0)
 
 
 @competition("herbarium-2021-fgvc8", Rules("whole", "macro_f1"))
 def make_herbarium_2021(folder):
     """The same without the folder around it."""
-    make_herbarium(folder, "", 36, 64500, 1, "Half-Earth, 2021")
+    make_herbarium(folder, "", 36, 64500, 1)
 
 
 @competition("herbarium-2022-fgvc9", Rules("whole", "macro_f1"))
@@ -95,7 +92,9 @@ def make_herbarium_2022(folder):
             file = f"{number // 100:03d}/{number % 100:02d}/{name}.jpg"
             folder.picture(f"train_images/{file}", class_scene(folder.rng, place, 32, tint=(0.82, 0.8, 0.74)))
             images.append({"image_id": name, "file_name": file, "license": 1})
-            annotations.append({"category_id": number, "genus_id": number % 7, "image_id": name, "institution_id": number % 3})
+            annotations.append(
+                {"category_id": number, "genus_id": number % 7, "image_id": name, "institution_id": number % 3}
+            )
         held += [(number, place)] * test
     shown, answers = [], []
     for index, (number, place) in enumerate(folder.shuffled(held)):
@@ -104,19 +103,28 @@ def make_herbarium_2022(folder):
         shown.append({"file_name": file, "image_id": str(index), "license": 1})
         answers.append((index, number))
     lists = {
-        "categories": [{"category_id": n, "scientificName": f"Genus{n % 7} species{n}", "family": f"Family{n % 3}",
-                        "genus": f"Genus{n % 7}", "species": f"species{n}", "authors": "L."} for n, *_ in sorted(rows)],
+        "categories": [
+            {
+                "category_id": n,
+                "scientificName": f"Genus{n % 7} species{n}",
+                "family": f"Family{n % 3}",
+                "genus": f"Genus{n % 7}",
+                "species": f"species{n}",
+                "authors": "L.",
+            }
+            for n, *_ in sorted(rows)
+        ],
         "genera": [{"genus_id": n, "genus": f"Genus{n}"} for n in range(7)],
         "distances": [{"genus_id_x": 0, "genus_id_y": n, "distance": 0.1 * n} for n in range(1, 7)],
         "institutions": [{"institution_id": n, "collectionCode": f"I{n}"} for n in range(3)],
         "licenses": [{"id": 1, "name": "CC BY", "url": "https://creativecommons.org/licenses/by/4.0/"}],
     }
-    folder.json("train_metadata.json", {"annotations": annotations, "images": images, **lists}, indent=4, sort_keys=True)
+    folder.json(
+        "train_metadata.json", {"annotations": annotations, "images": images, **lists}, indent=4, sort_keys=True
+    )
     folder.json("test_metadata.json", shown, indent=4, sort_keys=True)
     folder.table("sample_submission.csv", ["Id", "Predicted"], [(name, 42) for name, _ in answers])
     folder.answers(["Id", "Predicted"], answers)
-    herbarium_story(folder, "Flora of North America", "For each image Id, you should predict the corresponding category in the "
-                    "Predicted column.", "Id,Predicted", 42)
 
 
 @competition("inaturalist-2019-fgvc6", Rules("whole", "error"))
@@ -126,7 +134,10 @@ def make_inaturalist(folder):
     groups = ("Amphibians", "Birds", "Insects", "Plants", "Reptiles")
     numbers = sorted(folder.numbers(24, 1010))
     ids = iter(folder.numbers(20000, 300000))
-    rows = [[(next(ids), number, place, folder.hex(32)) for _ in range(folder.count(16, 6))] for place, number in enumerate(numbers)]
+    rows = [
+        [(next(ids), number, place, folder.hex(32)) for _ in range(folder.count(16, 6))]
+        for place, number in enumerate(numbers)
+    ]
     train, test = folder.split(rows, 0.25)
     parts = {"train_val2019": train, "test2019": test}
     shown = {}
@@ -136,33 +147,54 @@ def make_inaturalist(folder):
             file = f"{groups[number % 5]}/{number}/{digits}.jpg" if part == "train_val2019" else f"{digits}.jpg"
             pixels = class_scene(folder.rng, place, 24, radius=0.28)
             files.append((file, encoded(pixels)))
-            shown[part].append({"id": name, "file_name": f"{part}/{file}", "width": pixels.shape[1], "height": pixels.shape[0],
-                                "license": 3, "rights_holder": "somebody"})
+            shown[part].append(
+                {
+                    "id": name,
+                    "file_name": f"{part}/{file}",
+                    "width": pixels.shape[1],
+                    "height": pixels.shape[0],
+                    "license": 3,
+                    "rights_holder": "somebody",
+                }
+            )
         tar_files(folder.file(f"{part}.tar.gz"), folder.shuffled(files))
     label = lambda number, name, n: {"id": n, "image_id": name, "category_id": number}
     rest = {"info": {"year": 2019, "version": "1.0"}, "licenses": [{"id": 3, "name": "CC BY-NC", "url": "-"}]}
     categories = [{"id": n, "name": f"species {n}", "kingdom": "Life", "genus": f"genus {n % 9}"} for n in numbers]
-    folder.json("train2019.json", {"annotations": [label(row[1], row[0], row[0]) for row in train], "categories": categories,
-                                   "images": shown["train_val2019"], **rest}, indent=4, sort_keys=True)
+    folder.json(
+        "train2019.json",
+        {
+            "annotations": [label(row[1], row[0], row[0]) for row in train],
+            "categories": categories,
+            "images": shown["train_val2019"],
+            **rest,
+        },
+        indent=4,
+        sort_keys=True,
+    )
     absent = [(next(ids), number) for number in numbers for _ in range(3)]
-    folder.json("val2019.json", {
-        "annotations": [label(number, name, name) for name, number in absent], "categories": categories,
-        "images": [{"id": name, "file_name": f"train_val2019/{groups[number % 5]}/{number}/{folder.hex(32)}.jpg", "width": 800,
-                    "height": 600, "license": 3, "rights_holder": "somebody"} for name, number in absent], **rest})
+    folder.json(
+        "val2019.json",
+        {
+            "annotations": [label(number, name, name) for name, number in absent],
+            "categories": categories,
+            "images": [
+                {
+                    "id": name,
+                    "file_name": f"train_val2019/{groups[number % 5]}/{number}/{folder.hex(32)}.jpg",
+                    "width": 800,
+                    "height": 600,
+                    "license": 3,
+                    "rights_holder": "somebody",
+                }
+                for name, number in absent
+            ],
+            **rest,
+        },
+    )
     folder.json("test2019.json", {"images": shown["test2019"], **rest}, indent=4, sort_keys=True)
     folder.table("kaggle_sample_submission.csv", ["id", "predicted"], [(row[0], 654) for row in test])
     folder.answers(["id", "predicted"], [(row[0], row[1]) for row in test])
-    describe(
-        folder, "Species of one genus",
-        ["Earlier years had thousands of categories. This time there are 1,010 species that are hard to tell from one another: every "
-         "one is of a genus with at least ten.",
-         "The photographs come from citizens who upload what they see. Each has been agreed upon by several people."],
-        "error", "For each image in the test set, you must predict one category.",
-        ["id,predicted", "268243,71", "268244,71", "etc."],
-        [("train_val2019.tar.gz", "the training and validation images in a directory structure following {iconic category name}/"
-          "{category id}/{image id}.jpg"), ("train2019.json", "the training annotations"),
-         ("val2019.json", "the validation annotations"), ("test2019.tar.gz", "a single directory of test images"),
-         ("test2019.json", "the test image information"), ("kaggle_sample_submission.csv", "a sample submission file")])
 
 
 @competition("iwildcam-2020-fgvc7", Rules("whole", "accuracy"))
@@ -171,7 +203,13 @@ def make_wildcam_2020(folder):
     kinds = [0, 2, 10, 24, 71, 115, 256, 374]
     train, test = wild_rows(folder, kinds, folder.numbers(18, 550), (35, 14, 13, 12, 10, 8, 6, 2))
     rare = [(folder.uuid(), number, int(train[0][2]), folder.uuid(), 1, 1) for number in (401, 555)]
-    found, info = [], {"year": 2020, "version": "1", "description": "cameras", "contributor": "nobody", "date_created": "2020-03-01"}
+    found, info = [], {
+        "year": 2020,
+        "version": "1",
+        "description": "cameras",
+        "contributor": "nobody",
+        "date_created": "2020-03-01",
+    }
     lists = {}
     for part, rows in (("train", train + rare), ("test", test)):
         lists[part] = []
@@ -180,27 +218,45 @@ def make_wildcam_2020(folder):
             folder.picture(f"{part}/{name}.jpg", wild_scene(folder.rng, place, shown))
             boxes = [{"category": "1", "bbox": [0.2, 0.2, 0.5, 0.5], "conf": 0.98}] if shown else []
             found.append({"id": name, "max_detection_conf": 0.98 if shown else 0.0, "detections": boxes})
-            lists[part].append({"id": name, "file_name": f"{name}.jpg", "seq_id": sequence, "seq_num_frames": frames, "frame_num": frame,
-                                "location": place, "datetime": "2013-10-04 13:31:53.000", "height": 1080, "width": 1920})
+            lists[part].append(
+                {
+                    "id": name,
+                    "file_name": f"{name}.jpg",
+                    "seq_id": sequence,
+                    "seq_num_frames": frames,
+                    "frame_num": frame,
+                    "location": place,
+                    "datetime": "2013-10-04 13:31:53.000",
+                    "height": 1080,
+                    "width": 1920,
+                }
+            )
     kind_of = {row[0]: row[1] for row in train + rare + test}
     categories = [{"id": n, "name": "empty" if n == 0 else f"animal {n}", "count": 1} for n in (*kinds, 401, 555)]
-    folder.json("iwildcam2020_train_annotations.json", {
-        "annotations": [{"id": folder.uuid(), "image_id": one["id"], "category_id": kind_of[one["id"]], "count": 1} for one in lists["train"]],
-        "images": lists["train"], "categories": categories, "info": info})
+    folder.json(
+        "iwildcam2020_train_annotations.json",
+        {
+            "annotations": [
+                {"id": folder.uuid(), "image_id": one["id"], "category_id": kind_of[one["id"]], "count": 1}
+                for one in lists["train"]
+            ],
+            "images": lists["train"],
+            "categories": categories,
+            "info": info,
+        },
+    )
     folder.json("iwildcam2020_test_information.json", {"images": lists["test"], "categories": categories, "info": info})
-    folder.json("iwildcam2020_megadetector_results.json", {
-        "images": found, "detection_categories": {"1": "animal", "2": "person"}, "info": {"detector": "megadetector_v3"}})
-    folder.table("sample_submission.csv", ["Id", "Category"],
-                 [(one["id"], int(folder.rng.integers(0, 676))) for one in lists["test"]])
+    folder.json(
+        "iwildcam2020_megadetector_results.json",
+        {
+            "images": found,
+            "detection_categories": {"1": "animal", "2": "person"},
+            "info": {"detector": "megadetector_v3"},
+        },
+    )
+    folder.table(
+        "sample_submission.csv",
+        ["Id", "Category"],
+        [(one["id"], int(folder.rng.integers(0, 676))) for one in lists["test"]],
+    )
     folder.answers(["Id", "Category"], [(one["id"], kind_of[one["id"]]) for one in lists["test"]])
-    describe(
-        folder, "Cameras around the world",
-        ["Camera traps watch animals all over the world. The pictures of the training set and of the test set come from different "
-         "cameras, and the species that they see overlap only in part.",
-         "The results of a general detector of animals are provided. Category 0 means an empty picture."],
-        "accuracy", "For each image `Id` you should predict a `Category`.",
-        ["Id,Category", "879d74d8-21bc-11ea-a13a-137349068a90,256", "8f1ba9c8-21bc-11ea-a13a-137349068a90,10", "etc."],
-        [("train, test", "the images"), ("iwildcam2020_train_annotations.json", "images, annotations, categories"),
-         ("iwildcam2020_test_information.json", "the test images"),
-         ("iwildcam2020_megadetector_results.json", "boxes in [x, y, width, height], relative to the image's size"),
-         ("sample_submission.csv", "a sample submission")])

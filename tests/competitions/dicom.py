@@ -3,6 +3,7 @@
 No package writes lossless JPEG (process 14, selection value 1), so it is written here: the difference of each sample
 to its left neighbour, its number of bits as a Huffman code, then those bits.
 """
+
 import io
 import struct
 
@@ -103,12 +104,14 @@ def dicom(frame, syntax, size, channels, bits, photometric, more=()):
     group 0x0028's first ones, in order."""
     width, height = size
     allocated, stored = bits
-    meta = b"".join((
-        element(2, 0x0001, b"OB", b"\0\1"),
-        element(2, 0x0002, b"UI", "1.2.840.10008.5.1.4.1.1.1.2"),
-        element(2, 0x0003, b"UI", "1.2.826.0.1.3680043.8.498.1"),
-        element(2, 0x0010, b"UI", syntax),
-    ))
+    meta = b"".join(
+        (
+            element(2, 0x0001, b"OB", b"\0\1"),
+            element(2, 0x0002, b"UI", "1.2.840.10008.5.1.4.1.1.1.2"),
+            element(2, 0x0003, b"UI", "1.2.826.0.1.3680043.8.498.1"),
+            element(2, 0x0010, b"UI", syntax),
+        )
+    )
     body = [
         element(8, 0x0060, b"CS", "MG" if channels == 1 else "XC"),
         element(0x10, 0x0020, b"LO", "anonymous"),
@@ -117,7 +120,14 @@ def dicom(frame, syntax, size, channels, bits, photometric, more=()):
     ]
     if channels > 1:
         body.append(element(0x28, 0x0006, b"US", 0))
-    for number, value in ((0x10, height), (0x11, width), (0x100, allocated), (0x101, stored), (0x102, stored - 1), (0x103, 0)):
+    for number, value in (
+        (0x10, height),
+        (0x11, width),
+        (0x100, allocated),
+        (0x101, stored),
+        (0x102, stored - 1),
+        (0x103, 0),
+    ):
         body.append(element(0x28, number, b"US", value))
     body += [element(*one) for one in more]
     return b"\0" * 128 + b"DICM" + element(2, 0, b"UL", len(meta)) + meta + b"".join(body) + encapsulated(frame)
@@ -131,8 +141,13 @@ def mammogram(samples, lossless, inverted):
     values = np.rint(samples * top).astype(np.int64)
     values = (top - values if inverted else values).astype(np.uint16)
     frame = lossless_jpeg(values, stored) if lossless else jpeg_2000(values)
-    more = ((0x28, 0x1050, b"DS", str(top // 2)), (0x28, 0x1051, b"DS", str(top)), (0x28, 0x1052, b"DS", "0"),
-            (0x28, 0x1053, b"DS", "1"), (0x28, 0x1056, b"CS", "LINEAR"))
+    more = (
+        (0x28, 0x1050, b"DS", str(top // 2)),
+        (0x28, 0x1051, b"DS", str(top)),
+        (0x28, 0x1052, b"DS", "0"),
+        (0x28, 0x1053, b"DS", "1"),
+        (0x28, 0x1056, b"CS", "LINEAR"),
+    )
     kind = "MONOCHROME1" if inverted else "MONOCHROME2"
     syntax = JPEG_LOSSLESS if lossless else JPEG_2000
     return dicom(frame, syntax, samples.shape[::-1], 1, (16, stored), kind, more)

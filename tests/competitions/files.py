@@ -1,4 +1,5 @@
 """The files of a data folder: tables, JSON, archives, BSON. A Folder knows the seed, the scale and the two places."""
+
 import csv
 import json
 import struct
@@ -11,7 +12,7 @@ import numpy as np
 from pictures import encoded
 
 SCALES = {"tiny": 0.2, "small": 1.0, "large": 5.0}
-KINDS = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".tif": "TIFF", ".bmp": "BMP", ".webp": "WEBP"}
+KINDS = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".tif": "TIFF"}
 
 
 def factor_of(text):
@@ -48,7 +49,7 @@ class Folder:
 
     def picture(self, name, pixels, **options):
         """Writes a picture in the format that its name says."""
-        self.write(name, encoded(pixels, KINDS[Path(name).suffix], **options))
+        self.write(name, encoded(pixels, KINDS[Path(name).suffix.lower()], **options))
 
     def table(self, name, header, rows, delimiter=","):
         """Writes a table."""

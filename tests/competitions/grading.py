@@ -12,10 +12,11 @@ How strict a grader is follows the kind of its answers (Rules.kind):
     labels    several labels with `separator` between; the cell may be empty
     ranked    one to five classes, blanks between, the best first
 
-Ids are compared as text. Chance is the best that an answer without a look at the pictures gets: the most frequent class,
-the shares of the classes, the mean. A submission is better than chance where it beats that by `margin` and, where the
-metric has no such scale, by two standard deviations of what its own answers get in a random order.
+Ids are compared as text. Chance is the best that an answer without a look at the pictures gets: the most frequent
+class, the shares of the classes, the mean. A submission is better than chance where it beats that by `margin`, and
+where the metric has bounds also by two standard deviations of what its own answers get in a random order.
 """
+
 import csv
 import math
 import re

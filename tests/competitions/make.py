@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Makes a small copy of a competition's data folder.
 
-    make.py NAME DIR [--seed N] [--scale tiny|small|large|FACTOR] [--answers PATH]
-    make.py --list
+make.py NAME DIR [--seed N] [--scale tiny|small|large|FACTOR] [--answers PATH]
+make.py --list
 """
+
 import argparse
 import shutil
 import sys
@@ -18,7 +19,9 @@ def arguments():
     parser.add_argument("name", nargs="?", help="the competition")
     parser.add_argument("folder", nargs="?", help="the folder to make; it must not exist")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--scale", type=factor_of, default="small", help="tiny, small, large or a factor; default small")
+    parser.add_argument(
+        "--scale", type=factor_of, default="small", help="tiny, small, large or a factor; default small"
+    )
     parser.add_argument("--answers", help="where the answers go; default DIR.answers.csv")
     parser.add_argument("--list", action="store_true", help="print the names")
     return parser, parser.parse_args()

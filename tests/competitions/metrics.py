@@ -1,5 +1,6 @@
 """The competitions' metrics, as their formulas say. Truth and answers are what grading.py has read: lists of texts,
 lists of sets or lists of texts, or arrays of numbers, (rows, columns)."""
+
 import numpy as np
 
 LOWER = {"log_loss", "binary_log_loss", "error", "rmse", "mae"}
@@ -68,7 +69,9 @@ def macro_f1(truth, answers):
     names, codes = np.unique(np.array(list(truth) + list(answers)), return_inverse=True)
     real, said = codes[: len(truth)], codes[len(truth) :]
     hits = np.bincount(real[real == said], minlength=len(names))
-    return float((2 * hits / (np.bincount(real, minlength=len(names)) + np.bincount(said, minlength=len(names)))).mean())
+    return float(
+        (2 * hits / (np.bincount(real, minlength=len(names)) + np.bincount(said, minlength=len(names)))).mean()
+    )
 
 
 def micro_f1(truth, answers):

@@ -1,24 +1,50 @@
 """Competitions with one class per row, a table and pictures."""
+
 import numpy as np
 
-from describe import describe
 from files import zip_files
 from grading import Rules
 from pictures import Look, class_scene, draw, encoded, gauge_scene, look, scene
 from registry import competition
 
 BREEDS = (
-    "affenpinscher", "basenji", "border_collie", "chow", "dhole", "german_short-haired_pointer", "irish_wolfhound",
-    "kelpie", "malamute", "pug", "samoyed", "whippet",
+    "affenpinscher",
+    "basenji",
+    "border_collie",
+    "chow",
+    "dhole",
+    "german_short-haired_pointer",
+    "irish_wolfhound",
+    "kelpie",
+    "malamute",
+    "pug",
+    "samoyed",
+    "whippet",
 )
 SPECIES = (
-    "Acer_Circinatum", "Acer_Mono", "Alnus_Rubra", "Betula_Pendula", "Castanea_Sativa", "Cornus_Macrophylla",
-    "Fagus_Sylvatica", "Ilex_Aquifolium", "Magnolia_Salicifolia", "Populus_Nigra", "Quercus_Rubra", "Quercus_x_Hispanica",
-    "Salix_Fragilis", "Sorbus_Aria", "Tilia_Oliveri", "Ulmus_Bergmanniana",
+    "Acer_Circinatum",
+    "Acer_Mono",
+    "Alnus_Rubra",
+    "Betula_Pendula",
+    "Castanea_Sativa",
+    "Cornus_Macrophylla",
+    "Fagus_Sylvatica",
+    "Ilex_Aquifolium",
+    "Magnolia_Salicifolia",
+    "Populus_Nigra",
+    "Quercus_Rubra",
+    "Quercus_x_Hispanica",
+    "Salix_Fragilis",
+    "Sorbus_Aria",
+    "Tilia_Oliveri",
+    "Ulmus_Bergmanniana",
 )
 DISEASES = {
-    "0": "Cassava Bacterial Blight (CBB)", "1": "Cassava Brown Streak Disease (CBSD)", "2": "Cassava Green Mottle (CGM)",
-    "3": "Cassava Mosaic Disease (CMD)", "4": "Healthy",
+    "0": "Cassava Bacterial Blight (CBB)",
+    "1": "Cassava Brown Streak Disease (CBSD)",
+    "2": "Cassava Green Mottle (CGM)",
+    "3": "Cassava Mosaic Disease (CMD)",
+    "4": "Healthy",
 }
 
 
@@ -35,17 +61,6 @@ def make_dogs(folder):
     folder.table("labels.csv", ["id", "breed"], train)
     folder.table("sample_submission.csv", header, [[name] + [even] * len(BREEDS) for name, _ in test])
     folder.answers(header, [[name] + [int(b == breed) for b in BREEDS] for name, breed in test])
-    describe(
-        folder, "What breed is that?",
-        ["Who's a good dog? And what is it called? People who meet a dog in the park like to know its breed, and few are "
-         "sure. In this playground competition you tell breeds of dogs apart in photographs.",
-         "There is a limited number of training images per class, which makes the problem harder than it looks."],
-        "log_loss", "For each image in the test set, you must predict a probability for each of the different breeds.",
-        [",".join(header), "000621fb3cbb32d8935728e48679680e,0.0083,0.0,0.0083,...", "etc."],
-        [("train.zip", "the training set, you are provided the breed for these dogs"),
-         ("test.zip", "the test set, you must predict the probability of each breed for each image"),
-         ("sample_submission.csv", "a sample submission file in the correct format"),
-         ("labels.csv", "the breeds for the images in the train set")])
 
 
 def silhouette(rng, index):
@@ -61,8 +76,11 @@ def make_leaves(folder):
     """One folder of pictures for train and test; 192 numbers that tell the species well."""
     columns = [f"{kind}{i}" for kind in ("margin", "shape", "texture") for i in range(1, 65)]
     typical = np.abs(np.random.default_rng(7).normal(0.016, 0.012, (len(SPECIES), 192)))
-    rows = [(index, np.abs(typical[index] + folder.rng.normal(0, 0.007, 192)))
-            for index in range(len(SPECIES)) for _ in range(folder.count(16, 6))]
+    rows = [
+        (index, np.abs(typical[index] + folder.rng.normal(0, 0.007, 192)))
+        for index in range(len(SPECIES))
+        for _ in range(folder.count(16, 6))
+    ]
     ids = folder.numbers(len(rows), 2 * len(rows))
     rows = [(name + 1, *row) for name, row in zip(ids, rows)]
     train, test = folder.split([[r for r in rows if r[1] == i] for i in range(len(SPECIES))], 0.3)
@@ -74,24 +92,15 @@ def make_leaves(folder):
     folder.table("test.csv", ["id", *columns], [[n, *numbers(v)] for n, _, v in test])
     folder.table("sample_submission.csv", header, [[n] + [1 / len(SPECIES)] * len(SPECIES) for n, _, _ in test])
     folder.answers(header, [[n] + [int(i == k) for k in range(len(SPECIES))] for n, i, _ in test])
-    describe(
-        folder, "Leaves and what they fell from",
-        ["There are very many species of plants, and telling them apart by hand has led to duplicates. Here binary images of "
-         "leaves come with extracted features: shape, margin and texture.",
-         "The features are given as three vectors of 64 attributes per leaf sample. Try a classifier on the features first, then "
-         "features of your own from the images."],
-        "log_loss", "You must submit a csv file with the image id, all candidate species names, and a probability for each species.",
-        [",".join(header[:4]) + ",...", "2,0.1,0.5,0,...", "5,0,0.3,0,...", "etc."],
-        [("train.csv", "the training set: id, species, margin_1 ... texture_64"), ("test.csv", "the test set"),
-         ("sample_submission.csv", "a sample submission file in the correct format"),
-         ("images", "the image files (each image is named with its corresponding id)")])
 
 
 @competition("cassava-leaf-disease-classification", Rules("whole", "accuracy"))
 def make_cassava(folder):
     """Five unbalanced classes; tfrecords that hold the same pictures again."""
-    groups = [[(f"{folder.rng.integers(10**6, 4 * 10**9)}.jpg", label) for _ in range(folder.count(n, 5))]
-              for label, n in enumerate((30, 55, 60, 190, 65))]
+    groups = [
+        [(f"{folder.rng.integers(10**6, 4 * 10**9)}.jpg", label) for _ in range(folder.count(n, 5))]
+        for label, n in enumerate((30, 55, 60, 190, 65))
+    ]
     train, test = folder.split(groups, 0.25)
     for part, some in (("train", train), ("test", test)):
         for name, label in some:
@@ -102,43 +111,25 @@ def make_cassava(folder):
     folder.table("train.csv", ["image_id", "label"], train)
     folder.table("sample_submission.csv", ["image_id", "label"], [(name, 4) for name, _ in test])
     folder.answers(["image_id", "label"], test)
-    describe(
-        folder, "Cassava leaves",
-        ["Cassava feeds many households in Africa because it grows where little else does. Viruses spoil much of the harvest, "
-         "and experts who can see which one it is are rare.",
-         "The task is to classify each cassava image into four disease categories or a fifth category indicating a healthy leaf. "
-         "Farmers took the photographs in their gardens with plain cameras."],
-        "accuracy", "For each `image_id` in the test set, you must predict the `label`.",
-        ["image_id,label", "1000471002.jpg,4", "1000840542.jpg,4", "etc."],
-        [("[train/test]_images", "the image files"), ("train.csv", "image_id, the image file name; label, the ID code for the disease"),
-         ("sample_submission.csv", "a properly formatted sample submission"),
-         ("[train/test]_tfrecords", "the image files in tfrecord format"),
-         ("label_num_to_disease_map.json", "the mapping between each disease code and the real disease name")])
 
 
 @competition("aptos2019-blindness-detection", Rules("grade", "kappa", high=4, margin=0.1))
 def make_aptos(folder):
     """Ordered grades 0 to 4; the picture's mark grows and reddens with the grade."""
-    groups = [[(folder.hex(12), grade) for _ in range(folder.count(n, 6))] for grade, n in enumerate((150, 40, 90, 30, 40))]
+    groups = [
+        [(folder.hex(12), grade) for _ in range(folder.count(n, 6))] for grade, n in enumerate((150, 40, 90, 30, 40))
+    ]
     train, test = folder.split(groups, 0.3)
     for part, some in (("train", train), ("test", test)):
         for name, grade in some:
             share = np.clip((grade + folder.rng.normal(0.5, 0.2)) / 5, 0, 1)
-            folder.picture(f"{part}_images/{name}.png", gauge_scene(folder.rng, share, folder.rng.integers(110, 200, 2)))
+            folder.picture(
+                f"{part}_images/{name}.png", gauge_scene(folder.rng, share, folder.rng.integers(110, 200, 2))
+            )
     folder.table("train.csv", ["id_code", "diagnosis"], train)
     folder.table("test.csv", ["id_code"], [[name] for name, _ in test])
     folder.table("sample_submission.csv", ["id_code", "diagnosis"], [(name, 0) for name, _ in test])
     folder.answers(["id_code", "diagnosis"], test)
-    describe(
-        folder, "Blindness that can be prevented",
-        ["Diabetic retinopathy is a common cause of blindness among adults of working age. Technicians travel to rural areas to "
-         "take photographs of the retina, and trained doctors review them.",
-         "A clinician has rated each image for the severity of diabetic retinopathy on a scale of 0 to 4: 0 - No DR, 1 - Mild, "
-         "2 - Moderate, 3 - Severe, 4 - Proliferative DR. Images may be out of focus, underexposed or overexposed."],
-        "kappa", "For each `id_code` in the test set, you must predict the `diagnosis`, an integer from 0 to 4.",
-        ["id_code,diagnosis", "0005cfc8afb6,0", "003f0afdcd15,0", "etc."],
-        [("train.csv", "the training labels"), ("test.csv", "the test set; you must predict the `diagnosis` value"),
-         ("sample_submission.csv", "a sample submission file in the correct format"), ("train.zip, test.zip", "the images")])
 
 
 def camera(index):
@@ -157,10 +148,17 @@ def wild_rows(folder, kinds, places, weights):
     places is for the test."""
     share = np.array(weights) / sum(weights)
     parts = []
-    for wanted, some in ((folder.count(300, 60), places[: 2 * len(places) // 3]), (folder.count(130, 30), places[2 * len(places) // 3 :])):
+    for wanted, some in (
+        (folder.count(300, 60), places[: 2 * len(places) // 3]),
+        (folder.count(130, 30), places[2 * len(places) // 3 :]),
+    ):
         rows = []
         while len(rows) < wanted:
-            kind, place, frames = int(folder.rng.choice(kinds, p=share)), int(folder.rng.choice(some)), int(folder.rng.integers(1, 4))
+            kind, place, frames = (
+                int(folder.rng.choice(kinds, p=share)),
+                int(folder.rng.choice(some)),
+                int(folder.rng.integers(1, 4)),
+            )
             sequence = folder.uuid()
             rows += [(folder.uuid(), kind, place, sequence, frame, frames) for frame in range(1, frames + 1)]
         parts.append(rows)
@@ -169,11 +167,22 @@ def wild_rows(folder, kinds, places, weights):
 
 @competition("iwildcam-2019-fgvc6", Rules("whole", "macro_f1"))
 def make_wildcam_2019(folder):
-    """Zip archives without a folder inside, cameras that train has never seen, a sample with a nameless first column."""
+    """Zip archives without a folder inside, cameras that are new in test, a sample with a nameless first column."""
     kinds = [0, 1, 3, 4, 8, 10, 13, 16]
     train, test = wild_rows(folder, kinds, folder.numbers(18, 140), (55, 6, 10, 10, 6, 5, 4, 4))
-    header = ["category_id", "date_captured", "file_name", "frame_num", "id", "location", "rights_holder", "seq_id",
-              "seq_num_frames", "width", "height"]
+    header = [
+        "category_id",
+        "date_captured",
+        "file_name",
+        "frame_num",
+        "id",
+        "location",
+        "rights_holder",
+        "seq_id",
+        "seq_num_frames",
+        "width",
+        "height",
+    ]
     for part, rows in (("train", train), ("test", test)):
         files, cells = [], []
         for name, kind, place, sequence, frame, frames in folder.shuffled(rows):
@@ -184,19 +193,10 @@ def make_wildcam_2019(folder):
         keep = 0 if part == "train" else 1
         folder.table(f"{part}.csv", header[keep:], [row[keep:] for row in cells])
     numbers = sorted(folder.numbers(len(test), 4 * len(test)))
-    folder.table("sample_submission.csv", ["", "Id", "Category"], [(number, row[4], 0) for number, row in zip(numbers, cells)])
+    folder.table(
+        "sample_submission.csv", ["", "Id", "Category"], [(number, row[4], 0) for number, row in zip(numbers, cells)]
+    )
     folder.answers(["Id", "Category"], [(row[4], row[0]) for row in cells])
-    describe(
-        folder, "Animals before cameras",
-        ["Camera traps let biologists study animals without disturbing them. Systems that work well at places where they were "
-         "trained often fail at new places, because they learn the background.",
-         "Here the cameras of the test set are not in the training set. The task is to tell the species, or 0 for an empty image: "
-         "0 empty, 1 deer, 3 squirrel, 4 rodent, 8 raccoon, 10 skunk, 13 opossum, 16 bobcat ..."],
-        "macro_f1", "For each image `Id` you should predict a `Category`.",
-        ["Id,Category", "58857ccf-23d2-11e8-a6a3-ec086b02610b,0", "591e4006-23d2-11e8-a6a3-ec086b02610b,5", "etc."],
-        [("train_images.zip", "the training images"), ("test_images.zip", "the test images"),
-         ("train.csv", "the annotations: category_id, date_captured, location, seq_id and others"),
-         ("test.csv", "the test set's metadata"), ("sample_submission.csv", "a sample submission")])
 
 
 PLANT_COLUMNS = ("healthy", "multiple_diseases", "rust", "scab")
@@ -220,14 +220,3 @@ def make_plants_2020(folder):
     folder.table("test.csv", ["image_id"], [[name] for name, _ in parts["Test"]])
     folder.table("sample_submission.csv", header, [[name] + [0.25] * 4 for name, _ in parts["Test"]])
     folder.answers(header, one_hot(parts["Test"]))
-    describe(
-        folder, "Diseases of apple leaves",
-        ["Wrong diagnosis of the many diseases of crops leads to misuse of chemicals, to resistant pathogens and to losses. "
-         "Today scouts diagnose by hand, which takes time and money.",
-         "Classify a leaf as healthy, infected with apple rust, with apple scab, or with more than one disease. Light, angle "
-         "and age of the leaves vary."],
-        "mean_auc", "For each `image_id` in the test set, you must predict a probability for each target variable.",
-        [",".join(header), "test_0,0.25,0.25,0.25,0.25", "test_1,0.25,0.25,0.25,0.25", "etc."],
-        [("train.csv", "image_id, the foreign key; combinations, healthy, rust, scab: one of the target labels"),
-         ("images", "a folder containing the train and test images, in jpg format"),
-         ("test.csv", "image_id"), ("sample_submission.csv", "a sample submission")])

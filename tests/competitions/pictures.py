@@ -2,9 +2,10 @@
 
 A picture is a backdrop (muted colours, blotches, noise) with marks on it. A mark is a flower-like shape with a hue, a
 number of lobes and a texture; where it lies, how large it is and how it is turned are random. Small pale lures
-lie beside the marks. What is asked for decides which marks there are or how they look, so it survives a change of size. How classes
-look depends on their number alone: every seed is equally hard.
+lie beside the marks. What is asked for decides which marks there are or how they look, so it survives a change of size.
+How classes look depends on their number alone: every seed is equally hard.
 """
+
 import colorsys
 import io
 from dataclasses import dataclass
@@ -81,8 +82,10 @@ def draw(canvas, rng, what, radius=None, centre=None, opacity=1.0):
     angle = rng.uniform(0, 2 * np.pi)
     reach = size * (1 + 0.32 * np.cos(what.lobes * (np.arctan2(y, x) - angle))) if what.lobes else size
     mask = opacity * np.clip((reach - np.hypot(x, y)) / 1.5 + 0.5, 0, 1)
-    hue = None if what.hue is None else (what.hue + rng.normal(0, 0.025)) % 1
-    paint = colorsys.hsv_to_rgb(hue or 0, 0 if hue is None else rng.uniform(0.6, 0.85), what.value)
+    hue = None if what.hue is None else (what.hue + rng.normal(0, 0.03)) % 1
+    paint = colorsys.hsv_to_rgb(
+        hue or 0, 0 if hue is None else rng.uniform(0.4, 0.85), what.value * rng.uniform(0.8, 1)
+    )
     shade = pattern(what.texture, x, y, size, angle)
     colours = np.asarray(paint, dtype=np.float32) * np.broadcast_to(shade, mask.shape)[..., None]
     part = canvas[top:bottom, left:right]
@@ -91,11 +94,16 @@ def draw(canvas, rng, what, radius=None, centre=None, opacity=1.0):
 
 def lure(canvas, rng, coloured=True):
     """Draws a small pale mark that means nothing."""
-    what = Look(rng.uniform(0, 1) if coloured else None, int(rng.choice(LOBES)), str(rng.choice(TEXTURES)), rng.uniform(0.2, 0.7))
+    what = Look(
+        rng.uniform(0, 1) if coloured else None,
+        int(rng.choice(LOBES)),
+        str(rng.choice(TEXTURES)),
+        rng.uniform(0.2, 0.7),
+    )
     draw(canvas, rng, what, rng.uniform(0.05, 0.11), rng.uniform(0.1, 0.9, 2), 0.6)
 
 
-def finish(canvas, rng, noise=0.04):
+def finish(canvas, rng, noise=0.06):
     """The canvas as whole numbers, (height, width, 3) from 0 to 255, with noise."""
     height, width = canvas.shape[:2]
     grain = rng.standard_normal((height, width, 1), dtype=np.float32) * noise
@@ -109,8 +117,9 @@ def scene(rng, looks, size=None, tint=None, lures=3, radius=None):
     for _ in range(lures):
         lure(canvas, rng)
     places = apart(rng, len(looks))
+    bounds = (0.16, 0.28) if len(looks) == 1 else (0.11, 0.16)
     for what, place in zip(looks, places):
-        draw(canvas, rng, what, radius or (rng.uniform(0.2, 0.3) if len(looks) == 1 else rng.uniform(0.11, 0.16)), place)
+        draw(canvas, rng, what, radius or rng.uniform(*bounds), place)
     return finish(canvas, rng)
 
 

@@ -1,11 +1,11 @@
 """Competitions that ask for one number per row: the probability of 1."""
+
 import io
 import json
 
 import numpy as np
 
 import dicom
-from describe import describe
 from files import seven_zip, zip_files
 from grading import Rules
 from pictures import Look, backdrop, draw, encoded, finish, look, scene, smooth
@@ -20,23 +20,18 @@ def labelled(folder, many, share, name):
 @competition("aerial-cactus-identification", Rules("share", "auc", margin=0.08))
 def make_cactus(folder):
     """32x32 pictures in two zip archives."""
-    parts = {part: labelled(folder, folder.count(n, least), 0.7, lambda: folder.hex(32) + ".jpg")
-             for part, n, least in (("train", 400, 60), ("test", 150, 40))}
+    parts = {
+        part: labelled(folder, folder.count(n, least), 0.7, lambda: folder.hex(32) + ".jpg")
+        for part, n, least in (("train", 400, 60), ("test", 150, 40))
+    }
     for part, rows in parts.items():
-        pixels = lambda label: scene(folder.rng, [Look(0.36, 3, "stripes")] if label else [], (32, 32), (0.5, 0.44, 0.4), lures=3)
+        pixels = lambda label: scene(
+            folder.rng, [Look(0.36, 3, "stripes")] if label else [], (32, 32), (0.5, 0.44, 0.4), lures=3
+        )
         zip_files(folder.file(f"{part}.zip"), folder.shuffled([(name, encoded(pixels(label))) for name, label in rows]))
     folder.table("train.csv", ["id", "has_cactus"], parts["train"])
     folder.table("sample_submission.csv", ["id", "has_cactus"], [(name, 0.5) for name, _ in parts["test"]])
     folder.answers(["id", "has_cactus"], parts["test"])
-    describe(
-        folder, "Cacti from above",
-        ["To learn how people change protected areas, researchers watch the vegetation from the air. A first step is to find one "
-         "species of columnar cactus.", "The pictures are small cut-outs of aerial photographs, 32 by 32 pixels each."],
-        "auc", "For each ID in the test set, you must predict a probability for the `has_cactus` variable.",
-        ["id,has_cactus", "000940378805c44108d287872b2f04ce.jpg,0.5", "0017242f54ececa4512b4d7937d1e21e.jpg,0.5", "etc."],
-        [("train.zip", "the training images"), ("test.zip", "the test images (you must predict the labels of these)"),
-         ("train.csv", "the training set labels, indicates whether the image has a cactus (`has_cactus = 1`)"),
-         ("sample_submission.csv", "a sample submission file in the correct format")])
 
 
 @competition("dogs-vs-cats-redux-kernels-edition", Rules("share", "binary_log_loss"))
@@ -56,15 +51,6 @@ def make_dogs_cats(folder):
             folder.write(name, content)
     folder.table("sample_submission.csv", ["id", "label"], [(n, 0.5) for n, _ in answers])
     folder.answers(["id", "label"], answers)
-    describe(
-        folder, "Dogs or cats once more",
-        ["Some years ago a competition to tell dogs from cats seemed hard. Now it is a good first exercise for deep networks, and "
-         "here it is again.", "For each image in the test set, you should predict a probability that the image is a dog "
-         "(1 = dog, 0 = cat)."],
-        "binary_log_loss", "For each image in the test set, you must submit a probability that the image is a dog.",
-        ["id,label", "1,0.5", "2,0.5", "3,0.5", "etc."],
-        [("train", "images of dogs and cats; each image has the label as part of the filename"),
-         ("test", "images named according to a numeric id"), ("sample_submission.csv", "a sample submission")])
 
 
 @competition("histopathologic-cancer-detection", Rules("share", "auc", margin=0.08))
@@ -84,20 +70,11 @@ def make_histopathology(folder):
     folder.table("train_labels.csv", header, parts["train"])
     folder.table("sample_submission.csv", header, [(name, 0) for name, _ in parts["test"]])
     folder.answers(header, parts["test"])
-    describe(
-        folder, "Cancer in patches of scans",
-        ["Identify metastatic cancer in small image patches taken from larger digital pathology scans.",
-         "A positive label indicates that the center 32x32px region of a patch contains at least one pixel of tumor tissue. Tumor "
-         "tissue in the outer region of the patch does not influence the label."],
-        "auc", "For each `id` in the test set, you must predict a probability that center 32x32px region of a patch contains at "
-        "least one pixel of tumor tissue.", ["id,label", "0b2ea2a822ad23fdb1b5dd26653da899fbd2c0d5,0", "etc."],
-        [("train, test", "the images, named with an image id"), ("train_labels.csv", "the ground truth for the images in train"),
-         ("sample_submission.csv", "a sample submission")])
 
 
 def patient_rows(folder, many, share, texts):
-    """Rows of siim-isic: (image, patient, sex, age, site, diagnosis, benign or malignant, target). Patients repeat; old men
-    have melanomas a little more often; some cells are empty."""
+    """Rows of siim-isic: (image, patient, sex, age, site, diagnosis, benign or malignant, target). Patients repeat;
+    old men have melanomas a little more often; some cells are empty."""
     rows = []
     while len(rows) < many:
         patient, man = f"IP_{folder.rng.integers(10**6, 10**7)}", folder.rng.random() < 0.5
@@ -108,7 +85,18 @@ def patient_rows(folder, many, share, texts):
             site = "" if folder.rng.random() < 0.08 else str(folder.rng.choice(texts))
             diagnosis = "melanoma" if target else str(folder.rng.choice(("unknown", "nevus", "seborrheic keratosis")))
             name = f"ISIC_{folder.rng.integers(0, 10**7):07d}"
-            rows.append((name, patient, sex, "" if sex == "" else f"{age}.0", site, diagnosis, "malignant" if target else "benign", target))
+            rows.append(
+                (
+                    name,
+                    patient,
+                    sex,
+                    "" if sex == "" else f"{age}.0",
+                    site,
+                    diagnosis,
+                    "malignant" if target else "benign",
+                    target,
+                )
+            )
     return rows[:many]
 
 
@@ -116,7 +104,16 @@ def patient_rows(folder, many, share, texts):
 def make_melanoma(folder):
     """The same pictures as JPEG and as DICOM; columns that give the label away are not in test."""
     sites = ("torso", "lower extremity", "upper extremity", "head/neck", "palms/soles", "oral/genital")
-    header = ["image_name", "patient_id", "sex", "age_approx", "anatom_site_general_challenge", "diagnosis", "benign_malignant", "target"]
+    header = [
+        "image_name",
+        "patient_id",
+        "sex",
+        "age_approx",
+        "anatom_site_general_challenge",
+        "diagnosis",
+        "benign_malignant",
+        "target",
+    ]
     parts = {}
     for part, n, least in (("train", 320, 60), ("test", 160, 50)):
         rows = parts[part] = patient_rows(folder, folder.count(n, least), 0.15, sites)
@@ -131,16 +128,6 @@ def make_melanoma(folder):
     folder.table("test.csv", header[:5], [row[:5] for row in parts["test"]])
     folder.table("sample_submission.csv", ["image_name", "target"], [(row[0], 0) for row in parts["test"]])
     folder.answers(["image_name", "target"], [(row[0], row[-1]) for row in parts["test"]])
-    describe(
-        folder, "Melanoma among moles",
-        ["Melanoma is the deadliest of the skin cancers, and cured by small surgery when it is caught early. Dermatologists look at all "
-         "moles of a patient to find the one that does not belong.",
-         "Images of the same patient are marked, so that they can be compared. The images are provided in DICOM format and also as "
-         "JPEG and TFRecord."],
-        "auc", "For each `image_name` in the test set, you must predict the probability (target) that the sample is malignant.",
-        ["image_name,target", "ISIC_0052060,0.7", "ISIC_0052349,0.9", "etc."],
-        [("train.csv", "the training set: image_name, patient_id, sex, age_approx, anatom_site_general_challenge, diagnosis, "
-          "benign_malignant, target"), ("test.csv", "the test set"), ("sample_submission.csv", "a sample submission")])
 
 
 @competition("statoil-iceberg-classifier-challenge", Rules("share", "binary_log_loss"))
@@ -154,10 +141,14 @@ def make_icebergs(folder):
             place, radius = folder.rng.uniform(0.4, 0.6, 2), folder.rng.uniform(0.16, 0.22)
             for offset in (-20, -26):
                 canvas = np.zeros((75, 75, 3), dtype=np.float32)
-                draw(canvas, folder.rng, Look(None, 2 if label else 5, "plain" if label else "rings", 1.0), radius, place)
+                draw(
+                    canvas, folder.rng, Look(None, 2 if label else 5, "plain" if label else "rings", 1.0), radius, place
+                )
                 sea = offset + 2 * smooth(folder.rng, 75, 75, 6) + folder.rng.normal(0, 1.6, (75, 75))
                 bands.append([round(float(v), 3) for v in (sea + 14 * canvas[..., 0]).ravel()])
-            angle = "na" if part == "train" and folder.rng.random() < 0.08 else round(float(folder.rng.uniform(30, 46)), 4)
+            angle = (
+                "na" if part == "train" and folder.rng.random() < 0.08 else round(float(folder.rng.uniform(30, 46)), 4)
+            )
             record = {"id": name, "band_1": bands[0], "band_2": bands[1], "inc_angle": angle}
             records.append({**record, "is_iceberg": label} if part == "train" else record)
             if part == "test":
@@ -166,16 +157,6 @@ def make_icebergs(folder):
     sample = "id,is_iceberg\n" + "".join(f"{name},0.5\n" for name, _ in answers)
     seven_zip(folder.file("sample_submission.csv.7z"), "sample_submission.csv", sample.encode())
     folder.answers(["id", "is_iceberg"], answers)
-    describe(
-        folder, "Iceberg or ship?",
-        ["Drifting icebergs threaten navigation. A satellite's radar sees through clouds and darkness, but a bright spot can be a ship "
-         "as well as an iceberg.",
-         "Each image has two channels, HH and HV, of 75x75 pixel values in dB, and the angle at which it was taken. Predict whether "
-         "an image contains a ship or an iceberg."],
-        "binary_log_loss", "For each `id` in the test set, you must predict the probability that the image contains an iceberg (a number "
-        "between 0 and 1).", ["id,is_iceberg", "809385f7,0.5", "7535f0cd,0.4", "etc."],
-        [("train.json, test.json", "a list of images with the fields id; band_1, band_2 - the flattened image data; inc_angle; is_iceberg"),
-         ("sample_submission.csv", "the submission format")])
 
 
 def cadence(rng, bank, label):
@@ -211,18 +192,6 @@ def make_seti(folder):
     folder.table("train_labels.csv", ["id", "target"], parts["train"])
     folder.table("sample_submission.csv", ["id", "target"], [(name, 0.5) for name, _ in parts["test"]])
     folder.answers(["id", "target"], parts["test"])
-    describe(
-        folder, "Is anybody out there?",
-        ["Radio telescopes scan the sky for signals that only technology could emit. Most of what they hear comes from our own "
-         "machines, so a telescope looks at a star, away, at the star again, away to another place, and so on.",
-         "Each file holds one such cadence of six observations, ABACAD, as spectrograms. A signal that is there only in the first, third "
-         "and fifth is a candidate. The needles in this haystack are simulated."],
-        "auc", "For each `id` in the test set, you must predict a probability for the `target` variable.",
-        ["id,target", "00034abb3629,0.5", "0004be0baf70,0.5", "etc."],
-        [("train/", "a training set of cadence snippet files stored in numpy float16 format, one file per cadence snippet id, with "
-          "corresponding labels in train_labels.csv; each file has dimension (6, 273, 256)"), ("test/", "the test set"),
-         ("train_labels.csv", "targets corresponding (by id) to the cadence snippet files"),
-         ("old_leaky_data", "full pre-relaunch data, including test labels; you should not assume this data is helpful")])
 
 
 def write_array(folder, name, array):
@@ -233,7 +202,7 @@ def write_array(folder, name, array):
 
 
 def hidden(rng, cover, strength):
-    """A picture with a message in it: steps of two in random places of its rougher half, in a fine chequered pattern."""
+    """A picture with a message in it: steps of two in random places, in a fine chequered pattern."""
     y, x = np.mgrid[: cover.shape[0], : cover.shape[1]]
     step = np.where((x + y) % 2 == 0, 2, -2)
     where = rng.random(cover.shape[:2]) < strength
@@ -257,17 +226,6 @@ def make_alaska(folder):
         answers.append((f"{n:04d}.jpg", label))
     folder.table("sample_submission.csv", ["Id", "Label"], [(name, 0) for name, _ in answers])
     folder.answers(["Id", "Label"], answers)
-    describe(
-        folder, "Messages in pictures",
-        ["Steganography hides messages in innocent pictures. Methods that find them are made in laboratories and fail on pictures that "
-         "people really send.",
-         "Images were compressed with one of three JPEG quality factors. Three algorithms (JMiPOD, JUNIWARD, UERD) hid payloads of "
-         "different lengths. Predict which test images contain a hidden message."],
-        "weighted_auc", "For each Id (image) in the test set, you must provide a score that indicates how likely this image contains hidden "
-        "data: the higher the score, the more it is assumed that image contains secret data.", ["Id,Label", "0001.jpg,0.1", "0002.jpg,0.99", "etc."],
-        [("Cover/", "contains unaltered images meant for use in training"), ("JMiPOD/", "Cover images with JMiPOD applied"),
-         ("JUNIWARD/", "Cover images with JUNIWARD applied"), ("UERD/", "Cover images with UERD applied"),
-         ("Test/", "contains the test set images"), ("sample_submission.csv", "the submission format")])
 
 
 def breast(rng, cancer, size):
@@ -277,7 +235,13 @@ def breast(rng, cancer, size):
     draw(canvas, rng, Look(None, 0, "plain", 0.5), 0.62, (0.25, 0.5))
     tissue = canvas[..., 0] > 0.05
     for _ in range(2):
-        draw(canvas, rng, Look(None, 0, "plain", rng.uniform(0.35, 0.65)), rng.uniform(0.06, 0.1), rng.uniform((0.2, 0.3), (0.5, 0.7)))
+        draw(
+            canvas,
+            rng,
+            Look(None, 0, "plain", rng.uniform(0.35, 0.65)),
+            rng.uniform(0.06, 0.1),
+            rng.uniform((0.2, 0.3), (0.5, 0.7)),
+        )
     if cancer and rng.random() < 0.85:
         draw(canvas, rng, Look(None, 8, "plain", 1.0), rng.uniform(0.1, 0.14), rng.uniform((0.2, 0.3), (0.45, 0.7)))
     grain = rng.normal(0, 0.02, (height, width)) + 0.05 * smooth(rng, width, height, 9)
@@ -298,40 +262,67 @@ def breast_rows(folder, patients, share):
                 image, biopsy = int(folder.rng.integers(10**5, 2 * 10**9)), int(cancer or folder.rng.random() < 0.05)
                 birads = "" if folder.rng.random() < 0.5 else f"{0 if biopsy else folder.rng.integers(1, 3)}.0"
                 density = "" if site == 2 else str(folder.rng.choice(list("ABCD")))
-                rows.append((site, patient, image, side, view, "" if folder.rng.random() < 0.02 else f"{age}.0", cancer, biopsy,
-                             int(cancer and folder.rng.random() < 0.7), birads, 0, density, (49, 93)[site - 1], bool(birads == "0.0" and not cancer)))
+                rows.append(
+                    (
+                        site,
+                        patient,
+                        image,
+                        side,
+                        view,
+                        "" if folder.rng.random() < 0.02 else f"{age}.0",
+                        cancer,
+                        biopsy,
+                        int(cancer and folder.rng.random() < 0.7),
+                        birads,
+                        0,
+                        density,
+                        (49, 93)[site - 1],
+                        bool(birads == "0.0" and not cancer),
+                    )
+                )
     return rows
 
 
 @competition("rsna-breast-cancer-detection", Rules("share", "pf1", margin=0.04))
 def make_breasts(folder):
-    """DICOM of 16 bits, JPEG 2000 and lossless JPEG inside, MONOCHROME1 and 2. A row of the sample is several pictures."""
-    header = ["site_id", "patient_id", "image_id", "laterality", "view", "age", "cancer", "biopsy", "invasive", "BIRADS", "implant",
-              "density", "machine_id", "difficult_negative_case"]
-    parts = {"train": breast_rows(folder, folder.count(64, 12), 0.18), "test": breast_rows(folder, folder.count(40, 12), 0.18)}
+    """DICOM of 16 bits, JPEG 2000 or lossless JPEG, MONOCHROME1 and 2. A row of the sample is several pictures."""
+    header = [
+        "site_id",
+        "patient_id",
+        "image_id",
+        "laterality",
+        "view",
+        "age",
+        "cancer",
+        "biopsy",
+        "invasive",
+        "BIRADS",
+        "implant",
+        "density",
+        "machine_id",
+        "difficult_negative_case",
+    ]
+    parts = {
+        "train": breast_rows(folder, folder.count(64, 12), 0.18),
+        "test": breast_rows(folder, folder.count(40, 12), 0.18),
+    }
     for part, rows in parts.items():
         for row in rows:
             size = (150, 200) if row[0] == 1 else (180, 210)
             samples = breast(folder.rng, row[6], size)
             samples = samples[:, ::-1] if row[3] == "R" else samples
-            folder.write(f"{part}_images/{row[1]}/{row[2]}.dcm", dicom.mammogram(samples, row[0] == 1, row[0] == 1 and row[1] % 2 == 0))
+            folder.write(
+                f"{part}_images/{row[1]}/{row[2]}.dcm",
+                dicom.mammogram(samples, row[0] == 1, row[0] == 1 and row[1] % 2 == 0),
+            )
     folder.table("train.csv", header, parts["train"])
     asked = lambda row: f"{row[1]}_{row[3]}"
-    folder.table("test.csv", [*header[:6], "implant", "machine_id", "prediction_id"],
-                 [[*row[:6], row[10], row[12], asked(row)] for row in parts["test"]])
+    folder.table(
+        "test.csv",
+        [*header[:6], "implant", "machine_id", "prediction_id"],
+        [[*row[:6], row[10], row[12], asked(row)] for row in parts["test"]],
+    )
     answers = sorted({asked(row): row[6] for row in parts["test"]}.items())
     share = float(np.mean([row[6] for row in parts["train"]]))
     folder.table("sample_submission.csv", ["prediction_id", "cancer"], [(name, share) for name, _ in answers])
     folder.answers(["prediction_id", "cancer"], answers)
-    describe(
-        folder, "Breast cancer in screening",
-        ["Early detection of breast cancer by screening lowers mortality, but it takes radiologists who read very many mammograms, and "
-         "most of what they call back is harmless.",
-         "You are given several mammograms per patient. Only a few percent of all breasts have cancer. Predict for each breast the "
-         "likelihood of cancer."],
-        "pf1", "For each `prediction_id`, you should predict the likelihood of cancer in the corresponding `cancer` column.",
-        ["prediction_id,cancer", "0-L,0", "0-R,0.5", "1-L,1", "etc."],
-        [("[train/test]_images/[patient_id]/[image_id].dcm", "the mammograms, in dicom format"),
-         ("train.csv", "metadata for each patient and image; cancer - whether or not the breast was positive for malignant cancer, the "
-          "target value; only provided for train"), ("test.csv", "prediction_id - the ID for the matching submission row; multiple "
-          "images will share the same prediction ID"), ("sample_submission.csv", "a valid sample submission")])

@@ -6,6 +6,7 @@ another order and, where that is allowed, with one more column; the sample and t
 pictures valid and no better; and must refuse every broken submission for the right reason. Prints a line per trouble
 and the total; the exit code is 1 where there was trouble.
 """
+
 import re
 import subprocess
 import sys
@@ -18,7 +19,6 @@ import metrics
 from catalogue import COMPETITIONS
 from files import Folder, write_table
 from grading import NUMERIC, Refused, best_trivial, grade, read_table
-
 
 
 def changed(rows, place, text, column=1):
@@ -51,9 +51,13 @@ def broken_answers(header, rows, rules):
     if rules.exact:
         yield "a column that nobody asked for", *more, "not asked for"
     if rules.kind in NUMERIC:
-        for what, text, reason in (("a word", "likely", "not a number"), ("nothing", "", "not a number"), ("nan", "nan", "not a number"),
-                                   ("a number too low", str(rules.low - 0.01), "not between"),
-                                   ("a number too high", str(rules.high + 0.01), "not between")):
+        for what, text, reason in (
+            ("a word", "likely", "not a number"),
+            ("nothing", "", "not a number"),
+            ("nan", "nan", "not a number"),
+            ("a number too low", str(rules.low - 0.01), "not between"),
+            ("a number too high", str(rules.high + 0.01), "not between"),
+        ):
             yield what, *cell(text), reason
     if rules.kind == "shares":
         yield "a row that does not sum to 1", header, [[rows[0][0]] + ["0.3"] * (len(header) - 1), *rows[1:]], "sums to"
@@ -110,9 +114,11 @@ class Trial:
         self.expect("true answers", True, self.header, self.rows)
         self.expect("true answers in another order", True, self.header, self.rows[::-1])
         if not self.rules.exact:
-            self.expect("one more column", True, ["", *self.header], [[str(i), *row] for i, row in enumerate(self.rows)])
+            self.expect(
+                "one more column", True, ["", *self.header], [[str(i), *row] for i, row in enumerate(self.rows)]
+            )
         hopeless = self.rules.bar is None
-        score, row = best_trivial([one[1:] for one in self.rows], self.rules)
+        _, row = best_trivial([one[1:] for one in self.rows], self.rules)
         self.expect("the best without a look", not hopeless, self.header, [[one[0], *row] for one in self.rows])
         for sample in sorted(self.data.glob("*sample*submission*.csv")):
             self.expect("the sample", not hopeless, *read_table(sample))
@@ -121,7 +127,10 @@ class Trial:
 
     def bad(self):
         """What must be refused."""
-        for what, header, rows, reason in (*broken_rows(self.header, self.rows), *broken_answers(self.header, self.rows, self.rules)):
+        for what, header, rows, reason in (
+            *broken_rows(self.header, self.rows),
+            *broken_answers(self.header, self.rows, self.rules),
+        ):
             got = self.outcome(header, rows)
             self.note(isinstance(got, str) and re.search(reason, got), f"{what}: expected {reason!r}, got {got}")
         self.path.write_bytes(b"")
@@ -149,13 +158,19 @@ def known_values():
     numbers = lambda *values: np.array(values, dtype=float).reshape(len(values), -1)
     truth, scores = numbers(1, 0, 1, 0), numbers(0.9, 0.4, 0.4, 0.1)
     known = {
-        "auc": (truth, scores, 0.875), "weighted_auc": (truth, scores, (2 * 0.4 + 0.1 + 0.5 * (0.25 + 0.5)) / 1.4),
+        "auc": (truth, scores, 0.875),
+        "weighted_auc": (truth, scores, (2 * 0.4 + 0.1 + 0.5 * (0.25 + 0.5)) / 1.4),
         "log_loss": (numbers([1, 0], [0, 1]), numbers([0.5, 0.5], [0.75, 0.25]), 1.5 * np.log(2)),
-        "binary_log_loss": (numbers(1, 0), numbers(0.5, 0.75), 1.5 * np.log(2)), "accuracy": ([1, 2, 3, 4], [1, 2, 3, 3], 0.75),
-        "error": ([1, 2, 3, 4], [1, 2, 3, 3], 0.25), "macro_f1": (["a", "a", "b"], ["a", "b", "b"], 2 / 3),
-        "micro_f1": ([{"a", "b"}, {"c"}, set()], [{"a"}, {"c", "b"}, set()], 2 / 3), "kappa": ([0, 1, 2, 2], [0, 1, 2, 0], 5 / 13),
-        "map5": (["a", "b", "c"], [["b", "a"], ["b"], ["x"]], 0.5), "pf1": (numbers(1, 0), numbers(0.5, 0.5), 0.5),
-        "rmse": (numbers([0, 1], [0, 1]), numbers([3, 1], [3, 1]), 1.5), "mae": (numbers(1, 2), numbers(2, 4), 1.5),
+        "binary_log_loss": (numbers(1, 0), numbers(0.5, 0.75), 1.5 * np.log(2)),
+        "accuracy": ([1, 2, 3, 4], [1, 2, 3, 3], 0.75),
+        "error": ([1, 2, 3, 4], [1, 2, 3, 3], 0.25),
+        "macro_f1": (["a", "a", "b"], ["a", "b", "b"], 2 / 3),
+        "micro_f1": ([{"a", "b"}, {"c"}, set()], [{"a"}, {"c", "b"}, set()], 2 / 3),
+        "kappa": ([0, 1, 2, 2], [0, 1, 2, 0], 5 / 13),
+        "map5": (["a", "b", "c"], [["b", "a"], ["b"], ["x"]], 0.5),
+        "pf1": (numbers(1, 0), numbers(0.5, 0.5), 0.5),
+        "rmse": (numbers([0, 1], [0, 1]), numbers([3, 1], [3, 1]), 1.5),
+        "mae": (numbers(1, 2), numbers(2, 4), 1.5),
     }
     for name, (real, said, value) in known.items():
         got = getattr(metrics, name)(real, said)
@@ -169,14 +184,18 @@ def command_says(place):
     name = "aerial-cactus-identification"
     make = [sys.executable, script / "make.py", name, place / "c", "--scale", "tiny"]
     subprocess.run(make, check=True)
-    ends = [(place / "c.answers.csv", 0, "valid metric=1.0000 chance=0.5000 better=yes"),
-            (place / "c/sample_submission.csv", 1, "valid metric=0.5000 chance=0.5000 better=no"),
-            (place / "c/train.csv", 2, "invalid: the id ")]
+    ends = [
+        (place / "c.answers.csv", 0, "valid metric=1.0000 chance=0.5000 better=yes"),
+        (place / "c/sample_submission.csv", 1, "valid metric=0.5000 chance=0.5000 better=no"),
+        (place / "c/train.csv", 2, "invalid: the id "),
+    ]
     for path, code, text in ends:
-        ended = subprocess.run([sys.executable, script / "check.py", name, place / "c", path], capture_output=True, text=True)
+        ended = subprocess.run(
+            [sys.executable, script / "check.py", name, place / "c", path], capture_output=True, text=True, check=False
+        )
         if ended.returncode != code or not ended.stdout.startswith(f"{name} {text}"):
             yield f"check.py of {path.name}: exit code {ended.returncode}, {ended.stdout}{ended.stderr}"
-    if subprocess.run(make, capture_output=True).returncode == 0:
+    if subprocess.run(make, capture_output=True, check=False).returncode == 0:
         yield "make.py writes into a folder that exists"
 
 

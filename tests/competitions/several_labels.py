@@ -1,39 +1,42 @@
 """Competitions with several labels per row."""
-from describe import describe
+
 from grading import Rules
 from pictures import backdrop, draw, finish, grey, grey_look, look, lure, scene
 from registry import competition
 
 LEAF_LABELS = ("scab", "frog_eye_leaf_spot", "complex", "rust", "powdery_mildew")
-LEAF_SETS = ((("healthy",), 24), (("scab",), 25), (("frog_eye_leaf_spot",), 16), (("complex",), 8), (("rust",), 10),
-             (("powdery_mildew",), 6), (("scab", "frog_eye_leaf_spot"), 5), (("frog_eye_leaf_spot", "complex"), 3),
-             (("scab", "frog_eye_leaf_spot", "complex"), 2), (("rust", "complex"), 1))
+LEAF_SETS = (
+    (("healthy",), 24),
+    (("scab",), 25),
+    (("frog_eye_leaf_spot",), 16),
+    (("complex",), 8),
+    (("rust",), 10),
+    (("powdery_mildew",), 6),
+    (("scab", "frog_eye_leaf_spot"), 5),
+    (("frog_eye_leaf_spot", "complex"), 3),
+    (("scab", "frog_eye_leaf_spot", "complex"), 2),
+    (("rust", "complex"), 1),
+)
 
 
 @competition("plant-pathology-2021-fgvc8", Rules("labels", "micro_f1"))
 def make_plants_2021(folder):
     """Up to three of five diseases, or `healthy` alone."""
-    groups = [[(folder.hex(16) + ".jpg", labels) for _ in range(folder.count(4.6 * share, 3))] for labels, share in LEAF_SETS]
+    groups = [
+        [(folder.hex(16) + ".jpg", labels) for _ in range(folder.count(4.6 * share, 3))] for labels, share in LEAF_SETS
+    ]
     train, test = folder.split(groups, 0.3)
     for part, some in (("train", train), ("test", test)):
         for name, labels in some:
             looks = [look(LEAF_LABELS.index(one), 6) for one in labels if one != "healthy"]
-            folder.picture(f"{part}_images/{name}", scene(folder.rng, looks, (200, 134), (0.3, 0.45, 0.26), radius=0.17))
+            folder.picture(
+                f"{part}_images/{name}", scene(folder.rng, looks, (200, 134), (0.3, 0.45, 0.26), radius=0.17)
+            )
     header = ["image", "labels"]
     joined = lambda rows: [(name, " ".join(labels)) for name, labels in rows]
     folder.table("train.csv", header, joined(train))
     folder.table("sample_submission.csv", header, [(name, "healthy") for name, _ in test])
     folder.answers(header, joined(test))
-    describe(
-        folder, "Apple leaves, several diseases at once",
-        ["Apples are one of the most important fruit crops of temperate regions. Leaves that carry more than one disease are hard even "
-         "for people who scout orchards.",
-         "Unhealthy leaves with too many diseases to classify visually have the complex class, and may also have a subset of the "
-         "diseases identified."],
-        "micro_f1", "For each image in the test set, predict its labels, space-delimited.",
-        ["image,labels", "85f8cb619c66b863.jpg,healthy", "ad8770db05586b59.jpg,scab frog_eye_leaf_spot", "etc."],
-        [("train.csv", "image - the image ID; labels - the target classes, a space delimited list of all diseases found in the image"),
-         ("sample_submission.csv", "a sample submission"), ("train_images, test_images", "the images")])
 
 
 @competition("imet-2020-fgvc7", Rules("labels", "micro_f1"))
@@ -50,25 +53,33 @@ def make_imet(folder):
             chosen = [i for i, share in enumerate(shares) if folder.rng.random() < share][:6] or [0]
             name = folder.hex(32)
             parts[part].append((name, " ".join(str(order[i]) for i in chosen)))
-            folder.picture(f"{part}/{name}.png", scene(folder.rng, [look(i, 40) for i in chosen], folder.rng.integers(110, 170, 2)))
+            folder.picture(
+                f"{part}/{name}.png", scene(folder.rng, [look(i, 40) for i in chosen], folder.rng.integers(110, 170, 2))
+            )
     header = ["id", "attribute_ids"]
-    folder.table("labels.csv", ["attribute_id", "attribute_name"], [(n, f"{groups[n * 5 // 3474]}::thing {n}") for n in range(3474)])
+    folder.table(
+        "labels.csv",
+        ["attribute_id", "attribute_name"],
+        [(n, f"{groups[n * 5 // 3474]}::thing {n}") for n in range(3474)],
+    )
     folder.table("train.csv", header, parts["train"])
     folder.table("sample_submission.csv", header, [(name, "0 1 2") for name, _ in parts["test"]])
     folder.answers(header, parts["test"])
-    describe(
-        folder, "Attributes of works of art",
-        ["A museum has millions of works, and visitors search for them by what can be seen in them. Experts describe a work by its "
-         "country, its culture, its medium, its size; others add tags.",
-         "Each work has one or more attributes. Some annotators may not have seen everything, so the labels are noisy."],
-        "micro_f1", "For each image in the test set, you must predict a space-delimited list of attribute IDs.",
-        ["id,attribute_ids", "d24b9ba2ec8ee3ff0ea2a6a3c7ab1d43,0 1 2", "etc."],
-        [("train.csv", "the attribute_ids for the train images in /train"), ("sample_submission.csv", "a submission in the correct format"),
-         ("labels.csv", "descriptions of the attributes")])
 
 
-LINES = ("ETT - Abnormal", "ETT - Borderline", "ETT - Normal", "NGT - Abnormal", "NGT - Borderline", "NGT - Incompletely Imaged",
-         "NGT - Normal", "CVC - Abnormal", "CVC - Borderline", "CVC - Normal", "Swan Ganz Catheter Present")
+LINES = (
+    "ETT - Abnormal",
+    "ETT - Borderline",
+    "ETT - Normal",
+    "NGT - Abnormal",
+    "NGT - Borderline",
+    "NGT - Incompletely Imaged",
+    "NGT - Normal",
+    "CVC - Abnormal",
+    "CVC - Borderline",
+    "CVC - Normal",
+    "Swan Ganz Catheter Present",
+)
 LINE_SHARES = (0.1, 0.15, 0.3, 0.12, 0.14, 0.2, 0.25, 0.15, 0.3, 0.5, 0.12)
 
 
@@ -84,24 +95,21 @@ def make_catheters(folder):
             name = name_of()
             parts[part].append((name, labels, folder.hex(9)))
             folder.picture(f"{part}/{name}.jpg", chest(folder.rng, labels))
-    folder.table("train.csv", ["StudyInstanceUID", *LINES, "PatientID"], [[n, *labels, patient] for n, labels, patient in parts["train"]])
-    drawn = [(n, LINES[i], [[int(v) for v in folder.rng.integers(0, 2000, 2)] for _ in range(3)])
-             for n, labels, _ in parts["train"][::3] for i, one in enumerate(labels) if one]
+    folder.table(
+        "train.csv",
+        ["StudyInstanceUID", *LINES, "PatientID"],
+        [[n, *labels, patient] for n, labels, patient in parts["train"]],
+    )
+    drawn = [
+        (n, LINES[i], [[int(v) for v in folder.rng.integers(0, 2000, 2)] for _ in range(3)])
+        for n, labels, _ in parts["train"][::3]
+        for i, one in enumerate(labels)
+        if one
+    ]
     folder.table("train_annotations.csv", ["StudyInstanceUID", "label", "data"], drawn)
     header = ["StudyInstanceUID", *LINES[:9]]
     folder.table("sample_submission.csv", header, [[n] + [0] * 9 for n, _, _ in parts["test"]])
     folder.answers(header, [[n, *labels[:9]] for n, labels, _ in parts["test"]])
-    describe(
-        folder, "Where the tubes end",
-        ["Tubes and lines in hospital patients can be placed wrongly, with serious complications. A chest radiograph shows where they end; "
-         "in busy times it is looked at late.",
-         "Detect the presence and position of catheters and lines on chest x-rays. The labels of a picture are independent: there can be "
-         "several lines, or none."],
-        "mean_auc", "For each ID in the test set, you must predict a probability for all target variables.",
-        [",".join(header[:4]) + ",...", "1.2.826.0.1.3680043.8.498.4627,0,0,0,...", "etc."],
-        [("train.csv", "image IDs, binary labels, and patient IDs"), ("sample_submission.csv", "a sample submission file in the correct format"),
-         ("test", "test images"), ("train", "training images"), ("train_annotations.csv", "segmentation annotations for training samples "
-          "that have them, included solely as additional information")])
 
 
 def chest(rng, labels):

@@ -1,23 +1,13 @@
 """Folders of the same kind that are nobody's: names and details differ from the 26, the ideas do not."""
+
 import json
 
 import numpy as np
 
-from describe import describe
 from files import zip_files
 from grading import Rules
 from pictures import Look, class_scene, encoded, gauge_scene, look, scene
 from registry import competition
-
-
-def story(folder, title, metric, asked, example, files):
-    """A short description.md."""
-    describe(
-        folder, title,
-        [f"{title} is a question that people answered by eye until now, slowly and not always in the same way. Pictures were taken at "
-         "different times and by different people, so size, light and background vary.",
-         "Learn from the labelled pictures and answer for the others. The labels were given by two people each, who agreed."],
-        metric, asked, example, [*files, ("description.md", "this page")])
 
 
 def classes(folder, count, per_class, test_share, name):
@@ -37,8 +27,6 @@ def make_birds(folder):
     folder.table("test.tsv", ["file", "observer"], [(p, "ab"[i % 2]) for p, i in test], "\t")
     folder.table("sample_submission.csv", ["file", "species"], [(p, "heron") for p, _ in test])
     folder.answers(["file", "species"], [(p, words[i]) for p, i in test])
-    story(folder, "Birds at the plots", "accuracy", "For each file, predict the species.", ["file,species", "plots/0a/12ab34.png,heron"],
-          [("train.tsv, test.tsv", "tables, separated by tabs"), ("plots", "the pictures")])
 
 
 @competition("x-mushroom-records", Rules("class", "macro_f1"))
@@ -48,13 +36,15 @@ def make_mushrooms(folder):
     train, test = classes(folder, 7, 40, 0.3, lambda: f"m{folder.hex(7)}")
     for name, i in train + test:
         folder.picture(f"photos/{name}.jpg", class_scene(folder.rng, i, 7))
-    record = lambda name: {"photo": name, "wood": str(folder.rng.choice(["oak", "pine"])), "height_cm": int(folder.rng.integers(3, 20))}
+    record = lambda name: {
+        "photo": name,
+        "wood": str(folder.rng.choice(["oak", "pine"])),
+        "height_cm": int(folder.rng.integers(3, 20)),
+    }
     folder.json("train.json", [{**record(name), "genus": words[i]} for name, i in train], indent=1)
     folder.json("test.json", [record(name) for name, _ in test], indent=1)
     folder.table("sample_submission.csv", ["photo", "genus"], [(name, "Amanita") for name, _ in test])
     folder.answers(["photo", "genus"], [(name, words[i]) for name, i in test])
-    story(folder, "Which mushroom is that", "macro_f1", "For each photo, predict the genus.", ["photo,genus", "m0123456,Amanita"],
-          [("train.json, test.json", "one record per photo"), ("photos", "the photos")])
 
 
 @competition("x-tile-defects", Rules("chances", "auc", margin=0.07))
@@ -67,13 +57,14 @@ def make_tiles(folder):
         for _ in range(folder.count(n, least)):
             flags = [int(v) for v in folder.rng.random(4) < (0.4, 0.3, 0.25, 0.2)]
             name = f"T-{folder.hex(8).upper()}"
-            folder.picture(f"tiles/{part}/{name}.bmp", scene(folder.rng, [look(i, 6) for i, one in enumerate(flags) if one], (120, 120)))
+            folder.picture(
+                f"tiles/{part}/{name}.JPG",
+                scene(folder.rng, [look(i, 6) for i, one in enumerate(flags) if one], (120, 120)),
+            )
             parts[part].append([name, *flags])
     folder.table("tiles.csv", ["tile", *columns], parts["train"])
     folder.table("sample_submission.csv", ["tile", *columns], [[row[0]] + [0.5] * 4 for row in parts["test"]])
     folder.answers(["tile", *columns], parts["test"])
-    story(folder, "What is wrong with a tile", "mean_auc", "For each tile, predict a probability for each defect.",
-          ["tile,chip,crack,stain,warp", "T-0123ABCD,0.5,0.5,0.5,0.5"], [("tiles.csv", "the defects of the training tiles"), ("tiles", "pictures")])
 
 
 @competition("x-soil-mix", Rules("number", "rmse", low=-1e9, high=1e9, margin=0.08))
@@ -92,17 +83,17 @@ def make_soil(folder):
     folder.table("train.csv", header, parts["train"])
     folder.table("sample_submission.csv", header, [[row[0], 33.3, 33.3, 33.3] for row in parts["test"]])
     folder.answers(header, parts["test"])
-    story(folder, "What soil is made of", "rmse", "For each sample, predict the three shares in percent.",
-          [",".join(header), "e00000,33.3,33.3,33.3"], [("train.csv", "the shares"), ("train, test", "the pictures")])
 
 
-def make_lists(folder, separator, words, columns, title):
+def make_lists(folder, separator, words, columns):
     """Several labels per row with something between them that is no blank."""
     parts = {}
     for part, n, least in (("train", 340, 60), ("test", 140, 40)):
         parts[part] = []
         for _ in range(folder.count(n, least)):
-            chosen = sorted(int(i) for i in folder.rng.choice(len(words), int(folder.rng.choice((1, 1, 2, 3))), replace=False))
+            chosen = sorted(
+                int(i) for i in folder.rng.choice(len(words), int(folder.rng.choice((1, 1, 2, 3))), replace=False)
+            )
             name = f"{folder.hex(10)}.jpg"
             folder.picture(f"{part}/{name}", scene(folder.rng, [look(i, 6) for i in chosen]))
             parts[part].append((name, separator.join(words[i] for i in chosen)))
@@ -110,20 +101,18 @@ def make_lists(folder, separator, words, columns, title):
     placeholder = separator.join(words[:2])
     folder.table("sample_submission.csv", columns, [(name, placeholder) for name, _ in parts["test"]])
     folder.answers(columns, parts["test"])
-    story(folder, title, "micro_f1", f"For each picture, predict its labels with {separator!r} between them.",
-          [",".join(columns), f'0123456789.jpg,"{placeholder}"'], [("train.csv", "the labels"), ("train, test", "the pictures")])
 
 
 @competition("x-street-signs", Rules("labels", "micro_f1", separator="|"))
 def make_signs(folder):
     """Labels with `|` between them."""
-    make_lists(folder, "|", ("crossing", "dead end", "no entry", "no parking", "stop", "yield"), ["picture", "signs"], "Signs in a street")
+    make_lists(folder, "|", ("crossing", "dead end", "no entry", "no parking", "stop", "yield"), ["picture", "signs"])
 
 
 @competition("x-fruit-basket", Rules("labels", "micro_f1", separator=","))
 def make_fruit(folder):
     """Labels with commas between them, so that cells have quotes."""
-    make_lists(folder, ",", ("apple", "banana", "cherry", "fig", "grape", "plum"), ["image", "fruits"], "Fruit in a basket")
+    make_lists(folder, ",", ("apple", "banana", "cherry", "fig", "grape", "plum"), ["image", "fruits"])
 
 
 @competition("x-wall-cracks", Rules("share", "auc", margin=0.08))
@@ -139,8 +128,6 @@ def make_walls(folder):
     folder.table("train_labels.csv", header, parts["train"])
     folder.table("sample_submission.csv", header, [(name, 0.5) for name, _ in parts["test"]])
     folder.answers(header, [(name, int(cracked)) for name, cracked in parts["test"]])
-    story(folder, "Is the wall cracked", "auc", "For each image, predict the probability that the wall is cracked.",
-          ["image_id,is_cracked", "w0_0a1b,0.5"], [("train_labels.csv", "True where a wall is cracked"), ("train_pictures, test_pictures", "walls")])
 
 
 @competition("x-pollen-grains", Rules("class", "accuracy"))
@@ -148,12 +135,13 @@ def make_pollen(folder):
     """Class folders inside train.zip."""
     words = ("alder", "birch", "grass", "hazel", "oak", "pine")
     train, test = classes(folder, 6, 44, 0.3, lambda: f"{folder.hex(6)}.jpg")
-    zip_files(folder.file("train.zip"), [(f"train/{words[i]}/{name}", encoded(class_scene(folder.rng, i, 6))) for name, i in train])
+    zip_files(
+        folder.file("train.zip"),
+        [(f"train/{words[i]}/{name}", encoded(class_scene(folder.rng, i, 6))) for name, i in train],
+    )
     zip_files(folder.file("test.zip"), [(f"test/{name}", encoded(class_scene(folder.rng, i, 6))) for name, i in test])
     folder.table("sample_submission.csv", ["file", "plant"], [(name, "alder") for name, _ in test])
     folder.answers(["file", "plant"], [(name, words[i]) for name, i in test])
-    story(folder, "Whose pollen is that", "accuracy", "For each file, predict the plant.", ["file,plant", "0a1b2c.jpg,alder"],
-          [("train.zip", "a folder per plant"), ("test.zip", "pictures to be named")])
 
 
 @competition("x-shell-coco", Rules("whole", "accuracy"))
@@ -167,16 +155,30 @@ def make_shells(folder):
         for name, i in rows:
             pixels = class_scene(folder.rng, i, 9)
             folder.picture(f"images/{part}/{name:012d}.jpg", pixels)
-            images.append({"id": name, "file_name": f"{name:012d}.jpg", "width": pixels.shape[1], "height": pixels.shape[0]})
-        whole = {"info": {"version": "1"}, "images": images, "categories": [{"id": n, "name": f"shell {n}"} for n in numbers]}
+            images.append(
+                {"id": name, "file_name": f"{name:012d}.jpg", "width": pixels.shape[1], "height": pixels.shape[0]}
+            )
+        whole = {
+            "info": {"version": "1"},
+            "images": images,
+            "categories": [{"id": n, "name": f"shell {n}"} for n in numbers],
+        }
         if part == "train":
-            whole["annotations"] = [{"id": k, "image_id": name, "category_id": numbers[i], "bbox": [10, 10, 60, 60], "area": 3600,
-                                     "iscrowd": 0, "segmentation": []} for k, (name, i) in enumerate(rows)]
+            whole["annotations"] = [
+                {
+                    "id": k,
+                    "image_id": name,
+                    "category_id": numbers[i],
+                    "bbox": [10, 10, 60, 60],
+                    "area": 3600,
+                    "iscrowd": 0,
+                    "segmentation": [],
+                }
+                for k, (name, i) in enumerate(rows)
+            ]
         folder.json(f"annotations/{'instances_train' if part == 'train' else 'image_info_test'}.json", whole)
     folder.table("sample_submission.csv", ["image_id", "category_id"], [(name, 1) for name, _ in test])
     folder.answers(["image_id", "category_id"], [(name, numbers[i]) for name, i in test])
-    story(folder, "Shells of a beach", "accuracy", "For each image_id, predict a category_id.", ["image_id,category_id", "391895,18"],
-          [("annotations", "instances_train.json and image_info_test.json"), ("images", "the pictures")])
 
 
 @competition("x-tea-leaves", Rules("class", "accuracy"))
@@ -189,8 +191,6 @@ def make_tea(folder):
     folder.table("train.csv", ["filename", "variety"], [(name, words[i]) for name, i in train])
     folder.table("test.csv", ["filename"], [[name] for name, _ in test])
     folder.answers(["filename", "variety"], [(name, words[i]) for name, i in test])
-    story(folder, "Which tea is that", "accuracy", "For each filename of test.csv, predict the variety.", ["filename,variety", "leaf_0a1b2c.jpg,Assam"],
-          [("train.csv, test.csv", "the pictures and their varieties"), ("pictures", "all pictures")])
 
 
 @competition("x-bone-years", Rules("number", "mae", low=-1e9, high=1e9, margin=0.1))
@@ -206,11 +206,13 @@ def make_bones(folder):
             folder.picture(f"boneage-{part}-dataset/{name}.png", gauge_scene(folder.rng, share))
             parts[part].append((name, months, male))
     folder.table("boneage-training-dataset.csv", ["id", "boneage", "male"], parts["train"])
-    folder.table("boneage-test-dataset.csv", ["Case ID", "Sex"], [(name, "M" if male else "F") for name, _, male in parts["test"]])
+    folder.table(
+        "boneage-test-dataset.csv",
+        ["Case ID", "Sex"],
+        [(name, "M" if male else "F") for name, _, male in parts["test"]],
+    )
     folder.table("sample_submission.csv", ["Case ID", "boneage"], [(name, 100) for name, *_ in parts["test"]])
     folder.answers(["Case ID", "boneage"], [(name, months) for name, months, _ in parts["test"]])
-    story(folder, "How old are the bones", "mae", "For each case, predict the age in months.", ["Case ID,boneage", "4360,100"],
-          [("boneage-training-dataset.csv", "id, boneage in months, male"), ("boneage-test-dataset.csv", "the cases to be predicted")])
 
 
 @competition("x-leather-grade", Rules("grade", "kappa", low=1, high=5, margin=0.1))
@@ -218,17 +220,18 @@ def make_leather(folder):
     """Ordered grades from 1 to 5, and ids that are numbers with zeros before them."""
     grades = (1, 2, 3, 4, 5)
     names = iter(folder.numbers(5000, 100000))
-    groups = [[(f"{next(names):06d}", grade) for _ in range(folder.count(n, 6))] for grade, n in zip(grades, (40, 90, 120, 60, 40))]
+    groups = [
+        [(f"{next(names):06d}", grade) for _ in range(folder.count(n, 6))]
+        for grade, n in zip(grades, (40, 90, 120, 60, 40))
+    ]
     train, test = folder.split(groups, 0.3)
     for name, grade in train + test:
         share = np.clip((grade - 0.5 + folder.rng.normal(0, 0.2)) / 5, 0, 1)
-        folder.picture(f"hides/{name}.webp", gauge_scene(folder.rng, share))
+        folder.picture(f"hides/{name}.png", gauge_scene(folder.rng, share))
     folder.table("train.csv", ["hide", "quality"], train)
     folder.table("test.csv", ["hide"], [[name] for name, _ in test])
     folder.table("sample_submission.csv", ["hide", "quality"], [(name, 3) for name, _ in test])
     folder.answers(["hide", "quality"], test)
-    story(folder, "How good is the leather", "kappa", "For each hide, predict the quality, a whole number from 1 to 5.", ["hide,quality", "000123,3"],
-          [("train.csv", "the quality of the training hides"), ("hides", "all pictures")])
 
 
 @competition("x-driver-states", Rules("shares", "log_loss"))
@@ -240,25 +243,30 @@ def make_drivers(folder):
         folder.picture(f"imgs/train/{words[i]}/{name}", class_scene(folder.rng, i, 8))
     for name, i in test:
         folder.picture(f"imgs/test/{name}", class_scene(folder.rng, i, 8))
-    folder.table("driver_imgs_list.csv", ["subject", "classname", "img"], [(f"p{int(folder.rng.integers(1, 30)):03d}", words[i], n) for n, i in train])
+    folder.table(
+        "driver_imgs_list.csv",
+        ["subject", "classname", "img"],
+        [(f"p{int(folder.rng.integers(1, 30)):03d}", words[i], n) for n, i in train],
+    )
     folder.table("sample_submission.csv", ["img", *words], [[name] + [0.125] * 8 for name, _ in test])
     folder.answers(["img", *words], [[name] + [int(i == k) for k in range(8)] for name, i in test])
-    story(folder, "What is the driver doing", "log_loss", "For each image, predict a probability for each class.",
-          ["img," + ",".join(words), "img_1.jpg,0.1,..."], [("imgs", "the pictures"), ("driver_imgs_list.csv", "training images, their subject (driver) id, and class id")])
 
 
 @competition("x-odd-ids", Rules("share", "binary_log_loss"))
 def make_odd(folder):
-    """Ids that have no ending in train and one in the sample; the label is yes or no; records of JSON lines are decoys."""
+    """Ids that have no ending in train and one in the sample; the label is yes or no; a log is a decoy."""
     parts = {}
     for part, n, least in (("train", 320, 60), ("test", 140, 40)):
-        rows = parts[part] = [(f"{i}-{folder.hex(4)}.v{i % 3}", int(folder.rng.random() < 0.5)) for i in range(folder.count(n, least))]
+        rows = parts[part] = [
+            (f"{i}-{folder.hex(4)}.v{i % 3}", int(folder.rng.random() < 0.5)) for i in range(folder.count(n, least))
+        ]
         for name, label in rows:
             folder.picture(f"data/{part}/{name}.jpeg", scene(folder.rng, [look(3 if label else 0, 6)]))
-    folder.table("data/train_metadata.csv", ["key", "ripe", "weight"],
-                 [(name, "yes" if label else "no", int(folder.rng.integers(80, 200))) for name, label in parts["train"]])
+    folder.table(
+        "data/train_metadata.csv",
+        ["key", "ripe", "weight"],
+        [(name, "yes" if label else "no", int(folder.rng.integers(80, 200))) for name, label in parts["train"]],
+    )
     folder.write("data/log.jsonl", "".join(json.dumps({"event": "photo", "n": i}) + "\n" for i in range(50)))
     folder.table("sample_submission.csv", ["key", "ripe"], [(f"{name}.jpeg", 0.5) for name, _ in parts["test"]])
     folder.answers(["key", "ripe"], [(f"{name}.jpeg", label) for name, label in parts["test"]])
-    story(folder, "Is the fruit ripe", "binary_log_loss", "For each key, predict the probability that the fruit is ripe.", ["key,ripe", "0-0a1b.v0.jpeg,0.5"],
-          [("data", "the pictures and their metadata")])
