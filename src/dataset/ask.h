@@ -37,6 +37,8 @@ typedef struct stk_ask {
     const char *positive; /* the positive class, of the table's texts; NULL: not known */
     const char *stranger; /* the class of strangers; NULL: none */
     char reason[300];     /* for people */
+    stk_metric metric;    /* that the description asks for, if it can rate the task */
+    char phrase[64];      /* its words for it */
 } stk_ask;                /* starts zeroed */
 
 /* Finds the label columns. STK_ERR_USAGE or STK_ERR_DATA when there is none, or several could be

@@ -510,6 +510,14 @@ static stk_status decide_columns(asking *a, stk_error *err) {
     return STK_OK;
 }
 
+/* The metric of the description, where it can rate the task. */
+static void take_metric(stk_ask *ask, const stk_hints *hints) {
+    if (hints->metric != STK_METRIC_AUTO && stk_metric_rates(hints->metric, ask->task)) {
+        ask->metric = hints->metric;
+        snprintf(ask->phrase, sizeof ask->phrase, "%s", hints->phrase);
+    }
+}
+
 stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
                         const stk_hints *hints, stk_error *err) {
     asking a = {.ask = ask,
@@ -523,13 +531,16 @@ stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_
         a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
     }
     if (ask->count > 1) {
-        return decide_columns(&a, err);
+        stk_status done = decide_columns(&a, err);
+        take_metric(ask, hints);
+        return done;
     }
     a.name = t->train->header[ask->labels[0]];
     stk_status status = stk_column_profile_make(&a.labels, t->train, ask->labels[0], err);
     STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
     STK_THEN(status, decide_column(&a, err));
     stk_column_profile_free(&a.labels);
+    take_metric(ask, hints);
     return status;
 }
 
@@ -567,5 +578,6 @@ stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_c
     } else {
         decide_single(&a);
     }
+    take_metric(ask, hints);
     return STK_OK;
 }

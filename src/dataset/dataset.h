@@ -17,7 +17,7 @@
 
 #include "dataset/features.h"
 #include "dataset/targets.h"
-#include "metrics/task.h"
+#include "metrics/metric.h"
 #include "events/events.h"
 #include "options/options.h"
 #include "storage/storage.h"
@@ -107,6 +107,8 @@ typedef struct stk_dataset {
     stk_task task;      /* never AUTO */
     const char *reason; /* why this task and this answer, for people; NULL: nothing was chosen */
     stk_answer answer;
+    stk_metric metric;         /* that the description asks for; STK_METRIC_AUTO: nothing is known */
+    const char *metric_phrase; /* its words for it */
     /* Classes or labels, sorted by bytes or, when all are whole numbers, by value; or the names of
      * the numbers to predict, in the order of their columns. */
     const char *const *classes;

@@ -3,117 +3,51 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "metrics/metric_words.h"
 
 static const char *const file_names[] = {"description.md", "description.txt", NULL};
 
 /* A description is prose; more than this is something else. */
 #define MOST_BYTES ((size_t)1024 * 1024)
 
-/* What a metric rates. */
-typedef enum rated { PROBABILITIES, LABELS, STEPS, NUMBERS, RANKED } rated;
+/* Names in a ranked list where the text does not say how many. */
+#define USUAL_RANKED 5
 
-/* Metrics as descriptions call them. */
-static const struct {
-    const char *phrase;
-    rated what;
-} metrics[] = {
-    {"weighted kappa", STEPS},
-    {"mean average precision @", RANKED},
-    {"MAP@", RANKED},
-    {"root mean squared error", NUMBERS},
-    {"root mean square error", NUMBERS},
-    {"RMSE", NUMBERS},
-    {"mean absolute error", NUMBERS},
-    {"mean squared error", NUMBERS},
-    {"area under the", PROBABILITIES},
-    {"ROC AUC", PROBABILITIES},
-    {"AUC", PROBABILITIES},
-    {"log loss", PROBABILITIES},
-    {"logarithmic loss", PROBABILITIES},
-    {"log-loss", PROBABILITIES},
-    {"logloss", PROBABILITIES},
-    {"cross-entropy", PROBABILITIES},
-    {"probabilistic F1", PROBABILITIES},
-    {"pF1", PROBABILITIES},
-    {"F1", LABELS},
-    {"F-score", LABELS},
-    {"accuracy", LABELS},
-    {"classification error", LABELS},
-    {"top-1", LABELS},
-};
-
-/* The section that names the metric, or the whole text. */
-static const char *evaluation_of(const char *text, size_t *length) {
-    const char *start = text;
-    for (const char *line = text; line != NULL && *line != '\0';) {
-        const char *end = strchr(line, '\n');
-        size_t size = end != NULL ? (size_t)(end - line) : strlen(line);
-        const char *word = line + strspn(line, "#* \t");
-        if (word > line && strncasecmp(word, "evaluation", 10) == 0) {
-            start = line;
-            const char *next = end != NULL ? strstr(end, "\n#") : NULL;
-            /* Sections below it belong to it. */
-            while (next != NULL && next[1 + strspn(next + 1, "#")] != '\0' &&
-                   strspn(next + 1, "#") > strspn(line, "#")) {
-                next = strstr(next + 1, "\n#");
-            }
-            *length = next != NULL ? (size_t)(next - start) : strlen(start);
-            return start;
-        }
-        line = end != NULL ? line + size + 1 : NULL;
-    }
-    *length = strlen(start);
-    return start;
-}
-
-/* The first place where a phrase stands in the section; NULL: nowhere. */
-static const char *find_phrase(const char *section, size_t length, const char *phrase) {
-    size_t size = strlen(phrase);
-    for (size_t i = 0; i + size <= length; i++) {
-        bool begins = i == 0 || !isalnum((unsigned char)section[i - 1]);
-        if (begins && strncasecmp(section + i, phrase, size) == 0) {
-            return section + i;
-        }
-    }
-    return NULL;
-}
-
-static int ranked_names(const char *at, size_t length) {
-    size_t skip = strcspn(at, "@") + 1;
-    skip += skip < length ? strspn(at + skip, " {k=") : 0;
-    long count = skip < length ? strtol(at + skip, NULL, 10) : 0;
-    return count > 0 && count <= 100 ? (int)count : 5;
-}
-
+/* What the metric of the text rates. */
 static void read_metric(stk_hints *h) {
-    size_t length;
-    const char *section = evaluation_of(h->text, &length);
-    const char *first = NULL;
-    size_t which = 0;
-    for (size_t i = 0; i < STK_COUNT(metrics); i++) {
-        const char *at = find_phrase(section, length, metrics[i].phrase);
-        if (at != NULL && (first == NULL || at < first)) {
-            first = at;
-            which = i;
-        }
+    stk_metric_mention mention = stk_metric_find_in_text(h->text, STK_TASK_AUTO);
+    h->metric = mention.metric;
+    snprintf(h->phrase, sizeof h->phrase, "%s", mention.phrase);
+    switch (mention.metric) {
+    case STK_METRIC_LOGLOSS:
+    case STK_METRIC_AUC:
+    case STK_METRIC_AUC_MACRO:
+    case STK_METRIC_WEIGHTED_AUC:
+    case STK_METRIC_PF1:
+        h->probabilities = true;
+        break;
+    case STK_METRIC_QWK:
+        h->steps = true;
+        h->labels = true;
+        break;
+    case STK_METRIC_RMSE:
+    case STK_METRIC_MAE:
+    case STK_METRIC_R2:
+        h->numbers = true;
+        break;
+    case STK_METRIC_MAPK:
+        h->ranked = mention.k > 0 ? mention.k : USUAL_RANKED;
+        break;
+    case STK_METRIC_AUTO:
+        break;
+    default:
+        h->labels = true;
     }
-    if (first == NULL) {
-        return;
-    }
-    snprintf(h->phrase, sizeof h->phrase, "%.60s", metrics[which].phrase);
-    h->probabilities = metrics[which].what == PROBABILITIES;
-    h->labels = metrics[which].what == LABELS || metrics[which].what == STEPS;
-    h->steps = metrics[which].what == STEPS;
-    h->numbers = metrics[which].what == NUMBERS;
-    h->ranked =
-        metrics[which].what == RANKED ? ranked_names(first, length - (size_t)(first - section)) : 0;
 }
 
 stk_status stk_hints_read(stk_hints *h, const stk_listing *listing, stk_error *err) {
@@ -140,6 +74,16 @@ void stk_hints_free(stk_hints *h) {
     memset(h, 0, sizeof *h);
 }
 
+/* Whether a phrase stands in the text, not in the middle of a word. */
+static bool has_phrase(const char *text, const char *phrase) {
+    for (const char *at = text; (at = strcasestr(at, phrase)) != NULL; at++) {
+        if (at == text || !isalnum((unsigned char)at[-1])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* How often the text says that a class is 1, or asks for its probability. */
 static int votes_for(const char *text, const char *class_name) {
     char phrase[120];
@@ -149,7 +93,7 @@ static int votes_for(const char *text, const char *class_name) {
                                            "1 if it is a %.80s"};
     for (size_t i = 0; i < STK_COUNT(patterns); i++) {
         snprintf(phrase, sizeof phrase, patterns[i], class_name);
-        votes += find_phrase(text, strlen(text), phrase) != NULL;
+        votes += has_phrase(text, phrase);
     }
     for (const char *at = text; (at = strcasestr(at, "probability")) != NULL; at++) {
         const char *name = strcasestr(at, class_name);

@@ -9,11 +9,13 @@
 #define STK_DATASET_DESCRIPTION_H
 
 #include "dataset/listing.h"
+#include "metrics/metric.h"
 
 typedef struct stk_hints {
     char *text;         /* owned: the description; NULL: there is none */
     const char *file;   /* its name */
-    char phrase[80];    /* the metric as the text calls it; "": none was found */
+    stk_metric metric;   /* STK_METRIC_AUTO: none was found */
+    char phrase[64];     /* the words for it; "": none */
     bool probabilities; /* the metric rates probabilities */
     bool labels;        /* the metric rates labels or sets of labels */
     bool steps;         /* classes are steps of a scale */

@@ -11,8 +11,10 @@
 
 stk_status stk_listing_set_ask(stk_listing *listing, const stk_ask *ask, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    const char *texts[] = {ask->positive, ask->stranger, ask->reason};
-    const char **kept[] = {&listing->positive, &listing->stranger, &dataset->reason};
+    const char *texts[] = {ask->positive, ask->stranger, ask->reason, ask->phrase};
+    const char **kept[] = {&listing->positive, &listing->stranger, &dataset->reason,
+                           &dataset->metric_phrase};
+    dataset->metric = ask->metric;
     dataset->task = ask->task;
     dataset->answer = ask->answer;
     for (size_t i = 0; i < STK_COUNT(texts); i++) {

@@ -43,7 +43,7 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
         }
     }
     x = stk_graph_dropout(graph, stk_graph_avg_pool(graph, x), config->dropout);
-    return stk_graph_linear(graph, x, "linear", graph->classes);
+    return stk_model_head(config, graph, x, "linear");
 }
 
 /* Mean and deviation are those of CIFAR-10's training pictures. */

@@ -24,7 +24,7 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
         x = stk_graph_relu(graph, stk_graph_batch_norm(graph, x, name, STK_INIT_ONE));
     }
     x = stk_graph_dropout(graph, stk_graph_avg_pool(graph, x), config->dropout);
-    return stk_graph_linear(graph, x, "fc", graph->classes);
+    return stk_model_head(config, graph, x, "fc");
 }
 
 static const stk_model models[] = {

@@ -133,7 +133,7 @@ int stk_mbconv_build(const stk_mbconv_net *net, const stk_model_config *config, 
     x = pointwise(&b, x, "", "conv_head", scale_channels(HEAD_CHANNELS, ends));
     x = activate(&b, norm(&b, x, "", "bn2"));
     x = stk_graph_dropout(graph, stk_graph_avg_pool(graph, x), config->dropout);
-    x = stk_graph_linear(graph, x, "classifier", graph->classes);
+    x = stk_model_head(config, graph, x, "classifier");
     stk_graph_start_as(graph, x, STK_INIT_LINEAR, graph->classes);
     return x;
 }

@@ -102,6 +102,9 @@ static stk_status build(const stk_model *model, const stk_model_config *config, 
     memcpy(graph->mean, model->mean, sizeof model->mean);
     memcpy(graph->std, model->std, sizeof model->std);
     stk_graph_set_channels(graph, config->channels > 0 ? config->channels : 3);
+    if (config->loss != NULL) {
+        stk_graph_set_loss(graph, config->loss);
+    }
     status = stk_graph_finish(graph, model->build(model, config, graph), err);
     if (status == STK_OK && is_too_small(graph)) {
         status = STK_FAIL(err, STK_ERR_USAGE, "images of %d px are too small for %s",
@@ -113,6 +116,24 @@ static stk_status build(const stk_model *model, const stk_model_config *config, 
     }
     *out = graph;
     return STK_OK;
+}
+
+/* Outputs of the layer that the numbers beside a picture pass: twice as many as there are numbers,
+ * within these bounds. */
+#define LEAST_FEATURE_OUTPUTS 16
+#define MOST_FEATURE_OUTPUTS 256
+
+int stk_model_head(const stk_model_config *config, stk_graph *graph, int x, const char *name) {
+    if (config->features > 0) {
+        int wanted = 2 * config->features;
+        int width = wanted < LEAST_FEATURE_OUTPUTS  ? LEAST_FEATURE_OUTPUTS
+                    : wanted > MOST_FEATURE_OUTPUTS ? MOST_FEATURE_OUTPUTS
+                                                    : wanted;
+        int numbers = stk_graph_features(graph, config->features);
+        numbers = stk_graph_relu(graph, stk_graph_linear(graph, numbers, "features", width));
+        x = stk_graph_concat(graph, x, numbers);
+    }
+    return stk_graph_linear(graph, x, name, graph->classes);
 }
 
 /* The least image size that the network can be built for; 0: none was found. */

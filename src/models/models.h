@@ -15,6 +15,8 @@ typedef struct stk_model_config {
     int img_size; /* px */
     int classes;
     int channels;     /* of pictures; 0: 3, with the model's mean and std */
+    int features;     /* numbers beside each picture */
+    const stk_loss *loss; /* NULL: softmax */
     double dropout;   /* STK_MODEL_OWN_RATE: the model's own rate */
     double drop_path; /* STK_MODEL_OWN_RATE: the model's own rate */
 } stk_model_config;
@@ -72,6 +74,13 @@ const stk_model *stk_model_at(size_t index);
  * nearest models.
  */
 STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model, stk_error *err);
+
+/*
+ * The last layer, for builders: from the averages of the last maps to the outputs. Numbers beside
+ * the picture pass a small layer of their own, whose outputs join the averages. `name` is the
+ * classifier's.
+ */
+int stk_model_head(const stk_model_config *config, stk_graph *graph, int x, const char *name);
 
 /* An image too small for the network is STK_ERR_USAGE; the message has the least size. */
 STK_CHECKED stk_status stk_model_build(const stk_model *model, const stk_model_config *config,

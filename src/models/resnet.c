@@ -95,7 +95,7 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
         }
     }
     x = stk_graph_dropout(graph, stk_graph_avg_pool(graph, x), config->dropout);
-    return stk_graph_linear(graph, x, "fc", graph->classes);
+    return stk_model_head(config, graph, x, "fc");
 }
 
 /* Image size, crop and scaling with which timm evaluates its default weights of all five. */
