@@ -3,7 +3,6 @@
  */
 #include "train/evaluate.h"
 
-
 #include "base/error.h"
 #include "base/mem.h"
 

@@ -574,6 +574,19 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     return status;
 }
 
+/* Says where an area under the curve will be that of a part of the pictures. */
+static void tell_kept(const stk_trainer *t) {
+    const stk_metrics *m = &t->val_metrics;
+    char what[96];
+    if (m->every > 1) {
+        snprintf(what, sizeof what, "%s of %zu of %zu validation pictures",
+                 stk_metric_info_of(m->metric)->name, (m->capacity + m->every - 1) / m->every,
+                 m->capacity);
+        stk_events_decision(t->config->events, what,
+                            "the outputs of all would take more than 1 GiB");
+    }
+}
+
 /* Opens everything that training needs. The first state is saved before networks are compiled,
  * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
@@ -583,6 +596,9 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
                                       .capacity = c->val_data.count,
                                       .metric = (stk_metric)c->options->metric};
     stk_status status = stk_metrics_open(&t->val_metrics, &rated, err);
+    if (status == STK_OK && stk_metric_info_of(rated.metric)->needs_outputs) {
+        tell_kept(t);
+    }
     if (status == STK_OK && stk_trainer_is_calibrated(c)) {
         status = stk_metrics_keep_logits(&t->val_metrics, err);
     }

@@ -467,7 +467,6 @@ static void another_metric_becomes_a_curve(void) {
     end(&r);
     event_log *log = read_folder(r.parent, "tensorboard");
     check_scalar(log, "val/qwk", 0, 1, 0.75);
-    free(log);
 }
 
 static void folds_have_folders(void) {
