@@ -45,8 +45,9 @@ typedef struct stk_event_start {
     int64_t train_images;
     int64_t val_images;
     int64_t test_images;
-    double budget_s; /* of the whole run, earlier processes included; NaN without a budget */
-    int refits;      /* models after the folds that are trained on all pictures, as planned */
+    double budget_s;    /* of the whole run, earlier processes included; NaN without a budget */
+    int refits;         /* models after the folds that are trained on all pictures, as planned */
+    const char *metric; /* what picks the best weights; NULL: not known */
 } stk_event_start;
 
 /* The plan of one fold. A new plan follows when measured speed changes it. */
@@ -115,9 +116,10 @@ typedef struct stk_event_epoch {
     double lr;       /* of the last step */
     double images_per_second;
     double wait_fraction;
-    double seconds;  /* training and validation of this epoch */
-    bool best;       /* the best epoch of its fold so far, by the chosen metric */
-    stk_times times; /* of this epoch; its checkpoint counts for the next epoch */
+    double seconds;    /* training and validation of this epoch */
+    bool best;         /* the best epoch of its fold so far, by the chosen metric */
+    stk_times times;   /* of this epoch; its checkpoint counts for the next epoch */
+    double val_metric; /* the chosen metric, in its unit; NaN where it is not defined */
 } stk_event_epoch;
 
 /* The first batch of a fold, as training sees it. */

@@ -118,10 +118,13 @@ stk_status stk_metric_check(stk_metric metric, stk_task task, stk_error *err) {
     return status;
 }
 
-bool stk_metric_is_plain(const char *name) {
-    return stk_str_equal(name, infos[STK_METRIC_ACC1].name) ||
-           stk_str_equal(name, infos[STK_METRIC_ACC5].name) ||
-           stk_str_equal(name, infos[STK_METRIC_LOGLOSS].name);
+const char *stk_metric_column(const char *name) {
+    const char *column = NULL;
+    for (int m = STK_METRIC_AUTO + 1; name != NULL && m < STK_METRIC_COUNT; m++) {
+        bool fixed = m == STK_METRIC_ACC1 || m == STK_METRIC_ACC5 || m == STK_METRIC_LOGLOSS;
+        column = !fixed && stk_str_equal(name, infos[m].name) ? infos[m].name : column;
+    }
+    return column;
 }
 
 bool stk_metric_has_rule(stk_metric metric, stk_task task) {

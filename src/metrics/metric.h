@@ -63,8 +63,9 @@ bool stk_metric_rates(stk_metric metric, stk_task task);
 /* STK_ERR_USAGE, with the list of those that can, where the metric cannot rate the task. */
 STK_CHECKED stk_status stk_metric_check(stk_metric metric, stk_task task, stk_error *err);
 
-/* Whether results.csv has this metric in one of its fixed columns. */
-bool stk_metric_is_plain(const char *name);
+/* The name of a metric that results.csv has no fixed column for, in static memory. NULL: it has
+ * one, or there is no such metric; `name` may be NULL. */
+const char *stk_metric_column(const char *name);
 
 /* True where another answer than the likeliest class, or than every label above one half, scores
  * better: train/calibrate finds a rule. */

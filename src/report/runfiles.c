@@ -104,7 +104,8 @@ static stk_status write_text(const stk_runfiles *files, const char *path, const 
 
 static stk_status write_results(const stk_runfiles *files, stk_error *err) {
     stk_str text = {0};
-    stk_results_csv_put(&text, files->history.rows, files->history.row_count);
+    stk_results_csv_put(&text, files->history.rows, files->history.row_count,
+                        stk_results_metric(files->history.view.start));
     stk_status status = write_text(files, files->results_path, &text, err);
     stk_str_free(&text);
     return status;
@@ -132,7 +133,8 @@ static void draw_plot(stk_runfiles *files) {
                      .rows = files->history.rows,
                      .count = files->history.row_count,
                      .folds = stk_run_history_folds(&files->history),
-                     .best = stk_run_history_best(&files->history)};
+                     .best = stk_run_history_best(&files->history),
+                     .metric = stk_results_metric(files->history.view.start)};
     stk_status status = stk_plot_write(&plot, files->plot_path, &files->error);
     note(files, LACKS_PLOT, status);
     files->plot_is_new = status == STK_OK;

@@ -262,20 +262,21 @@ static void note_gain(stk_trainer *t, bool best, double metric) {
 /* The event of the epoch that ends; closes its stretch of the account. */
 static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited) {
     double seconds = t->epoch_before_s + stk_clock_since_s(t->epoch_start_ns);
-    return (stk_event_epoch){.fold = t->config->fold,
-                             .epoch = t->standing.epoch,
-                             .epochs = t->orders.epochs,
-                             .train_loss = t->loss_sum / t->images,
-                             .train_acc1 = 100.0 * t->correct / t->images,
-                             .val_loss = val_loss,
-                             .val_acc1 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC1),
-                             .val_acc5 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC5),
-                             .lr = t->lr,
-                             .images_per_second =
-                                 (t->result->images - t->images_before) / t->epoch_train_s,
-                             .wait_fraction = waited / t->epoch_train_s,
-                             .seconds = seconds,
-                             .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
+    return (stk_event_epoch){
+        .fold = t->config->fold,
+        .epoch = t->standing.epoch,
+        .epochs = t->orders.epochs,
+        .train_loss = t->loss_sum / t->images,
+        .train_acc1 = 100.0 * t->correct / t->images,
+        .val_loss = val_loss,
+        .val_acc1 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC1),
+        .val_acc5 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC5),
+        .lr = t->lr,
+        .images_per_second = (t->result->images - t->images_before) / t->epoch_train_s,
+        .wait_fraction = waited / t->epoch_train_s,
+        .seconds = seconds,
+        .times = stk_account_close_stretch(&t->account, stk_clock_ns()),
+        .val_metric = stk_metrics_value(&t->val_metrics, (stk_metric)t->config->options->metric)};
 }
 
 /* The weights of this epoch were saved as the best ones; `before` is the result until then. */
@@ -343,7 +344,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
         return status;
     }
     stk_event_epoch epoch = figures_of(t, val_loss, waited);
-    double metric = stk_metrics_value(&t->val_metrics, (stk_metric)c->options->metric);
+    double metric = epoch.val_metric;
     /* Weights of a training that may be going wrong do not replace the best ones. */
     epoch.best =
         is_best(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
@@ -575,6 +576,19 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     return status;
 }
 
+/* Says where an area under the curve will be that of a part of the pictures. */
+static void tell_kept(const stk_trainer *t) {
+    const stk_metrics *m = &t->val_metrics;
+    char what[96];
+    if (m->every > 1) {
+        snprintf(what, sizeof what, "%s of %zu of %zu validation pictures",
+                 stk_metric_info_of(m->metric)->name, (m->capacity + m->every - 1) / m->every,
+                 m->capacity);
+        stk_events_decision(t->config->events, what,
+                            "the outputs of all would take more than 1 GiB");
+    }
+}
+
 /* Opens everything that training needs. The first state is saved before networks are compiled,
  * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
@@ -584,6 +598,9 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
                                       .capacity = c->val_data.count,
                                       .metric = (stk_metric)c->options->metric};
     stk_status status = stk_metrics_open(&t->val_metrics, &rated, err);
+    if (status == STK_OK && stk_metric_info_of(rated.metric)->needs_outputs) {
+        tell_kept(t);
+    }
     if (status == STK_OK && stk_trainer_is_calibrated(c)) {
         status = stk_metrics_keep_logits(&t->val_metrics, err);
     }

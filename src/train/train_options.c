@@ -93,10 +93,10 @@ static const stk_option options[] = {
     STK_OPTION(CHOICE, "metric", metric, .fallback = "auto", .choices = STK_METRIC_NAMES,
                .help = "what picks the best weights and ends the patience (docs/metrics.md); auto: "
                        "acc1"),
-    STK_OPTION(
-        BOOL, "calibrate", calibrate, .fallback = "true",
-        .help = "with every best epoch, fit a temperature for the probabilities and, for macro_f1 "
-                "and qwk, the choice of labels to the validation pictures"),
+    STK_OPTION(BOOL, "calibrate", calibrate, .fallback = "true",
+               .help =
+                   "with every best epoch, fit a temperature for the probabilities and, where the "
+                   "metric has one, a rule for the answers to the validation pictures"),
 };
 
 const stk_option_table stk_train_option_table =

@@ -329,7 +329,7 @@ it "names the range of a bad value"
 for case in '--epochs 0|from 1 to' '--epochs 1.5|whole number' '--batch -4|from 1 to' '--batch many|auto or' \
     '--lr -1|from 0 to' '--lr nan|number' '--workers -1|from 0 to' '--prefetch 0|from 1 to' '--img-size 4|from 8 to' \
     '--folds 0|from 1 to' '--mixup -1|from 0 to' '--precision fp8|auto, fp16, bf16, fp32, fp32-strict' \
-    '--metric accuracy|acc1, acc5, logloss, macro_f1, auc, qwk' '--budget soon|90s' '--budget 0|from 1' \
+    '--metric accuracy|acc1, acc5, error, logloss, macro_f1' '--budget soon|90s' '--budget 0|from 1' \
     '--budget -5|from 1' '--compile=perhaps|true or false' '--seed -1|at least 0' '--val-fraction 2|from 0 to' \
     '--device tpu|cpu' '--loader-memory lots|512M' '--model resnet1800|resnet18'; do
     # shellcheck disable=SC2086

@@ -191,6 +191,15 @@ for metric in logloss macro_f1 auc qwk; do
     expect_summary "r-$metric/summary.json" metric "$metric"
     expect_summary "r-$metric/summary.json" best_metric '-?[0-9.]+'
 done
+head -n 1 r-qwk/results.csv | grep -q ',seconds,val/qwk$' || fail "results.csv of qwk has no column for it"
+head -n 1 r-logloss/results.csv | grep -q ',seconds$' || fail "results.csv of logloss has another column"
+best=$(awk -F , 'NR == 2 { print $NF }' r-qwk/results.csv)
+expect_summary r-qwk/summary.json best_metric "$best"
+
+it "refuses metrics that cannot rate classes"
+run train --data k --out r-rmse --metric rmse --img-size 16 --epochs 1
+expect_exit 2
+expect_err '--metric rmse: it cannot rate .*; pass acc1, acc5, error, logloss'
 
 it "trains with mixup, CutMix, accumulation and label smoothing"
 run train --data k --out r-mix --img-size 16 --epochs 1 --mixup 0.2 --cutmix 1 --accumulate 2 \

@@ -65,7 +65,10 @@ static void less_is_better_for_losses(void) {
                     m == STK_METRIC_MAE;
         CHECK_INT(stk_metric_is_loss((stk_metric)m), loss);
     }
-    CHECK(stk_metric_is_plain("acc5") && !stk_metric_is_plain("error"));
+    CHECK_STR(stk_metric_column("error"), "error");
+    CHECK(stk_metric_column("acc5") == NULL && stk_metric_column("logloss") == NULL);
+    CHECK(stk_metric_column(NULL) == NULL && stk_metric_column("<b>") == NULL);
+    CHECK(stk_metric_column("auto") == NULL);
 }
 
 /* ---- against scikit-learn and formulas: see tests/golden/make_metrics.py ---- */

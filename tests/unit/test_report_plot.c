@@ -258,6 +258,34 @@ static void writes_files(void) {
     stk_mem_free(path);
 }
 
+/* A metric has a panel of its own, in a wider picture; without accuracies theirs is left out. */
+static void a_metric_has_a_panel(void) {
+    stk_event_epoch rows[4];
+    stk_error err = {0};
+    size_t size = 0;
+    fill_rows(rows, 0, 4);
+    for (int i = 0; i < 4; i++) {
+        rows[i].val_metric = -1.5 + 0.5 * i;
+    }
+    stk_plot plot = plot_of("t", rows, 4);
+    plot.metric = "r2";
+    for (int known = 1; known >= 0; known--) {
+        char *path = stk_str_format("%s/metric.svg", check_folder());
+        REQUIRE_OK(stk_plot_write(&plot, path, &err), &err);
+        char *svg = read_text(path, &size);
+        REQUIRE(svg != NULL);
+        CHECK_CONTAINS(svg, ">r2</text>");
+        CHECK_CONTAINS(svg, "width=\"1600\"");
+        CHECK((strstr(svg, ">Accuracy, %</text>") != NULL) == (known == 1));
+        CHECK(strstr(svg, "nan") == NULL);
+        stk_mem_free(svg);
+        stk_mem_free(path);
+        for (int i = 0; i < 4; i++) {
+            rows[i].val_acc1 = NAN;
+        }
+    }
+}
+
 static void a_missing_folder_is_an_error(void) {
     stk_error err = {0};
     stk_event_epoch row;
@@ -348,6 +376,7 @@ static const check_test tests[] = {
     TEST(extreme_values_stay_finite),
     TEST(folds_have_colours),
     TEST(writes_files),
+    TEST(a_metric_has_a_panel),
     TEST(a_missing_folder_is_an_error),
     TEST(lack_of_memory_is_an_error),
     TEST(plain_svg_survives_lack_of_memory),

@@ -329,6 +329,25 @@ static void folds_are_named(void) {
     tear_down(&f);
 }
 
+static void another_metric_is_shown(void) {
+    fixture f;
+    set_up(&f, true, false, 200);
+    stk_event_start start = start_event;
+    stk_event_epoch epoch = epoch_event;
+    start.metric = "qwk";
+    epoch.val_metric = 0.81234;
+    stk_events_start(&f.events, &start);
+    forget(&f);
+    stk_events_epoch(&f.events, &epoch);
+    CHECK(strstr(shown(&f), "val acc 64.0%  qwk 0.8123  best") != NULL);
+    forget(&f);
+    epoch.val_metric = NAN;
+    stk_events_epoch(&f.events, &epoch);
+    CHECK(strstr(shown(&f), "qwk") == NULL);
+    forget(&f);
+    tear_down(&f);
+}
+
 static void unknown_numbers_are_left_out(void) {
     fixture f;
     set_up(&f, true, false, 120);
@@ -661,6 +680,7 @@ static const check_test tests[] = {
     TEST(plain_lines_come_every_ten_seconds),
     TEST(progress_of_other_work_is_drawn),
     TEST(folds_are_named),
+    TEST(another_metric_is_shown),
     TEST(unknown_numbers_are_left_out),
     TEST(decisions_say_what_and_why),
     TEST(plans_are_told_when_they_change),

@@ -327,6 +327,7 @@ static void tell_epoch(const stk_events *events, int fold, int epoch) {
                              .images_per_second = 812.5,
                              .wait_fraction = 0.25,
                              .seconds = 8,
+                             .val_metric = 0.75,
                              .times = {.read_s = 1, .compute_s = 3, .other_s = NAN, .total_s = 4}};
     stk_events_epoch(events, &event);
 }
@@ -456,6 +457,16 @@ static void training_becomes_curves(void) {
     CHECK_INT(count_kind(log, RESTART), 0);
     CHECK_INT(stk_tfevents_error(r.t, NULL), STK_OK);
     end(&r);
+}
+
+static void another_metric_becomes_a_curve(void) {
+    run r = begin(check_folder(), 1, 0, 0);
+    stk_events_start(&r.events, &(stk_event_start){.folds = 1, .metric = "qwk"});
+    tell_step(&r.events, 0, 1, 2);
+    tell_epoch(&r.events, 0, 1);
+    end(&r);
+    event_log *log = read_folder(r.parent, "tensorboard");
+    check_scalar(log, "val/qwk", 0, 1, 0.75);
 }
 
 static void folds_have_folders(void) {
@@ -700,6 +711,7 @@ static const check_test tests[] = {
     TEST(a_record_has_the_bytes_that_others_write),
     TEST(numbers_of_every_length_come_back),
     TEST(training_becomes_curves),
+    TEST(another_metric_becomes_a_curve),
     TEST(folds_have_folders),
     TEST(training_that_goes_back_says_so),
     TEST(a_resumed_run_has_another_file),

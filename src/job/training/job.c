@@ -203,7 +203,8 @@ void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
                              .train_images = (int64_t)train,
                              .val_images = (int64_t)val,
                              .test_images = (int64_t)job->dataset->test.count,
-                             .budget_s = job->resume.used_s + job->clock.budget_s};
+                             .budget_s = job->resume.used_s + job->clock.budget_s,
+                             .metric = stk_options_get(job->options, "metric")};
     stk_events_start(&job->events, &event);
 }
 

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "report/state/run_view.h"
 #include "report/text/attempt_text.h"
+#include "report/text/results_csv.h"
 #include "report/text/text.h"
 
 #define REDRAW_GAP_NS INT64_C(100000000)  /* ten drawings a second */
@@ -374,6 +375,10 @@ static void show_epoch(stk_screen *screen, const stk_event_epoch *event) {
     put_percent(line, "acc", event->train_acc1, 1);
     put_loss(line, "val loss", event->val_loss);
     put_percent(line, "val acc", event->val_acc1, 1);
+    const char *metric = stk_results_metric(screen->view.start);
+    if (metric != NULL && isfinite(event->val_metric)) {
+        stk_str_appendf(line, "  %s %.4g", metric, event->val_metric);
+    }
     bool best = event->best && isfinite(event->val_loss); /* every epoch of a refit is */
     stk_str_append(line, best ? "  best" : "");
     if (has_step) {

@@ -92,15 +92,16 @@ struct stk_tfevents {
     int64_t (*wall_ns)(void); /* never NULL */
     event_file training;      /* of the running fold */
     event_file machine;
-    bool has_folds;   /* each fold has a folder of its own */
-    int fold;         /* the running fold */
-    int64_t step;     /* steps of the running fold that are done */
-    int64_t next;     /* first step not yet written; a new file tells TensorBoard to drop points
-                         from here */
-    int64_t step_ns;  /* when the last step was written */
-    bool stepped;     /* a step of this fold was written */
-    int64_t start_ns; /* of the run */
-    double sample_s;  /* time of the last sample that was written */
+    bool has_folds;     /* each fold has a folder of its own */
+    int fold;           /* the running fold */
+    int64_t step;       /* steps of the running fold that are done */
+    int64_t next;       /* first step not yet written; a new file tells TensorBoard to drop points
+                           from here */
+    int64_t step_ns;    /* when the last step was written */
+    bool stepped;       /* a step of this fold was written */
+    int64_t start_ns;   /* of the run */
+    const char *metric; /* as stk_results_metric() says */
+    double sample_s;    /* time of the last sample that was written */
     /* Texts that are reused for every event. */
     stk_str summary;
     stk_str value;
@@ -337,6 +338,7 @@ static void on_start(void *user, const stk_event_start *event) {
     stk_tfevents *t = user;
     t->has_folds = event->folds + (event->refits > 0 ? event->refits : 0) > 1;
     t->start_ns = event->start_ns;
+    t->metric = stk_results_metric(event);
 }
 
 /* Training repeats the present step and later ones: TensorBoard drops their points. */
@@ -378,8 +380,12 @@ static void on_epoch(void *user, const stk_event_epoch *event) {
         put_scalar(t, stk_results_columns[i].name,
                    stk_results_value(&stk_results_columns[i], event));
     }
+    char tag[32];
+    if (t->metric != NULL) {
+        snprintf(tag, sizeof tag, "val/%s", t->metric);
+        put_scalar(t, tag, event->val_metric);
+    }
     for (int i = 0; i < STK_TIME_PARTS; i++) {
-        char tag[32];
         snprintf(tag, sizeof tag, "time/%s", stk_time_part_names[i]);
         put_scalar(t, tag, stk_time_share(&event->times, i));
     }

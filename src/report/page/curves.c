@@ -8,6 +8,7 @@
 #include "report/plots/epoch_lines.h"
 #include "report/page/html.h"
 #include "report/page/page.h"
+#include "report/text/results_csv.h"
 #include "report/text/text.h"
 
 #define MOST_MEASURES 3
@@ -28,6 +29,9 @@ static const stk_epoch_measure accuracy_measures[] = {
     {"train", AT(train_acc1), 0x3b6fb6, 0, 5, 1, false},
     {"validation", AT(val_acc1), 0xe07b39, 0, 0, 1, false},
     {"validation, top-5", AT(val_acc5), 0x8c6d4f, 0, 2, 1, false},
+};
+static const stk_epoch_measure metric_measures[] = {
+    {"validation", AT(val_metric), 0xe07b39, 0, 0, 1, false},
 };
 static const stk_epoch_measure rate_measures[] = {
     {"learning rate", AT(lr), 0x8268ad, 0, 0, 1, false},
@@ -90,6 +94,7 @@ stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out, stk
     if (history->row_count == 0) {
         return STK_OK;
     }
+    const char *metric = stk_results_metric(history->view.start);
     stk_page_open_section(out, "curves", "Curves");
     put_fold_key(history, out);
     stk_str_append(out, "<div class=\"grid\">\n");
@@ -106,6 +111,7 @@ stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out, stk
         {{.id = "plot-accuracy", .caption = "Accuracy, %", .percent = true},
          accuracy_measures,
          stk_epoch_top5_matters(history->rows, history->row_count) ? 3 : 2},
+        {{.id = "plot-metric", .caption = metric}, metric_measures, metric != NULL ? 1 : 0},
         {{.id = "plot-lr", .caption = "Learning rate", .from_zero = true}, rate_measures, 1},
         {{.id = "plot-speed",
           .caption = "Speed and waiting by epoch",
@@ -116,7 +122,9 @@ stk_status stk_page_put_curves(const stk_run_history *history, stk_str *out, stk
     };
     stk_status status = STK_OK;
     for (size_t i = 0; i < sizeof curves / sizeof *curves && status == STK_OK; i++) {
-        status = put_curve(history, curves[i].chart, curves[i].measures, curves[i].count, out, err);
+        status = curves[i].count == 0 ? STK_OK
+                                      : put_curve(history, curves[i].chart, curves[i].measures,
+                                                  curves[i].count, out, err);
     }
     stk_str_append(out, "</div>\n");
     stk_page_close_section(out);

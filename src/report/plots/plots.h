@@ -22,6 +22,7 @@
  */
 
 #define STK_PLOT_WIDTH_PX 1200
+#define STK_WIDE_PLOT_WIDTH_PX 1600 /* with a metric */
 #define STK_PLOT_HEIGHT_PX 400
 
 typedef struct stk_plot {
@@ -30,6 +31,7 @@ typedef struct stk_plot {
     size_t count;
     int folds;                   /* 1 + the highest one of the rows; 1 without rows */
     const stk_event_epoch *best; /* borrowed: the best epoch; NULL: none is marked */
+    const char *metric;          /* borrowed: gets a panel of its own; NULL: none does */
 } stk_plot;
 
 STK_CHECKED stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *err);

@@ -1,5 +1,5 @@
 /*
- * results.c - the results plot: three charts side by side, a title and legends.
+ * results.c - the results plot: three or four charts side by side, a title and legends.
  */
 #include "report/plots/plots.h"
 
@@ -26,6 +26,7 @@ typedef struct results_panel {
     const stk_epoch_measure *measures;
     size_t count;
     bool mark_best; /* the best epoch is marked */
+    size_t best_at; /* offset of that number in stk_event_epoch */
 } results_panel;
 
 /* What all panels share. */
@@ -46,6 +47,9 @@ static const stk_epoch_measure accuracy_measures[] = {
     {"train", AT(train_acc1), 0x3b6fb6, 0, 5, 1, false},
     {"val", AT(val_acc1), 0xe07b39, 0, 0, 1, false},
     {"val top-5", AT(val_acc5), 0xe07b39, 4, 2, 1, false},
+};
+static const stk_epoch_measure metric_measures[] = {
+    {"val", AT(val_metric), 0xe07b39, 0, 0, 1, false},
 };
 static const stk_epoch_measure speed_measures[] = {
     {"rate, left", AT(lr), 0x8268ad, 0, 5, 1, false},
@@ -72,16 +76,21 @@ static void draw_legend(const results_drawing *d, const results_panel *panel, do
     }
 }
 
-static void draw_best(const results_drawing *d, const stk_chart_axis *x, const stk_chart_axis *y) {
+static void draw_best(const results_drawing *d, const results_panel *panel, const stk_chart_axis *x,
+                      const stk_chart_axis *y) {
     const stk_event_epoch *best = d->plot->best;
-    if (best == NULL || !isfinite(best->val_acc1)) {
+    if (best == NULL) {
+        return;
+    }
+    const double *value = (const void *)((const char *)best + panel->best_at);
+    if (!isfinite(*value)) {
         return;
     }
     char text[32];
     double at_x = stk_axis_px(x, best->epoch);
-    double at_y = stk_axis_px(y, best->val_acc1);
+    double at_y = stk_axis_px(y, *value);
     stk_font font = {12, 0xb85a1c, true, STK_ALIGN_CENTER};
-    snprintf(text, sizeof text, "%.1f%%", best->val_acc1);
+    snprintf(text, sizeof text, panel->chart.percent ? "%.1f%%" : "%.4g", *value);
     double half = stk_canvas_text_width(d->canvas, text, &font) / 2;
     at_x = fmin(fmax(at_x, x->from_px + half), x->to_px - half);
     bool below = at_y + 22 < y->from_px - 4; /* below a peak the curve leaves room */
@@ -121,7 +130,7 @@ static stk_status draw_panel(const results_drawing *d, const results_panel *pane
     chart.line_count = lines.count;
     status = stk_chart_draw(&chart, d->canvas, &box, &frame, err);
     if (status == STK_OK && panel->mark_best) {
-        draw_best(d, &frame.x, &frame.y);
+        draw_best(d, panel, &frame.x, &frame.y);
     }
     stk_epoch_lines_free(&lines);
     return status;
@@ -173,20 +182,44 @@ static void survey(results_drawing *d) {
     }
 }
 
+/* Whether some epoch has a validation accuracy. */
+static bool has_accuracy(const stk_plot *plot) {
+    bool known = false;
+    for (size_t i = 0; i < plot->count; i++) {
+        known = known || isfinite(plot->rows[i].val_acc1);
+    }
+    return known;
+}
+
 stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *err) {
-    const results_panel panels[] = {
+    const results_panel all[] = {
         {.chart = {.caption = "Loss", .most = stk_epoch_highest_loss(plot->rows, plot->count)},
          .measures = loss_measures,
          .count = 2},
         {.chart = {.caption = "Accuracy, %", .percent = true},
          .measures = accuracy_measures,
          .count = stk_epoch_top5_matters(plot->rows, plot->count) ? 3 : 2,
-         .mark_best = true},
+         .mark_best = true,
+         .best_at = offsetof(stk_event_epoch, val_acc1)},
+        {.chart = {.caption = plot->metric},
+         .measures = metric_measures,
+         .count = 1,
+         .mark_best = true,
+         .best_at = offsetof(stk_event_epoch, val_metric)},
         {.chart = {.caption = "Learning rate, speed", .from_zero = true},
          .measures = speed_measures,
          .count = 2},
     };
-    size_t count = sizeof panels / sizeof *panels;
+    results_panel panels[sizeof all / sizeof *all];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool metric = all[i].measures == metric_measures;
+        bool accuracy = all[i].measures == accuracy_measures;
+        if (metric ? plot->metric != NULL
+                   : !accuracy || plot->metric == NULL || has_accuracy(plot)) {
+            panels[count++] = all[i];
+        }
+    }
     stk_status status = STK_OK;
     results_drawing d = {.plot = plot, .canvas = canvas};
     survey(&d);
@@ -202,7 +235,8 @@ stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *er
 
 stk_status stk_plot_write(const stk_plot *plot, const char *path, stk_error *err) {
     stk_canvas *canvas = NULL;
-    stk_status status = stk_canvas_for(&canvas, path, STK_PLOT_WIDTH_PX, STK_PLOT_HEIGHT_PX, err);
+    int width = plot->metric != NULL ? STK_WIDE_PLOT_WIDTH_PX : STK_PLOT_WIDTH_PX;
+    stk_status status = stk_canvas_for(&canvas, path, width, STK_PLOT_HEIGHT_PX, err);
     STK_THEN(status, stk_plot_draw(plot, canvas, err));
     STK_THEN(status, stk_canvas_save(canvas, path, NULL, err));
     stk_canvas_free(canvas);

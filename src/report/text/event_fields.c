@@ -29,7 +29,7 @@ ROWS(start_rows, TEXT(chosen), TEXT(run_dir), TEXT(data), TEXT(model), TEXT(devi
      TEXT(precision), COUNT(img_size), COUNT(batch), COUNT(workers), COUNT(prefetch),
      COUNT(classes), COUNT(folds), COUNT(cores), COUNT64(memory_bytes), TEXT(device_name),
      COUNT64(device_bytes), COUNT64(train_images), COUNT64(val_images), COUNT64(test_images),
-     SECONDS(budget_s), COUNT(refits));
+     SECONDS(budget_s), COUNT(refits), TEXT(metric));
 
 #undef OF
 #define OF stk_event_plan
@@ -54,7 +54,7 @@ ROWS(step_rows, COUNT(fold), COUNT(epoch), COUNT(epochs), COUNT64(step), COUNT64
 
 ROWS(epoch_rows, COUNT(fold), COUNT(epoch), COUNT(epochs), NUMBER(train_loss), NUMBER(train_acc1),
      NUMBER(val_loss), NUMBER(val_acc1), NUMBER(val_acc5), NUMBER(lr), NUMBER(images_per_second),
-     NUMBER(wait_fraction), SECONDS(seconds), TRUTH(best), TIMES(times));
+     NUMBER(wait_fraction), SECONDS(seconds), TRUTH(best), TIMES(times), NUMBER(val_metric));
 
 #undef OF
 #define OF stk_times

@@ -25,10 +25,6 @@
 #define LEAST_LOGIT (-4.0)
 #define LOGIT_STEP 0.25
 
-double stk_fit_toll(const stk_fitting *f) {
-    return STK_FIT_TOLL / sqrt((double)f->some.count);
-}
-
 /* ---- memory ---- */
 
 static bool of_labels(const stk_fitting *f) {

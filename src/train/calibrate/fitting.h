@@ -2,6 +2,8 @@
 #ifndef STK_TRAIN_CALIBRATE_FITTING_H
 #define STK_TRAIN_CALIBRATE_FITTING_H
 
+#include <math.h>
+
 #include "train/calibrate/calibrate.h"
 
 /* A score of n pictures has a noise of about 1 / sqrt(n). A number of a rule that moves by 1 pays
@@ -43,7 +45,9 @@ typedef struct stk_fitting {
 } stk_fitting;
 
 /* What moving the numbers of a rule by 1 in all costs. */
-double stk_fit_toll(const stk_fitting *f);
+static inline double stk_fit_toll(const stk_fitting *f) {
+    return STK_FIT_TOLL / sqrt((double)f->some.count);
+}
 
 /* ---- temperature.c ---- */
 
