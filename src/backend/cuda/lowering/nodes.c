@@ -94,10 +94,18 @@ static void input(lowering *l, int value) {
     }
 }
 
-static void concat(lowering *l, const stk_node *n, cuda_ref y) {
-    stk_cuda_concat(l->p, l->batch, value_shape(l, n->inputs[0]).channels,
-                    value_shape(l, n->inputs[1]).channels, stk_cuda_lower_data(l, n->inputs[0]),
-                    stk_cuda_lower_data(l, n->inputs[1]), y);
+/* Nodes that read two values. */
+static void join_two(lowering *l, const stk_node *n, cuda_ref y) {
+    cuda_ref a = stk_cuda_lower_data(l, n->inputs[0]);
+    cuda_ref b = stk_cuda_lower_data(l, n->inputs[1]);
+    if (n->op == STK_OP_ADD) {
+        stk_cuda_add(l->p, lower_count(l, n->output), a, b, y);
+    } else if (n->op == STK_OP_SCALE) {
+        stk_cuda_scale(l->p, lower_plane(l, n->output), a, b, y);
+    } else {
+        stk_cuda_concat(l->p, l->batch, value_shape(l, n->inputs[0]).channels,
+                        value_shape(l, n->inputs[1]).channels, a, b, y);
+    }
 }
 
 void stk_cuda_append_node(lowering *l, int index) {
@@ -124,9 +132,6 @@ void stk_cuda_append_node(lowering *l, int index) {
     case STK_OP_FEATURES:
         stk_cuda_features(l->p, l->batch, plane.channels, l->train, y);
         break;
-    case STK_OP_CONCAT:
-        concat(l, n, y);
-        break;
     case STK_OP_CONV:
     case STK_OP_LINEAR:
         conv(l, piece->node, y);
@@ -141,12 +146,9 @@ void stk_cuda_append_node(lowering *l, int index) {
         batch_norm(l, index, n, stk_cuda_lower_data(l, n->inputs[0]), y);
         break;
     case STK_OP_ADD:
-        stk_cuda_add(l->p, count, stk_cuda_lower_data(l, n->inputs[0]),
-                     stk_cuda_lower_data(l, n->inputs[1]), y);
-        break;
     case STK_OP_SCALE:
-        stk_cuda_scale(l->p, plane, stk_cuda_lower_data(l, n->inputs[0]),
-                       l->values[n->inputs[1]].data, y);
+    case STK_OP_CONCAT:
+        join_two(l, n, y);
         break;
     case STK_OP_SHORTCUT:
         stk_cuda_shortcut(l->p, l->batch, value_shape(l, n->inputs[0]), value_shape(l, n->output),
