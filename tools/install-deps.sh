@@ -8,7 +8,7 @@
 #
 # On Debian and Ubuntu the script installs with apt, and with sudo when not root. On other systems, and
 # without the right to install, it says nothing if everything is there, and otherwise lists what to
-# install by hand. If an optional package (YAML, WebP, TIFF, cairo, libcurl, expat) cannot be installed, the
+# install by hand. If an optional package (YAML, WebP, TIFF, JPEG 2000, cairo, libcurl, expat) cannot be installed, the
 # script prints one line and does not try again before `make clean`.
 set -eu
 
@@ -30,6 +30,7 @@ libopenblas-dev libopenblas-pthread-dev|libopenblas-openmp-dev|libopenblas-seria
 optional_build='libyaml-dev - yaml.h libyaml
 libwebp-dev - webp/decode.h libwebp
 libtiff-dev - tiffio.h libtiff
+libopenjp2-7-dev - openjpeg-2.5/openjpeg.h libopenjp2
 libcairo2-dev - cairo/cairo.h cairo
 libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl
 libexpat1-dev - expat.h expat'

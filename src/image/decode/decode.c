@@ -9,8 +9,8 @@
 
 /* In the order of trying: the most common format first. */
 static const stk_image_decoder *const decoders[] = {
-    &stk_image_jpeg, &stk_image_png, &stk_image_webp, &stk_image_tiff,
-    &stk_image_raw,  &stk_image_npy, &stk_image_bmp,  &stk_image_gif,
+    &stk_image_jpeg, &stk_image_png, &stk_image_webp, &stk_image_tiff,  &stk_image_raw,
+    &stk_image_npy,  &stk_image_bmp, &stk_image_gif,  &stk_image_dicom,
 };
 
 #define READS "JPEG, PNG, WebP, TIFF, BMP, GIF, DICOM and .npy"

@@ -74,6 +74,7 @@ extern const stk_image_decoder stk_image_raw;
 extern const stk_image_decoder stk_image_npy;
 extern const stk_image_decoder stk_image_tiff;
 extern const stk_image_decoder stk_image_bmp;
+extern const stk_image_decoder stk_image_dicom;
 extern const stk_image_decoder stk_image_gif;
 
 /* Finds the decoder for the bytes and decodes into the receiver. */

@@ -261,6 +261,7 @@ stk_image_info stk_samples_info(const stk_samples *s) {
     return (stk_image_info){.width = s->width,
                             .height = s->height,
                             .channels = given == 1 ? 3 : given,
+                            .divides = s->divides,
                             .orientation = s->orientation > 0 ? s->orientation : 1,
                             .whole_bytes = s->whole_bytes};
 }
