@@ -6,6 +6,7 @@
  * partner are an error with counts and examples: a label that is lost in silence costs accuracy.
  */
 #include "dataset/listing.h"
+#include "storage/data_folders.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -366,8 +367,9 @@ static stk_status check_contents(const stk_listing *listing, const kaggle_table 
     }
     if (t->pictures.count == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "no pictures in %s for the labels of %s%s; put them (.jpg, .jpeg, .png or "
-                        ".webp) into a folder train, train_images or images beside the table",
+                        "no pictures in %s for the labels of %s%s; put them (files that end "
+                        "with " STK_PICTURE_EXTENSIONS
+                        ") into a folder train, train_images or images beside the table",
                         t->pictures_folder, t->where,
                         stk_listing_ext_note(listing, note, sizeof note));
     }

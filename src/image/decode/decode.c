@@ -55,14 +55,10 @@ static uint8_t *room_for_rgb(void *user, int count) {
     return ((grey_rows *)user)->rgb;
 }
 
-/* The weights are those of Rec. 601, as in Pillow. */
 static void take_rgb(void *user, int count) {
     const grey_rows *grey = user;
     uint8_t *out = grey->to->room(grey->to->user, count);
-    const uint8_t *at = grey->rgb;
-    for (size_t i = 0; i < (size_t)count * grey->width; i++, at += 3) {
-        out[i] = (uint8_t)((19595u * at[0] + 38470u * at[1] + 7471u * at[2] + 32768) >> 16);
-    }
+    stk_image_to_grey(grey->rgb, (size_t)count * grey->width, out);
     grey->to->take(grey->to->user, count);
 }
 
@@ -116,7 +112,8 @@ stk_status stk_image_receive(const uint8_t *bytes, size_t size, const stk_image_
                             "build again, or convert the picture",
                             decoder->name, decoder->library);
         }
-        if (receiver->channels != 0 && receiver->channels != 3 && !decoder->any_channels) {
+        if (receiver->channels != 0 && receiver->channels != 3 && !decoder->any_channels &&
+            !(decoder->grey && receiver->channels == 1)) {
             return decode_rgb_for(decoder, bytes, size, receiver, err);
         }
         return decoder->decode(bytes, size, receiver, err);
