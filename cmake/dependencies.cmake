@@ -102,6 +102,7 @@ set(STK_FOUND "")
 set(STK_MISSING "")
 stk_optional(WEBP libwebp)
 stk_optional(TIFF libtiff-4 4.5) # older ones cannot be told to be silent for one file alone
+stk_optional(JPEG2000 libopenjp2)
 stk_optional(YAML yaml-0.1)
 stk_optional(CAIRO cairo)
 stk_optional(ARCHIVE libarchive)

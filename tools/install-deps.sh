@@ -8,8 +8,13 @@
 #
 # On Debian and Ubuntu the script installs with apt, and with sudo when not root. On other systems, and
 # without the right to install, it says nothing if everything is there, and otherwise lists what to
+<<<<<<< HEAD
 # install by hand. If an optional package (YAML, WebP, TIFF, cairo, libarchive, libcurl, expat) cannot be
 # installed, the script prints one line and does not try again before `make clean`.
+=======
+# install by hand. If an optional package (YAML, WebP, TIFF, JPEG 2000, cairo, libcurl, expat) cannot be installed, the
+# script prints one line and does not try again before `make clean`.
+>>>>>>> eb477a621882cce5d5b6de0f674ba1d871693167
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -30,6 +35,7 @@ libopenblas-dev libopenblas-pthread-dev|libopenblas-openmp-dev|libopenblas-seria
 optional_build='libyaml-dev - yaml.h libyaml
 libwebp-dev - webp/decode.h libwebp
 libtiff-dev - tiffio.h libtiff
+libopenjp2-7-dev - openjpeg-2.5/openjpeg.h libopenjp2
 libcairo2-dev - cairo/cairo.h cairo
 libarchive-dev - archive.h libarchive
 libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl

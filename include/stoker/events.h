@@ -125,10 +125,11 @@ typedef struct stk_event_epoch {
 /* The first batch of a fold, as training sees it. */
 typedef struct stk_event_batch {
     int fold;
-    const uint8_t *images; /* (count, size, size, 3), RGB */
+    const uint8_t *images; /* (count, size, size, channels); three are RGB */
     const int *labels;     /* (count) */
     size_t count;
-    int size; /* px */
+    int size;     /* px */
+    int channels; /* 0: 3 */
 } stk_event_batch;
 
 /*

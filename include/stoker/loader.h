@@ -49,7 +49,7 @@ typedef struct stk_loader stk_loader;
 
 /* One batch. It belongs to the consumer from next to release; the loader keeps the memory. */
 typedef struct stk_batch {
-    const uint8_t *images; /* (count, img_size, img_size, 3), RGB */
+    const uint8_t *images; /* (count, img_size, img_size, channels); three channels are RGB */
     const int *labels;     /* (count); -1 where the label is not known */
     const size_t *samples; /* (count); the number of each sample in the data set */
     const bool *bad;       /* (count); true: the picture could not be used, its pixels are 0 */
@@ -71,6 +71,7 @@ typedef struct stk_loader_info {
     size_t batch;             /* samples of a full batch */
     int img_size;             /* px; side of the square pictures */
     int classes;              /* 0 when labels are not known */
+    int channels;             /* of the pictures */
 } stk_loader_info;
 
 /* Where the time went, summed since the loader was opened. */

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "dataset/listing.h"
+#include "storage/data_folders.h"
 
 #define FIELD(name) offsetof(stk_dataset_options, name)
 
@@ -42,7 +43,7 @@ static const stk_option dataset_options[] = {
                .help = "file of the data set whose header and rows the submission gets; auto finds "
                        "it by its usual names"),
     STK_OPTION(TEXT, "image-ext", image_ext, .metavar = "EXT",
-               .help = "count only pictures with this extension: jpg, jpeg, png or webp"),
+               .help = "count only pictures with this extension: " STK_PICTURE_EXTENSIONS),
     STK_OPTION(
         DOUBLE, "val-fraction", val_fraction, .fallback = "0.2", STK_OPTION_RANGE(0, 0.9),
         .metavar = "X",
@@ -85,7 +86,8 @@ static stk_status set_ext(stk_listing *listing, stk_error *err) {
     if (length < 0 || (size_t)length >= sizeof name || strchr(letters, '.') != NULL ||
         !stk_dataset_is_image_name(name)) {
         return STK_FAIL(err, STK_ERR_USAGE,
-                        "--image-ext %s: no such kind of picture; use jpg, jpeg, png or webp", ext);
+                        "--image-ext %s: no such kind of picture; use " STK_PICTURE_EXTENSIONS,
+                        ext);
     }
     memcpy(listing->ext, name + 1, strlen(name + 1) + 1);
     return STK_OK;
@@ -246,8 +248,9 @@ static stk_status list_images(stk_listing *listing, stk_error *err) {
     }
     if (status == STK_OK && found == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
-                          "no pictures to predict in %s: Stoker looks for .jpg, .jpeg, .png and "
-                          ".webp files in it and below it%s; check the path given with --data",
+                          "no pictures to predict in %s: Stoker looks for files that end "
+                          "with " STK_PICTURE_EXTENSIONS
+                          " in it and below it%s; check the path given with --data",
                           dataset->root, stk_listing_ext_note(listing, note, sizeof note));
     }
     return status;

@@ -229,7 +229,7 @@ void stk_dataset_priors(const stk_dataset *dataset, double *priors);
  */
 size_t stk_dataset_bad_allowed(double max_bad, size_t count);
 
-/* True when the name ends as an image file's does (.jpg .jpeg .png .webp, any case). */
+/* True when the name ends as an image file's does (STK_PICTURE_EXTENSIONS, any case). */
 bool stk_dataset_is_image_name(const char *name);
 
 #endif

@@ -3,6 +3,7 @@
  * DIR/<class>/ alone. The name of a folder is the name of its class; pictures may lie deeper in it.
  */
 #include "dataset/listing.h"
+#include "storage/data_folders.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -57,10 +58,11 @@ static stk_status check_empty(const stk_listing *listing, const char *where,
     char note[64];
     stk_listing_ext_note(listing, note, sizeof note);
     if (listing->dataset->train.count == 0) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "no pictures in %s: Stoker looks for .jpg, .jpeg, .png and .webp files in "
-                        "one folder per class%s; check the path given with --data",
-                        where, note);
+        return STK_FAIL(
+            err, STK_ERR_DATA,
+            "no pictures in %s: Stoker looks for files that end with " STK_PICTURE_EXTENSIONS
+            " in one folder per class%s; check the path given with --data",
+            where, note);
     }
     if (empty->count > 0) {
         return STK_FAIL(

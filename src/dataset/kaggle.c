@@ -5,9 +5,14 @@
  * testset.c lists the test rows. Rows and pictures without a partner are an error with counts and
  * examples: a label that is lost in silence costs accuracy.
  */
+<<<<<<< HEAD
 #include "dataset/ask.h"
 #include "dataset/label_table.h"
 #include "dataset/records.h"
+=======
+#include "dataset/listing.h"
+#include "storage/data_folders.h"
+>>>>>>> eb477a621882cce5d5b6de0f674ba1d871693167
 
 #include <stdint.h>
 #include <stdio.h>
@@ -493,8 +498,9 @@ static stk_status check_contents(const stk_listing *listing, const kaggle_table 
     }
     if (t->pictures->count == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "no pictures in %s for the labels of %s%s; put them (.jpg, .jpeg, .png or "
-                        ".webp) into a folder train, train_images or images beside the table",
+                        "no pictures in %s for the labels of %s%s; put them (files that end "
+                        "with " STK_PICTURE_EXTENSIONS
+                        ") into a folder train, train_images or images beside the table",
                         t->pictures_folder, t->where,
                         stk_listing_ext_note(listing, note, sizeof note));
     }

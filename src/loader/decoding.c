@@ -64,7 +64,9 @@ static stk_status decode_whole(decode_worker *w, const loader_task *t, bool is_o
     int height;
     stk_image image = {0};
     const stk_bytes *from = *bytes;
-    if (!stk_store_caches_decoded(w->loader->config.store) ||
+    const stk_transform *transform = &w->loader->config.transform;
+    if (stk_transform_channels(transform) != 3 || transform->window.channels > 0 ||
+        !stk_store_caches_decoded(w->loader->config.store) ||
         stk_image_is_raw(from->data, from->size)) {
         return STK_OK;
     }

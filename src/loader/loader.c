@@ -181,7 +181,8 @@ stk_status stk_loader_start(stk_loader **out, const stk_loader_config *config, s
     l->config = *config;
     l->references = 1;
     complete_sizing(&l->config.sizing);
-    l->image_bytes = (size_t)config->transform.size * (size_t)config->transform.size * 3;
+    l->image_bytes = (size_t)config->transform.size * (size_t)config->transform.size *
+                     (size_t)stk_transform_channels(&config->transform);
     init_threads(l);
     stk_status status = open_sampler(l, err);
     if (status == STK_OK) {
@@ -455,6 +456,7 @@ stk_loader_info stk_loader_info_of(const stk_loader *l) {
                              .batches_per_epoch = l->epoch_batches,
                              .batch = l->config.batch,
                              .img_size = l->config.transform.size,
+                             .channels = stk_transform_channels(&l->config.transform),
                              .classes =
                                  l->folder.dataset != NULL ? l->folder.dataset->class_count : 0};
 }

@@ -54,6 +54,10 @@ typedef struct stk_loader_sizing {
 stk_loader_sizing stk_loader_sizing_make(const stk_loader_options *options, size_t batch,
                                          int img_size, int cores, uint64_t memory);
 
+/* The same for pictures that take so many bytes each in a batch, whatever their channels. */
+stk_loader_sizing stk_loader_sizing_for(const stk_loader_options *given, size_t batch,
+                                        uint64_t image_bytes, int cores, uint64_t memory);
+
 /* How many bad samples of `count` stop a run, for stk_loader_config.stop_after_bad. */
 size_t stk_loader_bad_limit(const stk_loader_options *options, size_t count);
 

@@ -66,6 +66,12 @@ static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high) {
 
 stk_loader_sizing stk_loader_sizing_make(const stk_loader_options *given, size_t batch,
                                          int img_size, int cores, uint64_t memory) {
+    uint64_t image_bytes = (uint64_t)img_size * (uint64_t)img_size * 3;
+    return stk_loader_sizing_for(given, batch, image_bytes, cores, memory);
+}
+
+stk_loader_sizing stk_loader_sizing_for(const stk_loader_options *given, size_t batch,
+                                        uint64_t image_bytes, int cores, uint64_t memory) {
     bool auto_workers = stk_is_auto_int(given->workers);
     bool auto_prefetch = stk_is_auto_int(given->prefetch);
     stk_loader_sizing sizing = {
@@ -75,7 +81,7 @@ stk_loader_sizing stk_loader_sizing_make(const stk_loader_options *given, size_t
     sizing.most_workers = sizing.workers;
     bool auto_memory = given->loader_memory == STK_AUTO_BYTES;
     uint64_t cap = auto_memory ? memory / 8 : given->loader_memory;
-    sizing.slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
+    sizing.slot_bytes = (uint64_t)batch * image_bytes;
     uint64_t rest = clamp(cap / REST_SHARE, 0, MOST_REST_MEMORY) +
                     clamp((uint64_t)sizing.workers * WORKER_MEMORY, 0, cap / WORKER_SHARE);
     uint64_t taken = rest + STK_LOADER_LEAST_SLOTS * sizing.slot_bytes;

@@ -282,7 +282,8 @@ stk_status stk_decode_probe_view(stk_decode_probe *probe, const stk_transform *t
     for (int i = 0; i < probe->threads && status == STK_OK; i++) {
         thread_share *mine = &probe->shares[i];
         stk_mem_free(mine->out);
-        mine->out = stk_mem_raw((size_t)transform->size * (size_t)transform->size, 3);
+        mine->out = stk_mem_raw((size_t)transform->size * (size_t)transform->size,
+                                (size_t)stk_transform_channels(transform));
         status = mine->out != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a picture");
     }
     if (status == STK_OK) {

@@ -70,8 +70,9 @@ stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *eve
     stk_skipped_folders_free(&passed);
     if (status == STK_OK && paths->count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
-                          "there are no pictures in %s: Stoker looks for .jpg, .jpeg, .png and "
-                          ".webp files in it and below it; check the path given with --data",
+                          "there are no pictures in %s: Stoker looks for files that end "
+                          "with " STK_PICTURE_EXTENSIONS
+                          " in it and below it; check the path given with --data",
                           stk_store_root(store));
     }
     return status;

@@ -28,7 +28,8 @@ static const char *const marks[] = {"args.json", "stage.json", STK_STAGING_NAME,
 #define MARKS (sizeof marks / sizeof *marks)
 
 const char *stk_picture_extension(const char *name) {
-    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
+    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", ".tif",   ".tiff",
+                                             ".bmp", ".gif",  ".npy", ".dcm",  ".dicom", ".dic"};
     size_t length = strlen(name);
     for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
         size_t end = strlen(extensions[i]);

@@ -16,6 +16,9 @@
 #include "base/text/text_blocks.h"
 #include "storage/storage.h"
 
+/* The extensions of pictures, as help and messages name them. */
+#define STK_PICTURE_EXTENSIONS "jpg, jpeg, png, webp, tif, tiff, bmp, gif, npy, dcm, dicom or dic"
+
 /* The folder that runs are written to by default. */
 #define STK_RUNS_FOLDER "runs"
 
@@ -25,8 +28,8 @@ typedef struct stk_skipped_folders {
 } stk_skipped_folders; /* starts zeroed */
 
 /*
- * The extension of a picture in small letters: ".jpg", ".jpeg", ".png" or ".webp"; NULL: the name
- * is no picture's. The name, or a path, may have it in any case.
+ * The extension of a picture in small letters, one of STK_PICTURE_EXTENSIONS with its dot; NULL:
+ * the name is no picture's. The name, or a path, may have it in any case.
  */
 const char *stk_picture_extension(const char *name);
 

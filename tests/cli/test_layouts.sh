@@ -173,9 +173,9 @@ expect_err '--image-ext'
 train named r-named4 --id-column file --label-column species --image-ext jpg
 expect_exit 0
 same r-named4 r-kaggle
-train named r-named5 --image-ext gif
+train named r-named5 --image-ext svg
 expect_exit 2
-expect_err 'jpg, jpeg, png or webp'
+expect_err 'jpg, jpeg, png, webp, tif'
 
 it "never reads solution.csv"
 cp -r k spoilt

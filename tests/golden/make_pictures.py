@@ -11,9 +11,14 @@ import io
 import pathlib
 import struct
 
+import imagecodecs
 import numpy as np
 import tifffile
 from PIL import Image
+from pydicom import uid
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.encaps import encapsulate
+from pydicom.pixels import convert_color_space
 
 HERE = pathlib.Path(__file__).parent / "pictures"
 W, H = 23, 17
@@ -46,6 +51,8 @@ def rgb(picture):
 def needs(name):
     """The optional part of Stoker without which the file is refused."""
     plain = "rgb rgb_strips rgb_big_endian rgba rgba_done grey grey_white u16 u16_12bit f32 u16_big_endian turned"
+    if name.startswith("j2k"):
+        return "JPEG2000"
     return "TIFF" if name.endswith(".tif") and name[:-4] not in plain.split() else ""
 
 
@@ -269,6 +276,174 @@ def gif():
     expect("placed.gif", screen, "a frame that does not fill the screen")
 
 
+def dicom_of(array, bits, interpretation="MONOCHROME2", signed=False, **elements):
+    ds = Dataset()
+    ds.file_meta = FileMetaDataset()
+    ds.file_meta.TransferSyntaxUID = uid.ExplicitVRLittleEndian
+    ds.file_meta.MediaStorageSOPClassUID = uid.SecondaryCaptureImageStorage
+    ds.file_meta.MediaStorageSOPInstanceUID = ds.SOPInstanceUID = "1.2.3"
+    ds.SOPClassUID = uid.SecondaryCaptureImageStorage
+    ds.PatientName = "Nobody"
+    ds.Rows, ds.Columns = array.shape[:2]
+    ds.SamplesPerPixel = array.shape[2] if array.ndim == 3 else 1
+    if ds.SamplesPerPixel == 3:
+        ds.PlanarConfiguration = 0
+    ds.PhotometricInterpretation = interpretation
+    ds.BitsAllocated = 8 * array.dtype.itemsize
+    ds.BitsStored = bits
+    ds.HighBit = bits - 1
+    ds.PixelRepresentation = int(signed)
+    ds.PixelData = array.tobytes() + b"\0" * (array.nbytes % 2)
+    for name, value in elements.items():
+        setattr(ds, name, value)
+    return ds
+
+
+def linear(values, centre, width):
+    return levels(values, centre - 0.5 - (width - 1) / 2, centre - 0.5 + (width - 1) / 2)
+
+
+def dicom():
+    grey = scene(1)[:, :, 0]
+    colour = levels(scene(3), 0, 1)
+    u8 = levels(grey, 0, 1)
+    twelve = (grey * 4095).astype("<u2")
+    ranged = levels(twelve, *percentiles(twelve))
+
+    def save(name, ds, picture, why, tolerance=0, **how):
+        ds.save_as(HERE / name, **(how or dict(enforce_file_format=True)))
+        expect(name, picture, why, tolerance)
+
+    def bare(ds, implicit, little):
+        del ds.file_meta
+        return dict(implicit_vr=implicit, little_endian=little)
+
+    save("grey8.dcm", dicom_of(u8, 8), u8, "bytes stay as they are")
+    save("inverted8.dcm", dicom_of(u8, 8, "MONOCHROME1"), 255 - u8, "MONOCHROME1")
+    save("grey12.dcm", dicom_of(twelve, 12), ranged, "12 bits, no window", 1)
+    save("inverted12.dcm", dicom_of(twelve, 12, "MONOCHROME1"), 255 - ranged, "MONOCHROME1, no window", 1)
+    windowed = dicom_of(twelve, 12, WindowCenter=[1500, 40], WindowWidth=[2000, 400])
+    save("window.dcm", windowed, linear(twelve, 1500, 2000), "the first window", 1)
+    save("mad_window.dcm", dicom_of(twelve, 12, WindowCenter=90000, WindowWidth=10), ranged,
+         "a window beside the values", 1)
+    signed = (grey * 2000 - 1000).astype("<i2")
+    save("signed.dcm", dicom_of(signed, 16, signed=True, RescaleSlope=2, RescaleIntercept=-24,
+                                WindowCenter=100, WindowWidth=900),
+         linear(signed * 2.0 - 24, 100, 900), "sign, slope, intercept", 1)
+    save("falling.dcm", dicom_of(twelve, 12, RescaleSlope=-1, RescaleIntercept=4095), 255 - ranged,
+         "a falling slope", 1)
+    masked = twelve | 0xa000
+    save("overlay_bits.dcm", dicom_of(masked, 12), ranged, "bits above those that count", 1)
+    shifted = dicom_of((twelve << 4).astype("<u2"), 12)
+    shifted.HighBit = 15
+    save("high_bits.dcm", shifted, ranged, "the upper 12 bits", 1)
+    padded = signed.copy()
+    padded[:, :6] = -2000
+    ds = dicom_of(padded, 16, signed=True)
+    ds.add_new(0x00280120, "SS", -2000)
+    save("padding.dcm", ds, levels(padded, *percentiles(padded[:, 6:])), "values that do not count", 1)
+    wide = (grey * 3e6).astype("<u4")
+    save("grey32.dcm", dicom_of(wide, 32), levels(wide.astype("f4"), *percentiles(wide)), "32 bits", 1)
+    frames = dicom_of(u8, 8, NumberOfFrames=2)
+    frames.PixelData = u8.tobytes() + (255 - u8).tobytes()
+    save("frames.dcm", frames, u8, "the first of two frames")
+    save("rgb.dcm", dicom_of(colour, 8, "RGB"), colour, "RGB")
+    planes = dicom_of(colour, 8, "RGB", PlanarConfiguration=1)
+    planes.PixelData = colour.transpose(2, 0, 1).tobytes() + b"\0"
+    save("rgb_planes.dcm", planes, colour, "planes")
+    even = colour[:, :22]
+    ybr = convert_color_space(even, "RGB", "YBR_FULL")
+    save("ybr.dcm", dicom_of(ybr, 8, "YBR_FULL"), convert_color_space(ybr, "YBR_FULL", "RGB"), "YBR", 1)
+    halved = ybr.copy()
+    halved[:, 1::2, 1:] = halved[:, ::2, 1:]
+    ds = dicom_of(halved, 8, "YBR_FULL_422")
+    ds.PixelData = np.stack([halved[:, ::2, 0], halved[:, 1::2, 0], halved[:, ::2, 1], halved[:, ::2, 2]], -1).tobytes()
+    save("ybr_422.dcm", ds, convert_color_space(halved, "YBR_FULL", "RGB"), "YBR 4:2:2", 1)
+    small = Image.fromarray(colour).quantize(16)
+    table = np.array(small.getpalette()[:48], np.uint16).reshape(16, 3) * 257
+    ds = dicom_of(np.asarray(small), 8, "PALETTE COLOR")
+    for c, name in enumerate(("Red", "Green", "Blue")):
+        setattr(ds, name + "PaletteColorLookupTableDescriptor", [16, 0, 16])
+        setattr(ds, name + "PaletteColorLookupTableData", table[:, c].astype("<u2").tobytes())
+    save("palette.dcm", ds, np.asarray(small.convert("RGB")), "a palette")
+
+    # Ways to store elements. Sequences of unknown length hold elements that must not count.
+    nested = Dataset()
+    nested.Rows = 7
+    nested.add_new(0x00880200, "SQ", [dicom_of(u8[:3, :4], 8)])
+    nested[0x00880200].is_undefined_length = True
+    nested[0x00880200].value[0].is_undefined_length_sequence_item = True
+    for ending, implicit, little in (("implicit", True, True), ("big", False, False)):
+        ds = dicom_of(twelve, 12)
+        ds.ReferencedImageSequence = [nested]
+        ds["ReferencedImageSequence"].is_undefined_length = True
+        nested.is_undefined_length_sequence_item = True
+        ds.file_meta.TransferSyntaxUID = uid.ImplicitVRLittleEndian if implicit else uid.ExplicitVRBigEndian
+        if not little:
+            ds.PixelData = twelve.astype(">u2").tobytes()
+            ds["PixelData"].VR = "OW"
+        save("%s.dcm" % ending, ds, ranged, "%s, sequences" % ending, 1)
+    for ending, implicit in (("bare_explicit", False), ("bare_implicit", True)):
+        ds = dicom_of(twelve, 12)
+        save("%s.dcm" % ending, ds, ranged, "no preamble", 1, **bare(ds, implicit, True))
+
+    # What is compressed.
+    def compressed(name, ds, syntax, frames, picture, why, tolerance=0):
+        ds.file_meta.TransferSyntaxUID = syntax
+        ds.PixelData = encapsulate(frames, has_bot=len(frames) > 1)
+        ds["PixelData"].is_undefined_length = True
+        ds["PixelData"].VR = "OB"
+        save(name, ds, picture, why, tolerance)
+
+    for name, array, bits, kind, picture in (("rle8", u8, 8, "MONOCHROME2", u8),
+                                             ("rle12", twelve, 12, "MONOCHROME2", ranged),
+                                             ("rle_rgb", colour, 8, "RGB", colour)):
+        ds = dicom_of(array, bits, kind)
+        ds.compress(uid.RLELossless)
+        save(name + ".dcm", ds, picture, "run lengths", 1 if bits > 8 else 0)
+    for predictor in range(1, 8):
+        data = imagecodecs.jpeg_encode(twelve, lossless=True, predictor=predictor, bitspersample=12)
+        compressed("lossless%d.dcm" % predictor, dicom_of(twelve, 12), uid.JPEGLossless, [data], ranged,
+                   "lossless JPEG, predictor %d" % predictor, 1)
+    full = (grey * 65535).astype("<u2")
+    compressed("lossless16.dcm", dicom_of(full, 16), uid.JPEGLosslessSV1, [imagecodecs.ljpeg_encode(full)],
+               levels(full, *percentiles(full)), "lossless JPEG of 16 bits", 1)
+    compressed("lossless_rgb.dcm", dicom_of(colour, 8, "RGB"), uid.JPEGLosslessSV1,
+               [imagecodecs.jpeg_encode(colour, lossless=True, predictor=1, colorspace="RGB",
+                                        outcolorspace="RGB")], colour, "lossless JPEG, colours")
+    both = [imagecodecs.jpeg_encode(u8, lossless=True, predictor=1),
+            imagecodecs.jpeg_encode(255 - u8, lossless=True, predictor=1)]
+    compressed("lossless_frames.dcm", dicom_of(u8, 8, NumberOfFrames=2), uid.JPEGLosslessSV1, both, u8,
+               "two frames")
+    for name, array, bits, kind, picture in (("j2k8", u8, 8, "MONOCHROME2", u8),
+                                             ("j2k12", twelve, 12, "MONOCHROME2", ranged),
+                                             ("j2k_rgb", colour, 8, "RGB", colour)):
+        data = imagecodecs.jpeg2k_encode(array, level=0, codecformat="j2k", mct=kind == "RGB",
+                                         bitspersample=bits, reversible=True)
+        compressed(name + ".dcm", dicom_of(array, bits, "YBR_RCT" if kind == "RGB" else kind),
+                   uid.JPEG2000Lossless, [data], picture, "JPEG 2000", 1 if bits > 8 else 0)
+    below = (grey * 2000 - 1000).astype("<i2")
+    data = imagecodecs.jpeg2k_encode(below, level=0, codecformat="j2k", reversible=True)
+    compressed("j2k_signed.dcm", dicom_of(below, 16, signed=True), uid.JPEG2000Lossless, [data],
+               levels(below, *percentiles(below)), "JPEG 2000 with sign", 1)
+    smooth = np.asarray(Image.fromarray(colour).resize((48, 40), Image.BICUBIC))
+    out = io.BytesIO()
+    Image.fromarray(smooth).save(out, "jpeg", quality=95)
+    compressed("jpeg.dcm", dicom_of(smooth, 8, "YBR_FULL_422"), uid.JPEGBaseline8Bit, [out.getvalue()],
+               np.asarray(Image.open(out).convert("RGB")), "baseline JPEG", 4)
+    out = io.BytesIO()
+    Image.fromarray(smooth).convert("L").save(out, "jpeg", quality=95)
+    plain = np.asarray(Image.open(out))
+    compressed("jpeg_inverted.dcm", dicom_of(plain, 8, "MONOCHROME1"), uid.JPEGBaseline8Bit,
+               [out.getvalue()], 255 - plain, "baseline JPEG, MONOCHROME1", 2)
+    data = imagecodecs.jpegls_encode(u8)
+    ds = dicom_of(u8, 8)
+    ds.file_meta.TransferSyntaxUID = uid.JPEGLSLossless
+    ds.PixelData = encapsulate([data])
+    ds["PixelData"].VR = "OB"
+    ds.save_as(HERE / "jpegls_refused.dcm", enforce_file_format=True)
+
+
 def write_list():
     with open(HERE / "pictures.csv", "w", newline="") as f:
         out = csv.writer(f, lineterminator="\n")
@@ -282,4 +457,5 @@ tiff()
 png()
 bmp()
 gif()
+dicom()
 write_list()

@@ -149,9 +149,9 @@ static void image_ext_restricts(void) {
     expect_failure(&o, STK_ERR_DATA);
     CHECK_CONTAINS(error.message, "cat");
     CHECK_CONTAINS(error.message, "only .png files count");
-    o.image_ext = "tiff";
+    o.image_ext = "svg";
     expect_failure(&o, STK_ERR_USAGE);
-    CHECK_CONTAINS(error.message, "jpg, jpeg, png or webp");
+    CHECK_CONTAINS(error.message, "jpg, jpeg, png, webp, tif");
     o.image_ext = "tar.png";
     expect_failure(&o, STK_ERR_USAGE);
     o.image_ext = "jpgjpgjpgjpgjpgjpgjpg";
@@ -458,7 +458,7 @@ static void image_names(void) {
     CHECK(stk_dataset_is_image_name("a.JPEG"));
     CHECK(stk_dataset_is_image_name("a.b.Png"));
     CHECK(stk_dataset_is_image_name("dir/a.webp"));
-    CHECK(!stk_dataset_is_image_name("a.gif"));
+    CHECK(!stk_dataset_is_image_name("a.svg"));
     CHECK(!stk_dataset_is_image_name("jpg"));
     CHECK(!stk_dataset_is_image_name(".jpg"));
     CHECK(!stk_dataset_is_image_name("dir/.png"));

@@ -240,10 +240,215 @@ static void arrays_that_are_no_pictures_get_a_reason(void) {
     }
 }
 
+/* ---- other numbers of channels ---- */
+
+#define SIDE 11 /* px */
+
+static stk_status apply(const stk_transform *transform, const blob *file, uint8_t *out,
+                        stk_error *err) {
+    stk_image_scratch *scratch = NULL;
+    stk_rng rng = stk_rng_make(5, STK_RNG_AUGMENT, 0, 0);
+    stk_status status = stk_image_scratch_new(&scratch, NULL, err);
+    STK_THEN(status,
+             stk_transform_apply(scratch, transform, file->bytes, file->size, rng, out, NULL, err));
+    stk_image_scratch_free(scratch);
+    return status;
+}
+
+/* An array (6, 20, 30) whose channel c is c * 10 everywhere but for column 3, and one of RGB. */
+static blob make_six(void) {
+    blob file =
+        make_array("{'descr': '|u1', 'fortran_order': False, 'shape': (6, 20, 30), }", 3600);
+    for (size_t i = 0; i < 3600; i++) {
+        file.bytes[file.size - 3600 + i] = (uint8_t)(i / 600 * 10 + (i % 30 == 3 ? 100 : 0));
+    }
+    return file;
+}
+
+static void six_channels_stay_apart(void) {
+    static uint8_t out[SIDE * SIDE * 6];
+    stk_error err = {0};
+    blob file = make_six();
+    stk_transform transform = {.size = SIDE, .crop_fraction = 0.5, .channels = 6};
+    int channels = 0;
+    REQUIRE_OK(stk_image_channels(file.bytes, file.size, &channels, &err), &err);
+    CHECK_INT(channels, 6);
+    REQUIRE_OK(apply(&transform, &file, out, &err), &err);
+    for (int i = 0; i < SIDE * SIDE * 6; i++) {
+        CHECK_INT(out[i], i % 6 * 10);
+    }
+    transform.channels = 5;
+    CHECK_INT(apply(&transform, &file, out, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "6 channels, and pictures of 5 are wanted");
+    stk_error_clear(&err);
+    transform.channels = STK_IMAGE_MAX_CHANNELS + 1;
+    CHECK_INT(apply(&transform, &file, out, &err), STK_ERR_USAGE);
+    free_blob(&file);
+}
+
+/* What is done to one of three equal channels is done to a single one. */
+static void grey_is_one_channel_of_rgb(void) {
+    static uint8_t rgb[SIDE * SIDE * 3];
+    static uint8_t grey[SIDE * SIDE];
+    blob files[] = {read_picture("grey8.dcm"),     read_picture("u8_v2.npy"),
+                    read_picture("grey.tif"),      read_picture("grey.bmp"),
+                    read_picture("u16_12bit.png"), {0}};
+    stk_image scene = quarters(40, 30);
+    for (size_t i = 0; i < 1200; i++) {
+        memset(scene.pixels + 3 * i, scene.pixels[3 * i], 3);
+    }
+    files[5] = make_rgb_jpeg(&scene, false);
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        for (int train = 0; train < 2; train++) {
+            stk_error err = {0};
+            stk_transform transform = {.size = SIDE,
+                                       .crop_fraction = 0.9,
+                                       .train = train == 1,
+                                       .augment = {.crop_scale = 0.5, .flip = true}};
+            REQUIRE_OK(apply(&transform, &files[f], rgb, &err), &err);
+            transform.channels = 1;
+            REQUIRE_OK(apply(&transform, &files[f], grey, &err), &err);
+            for (int i = 0; i < SIDE * SIDE; i++) {
+                CHECK(abs(grey[i] - rgb[3 * i]) <= (f == 5 ? 1 : 0));
+            }
+        }
+        free_blob(&files[f]);
+    }
+    stk_image_free(&scene);
+}
+
+/* Moves are the same for each channel; pixels from outside differ, and colours stay. */
+static void only_moves_change_other_channels(void) {
+    static uint8_t before[SIDE * SIDE * 6];
+    static uint8_t after[SIDE * SIDE * 6];
+    stk_error err = {0};
+    blob file = make_six();
+    stk_transform transform = {
+        .size = SIDE, .train = true, .channels = 6, .augment = {.crop_scale = 1}};
+    REQUIRE_OK(apply(&transform, &file, before, &err), &err);
+    transform.augment.color_jitter = 0.4;
+    transform.augment.hue = 0.2;
+    REQUIRE_OK(apply(&transform, &file, after, &err), &err);
+    CHECK_INT(memcmp(before, after, sizeof after), 0);
+    transform.augment.rotate = 40;
+    REQUIRE_OK(apply(&transform, &file, after, &err), &err);
+    CHECK(memcmp(before, after, sizeof after) != 0);
+    CHECK_INT(after[0], 116);
+    int middle = (SIDE / 2 * SIDE + SIDE / 2) * 6;
+    for (int c = 0; c < 6; c++) {
+        CHECK_INT(after[middle + c], c * 10);
+    }
+    transform.augment = (stk_augment_options){.crop_scale = 1, .erasing = 1};
+    REQUIRE_OK(apply(&transform, &file, after, &err), &err);
+    CHECK(memchr(after, 116, sizeof after) != NULL);
+    free_blob(&file);
+}
+
+/* ---- one window for many pictures ---- */
+
+static blob make_floats(float from, float step) {
+    blob file =
+        make_array("{'descr': '=f4', 'fortran_order': False, 'shape': (2, 50, 40), }", 16000);
+    for (int i = 0; i < 4000; i++) {
+        float value = from + step * (float)(i % 2000) * (i < 2000 ? 1 : 10);
+        memcpy(file.bytes + file.size - 16000 + 4 * (size_t)i, &value, sizeof value);
+    }
+    return file;
+}
+
+static void a_meter_finds_one_window(void) {
+    stk_error err = {0};
+    stk_window_meter *meter = NULL;
+    stk_window window;
+    blob files[2] = {make_floats(0, 0.001f), make_floats(-1, 0.001f)};
+    blob other = read_picture("six.npy");
+    blob bytes = read_picture("rgb.tif");
+    REQUIRE_OK(stk_window_meter_new(&meter, &err), &err);
+    stk_window_meter_end(meter, &window);
+    CHECK_INT(window.channels, 0);
+    REQUIRE_OK(stk_window_meter_add(meter, bytes.bytes, bytes.size, &err), &err);
+    stk_window_meter_end(meter, &window);
+    CHECK_INT(window.channels, 0);
+    for (int i = 0; i < 200; i++) { /* more values than the meter keeps */
+        REQUIRE_OK(stk_window_meter_add(meter, files[i % 2].bytes, files[i % 2].size, &err), &err);
+    }
+    CHECK_INT(stk_window_meter_add(meter, other.bytes, other.size, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "6 channels, and others have 2");
+    stk_error_clear(&err);
+    stk_window_meter_end(meter, &window);
+    CHECK_INT(window.channels, 2);
+    CHECK(window.lo[0] > -1.01f && window.lo[0] < -0.98f);
+    CHECK(window.hi[0] > 1.98f && window.hi[0] < 2.01f);
+    CHECK(window.hi[1] > 19.8f && window.hi[1] < 20.01f);
+    uint8_t out[2 * 2 * 2];
+    stk_transform transform = {.size = 2, .crop_fraction = 1, .channels = 2, .window = window};
+    transform.window.hi[0] = transform.window.lo[0] + 0.001f;
+    REQUIRE_OK(apply(&transform, &files[0], out, &err), &err);
+    CHECK_INT(out[0], 255); /* all values of the first channel lie above */
+    CHECK(out[1] > 20 && out[1] < 235);
+    stk_window_meter_free(meter);
+    stk_window_meter_free(NULL);
+    free_blob(&files[0]);
+    free_blob(&files[1]);
+    free_blob(&other);
+    free_blob(&bytes);
+}
+
+static void a_meter_reports_lack_of_memory(void) {
+    blob file = make_floats(0, 1);
+    for (int64_t failed = 0; failed < 50; failed++) {
+        stk_error err = {0};
+        stk_window_meter *meter = NULL;
+        stk_mem_fail_after(failed);
+        stk_status status = stk_window_meter_new(&meter, &err);
+        STK_THEN(status, stk_window_meter_add(meter, file.bytes, file.size, &err));
+        stk_mem_fail_after(-1);
+        stk_window_meter_free(meter);
+        if (status == STK_OK) {
+            CHECK(failed >= 3);
+            break;
+        }
+        CHECK_INT(status, STK_ERR_MEMORY);
+    }
+    free_blob(&file);
+}
+
+/* A refusal names the library, or what to convert the file to. */
+static void what_cannot_be_read_gets_a_reason(void) {
+    stk_error err = {0};
+    stk_image image;
+    blob file = read_picture("jpegls_refused.dcm");
+    CHECK_INT(stk_image_decode(file.bytes, file.size, &image, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "JPEG-LS");
+    free_blob(&file);
+    stk_error_clear(&err);
+#ifndef STK_HAVE_TIFF
+    file = read_picture("rgb_lzw.tif");
+    CHECK_INT(stk_image_decode(file.bytes, file.size, &image, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "STK_TIFF");
+    free_blob(&file);
+    stk_error_clear(&err);
+#endif
+#ifndef STK_HAVE_JPEG2000
+    file = read_picture("j2k12.dcm");
+    CHECK_INT(stk_image_decode(file.bytes, file.size, &image, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "STK_JPEG2000");
+    free_blob(&file);
+#endif
+}
+
 static const check_test tests[] = {
-    TEST(pictures_agree_with_their_peers),          TEST(parts_agree_with_the_whole),
-    TEST(beginnings_are_pictures_or_reasons),       TEST(lack_of_memory_is_an_error),
+    TEST(pictures_agree_with_their_peers),
+    TEST(parts_agree_with_the_whole),
+    TEST(beginnings_are_pictures_or_reasons),
+    TEST(lack_of_memory_is_an_error),
     TEST(arrays_that_are_no_pictures_get_a_reason),
+    TEST(six_channels_stay_apart),
+    TEST(grey_is_one_channel_of_rgb),
+    TEST(only_moves_change_other_channels),
+    TEST(a_meter_finds_one_window),
+    TEST(a_meter_reports_lack_of_memory),
+    TEST(what_cannot_be_read_gets_a_reason),
 };
 
 CHECK_MAIN(tests)

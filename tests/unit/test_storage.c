@@ -117,7 +117,10 @@ static void pictures_are_told_by_their_names(void) {
     CHECK_STR(stk_picture_extension("a.JPEG"), ".jpeg");
     CHECK_STR(stk_picture_extension("a.gif.Png"), ".png");
     CHECK_STR(stk_picture_extension("b/a.webp"), ".webp");
-    static const char *const others[] = {"a.gif", "a.jpg.txt", "jpg", ".jpg", "b/.jpg", ""};
+    CHECK_STR(stk_picture_extension("1.2.840.DCM"), ".dcm");
+    CHECK_STR(stk_picture_extension("a.TIFF"), ".tiff");
+    CHECK(stk_picture_extension("a.npz") == NULL);
+    static const char *const others[] = {"a.svg", "a.jpg.txt", "jpg", ".jpg", "b/.jpg", ""};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CHECK(stk_picture_extension(others[i]) == NULL);
     }

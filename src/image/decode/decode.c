@@ -9,8 +9,8 @@
 
 /* In the order of trying: the most common format first. */
 static const stk_image_decoder *const decoders[] = {
-    &stk_image_jpeg, &stk_image_png, &stk_image_webp, &stk_image_tiff,
-    &stk_image_raw,  &stk_image_npy, &stk_image_bmp,  &stk_image_gif,
+    &stk_image_jpeg, &stk_image_png, &stk_image_webp, &stk_image_tiff,  &stk_image_raw,
+    &stk_image_npy,  &stk_image_bmp, &stk_image_gif,  &stk_image_dicom,
 };
 
 #define READS "JPEG, PNG, WebP, TIFF, BMP, GIF, DICOM and .npy"
@@ -55,14 +55,10 @@ static uint8_t *room_for_rgb(void *user, int count) {
     return ((grey_rows *)user)->rgb;
 }
 
-/* The weights are those of Rec. 601, as in Pillow. */
 static void take_rgb(void *user, int count) {
     const grey_rows *grey = user;
     uint8_t *out = grey->to->room(grey->to->user, count);
-    const uint8_t *at = grey->rgb;
-    for (size_t i = 0; i < (size_t)count * grey->width; i++, at += 3) {
-        out[i] = (uint8_t)((19595u * at[0] + 38470u * at[1] + 7471u * at[2] + 32768) >> 16);
-    }
+    stk_image_to_grey(grey->rgb, (size_t)count * grey->width, out);
     grey->to->take(grey->to->user, count);
 }
 
@@ -116,7 +112,8 @@ stk_status stk_image_receive(const uint8_t *bytes, size_t size, const stk_image_
                             "build again, or convert the picture",
                             decoder->name, decoder->library);
         }
-        if (receiver->channels != 0 && receiver->channels != 3 && !decoder->any_channels) {
+        if (receiver->channels != 0 && receiver->channels != 3 && !decoder->any_channels &&
+            !(decoder->grey && receiver->channels == 1)) {
             return decode_rgb_for(decoder, bytes, size, receiver, err);
         }
         return decoder->decode(bytes, size, receiver, err);

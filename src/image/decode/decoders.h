@@ -58,9 +58,8 @@ typedef struct stk_image_decoder {
     const char *name;                                      /* "JPEG" */
     const char *extension;                                 /* "jpg" */
     bool (*recognises)(const uint8_t *bytes, size_t size); /* by the first bytes */
-    /* It gives any number of channels that the picture has, and grey; false: RGB only, and others
-     * are made of it. */
-    bool any_channels;
+    bool grey;           /* it can give grey; otherwise grey is made of the RGB that it gives */
+    bool any_channels;   /* it can give any number of channels that a picture has, and grey */
     const char *library; /* that is missing where `decode` is NULL: "libwebp (STK_WEBP)" */
     /* NULL: not built in. */
     stk_status (*decode)(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
@@ -74,6 +73,7 @@ extern const stk_image_decoder stk_image_raw;
 extern const stk_image_decoder stk_image_npy;
 extern const stk_image_decoder stk_image_tiff;
 extern const stk_image_decoder stk_image_bmp;
+extern const stk_image_decoder stk_image_dicom;
 extern const stk_image_decoder stk_image_gif;
 
 /* Finds the decoder for the bytes and decodes into the receiver. */
@@ -123,6 +123,9 @@ STK_CHECKED stk_status stk_image_orient(stk_image *image, int orientation,
 
 /* Blends pixels with alpha, (count, 4), over white: (count, 3). */
 void stk_image_over_white(const uint8_t *rgba, size_t count, uint8_t *rgb);
+
+/* Pixels become grey with the weights of Rec. 601, as in Pillow; in place, if `grey` is `rgb`. */
+void stk_image_to_grey(const uint8_t *rgb, size_t count, uint8_t *grey);
 
 /*
  * Ends decoding that takes too long or that nobody waits for any more. Decoders check after each

@@ -57,6 +57,7 @@ typedef struct jpeg_reader {
     const stk_image_receiver *receiver; /* borrowed */
     stk_image_part part;                /* the part that the receiver wants */
     stk_image_watch watch;
+    size_t channels;   /* of the rows that the receiver gets: 3 or 1 */
     uint8_t *cmyk;     /* owned: one row of (width, 4), NULL unless needed */
     bool ended;        /* the data ended too early */
     stk_status status; /* the error that longjmp was called for */
@@ -218,7 +219,8 @@ static void open_source(jpeg_reader *reader, const uint8_t *bytes, size_t size) 
 
 /* ---- the picture ---- */
 
-/* Adobe stores ink inverted: 255 means none. Light is the product of paper and black. */
+/* Adobe stores ink inverted: 255 means none. Light is the product of paper and black. `rgb` may be
+ * `cmyk`. */
 static void convert_cmyk(const uint8_t *cmyk, int width, bool inverted, uint8_t *rgb) {
     unsigned flip = inverted ? 0 : 255;
     for (int x = 0; x < width; x++) {
@@ -274,7 +276,7 @@ static JDIMENSION start_part(jpeg_reader *reader) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     const stk_image_part *part = &reader->part;
     bool four = cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK;
-    cinfo->out_color_space = four ? JCS_CMYK : JCS_RGB;
+    cinfo->out_color_space = four ? JCS_CMYK : reader->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     cinfo->dct_method = JDCT_ISLOW;
     cinfo->scale_num = 1;
     cinfo->scale_denom = (unsigned)part->divisor;
@@ -309,7 +311,12 @@ static void take_cmyk_row(jpeg_reader *reader, JDIMENSION width) {
     uint8_t *to = reader->receiver->room(reader->receiver->user, 1);
     JSAMPROW row = reader->cmyk;
     (void)jpeg_read_scanlines(&reader->cinfo, &row, 1);
-    convert_cmyk(reader->cmyk, (int)width, reader->cinfo.saw_Adobe_marker, to);
+    if (reader->channels == 1) {
+        convert_cmyk(reader->cmyk, (int)width, reader->cinfo.saw_Adobe_marker, reader->cmyk);
+        stk_image_to_grey(reader->cmyk, width, to);
+    } else {
+        convert_cmyk(reader->cmyk, (int)width, reader->cinfo.saw_Adobe_marker, to);
+    }
     reader->receiver->take(reader->receiver->user, 1);
 }
 
@@ -318,7 +325,7 @@ static void take_rows(jpeg_reader *reader, JDIMENSION width, int most) {
     uint8_t *to = reader->receiver->room(reader->receiver->user, count);
     JSAMPROW rows[ROWS_AT_ONCE];
     for (int i = 0; i < count; i++) {
-        rows[i] = to + (size_t)i * width * 3;
+        rows[i] = to + (size_t)i * width * reader->channels;
     }
     JDIMENSION made = jpeg_read_scanlines(&reader->cinfo, rows, (JDIMENSION)count);
     reader->receiver->take(reader->receiver->user, (int)made);
@@ -351,6 +358,7 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
                          stk_error *err) {
     jpeg_reader reader = {
         .receiver = receiver, .watch = stk_image_watch_start(receiver), .err = err};
+    reader.channels = receiver->channels == 1 ? 1 : 3;
     reader.cinfo.err = jpeg_std_error(&reader.errors);
     reader.cinfo.client_data = &reader;
     reader.errors.error_exit = on_error;
@@ -372,5 +380,6 @@ const stk_image_decoder stk_image_jpeg = {
     .name = "JPEG",
     .extension = "jpg",
     .recognises = recognises,
+    .grey = true,
     .decode = decode,
 };

@@ -53,3 +53,10 @@ void stk_image_over_white(const uint8_t *rgba, size_t count, uint8_t *rgb) {
         }
     }
 }
+
+void stk_image_to_grey(const uint8_t *rgb, size_t count, uint8_t *grey) {
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *at = rgb + 3 * i;
+        grey[i] = (uint8_t)((19595u * at[0] + 38470u * at[1] + 7471u * at[2] + 32768) >> 16);
+    }
+}

@@ -215,15 +215,14 @@ static void lay_over_white(const row_maker *m, uint8_t *row) {
     }
 }
 
-/* Grey to RGB, or RGB to grey with the weights of Rec. 601. */
+/* Grey to RGB, or RGB to grey. */
 static void change_channels(const row_maker *m, const uint8_t *row, uint8_t *out) {
     size_t count = (size_t)m->part->width;
     for (size_t i = 0; i < count && m->given == 1; i++) {
         memset(out + 3 * i, row[i], 3);
     }
-    for (size_t i = 0; i < count && m->given == 3; i++) {
-        const uint8_t *at = row + 3 * i;
-        out[i] = (uint8_t)((19595u * at[0] + 38470u * at[1] + 7471u * at[2] + 32768) >> 16);
+    if (m->given == 3) {
+        stk_image_to_grey(row, count, out);
     }
 }
 
@@ -261,6 +260,7 @@ stk_image_info stk_samples_info(const stk_samples *s) {
     return (stk_image_info){.width = s->width,
                             .height = s->height,
                             .channels = given == 1 ? 3 : given,
+                            .divides = s->divides,
                             .orientation = s->orientation > 0 ? s->orientation : 1,
                             .whole_bytes = s->whole_bytes};
 }

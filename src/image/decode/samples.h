@@ -51,6 +51,8 @@ typedef struct stk_samples {
     bool inverted;        /* small values are white */
     bool padded;          /* `padding` marks pixels without a value, which do not count */
     float padding;
+    bool divides;          /* the decoder can give 1/2, 1/4 and 1/8 of the size */
+    bool spread;           /* a window is found by percentiles whatever the type */
     const stk_window *own; /* the file's own window; it goes before all others */
 } stk_samples;
 

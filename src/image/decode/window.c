@@ -162,7 +162,7 @@ stk_status stk_window_find(const stk_samples *s, stk_image_watch *watch, stk_win
                            stk_error *err) {
     memset(window, 0, sizeof *window);
     window->channels = s->channels - (s->alpha != STK_ALPHA_NONE ? 1 : 0);
-    stk_status status = s->type == STK_SAMPLE_U16 && !s->padded ? find_bits(s, watch, window, err)
+    stk_status status = s->type == STK_SAMPLE_U16 && !s->spread ? find_bits(s, watch, window, err)
                                                                 : find_percentiles(s, window, err);
     for (int c = 1; shares(s) && c < 3; c++) {
         window->lo[c] = window->lo[0];

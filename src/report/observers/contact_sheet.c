@@ -18,6 +18,15 @@ static int columns_for(size_t count, int size) {
     return columns;
 }
 
+/* A row as RGB: the first three channels of many, or the first again where there are fewer. */
+static void put_row(const uint8_t *from, size_t channels, size_t width, uint8_t *to) {
+    for (size_t x = 0; x < width; x++) {
+        for (size_t c = 0; c < 3; c++) {
+            to[3 * x + c] = from[channels * x + (c < channels ? c : 0)];
+        }
+    }
+}
+
 stk_status stk_contact_sheet(const stk_event_batch *batch, stk_image *sheet, stk_error *err) {
     int columns = columns_for(batch->count, batch->size);
     size_t room = (size_t)columns * (size_t)columns;
@@ -28,7 +37,8 @@ stk_status stk_contact_sheet(const stk_event_batch *batch, stk_image *sheet, stk
     if (status != STK_OK) {
         return status;
     }
-    size_t line = (size_t)batch->size * 3;
+    size_t channels = batch->channels > 0 ? (size_t)batch->channels : 3;
+    size_t line = (size_t)batch->size * channels;
     size_t sheet_line = (size_t)sheet->width * 3;
     memset(sheet->pixels, 0xFF, sheet_line * (size_t)sheet->height);
     for (size_t i = 0; i < count; i++) {
@@ -37,7 +47,8 @@ stk_status stk_contact_sheet(const stk_event_batch *batch, stk_image *sheet, stk
         const uint8_t *from = batch->images + i * line * (size_t)batch->size;
         uint8_t *to = sheet->pixels + top * sheet_line + left * 3;
         for (int y = 0; y < batch->size; y++) {
-            memcpy(to + (size_t)y * sheet_line, from + (size_t)y * line, line);
+            put_row(from + (size_t)y * line, channels, (size_t)batch->size,
+                    to + (size_t)y * sheet_line);
         }
     }
     return STK_OK;
