@@ -240,6 +240,15 @@ static void leaves_alone_what_is_unpacked(void) {
     CHECK_CONTAINS(stk_str_text(&told), "train.zip is not used (train comes from another archive)");
 }
 
+static void takes_plain_tars_with_other_names_for_archives(void) {
+    begin();
+    write_file("train2019.json", "{}");
+    WRITE_TAR("train_val2019.tar.gz", "Plants/400/1.jpg", "Birds/2/1.jpg");
+    WRITE_TAR("test2019.tar.gz", "1.jpg");
+    check_shown("test2019/1.jpg train2019.json train_val2019/Birds/2/1.jpg "
+                "train_val2019/Plants/400/1.jpg ");
+}
+
 static void leaves_shards_as_they_are(void) {
     begin();
     WRITE_TAR("train-000.tar", "a/1.jpg", "b/1.jpg");
@@ -431,6 +440,19 @@ static void unpacks_once_what_cannot_be_read_in_place(void) {
     CHECK(strstr(words(), "unpacking") == NULL);
 }
 
+static void unpacks_zips_of_other_methods(void) {
+    zip_writer w = {0};
+    stk_error err = {0};
+    begin();
+    write_file("t.csv", "x");
+    w.says_method = 12; /* bzip2, which these bytes are not */
+    zip_add_text(&w, "1.jpg", "one", 0);
+    CHECK_INT(zip_save(&w, in_folder("train.zip"), &err), STK_OK);
+    const char *text = words();
+    CHECK_CONTAINS(text, "unpacking train.zip once");
+    CHECK_CONTAINS(text, "train.zip is not used: cannot unpack ");
+}
+
 static void unpacks_again_what_is_not_whole_or_has_changed(void) {
     stk_dir_list list;
     stk_error err = {0};
@@ -518,6 +540,7 @@ static const check_test tests[] = {
     TEST(shows_packed_tables_at_the_top),
     TEST(shows_a_single_archive_as_its_contents),
     TEST(leaves_alone_what_is_unpacked),
+    TEST(takes_plain_tars_with_other_names_for_archives),
     TEST(leaves_shards_as_they_are),
     TEST(reads_members_and_parts_of_them),
     TEST(tells_damage_of_a_member),
@@ -525,6 +548,7 @@ static const check_test tests[] = {
     TEST(lacks_memory),
 #ifdef STK_HAVE_ARCHIVE
     TEST(unpacks_once_what_cannot_be_read_in_place),
+    TEST(unpacks_zips_of_other_methods),
     TEST(unpacks_again_what_is_not_whole_or_has_changed),
     TEST(refuses_bombs_and_ruins),
     TEST(stops_unpacking),

@@ -68,6 +68,7 @@ static inline void zip_add(zip_writer *w, const char *name, const void *data, si
         (void)deflateEnd(&stream);
         bytes = packed;
     }
+    method = w->says_method > 0 ? w->says_method : method;
     bool later = (flags & ZIP_DESCRIPTOR) != 0;
     zip_put(&w->body, 0x04034b50, 4);
     zip_put_common(&w->body, flags, method, later ? 0 : crc, later ? 0 : length, later ? 0 : size,
@@ -93,9 +94,8 @@ static inline void zip_add(zip_writer *w, const char *name, const void *data, si
     stk_str *d = &w->directory;
     zip_put(d, 0x02014b50, 4);
     zip_put(d, (flags & ZIP_DOS) != 0 ? 20 : 3 << 8 | 30, 2);
-    zip_put_common(d, flags, w->says_method > 0 ? w->says_method : method,
-                   w->says_crc > 0 ? w->says_crc : crc, wide ? UINT32_MAX : says_packed,
-                   wide ? UINT32_MAX : says_size, name_length);
+    zip_put_common(d, flags, method, w->says_crc > 0 ? w->says_crc : crc,
+                   wide ? UINT32_MAX : says_packed, wide ? UINT32_MAX : says_size, name_length);
     zip_put(d, wide ? 28 : 0, 2);
     zip_put(d, 0, 2); /* comment */
     zip_put(d, 0, 4); /* disk, inner attributes */

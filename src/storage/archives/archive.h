@@ -35,13 +35,13 @@ typedef struct stk_archive {
 } stk_archive;          /* starts zeroed */
 
 /*
- * Looks what an archive is: version, size and kind. An object that is no archive is an error. An
- * archive that was unpacked by an earlier run, or whose members are stored, is `listed` then.
+ * Looks what an archive is: version, size and kind. An object that is no archive is an error. Zips
+ * are `listed` then, and so are archives that an earlier run has unpacked or stored the members of.
  */
 STK_CHECKED stk_status stk_archive_look(stk_store *store, const stk_archive_folders *folders,
                                         stk_archive *archive, stk_error *err);
 
-/* Finds the members of an archive; unpacks it, if its kind needs that. */
+/* Finds the members of an archive that is not `listed`; unpacks it, if its kind needs that. */
 STK_CHECKED stk_status stk_archive_list(stk_store *store, const stk_archive_folders *folders,
                                         stk_archive *archive, stk_error *err);
 

@@ -77,8 +77,8 @@ static stk_status take_zip(stk_archive *archive, const stk_zip_directory *direct
     return status;
 }
 
-/* Reads a zip's directory. *packed: its members have to be unpacked by libarchive. */
-static stk_status list_zip(stk_store *store, stk_archive *archive, const char *name, bool *packed,
+/* Reads a zip's directory. The kind changes, if its members have to be unpacked by libarchive. */
+static stk_status list_zip(stk_store *store, stk_archive *archive, const char *name,
                            stk_error *err) {
     stk_bytes bytes = {0};
     stk_zip_place place = {0};
@@ -91,8 +91,9 @@ static stk_status list_zip(stk_store *store, stk_archive *archive, const char *n
     STK_THEN(status, read_range(store, archive->name, place.offset, place.size, &bytes, err));
     STK_THEN(status, stk_zip_directory_read(&directory, name, &place, bytes.data, err));
     stk_bytes_free(&bytes);
-    *packed = status == STK_OK && !reads_in_place(&directory);
-    if (status == STK_OK && !*packed) {
+    if (status == STK_OK && !reads_in_place(&directory)) {
+        archive->kind = STK_ARCHIVE_PACKED;
+    } else if (status == STK_OK) {
         status = take_zip(archive, &directory, err);
     }
     stk_zip_directory_free(&directory);
@@ -119,12 +120,11 @@ static stk_status list_tar(stk_store *store, const stk_archive_folders *folders,
 
 /* ---- all ---- */
 
-stk_status stk_archive_look(stk_store *store, const stk_archive_folders *folders,
-                            stk_archive *archive, stk_error *err) {
+/* Finds out the kind by the first bytes. */
+static stk_status find_kind(stk_store *store, stk_archive *archive, stk_error *err) {
     stk_bytes head = {0};
-    stk_status status = stk_store_measure(store, archive->name, archive->version,
-                                          sizeof archive->version, &archive->size, err);
-    if (status == STK_OK && archive->size > 0) {
+    stk_status status = STK_OK;
+    if (archive->size > 0) {
         status = stk_store_read_part(store, archive->name, 0, STK_ARCHIVE_HEAD_BYTES, &head, err);
     }
     if (status == STK_OK) {
@@ -136,37 +136,40 @@ stk_status stk_archive_look(stk_store *store, const stk_archive_folders *folders
         archive->format = "tar";
     }
     if (status == STK_OK && archive->kind == STK_ARCHIVE_NONE) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s/%s is no archive that Stoker knows, by its first bytes; copy it again, "
-                        "or unpack it by hand",
-                        store->base, archive->name);
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s/%s is no archive that Stoker knows, by its first bytes; copy it "
+                          "again, or unpack it by hand",
+                          store->base, archive->name);
     }
+    return status;
+}
+
+stk_status stk_archive_look(stk_store *store, const stk_archive_folders *folders,
+                            stk_archive *archive, stk_error *err) {
+    char *name = stk_path_join(store->base, archive->name);
+    stk_status status = name != NULL
+                            ? stk_store_measure(store, archive->name, archive->version,
+                                                sizeof archive->version, &archive->size, err)
+                            : STK_FAIL_MEMORY(err, archive->name);
+    STK_THEN(status, find_kind(store, archive, err));
     if (status == STK_OK && archive->kind == STK_ARCHIVE_TAR && !store->options.refresh) {
         archive->listed = stk_kept_members_load(store, folders->lists, archive->name,
                                                 archive->version, &archive->found);
     } else if (status == STK_OK && archive->kind != STK_ARCHIVE_TAR) {
         archive->listed = stk_archive_recall_unpacked(store, folders->unpacked, archive);
     }
+    if (status == STK_OK && archive->kind == STK_ARCHIVE_ZIP && !archive->listed) {
+        status = list_zip(store, archive, name, err);
+    }
+    stk_mem_free(name);
     return status;
 }
 
 stk_status stk_archive_list(stk_store *store, const stk_archive_folders *folders,
                             stk_archive *archive, stk_error *err) {
-    bool packed = archive->kind == STK_ARCHIVE_PACKED;
-    stk_status status = STK_OK;
-    char *name = stk_path_join(store->base, archive->name);
-    if (name == NULL) {
-        status = STK_FAIL_MEMORY(err, archive->name);
-    } else if (archive->kind == STK_ARCHIVE_ZIP) {
-        status = list_zip(store, archive, name, &packed, err);
-    } else if (archive->kind == STK_ARCHIVE_TAR) {
-        status = list_tar(store, folders, archive, err);
-    }
-    stk_mem_free(name);
-    if (status == STK_OK && packed) {
-        status = stk_archive_unpack(store, folders->unpacked, archive, err);
-    }
-    return status;
+    return archive->kind == STK_ARCHIVE_TAR
+               ? list_tar(store, folders, archive, err)
+               : stk_archive_unpack(store, folders->unpacked, archive, err);
 }
 
 void stk_archive_free(stk_archive *archive) {
