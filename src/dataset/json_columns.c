@@ -73,8 +73,9 @@ stk_status stk_json_columns_numbered(stk_json_columns *columns, stk_json_stream 
             snprintf(number, sizeof number, "%zu", count);
             if (!stk_str_equal(token->text, number)) {
                 return stk_json_stream_fail(
-                    stream, "the keys are no row numbers 0, 1, 2 and so on; write the table as a "
-                            "list of records",
+                    stream,
+                    "the keys are no row numbers 0, 1, 2 and so on; write the table as a "
+                    "list of records",
                     err);
             }
             status = stk_json_stream_next(stream, token, err);

@@ -34,8 +34,8 @@ struct stk_json_stream {
     size_t end;    /* bytes in the window */
     uint64_t base; /* where in the source the window begins */
     uint64_t line;
-    bool over; /* the source has no bytes behind the window */
-    char held; /* the byte that the NUL behind the last token has replaced */
+    bool over;     /* the source has no bytes behind the window */
+    char held;     /* the byte that the NUL behind the last token has replaced */
     char *held_at; /* where it stood; NULL: nowhere */
     expected expect;
     int depth;
@@ -90,8 +90,8 @@ static stk_status read_on(stk_json_stream *s, size_t keep, stk_error *err) {
     }
     size_t got = 0;
     size_t room = s->capacity - kept;
-    stk_status status = s->source->read(s->source->user, s->base + kept, s->window + kept, room,
-                                        &got, err);
+    stk_status status =
+        s->source->read(s->source->user, s->base + kept, s->window + kept, room, &got, err);
     s->end += status == STK_OK ? got : 0;
     s->over = status == STK_OK && got < room;
     return status;
