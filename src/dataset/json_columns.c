@@ -41,9 +41,7 @@ static stk_status begin(stk_json_columns *columns, const stk_json_stream *stream
 stk_status stk_json_columns_list(stk_json_columns *columns, stk_json_stream *stream,
                                  const char *name, stk_json_token *token, bool *mixed,
                                  stk_error *err) {
-    stk_json_token first = *token;
     stk_status status = begin(columns, stream, name, err);
-    *token = first;
     while (status == STK_OK && token->kind != STK_JSON_TOKEN_ARRAY_END) {
         if (token->kind >= STK_JSON_TOKEN_STRING) {
             status = keep(columns, token->text, token->length, err);
