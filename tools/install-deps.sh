@@ -8,13 +8,8 @@
 #
 # On Debian and Ubuntu the script installs with apt, and with sudo when not root. On other systems, and
 # without the right to install, it says nothing if everything is there, and otherwise lists what to
-<<<<<<< HEAD
-# install by hand. If an optional package (YAML, WebP, TIFF, cairo, libarchive, libcurl, expat) cannot be
-# installed, the script prints one line and does not try again before `make clean`.
-=======
-# install by hand. If an optional package (YAML, WebP, TIFF, JPEG 2000, cairo, libcurl, expat) cannot be installed, the
-# script prints one line and does not try again before `make clean`.
->>>>>>> eb477a621882cce5d5b6de0f674ba1d871693167
+# install by hand. If an optional package (YAML, WebP, TIFF, JPEG 2000, cairo, libarchive, libcurl, expat)
+# cannot be installed, the script prints one line and does not try again before `make clean`.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -19,11 +19,8 @@ cppcheck --quiet --error-exitcode=1 --std=c11 --language=c --platform=unix64 \
     --enable=warning,performance,portability --inline-suppr \
     --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches \
     -D__GNUC__=4 -D__x86_64__=1 -D_GNU_SOURCE -DSTK_VERSION='"0"' \
-<<<<<<< HEAD
-    -DSTK_HAVE_YAML=1 -DSTK_HAVE_WEBP=1 -DSTK_HAVE_TIFF=1 -DSTK_HAVE_CAIRO=1 -DSTK_HAVE_ARCHIVE=1 -DSTK_HAVE_S3=1 \
-=======
-    -DSTK_HAVE_YAML=1 -DSTK_HAVE_WEBP=1 -DSTK_HAVE_TIFF=1 -DSTK_HAVE_JPEG2000=1 -DSTK_HAVE_CAIRO=1 -DSTK_HAVE_S3=1 \
->>>>>>> eb477a621882cce5d5b6de0f674ba1d871693167
+    -DSTK_HAVE_YAML=1 -DSTK_HAVE_WEBP=1 -DSTK_HAVE_TIFF=1 -DSTK_HAVE_JPEG2000=1 -DSTK_HAVE_CAIRO=1 \
+    -DSTK_HAVE_ARCHIVE=1 -DSTK_HAVE_S3=1 \
     -j "$(nproc)" -I include -I src "${rooms[@]}" || bad=1
 
 if [ "${2:-}" != fast ]; then

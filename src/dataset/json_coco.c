@@ -109,8 +109,7 @@ static stk_status make_columns(join *j, stk_error *err) {
                       !stk_map_find(&j->rows.by_name, name, &known);
         j->target[i] = SIZE_MAX;
         if (is_new) {
-            status =
-                stk_csv_rows_column_of(&j->rows, name, strlen(name), &j->target[i], err);
+            status = stk_csv_rows_column_of(&j->rows, name, strlen(name), &j->target[i], err);
         }
     }
     return status;
@@ -135,9 +134,8 @@ static stk_status put_labels(join *j, size_t column, uint32_t first, stk_error *
         if (!stk_map_add(&seen, cell, 0, &added)) {
             status = STK_FAIL_MEMORY(err, j->name);
         } else if (added) {
-            status = seen.count == 1
-                         ? stk_csv_rows_put(&j->rows, target, cell, strlen(cell), err)
-                         : stk_csv_rows_join(&j->rows, target, cell, strlen(cell), err);
+            status = seen.count == 1 ? stk_csv_rows_put(&j->rows, target, cell, strlen(cell), err)
+                                     : stk_csv_rows_join(&j->rows, target, cell, strlen(cell), err);
         }
     }
     stk_map_free(&seen);

@@ -41,9 +41,7 @@ static stk_status begin(stk_json_columns *columns, const stk_json_stream *stream
 stk_status stk_json_columns_list(stk_json_columns *columns, stk_json_stream *stream,
                                  const char *name, stk_json_token *token, bool *mixed,
                                  stk_error *err) {
-    stk_json_token first = *token;
     stk_status status = begin(columns, stream, name, err);
-    *token = first;
     while (status == STK_OK && token->kind != STK_JSON_TOKEN_ARRAY_END) {
         if (token->kind >= STK_JSON_TOKEN_STRING) {
             status = keep(columns, token->text, token->length, err);
@@ -73,8 +71,9 @@ stk_status stk_json_columns_numbered(stk_json_columns *columns, stk_json_stream 
             snprintf(number, sizeof number, "%zu", count);
             if (!stk_str_equal(token->text, number)) {
                 return stk_json_stream_fail(
-                    stream, "the keys are no row numbers 0, 1, 2 and so on; write the table as a "
-                            "list of records",
+                    stream,
+                    "the keys are no row numbers 0, 1, 2 and so on; write the table as a "
+                    "list of records",
                     err);
             }
             status = stk_json_stream_next(stream, token, err);

@@ -36,9 +36,9 @@ STK_CHECKED stk_status stk_json_columns_list(stk_json_columns *columns, stk_json
                                              stk_error *err);
 
 /* Reads an object {"0": ..., "1": ...} in the same way. *token is the value of its first key. */
-STK_CHECKED stk_status stk_json_columns_numbered(stk_json_columns *columns,
-                                                 stk_json_stream *stream, const char *name,
-                                                 stk_json_token *token, stk_error *err);
+STK_CHECKED stk_status stk_json_columns_numbered(stk_json_columns *columns, stk_json_stream *stream,
+                                                 const char *name, stk_json_token *token,
+                                                 stk_error *err);
 
 /* Whether the lists are columns: all of one length, and not rather lists of labels by id. */
 bool stk_json_columns_are_even(const stk_json_columns *columns);

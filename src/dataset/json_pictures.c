@@ -28,13 +28,13 @@
 #define KEPT_BYTES_MOST ((size_t)16384)
 
 /* The paths of the results, and what the .kept file says. */
-typedef struct place {
+typedef struct results {
     char *folder; /* of the pictures */
     char *csv;
     char *kept;
     char *lock;
     char *origin; /* the first lines of the .kept file */
-} place;
+} results;
 
 void stk_json_pictures_free(stk_json_pictures *pictures) {
     stk_csv_free(&pictures->csv);
@@ -42,7 +42,7 @@ void stk_json_pictures_free(stk_json_pictures *pictures) {
     memset(pictures, 0, sizeof *pictures);
 }
 
-static void free_place(place *p) {
+static void free_results(results *p) {
     stk_mem_free(p->folder);
     stk_mem_free(p->csv);
     stk_mem_free(p->kept);
@@ -50,8 +50,8 @@ static void free_place(place *p) {
     stk_mem_free(p->origin);
 }
 
-static stk_status find_place(place *p, const stk_range_source *source, const char *version,
-                             const char *folder, const char *stem, stk_error *err) {
+static stk_status find_results(results *p, const stk_range_source *source, const char *version,
+                               const char *folder, const char *stem, stk_error *err) {
     p->folder = stk_str_format("%s/pictures/%s", folder, stem);
     p->csv = stk_str_format("%s/pictures/%s.csv", folder, stem);
     p->kept = stk_str_format("%s/pictures/%s.kept", folder, stem);
@@ -155,15 +155,15 @@ static stk_status check_ids(const char *name, const stk_csv *csv, size_t column,
 /* ---- what an earlier run has made ---- */
 
 /* The shape in a .kept file of the same origin. */
-static bool read_kept(const place *p, stk_json_shape *shape) {
+static bool read_kept(const results *p, stk_json_shape *shape) {
     char *text = NULL;
     size_t size = 0;
     size_t length = strlen(p->origin);
-    bool good = stk_path_is_file(p->kept) &&
-                stk_file_read(p->kept, KEPT_BYTES_MOST, &text, &size, NULL) == STK_OK &&
-                size > length && memcmp(text, p->origin, length) == 0 &&
-                sscanf(text + length, "%zu %zu %zu", &shape->height, &shape->width,
-                       &shape->channels) == 3;
+    bool good =
+        stk_path_is_file(p->kept) &&
+        stk_file_read(p->kept, KEPT_BYTES_MOST, &text, &size, NULL) == STK_OK && size > length &&
+        memcmp(text, p->origin, length) == 0 &&
+        sscanf(text + length, "%zu %zu %zu", &shape->height, &shape->width, &shape->channels) == 3;
     good = good && shape->height <= SIDE_MOST && shape->width <= SIDE_MOST &&
            shape->channels <= STK_JSON_ARRAYS_MAX;
     stk_mem_free(text);
@@ -171,7 +171,7 @@ static bool read_kept(const place *p, stk_json_shape *shape) {
 }
 
 /* Whether every picture of the table is there and whole. */
-static bool are_whole(const place *p, const stk_csv *csv, size_t column,
+static bool are_whole(const results *p, const stk_csv *csv, size_t column,
                       const stk_json_shape *shape) {
     bool good = true;
     for (size_t row = 0; good && row < csv->rows; row++) {
@@ -185,7 +185,7 @@ static bool are_whole(const place *p, const stk_csv *csv, size_t column,
 }
 
 /* Takes what is there; false: it must be made. */
-static bool recall(const place *p, stk_json_pictures *pictures) {
+static bool recall(const results *p, stk_json_pictures *pictures) {
     stk_json_shape shape = {0};
     bool good = read_kept(p, &shape) && stk_csv_read(p->csv, &pictures->csv, NULL) == STK_OK;
     if (!good) {
@@ -205,7 +205,7 @@ static bool recall(const place *p, stk_json_pictures *pictures) {
 /* ---- making them ---- */
 
 /* Removes the pictures of an earlier file, of which the new one may lack some. */
-static stk_status remove_old(const place *p, stk_error *err) {
+static stk_status remove_old(const results *p, stk_error *err) {
     stk_dir_list list = {0};
     (void)stk_disk_remove(p->kept);
     stk_status status = stk_dir_read(p->folder, &list, err);
@@ -234,9 +234,9 @@ static stk_status write_table(const char *path, const stk_csv *csv, stk_error *e
     return status;
 }
 
-static stk_status write_kept(const place *p, const stk_json_shape *shape, stk_error *err) {
-    char *text = stk_str_format("%s%zu %zu %zu\n", p->origin, shape->height, shape->width,
-                                shape->channels);
+static stk_status write_kept(const results *p, const stk_json_shape *shape, stk_error *err) {
+    char *text =
+        stk_str_format("%s%zu %zu %zu\n", p->origin, shape->height, shape->width, shape->channels);
     stk_status status = text != NULL ? stk_file_write(p->kept, text, strlen(text), err)
                                      : STK_FAIL_MEMORY(err, p->kept);
     stk_mem_free(text);
@@ -248,13 +248,14 @@ static void tell(const stk_events *events, const char *name, const stk_json_shap
     char what[80];
     snprintf(what, sizeof what, "making %zu pictures of %s", count, stk_path_base(name));
     char why[120];
-    snprintf(why, sizeof why, "its records hold their %zu x %zu x %zu numbers; they are kept for "
+    snprintf(why, sizeof why,
+             "its records hold their %zu x %zu x %zu numbers; they are kept for "
              "the next run",
              shape->height, shape->width, shape->channels);
     stk_events_decision(events, what, why);
 }
 
-static stk_status make(const place *p, const stk_range_source *source, const stk_events *events,
+static stk_status make(const results *p, const stk_range_source *source, const stk_events *events,
                        stk_json_pictures *pictures, stk_error *err) {
     stk_json_table_info info = {0};
     stk_json_shape shape;
@@ -281,7 +282,7 @@ static stk_status make(const place *p, const stk_range_source *source, const stk
     return status;
 }
 
-static stk_status take_lock(const place *p, int *fd, stk_error *err) {
+static stk_status take_lock(const results *p, int *fd, stk_error *err) {
     bool taken = false;
     stk_status status = stk_file_lock(p->lock, fd, &taken, err);
     if (status == STK_OK && !taken) {
@@ -295,10 +296,10 @@ static stk_status take_lock(const place *p, int *fd, stk_error *err) {
 stk_status stk_json_pictures_convert(const stk_range_source *source, const char *version,
                                      const char *folder, const char *stem, const stk_events *events,
                                      stk_json_pictures *pictures, stk_error *err) {
-    place p = {0};
+    results p = {0};
     int fd = -1;
     memset(pictures, 0, sizeof *pictures);
-    stk_status status = find_place(&p, source, version, folder, stem, err);
+    stk_status status = find_results(&p, source, version, folder, stem, err);
     if (status == STK_OK && !recall(&p, pictures)) {
         status = take_lock(&p, &fd, err);
         /* Another run may have made them in the meantime. */
@@ -313,6 +314,6 @@ stk_status stk_json_pictures_convert(const stk_range_source *source, const char 
     } else {
         stk_json_pictures_free(pictures);
     }
-    free_place(&p);
+    free_results(&p);
     return status;
 }

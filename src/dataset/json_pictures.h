@@ -55,8 +55,8 @@ typedef struct stk_json_shape {
 } stk_json_shape;
 
 /*
- * Writes the picture of each row to FOLDER/ID.npy. Every row must have all channels; ids are checked
- * by the caller.
+ * Writes the picture of each row to FOLDER/ID.npy. Every row must have all channels; ids are
+ * checked by the caller.
  */
 STK_CHECKED stk_status stk_json_pixels_write(const stk_range_source *source, const stk_csv *csv,
                                              size_t id_column, const stk_json_table_info *info,
@@ -64,8 +64,9 @@ STK_CHECKED stk_status stk_json_pixels_write(const stk_range_source *source, con
                                              stk_error *err);
 
 /*
- * Reads `count` numbers of a list as JSON has it into every `step`th float of `out`. False: the text
- * has other things or another count, or a number is no finite float. A NUL must follow the text.
+ * Reads `count` numbers of a list as JSON has it into every `step`th float of `out`. False: the
+ * text has other things or another count, or a number is no finite float. A NUL must follow the
+ * text.
  */
 bool stk_json_pixels_parse(const char *text, size_t count, float *out, size_t step);
 

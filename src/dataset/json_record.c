@@ -108,8 +108,8 @@ static stk_status look_at_list(stk_json_stream *stream, stk_json_token *token, l
             status = look_at_inner(stream, look, err);
         } else {
             look->others++;
-            status = token->kind == STK_JSON_TOKEN_OBJECT ? stk_json_stream_skip(stream, err)
-                                                          : STK_OK;
+            status =
+                token->kind == STK_JSON_TOKEN_OBJECT ? stk_json_stream_skip(stream, err) : STK_OK;
         }
         STK_THEN(status, stk_json_stream_next(stream, token, err));
     }
@@ -203,8 +203,8 @@ static stk_status read_list(stk_json_records *r, stk_json_stream *stream, uint64
     }
     const char *key = stk_str_text(&r->key);
     r->has_boxes = r->has_boxes || (stk_str_equal(key, "bbox") && look.numbers > 0);
-    r->has_masks = r->has_masks ||
-                   (stk_str_equal(key, "segmentation") && look.numbers + look.others > 0);
+    r->has_masks =
+        r->has_masks || (stk_str_equal(key, "segmentation") && look.numbers + look.others > 0);
     bool notes = r->notes_arrays && look.numbers > 0 && look.others == 0 && !look.uneven;
     return notes ? note_array(r, stream, offset, &look, err) : STK_OK;
 }
@@ -277,8 +277,7 @@ stk_status stk_json_record_pair(stk_json_records *r, stk_json_stream *stream, co
     STK_THEN(status, stk_csv_rows_column_of(&r->rows, "id", 2, &columns[0], err));
     STK_THEN(status, stk_csv_rows_column_of(&r->rows, "label", 5, &columns[1], err));
     STK_THEN(status, stk_csv_rows_put(&r->rows, columns[0], id, strlen(id), err));
-    STK_THEN(status,
-             stk_csv_rows_put(&r->rows, columns[1], value->text, value->length, err));
+    STK_THEN(status, stk_csv_rows_put(&r->rows, columns[1], value->text, value->length, err));
     STK_THEN(status, stk_csv_rows_end(&r->rows, err));
     return status;
 }

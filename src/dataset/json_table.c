@@ -25,7 +25,7 @@ typedef struct section {
     bool mixed; /* it holds other things than records, too */
 } section;
 
-typedef struct table {
+typedef struct json_file {
     const stk_range_source *source;
     stk_json_stream *stream; /* owned */
     section sections[SECTIONS_MOST];
@@ -36,9 +36,9 @@ typedef struct table {
     size_t plain;   /* that are plain values */
     bool has_more;  /* and members that are neither, nor lists of records or of plain values */
     stk_str key;    /* of the member that is being read */
-} table;
+} json_file;
 
-static void free_table(table *t) {
+static void free_file(json_file *t) {
     for (size_t i = 0; i < t->section_count; i++) {
         stk_mem_free(t->sections[i].name);
         stk_json_records_free(&t->sections[i].records);
@@ -47,7 +47,7 @@ static void free_table(table *t) {
     stk_json_columns_free(&t->columns);
     stk_str_free(&t->key);
     stk_json_stream_close(t->stream);
-    *t = (table){.source = t->source};
+    *t = (json_file){.source = t->source};
 }
 
 void stk_json_table_info_free(stk_json_table_info *info) {
@@ -58,7 +58,7 @@ void stk_json_table_info_free(stk_json_table_info *info) {
     memset(info, 0, sizeof *info);
 }
 
-static section *find_section(table *t, const char *name) {
+static section *find_section(json_file *t, const char *name) {
     for (size_t i = 0; i < t->section_count; i++) {
         if (stk_str_equal(t->sections[i].name, name)) {
             return &t->sections[i];
@@ -72,12 +72,12 @@ static bool is_coco_name(const char *name) {
 }
 
 /* Beside images or annotations no other list can be the table, so it need not be kept. */
-static bool is_needed(table *t, const char *name) {
+static bool is_needed(json_file *t, const char *name) {
     return is_coco_name(name) || stk_str_equal(name, "categories") ||
            (find_section(t, "images") == NULL && find_section(t, "annotations") == NULL);
 }
 
-static void drop_others(table *t) {
+static void drop_others(json_file *t) {
     for (size_t i = 0; i < t->section_count; i++) {
         if (!is_coco_name(t->sections[i].name) &&
             !stk_str_equal(t->sections[i].name, "categories")) {
@@ -86,7 +86,7 @@ static void drop_others(table *t) {
     }
 }
 
-static stk_status add_section(table *t, const char *name, section **added, stk_error *err) {
+static stk_status add_section(json_file *t, const char *name, section **added, stk_error *err) {
     if (find_section(t, name) != NULL) {
         char sentence[200];
         snprintf(sentence, sizeof sentence, "the list \"%.100s\" stands twice; remove one", name);
@@ -110,7 +110,8 @@ static stk_status add_section(table *t, const char *name, section **added, stk_e
 }
 
 /* Records until the end of their list; *token is the first record's {. */
-static stk_status read_section(table *t, const char *name, stk_json_token *token, stk_error *err) {
+static stk_status read_section(json_file *t, const char *name, stk_json_token *token,
+                               stk_error *err) {
     section *s = NULL;
     stk_status status = add_section(t, name, &s, err);
     while (status == STK_OK && token->kind != STK_JSON_TOKEN_ARRAY_END) {
@@ -119,8 +120,8 @@ static stk_status read_section(table *t, const char *name, stk_json_token *token
             STK_THEN(status, stk_json_record_read(&s->records, t->stream, NULL, token, err));
         } else {
             s->mixed = true;
-            status = token->kind == STK_JSON_TOKEN_ARRAY ? stk_json_stream_skip(t->stream, err)
-                                                         : STK_OK;
+            status =
+                token->kind == STK_JSON_TOKEN_ARRAY ? stk_json_stream_skip(t->stream, err) : STK_OK;
         }
         STK_THEN(status, stk_json_stream_next(t->stream, token, err));
     }
@@ -128,7 +129,7 @@ static stk_status read_section(table *t, const char *name, stk_json_token *token
 }
 
 /* A list that is a member of the outer object, or the whole file where the name is "". */
-static stk_status read_list(table *t, const char *name, stk_error *err) {
+static stk_status read_list(json_file *t, const char *name, stk_error *err) {
     stk_json_token token;
     section *empty = NULL;
     stk_status status = stk_json_stream_next(t->stream, &token, err);
@@ -153,7 +154,7 @@ static stk_status read_list(table *t, const char *name, stk_error *err) {
 }
 
 /* An object that is a member of the outer object. */
-static stk_status read_object(table *t, stk_error *err) {
+static stk_status read_object(json_file *t, stk_error *err) {
     stk_json_token token;
     const char *name = stk_str_text(&t->key);
     stk_status status = stk_json_stream_next(t->stream, &token, err);
@@ -173,7 +174,7 @@ static stk_status read_object(table *t, stk_error *err) {
 }
 
 /* The members of the outer object, up to and with its end. */
-static stk_status read_members(table *t, stk_error *err) {
+static stk_status read_members(json_file *t, stk_error *err) {
     stk_json_token token;
     stk_status status = stk_json_stream_next(t->stream, &token, err);
     while (status == STK_OK && token.kind == STK_JSON_TOKEN_KEY) {
@@ -200,14 +201,14 @@ static stk_status read_members(table *t, stk_error *err) {
 
 /* ---- which of what was read is the table ---- */
 
-static stk_status fail_no_table(const table *t, stk_error *err) {
+static stk_status fail_no_table(const json_file *t, stk_error *err) {
     return STK_FAIL(err, STK_ERR_DATA,
                     "%s is valid JSON but no table that Stoker knows; a list of records "
                     "[{\"id\": ..., \"label\": ...}, ...] is one",
                     t->source->name);
 }
 
-static stk_status finish_section(table *t, section *s, stk_csv *csv, stk_json_table_info *info,
+static stk_status finish_section(json_file *t, section *s, stk_csv *csv, stk_json_table_info *info,
                                  stk_error *err) {
     const char *name = t->source->name;
     if (s->mixed) {
@@ -219,7 +220,8 @@ static stk_status finish_section(table *t, section *s, stk_csv *csv, stk_json_ta
     return stk_json_records_finish(&s->records, csv, info, err);
 }
 
-static stk_status finish_coco(table *t, stk_csv *csv, stk_json_table_info *info, stk_error *err) {
+static stk_status finish_coco(json_file *t, stk_csv *csv, stk_json_table_info *info,
+                              stk_error *err) {
     stk_json_records none = {.rows.name = t->source->name};
     stk_json_records none_either = none;
     section *images = find_section(t, "images");
@@ -234,15 +236,15 @@ static stk_status finish_coco(table *t, stk_csv *csv, stk_json_table_info *info,
     if (categories != NULL) {
         status = stk_json_coco_categories(&categories->records, info, err);
     }
-    STK_THEN(status, stk_json_coco_join(
-                         t->source->name, images != NULL ? &images->records : &none,
-                         annotations != NULL ? &annotations->records : &none_either, csv, info,
-                         err));
+    STK_THEN(status, stk_json_coco_join(t->source->name, images != NULL ? &images->records : &none,
+                                        annotations != NULL ? &annotations->records : &none_either,
+                                        csv, info, err));
     return status;
 }
 
 /* The only list of records, or an error that names two of them. */
-static stk_status finish_only(table *t, stk_csv *csv, stk_json_table_info *info, stk_error *err) {
+static stk_status finish_only(json_file *t, stk_csv *csv, stk_json_table_info *info,
+                              stk_error *err) {
     if (t->section_count > 1) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s has several lists of records (\"%.80s\", \"%.80s\"), and none is "
@@ -252,7 +254,7 @@ static stk_status finish_only(table *t, stk_csv *csv, stk_json_table_info *info,
     return finish_section(t, &t->sections[0], csv, info, err);
 }
 
-static stk_status finish(table *t, stk_csv *csv, stk_json_table_info *info, stk_error *err) {
+static stk_status finish(json_file *t, stk_csv *csv, stk_json_table_info *info, stk_error *err) {
     if (find_section(t, "images") != NULL || find_section(t, "annotations") != NULL) {
         return finish_coco(t, csv, info, err);
     }
@@ -275,7 +277,7 @@ static stk_status finish(table *t, stk_csv *csv, stk_json_table_info *info, stk_
 /* ---- the file ---- */
 
 /* Records that follow each other without a list around them. */
-static stk_status read_lines(table *t, stk_error *err) {
+static stk_status read_lines(json_file *t, stk_error *err) {
     stk_json_token token = {.kind = STK_JSON_TOKEN_OBJECT};
     section *s = NULL;
     stk_status status = stk_json_stream_open(&t->stream, t->source, err);
@@ -297,7 +299,7 @@ static stk_status read_lines(table *t, stk_error *err) {
 }
 
 /* Reads all of the file, once or, if it is JSON Lines, from the beginning again. */
-static stk_status read_all(table *t, stk_error *err) {
+static stk_status read_all(json_file *t, stk_error *err) {
     stk_json_token token;
     stk_status status = stk_json_stream_open(&t->stream, t->source, err);
     STK_THEN(status, stk_json_stream_next(t->stream, &token, err));
@@ -313,9 +315,8 @@ static stk_status read_all(table *t, stk_error *err) {
     }
     status = outer == STK_JSON_TOKEN_OBJECT ? read_members(t, err) : read_list(t, "", err);
     STK_THEN(status, stk_json_stream_next(t->stream, &token, err));
-    if (status == STK_OK && token.kind == STK_JSON_TOKEN_OBJECT &&
-        outer == STK_JSON_TOKEN_OBJECT) {
-        free_table(t);
+    if (status == STK_OK && token.kind == STK_JSON_TOKEN_OBJECT && outer == STK_JSON_TOKEN_OBJECT) {
+        free_file(t);
         return read_lines(t, err);
     }
     if (status == STK_OK && token.kind != STK_JSON_TOKEN_END) {
@@ -335,7 +336,7 @@ stk_status stk_json_table_read(const stk_range_source *source, stk_csv *csv,
                                stk_json_table_info *info, stk_error *err) {
     memset(csv, 0, sizeof *csv);
     memset(info, 0, sizeof *info);
-    table *t = stk_mem_new(1, sizeof *t);
+    json_file *t = stk_mem_new(1, sizeof *t);
     if (t == NULL) {
         return STK_FAIL_MEMORY(err, source->name);
     }
@@ -347,7 +348,7 @@ stk_status stk_json_table_read(const stk_range_source *source, stk_csv *csv,
         t->stream = NULL;
         status = finish(t, csv, info, err);
     }
-    free_table(t);
+    free_file(t);
     stk_mem_free(t);
     if (status != STK_OK) {
         stk_csv_free(csv);

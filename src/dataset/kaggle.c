@@ -5,14 +5,9 @@
  * testset.c lists the test rows. Rows and pictures without a partner are an error with counts and
  * examples: a label that is lost in silence costs accuracy.
  */
-<<<<<<< HEAD
 #include "dataset/ask.h"
 #include "dataset/label_table.h"
 #include "dataset/records.h"
-=======
-#include "dataset/listing.h"
-#include "storage/data_folders.h"
->>>>>>> eb477a621882cce5d5b6de0f674ba1d871693167
 
 #include <stdint.h>
 #include <stdio.h>

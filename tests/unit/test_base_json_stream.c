@@ -49,14 +49,15 @@ static void tokens_come_in_order(void) {
         const char *text;
         const char *tokens;
     } cases[] = {
-        {"{\"a\": [1, -2.50e+3, \"x\"], \"b\": {}}",
-         "{ ka [ n1 n-2.50e+3 sx ] kb { } } . "},
+        {"{\"a\": [1, -2.50e+3, \"x\"], \"b\": {}}", "{ ka [ n1 n-2.50e+3 sx ] kb { } } . "},
         {"\xEF\xBB\xBF[]", "[ ] . "},
         {"[true,false,null,NaN]", "[ ttrue ffalse 0 0 ] . "},
         {"{\"a\":1}\n{\"a\":2}\n", "{ ka n1 } { ka n2 } . "},
         {"123456789012345678901234567890", "n123456789012345678901234567890 . "},
-        {"\"\\u00e9\\ud83d\\ude00\\n\\\"\\\\ \xC3\xA9\"", "s\xC3\xA9\xF0\x9F\x98\x80\n\"\\ \xC3\xA9 . "},
+        {"\"\\u00e9\\ud83d\\ude00\\n\\\"\\\\ \xC3\xA9\"",
+         "s\xC3\xA9\xF0\x9F\x98\x80\n\"\\ \xC3\xA9 . "},
         {"\"caf\\udce9\"", "scaf\xE9 . "},
+        {"\"M\xFCller \\n\xFF\"", "sM\xFCller \n\xFF . "},
         {"", ". "},
         {" \n ", ". "},
         {"{\"a\"  :  \"\"}", "{ ka s } . "}};
@@ -97,7 +98,6 @@ static void errors_name_line_and_byte(void) {
                  {"[\"\\ud800\"]", "surrogate"},
                  {"[\"\\u0000\"]", "u0000"},
                  {"[\"\x01\"]", "control character"},
-                 {"[\"\xFF\"]", "not UTF-8"},
                  {"]", "expected a value"},
                  {"Infinity", "expected a value"}};
     stk_str out = {0};
@@ -117,13 +117,14 @@ static void errors_name_line_and_byte(void) {
 
 /* A text of several windows, with a token across each border, reads as the small text does. */
 static void tokens_cross_the_window(void) {
-    static const char part[] = "{\"key\": [\"caf\\u00e9 \xC3\xA9\", 12345.25, true, {\"k\" : \"\"}]},\n";
+    static const char part[] =
+        "{\"key\": [\"caf\\u00e9 \xC3\xA9\", 12345.25, true, {\"k\" : \"\"}]},\n";
     stk_str all = {0};
     stk_str out = {0};
     stk_str one = {0};
     stk_error err;
-    CHECK_INT(spell("{\"key\": [\"caf\\u00e9 \xC3\xA9\", 12345.25, true, {\"k\" : \"\"}]}", 53, &one,
-                    &err),
+    CHECK_INT(spell("{\"key\": [\"caf\\u00e9 \xC3\xA9\", 12345.25, true, {\"k\" : \"\"}]}", 53,
+                    &one, &err),
               STK_OK);
     stk_str_append(&all, "[");
     size_t parts = 60000;
@@ -192,7 +193,7 @@ static void files_and_blocks_are_sources(void) {
     size_t count = 0;
     REQUIRE_OK(stk_file_write(path, "abcdef", 6, &err), &err);
     REQUIRE_OK(stk_file_open(&reader, path, &err), &err);
-    stk_bytes block = {.data = (uint8_t *)(uintptr_t)"abcdef", .size = 6};
+    stk_bytes block = {.data = (uint8_t *)(uintptr_t) "abcdef", .size = 6};
     stk_range_source sources[] = {stk_range_of_file(path, reader), stk_range_of_block("b", &block)};
     for (int i = 0; i < 2; i++) {
         const stk_range_source *s = &sources[i];
@@ -222,9 +223,9 @@ static void lack_of_memory_is_told(void) {
 }
 
 static const check_test tests[] = {
-    TEST(tokens_come_in_order),     TEST(errors_name_line_and_byte),
-    TEST(tokens_cross_the_window),  TEST(long_strings_have_a_limit),
-    TEST(containers_are_skipped),   TEST(files_and_blocks_are_sources),
+    TEST(tokens_come_in_order),    TEST(errors_name_line_and_byte),
+    TEST(tokens_cross_the_window), TEST(long_strings_have_a_limit),
+    TEST(containers_are_skipped),  TEST(files_and_blocks_are_sources),
     TEST(lack_of_memory_is_told),
 };
 

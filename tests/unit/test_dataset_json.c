@@ -59,7 +59,8 @@ static void values_become_cells(void) {
     check_table("[{\"a\":3,\"b\":3.0,\"c\":-1.50E+2,\"d\":123456789012345678901234567890,"
                 "\"e\":9007199254740993}]",
                 "a,b,c,d,e|3,3.0,-1.50E+2,123456789012345678901234567890,9007199254740993|");
-    check_table("[{\"a\":null,\"b\":true,\"c\":false,\"d\":\"\",\"e\":NaN}]", "a,b,c,d,e|,true,false,,|");
+    check_table("[{\"a\":null,\"b\":true,\"c\":false,\"d\":\"\",\"e\":NaN}]",
+                "a,b,c,d,e|,true,false,,|");
     check_table("[{\"\\u006bey\":\"caf\\u00e9 \\ud83d\\ude00 a\\\"b\\/\"}]",
                 "key|caf\xC3\xA9 \xF0\x9F\x98\x80 a\"b/|");
     /* Fields that some records lack, or have in another order. */
@@ -83,8 +84,8 @@ static void columns_and_maps(void) {
 }
 
 #define IMAGES "\"images\":[{\"id\":7,\"file_name\":\"a\"},{\"id\":8,\"file_name\":\"b\"}]"
-#define NOTES                                                                      \
-    "\"annotations\":[{\"id\":0,\"image_id\":8,\"category_id\":5,\"g\":1},"      \
+#define NOTES                                                               \
+    "\"annotations\":[{\"id\":0,\"image_id\":8,\"category_id\":5,\"g\":1}," \
     "{\"id\":1,\"image_id\":7,\"category_id\":3,\"g\":2}]"
 #define CLASSES "\"categories\":[{\"id\":3,\"name\":\"cat\"},{\"id\":5,\"name\":\"dog\"}]"
 
@@ -102,10 +103,11 @@ static void coco_in_any_order(void) {
 }
 
 static void coco_by_image_id(void) {
-    REQUIRE(read_text("{\"annotations\":[{\"genus_id\":1,\"category_id\":4,\"image_id\":"
-                      "\"00000__001\"}],\"images\":[{\"image_id\":\"00000__001\",\"file_name\":"
-                      "\"000/00/00000__001.jpg\",\"license\":1}],\"categories\":[{\"category_id\":4,"
-                      "\"scientificName\":\"Abies alba\"}],\"genera\":[{\"genus_id\":1}]}") == STK_OK);
+    REQUIRE(
+        read_text("{\"annotations\":[{\"genus_id\":1,\"category_id\":4,\"image_id\":"
+                  "\"00000__001\"}],\"images\":[{\"image_id\":\"00000__001\",\"file_name\":"
+                  "\"000/00/00000__001.jpg\",\"license\":1}],\"categories\":[{\"category_id\":4,"
+                  "\"scientificName\":\"Abies alba\"}],\"genera\":[{\"genus_id\":1}]}") == STK_OK);
     CHECK_STR(spelled(), "image_id,file_name,license,genus_id,category_id|"
                          "00000__001,000/00/00000__001.jpg,1,1,4|");
     CHECK_STR(info.category_ids[0], "4");
@@ -175,35 +177,36 @@ static void what_is_no_table_is_refused(void) {
     static const struct {
         const char *text;
         const char *part;
-    } cases[] = {{"", "x.json is empty"},
-                 {" \n", "x.json is empty"},
-                 {"[]", "holds no records"},
-                 {"{}", "holds no records"},
-                 {"[{}]", "holds no records"},
-                 {"{\"images\":[],\"annotations\":[]}", "holds no records"},
-                 {"7", "no table that Stoker knows"},
-                 {"{\"a\":1,\"b\":{\"c\":2}}", "no table that Stoker knows"},
-                 {"{\"a\":1,\"b\":[1,2],\"c\":[1]}", "no table that Stoker knows"},
-                 {"[1,2]", "not of records"},
-                 {"[[1,2]]", "not of records"},
-                 {"[{\"a\":1},2]", "records and other things"},
-                 {"{\"images\":[{\"id\":1},7]}", "\"images\" holds records and other things"},
-                 {"{\"train\":[{\"a\":1}],\"val\":[{\"a\":1}]}", "\"train\", \"val\""},
-                 {"[{\"a\":1,\"a\":2}]", "\"a\" stands twice"},
-                 {"[{\"a\":[1],\"a\":[2]}]", "\"a\" stands twice"},
-                 {"{\"images\":[{\"id\":1}],\"images\":[{\"id\":2}]}", "\"images\" stands twice"},
-                 {"{\"id\":[1],\"id\":[2]}", "\"id\" stands twice"},
-                 {"{\"id\":{\"0\":1,\"2\":1}}", "no row numbers"},
-                 {"[{\"a\":1}] x", "x.json is not valid JSON at line 1, byte 10"},
-                 {"[{\"a\":1}] 5", "something follows"},
-                 {"{\"a\":1}\n[1]", "something follows"},
-                 {"{\"a\":1}\n{\"a\":2}\n7", "line 3, byte 17: something that is no record"},
-                 {"{\"a\":1}\n{\"a\":2", "ends in the middle"},
-                 {"[{\"a\":1},\n{\"a\":}]", "line 2, byte 15"},
-                 {"{\"images\":[{\"id\":1},{\"id\":1}],\"annotations\":[{\"image_id\":1}]}",
-                  "two images have the id \"1\""},
-                 {"{\"images\":[{\"id\":1}],\"annotations\":[{\"x\":1}]}", "no image_id"},
-                 {"{\"images\":[{\"x\":1}],\"annotations\":[{\"image_id\":1}]}", "images have no id"}};
+    } cases[] = {
+        {"", "x.json is empty"},
+        {" \n", "x.json is empty"},
+        {"[]", "holds no records"},
+        {"{}", "holds no records"},
+        {"[{}]", "holds no records"},
+        {"{\"images\":[],\"annotations\":[]}", "holds no records"},
+        {"7", "no table that Stoker knows"},
+        {"{\"a\":1,\"b\":{\"c\":2}}", "no table that Stoker knows"},
+        {"{\"a\":1,\"b\":[1,2],\"c\":[1]}", "no table that Stoker knows"},
+        {"[1,2]", "not of records"},
+        {"[[1,2]]", "not of records"},
+        {"[{\"a\":1},2]", "records and other things"},
+        {"{\"images\":[{\"id\":1},7]}", "\"images\" holds records and other things"},
+        {"{\"train\":[{\"a\":1}],\"val\":[{\"a\":1}]}", "\"train\", \"val\""},
+        {"[{\"a\":1,\"a\":2}]", "\"a\" stands twice"},
+        {"[{\"a\":[1],\"a\":[2]}]", "\"a\" stands twice"},
+        {"{\"images\":[{\"id\":1}],\"images\":[{\"id\":2}]}", "\"images\" stands twice"},
+        {"{\"id\":[1],\"id\":[2]}", "\"id\" stands twice"},
+        {"{\"id\":{\"0\":1,\"2\":1}}", "no row numbers"},
+        {"[{\"a\":1}] x", "x.json is not valid JSON at line 1, byte 10"},
+        {"[{\"a\":1}] 5", "something follows"},
+        {"{\"a\":1}\n[1]", "something follows"},
+        {"{\"a\":1}\n{\"a\":2}\n7", "line 3, byte 17: something that is no record"},
+        {"{\"a\":1}\n{\"a\":2", "ends in the middle"},
+        {"[{\"a\":1},\n{\"a\":}]", "line 2, byte 15"},
+        {"{\"images\":[{\"id\":1},{\"id\":1}],\"annotations\":[{\"image_id\":1}]}",
+         "two images have the id \"1\""},
+        {"{\"images\":[{\"id\":1}],\"annotations\":[{\"x\":1}]}", "no image_id"},
+        {"{\"images\":[{\"x\":1}],\"annotations\":[{\"image_id\":1}]}", "images have no id"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_INT(read_text(cases[i].text), STK_ERR_DATA);
         CHECK_CONTAINS(err.message, cases[i].part);

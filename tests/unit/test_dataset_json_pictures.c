@@ -1,4 +1,5 @@
-/* test_dataset_json_pictures.c - pictures out of JSON files: values, shapes, kept results, faults. */
+/* test_dataset_json_pictures.c - pictures out of JSON files: values, shapes, kept results, faults.
+ */
 #include "check.h"
 
 #include <sys/stat.h>
@@ -16,8 +17,7 @@ static stk_status convert_version(const char *text, size_t size, const char *ver
     stk_bytes block = {.data = (uint8_t *)(uintptr_t)text, .size = size};
     stk_range_source source = stk_range_of_block("in/train.json", &block);
     memset(&err, 0, sizeof err);
-    return stk_json_pictures_convert(&source, version, folder, "train", NULL, &pictures,
-                                     &err);
+    return stk_json_pictures_convert(&source, version, folder, "train", NULL, &pictures, &err);
 }
 
 static void begin(void) {
@@ -57,8 +57,8 @@ static const float *read_npy(const char *name, const char *shape, size_t floats)
         return NULL;
     }
     stk_mem_free(path);
-    snprintf(wanted, sizeof wanted,
-             "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }", shape);
+    snprintf(wanted, sizeof wanted, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
+             shape);
     CHECK_INT(bytes.size, 128 + 4 * floats);
     CHECK(memcmp(bytes.data, "\x93NUMPY\x01\x00\x76\x00", 10) == 0);
     CHECK(strncmp((const char *)bytes.data + 10, wanted, strlen(wanted)) == 0);
@@ -144,7 +144,8 @@ static void faults_are_told(void) {
     } cases[] = {
         {"[{\"id\":1,\"label\":2}]", "no lists of equally many numbers"},
         {"[{\"id\":1,\"b\":[" SIXTEEN ",17]}]", "17 numbers, which are no square"},
-        {"[{\"id\":1,\"b\":[" SIXTEEN "]},{\"id\":1,\"b\":[" SIXTEEN "]}]", "two records have the id"},
+        {"[{\"id\":1,\"b\":[" SIXTEEN "]},{\"id\":1,\"b\":[" SIXTEEN "]}]",
+         "two records have the id"},
         {"[{\"id\":1,\"b\":[" SIXTEEN "]},{\"id\":2}]", "the id \"2\" has no b"},
         {"[{\"id\":\"../x\",\"b\":[" SIXTEEN "]}]", "cannot name a picture"},
         {"[{\"id\":null,\"b\":[" SIXTEEN "]}]", "cannot name a picture"},
@@ -161,10 +162,20 @@ static void faults_are_told(void) {
 }
 
 static void numbers_are_those_of_strtof(void) {
-    static const char *const texts[] = {
-        "0", "-0.0", "1", "-27.878360999999998", "0.1", "1e-3", "1.5E+10", "123456789012345678901234",
-        "0.00000000000000000000000000001", "3.4028234e38", "16777217", "-1e-50",
-        "43.92390000000000042", "0.30000001192092896"};
+    static const char *const texts[] = {"0",
+                                        "-0.0",
+                                        "1",
+                                        "-27.878360999999998",
+                                        "0.1",
+                                        "1e-3",
+                                        "1.5E+10",
+                                        "123456789012345678901234",
+                                        "0.00000000000000000000000000001",
+                                        "3.4028234e38",
+                                        "16777217",
+                                        "-1e-50",
+                                        "43.92390000000000042",
+                                        "0.30000001192092896"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         float value = 5;
         CHECK(stk_json_pixels_parse(texts[i], 1, &value, 1));
@@ -199,12 +210,8 @@ static void lack_of_memory_is_told(void) {
 }
 
 static const check_test tests[] = {
-    TEST(bands_are_channels),
-    TEST(nested_lists_are_rows),
-    TEST(results_are_kept),
-    TEST(faults_are_told),
-    TEST(numbers_are_those_of_strtof),
-    TEST(lack_of_memory_is_told),
+    TEST(bands_are_channels), TEST(nested_lists_are_rows),       TEST(results_are_kept),
+    TEST(faults_are_told),    TEST(numbers_are_those_of_strtof), TEST(lack_of_memory_is_told),
 };
 
 CHECK_MAIN(tests)

@@ -128,9 +128,15 @@ static void products_have_pictures(void) {
 }
 
 static void values_become_cells(void) {
-    static const char *const cells[] = {"9007199254740993", "-9223372036854775808",
-                                        "caf\xC3\xA9", "00010203040506070809aaff",
-                                        "true", "0.1", "1e+300", "", "-5"};
+    static const char *const cells[] = {"9007199254740993",
+                                        "-9223372036854775808",
+                                        "caf\xC3\xA9",
+                                        "00010203040506070809aaff",
+                                        "true",
+                                        "0.1",
+                                        "1e+300",
+                                        "",
+                                        "-5"};
     stk_str_clear(&file);
     size_t at = open_document();
     put_int64("_id", 9007199254740993);
@@ -356,15 +362,9 @@ static void lack_of_memory_is_told(void) {
 }
 
 static const check_test tests[] = {
-    TEST(products_have_pictures),
-    TEST(values_become_cells),
-    TEST(large_files_are_read_in_pieces),
-    TEST(reading_can_end_early),
-    TEST(damage_is_refused),
-    TEST(repeated_fields_are_refused),
-    TEST(pictures_become_members),
-    TEST(ids_must_be_names),
-    TEST(lack_of_memory_is_told),
+    TEST(products_have_pictures),  TEST(values_become_cells), TEST(large_files_are_read_in_pieces),
+    TEST(reading_can_end_early),   TEST(damage_is_refused),   TEST(repeated_fields_are_refused),
+    TEST(pictures_become_members), TEST(ids_must_be_names),   TEST(lack_of_memory_is_told),
 };
 
 CHECK_MAIN(tests)

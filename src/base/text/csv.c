@@ -251,8 +251,7 @@ stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_cs
     return buffer != NULL ? parse(name, buffer, size, false, csv, err) : STK_FAIL_MEMORY(err, name);
 }
 
-static stk_status take(const char *name, stk_bytes *bytes, bool any, stk_csv *csv,
-                       stk_error *err) {
+static stk_status take(const char *name, stk_bytes *bytes, bool any, stk_csv *csv, stk_error *err) {
     memset(csv, 0, sizeof *csv);
     if (!stk_bytes_reserve(bytes, bytes->size + 1)) {
         stk_bytes_free(bytes);

@@ -37,8 +37,7 @@ static bool is_named(const stk_csv_rows_column *column, const char *name, size_t
 
 stk_status stk_csv_rows_column_of(stk_csv_rows *rows, const char *name, size_t length,
                                   size_t *column, stk_error *err) {
-    if (rows->likely < rows->column_count &&
-        is_named(&rows->columns[rows->likely], name, length)) {
+    if (rows->likely < rows->column_count && is_named(&rows->columns[rows->likely], name, length)) {
         *column = rows->likely++;
         return STK_OK;
     }
@@ -187,17 +186,18 @@ stk_status stk_csv_rows_finish(stk_csv_rows *rows, stk_csv *csv, stk_error *err)
     if (rows->column_count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA, "%s holds no records with fields in them", name);
     } else if (bytes >= UINT32_MAX) {
-        status = STK_FAIL(err, STK_ERR_DATA,
-                          "the table in %s has 4 GiB of text or more, more than Stoker reads; leave "
-                          "out the fields that are not needed",
-                          name);
+        status =
+            STK_FAIL(err, STK_ERR_DATA,
+                     "the table in %s has 4 GiB of text or more, more than Stoker reads; leave "
+                     "out the fields that are not needed",
+                     name);
     } else {
         csv->buffer = stk_mem_raw((size_t)bytes, 1);
         csv->header = stk_mem_raw(rows->column_count, sizeof *csv->header);
         csv->starts = stk_mem_raw(rows->rows + 1, sizeof *csv->starts);
         csv->lines = stk_mem_raw(rows->rows + 1, sizeof *csv->lines);
-        bool has = csv->buffer != NULL && csv->header != NULL && csv->starts != NULL &&
-                   csv->lines != NULL;
+        bool has =
+            csv->buffer != NULL && csv->header != NULL && csv->starts != NULL && csv->lines != NULL;
         status = has ? STK_OK : STK_FAIL_MEMORY(err, name);
     }
     if (status == STK_OK) {

@@ -17,13 +17,13 @@
 typedef struct stk_csv_rows_column {
     const char *name;
     size_t name_length;
-    size_t at;     /* where in `row` the cell begins */
-    size_t length; /* bytes */
+    size_t at;       /* where in `row` the cell begins */
+    size_t length;   /* bytes */
     uint64_t filled; /* number of the last row begun that has the cell, from 1 */
 } stk_csv_rows_column;
 
 typedef struct stk_csv_rows {
-    const char *name; /* borrowed: what errors call the table; set by the caller */
+    const char *name;             /* borrowed: what errors call the table; set by the caller */
     stk_csv_rows_column *columns; /* owned */
     size_t column_count;
     size_t column_capacity;

@@ -64,8 +64,7 @@ static void put_byte(tree *t, unsigned byte) {
 
 /* After a backslash. */
 static stk_status read_escape(tree *t, stk_error *err) {
-    const char *wrong =
-        stk_json_unescape(t->text, t->size, &t->at, t->strings, &t->strings_used);
+    const char *wrong = stk_json_unescape(t->text, t->size, &t->at, t->strings, &t->strings_used);
     return wrong == NULL ? STK_OK : fail_at(t, wrong, err);
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "base/text/json_text.h"
 
 #define MAX_DEPTH 64
@@ -34,8 +33,8 @@ struct stk_json_stream {
     size_t end;    /* bytes in the window */
     uint64_t base; /* where in the source the window begins */
     uint64_t line;
-    bool over; /* the source has no bytes behind the window */
-    char held; /* the byte that the NUL behind the last token has replaced */
+    bool over;     /* the source has no bytes behind the window */
+    char held;     /* the byte that the NUL behind the last token has replaced */
     char *held_at; /* where it stood; NULL: nowhere */
     expected expect;
     int depth;
@@ -90,8 +89,8 @@ static stk_status read_on(stk_json_stream *s, size_t keep, stk_error *err) {
     }
     size_t got = 0;
     size_t room = s->capacity - kept;
-    stk_status status = s->source->read(s->source->user, s->base + kept, s->window + kept, room,
-                                        &got, err);
+    stk_status status =
+        s->source->read(s->source->user, s->base + kept, s->window + kept, room, &got, err);
     s->end += status == STK_OK ? got : 0;
     s->over = status == STK_OK && got < room;
     return status;
@@ -132,8 +131,8 @@ static void restore(stk_json_stream *s) {
     }
 }
 
-/* Finds the quote that ends the string whose text begins at s->at + 1; *plain: without escapes and
- * other letters than ASCII. */
+/* Finds the quote that ends the string whose text begins at s->at + 1; *plain: it has no escapes.
+ */
 static stk_status find_quote(stk_json_stream *s, size_t *quote, bool *plain, stk_error *err) {
     size_t i = 1; /* from s->at, which moves with the window */
     *plain = true;
@@ -141,7 +140,7 @@ static stk_status find_quote(stk_json_stream *s, size_t *quote, bool *plain, stk
         const unsigned char *text = (const unsigned char *)s->window + s->at;
         size_t size = s->end - s->at;
         while (i < size && text[i] != '"') {
-            if (text[i] == '\\' || text[i] < 0x20 || text[i] >= 0x80) {
+            if (text[i] == '\\' || text[i] < 0x20) {
                 *plain = false;
                 i += text[i] == '\\' ? 1 : 0;
             }
@@ -166,17 +165,14 @@ static stk_status decode(stk_json_stream *s, size_t quote, size_t *length, stk_e
     size_t start = s->at;
     size_t used = 0;
     while (s->at < quote) {
-        unsigned char c = (unsigned char)s->window[s->at];
-        const char *wrong = c < 0x20 ? "a control character in a string" : NULL;
+        char c = s->window[s->at++];
+        const char *wrong = NULL;
         if (c == '\\') {
-            s->at++;
             wrong = stk_json_unescape(s->window, quote, &s->at, s->window + start, &used);
-        } else if (wrong == NULL) {
-            size_t bytes = stk_utf8_length(s->window + s->at, quote - s->at);
-            wrong = bytes == 0 ? "a string that is not UTF-8" : NULL;
-            memmove(s->window + start + used, s->window + s->at, bytes);
-            used += bytes;
-            s->at += bytes;
+        } else if ((unsigned char)c < 0x20) {
+            wrong = "a control character in a string";
+        } else {
+            s->window[start + used++] = c;
         }
         if (wrong != NULL) {
             return fail_syntax(s, wrong, err);

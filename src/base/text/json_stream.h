@@ -5,8 +5,10 @@
  * What is no JSON is STK_ERR_DATA, and the message names the source, the line and the byte; so are
  * nesting over 64 levels and a string or number over 8 MiB. json.h makes a tree of a small text.
  *
- * Two things differ from json.h. Several values may follow each other (JSON Lines). NaN, which
- * Python writes, counts as null. Repeated keys are the caller's business. Threads: one at a time.
+ * Four things differ from json.h, since data sets are as they are. Several values may follow each
+ * other (JSON Lines). NaN, which Python writes, counts as null. Bytes that are not UTF-8 stay as
+ * they are: some files have names in Latin-1. Repeated keys are the caller's business. Threads: one
+ * at a time.
  */
 #ifndef STK_BASE_TEXT_JSON_STREAM_H
 #define STK_BASE_TEXT_JSON_STREAM_H

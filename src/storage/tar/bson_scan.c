@@ -164,8 +164,7 @@ static uint64_t take_number(const uint8_t *bytes, int size) {
 /* ---- elements ---- */
 
 /* The bytes of a text with a NUL at its end, the NUL included. */
-static stk_status pass_text(reader *r, uint64_t at, uint64_t end, uint64_t *count,
-                            stk_error *err) {
+static stk_status pass_text(reader *r, uint64_t at, uint64_t end, uint64_t *count, stk_error *err) {
     const uint8_t *bytes = NULL;
     size_t left = 0;
     stk_status status = look(r, at, NAME_BYTES_MOST + 1, &bytes, &left, err);
@@ -307,8 +306,8 @@ static stk_status add_picture(reader *r, const element *e, stk_error *err) {
     stk_status status = need(r, e->at, 5, e->at + e->bytes, &head, err);
     if (status == STK_OK && head[4] == SUBTYPE_OLD) {
         skip = 9;
-        status = e->bytes >= skip ? STK_OK
-                                  : fail_damaged(r, e->at, "a binary value is too short", err);
+        status =
+            e->bytes >= skip ? STK_OK : fail_damaged(r, e->at, "a binary value is too short", err);
     }
     if (status == STK_OK &&
         !STK_RESERVE(scan->pictures, scan->picture_capacity, scan->picture_count + 1)) {
@@ -495,7 +494,7 @@ stk_status stk_bson_read(const stk_range_source *source, const stk_bson_how *how
     r->how = how != NULL ? how : &plain;
     r->scan = scan;
     r->rows.name = source->name;
-    r->pieces = r->how->at_a_time < 1            ? 1
+    r->pieces = r->how->at_a_time < 1             ? 1
                 : r->how->at_a_time > PIECES_MOST ? PIECES_MOST
                                                   : (size_t)r->how->at_a_time;
     r->window = stk_mem_raw(r->pieces, PIECE_BYTES);

@@ -1,10 +1,10 @@
 /*
  * bson_scan.h - BSON files of products with pictures in them: a table, and where the pictures are.
  *
- * Such a file is documents one after the other, as mongodump writes them: `_id`, other plain fields,
- * and pictures as binary fields, mostly `imgs: [{picture: ...}, ...]`. No picture is copied: it is
- * read later as a range of the file, like a member of a tar. Nothing in the file is trusted: every
- * length is checked against the document around it, nesting is not followed.
+ * Such a file is documents one after the other, as mongodump writes them: `_id`, other plain
+ * fields, and pictures as binary fields, mostly `imgs: [{picture: ...}, ...]`. No picture is
+ * copied: it is read later as a range of the file, like a member of a tar. Nothing in the file is
+ * trusted: every length is checked against the document around it, nesting is not followed.
  *
  * A picture takes 16 bytes here. As a member of an index it takes 48 and its path, and in an opened
  * store 72 and its path. Threads: one, which starts some of its own while it reads.
