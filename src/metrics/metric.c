@@ -13,8 +13,7 @@
 #define CLASSES (SINGLE | BINARY | ORDINAL | RANKING)
 
 /* In the order of stk_metric. */
-static const stk_metric_info infos[STK_METRIC_COUNT] = {
-    {.name = "auto", .description = "as the task says"},
+static const stk_metric_info infos[STK_METRIC_COUNT + 1] = {
     {.name = "acc1",
      .description = "percent of pictures whose likeliest class, or whole set of labels, is right",
      .tasks = CLASSES | LABELS,
@@ -68,6 +67,7 @@ static const stk_metric_info infos[STK_METRIC_COUNT] = {
      .is_loss = true},
     {.name = "mae", .description = "mean absolute error", .tasks = NUMBERS, .is_loss = true},
     {.name = "r2", .description = "share of the variance that is explained", .tasks = NUMBERS},
+    {.name = "auto", .description = "as the task says"},
 };
 
 /* In the order of stk_task. */
@@ -106,7 +106,7 @@ stk_status stk_metric_check(stk_metric metric, stk_task task, stk_error *err) {
     if (stk_metric_rates(metric, task)) {
         return STK_OK;
     }
-    for (int m = STK_METRIC_AUTO + 1; m < STK_METRIC_COUNT; m++) {
+    for (int m = 0; m < STK_METRIC_COUNT; m++) {
         if (stk_metric_rates((stk_metric)m, task)) {
             stk_str_appendf(&able, "%s%s", able.length > 0 ? ", " : "", infos[m].name);
         }
@@ -120,7 +120,7 @@ stk_status stk_metric_check(stk_metric metric, stk_task task, stk_error *err) {
 
 const char *stk_metric_column(const char *name) {
     const char *column = NULL;
-    for (int m = STK_METRIC_AUTO + 1; name != NULL && m < STK_METRIC_COUNT; m++) {
+    for (int m = 0; name != NULL && m < STK_METRIC_COUNT; m++) {
         bool fixed = m == STK_METRIC_ACC1 || m == STK_METRIC_ACC5 || m == STK_METRIC_LOGLOSS;
         column = !fixed && stk_str_equal(name, infos[m].name) ? infos[m].name : column;
     }

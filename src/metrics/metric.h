@@ -13,13 +13,12 @@
 #include "metrics/task.h"
 
 /* The names, in the order of the values: the choices of an option. */
-#define STK_METRIC_NAMES                                                                    \
-    "auto acc1 acc5 error logloss macro_f1 micro_f1 samples_f1 auc auc_macro weighted_auc " \
-    "pf1 qwk mapk rmse mae r2"
+#define STK_METRIC_NAMES                                                               \
+    "acc1 acc5 error logloss macro_f1 micro_f1 samples_f1 auc auc_macro weighted_auc " \
+    "pf1 qwk mapk rmse mae r2 auto"
 
 /* docs/metrics.md has the formulas. */
 typedef enum stk_metric {
-    STK_METRIC_AUTO, /* stk_metric_default() of the task */
     STK_METRIC_ACC1,
     STK_METRIC_ACC5,
     STK_METRIC_ERROR,
@@ -35,10 +34,12 @@ typedef enum stk_metric {
     STK_METRIC_MAPK,
     STK_METRIC_RMSE,
     STK_METRIC_MAE,
-    STK_METRIC_R2
+    STK_METRIC_R2,
+    STK_METRIC_AUTO /* stk_metric_default() of the task */
 } stk_metric;
 
-#define STK_METRIC_COUNT (STK_METRIC_R2 + 1)
+/* Those that have a value; STK_METRIC_AUTO has none. */
+#define STK_METRIC_COUNT STK_METRIC_AUTO
 
 typedef struct stk_metric_info {
     const char *name;

@@ -107,8 +107,7 @@ static void section_on_evaluation_counts_most(void) {
 
 static void other_forms_of_headings(void) {
     static const char *const texts[] = {
-        "Overview\n\nOld boats had an RMSE of 3.\n\nEvaluation\n\nThe mean absolute error "
-        "decides.\n",
+        "About\n\nOld boats: RMSE 3.\n\nEvaluation\n\nThe mean absolute error decides.\n",
         "# About\nRMSE\n\n**Evaluation**\n\nThe mean absolute error decides.\n",
         "RMSE\n### Evaluation metric: mean absolute error\n",
         "RMSE\nEVALUATION:\nmean absolute error",

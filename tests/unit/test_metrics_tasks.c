@@ -24,7 +24,7 @@ static stk_metrics collector(stk_task task, int outputs, size_t capacity, stk_me
 
 static void names_are_those_of_the_option(void) {
     stk_str names = {0};
-    for (int m = 0; m < STK_METRIC_COUNT; m++) {
+    for (int m = 0; m <= STK_METRIC_COUNT; m++) {
         const stk_metric_info *info = stk_metric_info_of((stk_metric)m);
         stk_str_appendf(&names, "%s%s", m > 0 ? " " : "", info->name);
         CHECK(info->description != NULL);
