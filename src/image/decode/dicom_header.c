@@ -406,5 +406,7 @@ bool stk_dicom_begins_bare(const uint8_t *bytes, size_t size) {
         return false;
     }
     uint32_t length = number_at(bytes + 4, 4, false);
-    return is_type(bytes + 4) || (length <= 64 && length % 2 == 0 && bytes[8 + length] == bytes[0]);
+    bool next = length <= 64 && length % 2 == 0 && 8 + length < size &&
+                bytes[8 + length] == bytes[0]; /* the next element is of the same group */
+    return is_type(bytes + 4) || next;
 }
