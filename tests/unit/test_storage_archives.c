@@ -189,7 +189,10 @@ static void shows_packed_tables_at_the_top(void) {
     WRITE_ZIP("train.csv.zip", "train.csv");
     WRITE_ZIP("tables.zip", "test.csv", "map.json");
     WRITE_ZIP("train.zip", "1.jpg");
-    check_shown("map.json test.csv train/1.jpg train.csv ");
+    WRITE_ZIP("images.zip", "images/1.jpg", "images.csv");
+    WRITE_ZIP("more.zip", "more/1.jpg", "other/1.jpg", "more.csv");
+    check_shown("images/1.jpg images.csv map.json more/more/1.jpg more/more.csv "
+                "more/other/1.jpg test.csv train/1.jpg train.csv ");
 }
 
 static void shows_a_single_archive_as_its_contents(void) {
@@ -365,6 +368,7 @@ static void lacks_memory(void) {
     WRITE_ZIP("train.zip", "1.jpg", "2.jpg");
     WRITE_ZIP("test.zip", "test/1.jpg");
     for (int64_t n = 0; status != STK_OK && n < 2000; n++) {
+        stk_str_clear(&told);
         stk_error_clear(&err);
         stk_mem_fail_after(n);
         status = open_store(&store, &err);
@@ -451,6 +455,28 @@ static void unpacks_zips_of_other_methods(void) {
     const char *text = words();
     CHECK_CONTAINS(text, "unpacking train.zip once");
     CHECK_CONTAINS(text, "train.zip is not used: cannot unpack ");
+}
+
+static void lacks_memory_while_unpacking(void) {
+    stk_store *store = NULL;
+    stk_error err = {0};
+    stk_status status = STK_ERR_MEMORY;
+    begin();
+    write_file("t.csv", "x");
+    WRITE_PACKED("train.7z", ARCHIVE_FORMAT_7ZIP, 0, "1.jpg", "2.jpg");
+    for (int64_t n = 0; status != STK_OK && n < 2000; n++) {
+        stk_str_clear(&told);
+        stk_error_clear(&err);
+        stk_mem_fail_after(n);
+        status = open_store(&store, &err);
+        stk_mem_fail_after(-1);
+        if (status == STK_OK && !stk_store_has_archives(store)) {
+            CHECK_FAIL("request %lld: %s", (long long)n, stk_str_text(&told));
+        }
+    }
+    REQUIRE_OK(status, &err);
+    check_read(store, "train/2.jpg", "in 2.jpg");
+    stk_store_close(store);
 }
 
 static void unpacks_again_what_is_not_whole_or_has_changed(void) {
@@ -549,6 +575,7 @@ static const check_test tests[] = {
 #ifdef STK_HAVE_ARCHIVE
     TEST(unpacks_once_what_cannot_be_read_in_place),
     TEST(unpacks_zips_of_other_methods),
+    TEST(lacks_memory_while_unpacking),
     TEST(unpacks_again_what_is_not_whole_or_has_changed),
     TEST(refuses_bombs_and_ruins),
     TEST(stops_unpacking),

@@ -109,8 +109,9 @@ stk_status stk_mounts_wants(stk_mounts *mounts, const char *name, const char *st
 typedef struct tops {
     stk_texts names;
     stk_map seen; /* the value is true for folders */
-    bool tables;  /* all are tables, and few */
-    bool parts;   /* one is a folder train, test or val, and another thing is beside it */
+    size_t folders;
+    size_t tables; /* files whose names are those of tables */
+    bool parts;    /* one is a folder train, test or val, and another thing is beside it */
 } tops;
 
 static void free_tops(tops *t) {
@@ -146,13 +147,13 @@ static stk_status find_tops(tops *t, const stk_shard_index *index, size_t cut, s
             status = add_top(t, path, err);
         }
     }
-    t->tables = t->names.count <= FEW_TABLES;
     for (size_t i = 0; i < t->names.count; i++) {
+        const char *name = t->names.items[i];
         size_t is_dir = 0;
-        (void)stk_map_find(&t->seen, t->names.items[i], &is_dir);
-        t->tables = t->tables && is_dir == 0 && stk_archive_is_table(t->names.items[i]);
-        t->parts = t->parts ||
-                   (is_dir != 0 && t->names.count > 1 && stk_archive_is_part(t->names.items[i]));
+        (void)stk_map_find(&t->seen, name, &is_dir);
+        t->folders += is_dir;
+        t->tables += is_dir == 0 && stk_archive_is_table(name);
+        t->parts = t->parts || (is_dir != 0 && t->names.count > 1 && stk_archive_is_part(name));
     }
     return status;
 }
@@ -187,19 +188,23 @@ static void drop_junk(stk_shard_index *index) {
     index->member_count = kept;
 }
 
+/*
+ * Chooses the folder of the stem, unless the archive's own folders and files belong to the top: one
+ * folder of that name, tables, the parts of a data set, or all of a data set.
+ */
 static mount choose(const stk_mounts *m, const stk_archive *archive, const tops *t) {
-    mount chosen = {.prefix = archive->stem};
-    bool single = t->names.count == 1;
-    bool same = single && stk_str_equal(t->names.items[0], archive->stem);
-    bool part = stk_archive_is_part(archive->stem);
     size_t is_dir = 0;
-    (void)(t->names.count > 0 && stk_map_find(&t->seen, t->names.items[0], &is_dir));
-    if (same && is_dir != 0 && m->alone && !part) { /* the folder of the whole data set */
-        chosen = (mount){.cut = strlen(archive->stem) + 1};
-    } else if (same || t->tables || (t->parts && !part) || (m->alone && (!single || !part))) {
-        chosen = (mount){0};
+    bool has_stem = stk_map_find(&t->seen, archive->stem, &is_dir);
+    bool single = t->names.count == 1;
+    bool few = t->folders + t->tables == t->names.count && t->tables <= FEW_TABLES;
+    bool named = has_stem && (single || (few && t->folders == is_dir));
+    bool part = stk_archive_is_part(archive->stem);
+    if (single && has_stem && is_dir != 0 && m->alone && !part) { /* around the whole data set */
+        return (mount){.cut = strlen(archive->stem) + 1};
     }
-    return chosen;
+    bool whole = m->alone && (!single || !part);
+    bool at_top = named || (few && t->folders == 0) || (t->parts && !part) || whole;
+    return (mount){.prefix = at_top ? NULL : archive->stem};
 }
 
 /* Whether any name that the mount would bring is taken. */

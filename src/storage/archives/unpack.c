@@ -199,7 +199,7 @@ static bool is_shown(unpacking *u, struct archive_entry *entry) {
 static stk_status take_entry(unpacking *u, struct archive_entry *entry) {
     stk_index_member member = {.offset = u->made, .shard = u->shard};
     if (!is_shown(u, entry)) {
-        return STK_OK;
+        return stk_str_ok(&u->path) ? STK_OK : STK_FAIL_MEMORY(u->err, u->archive->name);
     }
     if (u->archive->found.member_count >= MOST_MEMBERS) {
         return STK_FAIL(u->err, STK_ERR_DATA,
