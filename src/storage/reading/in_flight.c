@@ -12,9 +12,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/numbers/checksum.h"
 #include "base/str.h"
-#include "storage/zip/zip_member.h"
+#include "storage/reading/member_check.h"
 
 /* The probe's object is replaced at most once in this time. */
 #define KNOWN_NS 1000000000
@@ -326,56 +325,6 @@ static bool fail(stk_reader *r, stk_active_read *active, const stk_fetch_result 
     return false;
 }
 
-/* How checking the bytes of a member went. */
-typedef struct member_check {
-    const char *why; /* NULL: they are what the index describes */
-    bool no_memory;  /* memory was short for unpacking them */
-    size_t came;     /* bytes that the location brought */
-} member_check;
-
-/*
- * Compares the bytes with what the index describes; a member of a zip is unpacked first. Without
- * the lock: this takes time.
- */
-static member_check check_bytes(const stk_extent *extent, stk_bytes *bytes) {
-    member_check check = {.came = bytes->size};
-    if (bytes->size != extent->length) {
-        check.why = "";
-    } else if (extent->zipped) {
-        stk_zip_promise promise = {
-            .size = extent->size, .crc32 = extent->crc32, .method = extent->method};
-        check.why = stk_zip_member_unpack(bytes, &promise, &check.no_memory);
-    } else if (extent->has_checksum && stk_checksum(bytes->data, bytes->size) != extent->checksum) {
-        check.why = ", with another checksum";
-    }
-    return check;
-}
-
-static void blame_zip(const stk_active_read *active, stk_fetch *fetch, const member_check *check) {
-    if (check->no_memory) {
-        (void)stk_fetch_fail(&fetch->result, STK_FETCH_NO_MEMORY, STK_ERR_MEMORY, "out of memory");
-        return;
-    }
-    (void)stk_fetch_fail(
-        &fetch->result, STK_FETCH_DAMAGED, STK_ERR_DATA,
-        "cannot read %.200s: its bytes in the archive %.150s are damaged: %s; copy "
-        "the archive again",
-        active->read->path, active->extent.object,
-        check->why[0] != '\0' ? check->why : "it is cut off");
-    fetch->result.is_sentence = true;
-}
-
-static void blame_shard(const stk_active_read *active, stk_fetch *fetch,
-                        const member_check *check) {
-    (void)stk_fetch_fail(
-        &fetch->result, STK_FETCH_DAMAGED, STK_ERR_DATA,
-        "cannot read %.200s: its bytes in the shard %.150s are damaged (%zu of %llu came%s); stage "
-        "the data set again",
-        active->read->path, active->extent.object, check->came,
-        (unsigned long long)active->extent.length, check->why);
-    fetch->result.is_sentence = true;
-}
-
 /*
  * Begins the first attempt, or the next one after an answer. With a cache the order is: the
  * object's version, unless a tree knows it; the cache; the source. False without memory.
@@ -502,11 +451,11 @@ static void check_member(stk_reader *r, stk_read_attempt *a) {
     stk_extent extent = active->extent;
     stk_bytes bytes = fetch->bytes;
     pthread_mutex_unlock(&r->lock);
-    member_check check = check_bytes(&extent, &bytes);
+    stk_member_check check = stk_member_check_bytes(&extent, &bytes);
     pthread_mutex_lock(&r->lock);
     fetch->bytes = bytes;
     if (a->active != NULL && check.why != NULL) { /* the read may be over by now */
-        (extent.zipped ? blame_zip : blame_shard)(a->active, fetch, &check);
+        stk_member_blame(&extent, &check, a->active->read->path, &fetch->result);
     }
 }
 
