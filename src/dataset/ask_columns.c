@@ -193,7 +193,7 @@ static stk_status fail_unclear(const stk_ask_tables *t, stk_error *err) {
 
 stk_status stk_ask_columns(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
                            stk_error *err) {
-    memset(ask, 0, sizeof *ask);
+    *ask = (stk_ask){.metric = STK_METRIC_AUTO};
     ask->labels = stk_mem_new(t->train->columns, sizeof *ask->labels);
     if (ask->labels == NULL) {
         return STK_FAIL_MEMORY(err, t->where);

@@ -549,7 +549,7 @@ stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_c
                            const stk_hints *hints, stk_error *err) {
     stk_ask_tables t = {.sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
     stk_task wanted = (stk_task)listing->options->task;
-    memset(ask, 0, sizeof *ask);
+    *ask = (stk_ask){.metric = STK_METRIC_AUTO};
     asking a = {.ask = ask,
                 .listing = listing,
                 .tables = &t,

@@ -139,6 +139,8 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
         }
         dataset->root = stk_store_root(dataset->store);
     }
+    dataset->metric = STK_METRIC_AUTO;
+    dataset->template_kept = -1;
     dataset->id_name = "id";
     dataset->label_name = "label";
     bool by_stoker;

@@ -220,7 +220,8 @@ STK_CHECKED stk_status stk_dataset_split_none(const stk_dataset *dataset, stk_sp
                                               stk_error *err);
 void stk_split_free(stk_split *split);
 
-/* The share of each class among the training samples: class_count numbers that sum to 1. */
+/* The share of each class among the training samples: class_count numbers that sum to 1. Of several
+ * labels the share of each, of numbers their means. */
 void stk_dataset_priors(const stk_dataset *dataset, double *priors);
 
 /*

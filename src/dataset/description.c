@@ -52,7 +52,7 @@ static void read_metric(stk_hints *h) {
 
 stk_status stk_hints_read(stk_hints *h, const stk_listing *listing, stk_error *err) {
     stk_bytes bytes = {0};
-    memset(h, 0, sizeof *h);
+    *h = (stk_hints){.metric = STK_METRIC_AUTO};
     h->file = stk_listing_entry(listing, file_names, false);
     if (h->file == NULL) {
         return STK_OK;

@@ -246,6 +246,10 @@ void stk_split_free(stk_split *split) {
 }
 
 void stk_dataset_priors(const stk_dataset *dataset, double *priors) {
+    if (!stk_task_has_classes(dataset->task)) {
+        stk_targets_means(&dataset->targets, priors);
+        return;
+    }
     for (int c = 0; c < dataset->class_count; c++) {
         priors[c] = dataset->train.count > 0 ? 0.0 : 1.0 / dataset->class_count;
     }

@@ -114,12 +114,16 @@ static stk_status open_data(predict_job *job, stk_error *err) {
 static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *info) {
     stk_loader_options automatic = {
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
+    const stk_features *features = &job->dataset->features;
     return (stk_loader_config){.store = job->dataset->store,
                                .samples = job->dataset->test.items,
                                .count = job->dataset->test.count,
                                .memory = stk_host_memory_for_loader(&job->host),
                                .halt = {stk_run_clock_must_write, &job->clock},
+                               .features = features->count > 0 ? features : NULL,
                                .transform = {.size = info->img_size,
+                                             .channels = info->channels,
+                                             .window = info->window,
                                              .crop_fraction = info->crop_fraction,
                                              .interpolation = info->interpolation},
                                .sizing = stk_loader_sizing_make(&automatic, STK_PREDICT_BATCH,
@@ -139,7 +143,11 @@ static stk_status submit(predict_job *job, const char *status, stk_outcome *outc
     int64_t start = stk_clock_ns();
     stk_answers answers = {.classes = class_names(job),
                            .class_count = (int)job->ensemble.classes,
+                           .task = job->members.count > 0 ? job->members.items[0].info.outputs.task
+                                                          : job->dataset->task,
                            .probs = stk_ensemble_average(&job->ensemble),
+                           .known = job->ensemble.weights,
+                           .exclusive = job->dataset->targets.exclusive,
                            .rule = stk_ensemble_rule(&job->ensemble)};
     stk_status written =
         stk_submission_write_how(job->path, &job->how, job->dataset, &answers, err);
@@ -148,7 +156,7 @@ static stk_status submit(predict_job *job, const char *status, stk_outcome *outc
         job->news = false;
         stk_event_submission event = {.path = job->path,
                                       .status = status,
-                                      .rows = (int64_t)job->ensemble.rows,
+                                      .rows = (int64_t)job->dataset->row_count,
                                       .models = job->ensemble.models,
                                       .models_wanted = job->members.wanted};
         stk_events_submission(&job->events, &event);
@@ -255,15 +263,30 @@ typedef struct loaded_model {
     stk_state *state;
 } loaded_model;
 
+/* A model that has learned from columns of a table needs the same columns again. */
+static stk_status check_features(const predict_job *job, const stk_member *member, stk_error *err) {
+    int there = job->dataset->features.count;
+    if (member->info.features == there || member->info.features == 0) {
+        return STK_OK;
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s has learned from %d numbers beside each picture, and %s gives %d; predict "
+                    "with the tables that the run was trained with, or train without them "
+                    "(--no-columns)",
+                    member->path, member->info.features, job->dataset->root, there);
+}
+
 static stk_status load(const predict_job *job, const stk_member *member, loaded_model *l,
                        stk_error *err) {
     const stk_checkpoint_info *info = &member->info;
     const stk_backend *backend = job->opened.backend;
     const stk_model *model = NULL;
     stk_model_config config = {
-        .img_size = info->img_size, .classes = info->class_count, .channels = info->channels};
+        .img_size = info->img_size, .classes = info->class_count, .channels = info->channels,
+        .features = info->features};
     stk_state_config weights = {.train = false};
-    stk_status status = stk_model_find(info->model, &model, err);
+    stk_status status = check_features(job, member, err);
+    STK_THEN(status, stk_model_find(info->model, &model, err));
     STK_THEN(status, stk_model_build(model, &config, &l->graph, err));
     if (status == STK_OK) {
         memcpy(l->graph->mean, info->mean, sizeof l->graph->mean);
@@ -327,6 +350,7 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
         .data = loader_of(job, &member->info),
         .split = "test",
         .events = &job->events,
+        .outputs = &member->info.outputs,
         .temperature = stk_calibration_temperature(&member->info.calibration),
         .views = views_of(job, member),
         .wants_view = wants_view,
@@ -541,7 +565,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));
     outcome->best_acc1 = job.ensemble.models > 0 ? job.acc1_sum / job.ensemble.models : NAN;
     outcome->models = job.ensemble.models;
-    outcome->rows = status == STK_OK ? (int64_t)job.ensemble.rows : 0;
+    outcome->rows = status == STK_OK ? (int64_t)job.dataset->row_count : 0;
     close_job(&job);
     stk_disk_leave(disk);
     return status;

@@ -150,6 +150,7 @@ static void emit_begin(stk_job *job, stk_event_buffer *buffer, size_t train, siz
 /* Opens the predictions of the test set, and submits class priors. */
 static stk_status open_predictions(stk_job *job, stk_error *err) {
     stk_run_outputs *out = &job->out;
+    out->row_count = job->dataset->row_count;
     stk_status status = stk_ensemble_open(&out->ensemble, job->dataset->test.count,
                                           (size_t)job->dataset->class_count, err);
     STK_THEN(status, stk_calibration_mean_open(&out->validated, job->dataset->class_count, err));

@@ -48,7 +48,12 @@ static void collect(void *user, const stk_batch *batch, const size_t *entries,
             continue;
         }
         int views = ++c->views[entries[i]];
-        stk_softmax(logits + i * classes, (int)classes, temperature, c->view_probs);
+        if (c->prediction->outputs != NULL) {
+            stk_outputs_values(c->prediction->outputs, logits + i * classes, temperature,
+                               c->view_probs);
+        } else {
+            stk_softmax(logits + i * classes, (int)classes, temperature, c->view_probs);
+        }
         for (size_t k = 0; k < classes; k++) {
             row[k] = views == 1 ? c->view_probs[k] : row[k] + (c->view_probs[k] - row[k]) / views;
         }

@@ -12,6 +12,7 @@
 #include "events/events.h"
 #include "options/options.h"
 #include "train/evaluate.h"
+#include "weights/outputs.h"
 
 typedef struct stk_view_options {
     int64_t tta; /* views of each picture, 1 to STK_TRANSFORM_VIEWS; STK_AUTO_INT: to be chosen */
@@ -40,6 +41,7 @@ typedef struct stk_prediction {
     stk_loader_config data; /* as stk_evaluation.data; each pass sets batch and view */
     const char *split;      /* "test" or "val": the split in events of bad images */
     const stk_events *events;
+    const stk_outputs *outputs; /* what the network's outputs mean; NULL: a single class */
     double temperature; /* of the model (weights/calibration.h); 0 means 1 */
     int views;          /* of each picture, to be averaged; 0 means 1 */
     /* Asked before each view after the first; NULL: all are wanted. */
@@ -61,8 +63,8 @@ typedef struct stk_predicted {
 /*
  * Fills the rows of `probs` (data.count, classes) and sets have[i] for each row that was predicted.
  * Rows of missing or unreadable pictures, and rows that there was no time for, stay untouched. With
- * one view a row is exactly the softmax of its logits at the temperature; with several it is their
- * mean.
+ * one view a row is exactly what `outputs` makes of its logits at the temperature, probabilities or
+ * numbers; with several it is their mean.
  */
 STK_CHECKED stk_status stk_predict_samples(const stk_prediction *prediction, double *probs,
                                            bool *have, stk_predicted *predicted, stk_error *err);

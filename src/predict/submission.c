@@ -1,4 +1,4 @@
-/* submission.c - writes probabilities as rows of text. */
+/* submission.c - which column of the file takes what; writes the file row by row. */
 #include "predict/submission.h"
 
 #include <ctype.h>
@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text/csv.h"
+#include "predict/answer_row.h"
 
 /* Bytes of text that are collected before they are written. */
 #define FLUSH_BYTES ((size_t)256 * 1024)
@@ -23,7 +24,9 @@ typedef struct columns {
     const char *const *names; /* borrowed: the header of the sample file; NULL without one */
     int count;
     int id;        /* which column is the id */
-    bool labels;   /* the one other column is the label */
+    int kept;      /* a column whose cells are those of the sample file; -1: none */
+    bool single;   /* the one other column has the whole answer */
+    stk_answer answer;
     int *classes;  /* owned: the class of each column, or NO_CLASS */
     int matched;   /* columns that are a class */
     int unmatched; /* columns that are neither a class nor the id */
@@ -106,14 +109,33 @@ static bool match_loosely(columns *c, const char *const *classes, int class_coun
     return ok;
 }
 
+/* What the rows take: what the data set asks for or, where it asks for nothing, what the task gives. */
+static stk_answer answer_for(const stk_dataset *dataset, int class_count, stk_task task) {
+    stk_answer answer = dataset->answer;
+    bool several = dataset->template_columns > 2 && dataset->template_kept < 0;
+    if (dataset->task != STK_TASK_AUTO) {
+        answer.positive = answer.positive < class_count ? answer.positive : class_count - 1;
+        return answer;
+    }
+    return (stk_answer){.kind = task == STK_TASK_REGRESSION   ? STK_ANSWER_NUMBERS
+                                : task == STK_TASK_MULTILABEL ? STK_ANSWER_LIST
+                                : several                     ? STK_ANSWER_PROBABILITIES
+                                                              : STK_ANSWER_LABEL,
+                        .divider = ' ',
+                        .positive = class_count - 1,
+                        .stranger = -1};
+}
+
 /* Finds the class of every column of the sample file. */
 static stk_status match_columns(columns *c, const stk_dataset *dataset, const char *const *classes,
-                                int class_count, stk_error *err) {
+                                int class_count, stk_task task, stk_error *err) {
     *c = (columns){.names = dataset->template_header,
                    .count = dataset->template_columns,
                    .id = dataset->template_id,
-                   .labels = dataset->template_columns == 2};
-    if (c->names == NULL || c->labels) {
+                   .kept = dataset->template_kept,
+                   .answer = answer_for(dataset, class_count, task)};
+    c->single = c->count - (c->kept >= 0) == 2 && c->answer.kind != STK_ANSWER_PROBABILITIES;
+    if (c->names == NULL || c->single) {
         return STK_OK;
     }
     bool *taken = stk_mem_new((size_t)class_count, sizeof *taken);
@@ -127,7 +149,7 @@ static stk_status match_columns(columns *c, const stk_dataset *dataset, const ch
         ok = match_loosely(c, classes, class_count, taken);
     }
     for (int i = 0; ok && i < c->count; i++) {
-        if (i != c->id && c->classes[i] == NO_CLASS) {
+        if (i != c->id && i != c->kept && c->classes[i] == NO_CLASS) {
             c->first_unmatched = c->unmatched++ == 0 ? c->names[i] : c->first_unmatched;
         }
     }
@@ -162,7 +184,7 @@ static stk_status check_columns(const columns *c, const stk_dataset *dataset,
                                 const char *const *classes, int class_count, stk_error *err) {
     char columns_text[300];
     char classes_text[300];
-    if (c->names == NULL || c->labels || c->matched > 0) {
+    if (c->names == NULL || c->single || c->matched > 0) {
         return STK_OK;
     }
     return STK_FAIL(err, STK_ERR_DATA,
@@ -180,18 +202,20 @@ stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *ev
     if (dataset->template_header == NULL || dataset->class_count == 0) {
         return STK_OK;
     }
-    stk_status status = match_columns(&c, dataset, dataset->classes, dataset->class_count, err);
+    stk_status status =
+        match_columns(&c, dataset, dataset->classes, dataset->class_count, dataset->task, err);
     if (status != STK_OK) {
         return status;
     }
     status = check_columns(&c, dataset, dataset->classes, dataset->class_count, err);
-    if (status == STK_OK && !c.labels && c.first_missing != NULL) {
+    bool sums = c.answer.kind == STK_ANSWER_PROBABILITIES;
+    if (status == STK_OK && sums && c.first_missing != NULL) {
         stk_events_warning(events,
                            "the sample submission has no column for %d of %d classes (first: %s); "
                            "their probability goes to the others",
                            dataset->class_count - c.matched, dataset->class_count, c.first_missing);
     }
-    if (status == STK_OK && !c.labels && c.unmatched > 0) {
+    if (status == STK_OK && !c.single && c.unmatched > 0) {
         stk_events_warning(events,
                            "%d column%s of the sample submission %s no class of the training data "
                            "(first: %s) and will be 0",
@@ -200,119 +224,6 @@ stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *ev
     }
     free_columns(&c);
     return status;
-}
-
-/* Whether every number of a row can be a probability. */
-static bool is_sound(const double *row, int class_count) {
-    for (int k = 0; k < class_count; k++) {
-        if (!isfinite(row[k]) || row[k] < 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static const char *label_of(const double *row, const stk_answers *a) {
-    static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
-    const stk_label_rule *rule = a->rule != NULL ? a->rule : &likeliest;
-    bool sound = is_sound(row, a->class_count);
-    return a->classes[sound ? stk_label_choose(rule, row, a->class_count) : 0];
-}
-
-/*
- * Appends what "%.9g" would print, but faster: printf's exact arithmetic would be most of the time
- * of a large file. False where rounding could change the last digit, and for numbers that are not
- * below 1 or too small for an exact power of ten.
- */
-static bool append_quickly(stk_str *out, double value) {
-    static const double powers[] = {1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    int zeros = 0; /* between the point and the first digit */
-    while (zeros < 13 && value * powers[zeros] < 1e8) {
-        zeros++;
-    }
-    double scaled = value * powers[zeros];
-    double whole = floor(scaled + 0.5);
-    if (!(value < 1) || scaled < 1e8 || whole >= 1e9 || fabs(scaled - floor(scaled) - 0.5) < 1e-5) {
-        return false;
-    }
-    char text[24];
-    char *end = text + sizeof text;
-    char *p = end;
-    unsigned long digits = (unsigned long)whole;
-    bool powered = zeros > 3; /* 1.5e-05 rather than 0.000015 */
-    if (powered) {
-        *--p = (char)('0' + (zeros + 1) % 10);
-        *--p = (char)('0' + (zeros + 1) / 10);
-        *--p = '-';
-        *--p = 'e';
-    }
-    int count = 9;
-    for (; digits % 10 == 0; digits /= 10) {
-        count--;
-    }
-    for (int i = count; i > 0; i--, digits /= 10) {
-        *--p = (char)('0' + digits % 10);
-        if (powered && i == 2) {
-            *--p = '.';
-        }
-    }
-    for (int i = 0; !powered && i < zeros; i++) {
-        *--p = '0';
-    }
-    if (!powered) {
-        *--p = '.';
-        *--p = '0';
-    }
-    stk_str_append_bytes(out, p, (size_t)(end - p));
-    return true;
-}
-
-/* Nine digits: each number is off by 5e-10 of itself at most, and so is the sum of a row. */
-static void append_number(stk_str *out, double value) {
-    if (!append_quickly(out, value)) {
-        stk_str_appendf(out, "%.9g", value);
-    }
-}
-
-/* One row as the sample file wants it. */
-static void append_template_row(stk_str *out, const columns *c, const char *id, const double *row,
-                                const stk_answers *a) {
-    double sum = 0;
-    bool sound = is_sound(row, a->class_count);
-    for (int i = 0; !c->labels && i < c->count; i++) {
-        sum += c->classes[i] != NO_CLASS ? row[c->classes[i]] : 0.0;
-    }
-    sound = sound && sum > 0 && isfinite(sum);
-    for (int i = 0; i < c->count; i++) {
-        stk_str_append(out, i > 0 ? "," : "");
-        if (i == c->id) {
-            stk_csv_append(out, id);
-        } else if (c->labels) {
-            stk_csv_append(out, label_of(row, a));
-        } else if (c->classes[i] == NO_CLASS) {
-            stk_str_append(out, "0");
-        } else {
-            append_number(out, sound ? row[c->classes[i]] / sum : 1.0 / c->matched);
-        }
-    }
-}
-
-/* One row of the file that is made without a sample: id, label, every class. */
-static void append_plain_row(stk_str *out, const char *id, const double *row,
-                             const stk_answers *a) {
-    double sum = 0;
-    for (int k = 0; k < a->class_count; k++) {
-        sum += row[k];
-    }
-    bool sound = is_sound(row, a->class_count) && sum > 0 && isfinite(sum);
-    stk_csv_append(out, id);
-    stk_str_append(out, ",");
-    stk_csv_append(out, label_of(row, a));
-    for (int k = 0; k < a->class_count; k++) {
-        stk_str_append(out, ",");
-        append_number(out, sound ? row[k] / sum : 1.0 / a->class_count);
-    }
 }
 
 static void append_header(stk_str *out, const columns *c, const stk_dataset *dataset,
@@ -327,11 +238,14 @@ static void append_header(stk_str *out, const columns *c, const stk_dataset *dat
     }
     for (int k = 0; k < class_count; k++) {
         clash = clash || stk_str_equal_nocase(classes[k], dataset->id_name) ||
-                stk_str_equal_nocase(classes[k], dataset->label_name);
+                (c->answer.kind != STK_ANSWER_NUMBERS &&
+                 stk_str_equal_nocase(classes[k], dataset->label_name));
     }
     stk_csv_append(out, dataset->id_name);
-    stk_str_append(out, ",");
-    stk_csv_append(out, dataset->label_name);
+    if (c->answer.kind != STK_ANSWER_NUMBERS) {
+        stk_str_append(out, ",");
+        stk_csv_append(out, dataset->label_name);
+    }
     for (int k = 0; k < class_count; k++) {
         stk_str name = {0};
         stk_str_append(&name, clash ? "p_" : "");
@@ -339,6 +253,36 @@ static void append_header(stk_str *out, const columns *c, const stk_dataset *dat
         stk_str_append(out, ",");
         stk_csv_append(out, stk_str_text(&name));
         stk_str_free_part(out, &name);
+    }
+}
+
+/* One row as the sample file wants it. */
+static void append_template_row(stk_str *out, const columns *c, const stk_row *row,
+                                const stk_answer_row *answer) {
+    for (int i = 0; i < c->count; i++) {
+        stk_str_append(out, i > 0 ? "," : "");
+        if (i == c->id) {
+            stk_csv_append(out, row->id);
+        } else if (i == c->kept) {
+            stk_csv_append(out, row->kept != NULL ? row->kept : "");
+        } else if (c->single) {
+            stk_answer_append(out, answer);
+        } else {
+            stk_answer_append_class(out, answer, c->classes[i]);
+        }
+    }
+}
+
+/* One row of the file that is made without a sample: id, answer, every class. */
+static void append_plain_row(stk_str *out, const stk_row *row, const stk_answer_row *answer) {
+    stk_csv_append(out, row->id);
+    if (answer->how->kind != STK_ANSWER_NUMBERS) {
+        stk_str_append(out, ",");
+        stk_answer_append(out, answer);
+    }
+    for (int k = 0; k < answer->answers->class_count; k++) {
+        stk_str_append(out, ",");
+        stk_answer_append_number(out, answer, k);
     }
 }
 
@@ -360,20 +304,22 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
     if (a->class_count < 1) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "cannot write %s: there are no classes", path);
     }
-    stk_status status = match_columns(&c, dataset, a->classes, a->class_count, err);
+    stk_answer_row answer = {.answers = a, .how = &c.answer};
+    stk_status status = match_columns(&c, dataset, a->classes, a->class_count, a->task, err);
     STK_THEN(status, check_columns(&c, dataset, a->classes, a->class_count, err));
+    STK_THEN(status, stk_answer_row_open(&answer, c.classes, c.count, err));
     STK_THEN(status, stk_file_create_how(&writer, path, how, err));
     if (status == STK_OK) {
         append_header(&out, &c, dataset, a->classes, a->class_count);
         stk_str_append(&out, "\n");
     }
-    for (size_t i = 0; status == STK_OK && i < dataset->test.count; i++) {
-        const double *row = a->probs + i * (size_t)a->class_count;
-        const char *id = dataset->test.items[i].id;
+    for (size_t i = 0; status == STK_OK && i < dataset->row_count; i++) {
+        const stk_row *row = &dataset->rows[i];
+        stk_answer_row_take(&answer, row->first, row->count);
         if (c.names != NULL) {
-            append_template_row(&out, &c, id, row, a);
+            append_template_row(&out, &c, row, &answer);
         } else {
-            append_plain_row(&out, id, row, a);
+            append_plain_row(&out, row, &answer);
         }
         stk_str_append(&out, "\n");
         if (out.length >= FLUSH_BYTES || !stk_str_ok(&out)) {
@@ -390,6 +336,7 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
         stk_file_discard(writer);
     }
     stk_str_free(&out);
+    stk_answer_row_close(&answer);
     free_columns(&c);
     return status;
 }

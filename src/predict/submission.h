@@ -29,15 +29,20 @@ STK_CHECKED stk_status stk_submission_check(const stk_dataset *dataset, const st
 typedef struct stk_answers {
     const char *const *classes; /* those of `probs`; they may come from a checkpoint */
     int class_count;
-    const double *probs;        /* (test rows, class_count) */
-    const stk_label_rule *rule; /* how labels are chosen; NULL: the likeliest class */
+    stk_task task;              /* of the models; counts where the data set asks for nothing */
+    const double *probs;        /* (test pictures, class_count): probabilities or numbers */
+    const double *known;        /* (test pictures): above 0 where a model has read the picture; NULL:
+                                   all were read */
+    const bool *exclusive;      /* (class_count): labels that stand alone; NULL: none does */
+    const stk_label_rule *rule; /* how answers are chosen; NULL: the likeliest class */
 } stk_answers;
 
 /*
- * Writes one row per test sample, atomically: a kill leaves the old file or the new one. Rows of
+ * Writes the rows of the data set, atomically: a kill leaves the old file or the new one. Rows of
  * probabilities sum to 1: columns unknown to the model get 0, classes without a column are left out
  * and the others scaled. A row with a number that is no probability, or with nothing but zeros, is
- * filled evenly. The rule decides on labels alone.
+ * filled evenly. A row of several pictures gets
+ * their mean.
  *
  * This call is for a path that the user gave. `how` says how the file may be written; NULL: as a
  * file of Stoker's own.

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "train/trainer.h"
 
 /* How often a fold may go back to a saved state, with half the learning rate each time. */
@@ -139,7 +140,7 @@ static void tell_step(const stk_trainer *t) {
                             .steps = p->steps_per_epoch,
                             .steps_done = p->steps_done,
                             .loss = t->loss_sum / t->images,
-                            .acc1 = 100.0 * t->correct / t->images,
+                            .acc1 = stk_trainer_train_acc1(t),
                             .lr = t->lr,
                             .steps_per_second = rate,
                             .images_per_second = images > 0 ? images / elapsed : NAN,
@@ -267,7 +268,7 @@ static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited
         .epoch = t->standing.epoch,
         .epochs = t->orders.epochs,
         .train_loss = t->loss_sum / t->images,
-        .train_acc1 = 100.0 * t->correct / t->images,
+        .train_acc1 = stk_trainer_train_acc1(t),
         .val_loss = val_loss,
         .val_acc1 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC1),
         .val_acc5 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC5),
@@ -338,7 +339,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (!done) {
         return stk_trainer_save_within(t, err); /* a later process validates what was trained */
     }
-    double val_loss = stk_metrics_loss(&t->val_metrics);
+    double val_loss = stk_trainer_val_loss(t);
     status = stk_trainer_judge_epoch(t, t->loss_sum / t->images, val_loss, err);
     if (status != STK_OK || t->result->diverged) {
         return status;
@@ -593,16 +594,23 @@ static void tell_kept(const stk_trainer *t) {
  * which may take long. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    const stk_metrics_config rated = {.task = STK_TASK_SINGLE,
+    const stk_metrics_config rated = {.task = stk_trainer_task(c),
                                       .outputs = c->graph->classes,
                                       .capacity = c->val_data.count,
-                                      .metric = (stk_metric)c->options->metric};
+                                      .metric = (stk_metric)c->options->metric,
+                                      .k = c->ranked};
     stk_status status = stk_metrics_open(&t->val_metrics, &rated, err);
     if (status == STK_OK && stk_metric_info_of(rated.metric)->needs_outputs) {
         tell_kept(t);
     }
     if (status == STK_OK && stk_trainer_is_calibrated(c)) {
         status = stk_metrics_keep_logits(&t->val_metrics, err);
+    }
+    if (status == STK_OK && !stk_task_has_classes(stk_trainer_task(c))) {
+        t->val_values = stk_mem_new((size_t)c->graph->classes, sizeof *t->val_values);
+        t->val_row = stk_mem_new((size_t)c->graph->classes, 2 * sizeof *t->val_row);
+        status = t->val_values != NULL && t->val_row != NULL ? STK_OK
+                                                             : STK_FAIL_MEMORY(err, "validation");
     }
     STK_THEN(status, stk_same_pictures_open(&t->same, c->val_data.count, err));
     STK_THEN(status, open_loader(t, err));
@@ -706,6 +714,8 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     stk_exec_cache_clear(&t.own_execs);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val_metrics);
+    stk_mem_free(t.val_values);
+    stk_mem_free(t.val_row);
     stk_same_pictures_free(&t.same);
     result->closing_s = stk_clock_since_s(closing);
     result->times = stk_account_all(&t.account, stk_clock_ns());

@@ -23,6 +23,7 @@
 #include "metrics/metrics.h"
 #include "train/position.h"
 #include "weights/calibration.h"
+#include "weights/outputs.h"
 
 /* In the order of the options' choices; optimisers are stk_optimizer. */
 typedef enum stk_schedule {
@@ -175,6 +176,12 @@ typedef struct stk_train_config {
     /* Filled with options->calibrate when an epoch has become the best one, before the checkpoint
      * hook; freed by the caller. Without validation it stays as it is. May be NULL. */
     stk_calibration *calibration;
+    const stk_outputs *outputs; /* what the network's outputs mean; NULL: a single class */
+    int ranked;                 /* names in a ranked list; 0: 5 */
+    /* What a calibration needs to know: class of strangers, labels that stand alone. Its metric is
+     * options->metric. */
+    int stranger; /* below 0: there is none */
+    const bool *exclusive; /* (outputs); NULL: none is */
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where training continues; NULL: at the beginning */
     /* Borrowed: the executables of `state` that earlier folds have left, and that later ones find.

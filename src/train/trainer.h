@@ -65,6 +65,9 @@ typedef struct stk_trainer {
     stk_typical_step typical_step; /* seconds per step, of this process */
     stk_metrics val_metrics;       /* of the running validation */
     stk_same_pictures same;        /* that validation beside the one of the best weights */
+    double *val_values;        /* owned: (outputs), scratch; NULL without targets */
+    float *val_row;            /* owned: (2, outputs), scratch; NULL without targets */
+    double val_loss_sum;       /* of that validation, where the task has targets */
     bool val_part;                 /* the last validation ran out of time */
     int64_t val_start_ns;          /* when that validation began */
     stk_batch_times val_times;
@@ -142,6 +145,15 @@ void stk_trainer_let_go(stk_trainer *t);
  * samples were seen: the epoch is not used. Without a validation set nothing happens.
  */
 STK_CHECKED stk_status stk_trainer_validate(stk_trainer *t, bool *done, stk_error *err);
+
+/* The task of a training; single where nothing says otherwise. */
+stk_task stk_trainer_task(const stk_train_config *config);
+
+/* The mean loss of the last validation, in the unit of the training loss; NaN without samples. */
+double stk_trainer_val_loss(const stk_trainer *t);
+
+/* Percent of the epoch's training samples that were right; NaN where the task has no right. */
+double stk_trainer_train_acc1(const stk_trainer *t);
 
 /* Whether a calibration is fitted to validations. */
 bool stk_trainer_is_calibrated(const stk_train_config *config);

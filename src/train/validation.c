@@ -4,6 +4,7 @@
  */
 #include "train/trainer.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -24,6 +25,60 @@ static void tell_bad_val(void *user, const char *path, const char *reason) {
     stk_events_bad_image(t->config->events, path, "val", reason);
 }
 
+stk_task stk_trainer_task(const stk_train_config *c) {
+    return c->outputs != NULL && c->outputs->task != STK_TASK_AUTO ? c->outputs->task
+                                                                   : STK_TASK_SINGLE;
+}
+
+double stk_trainer_train_acc1(const stk_trainer *t) {
+    bool numbers = stk_trainer_task(t->config) == STK_TASK_REGRESSION;
+    return numbers ? NAN : 100.0 * t->correct / t->images;
+}
+
+double stk_trainer_val_loss(const stk_trainer *t) {
+    if (stk_task_has_classes(stk_trainer_task(t->config))) {
+        return stk_metrics_loss(&t->val_metrics);
+    }
+    return t->val_metrics.count > 0 ? t->val_loss_sum / (double)t->val_metrics.count : NAN;
+}
+
+/* The loss of one output, as loss.h has it without weights and focus. */
+static double loss_of(const stk_loss *loss, double x, double target) {
+    double d = fabs(x - target);
+    switch (loss->kind) {
+    case STK_LOSS_SIGMOID:
+        return fmax(x, 0) - x * target + log1p(exp(-fabs(x)));
+    case STK_LOSS_ABSOLUTE:
+        return d;
+    case STK_LOSS_HUBER:
+        return d <= loss->huber_delta ? d * d / 2 : loss->huber_delta * (d - loss->huber_delta / 2);
+    default:
+        return d * d / 2;
+    }
+}
+
+/* Counts a sample of several labels or of numbers, and returns its loss. */
+static double count_targets(stk_trainer *t, const float *logits, const float *learned) {
+    const stk_train_config *c = t->config;
+    size_t outputs = (size_t)c->graph->classes;
+    double loss = 0;
+    for (size_t k = 0; k < outputs; k++) {
+        loss += isnan(learned[k]) ? 0 : loss_of(&c->graph->loss, logits[k], learned[k]);
+    }
+    t->val_loss_sum += loss;
+    if (stk_trainer_task(c) == STK_TASK_MULTILABEL) {
+        stk_metrics_add_targets(&t->val_metrics, logits, learned);
+        return loss;
+    }
+    stk_outputs_values(c->outputs, logits, 1, t->val_values);
+    for (size_t k = 0; k < outputs; k++) {
+        t->val_row[k] = (float)t->val_values[k];
+    }
+    stk_outputs_restore(c->outputs, learned, t->val_row + outputs);
+    stk_metrics_add_targets(&t->val_metrics, t->val_row, t->val_row + outputs);
+    return loss;
+}
+
 static void count_validation(void *user, const stk_batch *batch, const size_t *entries,
                              const float *logits) {
     stk_trainer *t = user;
@@ -36,9 +91,11 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
             continue;
         }
         size_t right = t->val_metrics.correct1;
-        double loss = stk_metrics_add(&t->val_metrics, row, batch->labels[i]);
+        double loss = batch->targets != NULL
+                          ? count_targets(t, row, batch->targets + i * (size_t)classes)
+                          : stk_metrics_add(&t->val_metrics, row, batch->labels[i]);
         stk_same_pictures_add(&t->same, entries[i], t->val_metrics.correct1 > right, loss);
-        if (results != NULL) {
+        if (results != NULL && batch->targets == NULL) {
             stk_sample_results_add(results, batch->samples[i], row, classes, batch->labels[i],
                                    loss);
         }
@@ -89,6 +146,7 @@ static bool must_end(void *user) {
 stk_status stk_trainer_validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val_metrics);
+    t->val_loss_sum = 0;
     stk_same_pictures_reset(&t->same);
     t->val_part = false;
     if (c->sample_results != NULL) {
@@ -141,7 +199,9 @@ stk_status stk_trainer_calibrate(stk_trainer *t, stk_error *err) {
         return STK_OK; /* that of the best weights before stays */
     }
     stk_calibration_free(c->calibration);
-    const stk_calibrate_config fitted = {.metric = (stk_metric)c->options->metric, .stranger = -1};
+    const stk_calibrate_config fitted = {.metric = (stk_metric)c->options->metric,
+                                         .stranger = c->stranger,
+                                         .exclusive = c->exclusive};
     stk_status status = stk_calibrate(&t->val_metrics, &fitted, c->calibration, err);
     double seconds = stk_clock_since_s(start);
     t->account.spent.validate_s += seconds;

@@ -8,11 +8,12 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
 #include "base/text/json.h"
 #include "weights/fill.h"
 
 #define MAX_IMG_SIZE 16384 /* px; larger ones are a damaged file */
-#define NOTES 11           /* in the metadata */
+#define NOTES 15           /* in the metadata */
 #define BICUBIC "bicubic"  /* in the metadata; anything else is bilinear */
 
 /* The parameters that are saved. */
@@ -74,7 +75,8 @@ static void put_floats(stk_str *out, const float *values, int count) {
 }
 
 /* The metadata's texts, in the order of `keys`; false without memory. */
-static bool describe(const stk_checkpoint_info *info, int channels, stk_str *texts) {
+static bool describe(const stk_checkpoint_info *info, int channels, size_t features,
+                     stk_str *texts) {
     stk_json_writer classes = stk_json_write_to(&texts[1], 0);
     classes.exact = true; /* they may be names of folders */
     stk_str_append(&texts[0], info->model);
@@ -94,6 +96,12 @@ static bool describe(const stk_checkpoint_info *info, int channels, stk_str *tex
     stk_str_append(&texts[8], info->interpolation == STK_BICUBIC ? BICUBIC : "bilinear");
     stk_calibration_append(&info->calibration, &texts[9]);
     stk_str_appendf(&texts[10], "%d", channels);
+    stk_outputs_append(&info->outputs, &texts[11]);
+    stk_str_appendf(&texts[12], "%zu", features);
+    if (info->window.channels > 0) {
+        put_floats(&texts[13], info->window.lo, info->window.channels);
+        put_floats(&texts[14], info->window.hi, info->window.channels);
+    }
     bool good = true;
     for (int i = 0; i < NOTES; i++) {
         good = good && stk_str_ok(&texts[i]);
@@ -106,13 +114,14 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
                                stk_error *err) {
     static const char *const keys[] = {"model",         "classes",       "img_size", "mean",
                                        "std",           "crop_fraction", "epoch",    "val/acc1",
-                                       "interpolation", "calibration",   "channels"};
+                                       "interpolation", "calibration",   "channels", "outputs",
+                                       "features",      "window_lo",     "window_hi"};
     weights_source from = {backend, state, graph,
                            info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
     stk_str texts[NOTES] = {{0}};
     stk_tensor_note notes[NOTES];
     stk_status status =
-        describe(info, graph->channels, texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
+        describe(info, graph->channels, stk_graph_feature_count(graph), texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
         for (int i = 0; i < NOTES; i++) {
             notes[i] = (stk_tensor_note){keys[i], stk_str_text(&texts[i])};
@@ -173,8 +182,30 @@ static stk_status read_channels(const char *path, const stk_tensor_file *file,
         return lacks(path, "channels", err);
     }
     info->channels = (int)count;
+    const char *features = stk_tensors_note(file, "features");
+    bool known = features != NULL && stk_parse_int(features, &count) && count >= 0 &&
+                 count <= (int64_t)STK_CSV_COLUMNS_MAX;
+    info->features = known ? (int)count : 0;
     stk_status status = read_floats(path, file, "mean", -FLT_MAX, info->mean, info->channels, err);
     STK_THEN(status, read_floats(path, file, "std", FLT_MIN, info->std, info->channels, err));
+    return status;
+}
+
+/* The window that all pictures pass, if there is one. */
+static stk_status read_window(const char *path, const stk_tensor_file *file,
+                              stk_checkpoint_info *info, stk_error *err) {
+    const char *text = stk_tensors_note(file, "window_lo");
+    stk_window *window = &info->window;
+    if (text == NULL || text[0] == '\0') {
+        return STK_OK;
+    }
+    if (info->channels > STK_IMAGE_MAX_CHANNELS) {
+        return lacks(path, "window_lo", err);
+    }
+    window->channels = info->channels;
+    stk_status status =
+        read_floats(path, file, "window_lo", -FLT_MAX, window->lo, info->channels, err);
+    STK_THEN(status, read_floats(path, file, "window_hi", -FLT_MAX, window->hi, info->channels, err));
     return status;
 }
 
@@ -244,8 +275,11 @@ stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
     status = read_classes(path, &file, info, err);
     STK_THEN(status, read_plain(path, &file, info, err));
     STK_THEN(status, read_channels(path, &file, info, err));
+    STK_THEN(status, read_window(path, &file, info, err));
     STK_THEN(status, stk_calibration_read(stk_tensors_note(&file, "calibration"), info->class_count,
                                           &info->calibration, err));
+    STK_THEN(status, stk_outputs_read(stk_tensors_note(&file, "outputs"), info->class_count,
+                                      &info->outputs, err));
     stk_tensors_close(&file);
     if (status != STK_OK) {
         stk_checkpoint_info_free(info);
@@ -260,6 +294,7 @@ void stk_checkpoint_info_free(stk_checkpoint_info *info) {
     stk_mem_free(info->classes);
     stk_mem_free(info->model);
     stk_calibration_free(&info->calibration);
+    stk_outputs_free(&info->outputs);
     memset(info, 0, sizeof *info);
 }
 

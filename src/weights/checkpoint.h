@@ -11,6 +11,7 @@
 #include "engine/backend.h"
 #include "image/image.h"
 #include "weights/calibration.h"
+#include "weights/outputs.h"
 
 typedef struct stk_checkpoint_info {
     char *model;    /* owned when read */
@@ -19,9 +20,12 @@ typedef struct stk_checkpoint_info {
     int img_size;
     double crop_fraction;
     stk_interpolation interpolation; /* bilinear where the file has none */
+    int features;                    /* numbers beside each picture; saving takes the graph's */
+    stk_window window;               /* of all pictures; 0 channels: each has its own */
     int channels;                    /* of pictures; saving takes the graph's */
     float mean[STK_MOST_CHANNELS];
     float std[STK_MOST_CHANNELS];
+    stk_outputs outputs;         /* owned when read; zeros: a single class */
     stk_calibration calibration; /* owned when read; zeros: there is none */
     double acc1;                 /* percent on the validation set; NaN when not known */
     int epoch;                   /* from 1; 0 when not known */

@@ -39,12 +39,16 @@
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
 
+/* Errors beyond so many standard deviations of the targets count linearly in Huber's loss. */
+#define HUBER_DELTA 0.5f
+
 stk_recipe stk_recipe_begin(const stk_options *options) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
     const stk_dataset_options *data = stk_options_values(options, &stk_dataset_option_table);
-    stk_recipe recipe = {.folds = stk_is_auto_int(job->folds) ? 1 : (int)job->folds,
+    stk_recipe recipe = {.metric_found = STK_METRIC_AUTO,
+                         .folds = stk_is_auto_int(job->folds) ? 1 : (int)job->folds,
                          .refits = stk_is_auto_int(job->refit) ? 0 : (int)job->refit,
                          .may_freeze = true,
                          .views = stk_is_auto_int(views->tta) ? 0 : (int)views->tta,
@@ -64,6 +68,32 @@ const char *stk_recipe_optimizer(const stk_train_options *train) {
 
 static double given_or(double given, double own) {
     return stk_is_auto_double(given) ? own : given;
+}
+
+/* The metric that the data set asks for, or the usual one of the task. */
+static stk_metric default_metric(const stk_recipe *recipe) {
+    if (recipe->metric_found != STK_METRIC_AUTO) {
+        return recipe->metric_found;
+    }
+    return recipe->task == STK_TASK_BINARY && !recipe->positive_wanted
+               ? STK_METRIC_ACC1
+               : stk_metric_default(recipe->task != STK_TASK_AUTO ? recipe->task : STK_TASK_SINGLE);
+}
+
+/* The loss that goes with the task and its metric. Targets of several labels are not smoothed: most
+ * labels are rare, and smoothing would say that each is there a little. */
+static void take_loss(stk_recipe *recipe) {
+    recipe->loss = (stk_loss){.kind = STK_LOSS_SOFTMAX};
+    if (recipe->task == STK_TASK_MULTILABEL) {
+        recipe->loss.kind = STK_LOSS_SIGMOID;
+    } else if (recipe->task == STK_TASK_REGRESSION) {
+        bool absolute = recipe->train.metric == STK_METRIC_MAE;
+        recipe->loss.kind = absolute ? STK_LOSS_HUBER : STK_LOSS_SQUARED;
+        recipe->loss.huber_delta = HUBER_DELTA;
+    }
+    if (recipe->loss.kind != STK_LOSS_SOFTMAX) {
+        recipe->train.label_smoothing = 0;
+    }
 }
 
 void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double epochs) {
@@ -90,8 +120,9 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
         train->norm_stats = keeps ? STK_NORM_STATS_KEPT : STK_NORM_STATS_BATCH;
     }
     if (train->metric == STK_METRIC_AUTO) {
-        train->metric = (int)stk_metric_default(STK_TASK_SINGLE);
+        train->metric = (int)default_metric(recipe);
     }
+    take_loss(recipe);
     train->patience = stk_is_auto_int(train->patience) ? 0 : train->patience;
     recipe->augment = *augment;
     recipe->augment.crop_scale = given_or(augment->crop_scale, row->crop_scale);
@@ -116,7 +147,7 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
     bool free = divided && stk_options_source(options, "val-fraction") == STK_FROM_DEFAULT;
     /* Rules for labels are fitted to the validation pictures: these must not be few. */
     bool may_hold_less =
-        free && !stk_metric_has_rule((stk_metric)recipe->train.metric, STK_TASK_SINGLE);
+        free && !stk_metric_has_rule((stk_metric)recipe->train.metric, dataset->task);
     return (stk_training_facts){.left_s = NAN,
                                 .picture_s = NAN,
                                 .pictures = dataset->train.count,
@@ -283,7 +314,7 @@ static stk_status choose_sampling(stk_recipe *recipe, stk_options *options,
 static stk_status take_metric(const stk_recipe *recipe, stk_options *options, stk_error *err) {
     stk_metric metric = (stk_metric)recipe->train.metric;
     const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
-    stk_status status = stk_metric_check(metric, STK_TASK_SINGLE, err);
+    stk_status status = stk_metric_check(metric, recipe->task, err);
     return status == STK_OK && given->metric == STK_METRIC_AUTO
                ? stk_options_resolve(options, "metric", stk_metric_info_of(metric)->name, "auto",
                                      err)
@@ -293,6 +324,11 @@ static stk_status take_metric(const stk_recipe *recipe, stk_options *options, st
 stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
                                    const stk_dataset *dataset, stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    recipe->task = dataset->task;
+    recipe->metric_found = dataset->metric;
+    recipe->metric_phrase = dataset->metric_phrase;
+    recipe->positive_wanted = dataset->answer.kind == STK_ANSWER_POSITIVE;
+    recipe->features = dataset->features.count;
     recipe->pictures = dataset->train.count;
     recipe->test_pictures = dataset->test.count;
     stk_recipe_expect(recipe, options, recipe->epochs_expected);

@@ -76,7 +76,7 @@ stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *
                          stk_error *err) {
     const stk_dataset *d = oof->dataset;
     stk_metrics metrics;
-    const stk_metrics_config rated = {.task = STK_TASK_SINGLE,
+    const stk_metrics_config rated = {.task = d->task,
                                       .outputs = d->class_count,
                                       .capacity = d->train.count,
                                       .metric = metric};

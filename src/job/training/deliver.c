@@ -23,7 +23,10 @@ static stk_status write_ensemble(stk_job *job, double *seconds, stk_error *err) 
     int64_t start = stk_clock_ns();
     stk_answers answers = {.classes = dataset->classes,
                            .class_count = dataset->class_count,
+                           .task = dataset->task,
                            .probs = stk_ensemble_average(&job->out.ensemble),
+                           .known = job->out.ensemble.weights,
+                           .exclusive = dataset->targets.exclusive,
                            .rule = stk_ensemble_rule(&job->out.ensemble)};
     stk_status status =
         stk_submission_write_unless(job->out.submission, dataset, &answers, late, err);
@@ -78,7 +81,7 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     job->out.models = early ? 1 : job->out.ensemble.models;
     stk_event_submission event = {.path = job->out.submission,
                                   .status = status,
-                                  .rows = (int64_t)job->out.ensemble.rows,
+                                  .rows = (int64_t)job->dataset->row_count,
                                   .models = job->out.models,
                                   .models_wanted = stk_recipe_models(&job->recipe),
                                   .epoch = early ? job->out.early_epoch : 0};
@@ -263,7 +266,7 @@ void stk_job_fill_outcome(const stk_run_outputs *out, stk_outcome *outcome) {
     snprintf(outcome->status, sizeof outcome->status, "%s", begun ? out->summary.status : "failed");
     outcome->best_acc1 = begun ? out->summary.best_acc1 : NAN;
     outcome->models = out->models;
-    outcome->rows = out->submitted ? (int64_t)out->ensemble.rows : 0;
+    outcome->rows = out->submitted ? (int64_t)out->row_count : 0;
 }
 
 stk_status stk_job_check_delivered(const stk_job *job, stk_error *err) {

@@ -96,6 +96,8 @@ static stk_status save(const stk_running_fold *fold, const char *path, const stk
                                 .interpolation = model->interpolation,
                                 .acc1 = epoch->val_acc1,
                                 .epoch = epoch->epoch,
+                                .outputs = job->outputs,
+                                .window = job->recipe.window,
                                 .averaged = job->network.state_config.ema};
     if (calibration != NULL) {
         info.calibration = *calibration;

@@ -44,6 +44,7 @@ static stk_prediction prediction_of(stk_job *job, const stk_calibration *calibra
                                  .data = stk_job_loader_config(job, false, samples, indices, count),
                                  .split = split,
                                  .events = &job->events,
+                                 .outputs = &job->outputs,
                                  .temperature = stk_calibration_temperature(calibration),
                                  .views = job->time.views,
                                  .wants_view = wants_view,

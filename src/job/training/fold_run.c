@@ -79,6 +79,11 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .events = &job->events,
         .sample_results = &job->out.val.now,
         .calibration = &fold->calibration,
+        .outputs = &job->outputs,
+        .ranked = job->dataset->answer.most,
+        .stranger = job->dataset->answer.kind == STK_ANSWER_RANKED ? job->dataset->answer.stranger
+                                                                   : -1,
+        .exclusive = job->dataset->targets.exclusive,
         .hooks = stk_fold_hooks(fold),
         .resume = fold->begun ? &fold->position : NULL,
         .execs = &job->network.execs,

@@ -52,6 +52,7 @@ typedef struct stk_model_score {
     double loss; /* of its validation */
     double acc1;
     double train_acc1; /* 0: not known, or of pictures that were not seen equally often */
+    double metric;     /* of the best epoch; NaN: not known */
 } stk_model_score;
 
 /* Of the best epoch; loss and accuracy are those that it is rated by. */
@@ -60,7 +61,7 @@ stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_event_epo
 
 /*
  * Whether a model beats the priors. With metric log loss only the loss counts. Otherwise a better
- * loss or a better accuracy is enough: an overconfident model may still be right more often. A few
+ * loss, a better accuracy, or ranks that are better than guessing are enough: an overconfident model may still be right more often. A few
  * validation pictures tell little: where they are fewer than 30, training pictures make up for the
  * others, in favour of the model.
  */

@@ -80,6 +80,7 @@ void stk_job_close(stk_job *job) {
     }
     stk_run_folder_close(&out->folder);
     stk_map_free(&job->bad_told);
+    stk_outputs_free(&job->outputs);
     stk_dataset_free(job->dataset);
     stk_mem_free(out->submission);
     stk_val_table_free(&out->val);
@@ -141,6 +142,8 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
         .memory = stk_host_memory_for_loader(&job->network.host),
         .stop = job->clock.stop,
         .transform = {.size = train ? job->recipe.img_size : job->recipe.eval_size,
+                      .channels = job->recipe.channels,
+                      .window = job->recipe.window,
                       .train = train,
                       .augment = job->recipe.augment,
                       .crop_fraction = job->recipe.eval_crop,

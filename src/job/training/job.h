@@ -27,6 +27,7 @@
 #include "job/training/lr_test.h"
 #include "job/training/outputs.h"
 #include "run/run_clock.h"
+#include "weights/outputs.h"
 
 typedef struct stk_job {
     const char *verb; /* "train", "plan", "lr", "doctor": the default name of a run folder */
@@ -42,6 +43,7 @@ typedef struct stk_job {
     stk_run_clock clock;
     stk_map bad_told; /* bad images so far; events.bad_told refers to it */
     stk_dataset *dataset;
+    stk_outputs outputs; /* owned: what the network's outputs mean */
     /* What will be done. */
     stk_recipe recipe;
     stk_str chosen; /* owned: the recipe as one line for people */

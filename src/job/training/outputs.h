@@ -26,6 +26,7 @@ typedef struct stk_run_outputs {
     stk_metrics_file *metrics; /* owned: --metrics-file; NULL: not asked for */
     int unsynced_before;       /* stk_disk_unsynced() when the run began */
     /* Predictions. */
+    size_t row_count; /* rows of the submission; a row may have several pictures of the ensemble */
     stk_ensemble ensemble;          /* predictions of the test set; no rows without a test set */
     stk_oof oof;                    /* out-of-fold predictions; empty without folds */
     stk_val_table val;              /* validation.csv: predictions of the best epochs */

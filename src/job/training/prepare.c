@@ -198,7 +198,8 @@ static stk_status open_dataset(stk_job *job, const stk_events *early, stk_error 
     if (status == STK_OK && job->resume.on) {
         status = stk_saved_state_check(&job->resume.state, job->dataset, err);
     }
-    return status == STK_OK ? stk_submission_check(job->dataset, early, err) : status;
+    STK_THEN(status, stk_submission_check(job->dataset, early, err));
+    return status == STK_OK ? stk_outputs_of(job->dataset, &job->outputs, err) : status;
 }
 
 stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train, size_t *val,

@@ -1,0 +1,222 @@
+/* answer_row.c - from the values of a row's pictures to the text of its cells. */
+#include "predict/answer_row.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/text/csv.h"
+#include "weights/label_sets.h"
+
+stk_status stk_answer_row_open(stk_answer_row *row, const int *classes, int columns,
+                               stk_error *err) {
+    size_t count = (size_t)row->answers->class_count;
+    int most = row->how->most > 0 ? row->how->most : 1;
+    row->values = stk_mem_new(count, sizeof *row->values);
+    row->pooled = stk_mem_new(count, sizeof *row->pooled);
+    row->chosen = stk_mem_new(count, sizeof *row->chosen);
+    row->best = stk_mem_new((size_t)most, sizeof *row->best);
+    bool ok = row->values != NULL && row->pooled != NULL && row->chosen != NULL && row->best != NULL;
+    if (ok && classes != NULL) {
+        row->written = stk_mem_new(count, sizeof *row->written);
+        ok = row->written != NULL;
+        for (int i = 0; ok && i < columns; i++) {
+            if (classes[i] >= 0) {
+                row->written[classes[i]] = true;
+            }
+        }
+    }
+    for (size_t k = 0; ok && k < count; k++) {
+        row->columns += row->written == NULL || row->written[k];
+    }
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, "the rows of the submission");
+}
+
+void stk_answer_row_close(stk_answer_row *row) {
+    stk_mem_free(row->written);
+    stk_mem_free(row->values);
+    stk_mem_free(row->pooled);
+    stk_mem_free(row->chosen);
+    stk_mem_free(row->best);
+    memset(row, 0, sizeof *row);
+}
+
+static bool sums_to_one(const stk_answer_row *row) {
+    stk_answer_kind kind = row->how->kind;
+    return kind == STK_ANSWER_LABEL || kind == STK_ANSWER_PROBABILITIES ||
+           kind == STK_ANSWER_POSITIVE || kind == STK_ANSWER_RANKED;
+}
+
+/* Averages the pictures of a row that a model has read; all of them where none was read. */
+static void pool(stk_answer_row *row, size_t first, size_t count) {
+    const stk_answers *a = row->answers;
+    size_t classes = (size_t)a->class_count;
+    size_t known = 0;
+    for (size_t i = first; i < first + count; i++) {
+        known += a->known == NULL || a->known[i] > 0;
+    }
+    memset(row->values, 0, classes * sizeof *row->values);
+    for (size_t i = first; i < first + count; i++) {
+        bool counts = known == 0 || a->known == NULL || a->known[i] > 0;
+        for (size_t k = 0; counts && k < classes; k++) {
+            row->values[k] += a->probs[i * classes + k] / (double)(known > 0 ? known : count);
+        }
+    }
+}
+
+void stk_answer_row_take(stk_answer_row *row, size_t first, size_t count) {
+    const stk_answers *a = row->answers;
+    size_t classes = (size_t)a->class_count;
+    if (count == 1) {
+        memcpy(row->values, a->probs + first * classes, classes * sizeof *row->values);
+    } else {
+        pool(row, first, count);
+    }
+    row->sound = true;
+    row->sum = 0;
+    for (size_t k = 0; k < classes; k++) {
+        bool possible = row->how->kind == STK_ANSWER_NUMBERS || row->values[k] >= 0;
+        row->sound = row->sound && isfinite(row->values[k]) && possible;
+        row->sum += row->written == NULL || row->written[k] ? row->values[k] : 0;
+    }
+    if (sums_to_one(row) && row->how->kind != STK_ANSWER_LABEL) {
+        row->sound = row->sound && row->sum > 0 && isfinite(row->sum);
+    }
+    if (row->how->kind == STK_ANSWER_LIST || row->how->kind == STK_ANSWER_FLAGS) {
+        stk_labels_choose_set(a->rule, row->values, a->class_count, a->exclusive, row->chosen);
+    }
+}
+
+/*
+ * Appends what "%.9g" would print, but faster: printf's exact arithmetic would be most of the time
+ * of a large file. False where rounding could change the last digit, and for numbers that are not
+ * below 1 or too small for an exact power of ten.
+ */
+static bool append_quickly(stk_str *out, double value) {
+    static const double powers[] = {1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    int zeros = 0; /* between the point and the first digit */
+    while (zeros < 13 && value * powers[zeros] < 1e8) {
+        zeros++;
+    }
+    double scaled = value * powers[zeros];
+    double whole = floor(scaled + 0.5);
+    if (!(value < 1) || scaled < 1e8 || whole >= 1e9 || fabs(scaled - floor(scaled) - 0.5) < 1e-5) {
+        return false;
+    }
+    char text[24];
+    char *end = text + sizeof text;
+    char *p = end;
+    unsigned long digits = (unsigned long)whole;
+    bool powered = zeros > 3; /* 1.5e-05 rather than 0.000015 */
+    if (powered) {
+        *--p = (char)('0' + (zeros + 1) % 10);
+        *--p = (char)('0' + (zeros + 1) / 10);
+        *--p = '-';
+        *--p = 'e';
+    }
+    int count = 9;
+    for (; digits % 10 == 0; digits /= 10) {
+        count--;
+    }
+    for (int i = count; i > 0; i--, digits /= 10) {
+        *--p = (char)('0' + digits % 10);
+        if (powered && i == 2) {
+            *--p = '.';
+        }
+    }
+    for (int i = 0; !powered && i < zeros; i++) {
+        *--p = '0';
+    }
+    if (!powered) {
+        *--p = '.';
+        *--p = '0';
+    }
+    stk_str_append_bytes(out, p, (size_t)(end - p));
+    return true;
+}
+
+/* Nine digits: each number is off by 5e-10 of itself at most, and so is the sum of a row. */
+static void append_number(stk_str *out, double value) {
+    if (!append_quickly(out, value)) {
+        stk_str_appendf(out, "%.9g", value);
+    }
+}
+
+
+static void append_label(stk_str *out, const stk_answer_row *row) {
+    static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
+    const stk_answers *a = row->answers;
+    const stk_label_rule *rule = a->rule != NULL ? a->rule : &likeliest;
+    stk_csv_append(
+        out, a->classes[row->sound ? stk_label_choose(rule, row->values, a->class_count) : 0]);
+}
+
+/* Names one after another. A cell without any is empty. */
+static void append_names(stk_str *out, const stk_answer_row *row) {
+    const stk_answers *a = row->answers;
+    char divider[2] = {row->how->divider, '\0'};
+    stk_str cell = {0};
+    if (row->how->kind == STK_ANSWER_RANKED) {
+        int count = stk_rank_choose(a->rule, row->values, a->class_count, row->how->most,
+                                    row->how->stranger, row->best);
+        for (int i = 0; i < count; i++) {
+            stk_str_append(&cell, i > 0 ? divider : "");
+            stk_str_append(&cell, a->classes[row->best[i]]);
+        }
+    } else {
+        bool any = false;
+        for (int k = 0; k < a->class_count; k++) {
+            if (row->chosen[k]) {
+                stk_str_append(&cell, any ? divider : "");
+                stk_str_append(&cell, a->classes[k]);
+                any = true;
+            }
+        }
+    }
+    stk_csv_append(out, stk_str_text(&cell));
+    stk_str_free_part(out, &cell);
+}
+
+void stk_answer_append(stk_str *out, const stk_answer_row *row) {
+    const stk_answers *a = row->answers;
+    switch (row->how->kind) {
+    case STK_ANSWER_POSITIVE: {
+        double p = row->sound ? row->values[row->how->positive] / row->sum
+                              : 1.0 / a->class_count;
+        append_number(out, a->rule != NULL ? stk_label_step(a->rule, p) : p);
+        break;
+    }
+    case STK_ANSWER_LIST:
+    case STK_ANSWER_RANKED:
+        append_names(out, row);
+        break;
+    case STK_ANSWER_NUMBERS:
+    case STK_ANSWER_SCORES:
+    case STK_ANSWER_FLAGS:
+        stk_answer_append_class(out, row, 0);
+        break;
+    default:
+        append_label(out, row);
+    }
+}
+
+void stk_answer_append_number(stk_str *out, const stk_answer_row *row, int class_index) {
+    if (sums_to_one(row)) {
+        bool shared = row->sum > 0 && isfinite(row->sum) && row->sound;
+        append_number(out, shared ? row->values[class_index] / row->sum : 1.0 / row->columns);
+    } else {
+        append_number(out, isfinite(row->values[class_index]) ? row->values[class_index] : 0);
+    }
+}
+
+void stk_answer_append_class(stk_str *out, const stk_answer_row *row, int class_index) {
+    if (class_index < 0) {
+        stk_str_append(out, "0");
+    } else if (row->how->kind == STK_ANSWER_FLAGS) {
+        stk_str_append(out, row->chosen[class_index] ? "1" : "0");
+    } else {
+        stk_answer_append_number(out, row, class_index);
+    }
+}
