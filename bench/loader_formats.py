@@ -10,8 +10,7 @@ The peers take the percentiles of each picture that is not of 8 bits. The two ta
 the medians of the rounds and their ratio.
 
 Kinds: dicom-raw (1024 x 1024, 12 bits), dicom-jpeg2000 and dicom-lossless (the same), tiff-rgb
-(96 x 96, not compressed), tiff-lzw (512 x 512), npy (6 x 273 x 256, float16; in Python its first
-three channels, as in Stoker's RGB of three).
+(96 x 96, not compressed), tiff-lzw (512 x 512), npy (3 x 273 x 256, float16).
 
 Needs numpy, Pillow, tifffile, imagecodecs and pydicom with pylibjpeg and its two plug-ins.
 """

@@ -422,6 +422,11 @@ def dicom():
                                          bitspersample=bits, reversible=True)
         compressed(name + ".dcm", dicom_of(array, bits, "YBR_RCT" if kind == "RGB" else kind),
                    uid.JPEG2000Lossless, [data], picture, "JPEG 2000", 1 if bits > 8 else 0)
+    y, x = np.mgrid[0:66, 0:90]
+    large = levels(np.sin(x / 60) * np.cos(y / 50), -1, 1)
+    data = imagecodecs.jpeg2k_encode(large, level=0, codecformat="j2k", resolutions=5, reversible=True)
+    compressed("j2k_large.dcm", dicom_of(large, 8), uid.JPEG2000Lossless, [data], large, "five resolutions")
+    save("large8.dcm", dicom_of(large, 8), large, "the same without them")
     below = (grey * 2000 - 1000).astype("<i2")
     data = imagecodecs.jpeg2k_encode(below, level=0, codecformat="j2k", reversible=True)
     compressed("j2k_signed.dcm", dicom_of(below, 16, signed=True), uid.JPEG2000Lossless, [data],

@@ -344,6 +344,32 @@ static void only_moves_change_other_channels(void) {
     free_blob(&file);
 }
 
+/* Of JPEG 2000, a small square comes from a smaller picture, which looks about like the large one.
+ */
+static void jpeg2000_is_decoded_smaller(void) {
+#ifdef STK_HAVE_JPEG2000
+    static uint8_t small[8 * 8 * 3];
+    static uint8_t expected[8 * 8 * 3];
+    stk_error err = {0};
+    stk_transform transform = {.size = 8, .crop_fraction = 1};
+    blob coded = read_picture("j2k_large.dcm");
+    blob plain = read_picture("large8.dcm");
+    catcher eighth = {.part.divisor = 8};
+    REQUIRE_OK(catch_part(&eighth, &coded, 0, &err), &err);
+    CHECK(eighth.info.divides && eighth.rows.width == 12 && eighth.count == 9);
+    REQUIRE_OK(apply(&transform, &coded, small, &err), &err);
+    REQUIRE_OK(apply(&transform, &plain, expected, &err), &err);
+    for (int i = 0; i < 8 * 8 * 3; i++) {
+        CHECK(abs(small[i] - expected[i]) <= 24);
+    }
+    stk_image_free(&eighth.rows);
+    free_blob(&coded);
+    free_blob(&plain);
+#else
+    CHECK_SKIP("this build has no libopenjp2");
+#endif
+}
+
 /* ---- one window for many pictures ---- */
 
 static blob make_floats(float from, float step) {
@@ -446,6 +472,7 @@ static const check_test tests[] = {
     TEST(six_channels_stay_apart),
     TEST(grey_is_one_channel_of_rgb),
     TEST(only_moves_change_other_channels),
+    TEST(jpeg2000_is_decoded_smaller),
     TEST(a_meter_finds_one_window),
     TEST(a_meter_reports_lack_of_memory),
     TEST(what_cannot_be_read_gets_a_reason),

@@ -4,6 +4,7 @@
 #include "scripted_place.h"
 
 #include <limits.h>
+#include <math.h>
 
 /* Which sample stood at each place of all epochs; returns how many there were. */
 static size_t list_run(const stk_loader_config *config, size_t *samples, size_t room) {
@@ -137,6 +138,37 @@ static void without_shuffle_in_order(void) {
     REQUIRE(list_run(&config, samples, 3 * PICTURES) == 3 * PICTURES);
     for (size_t i = 0; i < 3 * PICTURES; i++) {
         CHECK_INT(samples[i], i % PICTURES);
+    }
+}
+
+/* Each picture has its place in the batch, and its value is the mean of its colours. */
+static void batches_of_grey(void) {
+    static uint8_t rgb[PICTURES * SIZE * SIZE * 3];
+    stk_loader_config config = config_of(shared_pictures()->samples, PICTURES);
+    config.transform.train = false;
+    config.order.shuffle = false;
+    config.order.epochs = 1;
+    for (int channels = 3; channels >= 1; channels -= 2) {
+        stk_error err = {0};
+        stk_loader *loader = NULL;
+        const stk_batch *batch = NULL;
+        config.transform.channels = channels;
+        REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
+        CHECK_INT(stk_loader_info_of(loader).channels, channels);
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        REQUIRE(batch != NULL && batch->count == PICTURES);
+        for (size_t i = 0; channels == 1 && i < (size_t)PICTURES * SIZE * SIZE; i++) {
+            double grey = 0.299 * rgb[3 * i] + 0.587 * rgb[3 * i + 1] + 0.114 * rgb[3 * i + 2];
+            if (fabs(grey - batch->images[i]) > 12) {
+                CHECK_FAIL("value %zu is %d instead of %.0f", i, batch->images[i], grey);
+                break;
+            }
+        }
+        if (channels == 3) {
+            memcpy(rgb, batch->images, sizeof rgb);
+        }
+        stk_loader_release(loader, batch);
+        stk_loader_close(loader);
     }
 }
 
@@ -877,6 +909,7 @@ static const check_test tests[] = {
     TEST(seed_changes_order_and_pixels),
     TEST(shuffle_is_a_new_permutation_each_epoch),
     TEST(without_shuffle_in_order),
+    TEST(batches_of_grey),
     TEST(indices_choose_samples),
     TEST(batches_of_an_epoch),
     TEST(epochs_zero_goes_on),

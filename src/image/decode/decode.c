@@ -218,3 +218,12 @@ stk_status stk_image_channels(const uint8_t *bytes, size_t size, int *channels, 
     *channels = info.channels > 0 ? info.channels : 3;
     return status;
 }
+
+stk_status stk_window_meter_add(stk_window_meter *meter, const uint8_t *bytes, size_t size,
+                                stk_error *err) {
+    stk_image_info info = {0};
+    stk_image_receiver receiver = {
+        .user = &info, .max_cpu_ns = STK_IMAGE_MAX_CPU_NS, .begin = note_info, .meter = meter};
+    stk_status status = stk_image_receive(bytes, size, &receiver, err);
+    return status == STK_ERR_STOPPED ? STK_OK : status;
+}

@@ -28,8 +28,8 @@ typedef struct dicom_reader {
     size_t frame_bytes;
     uint8_t *joined;         /* owned */
     stk_dicom_values values; /* owned */
-    uint8_t *colours;        /* owned: (height, width, 3) */
-    stk_image image;         /* owned: a baseline JPEG as a whole */
+    uint8_t *colours;        /* owned: (height, width, 3) of a palette, (height, width) of a JPEG */
+    int rows;                /* of a baseline JPEG that came */
     stk_samples samples;
     stk_window window;
     stk_error *err; /* borrowed */
@@ -261,42 +261,89 @@ static stk_status give_values(dicom_reader *r) {
 
 /* ---- baseline JPEG ---- */
 
-/* Grey that needs a window is decoded whole first; all else is the JPEG decoder's. */
-static stk_status give_jpeg(dicom_reader *r) {
+/* Receives the whole of a grey JPEG. */
+static stk_status begin_whole(void *user, const stk_image_info *info, stk_image_part *part,
+                              stk_error *err) {
+    dicom_reader *r = user;
     const stk_dicom *d = &r->dicom;
-    if (!stk_image_jpeg.recognises(r->frame, r->frame_bytes)) {
-        return STK_FAIL(r->err, STK_ERR_DATA,
-                        "the DICOM says that it holds a JPEG, and it does not");
+    if (info->width != d->width || info->height != d->height) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "the JPEG has another size than the DICOM around it tells");
     }
-    if (keeps_bytes(d) && d->colours != STK_DICOM_WHITE_IS_LOW) {
-        return stk_image_receive(r->frame, r->frame_bytes, r->receiver, r->err);
-    }
+    *part = (stk_image_part){.divisor = 1, .width = d->width, .height = d->height};
+    r->colours = stk_mem_raw((size_t)d->width, (size_t)d->height);
+    return r->colours != NULL ? STK_OK : STK_FAIL_MEMORY(err, "decoding a DICOM");
+}
+
+static stk_status expect_whole_rows(void *user, int x, int width, stk_error *err) {
+    const dicom_reader *r = user;
+    return x == 0 && width == r->dicom.width
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_INTERNAL, "a decoder gave part of a row");
+}
+
+static uint8_t *room_in_whole(void *user, int count) {
+    const dicom_reader *r = user;
+    (void)count;
+    return r->colours + (size_t)r->rows * (size_t)r->dicom.width;
+}
+
+static void take_whole(void *user, int count) {
+    ((dicom_reader *)user)->rows += count;
+}
+
+/* A grey JPEG through the window. */
+static stk_status give_windowed_jpeg(dicom_reader *r) {
+    const stk_dicom *d = &r->dicom;
     stk_samples *s = &r->samples;
+    stk_image_receiver whole = {.user = r,
+                                .max_cpu_ns = r->receiver->max_cpu_ns,
+                                .limit = r->receiver->limit,
+                                .channels = 1,
+                                .begin = begin_whole,
+                                .rows = expect_whole_rows,
+                                .room = room_in_whole,
+                                .take = take_whole};
     *s = (stk_samples){.format = "DICOM",
                        .type = STK_SAMPLE_U8,
                        .width = d->width,
                        .height = d->height,
                        .channels = 1,
                        .channel_bytes = 1,
-                       .column_bytes = 3,
-                       .row_bytes = 3 * (size_t)d->width,
-                       .whole_bytes = 3 * (uint64_t)d->width * (uint64_t)d->height};
-    if (!is_grey(d) || d->bits_allocated != 8) {
-        return STK_FAIL(r->err, STK_ERR_DATA,
-                        "the DICOM holds a JPEG of %u bits, which Stoker does not read: convert it",
-                        d->bits_stored);
-    }
+                       .column_bytes = 1,
+                       .row_bytes = (size_t)d->width,
+                       .whole_bytes = (uint64_t)d->width * (uint64_t)d->height};
     stk_status status = stk_samples_ask(s, r->receiver, &r->watch, &r->part, r->err);
-    STK_THEN(status, stk_image_decode_within(r->frame, r->frame_bytes, &r->receiver->limit,
-                                             &r->image, r->err));
-    if (status == STK_OK && (r->image.width != d->width || r->image.height != d->height)) {
-        status = STK_FAIL(r->err, STK_ERR_DATA,
-                          "the JPEG has another size than the DICOM around it tells");
-    }
-    s->bytes = r->image.pixels;
+    STK_THEN(status, stk_image_jpeg.decode(r->frame, r->frame_bytes, &whole, r->err));
+    s->bytes = r->colours;
     STK_THEN(status, choose_window(r));
     STK_THEN(status, stk_samples_give_part(s, &r->part, r->receiver, &r->watch, r->err));
     return status;
+}
+
+/* Colours, and grey that stays as it is, go from the JPEG decoder to the receiver. */
+static stk_status give_jpeg(dicom_reader *r) {
+    const stk_dicom *d = &r->dicom;
+    if (!stk_image_jpeg.recognises(r->frame, r->frame_bytes)) {
+        return STK_FAIL(r->err, STK_ERR_DATA,
+                        "the DICOM says that it holds a JPEG, and it does not");
+    }
+    if (d->bits_allocated != 8 || d->colours == STK_DICOM_PALETTE) {
+        return STK_FAIL(
+            r->err, STK_ERR_DATA,
+            "the DICOM holds a JPEG of %u bits or with a palette, which Stoker does not "
+            "read: convert it",
+            d->bits_stored);
+    }
+    if (!keeps_bytes(d) || d->colours == STK_DICOM_WHITE_IS_LOW) {
+        return give_windowed_jpeg(r);
+    }
+    if (r->receiver->channels > 1 && r->receiver->channels != 3) {
+        return STK_FAIL(r->err, STK_ERR_DATA,
+                        "the DICOM has %d channels, and pictures of %d are wanted", d->channels,
+                        r->receiver->channels);
+    }
+    return stk_image_jpeg.decode(r->frame, r->frame_bytes, r->receiver, r->err);
 }
 
 static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
@@ -315,7 +362,6 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
     stk_mem_free(r.joined);
     stk_mem_free(r.values.values);
     stk_mem_free(r.colours);
-    stk_image_free(&r.image);
     return status;
 }
 

@@ -2,7 +2,9 @@
  * jpeg2000.c - JPEG 2000 inside DICOM, with OpenJPEG where the build has it.
  *
  * Its wavelets hold the picture at half, a quarter and an eighth of its size: a crop that becomes
- * smaller is decoded from one of these, which takes a fraction of the time. OpenJPEG cannot be
+ * smaller is decoded from one of these, which takes a fraction of the time. Their pixels lie up to
+ * half a pixel further to the upper left than those of a mean would, which is not corrected.
+ * OpenJPEG cannot be
  * interrupted and takes memory by itself, so sizes are compared before it decodes.
  */
 #include "image/decode/dicom.h"

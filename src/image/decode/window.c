@@ -244,23 +244,6 @@ stk_status stk_window_meter_take(stk_window_meter *meter, const stk_samples *s,
     return status == STK_OK ? STK_ERR_STOPPED : status;
 }
 
-static stk_status leave_at_header(void *user, const stk_image_info *info, stk_image_part *part,
-                                  stk_error *err) {
-    (void)user;
-    (void)info;
-    (void)part;
-    (void)err;
-    return STK_ERR_STOPPED;
-}
-
-stk_status stk_window_meter_add(stk_window_meter *meter, const uint8_t *bytes, size_t size,
-                                stk_error *err) {
-    stk_image_receiver receiver = {
-        .max_cpu_ns = STK_IMAGE_MAX_CPU_NS, .begin = leave_at_header, .meter = meter};
-    stk_status status = stk_image_receive(bytes, size, &receiver, err);
-    return status == STK_ERR_STOPPED ? STK_OK : status;
-}
-
 void stk_window_meter_end(const stk_window_meter *meter, stk_window *window) {
     memset(window, 0, sizeof *window);
     window->channels = meter->channels;
