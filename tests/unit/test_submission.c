@@ -12,6 +12,14 @@
 #include "base/text/csv.h"
 #include "predict/submission.h"
 
+/* Probabilities of single classes; valid until the next call. */
+static const stk_answers *answers_of(const char *const *classes, int count, const double *probs) {
+    static stk_answers answers;
+    answers = (stk_answers){
+        .classes = classes, .class_count = count, .task = STK_TASK_SINGLE, .probs = probs};
+    return &answers;
+}
+
 static stk_error error;
 static char warnings[2048];
 static char path[300];
@@ -19,6 +27,7 @@ static char path[300];
 static const char *const pets[] = {"cat", "dog", "owl"};
 static stk_sample rows[] = {{.path = "test/b.jpg", .id = "b", .label = -1},
                             {.id = "a,1", .label = -1}};
+static stk_row two_rows[] = {{.id = "b", .count = 1}, {.id = "a,1", .first = 1, .count = 1}};
 static const double even_probs[] = {0.5, 0.25, 0.25, 0.125, 0.125, 0.75};
 
 static void note_warning(void *user, const char *text) {
@@ -39,11 +48,24 @@ static stk_dataset make(const char *const *header, int columns, int id) {
                          .classes = pets,
                          .class_count = 3,
                          .test = {rows, 2},
+                         .rows = two_rows,
+                         .row_count = 2,
+                         .template_kept = -1,
                          .template_header = header,
                          .template_columns = columns,
                          .template_id = id,
                          .id_name = "id",
                          .label_name = "label"};
+}
+
+/* Gives the data set these test pictures, each a row of its own. */
+static void give_rows(stk_dataset *d, stk_sample *samples, stk_row *of_samples, size_t count) {
+    d->test = (stk_sample_list){samples, count};
+    d->rows = of_samples;
+    d->row_count = count;
+    for (size_t i = 0; i < count; i++) {
+        of_samples[i] = (stk_row){.id = samples[i].id, .first = i, .count = 1};
+    }
 }
 
 /* Writes and expects exactly this text. */
@@ -52,7 +74,7 @@ static void expect_text(const stk_dataset *d, const char *const *classes, int cl
     char *data = NULL;
     size_t size;
     REQUIRE_OK(stk_submission_write_how(path, NULL, d,
-                                        &(stk_answers){classes, class_count, probs, NULL}, &error),
+                                        answers_of(classes, class_count, probs), &error),
                &error);
     REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
     CHECK_STR(data, expected);
@@ -93,7 +115,8 @@ static void one_column_means_labels(void) {
 static void rule_names_labels(void) {
     static const char *const header[] = {"id", "label"};
     stk_label_rule rule = {STK_LABEL_WEIGHTS, 3, (double[]){1, 3, 1}};
-    stk_answers answers = {pets, 3, even_probs, &rule};
+    stk_answers answers = *answers_of(pets, 3, even_probs);
+    answers.rule = &rule;
     stk_dataset labels = make(header, 2, 0);
     stk_dataset plain = make(NULL, 0, 0);
     char *data = NULL;
@@ -146,7 +169,7 @@ static void columns_that_match_nothing(void) {
     CHECK_CONTAINS(error.message, "cat, dog, owl;");
     stk_error_clear(&error);
     CHECK_INT(
-        stk_submission_write_how(path, NULL, &d, &(stk_answers){pets, 3, even_probs, NULL}, &error),
+        stk_submission_write_how(path, NULL, &d, answers_of(pets, 3, even_probs), &error),
         STK_ERR_DATA);
     CHECK(!stk_path_is_file(path));
     /* A folder that was opened for prediction has no classes to compare with. */
@@ -189,9 +212,10 @@ static void printed_rows_sum_to_one(void) {
         many[i].id = "x";
     }
     stk_dataset d = make(header, CLASSES + 1, CLASSES);
-    d.test = (stk_sample_list){many, ROWS};
+    static stk_row of_many[ROWS];
+    give_rows(&d, many, of_many, ROWS);
     stk_status status = stk_submission_write_how(
-        path, NULL, &d, &(stk_answers){classes, CLASSES, probs, NULL}, &error);
+        path, NULL, &d, answers_of(classes, CLASSES, probs), &error);
     stk_mem_free(probs);
     REQUIRE_OK(status, &error);
     stk_csv csv;
@@ -241,7 +265,8 @@ static void numbers_as_the_library_writes_them(void) {
     static const char *const classes[] = {"a", "b"};
     stk_dataset d = make(header, 3, 0);
     stk_rng rng = stk_rng_make(7, (stk_rng_purpose)0, 0, 0);
-    d.test = (stk_sample_list){many, ROWS};
+    static stk_row of_many[ROWS];
+    give_rows(&d, many, of_many, ROWS);
     for (int i = 0; i < ROWS; i++) {
         double value = stk_rng_uniform(&rng) * pow(10, -(i % 17));
         many[i].id = "x";
@@ -249,7 +274,7 @@ static void numbers_as_the_library_writes_them(void) {
         probs[2 * i + 1] = 1 - probs[2 * i];
     }
     REQUIRE_OK(
-        stk_submission_write_how(path, NULL, &d, &(stk_answers){classes, 2, probs, NULL}, &error),
+        stk_submission_write_how(path, NULL, &d, answers_of(classes, 2, probs), &error),
         &error);
     stk_csv csv;
     REQUIRE_OK(stk_csv_read(path, &csv, &error), &error);
@@ -277,13 +302,14 @@ static void what_is_late_is_given_up(void) {
     static double probs[ROWS * 3];
     stk_dataset d = make(NULL, 0, 0);
     REQUIRE_OK(
-        stk_submission_write_how(path, NULL, &d, &(stk_answers){pets, 3, even_probs, NULL}, &error),
+        stk_submission_write_how(path, NULL, &d, answers_of(pets, 3, even_probs), &error),
         &error);
     char *before = NULL;
     char *after = NULL;
     size_t size = 0;
     REQUIRE_OK(stk_file_read(path, 0, &before, &size, &error), &error);
-    d.test = (stk_sample_list){many, ROWS};
+    static stk_row of_many[ROWS];
+    give_rows(&d, many, of_many, ROWS);
     for (int i = 0; i < ROWS; i++) {
         many[i].id = "row";
         probs[3 * i] = 1;
@@ -291,7 +317,7 @@ static void what_is_late_is_given_up(void) {
     int asked = 0;
     stk_halt late = {second_time, &asked};
     CHECK_INT(
-        stk_submission_write_unless(path, &d, &(stk_answers){pets, 3, probs, NULL}, late, &error),
+        stk_submission_write_unless(path, &d, answers_of(pets, 3, probs), late, &error),
         STK_ERR_STOPPED);
     CHECK_INT(asked, 2);
     REQUIRE_OK(stk_file_read(path, 0, &after, &size, NULL), &error);
@@ -300,7 +326,7 @@ static void what_is_late_is_given_up(void) {
     stk_mem_free(after);
     stk_error_clear(&error);
     REQUIRE_OK(
-        stk_submission_write_unless(path, &d, &(stk_answers){pets, 3, probs, NULL}, late, &error),
+        stk_submission_write_unless(path, &d, answers_of(pets, 3, probs), late, &error),
         &error);
     REQUIRE_OK(stk_file_read(path, 0, &after, &size, &error), &error);
     CHECK(size > ROWS * 10);
@@ -310,12 +336,12 @@ static void what_is_late_is_given_up(void) {
 static void what_cannot_be_written(void) {
     stk_dataset d = make(NULL, 0, 0);
     CHECK_INT(stk_submission_write_how("/no/such/folder/s.csv", NULL, &d,
-                                       &(stk_answers){pets, 3, even_probs, NULL}, &error),
+                                       answers_of(pets, 3, even_probs), &error),
               STK_ERR_STORAGE);
     CHECK_CONTAINS(error.message, "/no/such/folder/s.csv");
     stk_error_clear(&error);
     CHECK_INT(
-        stk_submission_write_how(path, NULL, &d, &(stk_answers){pets, 0, even_probs, NULL}, &error),
+        stk_submission_write_how(path, NULL, &d, answers_of(pets, 0, even_probs), &error),
         STK_ERR_INTERNAL);
     CHECK(!stk_path_is_file(path));
 }
@@ -330,7 +356,7 @@ static void memory_runs_out(void) {
             status = stk_submission_check(&d, NULL, NULL);
             if (status == STK_OK) {
                 status = stk_submission_write_how(path, NULL, &d,
-                                                  &(stk_answers){pets, 3, even_probs, NULL}, NULL);
+                                                  answers_of(pets, 3, even_probs), NULL);
             }
             stk_mem_fail_after(-1);
             CHECK(status == STK_OK || status == STK_ERR_MEMORY);
