@@ -192,6 +192,11 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         return status;
     }
     bool samples = false;
+    STK_THEN(status, stk_named_classes_list(listing, &fits, err));
+    if (status != STK_OK || fits) {
+        listing->dataset->layout = STK_LAYOUT_FOLDERS;
+        return status;
+    }
     status = stk_division_need_table(listing, err);
     STK_THEN(status, stk_webdataset_exists(listing, &samples, err));
     if (status != STK_OK || samples) {

@@ -303,6 +303,15 @@ STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err)
 STK_CHECKED stk_status stk_groups_find(const stk_csv *train, const stk_csv *test, const bool *taken,
                                        size_t *column, stk_error *err);
 
+/* Where class folders hold versions of the same pictures, keeps the versions of each together, and
+ * makes two classes of them if the sample submission takes one number. */
+STK_CHECKED stk_status stk_versions_find(stk_listing *listing, const stk_sample_file *sample,
+                                         size_t sample_id, stk_error *err);
+
+/* Lists pictures whose names have their class in front of a number; *fits is false, and nothing is
+ * listed, where they have not. */
+STK_CHECKED stk_status stk_named_classes_list(stk_listing *listing, bool *fits, stk_error *err);
+
 /* Makes rows of single pictures, unless there are rows. */
 STK_CHECKED stk_status stk_listing_make_rows(stk_listing *listing, stk_error *err);
 

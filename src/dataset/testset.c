@@ -483,13 +483,16 @@ stk_status stk_testset_of_classes(stk_listing *listing, bool by_class, stk_error
     stk_ask ask = {0};
     stk_status status = stk_testset_open_sample(listing, &sample, err);
     STK_THEN(status, stk_testset_list(listing, &sample, by_class, err));
+    STK_THEN(status, stk_versions_find(listing, &sample, (size_t)dataset->template_id, err));
     STK_THEN(status, stk_hints_read(&hints, listing, err));
+    const char *positive = listing->positive; /* of versions */
     if (status == STK_OK && (sample.file != NULL || listing->options->task != STK_TASK_AUTO)) {
         status = stk_ask_classes(&ask, listing, sample.file != NULL ? &sample.csv : NULL,
                                  (size_t)dataset->template_id, dataset->classes,
                                  (size_t)dataset->class_count, &hints, err);
         STK_THEN(status, stk_listing_set_ask(listing, &ask, err));
     }
+    listing->positive = positive != NULL ? positive : listing->positive;
     stk_ask_free(&ask);
     stk_hints_free(&hints);
     stk_testset_close_sample(&sample);

@@ -115,6 +115,8 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
     stk_loader_options automatic = {
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
     const stk_features *features = &job->dataset->features;
+    uint64_t image_bytes =
+        (uint64_t)info->img_size * (uint64_t)info->img_size * (uint64_t)info->channels;
     return (stk_loader_config){.store = job->dataset->store,
                                .samples = job->dataset->test.items,
                                .count = job->dataset->test.count,
@@ -126,8 +128,8 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
                                              .window = info->window,
                                              .crop_fraction = info->crop_fraction,
                                              .interpolation = info->interpolation},
-                               .sizing = stk_loader_sizing_make(&automatic, STK_PREDICT_BATCH,
-                                                                info->img_size, stk_machine_cores(),
+                               .sizing = stk_loader_sizing_for(&automatic, STK_PREDICT_BATCH,
+                                                               image_bytes, stk_machine_cores(),
                                                                 stk_machine_memory())};
 }
 

@@ -29,8 +29,7 @@ static stk_memory_ask ask_of(const stk_batch_search *search, size_t batch,
                              stk_compile_config how[2]) {
     const stk_recipe *recipe = search->recipe;
     const stk_job_network *network = search->network;
-    stk_loader_sizing loader = stk_loader_sizing_make(
-        search->loader_options, batch, recipe->img_size, stk_machine_cores(), stk_machine_memory());
+    stk_loader_sizing loader = stk_recipe_sizing(recipe, search->loader_options, batch);
     how[0] = stk_network_compile_config(network, recipe, true);
     how[0].batch = batch;
     how[1] = stk_network_compile_config(network, recipe, false);

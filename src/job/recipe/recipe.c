@@ -128,6 +128,14 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     recipe->augment.crop_scale = given_or(augment->crop_scale, row->crop_scale);
 }
 
+stk_loader_sizing stk_recipe_sizing(const stk_recipe *recipe, const stk_loader_options *options,
+                                    size_t batch) {
+    uint64_t side = (uint64_t)recipe->img_size;
+    uint64_t channels = recipe->channels > 0 ? (uint64_t)recipe->channels : 3;
+    return stk_loader_sizing_for(options, batch, side * side * channels, stk_machine_cores(),
+                                 stk_machine_memory());
+}
+
 bool stk_recipe_is_limited(const stk_options *options) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     return !stk_is_auto_double(budget->budget_s) || budget->deadline != NULL;
@@ -525,8 +533,7 @@ static stk_status choose_views(stk_recipe *recipe, stk_options *options, size_t 
 
 static stk_status choose_loader(stk_recipe *recipe, stk_options *options,
                                 const stk_loader_options *loader, stk_error *err) {
-    recipe->loader = stk_loader_sizing_make(loader, recipe->batch, recipe->img_size,
-                                            stk_machine_cores(), stk_machine_memory());
+    recipe->loader = stk_recipe_sizing(recipe, loader, recipe->batch);
     stk_status status = STK_OK;
     if (stk_is_auto_int(loader->workers)) {
         status =
@@ -595,8 +602,7 @@ stk_recipe stk_recipe_with_batch(const stk_recipe *recipe, size_t batch, int64_t
     stk_recipe other = *recipe;
     other.batch = batch;
     other.train.accumulate = accumulate;
-    other.loader = stk_loader_sizing_make(loader, batch, other.img_size, stk_machine_cores(),
-                                          stk_machine_memory());
+    other.loader = stk_recipe_sizing(&other, loader, batch);
     return other;
 }
 

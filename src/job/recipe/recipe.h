@@ -114,6 +114,10 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
 STK_CHECKED stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
                                               const stk_training_choice *choice, stk_error *err);
 
+/* The loader of a training in batches of this size, on this machine. */
+stk_loader_sizing stk_recipe_sizing(const stk_recipe *recipe, const stk_loader_options *options,
+                                    size_t batch);
+
 /* Whether a budget or a deadline limits the run. */
 bool stk_recipe_is_limited(const stk_options *options);
 

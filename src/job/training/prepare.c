@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/files/file.h"
+#include "job/recipe/picture_look.h"
 #include "job/recipe/recipe_lines.h"
+#include "job/recipe/task_lines.h"
 #include "job/training/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
@@ -202,6 +204,17 @@ static stk_status open_dataset(stk_job *job, const stk_events *early, stk_error 
     return status == STK_OK ? stk_outputs_of(job->dataset, &job->outputs, err) : status;
 }
 
+/* Arrays may have any number of channels, and values of any size. */
+static stk_status look_at_pictures(stk_job *job, stk_error *err) {
+    stk_picture_look look;
+    stk_status status = stk_picture_look_at(job->dataset, &look, err);
+    if (status == STK_OK) {
+        job->recipe.channels = look.channels;
+        job->recipe.window = look.window;
+    }
+    return status;
+}
+
 stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train, size_t *val,
                            stk_error *err) {
     stk_events early = {0};
@@ -209,7 +222,11 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_status status = check_empty(job->options, err);
     STK_THEN(status, open_dataset(job, &early, err));
     STK_THEN(status, find_models(job, &early, err));
+    STK_THEN(status, look_at_pictures(job, err));
     STK_THEN(status, stk_recipe_take_dataset(&job->recipe, job->options, job->dataset, err));
+    if (status == STK_OK) {
+        stk_task_emit(job->dataset, &job->recipe, &early);
+    }
     if (job->resume.on) {
         keep_models(job);
     }
