@@ -303,8 +303,9 @@ STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err)
 STK_CHECKED stk_status stk_groups_find(const stk_csv *train, const stk_csv *test, const bool *taken,
                                        size_t *column, stk_error *err);
 
-/* Where class folders hold versions of the same pictures, keeps the versions of each together, and
- * makes two classes of them if the sample submission takes one number. */
+/* Where class folders hold originals and versions of the same pictures, and the sample submission
+ * takes one number, keeps the versions of each picture together, and
+ * makes two classes of them. */
 STK_CHECKED stk_status stk_versions_find(stk_listing *listing, const stk_sample_file *sample,
                                          size_t sample_id, stk_error *err);
 

@@ -1,9 +1,10 @@
 /*
  * versions.c - class folders that hold versions of the same pictures: Cover/1.jpg, UERD/1.jpg.
  *
- * The versions of one picture are alike, so they are not divided between training and validation.
- * Where the submission takes one number, it asks whether a picture was changed at all: the folder
- * of the originals is one class, and all others are the other.
+ * Pictures of class folders are often numbered, so the same names alone show nothing. But where a
+ * folder is called like originals and the submission takes one number, it asks whether a picture
+ * was changed at all: the originals are one class, and all others are the other. The versions of
+ * one picture are alike, so they are not divided between training and validation.
  */
 #include "dataset/listing.h"
 
@@ -18,7 +19,7 @@
 /* The share of the names that must be in two folders or more. */
 #define SHARED 0.9
 
-/* Names of folders of originals. */
+/* Names of folders of originals; case does not matter. */
 static const char *const originals[] = {"cover",  "original", "originals", "real",    "clean",
                                         "normal", "genuine",  "authentic", "pristine", "negative"};
 
@@ -58,18 +59,16 @@ static stk_status are_versions(stk_listing *listing, const char **stems, bool *v
     return ok ? STK_OK : STK_FAIL_MEMORY(err, "the names of the pictures");
 }
 
-/* The class of the originals; where none is called so, the first by its name. */
+/* The class of the originals; -1: none is called so. */
 static int find_original(const stk_dataset *dataset) {
-    int first = 0;
     for (int c = 0; c < dataset->class_count; c++) {
-        first = strcmp(dataset->classes[c], dataset->classes[first]) < 0 ? c : first;
         for (size_t i = 0; i < STK_COUNT(originals); i++) {
             if (stk_str_equal_nocase(dataset->classes[c], originals[i])) {
                 return c;
             }
         }
     }
-    return first;
+    return -1;
 }
 
 /* Whether the sample's rows take one number each. */
@@ -82,9 +81,8 @@ static bool takes_a_number(const stk_sample_file *sample, size_t id) {
 }
 
 /* Makes two classes of all: the originals, and what was changed. */
-static stk_status merge(stk_listing *listing, stk_error *err) {
+static stk_status merge(stk_listing *listing, int original, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    int original = find_original(dataset);
     const char *name = dataset->classes[original];
     const char *changed = stk_listing_keep(listing, CHANGED, strlen(CHANGED));
     if (changed == NULL) {
@@ -115,7 +113,8 @@ stk_status stk_versions_find(stk_listing *listing, const stk_sample_file *sample
     stk_sample_list *train = &dataset->train;
     bool versions = false;
     const char *flag;
-    if (dataset->class_count < 2 || train->count == 0) {
+    int original = find_original(dataset);
+    if (original < 0 || train->count == 0 || !takes_a_number(sample, sample_id)) {
         return STK_OK;
     }
     const char **stems = stk_mem_new(train->count, sizeof *stems);
@@ -129,8 +128,8 @@ stk_status stk_versions_find(stk_listing *listing, const stk_sample_file *sample
     for (size_t i = 0; status == STK_OK && divides && i < train->count; i++) {
         status = stk_division_add(listing, stems[i], &train->items[i].part, err);
     }
-    if (status == STK_OK && versions && takes_a_number(sample, sample_id)) {
-        status = merge(listing, err);
+    if (status == STK_OK && versions) {
+        status = merge(listing, original, err);
     }
     stk_mem_free(stems);
     return status;

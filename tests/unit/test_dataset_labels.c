@@ -301,8 +301,8 @@ static void two_classes(void) {
         {"id,flag\nx,0.5\ny,0.5\n", NULL, STK_ANSWER_POSITIVE},
         {"id,flag\nx,0\ny,0\n", NULL, STK_ANSWER_POSITIVE},
         {"id,flag\nx,0\ny,1\n", NULL, STK_ANSWER_LABEL},
-        {"id,flag\nx,0\ny,1\n", "rated by the area under the curve", STK_ANSWER_POSITIVE},
-        {"id,flag\nx,0\ny,0\n", "rated by the F1 score", STK_ANSWER_LABEL},
+        {"id,flag\nx,0\ny,1\n", "scored by the area under the curve", STK_ANSWER_POSITIVE},
+        {"id,flag\nx,0\ny,0\n", "scored by the F1 score", STK_ANSWER_LABEL},
     };
     for (int words = 0; words < 2; words++) {
         for (size_t i = 0; i < STK_COUNT(cases); i++) {

@@ -249,7 +249,7 @@ static void extensions_follow_the_bytes(void) {
         CHECK_STR(stk_image_extension(file.bytes, file.size), extensions[file_kinds[k].format]);
         free_blob(&file);
     }
-    CHECK(stk_image_extension((const uint8_t *)"GIF89a..", 8) == NULL);
+    CHECK(stk_image_extension((const uint8_t *)"GIFTS...", 8) == NULL);
     CHECK(stk_image_extension((const uint8_t *)"", 0) == NULL);
 }
 

@@ -266,13 +266,13 @@ static void numbers_as_the_library_writes_them(void) {
     stk_dataset d = make(header, 3, 0);
     stk_rng rng = stk_rng_make(7, (stk_rng_purpose)0, 0, 0);
     static stk_row of_many[ROWS];
-    give_rows(&d, many, of_many, ROWS);
     for (int i = 0; i < ROWS; i++) {
         double value = stk_rng_uniform(&rng) * pow(10, -(i % 17));
         many[i].id = "x";
         probs[2 * i] = i < HARD ? hard[i] : value;
         probs[2 * i + 1] = 1 - probs[2 * i];
     }
+    give_rows(&d, many, of_many, ROWS);
     REQUIRE_OK(
         stk_submission_write_how(path, NULL, &d, answers_of(classes, 2, probs), &error),
         &error);
