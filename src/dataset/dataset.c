@@ -168,6 +168,7 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     stk_map_free(&listing->class_labels);
     stk_map_free(&listing->part_numbers);
     stk_dir_list_free(&listing->top);
+    stk_mem_free(listing->unfolded);
     tell_skipped(listing, status, err);
     stk_skipped_folders_free(&listing->skipped);
     if (status == STK_OK) {
