@@ -222,12 +222,7 @@ static stk_status remove_old(const results *p, stk_error *err) {
 
 static stk_status write_table(const char *path, const stk_csv *csv, stk_error *err) {
     stk_str out = {0};
-    const char *cell = csv->header[0]; /* the cells of all rows stand behind each other */
-    for (size_t i = 0; i < (csv->rows + 1) * csv->columns; i++) {
-        stk_csv_append(&out, cell);
-        stk_str_append(&out, (i + 1) % csv->columns == 0 ? "\n" : ",");
-        cell = stk_csv_next(cell);
-    }
+    stk_csv_format(csv, &out);
     stk_status status = stk_str_ok(&out) ? stk_file_write(path, out.text, out.length, err)
                                          : STK_FAIL_MEMORY(err, path);
     stk_str_free(&out);

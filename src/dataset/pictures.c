@@ -51,7 +51,7 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
 #define TABLE_DEPTH 2
 #define TABLES_IN_FOLDER 24
 
-static const char *const table_tails[] = {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".bson"};
+static const char *const table_tails[] = {".csv", ".tsv", ".json", ".jsonl", ".ndjson"};
 
 static bool is_table_name(const char *name) {
     for (size_t i = 0; i < STK_COUNT(table_tails); i++) {
