@@ -255,6 +255,7 @@ static stk_status make(const results *p, const stk_range_source *source, const s
     stk_json_table_info info = {0};
     stk_json_shape shape;
     stk_status status = stk_json_table_read(source, &pictures->csv, &info, err);
+    pictures->none = status == STK_OK ? !stk_json_pictures_are_in(&info) : status == STK_ERR_DATA;
     STK_THEN(status, find_shape(source->name, &info, &shape, err));
     if (status == STK_OK) {
         pictures->id_column = find_id(&pictures->csv);
@@ -307,7 +308,9 @@ stk_status stk_json_pictures_convert(const stk_range_source *source, const char 
         pictures->folder = p.folder;
         p.folder = NULL;
     } else {
+        bool none = pictures->none;
         stk_json_pictures_free(pictures);
+        pictures->none = none;
     }
     free_results(&p);
     return status;

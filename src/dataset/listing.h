@@ -105,6 +105,11 @@ char *stk_listing_full(const stk_listing *listing, const char *below);
 STK_CHECKED stk_status stk_listing_table(const stk_listing *listing, const char *path, stk_csv *csv,
                                          stk_json_table_info *info, stk_error *err);
 
+/*
+ * Where no file of the location is a picture: shows the pictures that JSON files hold as numbers.
+ */
+STK_CHECKED stk_status stk_listing_unfold(stk_listing *listing, stk_error *err);
+
 /* Whether a file's name is that of JSON. */
 bool stk_table_is_json(const char *path);
 
@@ -173,6 +178,7 @@ STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */
 typedef struct stk_pictures {
+    bool any;           /* the first picture is enough */
     bool by_stoker;     /* the folder is one that Stoker wrote: it has no pictures */
     const char *folder; /* below the root; "": the root itself; belongs to the data set */
     const char **paths; /* owned array of texts of the data set: below the root, sorted */
@@ -191,6 +197,11 @@ typedef struct stk_pictures {
 } stk_pictures;
 
 typedef enum stk_found { STK_FOUND_NONE, STK_FOUND_ONE, STK_FOUND_SEVERAL } stk_found;
+
+/* Looks for any picture of the location. Without one all tables are listed; otherwise nothing of
+ * the result counts but that there is one. */
+STK_CHECKED stk_status stk_pictures_look(stk_listing *listing, stk_pictures *pictures,
+                                         stk_error *err);
 
 /* Lists the pictures below `folder`; `skip` (or NULL) is a folder right in it that is left out. */
 STK_CHECKED stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const char *skip,
