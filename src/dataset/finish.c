@@ -53,8 +53,10 @@ static void number_answer(stk_listing *listing) {
 stk_status stk_listing_make_rows(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     stk_status status = STK_OK;
-    for (size_t i = dataset->row_count;
-         status == STK_OK && dataset->row_count == i && i < dataset->test.count; i++) {
+    if (dataset->row_count > 0) {
+        return STK_OK;
+    }
+    for (size_t i = 0; status == STK_OK && i < dataset->test.count; i++) {
         stk_row row = {.id = dataset->test.items[i].id, .first = i, .count = 1};
         status = stk_listing_add_row(listing, row, err);
     }

@@ -50,11 +50,27 @@ static stk_set_kind set_of_table(const char *path) {
                       : STK_SET_NONE;
 }
 
+/* Whether a picture has the same name but for the ending: the file is a note on that picture. */
+static bool is_note(const stk_survey *survey, const char *path) {
+    const stk_pictures *all = &survey->pictures;
+    const char *dot = strrchr(path, '.');
+    size_t length = dot != NULL ? (size_t)(dot - path) + 1 : 0; /* with the dot */
+    size_t low = 0;
+    size_t high = all->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        bool before = strncmp(all->paths[middle], path, length) < 0;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return length > 0 && low < all->count && strncmp(all->paths[low], path, length) == 0;
+}
+
 static turn turn_of(const stk_survey *survey, const char *path) {
     stk_set_kind set = set_of_table(path);
     bool packed;
     if (stk_template_is_name(stk_path_base(path), &packed) || set == STK_SET_TEST ||
-        set == STK_SET_VAL) {
+        set == STK_SET_VAL || is_note(survey, path)) {
         return NEVER;
     }
     bool top = strchr(path, '/') == NULL;
