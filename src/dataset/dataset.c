@@ -117,6 +117,18 @@ static stk_status find_sets(stk_listing *listing, stk_error *err) {
     return status;
 }
 
+/* Shows pictures that are in JSON files alone; the top folder has more entries then. */
+static stk_status show_all(stk_listing *listing, stk_error *err) {
+    bool by_stoker;
+    stk_status status = stk_listing_unfold(listing, err);
+    if (status == STK_OK && listing->unfolded_count > 0) {
+        stk_dir_list_free(&listing->top);
+        status = stk_listing_dir(listing, "", &listing->top, &by_stoker, err);
+        STK_THEN(status, find_sets(listing, err));
+    }
+    return status;
+}
+
 /* Makes an empty data set on the folder and reads the top folder. */
 static stk_status begin(stk_listing *listing, const stk_storage_options *storage, stk_error *err) {
     const char *path = listing->options->data;
@@ -153,6 +165,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
                           dataset->root,
                           listing->skipped.paths.count > 0 ? "has no data in it" : "is empty");
     }
+    STK_THEN(status, show_all(listing, err));
     return status;
 }
 
@@ -170,6 +183,7 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     stk_map_free(&listing->class_labels);
     stk_map_free(&listing->part_numbers);
     stk_dir_list_free(&listing->top);
+    stk_mem_free(listing->unfolded);
     tell_skipped(listing, status, err);
     stk_skipped_folders_free(&listing->skipped);
     if (status == STK_OK) {

@@ -222,12 +222,7 @@ static stk_status remove_old(const results *p, stk_error *err) {
 
 static stk_status write_table(const char *path, const stk_csv *csv, stk_error *err) {
     stk_str out = {0};
-    const char *cell = csv->header[0]; /* the cells of all rows stand behind each other */
-    for (size_t i = 0; i < (csv->rows + 1) * csv->columns; i++) {
-        stk_csv_append(&out, cell);
-        stk_str_append(&out, (i + 1) % csv->columns == 0 ? "\n" : ",");
-        cell = stk_csv_next(cell);
-    }
+    stk_csv_format(csv, &out);
     stk_status status = stk_str_ok(&out) ? stk_file_write(path, out.text, out.length, err)
                                          : STK_FAIL_MEMORY(err, path);
     stk_str_free(&out);
@@ -260,6 +255,7 @@ static stk_status make(const results *p, const stk_range_source *source, const s
     stk_json_table_info info = {0};
     stk_json_shape shape;
     stk_status status = stk_json_table_read(source, &pictures->csv, &info, err);
+    pictures->none = status == STK_OK ? !stk_json_pictures_are_in(&info) : status == STK_ERR_DATA;
     STK_THEN(status, find_shape(source->name, &info, &shape, err));
     if (status == STK_OK) {
         pictures->id_column = find_id(&pictures->csv);
@@ -312,7 +308,9 @@ stk_status stk_json_pictures_convert(const stk_range_source *source, const char 
         pictures->folder = p.folder;
         p.folder = NULL;
     } else {
+        bool none = pictures->none;
         stk_json_pictures_free(pictures);
+        pictures->none = none;
     }
     free_results(&p);
     return status;

@@ -27,6 +27,7 @@ typedef struct stk_json_pictures {
     size_t width;
     size_t channels;
     bool is_recalled; /* an earlier run has made them */
+    bool none;        /* after a failure: the file is no table, or has no pictures */
 } stk_json_pictures;  /* freed with stk_json_pictures_free */
 
 /* Whether the records of a table have lists of numbers that can be pictures. */

@@ -189,6 +189,17 @@ static stk_status join_list(stk_json_records *r, stk_json_stream *stream, stk_js
     return status;
 }
 
+/* Whether a list of objects has the name of one of boxes: detectors write such lists per image. */
+static bool is_boxes_name(const char *key) {
+    static const char *const names[] = {"detections", "boxes", "bboxes", "objects"};
+    for (size_t i = 0; i < STK_COUNT(names); i++) {
+        if (stk_str_equal(key, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static stk_status read_list(stk_json_records *r, stk_json_stream *stream, uint64_t offset,
                             stk_error *err) {
     stk_json_token token;
@@ -202,7 +213,8 @@ static stk_status read_list(stk_json_records *r, stk_json_stream *stream, uint64
         return status;
     }
     const char *key = stk_str_text(&r->key);
-    r->has_boxes = r->has_boxes || (stk_str_equal(key, "bbox") && look.numbers > 0);
+    r->has_boxes = r->has_boxes || (stk_str_equal(key, "bbox") && look.numbers > 0) ||
+                   (look.others > 0 && is_boxes_name(key));
     r->has_masks =
         r->has_masks || (stk_str_equal(key, "segmentation") && look.numbers + look.others > 0);
     bool notes = r->notes_arrays && look.numbers > 0 && look.others == 0 && !look.uneven;

@@ -20,7 +20,7 @@ typedef struct stk_json_records {
     size_t array_count;
     size_t array_capacity;
     bool notes_arrays;
-    bool has_boxes; /* some record has a bbox that is not empty */
+    bool has_boxes; /* some record has a bbox, or a list of boxes, that is not empty */
     bool has_masks; /* some record has a segmentation that is not empty */
     stk_str key;    /* of the member that is being read */
 } stk_json_records; /* starts zeroed, but for rows.name */

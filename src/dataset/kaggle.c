@@ -18,8 +18,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const table_names[] = {"train.csv", "labels.csv", "train_labels.csv",
-                                          "trainLabels.csv", NULL};
+static const char *const table_names[] = {"train.csv",       "labels.csv", "train_labels.csv",
+                                          "trainLabels.csv", "train.tsv",  "train.json",
+                                          "train.jsonl",     NULL};
 
 /* A row's pictures: a range of the view. */
 typedef struct row_pictures {
@@ -512,6 +513,25 @@ static bool yields(const stk_listing *listing, const kaggle_table *t) {
            options->label_column == NULL && t->part == SIZE_MAX;
 }
 
+/* Says what a JSON file has that is not trained on. */
+static void tell_left_out(const stk_listing *listing, const stk_label_table *table) {
+    const stk_json_table_info *info = &table->info;
+    if (info->strays > 0) {
+        stk_events_warning(listing->events,
+                           "left out %zu annotation%s of %s: the images that %s are not listed in "
+                           "it",
+                           info->strays, stk_plural(info->strays), table->file,
+                           info->strays == 1 ? "it names" : "they name");
+    }
+    if (info->has_boxes || info->has_masks) {
+        char why[300];
+        snprintf(why, sizeof why,
+                 "%.200s has %s, too; Stoker trains which labels are in a picture, not where",
+                 table->file, info->has_masks ? "masks" : "boxes");
+        stk_events_decision(listing->events, "the labels of whole pictures", why);
+    }
+}
+
 static void close_tables(kaggle_table *t) {
     stk_label_table_free(&t->train);
     stk_label_table_free(&t->test);
@@ -538,6 +558,7 @@ stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
         close_tables(&t);
         return status;
     }
+    tell_left_out(listing, &t.train);
     status = check_contents(listing, &t, err);
     STK_THEN(status, open_test(listing, &t, err));
     STK_THEN(status, ask(listing, &t, err));

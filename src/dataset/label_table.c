@@ -50,11 +50,27 @@ static stk_set_kind set_of_table(const char *path) {
                       : STK_SET_NONE;
 }
 
+/* Whether a picture has the same name but for the ending: the file is a note on that picture. */
+static bool is_note(const stk_survey *survey, const char *path) {
+    const stk_pictures *all = &survey->pictures;
+    const char *dot = strrchr(path, '.');
+    size_t length = dot != NULL ? (size_t)(dot - path) + 1 : 0; /* with the dot */
+    size_t low = 0;
+    size_t high = all->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        bool before = strncmp(all->paths[middle], path, length) < 0;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return length > 0 && low < all->count && strncmp(all->paths[low], path, length) == 0;
+}
+
 static turn turn_of(const stk_survey *survey, const char *path) {
     stk_set_kind set = set_of_table(path);
     bool packed;
     if (stk_template_is_name(stk_path_base(path), &packed) || set == STK_SET_TEST ||
-        set == STK_SET_VAL) {
+        set == STK_SET_VAL || is_note(survey, path)) {
         return NEVER;
     }
     bool top = strchr(path, '/') == NULL;
@@ -72,13 +88,25 @@ bool stk_match_fits(const stk_match *match) {
 void stk_label_table_free(stk_label_table *t) {
     if (t->file != NULL) {
         stk_csv_free(&t->csv);
+        stk_json_table_info_free(&t->info);
         stk_match_free(&t->match);
     }
     memset(t, 0, sizeof *t);
 }
 
-/* Reads one table and finds its pictures. A table that cannot be read counts as none unless it has
- * a usual name. */
+/* Whether a JSON file has boxes or masks, and no labels beside them: what a detector has found. */
+static bool is_boxes_alone(const stk_label_table *t) {
+    for (size_t i = 0; i < t->csv.columns; i++) {
+        if (stk_table_is_label_name(t->csv.header[i]) ||
+            stk_str_equal(t->csv.header[i], "category_id")) {
+            return false;
+        }
+    }
+    return t->info.has_boxes || t->info.has_masks;
+}
+
+/* Reads one table and finds its pictures. A table that cannot be read, or has boxes instead of
+ * labels, counts as none unless it has a usual name. */
 static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk_survey *survey,
                              const char *file, stk_set_kind set, bool usual, stk_error *err) {
     stk_error why = {0};
@@ -86,12 +114,17 @@ static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk
     size_t not_wanted = SIZE_MAX;
     const stk_dataset_options *options = listing->options;
     memset(t, 0, sizeof *t);
-    stk_status status = stk_listing_csv(listing, file, &t->csv, &why);
+    stk_status status = stk_listing_table(listing, file, &t->csv, &t->info, &why);
     if (status == STK_ERR_DATA && !usual) {
         return STK_OK;
     }
     if (status != STK_OK) {
         return STK_FAIL(err, status, "%s", why.message);
+    }
+    if (set == STK_SET_TRAIN && !usual && is_boxes_alone(t)) {
+        stk_csv_free(&t->csv);
+        stk_json_table_info_free(&t->info);
+        return STK_OK;
     }
     t->file = file;
     t->usual = usual;
@@ -105,6 +138,7 @@ static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk
     status = stk_survey_match(survey, listing, &t->csv, set, wanted, not_wanted, &t->match, err);
     if (status != STK_OK) {
         stk_csv_free(&t->csv);
+        stk_json_table_info_free(&t->info);
         memset(t, 0, sizeof *t);
     }
     return status;

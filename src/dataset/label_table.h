@@ -12,11 +12,12 @@
 #include "dataset/survey.h"
 
 typedef struct stk_label_table {
-    const char *file; /* its name below the location; NULL: none was found */
-    bool usual;       /* it has a usual name */
-    stk_csv csv;      /* owned */
-    stk_match match;  /* owned: its pictures; with a usual name perhaps without a hit */
-} stk_label_table;    /* starts zeroed */
+    const char *file;         /* its name below the location; NULL: none was found */
+    bool usual;               /* it has a usual name */
+    stk_csv csv;              /* owned */
+    stk_json_table_info info; /* owned: what a JSON file holds besides */
+    stk_match match;          /* owned: its pictures; with a usual name perhaps without a hit */
+} stk_label_table;            /* starts zeroed */
 
 /* Finds and reads the table of the training set. */
 STK_CHECKED stk_status stk_label_table_find(stk_label_table *table, stk_listing *listing,

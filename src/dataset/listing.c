@@ -58,18 +58,6 @@ char *stk_listing_full(const stk_listing *listing, const char *below) {
                             : stk_mem_strdup(listing->dataset->root);
 }
 
-stk_status stk_listing_csv(const stk_listing *listing, const char *path, stk_csv *csv,
-                           stk_error *err) {
-    stk_bytes bytes = {0};
-    char *name = stk_listing_full(listing, path);
-    stk_status status = name != NULL ? stk_store_read(listing->dataset->store, path, &bytes, err)
-                                     : STK_FAIL_MEMORY(err, path);
-    STK_THEN(status, stk_csv_take(name, &bytes, csv, err));
-    stk_bytes_free(&bytes);
-    stk_mem_free(name);
-    return status;
-}
-
 const char *stk_listing_entry(const stk_listing *listing, const char *const *names, bool is_dir) {
     for (int pass = 0; pass < 2; pass++) {
         for (const char *const *name = names; *name != NULL; name++) {

@@ -14,6 +14,7 @@
 #include "base/text/csv.h"
 #include "base/text/text_blocks.h"
 #include "dataset/dataset.h"
+#include "dataset/json_table.h"
 #include "storage/data_folders.h"
 
 #define STK_EXT_MAX 8
@@ -48,6 +49,12 @@ typedef struct stk_set_folder {
     stk_first_names candidates; /* without a usual name: all folders that could be it */
 } stk_set_folder;
 
+/* A JSON file whose pictures are shown beside it. */
+typedef struct stk_unfolded {
+    const char *path;  /* below the location; a text of the data set */
+    const char *table; /* the file with its other fields; a text of the data set */
+} stk_unfolded;
+
 typedef struct stk_listing {
     const stk_dataset_options *options; /* borrowed */
     const stk_events *events;           /* borrowed, may be NULL */
@@ -55,6 +62,9 @@ typedef struct stk_listing {
     stk_dir_list top;                   /* entries of the root folder */
     stk_skipped_folders skipped;        /* folders that Stoker wrote; reported at the end */
     stk_set_folder sets[STK_SET_KINDS];
+    stk_unfolded *unfolded; /* owned */
+    size_t unfolded_count;
+    size_t unfolded_capacity;
     const char *found_group; /* the column that divides without being named; NULL: none */
     const char *positive;    /* the positive class, until classes are sorted; NULL: none */
     const char *stranger;    /* the class of strangers; NULL: none */
@@ -87,9 +97,21 @@ char *stk_listing_join(stk_listing *listing, const char *folder, const char *nam
 /* The full name of something below the root, for people; NULL without memory; stk_mem_free. */
 char *stk_listing_full(const stk_listing *listing, const char *below);
 
-/* Reads a table below the root. */
-STK_CHECKED stk_status stk_listing_csv(const stk_listing *listing, const char *path, stk_csv *csv,
-                                       stk_error *err);
+/*
+ * Reads a table below the root: CSV, cells with other separators, or JSON. What a JSON file holds
+ * besides goes into *info, unless that is NULL; stk_json_table_info_free. STK_ERR_DATA: it is no
+ * table.
+ */
+STK_CHECKED stk_status stk_listing_table(const stk_listing *listing, const char *path, stk_csv *csv,
+                                         stk_json_table_info *info, stk_error *err);
+
+/*
+ * Where no file of the location is a picture: shows the pictures that JSON files hold as numbers.
+ */
+STK_CHECKED stk_status stk_listing_unfold(stk_listing *listing, stk_error *err);
+
+/* Whether a file's name is that of JSON. */
+bool stk_table_is_json(const char *path);
 
 /*
  * The entry of the top folder with one of the names (NULL ends them); exact spelling first, then
@@ -156,6 +178,7 @@ STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */
 typedef struct stk_pictures {
+    bool any;           /* the first picture is enough */
     bool by_stoker;     /* the folder is one that Stoker wrote: it has no pictures */
     const char *folder; /* below the root; "": the root itself; belongs to the data set */
     const char **paths; /* owned array of texts of the data set: below the root, sorted */
@@ -174,6 +197,11 @@ typedef struct stk_pictures {
 } stk_pictures;
 
 typedef enum stk_found { STK_FOUND_NONE, STK_FOUND_ONE, STK_FOUND_SEVERAL } stk_found;
+
+/* Looks for any picture of the location. Without one all tables are listed; otherwise nothing of
+ * the result counts but that there is one. */
+STK_CHECKED stk_status stk_pictures_look(stk_listing *listing, stk_pictures *pictures,
+                                         stk_error *err);
 
 /* Lists the pictures below `folder`; `skip` (or NULL) is a folder right in it that is left out. */
 STK_CHECKED stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const char *skip,

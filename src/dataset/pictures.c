@@ -51,7 +51,7 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
 #define TABLE_DEPTH 2
 #define TABLES_IN_FOLDER 24
 
-static const char *const table_tails[] = {".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".bson"};
+static const char *const table_tails[] = {".csv", ".tsv", ".json", ".jsonl", ".ndjson"};
 
 static bool is_table_name(const char *name) {
     for (size_t i = 0; i < STK_COUNT(table_tails); i++) {
@@ -119,6 +119,9 @@ static stk_status walk_folder(stk_listing *listing, const char *folder, const ch
     }
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
         const stk_dir_entry *entry = &list.entries[i];
+        if (pictures->any && pictures->count > 0) {
+            break;
+        }
         if (stk_listing_is_picture(listing, entry)) {
             status = add_picture(pictures, stk_listing_join(listing, folder, entry->name), err);
         } else if (entry->is_dir && (skip == NULL || !stk_str_equal(skip, entry->name))) {
@@ -136,9 +139,9 @@ static int compare_paths(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const char *skip,
-                             stk_pictures *pictures, stk_error *err) {
-    memset(pictures, 0, sizeof *pictures);
+/* Fills in *pictures, of which only `any` is set. */
+static stk_status scan(stk_listing *listing, const char *folder, const char *skip,
+                       stk_pictures *pictures, stk_error *err) {
     pictures->folder = stk_listing_keep(listing, folder, strlen(folder));
     if (pictures->folder == NULL) {
         return STK_FAIL_MEMORY(err, "the list of pictures");
@@ -169,6 +172,17 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
         qsort(pictures->paths, pictures->count, sizeof *pictures->paths, compare_paths);
     }
     return STK_OK;
+}
+
+stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const char *skip,
+                             stk_pictures *pictures, stk_error *err) {
+    *pictures = (stk_pictures){0};
+    return scan(listing, folder, skip, pictures, err);
+}
+
+stk_status stk_pictures_look(stk_listing *listing, stk_pictures *pictures, stk_error *err) {
+    *pictures = (stk_pictures){.any = true};
+    return scan(listing, "", NULL, pictures, err);
 }
 
 const char *stk_pictures_below(const stk_pictures *pictures, size_t file) {

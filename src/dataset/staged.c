@@ -174,7 +174,7 @@ static void forget_classes(stk_dataset *dataset) {
 stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err) {
     stk_csv csv = {0};
     stk_status status = read_about(listing, err);
-    STK_THEN(status, stk_listing_csv(listing, STK_STAGED_SAMPLES, &csv, err));
+    STK_THEN(status, stk_listing_table(listing, STK_STAGED_SAMPLES, &csv, NULL, err));
     if (status != STK_OK) {
         return status;
     }

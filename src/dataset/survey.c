@@ -334,7 +334,9 @@ stk_status stk_survey_match(const stk_survey *s, stk_listing *listing, const stk
         return STK_FAIL_MEMORY(err, "the folders of the pictures");
     }
     size_t count = order_roots(s, listing, set, order);
-    for (int whole = 0; whole < 2 && best.points == 0; whole++) {
+    /* Folders are tried unless most rows find a picture: products have ids, too, that are names of
+     * pictures by chance ("0" and 0.jpg). */
+    for (int whole = 0; whole < 2 && best.points <= best.match.tried; whole++) {
         for (size_t i = 0; status == STK_OK && !full && i < count; i++) {
             trial t = {.match.whole = whole > 0};
             status = stk_survey_view(s, listing, order[i], set, &t.match.view, err);

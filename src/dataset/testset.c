@@ -404,7 +404,7 @@ stk_status stk_testset_open_sample(stk_listing *listing, stk_sample_file *sample
     memset(sample, 0, sizeof *sample);
     stk_status status = find_template(listing, &sample->file, err);
     if (status == STK_OK && sample->file != NULL) {
-        status = stk_listing_csv(listing, sample->file, &sample->csv, err);
+        status = stk_listing_table(listing, sample->file, &sample->csv, NULL, err);
         sample->file = status == STK_OK ? sample->file : NULL;
     }
     return status;

@@ -111,6 +111,21 @@ bool stk_store_has_shards(const stk_store *store);
 /* True where some objects are members of archives, which are shown as if they were unpacked. */
 bool stk_store_has_archives(const stk_store *store);
 
+/*
+ * A folder of this machine for files that are made of an object of the location and outlive the
+ * run; other objects have others. It need not be there yet. NULL: there is none, or no memory.
+ * stk_mem_free.
+ */
+char *stk_store_made_folder(const stk_store *store, const char *object);
+
+/*
+ * Shows the files right in a folder below stk_store_made_folder() as files of the location, in the
+ * folder `shown` at its top, in which nothing else is shown then. `version` changes when the files
+ * do. Nobody else may use the store meanwhile. After a failure it must be closed.
+ */
+STK_CHECKED stk_status stk_store_show(stk_store *store, const char *folder, const char *shown,
+                                      const char *version, stk_error *err);
+
 /* What stands in a folder ("": the location itself), sorted, hidden names left out. */
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);

@@ -9,6 +9,7 @@
 #include "storage/archives/archive_names.h"
 #include "storage/reading/store_state.h"
 #include "storage/tar/tar_write.h"
+#include "bson_files.h"
 #include "zip_files.h"
 
 #ifdef STK_HAVE_ARCHIVE
@@ -193,6 +194,74 @@ static void shows_packed_tables_at_the_top(void) {
     WRITE_ZIP("more.zip", "more/1.jpg", "other/1.jpg", "more.csv");
     check_shown("images/1.jpg images.csv map.json more/more/1.jpg more/more.csv "
                 "more/other/1.jpg test.csv train/1.jpg train.csv ");
+}
+
+static void shows_the_only_file_under_the_name_of_the_archive(void) {
+    begin();
+    write_file("sample.csv", "id");
+    WRITE_ZIP("train.json.zip", "data/processed/train.json");
+    WRITE_ZIP("test.json.zip", "data/processed/other.json");
+    check_shown("sample.csv test.json/data/processed/other.json train.json ");
+}
+
+static void bson_is_shown_as_pictures_and_a_table(void) {
+    static const char *const pictures[] = {"one", "two", NULL};
+    stk_store *store;
+    stk_error err = {0};
+    begin();
+    stk_str_clear(&bson_file);
+    for (int i = 0; i < 2; i++) {
+        size_t at = open_document();
+        put_int32("_id", 7 + i);
+        put_string("name", "a, b");
+        put_pictures(pictures + i);
+        close_document(at);
+    }
+    write_file("notes.csv", "id");
+    CHECK_INT(stk_file_write(in_folder("more.bson"), bson_file.text, bson_file.length, &err),
+              STK_OK);
+    for (int run = 0; run < 2; run++) {
+        check_shown("more/7/0.jpg more/7/1.jpg more/8/0.jpg more.bson.csv notes.csv ");
+        CHECK((strstr(stk_str_text(&told), "reading more.bson once") != NULL) == (run == 0));
+        REQUIRE_OK(open_store(&store, &err), &err);
+        check_read(store, "more/7/1.jpg", "two");
+        check_read(store, "more.bson.csv", "_id,name\n7,\"a, b\"\n8,\"a, b\"\n");
+        stk_store_close(store);
+    }
+    write_file("more.bson", "");
+    check_shown("more.bson notes.csv ");
+    write_file("more.bson", "\x20\x01");
+    check_shown("more.bson notes.csv ");
+    CHECK_CONTAINS(stk_str_text(&told), "more.bson is not used");
+}
+
+static void made_files_have_a_folder_of_their_own(void) {
+    stk_store *store;
+    stk_error err = {0};
+    begin();
+    write_file("a.json", "[]");
+    REQUIRE_OK(open_store(&store, &err), &err);
+    char *made = stk_store_made_folder(store, "a.json");
+    char *other = stk_store_made_folder(store, "b.json");
+    REQUIRE(made != NULL && other != NULL);
+    CHECK(strcmp(made, other) != 0);
+    CHECK_INT(stk_dir_make(made, &err), STK_OK);
+    char *file = stk_path_join(made, "1.npy");
+    CHECK_INT(stk_file_write(file, "numbers", 7, &err), STK_OK);
+    REQUIRE_OK(stk_store_show(store, made, "a", "v1", &err), &err);
+    REQUIRE_OK(stk_store_show(store, made, "b", "v1", &err), &err);
+    check_read(store, "a/1.npy", "numbers");
+    check_read(store, "b/1.npy", "numbers");
+    stk_str shown = {0};
+    show(store, "", &shown);
+    CHECK_STR(stk_str_text(&shown), "a/1.npy a.json b/1.npy ");
+    CHECK_INT(stk_store_size(store, "b/1.npy"), 7);
+    CHECK_INT(stk_store_show(store, folder, "c", "v1", &err), STK_ERR_INTERNAL);
+    stk_str_free(&shown);
+    stk_mem_free(file);
+    stk_mem_free(made);
+    stk_mem_free(other);
+    stk_store_close(store);
 }
 
 static void shows_a_single_archive_as_its_contents(void) {
@@ -564,6 +633,9 @@ static const check_test tests[] = {
     TEST(knows_names_and_magic),
     TEST(shows_members_in_a_folder_of_the_stem),
     TEST(shows_packed_tables_at_the_top),
+    TEST(shows_the_only_file_under_the_name_of_the_archive),
+    TEST(bson_is_shown_as_pictures_and_a_table),
+    TEST(made_files_have_a_folder_of_their_own),
     TEST(shows_a_single_archive_as_its_contents),
     TEST(leaves_alone_what_is_unpacked),
     TEST(takes_plain_tars_with_other_names_for_archives),

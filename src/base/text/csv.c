@@ -341,3 +341,12 @@ void stk_csv_append(stk_str *out, const char *field) {
     }
     stk_str_append(out, "\"");
 }
+
+void stk_csv_format(const stk_csv *csv, stk_str *out) {
+    const char *cell = csv->header[0]; /* the cells of all rows stand behind each other */
+    for (size_t i = 0; i < (csv->rows + 1) * csv->columns; i++) {
+        stk_csv_append(out, cell);
+        stk_str_append(out, (i + 1) % csv->columns == 0 ? "\n" : ",");
+        cell = stk_csv_next(cell);
+    }
+}

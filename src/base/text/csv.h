@@ -74,4 +74,7 @@ size_t stk_csv_column(const stk_csv *csv, const char *name);
  */
 void stk_csv_append(stk_str *out, const char *field);
 
+/* Appends a whole table with its header. */
+void stk_csv_format(const stk_csv *csv, stk_str *out);
+
 #endif

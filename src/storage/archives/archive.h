@@ -2,7 +2,8 @@
  * archive.h - inside storage: one archive of a location, and where its members are.
  *
  * list_members.c finds the members: those of a zip from its directory, those of a tar from its
- * headers, and those of all else by unpacking it once (unpack.h). Threads: one at a time for each
+ * headers, those of a BSON file from its documents (bson.h), and those of all else by unpacking it
+ * once (unpack.h). Threads: one at a time for each
  * stk_archive.
  */
 #ifndef STK_STORAGE_ARCHIVES_ARCHIVE_H
@@ -44,6 +45,10 @@ STK_CHECKED stk_status stk_archive_look(stk_store *store, const stk_archive_fold
 /* Finds the members of an archive that is not `listed`; unpacks it, if its kind needs that. */
 STK_CHECKED stk_status stk_archive_list(stk_store *store, const stk_archive_folders *folders,
                                         stk_archive *archive, stk_error *err);
+
+/* Fails when reading an archive must end: after a request to stop, or after the deadline. */
+STK_CHECKED stk_status stk_archive_check_end(const stk_store *store, const stk_archive *archive,
+                                             stk_error *err);
 
 void stk_archive_free(stk_archive *archive);
 

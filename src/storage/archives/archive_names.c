@@ -12,9 +12,9 @@ size_t stk_archive_stem(const char *name) {
     static const char *const endings[] = {".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz", ".tar.lz4",
                                           ".tgz",    ".tzst",    ".tbz2",    ".tbz",    ".txz",
                                           ".tar",    ".zip",     ".7z",      ".rar",    ".gz",
-                                          ".xz",     ".bz2",     ".zst",     ".lz4"};
+                                          ".xz",     ".bz2",     ".zst",     ".lz4",    ".bson"};
     size_t length = strlen(name);
-    if (length == 0 || strchr("24prtzPRTZ", name[length - 1]) == NULL) {
+    if (length == 0 || strchr("24nprtzNPRTZ", name[length - 1]) == NULL) {
         return 0; /* a folder may have a million names */
     }
     for (size_t i = 0; i < STK_COUNT(endings); i++) {
@@ -24,6 +24,20 @@ size_t stk_archive_stem(const char *name) {
         }
     }
     return 0;
+}
+
+bool stk_archive_is_bson(const char *name, size_t *whole) {
+    static const char *const parts[] = {"_example", "_examples", "_sample", "_tiny", "_small"};
+    if (!stk_str_ends_with_nocase(name, ".bson")) {
+        return false;
+    }
+    size_t length = strlen(name) - strlen(".bson");
+    for (size_t i = 0; whole != NULL && i < STK_COUNT(parts); i++) {
+        size_t end = strlen(parts[i]);
+        bool is_part = length > end && strncasecmp(name + length - end, parts[i], end) == 0;
+        *whole = is_part ? length - end : i == 0 ? 0 : *whole;
+    }
+    return true;
 }
 
 stk_archive_kind stk_archive_kind_of(const uint8_t *head, size_t size, const char **format) {

@@ -18,11 +18,18 @@ typedef enum stk_archive_kind {
     STK_ARCHIVE_NONE,
     STK_ARCHIVE_ZIP,   /* read in place */
     STK_ARCHIVE_TAR,   /* read in place */
+    STK_ARCHIVE_BSON,  /* documents with pictures, which are read in place */
     STK_ARCHIVE_PACKED /* its members cannot be read one by one: it is unpacked once */
 } stk_archive_kind;
 
 /* Length of an archive's name without the ending that says what it is; 0: no archive's name. */
 size_t stk_archive_stem(const char *name);
+
+/*
+ * Whether a name is that of a BSON file, and of one that is the beginning of another: where `whole`
+ * is not NULL, *whole is the length of the other's name without its ending, or 0.
+ */
+bool stk_archive_is_bson(const char *name, size_t *whole);
 
 /* The kind, and the format's name for people, by the object's first bytes. */
 stk_archive_kind stk_archive_kind_of(const uint8_t *head, size_t size, const char **format);

@@ -43,6 +43,27 @@ bool stk_archives_instead_of_shards(const stk_dir_list *top) {
     return squeezed && others;
 }
 
+/* Whether a BSON file is the beginning of another one at the top; tells the events. */
+static bool is_beginning(const archive_search *a, const stk_dir_list *top, const char *name) {
+    size_t whole = 0;
+    if (!stk_archive_is_bson(name, &whole) || whole == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < top->count; i++) {
+        const char *other = top->entries[i].name;
+        if (stk_archive_is_bson(other, NULL) && strlen(other) == whole + strlen(".bson") &&
+            strncmp(other, name, whole) == 0) {
+            char what[300];
+            char why[300];
+            snprintf(what, sizeof what, "%.250s is not used", name);
+            snprintf(why, sizeof why, "it is the beginning of %.250s, by its name", other);
+            stk_events_decision(a->events, what, why);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether an entry is an archive, by its name; tars are none where they are shards. */
 static bool is_candidate(const archive_search *a, const stk_dir_entry *entry) {
     return !entry->is_dir && stk_archive_stem(entry->name) > 0 &&
@@ -66,7 +87,7 @@ static stk_status find_candidates(archive_search *a, const stk_dir_list *top, st
         stk_archive *archive = &a->items[a->count];
         const char *name = top->entries[i].name;
         bool wants = false;
-        if (!is_candidate(a, &top->entries[i])) {
+        if (!is_candidate(a, &top->entries[i]) || is_beginning(a, top, name)) {
             continue;
         }
         archive->name = stk_mem_strdup(name);
@@ -119,18 +140,23 @@ static stk_status run(archive_search *a, stk_pool_task *task, stk_error *err) {
 }
 
 /* Tells the user why opening takes long, this once. */
-static void tell_unpacking(const archive_search *a) {
+static void tell_making(const archive_search *a) {
     for (size_t i = 0; i < a->count; i++) {
         const stk_archive *archive = &a->items[i];
         char what[400];
         char bytes[32];
-        if (archive->kind == STK_ARCHIVE_PACKED && !archive->listed &&
-            archive->error.status == STK_OK) {
-            snprintf(what, sizeof what, "unpacking %.250s once: %s", archive->name,
-                     stk_format_bytes(bytes, sizeof bytes, archive->size));
+        bool packed = archive->kind == STK_ARCHIVE_PACKED;
+        if (!packed && archive->kind != STK_ARCHIVE_BSON) {
+            continue;
+        }
+        if (!archive->listed && archive->error.status == STK_OK) {
+            snprintf(what, sizeof what, "%s %.250s once: %s", packed ? "unpacking" : "reading",
+                     archive->name, stk_format_bytes(bytes, sizeof bytes, archive->size));
             stk_events_decision(a->events, what,
-                                "its members cannot be read one by one; what it holds is kept for "
-                                "later runs");
+                                packed ? "its members cannot be read one by one; what it holds is "
+                                         "kept for later runs"
+                                       : "nothing else says where its pictures are; the positions "
+                                         "are kept for later runs");
         }
     }
 }
@@ -154,6 +180,15 @@ static void tell_left_out(const archive_search *a, const stk_archive *archive) {
     }
 }
 
+/* Whether some members lie in the folder of unpacked archives. */
+static bool has_unpacked(const stk_shard_index *index) {
+    bool has = false;
+    for (size_t i = 0; i < index->shard_count; i++) {
+        has = has || index->shards[i].unpacked;
+    }
+    return has;
+}
+
 /* Shows the members of all archives that are good. */
 static stk_status mount_all(archive_search *a, stk_error *err) {
     stk_store *store = a->store;
@@ -165,7 +200,7 @@ static stk_status mount_all(archive_search *a, stk_error *err) {
         if (!archive->listed || archive->error.status != STK_OK) {
             continue;
         }
-        bool in_folder = archive->found.shard_count > 0 && archive->found.shards[0].unpacked;
+        bool in_folder = has_unpacked(&archive->found);
         status = stk_mounts_add(&a->mounts, archive, err);
         unpacked = unpacked || (archive->used && in_folder);
         if (status == STK_OK && archive->used &&
@@ -192,7 +227,7 @@ stk_status stk_archives_open(stk_store *store, const stk_dir_list *top,
     if (status == STK_OK && a.count > 0) {
         status = run(&a, look_at, err);
         if (status == STK_OK) {
-            tell_unpacking(&a);
+            tell_making(&a);
             status = run(&a, list_one, err);
         }
         STK_THEN(status, mount_all(&a, err));

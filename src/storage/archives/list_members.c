@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "storage/archives/bson.h"
 #include "storage/archives/unpack.h"
 #include "storage/reading/store_state.h"
 #include "storage/shards/find_members.h"
@@ -135,6 +137,10 @@ static stk_status find_kind(stk_store *store, stk_archive *archive, stk_error *e
         archive->kind = STK_ARCHIVE_TAR; /* old tars have no magic; others are refused later */
         archive->format = "tar";
     }
+    if (archive->kind == STK_ARCHIVE_NONE && stk_archive_is_bson(archive->name, NULL)) {
+        archive->kind = STK_ARCHIVE_BSON; /* has no magic either */
+        archive->format = "BSON";
+    }
     if (status == STK_OK && archive->kind == STK_ARCHIVE_NONE) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%s/%s is no archive that Stoker knows, by its first bytes; copy it "
@@ -155,6 +161,9 @@ stk_status stk_archive_look(stk_store *store, const stk_archive_folders *folders
     if (status == STK_OK && archive->kind == STK_ARCHIVE_TAR && !store->options.refresh) {
         archive->listed = stk_kept_members_load(store, folders->lists, archive->name,
                                                 archive->version, &archive->found);
+    } else if (status == STK_OK && archive->kind == STK_ARCHIVE_BSON) {
+        archive->listed =
+            !store->options.refresh && stk_archive_recall_bson(store, folders, archive);
     } else if (status == STK_OK && archive->kind != STK_ARCHIVE_TAR) {
         archive->listed = stk_archive_recall_unpacked(store, folders->unpacked, archive);
     }
@@ -167,9 +176,25 @@ stk_status stk_archive_look(stk_store *store, const stk_archive_folders *folders
 
 stk_status stk_archive_list(stk_store *store, const stk_archive_folders *folders,
                             stk_archive *archive, stk_error *err) {
-    return archive->kind == STK_ARCHIVE_TAR
-               ? list_tar(store, folders, archive, err)
+    return archive->kind == STK_ARCHIVE_TAR ? list_tar(store, folders, archive, err)
+           : archive->kind == STK_ARCHIVE_BSON
+               ? stk_archive_list_bson(store, folders, archive, err)
                : stk_archive_unpack(store, folders->unpacked, archive, err);
+}
+
+stk_status stk_archive_check_end(const stk_store *store, const stk_archive *archive,
+                                 stk_error *err) {
+    const stk_storage_options *options = &store->options;
+    const char *what = archive->kind == STK_ARCHIVE_BSON ? "read" : "unpacked";
+    if (stk_stop_asked(options->stop) != STK_STOP_NONE) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s/%s was %s", store->base,
+                        archive->name, what);
+    }
+    if (options->deadline_ns > 0 && stk_clock_ns() > options->deadline_ns) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "the time budget ended while %s/%s was %s",
+                        store->base, archive->name, what);
+    }
+    return STK_OK;
 }
 
 void stk_archive_free(stk_archive *archive) {

@@ -194,6 +194,13 @@ static void drop_junk(stk_shard_index *index) {
  */
 static mount choose(const stk_mounts *m, const stk_archive *archive, const tops *t) {
     size_t is_dir = 0;
+    if (archive->found.member_count == 1) {
+        const char *path = archive->found.members[0].path;
+        const char *name = stk_path_base(path);
+        if (stk_str_equal(name, archive->stem)) { /* in whatever folders */
+            return (mount){.cut = (size_t)(name - path)};
+        }
+    }
     bool has_stem = stk_map_find(&t->seen, archive->stem, &is_dir);
     bool single = t->names.count == 1;
     bool few = t->folders + t->tables == t->names.count && t->tables <= FEW_TABLES;

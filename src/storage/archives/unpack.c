@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
@@ -127,19 +126,6 @@ static stk_status fail_writing(unpacking *u, const stk_error *why) {
                     u->store->base, u->archive->name, u->folder, why->message);
 }
 
-static stk_status check_end(const unpacking *u) {
-    const stk_storage_options *options = &u->store->options;
-    if (stk_stop_asked(options->stop) != STK_STOP_NONE) {
-        return STK_FAIL(u->err, STK_ERR_STOPPED, "stopped while %s/%s was unpacked", u->store->base,
-                        u->archive->name);
-    }
-    if (options->deadline_ns > 0 && stk_clock_ns() > options->deadline_ns) {
-        return STK_FAIL(u->err, STK_ERR_STORAGE, "the time budget ended while %s/%s was unpacked",
-                        u->store->base, u->archive->name);
-    }
-    return STK_OK;
-}
-
 /* Writes the current member's bytes behind those of the others. */
 static stk_status write_member(unpacking *u, uint64_t *size) {
     stk_status status = STK_OK;
@@ -165,7 +151,7 @@ static stk_status write_member(unpacking *u, uint64_t *size) {
         }
         u->made += (uint64_t)got;
         *size += (uint64_t)got;
-        status = check_end(u);
+        status = stk_archive_check_end(u->store, u->archive, u->err);
     }
     return status;
 }
@@ -222,7 +208,7 @@ static stk_status take_all(unpacking *u) {
         if (got == ARCHIVE_EOF) {
             break;
         }
-        status = check_end(u);
+        status = stk_archive_check_end(u->store, u->archive, u->err);
         if (status == STK_OK && got < ARCHIVE_WARN) {
             u->archive->encrypted += archive_read_has_encrypted_entries(u->reader) > 0;
             status = fail_reading(u);
@@ -286,20 +272,20 @@ bool stk_archive_recall_unpacked(stk_store *store, const char *folder, stk_archi
     return good;
 }
 
-#ifdef STK_HAVE_ARCHIVE
-/* The file for the members of this version of an archive, without its folder. */
-static char *output_name(const stk_store *store, const stk_archive *archive) {
+char *stk_archive_output_name(const stk_store *store, const stk_archive *archive,
+                              const char *ending) {
     char *name = stk_path_join(store->name, archive->name);
     char *output = NULL;
     if (name != NULL) {
-        output = stk_str_format("%016" PRIx64 "-%016" PRIx64 ".members",
-                                stk_checksum(name, strlen(name)),
-                                stk_checksum(archive->version, strlen(archive->version)));
+        output =
+            stk_str_format("%016" PRIx64 "-%016" PRIx64 ".%s", stk_checksum(name, strlen(name)),
+                           stk_checksum(archive->version, strlen(archive->version)), ending);
     }
     stk_mem_free(name);
     return output;
 }
 
+#ifdef STK_HAVE_ARCHIVE
 /* Unpacks into the file `output` and completes it. */
 static stk_status unpack_into(unpacking *u, const char *output, const char *path) {
     stk_error why = {0};
@@ -335,7 +321,7 @@ stk_status stk_archive_unpack(stk_store *store, const char *folder, stk_archive 
                         store->base, archive->name);
     }
     stk_status status = find_limit(&u);
-    char *output = output_name(store, archive);
+    char *output = stk_archive_output_name(store, archive, "members");
     char *path = output != NULL ? stk_path_join(folder, output) : NULL;
     STK_THEN(status,
              path != NULL ? unpack_into(&u, output, path) : STK_FAIL_MEMORY(err, archive->name));

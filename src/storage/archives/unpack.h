@@ -18,6 +18,11 @@
  */
 bool stk_archive_recall_unpacked(stk_store *store, const char *folder, stk_archive *archive);
 
+/* The file in the folder of unpacked archives for what this version of an archive is made into;
+ * NULL without memory; stk_mem_free. */
+char *stk_archive_output_name(const stk_store *store, const stk_archive *archive,
+                              const char *ending);
+
 /*
  * Unpacks the archive and finds its members. Limits: the free room of the disk, a thousand times
  * the archive's own size, and ten million members. Links and devices are left out and counted.

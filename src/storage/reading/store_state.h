@@ -34,6 +34,8 @@ struct stk_store {
     stk_shards *mounts;               /* owned: members of archives, shown beside the other objects,
                                          or NULL. What is in its tree comes before `tree` */
     stk_texts mounted;                /* the archives that are shown as their members, by name */
+    char *made;                       /* owned: the folder of unpacked archives and of files that
+                                         are made of objects, or NULL: there is none */
     void *unpacked;                   /* owned: the folder of unpacked archives as a location of
                                          stk_storage_local; NULL: nothing is read from there */
     stk_cache *cache;                 /* owned, or NULL */

@@ -169,7 +169,7 @@ static stk_status open_members(stk_store *s, const char *only, const char *kept,
         status = stk_archives_open(s, &top, &folders, events, err);
     }
     stk_dir_list_free(&top);
-    stk_mem_free(unpacked);
+    s->made = unpacked;
     stk_mem_free(lists);
     return status;
 }
@@ -260,6 +260,7 @@ void stk_store_close(stk_store *s) {
     stk_shards_close(s->shards);
     stk_shards_close(s->mounts);
     stk_texts_free(&s->mounted);
+    stk_mem_free(s->made);
     stk_quarantine_close(&s->quarantine);
     stk_outage_close(&s->outage);
     pthread_mutex_destroy(&s->lost_lock);

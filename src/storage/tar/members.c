@@ -28,6 +28,7 @@ typedef struct member {
 struct stk_shards {
     stk_tree tree;         /* the value of a path is the number of its member, or STK_NO_MEMBER */
     member *members;       /* owned */
+    size_t count;          /* of them */
     stk_shard_index index; /* owned: names of tars and texts, but no members */
 };
 
@@ -51,9 +52,11 @@ static const char *share_text(stk_text_blocks *texts, stk_map *seen, const char 
 static stk_status take_members(stk_shards *shards, const stk_shard_index *index, stk_error *err) {
     stk_map seen = {0};
     uint32_t number;
-    shards->members = stk_mem_raw(index->member_count, sizeof *shards->members);
-    stk_status status =
-        shards->members != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of members");
+    uint32_t first = (uint32_t)shards->index.shard_count;
+    size_t count = shards->count + index->member_count;
+    member *members = stk_mem_resize(shards->members, count > 0 ? count : 1, sizeof *members);
+    shards->members = members != NULL ? members : shards->members;
+    stk_status status = members != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of members");
     for (size_t i = 0; status == STK_OK && i < index->shard_count; i++) {
         const stk_index_shard *shard = &index->shards[i];
         status = stk_shard_index_add_shard(&shards->index, shard->name, shard->size, &number, err);
@@ -68,14 +71,14 @@ static stk_status take_members(stk_shards *shards, const stk_shard_index *index,
         if (m->text != NULL && text == NULL) {
             status = STK_FAIL_MEMORY(err, "the list of members");
         }
-        shards->members[i] = (member){.offset = m->offset,
-                                      .checksum = m->checksum,
-                                      .text = text,
-                                      .span = m->span,
-                                      .crc32 = m->crc32,
-                                      .shard = m->shard,
-                                      .method = m->method,
-                                      .has_checksum = m->has_checksum};
+        shards->members[shards->count++] = (member){.offset = m->offset,
+                                                    .checksum = m->checksum,
+                                                    .text = text,
+                                                    .span = m->span,
+                                                    .crc32 = m->crc32,
+                                                    .shard = first + m->shard,
+                                                    .method = m->method,
+                                                    .has_checksum = m->has_checksum};
     }
     stk_map_free(&seen);
     return status;
@@ -97,6 +100,19 @@ stk_status stk_shards_new(stk_shards **out, stk_tree *tree, const stk_shard_inde
     }
     *out = shards;
     return STK_OK;
+}
+
+stk_status stk_shards_extend(stk_shards *shards, const stk_shard_index *index, const char *version,
+                             stk_error *err) {
+    stk_status status = STK_OK;
+    for (size_t i = 0; status == STK_OK && i < index->member_count; i++) {
+        const stk_index_member *m = &index->members[i];
+        status = stk_tree_add(&shards->tree, m->path, strlen(m->path), m->size, version,
+                              shards->count + i, err);
+    }
+    STK_THEN(status, take_members(shards, index, err));
+    STK_THEN(status, stk_tree_finish(&shards->tree, err));
+    return status;
 }
 
 void stk_shards_close(stk_shards *shards) {

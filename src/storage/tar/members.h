@@ -3,8 +3,8 @@
  * shards/find_members.h finds the members, shard_index.h stores them, shards/shards.h opens all.
  * The look-up serves other archives in the same way; archives/archives.h opens them.
  *
- * A stk_shards is built once, when a store is opened (shards/shards.h), and never changes
- * afterwards. Threads: any.
+ * A stk_shards is built when a store is opened (shards/shards.h) and does not change afterwards,
+ * unless members are added before anybody reads. Threads: any.
  */
 #ifndef STK_STORAGE_TAR_MEMBERS_H
 #define STK_STORAGE_TAR_MEMBERS_H
@@ -38,6 +38,13 @@ typedef struct stk_extent {
  */
 STK_CHECKED stk_status stk_shards_new(stk_shards **shards, stk_tree *tree,
                                       const stk_shard_index *index, stk_error *err);
+
+/*
+ * Adds the members of an index to a look-up that nobody uses meanwhile. Their paths are those in
+ * the index. After a failure the look-up can only be closed.
+ */
+STK_CHECKED stk_status stk_shards_extend(stk_shards *shards, const stk_shard_index *index,
+                                         const char *version, stk_error *err);
 void stk_shards_close(stk_shards *shards);
 
 /* The tree of members and of the other objects of the location (tables). */
