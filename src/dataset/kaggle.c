@@ -18,10 +18,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const table_names[] = {"train.csv",       "labels.csv", "train_labels.csv",
-                                          "trainLabels.csv", "train.tsv",  "train.json",
-                                          "train.jsonl",     NULL};
-
 /* A row's pictures: a range of the view. */
 typedef struct row_pictures {
     size_t first;
@@ -48,10 +44,6 @@ typedef struct kaggle_table {
     row_pictures *rows;     /* owned */
     size_t found;           /* rows that have a picture */
 } kaggle_table;
-
-const char *stk_kaggle_table(const stk_listing *listing) {
-    return stk_listing_entry(listing, table_names, false);
-}
 
 static const char *id_of(const kaggle_table *t, size_t row) {
     return stk_csv_cell(t->csv, row, t->id);

@@ -21,8 +21,17 @@ static const char *const label_words[] = {"labels",     "label",   "annotations"
 /* Words in the names of tables that are parts of others. */
 static const char *const part_words[] = {"example", "examples", "tiny", "small"};
 
+/* Usual names, the likeliest first. */
+static const char *const table_names[] = {"train.csv",       "labels.csv", "train_labels.csv",
+                                          "trainLabels.csv", "train.tsv",  "train.json",
+                                          "train.jsonl",     NULL};
+
 /* The order in which tables are tried. */
 typedef enum turn { USUAL, OF_SET, OTHER, NEVER, TURNS } turn;
+
+const char *stk_kaggle_table(const stk_listing *listing) {
+    return stk_listing_entry(listing, table_names, false);
+}
 
 static bool has_word(const char *path, const char *const *words, size_t count) {
     char word[STK_WORD_MOST];
@@ -94,15 +103,19 @@ void stk_label_table_free(stk_label_table *t) {
     memset(t, 0, sizeof *t);
 }
 
-/* Whether a JSON file has boxes or masks, and no labels beside them: what a detector has found. */
-static bool is_boxes_alone(const stk_label_table *t) {
-    for (size_t i = 0; i < t->csv.columns; i++) {
-        if (stk_table_is_label_name(t->csv.header[i]) ||
-            stk_str_equal(t->csv.header[i], "category_id")) {
-            return false;
+static bool has_label_column(const stk_csv *csv) {
+    for (size_t i = 0; i < csv->columns; i++) {
+        if (stk_table_is_label_name(csv->header[i]) ||
+            stk_str_equal(csv->header[i], "category_id")) {
+            return true;
         }
     }
-    return t->info.has_boxes || t->info.has_masks;
+    return false;
+}
+
+/* Whether a JSON file has boxes or masks, and no labels beside them: what a detector has found. */
+static bool is_boxes_alone(const stk_label_table *t) {
+    return (t->info.has_boxes || t->info.has_masks) && !has_label_column(&t->csv);
 }
 
 /* Reads one table and finds its pictures. A table that cannot be read, or has boxes instead of
@@ -175,6 +188,7 @@ static double points_of(const stk_label_table *t) {
     stk_map_free(&seen);
     double rows = (double)t->csv.rows * (double)t->match.hits / (double)t->match.tried;
     double labels = has_word(t->file, label_words, STK_COUNT(label_words)) ? 1.01 : 1;
+    labels += has_label_column(&t->csv) ? 0.01 : 0;
     return (10 * new_ids >= 9 * tried ? rows : rows * 1e-9) * labels;
 }
 

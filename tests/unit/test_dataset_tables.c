@@ -257,6 +257,11 @@ static void boxes_are_left_out_and_strays_are_told(void) {
         snprintf(name, sizeof name, "images/train/%c.jpg", c);
         put(name);
     }
+    put_coco("annotations/captions_train.json",
+             "{\"id\":1,\"file_name\":\"a.jpg\"},{\"id\":2,\"file_name\":\"b.jpg\"},"
+             "{\"id\":3,\"file_name\":\"c.jpg\"},{\"id\":4,\"file_name\":\"d.jpg\"}",
+             "{\"id\":1,\"image_id\":1,\"caption\":\"words\"},"
+             "{\"id\":2,\"image_id\":2,\"caption\":\"more words\"}");
     put_coco("annotations/instances_train.json",
              "{\"id\":1,\"file_name\":\"a.jpg\"},{\"id\":2,\"file_name\":\"b.jpg\"},"
              "{\"id\":3,\"file_name\":\"c.jpg\"},{\"id\":4,\"file_name\":\"d.jpg\"}",
