@@ -309,11 +309,11 @@ static void what_is_late_is_given_up(void) {
     size_t size = 0;
     REQUIRE_OK(stk_file_read(path, 0, &before, &size, &error), &error);
     static stk_row of_many[ROWS];
-    give_rows(&d, many, of_many, ROWS);
     for (int i = 0; i < ROWS; i++) {
         many[i].id = "row";
         probs[3 * i] = 1;
     }
+    give_rows(&d, many, of_many, ROWS);
     int asked = 0;
     stk_halt late = {second_time, &asked};
     CHECK_INT(
