@@ -436,17 +436,17 @@ static stk_status decide_column(asking *a, stk_error *err) {
 
 /* ---- several label columns ---- */
 
-typedef struct columns {
+typedef struct label_columns {
     bool flags;      /* all hold 0 and 1 */
     bool numbers;    /* all hold numbers or nothing */
     bool one_hot;    /* each row has one 1 */
     const char *odd; /* a column without numbers */
-} columns;
+} label_columns;
 
-static stk_status look_at_columns(const asking *a, columns *found, stk_error *err) {
+static stk_status look_at_columns(const asking *a, label_columns *found, stk_error *err) {
     const stk_csv *csv = a->tables->train;
     stk_status status = STK_OK;
-    *found = (columns){.flags = true, .numbers = true, .one_hot = true};
+    *found = (label_columns){.flags = true, .numbers = true, .one_hot = true};
     for (size_t i = 0; status == STK_OK && i < a->ask->count; i++) {
         stk_column_profile p;
         status = stk_column_profile_make(&p, csv, a->ask->labels[i], err);
@@ -472,7 +472,7 @@ static stk_status look_at_columns(const asking *a, columns *found, stk_error *er
 }
 
 static stk_status decide_columns(asking *a, stk_error *err) {
-    columns c;
+    label_columns c;
     stk_status status = look_at_columns(a, &c, err);
     size_t count = a->ask->count;
     if (status != STK_OK) {

@@ -53,7 +53,7 @@ static const stk_option dataset_options[] = {
     STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "error", .choices = "error skip",
                .help =
                    "labels without pictures and pictures without labels: stop, or leave them out"),
-    STK_OPTION(CHOICE, "rare-class", rare_class, .fallback = "auto",
+    STK_OPTION(CHOICE, "rare-class", rare_class, .fallback = "train",
                .choices = "error train drop auto",
                .help = "a class with one image: stop, train on it without validating, or leave it "
                        "out; auto: train, or stop where most pictures are alone in their class"),

@@ -27,7 +27,7 @@
 static const char *const of_the_file[] = {"width", "height"};
 
 /* A column and where its numbers stand in a record. */
-typedef struct source {
+typedef struct feature_source {
     size_t train;               /* column of the training table */
     size_t test;                /* column of the test table */
     stk_column_profile profile; /* of the training table */
@@ -37,9 +37,9 @@ typedef struct source {
     int first;                  /* its first number in a record */
     double mean;
     double scale;
-} source;
+} feature_source;
 
-static int width_of(const source *s) {
+static int width_of(const feature_source *s) {
     return (s->amount ? 1 : 0) + (s->gaps ? 1 : 0) + (int)s->texts;
 }
 
@@ -53,7 +53,7 @@ static bool repeats_the_file(const char *name) {
 }
 
 /* Decides how the column becomes numbers; false: it says nothing that could be learned. */
-static bool plan_column(source *s) {
+static bool plan_column(feature_source *s) {
     const stk_column_profile *p = &s->profile;
     bool has_gaps = p->filled < p->rows || p->numbers < p->filled;
     if (p->count < 2 && !(p->count == 1 && p->filled < p->rows)) {
@@ -83,7 +83,7 @@ static bool plan_column(source *s) {
     return true;
 }
 
-static void encode(const source *s, const char *cell, float *record) {
+static void encode(const feature_source *s, const char *cell, float *record) {
     float *at = record + s->first;
     double x;
     bool is_number = stk_cell_number(cell, &x);
@@ -100,7 +100,7 @@ static void encode(const source *s, const char *cell, float *record) {
     }
 }
 
-static void encode_table(const stk_features *f, const source *sources, size_t count,
+static void encode_table(const stk_features *f, const feature_source *sources, size_t count,
                          const stk_csv *csv, bool test, size_t first_record) {
     for (size_t row = 0; row < csv->rows; row++) {
         float *record = f->values + (first_record + row) * (size_t)f->count;
@@ -120,7 +120,7 @@ static void encode_table(const stk_features *f, const source *sources, size_t co
     }
 }
 
-static void name_columns(stk_features *f, const source *sources, size_t count,
+static void name_columns(stk_features *f, const feature_source *sources, size_t count,
                          const stk_csv *train) {
     size_t length = 0;
     for (size_t i = 0; i < count && i < 3 && length < sizeof f->names; i++) {
@@ -134,12 +134,12 @@ static void name_columns(stk_features *f, const source *sources, size_t count,
 
 /* Finds the columns that become numbers. */
 static stk_status find_sources(stk_features *f, const stk_csv *train, const stk_csv *test,
-                               const bool *wanted, source *sources, size_t *count, stk_error *err) {
+                               const bool *wanted, feature_source *sources, size_t *count, stk_error *err) {
     stk_status status = STK_OK;
     *count = 0;
     for (size_t c = 0; status == STK_OK && c < train->columns; c++) {
-        source *s = &sources[*count];
-        *s = (source){.train = c, .test = stk_csv_column(test, train->header[c])};
+        feature_source *s = &sources[*count];
+        *s = (feature_source){.train = c, .test = stk_csv_column(test, train->header[c])};
         if (!wanted[c] || s->test == SIZE_MAX || repeats_the_file(train->header[c])) {
             continue;
         }
@@ -162,7 +162,7 @@ stk_status stk_features_make(stk_features *f, const stk_csv *train, const stk_cs
     if (test == NULL) {
         return STK_OK;
     }
-    source *sources = stk_mem_new(train->columns, sizeof *sources);
+    feature_source *sources = stk_mem_new(train->columns, sizeof *sources);
     if (sources == NULL) {
         return STK_FAIL_MEMORY(err, "the columns of the table");
     }

@@ -72,17 +72,17 @@ typedef struct reader {
 
 /* A part of the file in which elements stand. */
 typedef struct span {
-    uint64_t at;  /* the next element */
+    uint64_t at;  /* the next bson_element */
     uint64_t end; /* behind the NUL that ends the document */
 } span;
 
 /* An element; the bytes of its value begin at `at`. */
-typedef struct element {
+typedef struct bson_element {
     int type; /* 0: the end of the document */
     char name[NAME_BYTES_MOST + 1];
     uint64_t at;
     uint64_t bytes;
-} element;
+} bson_element;
 
 static stk_status fail_damaged(const reader *r, uint64_t at, const char *what, stk_error *err) {
     return STK_FAIL(err, STK_ERR_DATA,
@@ -206,7 +206,7 @@ static stk_status pass_regex(reader *r, uint64_t at, uint64_t end, uint64_t *cou
     return status;
 }
 
-static stk_status measure(reader *r, element *e, uint64_t end, stk_error *err) {
+static stk_status measure(reader *r, bson_element *e, uint64_t end, stk_error *err) {
     stk_status status = STK_OK;
     switch (e->type) {
     case TYPE_DOUBLE:
@@ -261,7 +261,7 @@ static stk_status measure(reader *r, element *e, uint64_t end, stk_error *err) {
 }
 
 /* Reads the head of the next element and moves the span behind the element. */
-static stk_status next_element(reader *r, span *s, element *e, stk_error *err) {
+static stk_status next_element(reader *r, span *s, bson_element *e, stk_error *err) {
     const uint8_t *bytes = NULL;
     uint64_t count = 0;
     stk_status status = need(r, s->at, 1, s->end, &bytes, err);
@@ -276,7 +276,7 @@ static stk_status next_element(reader *r, span *s, element *e, stk_error *err) {
     if (e->type == 0) {
         return STK_OK;
     }
-    uint64_t end = s->end - 1; /* the NUL of the document is no part of an element */
+    uint64_t end = s->end - 1; /* the NUL of the document is no part of an bson_element */
     if (s->at >= end) {
         return fail_damaged(r, s->at, "a document does not end", err);
     }
@@ -293,13 +293,13 @@ static stk_status next_element(reader *r, span *s, element *e, stk_error *err) {
 }
 
 /* The elements of a document or an array. */
-static span span_of(const element *e) {
+static span span_of(const bson_element *e) {
     return (span){.at = e->at + 4, .end = e->at + e->bytes};
 }
 
 /* ---- pictures and cells ---- */
 
-static stk_status add_picture(reader *r, const element *e, stk_error *err) {
+static stk_status add_picture(reader *r, const bson_element *e, stk_error *err) {
     stk_bson_scan *scan = r->scan;
     const uint8_t *head = NULL;
     uint64_t skip = 5;
@@ -323,9 +323,9 @@ static stk_status add_picture(reader *r, const element *e, stk_error *err) {
 }
 
 /* The pictures in a document of a list. */
-static stk_status find_in_document(reader *r, const element *outer, stk_error *err) {
+static stk_status find_in_document(reader *r, const bson_element *outer, stk_error *err) {
     span s = span_of(outer);
-    element e = {.type = TYPE_NULL};
+    bson_element e = {.type = TYPE_NULL};
     stk_status status = STK_OK;
     while (status == STK_OK && e.type != 0) {
         status = next_element(r, &s, &e, err);
@@ -337,9 +337,9 @@ static stk_status find_in_document(reader *r, const element *outer, stk_error *e
 }
 
 /* The pictures in a list: binary values, or documents with such values. */
-static stk_status find_in_list(reader *r, const element *outer, stk_error *err) {
+static stk_status find_in_list(reader *r, const bson_element *outer, stk_error *err) {
     span s = span_of(outer);
-    element e = {.type = TYPE_NULL};
+    bson_element e = {.type = TYPE_NULL};
     stk_status status = STK_OK;
     while (status == STK_OK && e.type != 0) {
         status = next_element(r, &s, &e, err);
@@ -352,7 +352,7 @@ static stk_status find_in_list(reader *r, const element *outer, stk_error *err) 
     return status;
 }
 
-static bool is_cell(const element *e) {
+static bool is_cell(const bson_element *e) {
     switch (e->type) {
     case TYPE_DOUBLE:
     case TYPE_ID:
@@ -371,7 +371,7 @@ static bool is_cell(const element *e) {
 }
 
 /* Spells a value of fixed length. */
-static void spell(const element *e, const uint8_t *bytes, char *text, size_t room) {
+static void spell(const bson_element *e, const uint8_t *bytes, char *text, size_t room) {
     double real;
     uint64_t value = take_number(bytes, e->type == TYPE_INT32 ? 4 : e->bytes >= 8 ? 8 : 0);
     text[0] = '\0';
@@ -403,7 +403,7 @@ static void spell(const element *e, const uint8_t *bytes, char *text, size_t roo
     }
 }
 
-static stk_status add_cell(reader *r, const element *e, stk_error *err) {
+static stk_status add_cell(reader *r, const bson_element *e, stk_error *err) {
     char text[64];
     const char *cell = text;
     const uint8_t *bytes = NULL;
@@ -435,7 +435,7 @@ static stk_status add_cell(reader *r, const element *e, stk_error *err) {
 
 static stk_status read_document(reader *r, uint64_t bytes, stk_error *err) {
     span s = {.at = r->document + 4, .end = r->document + bytes};
-    element e = {.type = TYPE_NULL};
+    bson_element e = {.type = TYPE_NULL};
     stk_status status = stk_csv_rows_begin(&r->rows, r->rows.rows + 1, err);
     while (status == STK_OK && e.type != 0) {
         status = next_element(r, &s, &e, err);
