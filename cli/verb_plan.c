@@ -196,11 +196,9 @@ static void print_fit(const stk_estimate *e) {
 }
 
 static void print_task(const stk_estimate *e) {
-    printf("task %s, rated by %s\n", e->task, e->metric);
-    if (e->submission_takes[0] != '\0') {
-        printf("each row of the submission takes %s%s%s\n", e->submission_takes,
-               e->reason[0] != '\0' ? ": " : "", e->reason);
-    }
+    bool submits = e->submission_takes[0] != '\0';
+    printf("task %s, rated by %s%s%s\n", e->task, e->metric,
+           submits ? "; each row of the submission takes " : "", e->submission_takes);
 }
 
 static void print_text(const stk_estimate *e, bool quiet) {
