@@ -15,10 +15,11 @@
     (offsetof(stk_estimate, measured[0].member) - offsetof(stk_estimate, measured))
 #define BYTES(key, member) STK_FIELD(stk_estimate, COUNT64, key, member)
 
-/* The members of --json, in order: general figures, measured batches, more figures, two kinds of
+/* The members of --json, in order: task and general figures, measured batches, more figures, two kinds of
  * memory. */
 static const stk_field first_rows[] = {
-    FIELD(CHARS, device),       FIELD(CHARS, precision), FIELD(COUNT64, batch),
+    FIELD(CHARS, task),         FIELD(CHARS, metric),    FIELD(CHARS, submission_takes),
+    FIELD(CHARS, reason),       FIELD(CHARS, device),       FIELD(CHARS, precision), FIELD(COUNT64, batch),
     FIELD(COUNT64, accumulate), FIELD(CHARS, batch_why),
 };
 
@@ -194,8 +195,15 @@ static void print_fit(const stk_estimate *e) {
     }
 }
 
+static void print_task(const stk_estimate *e) {
+    bool submits = e->submission_takes[0] != '\0';
+    printf("task %s, rated by %s%s%s\n", e->task, e->metric,
+           submits ? "; each row of the submission takes " : "", e->submission_takes);
+}
+
 static void print_text(const stk_estimate *e, bool quiet) {
     if (!quiet) {
+        print_task(e);
         printf("%s, %s, batch %lld", e->device, e->precision, (long long)e->batch);
         if (e->accumulate > 1) {
             printf(" x %lld", (long long)e->accumulate);

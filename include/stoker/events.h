@@ -48,6 +48,7 @@ typedef struct stk_event_start {
     double budget_s;    /* of the whole run, earlier processes included; NaN without a budget */
     int refits;         /* models after the folds that are trained on all pictures, as planned */
     const char *metric; /* what picks the best weights; NULL: not known */
+    const char *task;   /* what is learned: "single", "multilabel" and so on; NULL: not known */
 } stk_event_start;
 
 /* The plan of one fold. A new plan follows when measured speed changes it. */
@@ -295,6 +296,7 @@ typedef struct stk_summary {
     /* Of a training: logits were divided by it before the softmax; with several models the
      * geometric mean. NaN where none was fitted. */
     double temperature;
+    const char *task; /* what a training has learned, as in stk_event_start; NULL: not known */
 } stk_summary;
 
 typedef struct stk_observer {

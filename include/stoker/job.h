@@ -136,6 +136,11 @@ typedef struct stk_estimate {
     uint64_t saving;  /* the copy of the state that is being written; 0: none is made */
     int workers;
     int refits; /* of folds_wanted: trained on all pictures, after the validated models */
+    /* What is learned, and what is written into each row of the submission: */
+    char task[16];              /* "single", "multilabel" and so on */
+    char metric[24];            /* what picks the best weights */
+    char submission_takes[200]; /* in words; "": there are no test pictures */
+    char reason[320];           /* why this task and this submission; "": nothing was chosen */
 } stk_estimate;
 
 /* The predicted effect of one change. */

@@ -85,6 +85,26 @@ static const char *only_known_to(const stk_checkpoint_info *one, const stk_check
     return NULL;
 }
 
+/* What the outputs of a model are. */
+static const char *kind_of_outputs(const stk_member *member) {
+    stk_task task = member->info.outputs.task;
+    return task == STK_TASK_MULTILABEL   ? "labels"
+           : task == STK_TASK_REGRESSION ? "numbers"
+                                         : "classes";
+}
+
+/* Models of classes, of labels and of numbers cannot be averaged with each other. */
+static stk_status check_task(const stk_member *first, const stk_member *member, stk_error *err) {
+    const char *one = kind_of_outputs(first);
+    const char *other = kind_of_outputs(member);
+    return strcmp(one, other) == 0
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_DATA,
+                          "%s predicts %s and %s predicts %s, so that their predictions cannot be "
+                          "averaged; predict with each alone",
+                          first->run, one, member->run, other);
+}
+
 static stk_status refuse_classes(const stk_member *first, const stk_member *member,
                                  stk_error *err) {
     bool runs = strcmp(first->run, member->run) != 0;
@@ -97,9 +117,9 @@ static stk_status refuse_classes(const stk_member *first, const stk_member *memb
                  only);
     }
     return STK_FAIL(err, STK_ERR_DATA,
-                    "%s and %s do not know the same classes (%d and %d%s), so that their "
+                    "%s and %s do not know the same %s (%d and %d%s), so that their "
                     "predictions cannot be averaged; predict with each alone",
-                    names[0], names[1], first->info.class_count, member->info.class_count, example);
+                    names[0], names[1], kind_of_outputs(first), first->info.class_count, member->info.class_count, example);
 }
 
 /* Finds the index of every class of the first member in another one. */
@@ -170,7 +190,8 @@ static stk_status add_model(stk_members *v, const char *run, const char *name, i
         stk_members_leave_out(v, &why, events);
     }
     if (status == STK_OK && good && v->count > 0) {
-        status = find_order(&v->items[0], &member, err);
+        status = check_task(&v->items[0], &member, err);
+        STK_THEN(status, find_order(&v->items[0], &member, err));
         STK_THEN(status, arrange_rule(&member, err));
     }
     if (status == STK_OK && good) {

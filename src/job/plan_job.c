@@ -13,6 +13,7 @@
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
+#include "job/recipe/task_lines.h"
 #include "job/training/fitting.h"
 #include "job/training/folds.h"
 #include "job/training/job.h"
@@ -227,6 +228,17 @@ static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
     return status;
 }
 
+/* What is learned, and what the submission takes. */
+static void note_task(const stk_job *job, stk_estimate *e) {
+    const stk_dataset *dataset = job->dataset;
+    snprintf(e->task, sizeof e->task, "%s", stk_task_name(dataset->task));
+    snprintf(e->metric, sizeof e->metric, "%s", stk_options_get(job->options, "metric"));
+    snprintf(e->reason, sizeof e->reason, "%s", dataset->reason != NULL ? dataset->reason : "");
+    if (dataset->test.count > 0) {
+        stk_task_describe_answer(dataset, e->submission_takes, sizeof e->submission_takes);
+    }
+}
+
 static stk_status run_plan(stk_job *job, const stk_observer *observer, void *result,
                            stk_error *err) {
     stk_estimate *e = result;
@@ -254,6 +266,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, void *res
     e->train_images = (int64_t)train;
     e->val_images = (int64_t)val;
     e->test_images = (int64_t)job->dataset->test.count;
+    note_task(job, e);
     status = estimate(job, e, &split, val_samples, err);
     stk_split_free(&split);
     return status;

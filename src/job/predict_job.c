@@ -26,6 +26,7 @@
 #include "budget/prediction_choice.h"
 #include "dataset/dataset.h"
 #include "job/members.h"
+#include "job/predict_data.h"
 #include "job/recipe/job_options.h"
 #include "models/models.h"
 #include "predict/ensemble.h"
@@ -64,6 +65,7 @@ typedef struct predict_job {
     double picture_s; /* seconds per picture of the last member; NaN: not measured */
     size_t halted;    /* rows that the last member predicted before its time was over */
     bool is_halted;   /* the time of the last member was over before it had predicted all rows */
+    bool told_features; /* that numbers beside the pictures are missing */
     bool unread;      /* a member had time for all rows, and no picture could be read */
     int fewest_views; /* of the members that predicted all rows, where views were asked for */
 } predict_job;
@@ -72,49 +74,20 @@ static const char *first_run(const predict_job *job) {
     return job->options->runs.count > 0 ? job->options->runs.items[0] : "";
 }
 
-/* The options that the first run opened its data set with, but for those that are given now. */
-static stk_dataset_options run_data(const predict_job *job) {
-    const stk_dataset_options *run =
-        stk_options_values(job->members.options, &stk_dataset_option_table);
-    stk_dataset_options options = *run;
-    const stk_dataset_options *given = job->given;
-    options.id_column = given->id_column != NULL ? given->id_column : run->id_column;
-    options.label_column = given->label_column != NULL ? given->label_column : run->label_column;
-    options.image_ext = given->image_ext != NULL ? given->image_ext : run->image_ext;
-    options.sample_submission = given->sample_submission;
-    options.val_fraction = given->val_fraction;
-    options.fold_column = NULL; /* how the training samples were split does not matter here */
-    options.group_column = NULL;
-    return options;
-}
-
 static stk_status open_data(predict_job *job, stk_error *err) {
-    if (job->given->data != NULL) {
-        return stk_dataset_open_images(&job->dataset, job->given, &job->storage, &job->events, err);
-    }
-    stk_dataset_options options = run_data(job);
-    stk_error cause = {0};
-    if (options.data == NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE, "%s/args.json names no data; give --data",
-                        first_run(job));
-    }
-    stk_status status =
-        stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
-    if (status != STK_OK && status != STK_ERR_STOPPED && job->members.count > 0) {
-        /* The training pictures may be gone; trained models need the test pictures only. */
-        status =
-            stk_dataset_open_images(&job->dataset, &options, &job->storage, &job->events, NULL);
-    }
-    if (status != STK_OK) {
-        return STK_FAIL(err, cause.status, "%s", cause.message);
-    }
-    return STK_OK;
+    const stk_predict_data wanted = {.run = first_run(job),
+                                     .given = job->given,
+                                     .storage = &job->storage,
+                                     .members = &job->members,
+                                     .events = &job->events};
+    return stk_predict_data_open(&wanted, &job->dataset, err);
 }
 
-static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *info) {
+/* `features` are those that the model takes. */
+static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *info,
+                                   const stk_features *features) {
     stk_loader_options automatic = {
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
-    const stk_features *features = &job->dataset->features;
     uint64_t image_bytes =
         (uint64_t)info->img_size * (uint64_t)info->img_size * (uint64_t)info->channels;
     return (stk_loader_config){.store = job->dataset->store,
@@ -143,13 +116,17 @@ static const char *const *class_names(const predict_job *job) {
 static stk_status submit(predict_job *job, const char *status, stk_outcome *outcome,
                          stk_error *err) {
     int64_t start = stk_clock_ns();
+    const stk_outputs none = {.task = job->dataset->task,
+                              .exclusive = job->dataset->targets.exclusive};
+    const stk_outputs *outputs =
+        job->members.count > 0 ? &job->members.items[0].info.outputs : &none;
     stk_answers answers = {.classes = class_names(job),
                            .class_count = (int)job->ensemble.classes,
-                           .task = job->members.count > 0 ? job->members.items[0].info.outputs.task
-                                                          : job->dataset->task,
+                           .task = outputs->task,
+                           .trained = outputs->has_answer ? &outputs->answer : NULL,
                            .probs = stk_ensemble_average(&job->ensemble),
                            .known = job->ensemble.weights,
-                           .exclusive = job->dataset->targets.exclusive,
+                           .exclusive = outputs->exclusive,
                            .rule = stk_ensemble_rule(&job->ensemble)};
     stk_status written =
         stk_submission_write_how(job->path, &job->how, job->dataset, &answers, err);
@@ -265,20 +242,41 @@ typedef struct loaded_model {
     stk_state *state;
 } loaded_model;
 
-/* A model that has learned from columns of a table needs the same columns again. */
-static stk_status check_features(const predict_job *job, const stk_member *member, stk_error *err) {
+/*
+ * A model that has learned from columns of a table needs the same columns again. Where there are
+ * none, as in a folder of pictures alone, every column counts as its mean.
+ */
+static stk_status check_features(predict_job *job, const stk_member *member, stk_error *err) {
+    int wanted = member->info.features;
     int there = job->dataset->features.count;
-    if (member->info.features == there || member->info.features == 0) {
+    if (wanted == 0 || wanted == there) {
         return STK_OK;
     }
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "%s has learned from %d numbers beside each picture, and %s gives %d; predict "
-                    "with the tables that the run was trained with, or train without them "
-                    "(--no-columns)",
-                    member->path, member->info.features, job->dataset->root, there);
+    if (there > 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has learned from %d numbers beside each picture, and %s gives %d; "
+                        "predict with the tables that the run was trained with, or train without "
+                        "them (--no-columns)",
+                        member->path, wanted, job->dataset->root, there);
+    }
+    if (!job->told_features) {
+        stk_events_warning(&job->events,
+                           "%s has learned from %d numbers beside each picture, and %s has no table "
+                           "with them: each counts as its mean, and predictions may be worse",
+                           member->path, wanted, job->dataset->root);
+    }
+    job->told_features = true;
+    return STK_OK;
 }
 
-static stk_status load(const predict_job *job, const stk_member *member, loaded_model *l,
+/* What the model takes of what the data set has; without records every number is its mean. */
+static stk_features features_for(const predict_job *job, const stk_member *member) {
+    int wanted = member->info.features;
+    return wanted == job->dataset->features.count ? job->dataset->features
+                                                  : (stk_features){.count = wanted};
+}
+
+static stk_status load(predict_job *job, const stk_member *member, loaded_model *l,
                        stk_error *err) {
     const stk_checkpoint_info *info = &member->info;
     const stk_backend *backend = job->opened.backend;
@@ -344,12 +342,13 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
     double *probs = stk_mem_new(job->ensemble.rows, job->ensemble.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ensemble.rows, sizeof *have);
     stk_predicted predicted = {0};
+    stk_features features = features_for(job, member);
     stk_prediction prediction = {
         .backend = job->opened.backend,
         .state = l->state,
         .graph = l->graph,
         .compile = {.batch = STK_PREDICT_BATCH, .precision = job->opened.precision},
-        .data = loader_of(job, &member->info),
+        .data = loader_of(job, &member->info, &features),
         .split = "test",
         .events = &job->events,
         .outputs = &member->info.outputs,

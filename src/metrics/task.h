@@ -42,6 +42,11 @@ typedef enum stk_answer_kind {
     STK_ANSWER_NUMBERS /* a number for each target's column */
 } stk_answer_kind;
 
+#define STK_ANSWER_KINDS (STK_ANSWER_NUMBERS + 1)
+
+/* "ranked"; for files. */
+const char *stk_answer_name(stk_answer_kind kind);
+
 typedef struct stk_answer {
     stk_answer_kind kind;
     char divider; /* LIST, RANKED: between two names */

@@ -109,31 +109,51 @@ static bool match_loosely(columns *c, const char *const *classes, int class_coun
     return ok;
 }
 
-/* What the rows take: what the data set asks for or, where it asks for nothing, what the task gives. */
-static stk_answer answer_for(const stk_dataset *dataset, int class_count, stk_task task) {
-    stk_answer answer = dataset->answer;
+/* Whether rows of this data set, which asks for nothing, can take what the models' competition
+ * takes: its sample file has one column for answers, or several. A file that is made without a
+ * sample has a column for names and one for each number. */
+static bool can_take(const stk_dataset *dataset, const stk_answer *answer, int class_count) {
+    int answers = dataset->template_columns - 1 - (dataset->template_kept >= 0);
+    bool named = answer->kind == STK_ANSWER_LABEL || answer->kind == STK_ANSWER_LIST ||
+                 answer->kind == STK_ANSWER_RANKED;
+    if (dataset->template_header == NULL) {
+        return named || answer->kind == STK_ANSWER_NUMBERS;
+    }
+    bool one = named || answer->kind == STK_ANSWER_POSITIVE ||
+               (class_count == 1 && answer->kind != STK_ANSWER_PROBABILITIES);
+    return answers == 1 ? one : !named && answer->kind != STK_ANSWER_POSITIVE;
+}
+
+/* What the rows take: what the data set asks for or, where it asks for nothing, what the models'
+ * competition takes, or what the task gives. */
+static stk_answer answer_for(const stk_dataset *dataset, const stk_answers *a) {
     bool several = dataset->template_columns > 2 && dataset->template_kept < 0;
-    if (dataset->task != STK_TASK_AUTO) {
-        answer.positive = answer.positive < class_count ? answer.positive : class_count - 1;
+    bool asks = dataset->task != STK_TASK_AUTO;
+    if (asks || (a->trained != NULL && can_take(dataset, a->trained, a->class_count))) {
+        stk_answer answer = asks ? dataset->answer : *a->trained;
+        bool known = answer.positive < a->class_count;
+        answer.positive = known ? answer.positive : a->class_count - 1;
         return answer;
     }
-    return (stk_answer){.kind = task == STK_TASK_REGRESSION   ? STK_ANSWER_NUMBERS
-                                : task == STK_TASK_MULTILABEL ? STK_ANSWER_LIST
-                                : several                     ? STK_ANSWER_PROBABILITIES
-                                                              : STK_ANSWER_LABEL,
+    return (stk_answer){.kind = a->task == STK_TASK_REGRESSION   ? STK_ANSWER_NUMBERS
+                                : a->task == STK_TASK_MULTILABEL ? STK_ANSWER_LIST
+                                : several                        ? STK_ANSWER_PROBABILITIES
+                                                                 : STK_ANSWER_LABEL,
                         .divider = ' ',
-                        .positive = class_count - 1,
+                        .positive = a->class_count - 1,
                         .stranger = -1};
 }
 
 /* Finds the class of every column of the sample file. */
-static stk_status match_columns(columns *c, const stk_dataset *dataset, const char *const *classes,
-                                int class_count, stk_task task, stk_error *err) {
+static stk_status match_columns(columns *c, const stk_dataset *dataset, const stk_answers *answers,
+                                stk_error *err) {
+    const char *const *classes = answers->classes;
+    int class_count = answers->class_count;
     *c = (columns){.names = dataset->template_header,
                    .count = dataset->template_columns,
                    .id = dataset->template_id,
                    .kept = dataset->template_kept,
-                   .answer = answer_for(dataset, class_count, task)};
+                   .answer = answer_for(dataset, answers)};
     c->single = c->count - (c->kept >= 0) == 2 && c->answer.kind != STK_ANSWER_PROBABILITIES;
     if (c->names == NULL || c->single) {
         return STK_OK;
@@ -202,8 +222,9 @@ stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *ev
     if (dataset->template_header == NULL || dataset->class_count == 0) {
         return STK_OK;
     }
-    stk_status status =
-        match_columns(&c, dataset, dataset->classes, dataset->class_count, dataset->task, err);
+    const stk_answers own = {
+        .classes = dataset->classes, .class_count = dataset->class_count, .task = dataset->task};
+    stk_status status = match_columns(&c, dataset, &own, err);
     if (status != STK_OK) {
         return status;
     }
@@ -305,7 +326,7 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
         return STK_FAIL(err, STK_ERR_INTERNAL, "cannot write %s: there are no classes", path);
     }
     stk_answer_row answer = {.answers = a, .how = &c.answer};
-    stk_status status = match_columns(&c, dataset, a->classes, a->class_count, a->task, err);
+    stk_status status = match_columns(&c, dataset, a, err);
     STK_THEN(status, check_columns(&c, dataset, a->classes, a->class_count, err));
     STK_THEN(status, stk_answer_row_open(&answer, c.classes, c.count, err));
     STK_THEN(status, stk_file_create_how(&writer, path, how, err));

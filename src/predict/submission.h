@@ -30,6 +30,8 @@ typedef struct stk_answers {
     const char *const *classes; /* those of `probs`; they may come from a checkpoint */
     int class_count;
     stk_task task;              /* of the models; counts where the data set asks for nothing */
+    const stk_answer *trained;  /* what the models' own competition takes; counts as the task does;
+                                   NULL: not known */
     const double *probs;        /* (test pictures, class_count): probabilities or numbers */
     const double *known;        /* (test pictures): above 0 where a model has read the picture; NULL:
                                    all were read */

@@ -151,7 +151,8 @@ static void write_page(stk_runfiles *files) {
 static void draw(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     draw_plot(files);
-    stk_page_pictures_read(&files->pictures, files->run_dir, SMALL_VALIDATION_BYTES, NULL);
+    stk_page_pictures_read(&files->pictures, files->run_dir, &files->history,
+                           SMALL_VALIDATION_BYTES, NULL);
     write_page(files);
     files->plotted = true;
     files->plotted_ns = stk_clock_ns();
@@ -465,7 +466,7 @@ static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *stor
     int64_t start = stk_clock_ns();
     stk_page_pictures *pictures = &files->pictures;
     stk_page_pictures_read(
-        pictures, files->run_dir,
+        pictures, files->run_dir, &files->history,
         (size_t)fmin(fmax(spare_s, 0.1) * VALIDATION_BYTES_PER_S, MOST_VALIDATION_BYTES), NULL);
     double left_s = fmin(spare_s - stk_clock_since_s(start), MOST_THUMBS_S);
     if (pictures->known && store != NULL && left_s > 0) {

@@ -375,6 +375,41 @@ static stk_status check_dir(const staging *s, stk_error *err) {
     return status;
 }
 
+/* What the staged format has no place for; NULL: it can hold the data set. */
+static const char *lost_in_copy(const stk_dataset *dataset) {
+    bool classes = stk_task_has_classes(dataset->task);
+    bool asks = dataset->template_header != NULL;
+    return dataset->task == STK_TASK_REGRESSION   ? "numbers to predict"
+           : !classes                             ? "several labels per picture"
+           : dataset->row_count < dataset->test.count
+               ? "rows of several pictures in its submission"
+           : asks && dataset->answer.kind == STK_ANSWER_POSITIVE
+               ? "a probability of one class to predict"
+           : asks && dataset->answer.kind == STK_ANSWER_RANKED ? "ranked lists of classes to predict"
+                                                               : NULL;
+}
+
+/* A copy has one class per picture and rows of one picture: anything else would be lost, and a
+ * training on the copy would answer another question. */
+static stk_status check_format(const staging *s, stk_error *err) {
+    const stk_dataset *dataset = s->dataset;
+    const char *lost = lost_in_copy(dataset);
+    if (lost != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "cannot stage %s: it has %s, and a staged copy keeps one class per "
+                        "picture; train on the data set itself, with --cache to keep its pictures "
+                        "near",
+                        dataset->root, lost);
+    }
+    if (dataset->features.count > 0) {
+        stk_events_warning(s->request->events,
+                           "the columns beside the pictures of %s (%s) are not staged: a training "
+                           "on the copy does without them",
+                           dataset->root, dataset->features.names);
+    }
+    return STK_OK;
+}
+
 /* Adds to an error which shards are finished and how to continue. */
 static stk_status add_remedy(const staging *s, stk_status status, const stk_error *cause,
                              stk_error *err) {
@@ -405,6 +440,7 @@ static stk_status run(staging *s, stk_error *err) {
     stk_dest_state state = STK_DEST_OPEN;
     stk_status status = stk_dataset_open_any(&s->dataset, r->data, r->storage, r->events, err);
     STK_THEN(status, check_dir(s, err));
+    STK_THEN(status, check_format(s, err));
     STK_THEN(status, stk_staging_list_make(&s->list, s->dataset, r->options, err));
     STK_THEN(status, stk_stage_dest_open(&s->dest, r->dir, err));
     if (status == STK_OK) {

@@ -58,8 +58,10 @@ static double loss_of(const stk_loss *loss, double x, double target) {
 }
 
 /* Counts a sample of several labels or of numbers, and returns its loss. */
-static double count_targets(stk_trainer *t, const float *logits, const float *learned) {
+static double count_targets(stk_trainer *t, size_t sample, const float *logits,
+                            const float *learned) {
     const stk_train_config *c = t->config;
+    stk_sample_results *results = c->sample_results;
     size_t outputs = (size_t)c->graph->classes;
     double loss = 0;
     for (size_t k = 0; k < outputs; k++) {
@@ -68,6 +70,9 @@ static double count_targets(stk_trainer *t, const float *logits, const float *le
     t->val_loss_sum += loss;
     if (stk_trainer_task(c) == STK_TASK_MULTILABEL) {
         stk_metrics_add_targets(&t->val_metrics, logits, learned);
+        if (results != NULL) {
+            stk_sample_results_add_labels(results, sample, logits, learned, (int)outputs);
+        }
         return loss;
     }
     stk_outputs_values(c->outputs, logits, 1, t->val_values);
@@ -76,6 +81,19 @@ static double count_targets(stk_trainer *t, const float *logits, const float *le
     }
     stk_outputs_restore(c->outputs, learned, t->val_row + outputs);
     stk_metrics_add_targets(&t->val_metrics, t->val_row, t->val_row + outputs);
+    if (results != NULL) {
+        stk_sample_results_add_numbers(results, sample, t->val_row);
+    }
+    return loss;
+}
+
+/* The same of a sample of one class. */
+static double count_class(stk_trainer *t, size_t sample, const float *logits, int label) {
+    const stk_train_config *c = t->config;
+    double loss = stk_metrics_add(&t->val_metrics, logits, label);
+    if (c->sample_results != NULL) {
+        stk_sample_results_add(c->sample_results, sample, logits, c->graph->classes, label, loss);
+    }
     return loss;
 }
 
@@ -83,7 +101,6 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
                              const float *logits) {
     stk_trainer *t = user;
     stk_batch_times_note(&t->val_times, batch->count, stk_clock_ns());
-    stk_sample_results *results = t->config->sample_results;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
         const float *row = logits + i * (size_t)classes;
@@ -92,13 +109,10 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
         }
         size_t right = t->val_metrics.correct1;
         double loss = batch->targets != NULL
-                          ? count_targets(t, row, batch->targets + i * (size_t)classes)
-                          : stk_metrics_add(&t->val_metrics, row, batch->labels[i]);
+                          ? count_targets(t, batch->samples[i], row,
+                                          batch->targets + i * (size_t)classes)
+                          : count_class(t, batch->samples[i], row, batch->labels[i]);
         stk_same_pictures_add(&t->same, entries[i], t->val_metrics.correct1 > right, loss);
-        if (results != NULL && batch->targets == NULL) {
-            stk_sample_results_add(results, batch->samples[i], row, classes, batch->labels[i],
-                                   loss);
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 /* outputs.c - from logits to probabilities and numbers, and the text that a checkpoint keeps. */
 #include "weights/outputs.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -9,25 +10,41 @@
 #include "base/text/json.h"
 #include "metrics/probabilities.h"
 
-stk_status stk_outputs_of(const stk_dataset *dataset, stk_outputs *outputs, stk_error *err) {
-    const stk_targets *t = &dataset->targets;
-    *outputs = (stk_outputs){.task = dataset->task, .count = dataset->class_count};
-    if (dataset->task != STK_TASK_REGRESSION) {
-        return STK_OK;
-    }
+static stk_status copy_units(stk_outputs *outputs, const stk_targets *t, stk_error *err) {
     outputs->units = stk_mem_new((size_t)outputs->count, sizeof *outputs->units);
     if (outputs->units == NULL) {
         return STK_FAIL_MEMORY(err, "the numbers to predict");
     }
     for (int k = 0; k < outputs->count; k++) {
-        outputs->units[k] =
-            (stk_output_unit){t->mean[k], t->scale[k], t->least[k], t->most[k]};
+        outputs->units[k] = (stk_output_unit){t->mean[k], t->scale[k], t->least[k], t->most[k]};
     }
     return STK_OK;
 }
 
+static stk_status copy_exclusive(stk_outputs *outputs, const stk_targets *t, stk_error *err) {
+    size_t count = (size_t)outputs->count;
+    outputs->exclusive = stk_mem_new(count, sizeof *outputs->exclusive);
+    if (outputs->exclusive == NULL) {
+        return STK_FAIL_MEMORY(err, "the labels to predict");
+    }
+    memcpy(outputs->exclusive, t->exclusive, count * sizeof *outputs->exclusive);
+    return STK_OK;
+}
+
+stk_status stk_outputs_of(const stk_dataset *dataset, stk_outputs *outputs, stk_error *err) {
+    const stk_targets *t = &dataset->targets;
+    *outputs = (stk_outputs){.task = dataset->task,
+                             .count = dataset->class_count,
+                             .has_answer = true,
+                             .answer = dataset->answer};
+    return dataset->task == STK_TASK_REGRESSION ? copy_units(outputs, t, err)
+           : t->exclusive != NULL               ? copy_exclusive(outputs, t, err)
+                                                : STK_OK;
+}
+
 void stk_outputs_free(stk_outputs *outputs) {
     stk_mem_free(outputs->units);
+    stk_mem_free(outputs->exclusive);
     memset(outputs, 0, sizeof *outputs);
 }
 
@@ -73,6 +90,35 @@ static const struct {
                {"least", offsetof(stk_output_unit, least)},
                {"most", offsetof(stk_output_unit, most)}};
 
+static void put_answer(stk_json_writer *json, const stk_answer *answer) {
+    char divider[2] = {answer->divider, '\0'};
+    stk_json_key(json, "answer");
+    stk_json_begin_object(json);
+    stk_json_key(json, "kind");
+    stk_json_put_string(json, stk_answer_name(answer->kind));
+    stk_json_key(json, "divider");
+    stk_json_put_string(json, divider);
+    stk_json_key(json, "most");
+    stk_json_put_int(json, answer->most);
+    stk_json_key(json, "positive");
+    stk_json_put_int(json, answer->positive);
+    stk_json_key(json, "stranger");
+    stk_json_put_int(json, answer->stranger);
+    stk_json_end_object(json);
+}
+
+/* The labels that stand alone, by number. */
+static void put_exclusive(stk_json_writer *json, const stk_outputs *outputs) {
+    stk_json_key(json, "exclusive");
+    stk_json_begin_array(json);
+    for (int k = 0; k < outputs->count; k++) {
+        if (outputs->exclusive[k]) {
+            stk_json_put_int(json, k);
+        }
+    }
+    stk_json_end_array(json);
+}
+
 void stk_outputs_append(const stk_outputs *outputs, stk_str *out) {
     stk_json_writer json = stk_json_write_to(out, 0);
     stk_json_begin_object(&json);
@@ -80,6 +126,12 @@ void stk_outputs_append(const stk_outputs *outputs, stk_str *out) {
     stk_json_put_string(&json, stk_task_name(outputs->task));
     for (size_t i = 0; outputs->units != NULL && i < STK_COUNT(members); i++) {
         put_list(&json, outputs, members[i].key, members[i].offset);
+    }
+    if (outputs->exclusive != NULL) {
+        put_exclusive(&json, outputs);
+    }
+    if (outputs->has_answer) {
+        put_answer(&json, &outputs->answer);
     }
     stk_json_end_object(&json);
 }
@@ -102,6 +154,51 @@ static bool read_list(const stk_json *object, const char *key, size_t offset,
     return true;
 }
 
+/* A whole number from least to most; *good becomes false where there is none. */
+static int read_int(const stk_json *object, const char *key, int least, int most, bool *good) {
+    double number = stk_json_number(stk_json_get(object, key), NAN);
+    bool fits = number >= least && number <= most && floor(number) >= number;
+    *good = *good && fits;
+    return fits ? (int)number : least;
+}
+
+/* Names in one row of a ranked list, at most. */
+#define MOST_RANKED 1000
+
+static bool read_answer(const stk_json *object, stk_outputs *outputs) {
+    const char *kind = stk_json_string(stk_json_get(object, "kind"));
+    const char *divider = stk_json_string(stk_json_get(object, "divider"));
+    stk_answer *answer = &outputs->answer;
+    bool good = divider != NULL && strlen(divider) <= 1;
+    bool known = false;
+    for (int k = 0; kind != NULL && k < STK_ANSWER_KINDS; k++) {
+        if (strcmp(kind, stk_answer_name((stk_answer_kind)k)) == 0) {
+            answer->kind = (stk_answer_kind)k;
+            known = true;
+        }
+    }
+    answer->divider = good ? divider[0] : ' ';
+    answer->most = read_int(object, "most", 0, INT_MAX, &good);
+    answer->most = answer->most < MOST_RANKED ? answer->most : MOST_RANKED;
+    answer->positive = read_int(object, "positive", 0, outputs->count - 1, &good);
+    answer->stranger = read_int(object, "stranger", -1, outputs->count - 1, &good);
+    outputs->has_answer = good && known;
+    return outputs->has_answer;
+}
+
+static bool read_exclusive(const stk_json *list, stk_outputs *outputs) {
+    bool good = true;
+    for (const stk_json *item = stk_json_at(list, 0); good && item != NULL;
+         item = stk_json_next(list, item)) {
+        double label = stk_json_number(item, NAN);
+        good = label >= 0 && label < outputs->count;
+        if (good) {
+            outputs->exclusive[(int)label] = true;
+        }
+    }
+    return good;
+}
+
 static bool read_object(const stk_json *object, stk_outputs *outputs) {
     const char *task = stk_json_string(stk_json_get(object, "task"));
     bool known = false;
@@ -115,7 +212,9 @@ static bool read_object(const stk_json *object, stk_outputs *outputs) {
          i++) {
         known = read_list(object, members[i].key, members[i].offset, outputs);
     }
-    return known;
+    const stk_json *answer = stk_json_get(object, "answer");
+    known = known && (answer == NULL || read_answer(answer, outputs));
+    return known && read_exclusive(stk_json_get(object, "exclusive"), outputs);
 }
 
 stk_status stk_outputs_read(const char *text, int count, stk_outputs *outputs, stk_error *err) {
@@ -126,7 +225,8 @@ stk_status stk_outputs_read(const char *text, int count, stk_outputs *outputs, s
     }
     stk_status status = stk_json_parse(text, strlen(text), &object, NULL);
     outputs->units = stk_mem_new((size_t)count, sizeof *outputs->units);
-    if (status == STK_ERR_MEMORY || outputs->units == NULL) {
+    outputs->exclusive = stk_mem_new((size_t)count, sizeof *outputs->exclusive);
+    if (status == STK_ERR_MEMORY || outputs->units == NULL || outputs->exclusive == NULL) {
         status = STK_FAIL_MEMORY(err, "a checkpoint");
     } else if (status != STK_OK || !read_object(object, outputs)) {
         status = STK_FAIL(err, STK_ERR_DATA, "the metadata 'outputs' are damaged");
@@ -135,6 +235,10 @@ stk_status stk_outputs_read(const char *text, int count, stk_outputs *outputs, s
     if (status == STK_OK && outputs->task != STK_TASK_REGRESSION) {
         stk_mem_free(outputs->units);
         outputs->units = NULL;
+    }
+    if (status == STK_OK && outputs->task != STK_TASK_MULTILABEL) {
+        stk_mem_free(outputs->exclusive);
+        outputs->exclusive = NULL;
     }
     if (status != STK_OK) {
         stk_outputs_free(outputs);

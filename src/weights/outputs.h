@@ -3,7 +3,8 @@
  *
  * They become probabilities of classes, which sum to 1, probabilities of labels, which do not, or
  * numbers in the unit of the targets, within the range that training has seen. A checkpoint keeps
- * this in its metadata as one JSON object. Threads: read-only once made.
+ * this in its metadata as one JSON object, with what the competition takes: a folder of pictures
+ * alone does not tell that. Threads: read-only once made.
  */
 #ifndef STK_WEIGHTS_OUTPUTS_H
 #define STK_WEIGHTS_OUTPUTS_H
@@ -23,6 +24,9 @@ typedef struct stk_outputs {
     stk_task task; /* STK_TASK_AUTO means single */
     int count;
     stk_output_unit *units; /* (count), owned; NULL: the task has no numbers */
+    bool *exclusive;        /* (count), owned: labels that stand alone; NULL: none does */
+    bool has_answer;        /* false in older files */
+    stk_answer answer;      /* what a row of the submission took */
 } stk_outputs;              /* starts zeroed */
 
 /* Those of a network that was trained on this data set. */

@@ -9,7 +9,7 @@
 static stk_sample_results results_of(size_t capacity) {
     stk_error err = {0};
     stk_sample_results results;
-    if (stk_sample_results_open(&results, capacity, &err) != STK_OK) {
+    if (stk_sample_results_open(&results, capacity, STK_TASK_SINGLE, 3, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         exit(1);
     }
@@ -107,7 +107,7 @@ static void judged_without_memory(void) {
     stk_error err = {0};
     stk_sample_results results;
     stk_mem_fail_after(0);
-    CHECK(stk_sample_results_open(&results, 10, &err) == STK_ERR_MEMORY);
+    CHECK(stk_sample_results_open(&results, 10, STK_TASK_SINGLE, 3, &err) == STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
     stk_sample_results_free(&results);
 }

@@ -30,7 +30,7 @@ static stk_val_table open_table(void) {
 
 static void begin(stk_val_table *table, int fold) {
     stk_error err = {0};
-    REQUIRE_OK(stk_val_table_begin(table, fold, samples, 3, &err), &err);
+    REQUIRE_OK(stk_val_table_begin(table, &dataset, fold, samples, 3, &err), &err);
 }
 
 /* A validation that says class `said` of samples from..to-1, last to first. */
@@ -146,7 +146,7 @@ static void table_without_memory(void) {
     stk_val_table_take_best(&table);
     stk_mem_fail_after(0);
     CHECK_INT(stk_val_table_write(&table, &dataset, &err), STK_ERR_MEMORY);
-    CHECK_INT(stk_val_table_begin(&table, 1, samples, 3, &err), STK_ERR_MEMORY);
+    CHECK_INT(stk_val_table_begin(&table, &dataset, 1, samples, 3, &err), STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
     CHECK(!stk_path_is_file(table.path));
     stk_val_table_free(&table);

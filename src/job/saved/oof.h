@@ -18,10 +18,11 @@
 
 typedef struct stk_oof {
     const stk_dataset *dataset; /* borrowed */
-    double *probs;              /* (train samples, classes), owned */
+    double *probs;              /* (train samples, outputs), owned: probabilities, or numbers */
     int *fold;                  /* per train sample, owned: which fold predicted it; -1: none yet */
     double number_s;            /* seconds that writing one number took the last time */
-    double acc1;                /* percent, of all rows when they were last scored; NaN: never */
+    double acc1;                /* percent, of all rows when they were last scored; NaN: never, or
+                                   the task has numbers */
     size_t scored;              /* rows that both figures are of */
     double metric;              /* the run's metric (--metric) of the same rows; NaN: never */
 } stk_oof;
@@ -33,8 +34,9 @@ void stk_oof_free(stk_oof *oof);
 void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, const double *probs,
                  const bool *have);
 
-/* Scores all rows so far: sets oof->acc1, of the likeliest classes, and oof->metric, where it is
- * one of labels with those that `rule` chooses. *rows becomes their number. */
+/* Scores all rows so far: sets oof->acc1, of the likeliest classes or of the chosen sets of labels,
+ * and oof->metric, where it is one of answers with those that `rule` chooses. *rows becomes their
+ * number. */
 STK_CHECKED stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *rule,
                                      size_t *rows, stk_error *err);
 
@@ -42,7 +44,8 @@ STK_CHECKED stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_
 double stk_oof_write_seconds(const stk_oof *oof, size_t more_rows);
 
 /*
- * Writes columns id, label, fold, then one per class. STK_ERR_STOPPED: `late` became true before
+ * Writes columns id, label, fold, then one per class, label or number to predict. The label is the
+ * true answer (true_answer.h). STK_ERR_STOPPED: `late` became true before
  * the text was complete, and the file stays as it was.
  */
 STK_CHECKED stk_status stk_oof_write(stk_oof *oof, const char *path, stk_halt late, stk_error *err);

@@ -117,6 +117,38 @@ static void add_division(stk_sha256 *hash, const stk_dataset *dataset) {
     }
 }
 
+/* Adds what the samples of a list are trained to say, where that is more than a class, and the
+ * numbers beside their pictures. */
+static void add_records(stk_sha256 *hash, const stk_dataset *dataset, const stk_sample_list *list) {
+    const stk_targets *t = &dataset->targets;
+    const stk_features *f = &dataset->features;
+    size_t outputs = (size_t)t->outputs;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t record = (size_t)list->items[i].record; /* -1 is beyond all records */
+        if (record < t->count && t->is_labels) {
+            size_t first = t->starts[record];
+            size_t count = t->starts[record + 1] - first;
+            stk_sha256_add(hash, &count, sizeof count);
+            stk_sha256_add(hash, t->labels + first, count * sizeof *t->labels);
+        } else if (record < t->count) {
+            stk_sha256_add(hash, t->numbers + record * outputs, outputs * sizeof *t->numbers);
+        }
+        if (record < f->records) {
+            stk_sha256_add(hash, stk_features_row(f, record), (size_t)f->count * sizeof(float));
+        }
+    }
+}
+
+/* The same of all lists. Data sets that have classes alone have the digest that older versions
+ * gave them. */
+static void add_targets(stk_sha256 *hash, const stk_dataset *dataset) {
+    if (dataset->targets.outputs > 0 || dataset->features.count > 0) {
+        stk_sha256_add(hash, "records", 8);
+        add_records(hash, dataset, &dataset->train);
+        add_records(hash, dataset, &dataset->val);
+    }
+}
+
 /* Hashes classes, pictures, labels and folds in order, since every batch follows from them. */
 static void hash_samples(const stk_dataset *dataset, char text[STK_SHA256_TEXT]) {
     uint8_t digest[STK_SHA256_BYTES];
@@ -128,6 +160,7 @@ static void hash_samples(const stk_dataset *dataset, char text[STK_SHA256_TEXT])
     add_samples(&hash, &dataset->train);
     add_samples(&hash, &dataset->val);
     add_division(&hash, dataset);
+    add_targets(&hash, dataset);
     stk_sha256_end(&hash, digest);
     stk_hex(digest, sizeof digest, text);
 }
@@ -160,9 +193,9 @@ stk_status stk_saved_state_check(const stk_saved_state *state, const stk_dataset
     hash_samples(dataset, samples);
     if (strcmp(samples, state->samples) != 0) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "names or labels of the images of %s%s%s changed between train and resume; "
-                        "begin a new run",
-                        dataset->root, dataset->part_column != NULL ? ", or its column " : "",
+                        "names or labels of the images of %s%s%s%s changed between train and "
+                        "resume; begin a new run",
+                        dataset->root, dataset->features.count > 0 ? ", or columns beside them" : "", dataset->part_column != NULL ? ", or its column " : "",
                         dataset->part_column != NULL ? dataset->part_column : "");
     }
     return STK_OK;

@@ -2,6 +2,7 @@
 #include "job/saved/val_table.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text/csv.h"
 #include "job/saved/saved_state.h"
+#include "job/saved/true_answer.h"
 
 #define FIRST_ROW_S 2e-6 /* seconds per row on a busy core, until measured */
 #define FILE_S 0.02      /* seconds that a slow disk takes for any file */
@@ -35,8 +37,8 @@ void stk_val_table_free(stk_val_table *table) {
     memset(table, 0, sizeof *table);
 }
 
-stk_status stk_val_table_begin(stk_val_table *table, int fold, const stk_sample *samples,
-                               size_t count, stk_error *err) {
+stk_status stk_val_table_begin(stk_val_table *table, const stk_dataset *dataset, int fold,
+                               const stk_sample *samples, size_t count, stk_error *err) {
     stk_sample_results_free(&table->now);
     stk_sample_results_free(&table->best);
     stk_str_clear(&table->before);
@@ -48,8 +50,11 @@ stk_status stk_val_table_begin(stk_val_table *table, int fold, const stk_sample 
         stk_str_append(&table->before, columns[c]);
         stk_str_append(&table->before, c + 1 < COLUMNS ? "," : "\n");
     }
-    stk_status status = stk_sample_results_open(&table->now, count, err);
-    return status == STK_OK ? stk_sample_results_open(&table->best, count, err) : status;
+    stk_task task = dataset->task;
+    int outputs = dataset->class_count;
+    stk_status status = stk_sample_results_open(&table->now, count, task, outputs, err);
+    STK_THEN(status, stk_sample_results_open(&table->best, count, task, outputs, err));
+    return status;
 }
 
 static bool has_our_columns(const stk_csv *csv) {
@@ -102,14 +107,32 @@ double stk_val_table_seconds(const stk_val_table *table) {
     return FILE_S + (double)table->best.count * table->row_s;
 }
 
-static void append_row(stk_str *text, const stk_dataset *dataset, const stk_sample *sample,
-                       const stk_sample_result *result, int fold) {
+static void append_predicted(stk_str *text, const stk_dataset *dataset,
+                             const stk_sample_results *results, const stk_sample_result *result) {
+    if (results->labels != NULL) {
+        stk_labels_append(text, dataset, stk_sample_results_labels(results, result),
+                          (size_t)result->predicted);
+    } else if (results->numbers != NULL) {
+        stk_numbers_append(text, stk_sample_results_numbers(results, result),
+                           (size_t)results->width);
+    } else {
+        stk_csv_append(text, dataset->classes[result->predicted]);
+    }
+}
+
+static void append_row(stk_str *text, const stk_val_table *table, const stk_dataset *dataset,
+                       const stk_sample_result *result) {
+    const stk_sample *sample = &table->samples[result->sample];
     stk_csv_append(text, sample->path);
     stk_str_append(text, ",");
-    stk_csv_append(text, dataset->classes[sample->label]);
+    stk_true_answer_append(text, dataset, sample);
     stk_str_append(text, ",");
-    stk_csv_append(text, dataset->classes[result->predicted]);
-    stk_str_appendf(text, ",%.6g,%d\n", result->probability, fold);
+    append_predicted(text, dataset, &table->best, result);
+    stk_str_append(text, ",");
+    if (!isnan(result->probability)) {
+        stk_str_appendf(text, "%.6g", result->probability);
+    }
+    stk_str_appendf(text, ",%d\n", table->fold);
 }
 
 stk_status stk_val_table_write(stk_val_table *table, const stk_dataset *dataset, stk_error *err) {
@@ -119,8 +142,7 @@ stk_status stk_val_table_write(stk_val_table *table, const stk_dataset *dataset,
     stk_sample_results_sort(results);
     stk_str_append_bytes(&text, stk_str_text(&table->before), table->before.length);
     for (size_t i = 0; i < results->count; i++) {
-        const stk_sample_result *result = &results->items[i];
-        append_row(&text, dataset, &table->samples[result->sample], result, table->fold);
+        append_row(&text, table, dataset, &results->items[i]);
     }
     stk_status status = stk_str_ok(&text)
                             ? stk_file_write(table->path, stk_str_text(&text), text.length, err)

@@ -3,6 +3,8 @@
  * pictures.
  *
  * Rows are `path,label,predicted,probability,fold`, fold after fold, in the order of the samples.
+ * Where a picture has several labels, or numbers, label and predicted are lists (true_answer.h); the
+ * probability of numbers is empty.
  * The file is replaced atomically whenever the running fold has a better epoch. Threads: the job's.
  */
 #ifndef STK_JOB_SAVED_VAL_TABLE_H
@@ -33,8 +35,9 @@ STK_CHECKED stk_status stk_val_table_open(stk_val_table *table, const stk_run_fo
 void stk_val_table_free(stk_val_table *table);
 
 /* A fold begins, with `count` validation samples. */
-STK_CHECKED stk_status stk_val_table_begin(stk_val_table *table, int fold,
-                                           const stk_sample *samples, size_t count, stk_error *err);
+STK_CHECKED stk_status stk_val_table_begin(stk_val_table *table, const stk_dataset *dataset,
+                                           int fold, const stk_sample *samples, size_t count,
+                                           stk_error *err);
 
 /* Reads the rows of earlier folds, to keep them. If they cannot be read, the table starts empty. */
 STK_CHECKED stk_status stk_val_table_take_earlier(stk_val_table *table, stk_error *err);

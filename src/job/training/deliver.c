@@ -239,6 +239,7 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->precision = stk_precision_name(job->network.opened.precision);
     s->bad_images = (int64_t)job->bad_told.count;
     s->metric = stk_options_get(job->options, "metric");
+    s->task = job->dataset != NULL ? stk_task_name(job->dataset->task) : NULL;
     s->submission = job->out.submitted ? "submission.csv" : NULL;
     s->used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock);
 }

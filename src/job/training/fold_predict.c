@@ -280,16 +280,20 @@ static stk_metric metric_of(const stk_job *job) {
 
 static void emit_oof(const stk_job *job, size_t rows) {
     const stk_oof *oof = &job->out.oof;
-    char what[96];
+    char what[160];
+    char accuracy[48] = "";
     char other[64] = "";
     char why[160];
     char a[32];
     char b[32];
-    if (metric_of(job) != STK_METRIC_ACC1) {
-        snprintf(other, sizeof other, ", %s %.4g", stk_options_get(job->options, "metric"),
-                 oof->metric);
+    if (!isnan(oof->acc1)) {
+        snprintf(accuracy, sizeof accuracy, "accuracy %.1f %%", oof->acc1);
     }
-    snprintf(what, sizeof what, "out-of-fold accuracy %.1f %%%s", oof->acc1, other);
+    if (metric_of(job) != STK_METRIC_ACC1) {
+        snprintf(other, sizeof other, "%s%s %.4g", accuracy[0] != '\0' ? ", " : "",
+                 stk_options_get(job->options, "metric"), oof->metric);
+    }
+    snprintf(what, sizeof what, "out-of-fold %s%s", accuracy, other);
     snprintf(why, sizeof why, "%s of %s training images, %d of %d folds",
              stk_format_count(a, sizeof a, rows),
              stk_format_count(b, sizeof b, job->dataset->train.count), job->tally.folds_done,

@@ -215,8 +215,8 @@ static stk_status find_lr(stk_running_fold *fold, stk_error *err) {
 static stk_status begin_validation(const stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_error why = {0};
-    stk_status status = stk_val_table_begin(&job->out.val, job->tally.fold, fold->val_samples,
-                                            fold->split.val_count, err);
+    stk_status status = stk_val_table_begin(&job->out.val, job->dataset, job->tally.fold,
+                                            fold->val_samples, fold->split.val_count, err);
     if (status == STK_OK && stk_val_table_take_earlier(&job->out.val, &why) != STK_OK) {
         stk_events_warning(&job->events, "validation.csv begins anew with fold %d: %s",
                            job->tally.fold + 1, why.message);

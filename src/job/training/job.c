@@ -207,7 +207,8 @@ void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
                              .val_images = (int64_t)val,
                              .test_images = (int64_t)job->dataset->test.count,
                              .budget_s = job->resume.used_s + job->clock.budget_s,
-                             .metric = stk_options_get(job->options, "metric")};
+                             .metric = stk_options_get(job->options, "metric"),
+                             .task = stk_task_name(job->dataset->task)};
     stk_events_start(&job->events, &event);
 }
 

@@ -31,7 +31,7 @@ static stk_status write_one(const stk_report_runs *report, const stk_file_how *g
     stk_run_read *run = &report->runs[0];
     stk_page_pictures pictures = {0};
     stk_error why = {0};
-    stk_page_pictures_read(&pictures, run->dir, MOST_VALIDATION_BYTES, &why);
+    stk_page_pictures_read(&pictures, run->dir, &run->history, MOST_VALIDATION_BYTES, &why);
     if (why.status != STK_OK) {
         stk_str_appendf(&run->damage, "the confusion matrix was left out: %s\n", why.message);
     }

@@ -1,22 +1,33 @@
 /* write.c - the page and what lies beside it. */
 #include "report/page/write.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
+#include "metrics/task.h"
 #include "report/page/page.h"
 #include "report/state/run_read.h"
 
 #define MOST_ARGS_BYTES ((size_t)1 << 20)
 
-void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes,
-                            stk_error *why) {
+/* Labels and numbers are not taken for each other, as classes are. */
+static bool has_classes(const stk_run_history *history) {
+    const stk_event_start *start = history->view.start;
+    const char *task = start != NULL ? start->task : NULL;
+    return task == NULL || (strcmp(task, stk_task_name(STK_TASK_MULTILABEL)) != 0 &&
+                            strcmp(task, stk_task_name(STK_TASK_REGRESSION)) != 0);
+}
+
+void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir,
+                            const stk_run_history *history, size_t most_bytes, stk_error *why) {
     char *path = stk_path_join(run_dir, "validation.csv");
     char *text = NULL;
     size_t size = 0;
     stk_csv table;
     stk_page_pictures_free(pictures);
-    pictures->known = path != NULL && stk_path_is_file(path) &&
+    pictures->known = has_classes(history) && path != NULL && stk_path_is_file(path) &&
                       stk_file_read(path, most_bytes, &text, &size, why) == STK_OK &&
                       stk_csv_parse(path, text, size, &table, why) == STK_OK &&
                       stk_confusion_make(&pictures->confusion, &table, path, why) == STK_OK;

@@ -32,6 +32,7 @@ static stk_summary so_far(const stk_run_view *view, const stk_run_facts *facts) 
     return (stk_summary){
         .best_acc1 = best,
         .metric = facts->metric,
+        .task = start->task,
         .best_metric = best_is_metric ? best : NAN,
         .epochs_done = (int)facts->epochs_done,
         .folds_done = fold_now(view),

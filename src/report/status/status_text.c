@@ -184,11 +184,14 @@ static void put_training(const stk_run_status *status, stk_str *out) {
 static void put_best(const stk_summary *summary, stk_str *out) {
     bool other = summary->metric != NULL && !stk_str_equal(summary->metric, "acc1") &&
                  isfinite(summary->best_metric);
-    if (isfinite(summary->best_acc1)) {
+    bool accuracy = isfinite(summary->best_acc1); /* numbers have none */
+    if (accuracy || other) {
         begin_row(out, "best");
-        stk_str_appendf(out, "validation accuracy %.1f%%", summary->best_acc1);
+        if (accuracy) {
+            stk_str_appendf(out, "validation accuracy %.1f%%", summary->best_acc1);
+        }
         if (other) {
-            stk_str_append(out, ", ");
+            stk_str_append(out, accuracy ? ", " : "validation ");
             stk_report_append_line(out, summary->metric);
             stk_str_appendf(out, " %.4g", summary->best_metric);
         }

@@ -29,7 +29,7 @@ ROWS(start_rows, TEXT(chosen), TEXT(run_dir), TEXT(data), TEXT(model), TEXT(devi
      TEXT(precision), COUNT(img_size), COUNT(batch), COUNT(workers), COUNT(prefetch),
      COUNT(classes), COUNT(folds), COUNT(cores), COUNT64(memory_bytes), TEXT(device_name),
      COUNT64(device_bytes), COUNT64(train_images), COUNT64(val_images), COUNT64(test_images),
-     SECONDS(budget_s), COUNT(refits), TEXT(metric));
+     SECONDS(budget_s), COUNT(refits), TEXT(metric), TEXT(task));
 
 #undef OF
 #define OF stk_event_plan
@@ -114,7 +114,7 @@ ROWS(submission_rows, TEXT(path), TEXT(status), COUNT64(rows), COUNT(models), CO
 #undef OF
 #define OF stk_summary
 
-ROWS(summary_rows, TEXT(status), TEXT(stop_reason), NUMBER(best_acc1), TEXT(metric),
+ROWS(summary_rows, TEXT(status), TEXT(stop_reason), TEXT(task), NUMBER(best_acc1), TEXT(metric),
      NUMBER(best_metric), COUNT(epochs_done), COUNT(folds_done), COUNT(folds_planned),
      NUMBER(oof_acc1), NUMBER(oof_metric), NUMBER(held_out), TEXT(held_out_from),
      NUMBER(temperature), NUMBER(images_per_second), NUMBER(wait_fraction), SECONDS(budget_s),

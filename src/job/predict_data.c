@@ -1,0 +1,105 @@
+/* predict_data.c - opening the folder that is predicted: as a data set, or as a list of pictures. */
+#include "job/predict_data.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "run/event_buffer.h"
+
+/* The options that the first run opened its data set with, but for those that are given now. */
+static stk_dataset_options run_data(const stk_predict_data *wanted) {
+    const stk_dataset_options *run =
+        stk_options_values(wanted->members->options, &stk_dataset_option_table);
+    stk_dataset_options options = *run;
+    const stk_dataset_options *given = wanted->given;
+    options.data = given->data != NULL ? given->data : run->data;
+    options.id_column = given->id_column != NULL ? given->id_column : run->id_column;
+    options.label_column = given->label_column != NULL ? given->label_column : run->label_column;
+    options.image_ext = given->image_ext != NULL ? given->image_ext : run->image_ext;
+    options.sample_submission = given->sample_submission;
+    options.val_fraction = given->val_fraction;
+    options.fold_column = NULL; /* how the training samples were split does not matter here */
+    options.group_column = NULL;
+    return options;
+}
+
+/* Whether a list of pictures may lack what the models need, or what their answer is made from. */
+static bool needs_tables(const stk_members *members) {
+    bool needs = false;
+    for (size_t i = 0; i < members->count; i++) {
+        const stk_checkpoint_info *info = &members->items[i].info;
+        bool plain = info->outputs.task == STK_TASK_AUTO || info->outputs.task == STK_TASK_SINGLE;
+        needs = needs || !plain || info->features > 0;
+    }
+    return needs;
+}
+
+/* Whether the data set asks for what the models answer, and has the numbers that they take. */
+static bool is_same_task(const stk_dataset *dataset, const stk_members *members) {
+    const stk_checkpoint_info *first = &members->items[0].info;
+    stk_task task = first->outputs.task != STK_TASK_AUTO ? first->outputs.task : STK_TASK_SINGLE;
+    bool same = dataset->test.count > 0 && dataset->task == task &&
+                dataset->class_count == first->class_count;
+    for (int c = 0; same && c < first->class_count; c++) {
+        same = strcmp(dataset->classes[c], first->classes[c]) == 0;
+    }
+    for (size_t i = 0; i < members->count; i++) {
+        int features = members->items[i].info.features;
+        same = same && (features == 0 || features == dataset->features.count);
+    }
+    return same;
+}
+
+/* Opens the folder as a data set; *dataset stays NULL where it is none of this task. What opening
+ * has warned of counts only where it is one. */
+static stk_status try_labels(const stk_predict_data *wanted, stk_dataset **dataset,
+                             stk_error *err) {
+    stk_dataset_options options = run_data(wanted);
+    stk_error why = {0};
+    stk_events events = {0};
+    stk_event_buffer buffer;
+    stk_event_buffer_open(&buffer);
+    stk_events_add(&events, &buffer.observer);
+    stk_status status = stk_dataset_open(dataset, &options, wanted->storage, &events, &why);
+    if (status == STK_OK && is_same_task(*dataset, wanted->members)) {
+        stk_event_buffer_emit(&buffer, wanted->events);
+    } else {
+        stk_dataset_free(*dataset);
+        *dataset = NULL;
+    }
+    stk_event_buffer_free(&buffer);
+    bool ends = status == STK_ERR_STOPPED || status == STK_ERR_MEMORY;
+    return ends ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
+}
+
+/* The data set of the first run. */
+static stk_status open_own(const stk_predict_data *wanted, stk_dataset **dataset, stk_error *err) {
+    stk_dataset_options options = run_data(wanted);
+    stk_error cause = {0};
+    if (options.data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s/args.json names no data; give --data", wanted->run);
+    }
+    stk_status status =
+        stk_dataset_open(dataset, &options, wanted->storage, wanted->events, &cause);
+    if (status != STK_OK && status != STK_ERR_STOPPED && wanted->members->count > 0) {
+        /* The training pictures may be gone; trained models need the test pictures only. */
+        status = stk_dataset_open_images(dataset, &options, wanted->storage, wanted->events, NULL);
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, cause.status, "%s", cause.message);
+}
+
+stk_status stk_predict_data_open(const stk_predict_data *wanted, stk_dataset **dataset,
+                                 stk_error *err) {
+    stk_status status = STK_OK;
+    *dataset = NULL;
+    if (wanted->given->data == NULL) {
+        return open_own(wanted, dataset, err);
+    }
+    if (needs_tables(wanted->members)) {
+        status = try_labels(wanted, dataset, err);
+    }
+    return status != STK_OK || *dataset != NULL
+               ? status
+               : stk_dataset_open_images(dataset, wanted->given, wanted->storage, wanted->events,
+                                         err);
+}
