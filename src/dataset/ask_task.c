@@ -83,9 +83,10 @@ typedef struct samples {
     char first[40];
 } samples;
 
-static void note_cell(samples *s, const char *cell) {
+/* `known` are the texts of the label column: a cell that is one of them is no list. */
+static void note_cell(samples *s, const char *cell, const stk_map *known) {
     double x;
-    size_t words = stk_label_list_count(cell);
+    size_t words = stk_map_find(known, cell, NULL) ? 1 : stk_label_list_count(cell, ' ');
     if (s->cells == 0) {
         snprintf(s->first, sizeof s->first, "%.30s", cell);
         s->constant = true;
@@ -101,13 +102,13 @@ static void note_cell(samples *s, const char *cell) {
     }
 }
 
-static samples read_samples(const stk_csv *csv, size_t id, size_t kept) {
+static samples read_samples(const stk_csv *csv, size_t id, size_t kept, const stk_map *known) {
     samples s = {0};
     for (size_t row = 0; csv != NULL && row < csv->rows; row++) {
         const char *cell = stk_csv_cell(csv, row, 0);
         for (size_t c = 0; c < csv->columns; c++) {
             if (c != id && c != kept) {
-                note_cell(&s, cell);
+                note_cell(&s, cell, known);
             }
             cell = c + 1 < csv->columns ? stk_csv_next(cell) : cell;
         }
@@ -284,15 +285,16 @@ static void decide_binary(asking *a, const char *first, const char *second) {
     bool probability =
         h->probabilities || (!h->labels && !names && (s->fractions > 0 || s->constant));
     if (!a->has_sample || a->asked != 1) {
-        decide(a, STK_TASK_BINARY, STK_ANSWER_LABEL);
-        say(a->ask, "%s or %s", first, second);
+        bool columns = a->has_sample && a->asked > 1;
+        decide(a, STK_TASK_BINARY, columns ? STK_ANSWER_PROBABILITIES : STK_ANSWER_LABEL);
+        say(a->ask, "%s or %s%s", first, second,
+            columns ? ", and the sample has a column for each" : "");
     } else if (probability) {
         decide(a, STK_TASK_BINARY, STK_ANSWER_POSITIVE);
         if (h->probabilities) {
-            say(a->ask, "probability of '%s': the metric is %s", positive, h->phrase);
+            say(a->ask, "the metric is %s", h->phrase);
         } else {
-            say(a->ask, "probability of '%s': the sample has %s in its only column", positive,
-                s->first);
+            say(a->ask, "the sample has %s in its only column", s->first);
         }
     } else {
         decide(a, STK_TASK_BINARY, STK_ANSWER_LABEL);
@@ -335,7 +337,8 @@ static const char *stranger_among(const stk_column_profile *p) {
 
 static bool is_ranking(asking *a) {
     const samples *s = &a->sample;
-    bool by_sample = a->has_sample && a->asked == 1 && s->cells > 0 && 2 * s->lists > s->cells;
+    bool by_sample = a->has_sample && a->asked == 1 && s->cells > 0 && 2 * s->lists > s->cells &&
+                     !a->hints->labels && !a->hints->probabilities;
     if (!by_sample && a->hints->ranked == 0) {
         return false;
     }
@@ -525,12 +528,12 @@ stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_
                 .tables = t,
                 .hints = hints,
                 .wanted = (stk_task)listing->options->task,
-                .sample = read_samples(t->sample, t->sample_id, t->sample_kept),
                 .has_sample = t->sample != NULL};
     if (a.has_sample) {
         a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
     }
     if (ask->count > 1) {
+        a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
         stk_status done = decide_columns(&a, err);
         take_metric(ask, hints);
         return done;
@@ -538,46 +541,74 @@ stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_
     a.name = t->train->header[ask->labels[0]];
     stk_status status = stk_column_profile_make(&a.labels, t->train, ask->labels[0], err);
     STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
+    a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
     STK_THEN(status, decide_column(&a, err));
     stk_column_profile_free(&a.labels);
     take_metric(ask, hints);
     return status;
 }
 
+/* A profile of classes that no table has. */
+static stk_status profile_of_names(stk_column_profile *p, const char *const *names, size_t count,
+                                   stk_error *err) {
+    bool ok = STK_RESERVE(p->texts, p->capacity, count);
+    for (size_t i = 0; ok && i < count; i++) {
+        bool added;
+        p->texts[p->count++] = (stk_column_text){names[i], 1};
+        ok = stk_map_add(&p->places, names[i], i, &added);
+    }
+    if (!ok) {
+        stk_column_profile_free(p);
+        return STK_FAIL_MEMORY(err, "the class names");
+    }
+    return STK_OK;
+}
+
+static stk_status decide_classes(asking *a, const char *const *classes, size_t count,
+                                 stk_error *err) {
+    bool fits = a->wanted == STK_TASK_AUTO || a->wanted == STK_TASK_SINGLE ||
+                a->wanted == STK_TASK_RANKING || (a->wanted == STK_TASK_BINARY && count == 2);
+    if (!fits) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--task %s: %s has classes and no table with other labels; pass --task "
+                        "single, or leave it out",
+                        stk_task_name(a->wanted), a->listing->dataset->root);
+    }
+    if (a->wanted == STK_TASK_RANKING || (a->wanted == STK_TASK_AUTO && is_ranking(a))) {
+        decide(a, STK_TASK_RANKING, STK_ANSWER_RANKED);
+        a->ask->answer.divider = ' ';
+        a->ask->answer.most = a->hints->ranked > 0    ? a->hints->ranked
+                           : a->sample.words > 1 ? (int)a->sample.words
+                                                : USUAL_RANKED;
+        say(a->ask, a->wanted == STK_TASK_AUTO ? "the sample has lists" : "--task ranking");
+    } else if (count == 2 && a->wanted != STK_TASK_SINGLE) {
+        decide_binary(a, classes[0], classes[1]);
+    } else {
+        decide_single(a);
+    }
+    return STK_OK;
+}
+
 stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
                            size_t sample_id, const char *const *classes, size_t count,
                            const stk_hints *hints, stk_error *err) {
     stk_ask_tables t = {.sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
-    stk_task wanted = (stk_task)listing->options->task;
     *ask = (stk_ask){.metric = STK_METRIC_AUTO};
     asking a = {.ask = ask,
                 .listing = listing,
                 .tables = &t,
                 .hints = hints,
-                .sample = read_samples(sample, sample_id, SIZE_MAX),
+                .wanted = (stk_task)listing->options->task,
                 .has_sample = sample != NULL,
                 .asked = sample != NULL ? sample->columns - 1 : 0,
-                .labels = {.count = count},
                 .name = "the data set"};
-    bool fits = wanted == STK_TASK_AUTO || wanted == STK_TASK_SINGLE ||
-                wanted == STK_TASK_RANKING || (wanted == STK_TASK_BINARY && count == 2);
-    if (!fits) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--task %s: %s has classes and no table with other labels; pass --task "
-                        "single, or leave it out",
-                        stk_task_name(wanted), listing->dataset->root);
+    stk_status status = profile_of_names(&a.labels, classes, count, err);
+    if (status != STK_OK) {
+        return status;
     }
-    if (wanted == STK_TASK_RANKING || (wanted == STK_TASK_AUTO && is_ranking(&a))) {
-        decide(&a, STK_TASK_RANKING, STK_ANSWER_RANKED);
-        ask->answer.divider = ' ';
-        ask->answer.most = hints->ranked > 0    ? hints->ranked
-                           : a.sample.words > 1 ? (int)a.sample.words
-                                                : USUAL_RANKED;
-    } else if (count == 2 && wanted != STK_TASK_SINGLE) {
-        decide_binary(&a, classes[0], classes[1]);
-    } else {
-        decide_single(&a);
-    }
+    a.sample = read_samples(sample, sample_id, SIZE_MAX, &a.labels.places);
+    status = decide_classes(&a, classes, count, err);
+    stk_column_profile_free(&a.labels);
     take_metric(ask, hints);
-    return STK_OK;
+    return status;
 }

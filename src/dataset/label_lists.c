@@ -6,28 +6,41 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* The texts divided into words. */
+/* What may stand between two labels, the clearest first. A blank may as well be a part of a name. */
+static const char dividers[] = "|;, ";
+
+#define BLANKS " \t"
+
+/* The texts divided at one character. */
 typedef struct divided {
-    char *block;            /* owned: the words of all texts, each with a NUL after it */
+    char *block;            /* owned: the labels of all texts, each with a NUL after it */
     stk_map seen;           /* the words of texts that are made of words alone */
     size_t plain;           /* texts that are made of words alone, not of words and numbers */
     size_t longer;          /* plain texts of two words or more */
     size_t begun;           /* texts whose first word is a label by itself */
     const char *any_longer; /* borrowed */
-    size_t by_divider[sizeof STK_LABEL_DIVIDERS];
 } divided;
 
-const char *stk_label_list_next(const char **at, size_t *length) {
-    const char *start = *at + strspn(*at, STK_LABEL_DIVIDERS);
-    *length = strcspn(start, STK_LABEL_DIVIDERS);
-    *at = start + *length;
-    return *length > 0 ? start : NULL;
+const char *stk_label_list_next(const char **at, char divider, size_t *length) {
+    const char ends[] = {divider, divider == ' ' ? '\t' : '\0', '\0'};
+    const char *start = *at;
+    do {
+        start += strspn(start, BLANKS);
+        start += *start == divider;
+    } while (*start == divider || (*start != '\0' && strchr(BLANKS, *start) != NULL));
+    size_t size = strcspn(start, ends);
+    *at = start + size;
+    while (size > 0 && strchr(BLANKS, start[size - 1]) != NULL) {
+        size--;
+    }
+    *length = size;
+    return size > 0 ? start : NULL;
 }
 
-size_t stk_label_list_count(const char *cell) {
+size_t stk_label_list_count(const char *cell, char divider) {
     size_t count = 0;
     size_t length;
-    while (stk_label_list_next(&cell, &length) != NULL) {
+    while (stk_label_list_next(&cell, divider, &length) != NULL) {
         count++;
     }
     return count;
@@ -37,19 +50,7 @@ static bool is_digits(const char *word) {
     return word[strspn(word, "0123456789")] == '\0';
 }
 
-/* Which characters divide the words: a blank after a comma belongs to the comma. */
-static void note_dividers(divided *d, const char *text) {
-    for (size_t i = 0; text[i] != '\0'; i++) {
-        const char *which = strchr(STK_LABEL_DIVIDERS, text[i]);
-        bool blank = text[i] == ' ' || text[i] == '\t';
-        bool beside = blank && i > 0 && strchr(",;|", text[i - 1]) != NULL;
-        if (which != NULL && !beside) {
-            d->by_divider[which - STK_LABEL_DIVIDERS]++;
-        }
-    }
-}
-
-/* Divides a text, copied to `to`, into words and counts it. Returns the end of the copy; NULL
+/* Divides a text, copied to `to`, into labels and counts it. Returns the end of the copy; NULL
  * without memory. */
 static char *divide(const stk_column_profile *p, size_t place, char *to, divided *d,
                     stk_label_lists *lists) {
@@ -61,7 +62,7 @@ static char *divide(const stk_column_profile *p, size_t place, char *to, divided
     char *start = to;
     const char *word;
     size_t length;
-    for (const char *at = text; (word = stk_label_list_next(&at, &length)) != NULL;) {
+    for (const char *at = text; (word = stk_label_list_next(&at, lists->divider, &length)) != NULL;) {
         memcpy(to, word, length);
         to[length] = '\0';
         digits += is_digits(to);
@@ -81,7 +82,6 @@ static char *divide(const stk_column_profile *p, size_t place, char *to, divided
     if (words > 1 && (list || plain)) {
         const char **shown = list ? &lists->example : &d->any_longer;
         *shown = *shown != NULL ? *shown : text;
-        note_dividers(d, text);
     }
     bool added;
     for (char *each = start; plain && each < to; each += strlen(each) + 1) {
@@ -92,34 +92,40 @@ static char *divide(const stk_column_profile *p, size_t place, char *to, divided
     return to;
 }
 
-static char most_used(const divided *d) {
-    size_t best = 0;
-    for (size_t i = 1; STK_LABEL_DIVIDERS[i] != '\0'; i++) {
-        best = d->by_divider[i] > d->by_divider[best] ? i : best;
-    }
-    return STK_LABEL_DIVIDERS[best];
-}
-
-stk_status stk_label_lists_find(stk_label_lists *lists, const stk_column_profile *p,
-                                stk_error *err) {
+/* Looks for lists whose labels this character divides. */
+static bool try_divider(const stk_column_profile *p, char divider, size_t bytes,
+                        stk_label_lists *lists) {
     divided d = {0};
-    size_t bytes = 0;
-    memset(lists, 0, sizeof *lists);
-    for (size_t i = 0; i < p->count; i++) {
-        bytes += strlen(p->texts[i].text) + 1; /* a divider, or the end, after each word */
-    }
+    *lists = (stk_label_lists){.divider = divider};
     d.block = stk_mem_raw(bytes + 1, 1);
     char *to = d.block;
     for (size_t i = 0; to != NULL && i < p->count; i++) {
         to = divide(p, i, to, &d, lists);
     }
-    if (to != NULL) {
-        lists->divider = most_used(&d);
-        lists->doubtful =
-            lists->listed == 0 && (d.begun > 0 || (d.longer > 2 && d.plain >= d.seen.count));
-        lists->example = lists->example != NULL ? lists->example : d.any_longer;
-    }
+    lists->doubtful = lists->listed == 0 &&
+                      (d.begun > 0 || (d.longer > 2 && d.plain >= d.seen.count));
+    lists->example = lists->example != NULL ? lists->example : d.any_longer;
     stk_map_free(&d.seen);
     stk_mem_free(d.block);
-    return to != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the labels of the pictures");
+    return to != NULL;
+}
+
+stk_status stk_label_lists_find(stk_label_lists *lists, const stk_column_profile *p,
+                                stk_error *err) {
+    stk_label_lists best = {.divider = ' '};
+    size_t bytes = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        bytes += strlen(p->texts[i].text) + 1; /* a divider, or the end, after each label */
+    }
+    for (const char *divider = dividers; *divider != '\0' && best.listed == 0; divider++) {
+        stk_label_lists found;
+        if (!try_divider(p, *divider, bytes, &found)) {
+            return STK_FAIL_MEMORY(err, "the labels of the pictures");
+        }
+        if (found.listed > 0 || (found.doubtful && !best.doubtful)) {
+            best = found;
+        }
+    }
+    *lists = best;
+    return STK_OK;
 }

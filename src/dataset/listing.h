@@ -239,19 +239,6 @@ const char *stk_table_names(const stk_csv *csv, char *buf, size_t size);
 #define STK_WORD_MOST 16
 bool stk_next_word(const char **at, char word[STK_WORD_MOST]);
 
-/*
- * Checks the label column of a table. STK_ERR_DATA when its cells hold measured numbers, or several
- * labels each, instead of classes. Only a warning when that is in doubt, or when --label-column
- * names the column. `where` is the table's path and `file` its name.
- */
-STK_CHECKED stk_status stk_labels_check(const stk_listing *listing, const stk_csv *csv,
-                                        const char *where, const char *file, size_t label,
-                                        stk_error *err);
-
-/* The same for a table of which no column is known to be the label: columns of 0 and 1. */
-STK_CHECKED stk_status stk_labels_check_columns(const stk_csv *csv, const char *where, size_t id,
-                                                size_t part, stk_error *err);
-
 /* The sample submission while a location is listed. */
 typedef struct stk_sample_file {
     const char *file; /* its name below the location; NULL: there is none */

@@ -36,14 +36,14 @@ static stk_status name_columns(stk_listing *listing, const stk_csv *csv, const s
 
 /* Names of all labels that cells list, sorted as classes are. */
 static stk_status name_listed(stk_listing *listing, const stk_csv *csv, size_t column,
-                              stk_error *err) {
+                              char divider, stk_error *err) {
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
         const char *word;
         size_t length;
         int label;
         for (const char *at = stk_csv_cell(csv, row, column);
-             status == STK_OK && (word = stk_label_list_next(&at, &length)) != NULL;) {
+             status == STK_OK && (word = stk_label_list_next(&at, divider, &length)) != NULL;) {
             char *name = stk_mem_strndup(word, length);
             status =
                 name != NULL ? stk_listing_class(listing, name, &label, err) : fail_memory(err);
@@ -63,12 +63,13 @@ static stk_status name_listed(stk_listing *listing, const stk_csv *csv, size_t c
     return status;
 }
 
-static stk_status add_listed(stk_listing *listing, const char *cell, stk_error *err) {
+static stk_status add_listed(stk_listing *listing, const char *cell, char divider,
+                             stk_error *err) {
     stk_targets *targets = &listing->dataset->targets;
     stk_status status = STK_OK;
     const char *word;
     size_t length;
-    while (status == STK_OK && (word = stk_label_list_next(&cell, &length)) != NULL) {
+    while (status == STK_OK && (word = stk_label_list_next(&cell, divider, &length)) != NULL) {
         size_t label = 0;
         char *name = stk_mem_strndup(word, length);
         if (name == NULL || !stk_map_find(&listing->class_labels, name, &label)) {
@@ -97,12 +98,13 @@ static stk_status read_labels(stk_listing *listing, const stk_csv *csv, const st
                               stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     bool lists = ask->count == 1;
-    stk_status status = lists ? name_listed(listing, csv, ask->labels[0], err)
+    stk_status status = lists ? name_listed(listing, csv, ask->labels[0], ask->answer.divider, err)
                               : name_columns(listing, csv, ask, err);
     STK_THEN(status,
              stk_targets_open_labels(&dataset->targets, dataset->class_count, csv->rows, err));
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
-        status = lists ? add_listed(listing, stk_csv_cell(csv, row, ask->labels[0]), err)
+        status = lists ? add_listed(listing, stk_csv_cell(csv, row, ask->labels[0]),
+                                    ask->answer.divider, err)
                        : add_flags(listing, csv, ask, row, err);
         if (status == STK_OK) {
             stk_targets_end_record(&dataset->targets);

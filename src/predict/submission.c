@@ -247,6 +247,12 @@ stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *ev
     return status;
 }
 
+/* Whether a file without a sample has a column for the whole answer: not where the answer is one
+ * column for each label or number. */
+static bool has_answer_column(stk_answer_kind kind) {
+    return kind != STK_ANSWER_NUMBERS && kind != STK_ANSWER_SCORES && kind != STK_ANSWER_FLAGS;
+}
+
 static void append_header(stk_str *out, const columns *c, const stk_dataset *dataset,
                           const char *const *classes, int class_count) {
     bool clash = false;
@@ -259,11 +265,11 @@ static void append_header(stk_str *out, const columns *c, const stk_dataset *dat
     }
     for (int k = 0; k < class_count; k++) {
         clash = clash || stk_str_equal_nocase(classes[k], dataset->id_name) ||
-                (c->answer.kind != STK_ANSWER_NUMBERS &&
+                (has_answer_column(c->answer.kind) &&
                  stk_str_equal_nocase(classes[k], dataset->label_name));
     }
     stk_csv_append(out, dataset->id_name);
-    if (c->answer.kind != STK_ANSWER_NUMBERS) {
+    if (has_answer_column(c->answer.kind)) {
         stk_str_append(out, ",");
         stk_csv_append(out, dataset->label_name);
     }
@@ -297,13 +303,13 @@ static void append_template_row(stk_str *out, const columns *c, const stk_row *r
 /* One row of the file that is made without a sample: id, answer, every class. */
 static void append_plain_row(stk_str *out, const stk_row *row, const stk_answer_row *answer) {
     stk_csv_append(out, row->id);
-    if (answer->how->kind != STK_ANSWER_NUMBERS) {
+    if (has_answer_column(answer->how->kind)) {
         stk_str_append(out, ",");
         stk_answer_append(out, answer);
     }
     for (int k = 0; k < answer->answers->class_count; k++) {
         stk_str_append(out, ",");
-        stk_answer_append_number(out, answer, k);
+        stk_answer_append_class(out, answer, k);
     }
 }
 

@@ -313,7 +313,7 @@ static void two_classes(void) {
             if (cases[i].description != NULL) {
                 put_text("description.md", cases[i].description);
             }
-            stk_dataset *d = opens_as(STK_TASK_BINARY, words ? "True" : "1");
+            stk_dataset *d = opens_as(STK_TASK_BINARY, "");
             REQUIRE(d != NULL);
             CHECK_INT(d->answer.kind, cases[i].kind);
             CHECK_INT(d->answer.positive, 1);
