@@ -14,9 +14,10 @@ stk_status stk_sample_results_open(stk_sample_results *results, size_t capacity,
     bool labels = task == STK_TASK_MULTILABEL;
     bool numbers = task == STK_TASK_REGRESSION;
     *results = (stk_sample_results){.capacity = capacity};
-    results->width = numbers  ? outputs
-                     : labels ? (outputs < STK_RESULT_MOST_LABELS ? outputs : STK_RESULT_MOST_LABELS)
-                              : 0;
+    results->width = numbers ? outputs
+                     : labels
+                         ? (outputs < STK_RESULT_MOST_LABELS ? outputs : STK_RESULT_MOST_LABELS)
+                         : 0;
     size_t width = (size_t)results->width;
     results->items = stk_mem_raw(capacity, sizeof *results->items);
     results->labels = labels ? stk_mem_raw(capacity, width * sizeof *results->labels) : NULL;
@@ -43,8 +44,10 @@ void stk_sample_results_reset(stk_sample_results *results) {
 static void add(stk_sample_results *results, size_t sample, int predicted, double probability) {
     size_t place = results->count;
     assert(place < results->capacity);
-    results->items[results->count++] = (stk_sample_result){
-        .sample = sample, .place = place, .predicted = predicted, .probability = (float)probability};
+    results->items[results->count++] = (stk_sample_result){.sample = sample,
+                                                           .place = place,
+                                                           .predicted = predicted,
+                                                           .probability = (float)probability};
 }
 
 /* The label if it is the only most likely class; otherwise the most likely of the others. */
