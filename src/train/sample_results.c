@@ -75,9 +75,9 @@ void stk_sample_results_add(stk_sample_results *results, size_t sample, const fl
 /* Stores the label after those that are stored. Where there is no room, the least likely one of
  * them and the new one is left out. */
 static void store_label(int *stored, int *count, int width, const float *logits, int label) {
-    int out = *count;
     if (*count == width) {
-        for (int i = out = 0; i < *count; i++) {
+        int out = 0;
+        for (int i = 1; i < *count; i++) {
             out = logits[stored[i]] < logits[stored[out]] ? i : out;
         }
         if (!(logits[label] > logits[stored[out]])) {
