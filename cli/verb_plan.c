@@ -15,12 +15,12 @@
     (offsetof(stk_estimate, measured[0].member) - offsetof(stk_estimate, measured))
 #define BYTES(key, member) STK_FIELD(stk_estimate, COUNT64, key, member)
 
-/* The members of --json, in order: task and general figures, measured batches, more figures, two kinds of
- * memory. */
+/* The members of --json, in order: task and general figures, measured batches, more figures, two
+ * kinds of memory. */
 static const stk_field first_rows[] = {
-    FIELD(CHARS, task),         FIELD(CHARS, metric),    FIELD(CHARS, submission_takes),
-    FIELD(CHARS, reason),       FIELD(CHARS, device),       FIELD(CHARS, precision), FIELD(COUNT64, batch),
-    FIELD(COUNT64, accumulate), FIELD(CHARS, batch_why),
+    FIELD(CHARS, task),    FIELD(CHARS, metric),       FIELD(CHARS, submission_takes),
+    FIELD(CHARS, reason),  FIELD(CHARS, device),       FIELD(CHARS, precision),
+    FIELD(COUNT64, batch), FIELD(COUNT64, accumulate), FIELD(CHARS, batch_why),
 };
 
 static const stk_field further_rows[] = {

@@ -119,7 +119,8 @@ static stk_status refuse_classes(const stk_member *first, const stk_member *memb
     return STK_FAIL(err, STK_ERR_DATA,
                     "%s and %s do not know the same %s (%d and %d%s), so that their "
                     "predictions cannot be averaged; predict with each alone",
-                    names[0], names[1], kind_of_outputs(first), first->info.class_count, member->info.class_count, example);
+                    names[0], names[1], kind_of_outputs(first), first->info.class_count,
+                    member->info.class_count, example);
 }
 
 /* Finds the index of every class of the first member in another one. */

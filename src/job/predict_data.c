@@ -1,4 +1,5 @@
-/* predict_data.c - opening the folder that is predicted: as a data set, or as a list of pictures. */
+/* predict_data.c - opening the folder that is predicted: as a data set, or as a list of pictures.
+ */
 #include "job/predict_data.h"
 
 #include <string.h>

@@ -60,14 +60,14 @@ typedef struct predict_job {
     bool news;        /* the ensemble has changed since the file was written */
     double acc1_sum;  /* validation accuracies of the members so far */
     /* Times, and what there was no time for. */
-    size_t begun;     /* members that were begun */
-    double model_s;   /* seconds of loading and compiling the last member; NaN: not measured */
-    double picture_s; /* seconds per picture of the last member; NaN: not measured */
-    size_t halted;    /* rows that the last member predicted before its time was over */
-    bool is_halted;   /* the time of the last member was over before it had predicted all rows */
+    size_t begun;       /* members that were begun */
+    double model_s;     /* seconds of loading and compiling the last member; NaN: not measured */
+    double picture_s;   /* seconds per picture of the last member; NaN: not measured */
+    size_t halted;      /* rows that the last member predicted before its time was over */
+    bool is_halted;     /* the time of the last member was over before it had predicted all rows */
     bool told_features; /* that numbers beside the pictures are missing */
-    bool unread;      /* a member had time for all rows, and no picture could be read */
-    int fewest_views; /* of the members that predicted all rows, where views were asked for */
+    bool unread;        /* a member had time for all rows, and no picture could be read */
+    int fewest_views;   /* of the members that predicted all rows, where views were asked for */
 } predict_job;
 
 static const char *first_run(const predict_job *job) {
@@ -103,7 +103,7 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
                                              .interpolation = info->interpolation},
                                .sizing = stk_loader_sizing_for(&automatic, STK_PREDICT_BATCH,
                                                                image_bytes, stk_machine_cores(),
-                                                                stk_machine_memory())};
+                                                               stk_machine_memory())};
 }
 
 /* ---- the file ---- */
@@ -260,10 +260,11 @@ static stk_status check_features(predict_job *job, const stk_member *member, stk
                         member->path, wanted, job->dataset->root, there);
     }
     if (!job->told_features) {
-        stk_events_warning(&job->events,
-                           "%s has learned from %d numbers beside each picture, and %s has no table "
-                           "with them: each counts as its mean, and predictions may be worse",
-                           member->path, wanted, job->dataset->root);
+        stk_events_warning(
+            &job->events,
+            "%s has learned from %d numbers beside each picture, and %s has no table "
+            "with them: each counts as its mean, and predictions may be worse",
+            member->path, wanted, job->dataset->root);
     }
     job->told_features = true;
     return STK_OK;
@@ -281,9 +282,10 @@ static stk_status load(predict_job *job, const stk_member *member, loaded_model 
     const stk_checkpoint_info *info = &member->info;
     const stk_backend *backend = job->opened.backend;
     const stk_model *model = NULL;
-    stk_model_config config = {
-        .img_size = info->img_size, .classes = info->class_count, .channels = info->channels,
-        .features = info->features};
+    stk_model_config config = {.img_size = info->img_size,
+                               .classes = info->class_count,
+                               .channels = info->channels,
+                               .features = info->features};
     stk_state_config weights = {.train = false};
     stk_status status = check_features(job, member, err);
     STK_THEN(status, stk_model_find(info->model, &model, err));

@@ -23,9 +23,9 @@
 typedef struct columns {
     const char *const *names; /* borrowed: the header of the sample file; NULL without one */
     int count;
-    int id;        /* which column is the id */
-    int kept;      /* a column whose cells are those of the sample file; -1: none */
-    bool single;   /* the one other column has the whole answer */
+    int id;      /* which column is the id */
+    int kept;    /* a column whose cells are those of the sample file; -1: none */
+    bool single; /* the one other column has the whole answer */
     stk_answer answer;
     int *classes;  /* owned: the class of each column, or NO_CLASS */
     int matched;   /* columns that are a class */

@@ -29,13 +29,13 @@ STK_CHECKED stk_status stk_submission_check(const stk_dataset *dataset, const st
 typedef struct stk_answers {
     const char *const *classes; /* those of `probs`; they may come from a checkpoint */
     int class_count;
-    stk_task task;              /* of the models; counts where the data set asks for nothing */
-    const stk_answer *trained;  /* what the models' own competition takes; counts as the task does;
-                                   NULL: not known */
-    const double *probs;        /* (test pictures, class_count): probabilities or numbers */
-    const double *known;        /* (test pictures): above 0 where a model has read the picture; NULL:
-                                   all were read */
-    const bool *exclusive;      /* (class_count): labels that stand alone; NULL: none does */
+    stk_task task;             /* of the models; counts where the data set asks for nothing */
+    const stk_answer *trained; /* what the models' own competition takes; counts as the task does;
+                                  NULL: not known */
+    const double *probs;       /* (test pictures, class_count): probabilities or numbers */
+    const double *known;       /* (test pictures): above 0 where a model has read the picture; NULL:
+                                  all were read */
+    const bool *exclusive;     /* (class_count): labels that stand alone; NULL: none does */
     const stk_label_rule *rule; /* how answers are chosen; NULL: the likeliest class */
 } stk_answers;
 

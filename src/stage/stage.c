@@ -379,14 +379,14 @@ static stk_status check_dir(const staging *s, stk_error *err) {
 static const char *lost_in_copy(const stk_dataset *dataset) {
     bool classes = stk_task_has_classes(dataset->task);
     bool asks = dataset->template_header != NULL;
-    return dataset->task == STK_TASK_REGRESSION   ? "numbers to predict"
-           : !classes                             ? "several labels per picture"
-           : dataset->row_count < dataset->test.count
-               ? "rows of several pictures in its submission"
+    return dataset->task == STK_TASK_REGRESSION       ? "numbers to predict"
+           : !classes                                 ? "several labels per picture"
+           : dataset->row_count < dataset->test.count ? "rows of several pictures in its submission"
            : asks && dataset->answer.kind == STK_ANSWER_POSITIVE
                ? "a probability of one class to predict"
-           : asks && dataset->answer.kind == STK_ANSWER_RANKED ? "ranked lists of classes to predict"
-                                                               : NULL;
+           : asks && dataset->answer.kind == STK_ANSWER_RANKED
+               ? "ranked lists of classes to predict"
+               : NULL;
 }
 
 /* A copy has one class per picture and rows of one picture: anything else would be lost, and a

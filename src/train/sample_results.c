@@ -14,9 +14,10 @@ stk_status stk_sample_results_open(stk_sample_results *results, size_t capacity,
     bool labels = task == STK_TASK_MULTILABEL;
     bool numbers = task == STK_TASK_REGRESSION;
     *results = (stk_sample_results){.capacity = capacity};
-    results->width = numbers  ? outputs
-                     : labels ? (outputs < STK_RESULT_MOST_LABELS ? outputs : STK_RESULT_MOST_LABELS)
-                              : 0;
+    results->width = numbers ? outputs
+                     : labels
+                         ? (outputs < STK_RESULT_MOST_LABELS ? outputs : STK_RESULT_MOST_LABELS)
+                         : 0;
     size_t width = (size_t)results->width;
     results->items = stk_mem_raw(capacity, sizeof *results->items);
     results->labels = labels ? stk_mem_raw(capacity, width * sizeof *results->labels) : NULL;
@@ -43,8 +44,10 @@ void stk_sample_results_reset(stk_sample_results *results) {
 static void add(stk_sample_results *results, size_t sample, int predicted, double probability) {
     size_t place = results->count;
     assert(place < results->capacity);
-    results->items[results->count++] = (stk_sample_result){
-        .sample = sample, .place = place, .predicted = predicted, .probability = (float)probability};
+    results->items[results->count++] = (stk_sample_result){.sample = sample,
+                                                           .place = place,
+                                                           .predicted = predicted,
+                                                           .probability = (float)probability};
 }
 
 /* The label if it is the only most likely class; otherwise the most likely of the others. */
@@ -72,9 +75,9 @@ void stk_sample_results_add(stk_sample_results *results, size_t sample, const fl
 /* Stores the label after those that are stored. Where there is no room, the least likely one of
  * them and the new one is left out. */
 static void store_label(int *stored, int *count, int width, const float *logits, int label) {
-    int out = *count;
     if (*count == width) {
-        for (int i = out = 0; i < *count; i++) {
+        int out = 0;
+        for (int i = 1; i < *count; i++) {
             out = logits[stored[i]] < logits[stored[out]] ? i : out;
         }
         if (!(logits[label] > logits[stored[out]])) {

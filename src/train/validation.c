@@ -108,10 +108,10 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *e
             continue;
         }
         size_t right = t->val_metrics.correct1;
-        double loss = batch->targets != NULL
-                          ? count_targets(t, batch->samples[i], row,
-                                          batch->targets + i * (size_t)classes)
-                          : count_class(t, batch->samples[i], row, batch->labels[i]);
+        double loss =
+            batch->targets != NULL
+                ? count_targets(t, batch->samples[i], row, batch->targets + i * (size_t)classes)
+                : count_class(t, batch->samples[i], row, batch->labels[i]);
         stk_same_pictures_add(&t->same, entries[i], t->val_metrics.correct1 > right, loss);
     }
 }

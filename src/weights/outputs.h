@@ -45,8 +45,8 @@ void stk_outputs_restore(const stk_outputs *outputs, const float *learned,
 /* Appends the JSON object. */
 void stk_outputs_append(const stk_outputs *outputs, stk_str *out);
 
-/* Reads it, for `count` outputs; NULL, as in older files, means a single class. A text that does not
- * fit is STK_ERR_DATA. */
+/* Reads it, for `count` outputs; NULL, as in older files, means a single class. A text that does
+ * not fit is STK_ERR_DATA. */
 STK_CHECKED stk_status stk_outputs_read(const char *text, int count, stk_outputs *outputs,
                                         stk_error *err);
 

@@ -118,6 +118,97 @@ static void what_is_out_of_fold_is_scored(void) {
     stk_oof_free(&oof);
 }
 
+/* Sets of labels are scored as they will be named, with the rule and with labels that stand alone.
+ */
+static void labels_out_of_fold_are_scored(void) {
+    static const double probs[] = {0.9, 0.4, 0.1, 0.2, 0.3, 0.8};
+    stk_error err = {0};
+    stk_oof oof = {0};
+    size_t rows = 0;
+    stk_dataset d = {.task = STK_TASK_MULTILABEL,
+                     .answer = {.kind = STK_ANSWER_LIST, .divider = ' '},
+                     .classes = (const char *const[]){"a", "b", "c"},
+                     .class_count = 3,
+                     .train = {.items = samples, .count = 2}};
+    samples[0] = (stk_sample){.path = "p", .id = "x", .record = 0};
+    samples[1] = (stk_sample){.path = "p", .id = "y", .record = 1};
+    REQUIRE_OK(stk_targets_open_labels(&d.targets, 3, 2, &err), &err);
+    REQUIRE_OK(stk_targets_add_label(&d.targets, 0, &err), &err);
+    REQUIRE_OK(stk_targets_add_label(&d.targets, 1, &err), &err);
+    stk_targets_end_record(&d.targets);
+    REQUIRE_OK(stk_targets_add_label(&d.targets, 2, &err), &err);
+    stk_targets_end_record(&d.targets);
+    REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
+    stk_oof_add(&oof, 1, (const size_t[]){0, 1}, 2, probs, (const bool[]){true, true});
+    static const stk_label_rule plain = {STK_LABEL_LIKELIEST, 0, NULL};
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MICRO_F1, &plain, &rows, &err), &err);
+    CHECK_NEAR(oof.acc1, 50, 1e-9); /* the first row lacks a label */
+    CHECK_NEAR(oof.metric, 0.8, 1e-9);
+    stk_label_rule lower = {STK_LABEL_THRESHOLDS, 4, (double[]){0, 0.3, 0.3, 0.3}};
+    d.targets.exclusive[2] = true; /* so that the second row has this label alone */
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MICRO_F1, &lower, &rows, &err), &err);
+    CHECK_NEAR(oof.acc1, 100, 1e-9);
+    CHECK_NEAR(oof.metric, 1, 1e-9);
+    char path[400];
+    snprintf(path, sizeof path, "%s/oof.csv", check_folder());
+    stk_halt never = {0};
+    char *text = NULL;
+    size_t size = 0;
+    REQUIRE_OK(stk_oof_write(&oof, path, never, &err), &err);
+    REQUIRE_OK(stk_file_read(path, 0, &text, &size, &err), &err);
+    CHECK_STR(text, "id,label,fold,a,b,c\nx,a b,1,0.9,0.4,0.1\ny,c,1,0.2,0.3,0.8\n");
+    stk_mem_free(text);
+    stk_oof_free(&oof);
+    stk_targets_free(&d.targets);
+}
+
+static void numbers_out_of_fold_are_scored(void) {
+    stk_error err = {0};
+    stk_oof oof = {0};
+    size_t rows = 0;
+    stk_dataset d = {.task = STK_TASK_REGRESSION,
+                     .classes = (const char *const[]){"age"},
+                     .class_count = 1,
+                     .train = {.items = samples, .count = 3}};
+    REQUIRE_OK(stk_targets_open_numbers(&d.targets, 1, 3, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        samples[i] = (stk_sample){.path = "p", .id = "x", .record = i};
+    }
+    d.targets.numbers[0] = 1;
+    d.targets.numbers[1] = 2;
+    REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
+    stk_oof_add(&oof, 0, (const size_t[]){0, 1, 2}, 3, (const double[]){1, 5, 9},
+                (const bool[]){true, true, true});
+    static const stk_label_rule none = {STK_LABEL_LIKELIEST, 0, NULL};
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAE, &none, &rows, &err), &err);
+    CHECK_INT(rows, 3);
+    CHECK(isnan(oof.acc1));
+    CHECK_NEAR(oof.metric, 1.5, 1e-9); /* the number that is not known does not count */
+    stk_oof_free(&oof);
+    stk_targets_free(&d.targets);
+}
+
+/* The class of strangers has the score of the rule, and only two answers count. */
+static void ranked_lists_out_of_fold_are_scored(void) {
+    stk_split split;
+    stk_error err = {0};
+    stk_oof oof = {0};
+    size_t rows = 0;
+    stk_dataset d = make("02", "", &split);
+    d.task = STK_TASK_RANKING;
+    d.answer = (stk_answer){.kind = STK_ANSWER_RANKED, .most = 2, .stranger = 2};
+    REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
+    static const double probs[] = {0.1, 0.2, 0.7, 0.5, 0.3, 0.2};
+    stk_oof_add(&oof, 0, (const size_t[]){0, 1}, 2, probs, (const bool[]){true, true});
+    static const stk_label_rule plain = {STK_LABEL_LIKELIEST, 0, NULL};
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAPK, &plain, &rows, &err), &err);
+    CHECK_NEAR(oof.metric, 0, 1e-9); /* both are third */
+    const stk_label_rule stranger = {STK_LABEL_STRANGER, 1, (double[]){0.4}};
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAPK, &stranger, &rows, &err), &err);
+    CHECK_NEAR(oof.metric, 0.25, 1e-9); /* the stranger of the second row is second */
+    stk_oof_free(&oof);
+}
+
 static bool yes(void *user) {
     (void)user;
     return true;
@@ -149,6 +240,9 @@ static void out_of_fold_rows_are_not_written_late(void) {
 static const check_test tests[] = {
     TEST(priors_are_scored),
     TEST(who_beats_the_prior),
+    TEST(labels_out_of_fold_are_scored),
+    TEST(numbers_out_of_fold_are_scored),
+    TEST(ranked_lists_out_of_fold_are_scored),
     TEST(what_is_out_of_fold_is_scored),
     TEST(out_of_fold_rows_are_not_written_late),
 };

@@ -61,6 +61,7 @@ static void write_file(const char *run, const char *name, const char *text) {
 }
 
 static stk_calibration saved; /* of the next models */
+static stk_outputs meaning;
 
 static void save_model(const char *run, const char *name, const char *const *classes, int count,
                        double acc1) {
@@ -75,6 +76,7 @@ static void save_model(const char *run, const char *name, const char *const *cla
                                 .crop_fraction = 1,
                                 .std = {1, 1, 1},
                                 .calibration = saved,
+                                .outputs = meaning,
                                 .acc1 = acc1,
                                 .epoch = 1};
     REQUIRE_OK(stk_graph_new(&graph, SIZE, count, &err), &err);
@@ -111,6 +113,17 @@ static void set_up(void) {
     save_model("others", "weights/best.safetensors", others, 3, 60);
     write_file("more", "args.json", "{}");
     save_model("more", "weights/best.safetensors", more, 4, 60);
+    stk_output_unit units[3] = {{0, 1, 0, 1}, {0, 1, 0, 1}, {0, 1, 0, 1}};
+    meaning = (stk_outputs){.task = STK_TASK_MULTILABEL, .count = 3};
+    write_file("labels", "args.json", "{}");
+    save_model("labels", "weights/best.safetensors", usual, 3, 60);
+    meaning = (stk_outputs){.task = STK_TASK_REGRESSION, .count = 3, .units = units};
+    write_file("numbers", "args.json", "{}");
+    save_model("numbers", "weights/best.safetensors", usual, 3, NAN);
+    meaning = (stk_outputs){.task = STK_TASK_RANKING, .count = 3};
+    write_file("ranked", "args.json", "{}");
+    save_model("ranked", "weights/best.safetensors", usual, 3, 60);
+    meaning = (stk_outputs){0};
     write_file("folds", "args.json", "{\"folds\": 5}");
     save_model("folds", "weights/fold1/best.safetensors", usual, 3, 50);
     save_model("folds", "weights/fold4/best.safetensors", usual, 3, NAN);
@@ -276,12 +289,42 @@ static void no_memory_is_told(void) {
     CHECK_INT(status, STK_OK);
 }
 
+/* Classes, labels and numbers are no probabilities of the same thing, even with equal names. */
+static void runs_of_other_tasks(void) {
+    static const struct {
+        const char *runs;
+        const char *told;
+    } cases[] = {{"one labels", "one predicts classes and "},
+                 {"labels numbers", "labels predicts labels and "},
+                 {"numbers ranked", "numbers predicts numbers and "}};
+    telling t;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_error err = {0};
+        stk_members v = {0};
+        CHECK_INT(find(&v, cases[i].runs, STK_VOTE_EQUAL, &t, &err), STK_ERR_DATA);
+        CHECK_CONTAINS(err.message, cases[i].told);
+        CHECK_CONTAINS(err.message, "cannot be averaged; predict with each alone");
+        stk_members_free(&v);
+    }
+    stk_error err = {0};
+    stk_members v = {0}; /* tasks of classes may be averaged */
+    REQUIRE_OK(find(&v, "one ranked", STK_VOTE_EQUAL, &t, &err), &err);
+    CHECK_INT(v.count, 2);
+    stk_members_free(&v);
+    /* Numbers have no accuracy: a vote by score counts all the same. */
+    v = (stk_members){0};
+    REQUIRE_OK(find(&v, "numbers", STK_VOTE_SCORE, &t, &err), &err);
+    CHECK_NEAR(v.items[0].weight, 1, 1e-12);
+    stk_members_free(&v);
+}
+
 static const check_test tests[] = {
     TEST(whatever_there_is_votes),
     TEST(what_cannot_vote_is_refused),
     TEST(classes_are_arranged),
     TEST(rules_are_arranged),
     TEST(scores_weigh),
+    TEST(runs_of_other_tasks),
     TEST(no_memory_is_told),
 };
 

@@ -39,6 +39,7 @@ static const char *const summary_keys[] = {
     "prefetch",      "device",
     "precision",     "bad_images",
     "verdict",       "submission",
+    "task",
 };
 
 #define SUMMARY_KEYS (sizeof summary_keys / sizeof *summary_keys)

@@ -103,18 +103,83 @@ static void judged_agrees_with_the_accuracy(void) {
     stk_sample_results_free(&results);
 }
 
+static void judged_labels(void) {
+    stk_error err = {0};
+    stk_sample_results results;
+    static const float logits[] = {2, -1, 1, -3};
+    static const float targets[] = {1, 1, 0, 0};
+    static const float quiet[] = {-1, -1, -1, -1};
+    static const float nothing[] = {0, NAN, 0, 0};
+    REQUIRE_OK(stk_sample_results_open(&results, 2, STK_TASK_MULTILABEL, 4, &err), &err);
+    stk_sample_results_add_labels(&results, 3, logits, targets, 4);
+    stk_sample_results_add_labels(&results, 1, quiet, nothing, 4);
+    stk_sample_results_sort(&results);
+    CHECK(results.items[0].sample == 1 && results.items[0].predicted == 0);
+    CHECK_NEAR(results.items[0].probability, 1 / (1 + exp(-1)), 1e-6); /* of what is absent */
+    const stk_sample_result *one = &results.items[1];
+    const int *labels = stk_sample_results_labels(&results, one);
+    CHECK(one->predicted == 2 && labels[0] == 0 && labels[1] == 2);
+    /* The last label is neither true nor predicted. */
+    double right = 1 / (1 + exp(-2)) + 1 / (1 + exp(1)) + 1 / (1 + exp(1));
+    CHECK_NEAR(one->probability, right / 3, 1e-6);
+    stk_sample_results_free(&results);
+}
+
+/* Of very many labels the likeliest are stored, in their order. */
+static void judged_very_many_labels(void) {
+    enum { LABELS = 3 * STK_RESULT_MOST_LABELS };
+    stk_error err = {0};
+    stk_sample_results results;
+    float logits[LABELS];
+    float targets[LABELS] = {0};
+    for (int l = 0; l < LABELS; l++) {
+        logits[l] = l % 3 == 1 ? 5 : 1 + 1.0F / (float)(l + 1);
+    }
+    REQUIRE_OK(stk_sample_results_open(&results, 1, STK_TASK_MULTILABEL, LABELS, &err), &err);
+    stk_sample_results_add_labels(&results, 0, logits, targets, LABELS);
+    const int *labels = stk_sample_results_labels(&results, &results.items[0]);
+    CHECK_INT(results.items[0].predicted, STK_RESULT_MOST_LABELS);
+    for (int i = 0; i < STK_RESULT_MOST_LABELS; i++) {
+        CHECK_INT(labels[i], 3 * i + 1);
+    }
+    stk_sample_results_free(&results);
+}
+
+static void judged_numbers(void) {
+    stk_error err = {0};
+    stk_sample_results results;
+    REQUIRE_OK(stk_sample_results_open(&results, 2, STK_TASK_REGRESSION, 2, &err), &err);
+    stk_sample_results_add_numbers(&results, 1, (const float[]){1, 2});
+    stk_sample_results_add_numbers(&results, 0, (const float[]){3, 4});
+    stk_sample_results_sort(&results);
+    CHECK_NEAR(stk_sample_results_numbers(&results, &results.items[0])[1], 4, 0);
+    CHECK_NEAR(stk_sample_results_numbers(&results, &results.items[1])[0], 1, 0);
+    CHECK(isnan(results.items[0].probability));
+    stk_sample_results_free(&results);
+}
+
 static void judged_without_memory(void) {
     stk_error err = {0};
     stk_sample_results results;
     stk_mem_fail_after(0);
     CHECK(stk_sample_results_open(&results, 10, STK_TASK_SINGLE, 3, &err) == STK_ERR_MEMORY);
+    stk_mem_fail_after(1);
+    CHECK(stk_sample_results_open(&results, 10, STK_TASK_MULTILABEL, 3, &err) == STK_ERR_MEMORY);
+    stk_mem_fail_after(1);
+    CHECK(stk_sample_results_open(&results, 10, STK_TASK_REGRESSION, 3, &err) == STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
     stk_sample_results_free(&results);
 }
 
 static const check_test tests[] = {
-    TEST(judged_class_and_probability),    TEST(judged_ties),           TEST(judged_far_apart),
-    TEST(judged_agrees_with_the_accuracy), TEST(judged_without_memory),
+    TEST(judged_class_and_probability),
+    TEST(judged_ties),
+    TEST(judged_far_apart),
+    TEST(judged_agrees_with_the_accuracy),
+    TEST(judged_labels),
+    TEST(judged_very_many_labels),
+    TEST(judged_numbers),
+    TEST(judged_without_memory),
 };
 
 CHECK_MAIN(tests)

@@ -73,9 +73,9 @@ static void expect_text(const stk_dataset *d, const char *const *classes, int cl
                         const double *probs, const char *expected) {
     char *data = NULL;
     size_t size;
-    REQUIRE_OK(stk_submission_write_how(path, NULL, d,
-                                        answers_of(classes, class_count, probs), &error),
-               &error);
+    REQUIRE_OK(
+        stk_submission_write_how(path, NULL, d, answers_of(classes, class_count, probs), &error),
+        &error);
     REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
     CHECK_STR(data, expected);
     stk_mem_free(data);
@@ -168,9 +168,8 @@ static void columns_that_match_nothing(void) {
     CHECK_CONTAINS(error.message, "red, green, blue, ...");
     CHECK_CONTAINS(error.message, "cat, dog, owl;");
     stk_error_clear(&error);
-    CHECK_INT(
-        stk_submission_write_how(path, NULL, &d, answers_of(pets, 3, even_probs), &error),
-        STK_ERR_DATA);
+    CHECK_INT(stk_submission_write_how(path, NULL, &d, answers_of(pets, 3, even_probs), &error),
+              STK_ERR_DATA);
     CHECK(!stk_path_is_file(path));
     /* A folder that was opened for prediction has no classes to compare with. */
     d.class_count = 0;
@@ -189,6 +188,38 @@ static void rows_that_are_no_probabilities(void) {
     expect_text(&plain, pets, 3, bad[0],
                 "id,label,cat,dog,owl\nb,cat,0.333333333,0.333333333,0.333333333\n"
                 "\"a,1\",cat,0.333333333,0.333333333,0.333333333\n");
+}
+
+/* A folder of pictures asks for nothing: rows take what the models' competition takes, where the
+ * file can hold that. */
+static void answers_of_the_models_own_competition(void) {
+    static const double probs[] = {0.2, 0.5, 0.3, 0.6, 0.3, 0.1};
+    static const char *const one[] = {"id", "answer"};
+    static const char *const three[] = {"id", "cat", "dog", "owl"};
+    stk_answer ranked = {.kind = STK_ANSWER_RANKED, .divider = ' ', .most = 2, .stranger = -1};
+    stk_answer positive = {.kind = STK_ANSWER_POSITIVE, .positive = 2, .stranger = -1};
+    const struct {
+        const char *const *header;
+        int columns;
+        const stk_answer *trained;
+        const char *text;
+    } cases[] = {
+        {one, 2, &ranked, "id,answer\nb,dog owl\n\"a,1\",cat dog\n"},
+        {one, 2, &positive, "id,answer\nb,0.3\n\"a,1\",0.1\n"},
+        {one, 2, NULL, "id,answer\nb,dog\n\"a,1\",cat\n"},
+        {three, 4, &ranked, "id,cat,dog,owl\nb,0.2,0.5,0.3\n\"a,1\",0.6,0.3,0.1\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_dataset d = make(cases[i].header, cases[i].columns, 0);
+        stk_answers answers = *answers_of(pets, 3, probs);
+        answers.trained = cases[i].trained;
+        REQUIRE_OK(stk_submission_write_how(path, NULL, &d, &answers, &error), &error);
+        char *text = NULL;
+        size_t size = 0;
+        REQUIRE_OK(stk_file_read(path, 0, &text, &size, &error), &error);
+        CHECK_STR(text, cases[i].text);
+        stk_mem_free(text);
+    }
 }
 
 static void printed_rows_sum_to_one(void) {
@@ -214,8 +245,8 @@ static void printed_rows_sum_to_one(void) {
     stk_dataset d = make(header, CLASSES + 1, CLASSES);
     static stk_row of_many[ROWS];
     give_rows(&d, many, of_many, ROWS);
-    stk_status status = stk_submission_write_how(
-        path, NULL, &d, answers_of(classes, CLASSES, probs), &error);
+    stk_status status =
+        stk_submission_write_how(path, NULL, &d, answers_of(classes, CLASSES, probs), &error);
     stk_mem_free(probs);
     REQUIRE_OK(status, &error);
     stk_csv csv;
@@ -301,9 +332,8 @@ static void what_is_late_is_given_up(void) {
     static stk_sample many[ROWS];
     static double probs[ROWS * 3];
     stk_dataset d = make(NULL, 0, 0);
-    REQUIRE_OK(
-        stk_submission_write_how(path, NULL, &d, answers_of(pets, 3, even_probs), &error),
-        &error);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &d, answers_of(pets, 3, even_probs), &error),
+               &error);
     char *before = NULL;
     char *after = NULL;
     size_t size = 0;
@@ -316,18 +346,16 @@ static void what_is_late_is_given_up(void) {
     give_rows(&d, many, of_many, ROWS);
     int asked = 0;
     stk_halt late = {second_time, &asked};
-    CHECK_INT(
-        stk_submission_write_unless(path, &d, answers_of(pets, 3, probs), late, &error),
-        STK_ERR_STOPPED);
+    CHECK_INT(stk_submission_write_unless(path, &d, answers_of(pets, 3, probs), late, &error),
+              STK_ERR_STOPPED);
     CHECK_INT(asked, 2);
     REQUIRE_OK(stk_file_read(path, 0, &after, &size, NULL), &error);
     CHECK_STR(after, before);
     stk_mem_free(before);
     stk_mem_free(after);
     stk_error_clear(&error);
-    REQUIRE_OK(
-        stk_submission_write_unless(path, &d, answers_of(pets, 3, probs), late, &error),
-        &error);
+    REQUIRE_OK(stk_submission_write_unless(path, &d, answers_of(pets, 3, probs), late, &error),
+               &error);
     REQUIRE_OK(stk_file_read(path, 0, &after, &size, &error), &error);
     CHECK(size > ROWS * 10);
     stk_mem_free(after);
@@ -340,9 +368,8 @@ static void what_cannot_be_written(void) {
               STK_ERR_STORAGE);
     CHECK_CONTAINS(error.message, "/no/such/folder/s.csv");
     stk_error_clear(&error);
-    CHECK_INT(
-        stk_submission_write_how(path, NULL, &d, answers_of(pets, 0, even_probs), &error),
-        STK_ERR_INTERNAL);
+    CHECK_INT(stk_submission_write_how(path, NULL, &d, answers_of(pets, 0, even_probs), &error),
+              STK_ERR_INTERNAL);
     CHECK(!stk_path_is_file(path));
 }
 
@@ -355,8 +382,8 @@ static void memory_runs_out(void) {
             stk_mem_fail_after(n);
             status = stk_submission_check(&d, NULL, NULL);
             if (status == STK_OK) {
-                status = stk_submission_write_how(path, NULL, &d,
-                                                  answers_of(pets, 3, even_probs), NULL);
+                status =
+                    stk_submission_write_how(path, NULL, &d, answers_of(pets, 3, even_probs), NULL);
             }
             stk_mem_fail_after(-1);
             CHECK(status == STK_OK || status == STK_ERR_MEMORY);
@@ -376,6 +403,7 @@ static const check_test tests[] = {
     TEST(classes_and_columns_that_differ),
     TEST(columns_that_match_nothing),
     TEST(rows_that_are_no_probabilities),
+    TEST(answers_of_the_models_own_competition),
     TEST(printed_rows_sum_to_one),
     TEST(numbers_as_the_library_writes_them),
     TEST(what_is_late_is_given_up),

@@ -79,6 +79,55 @@ static void table_of_the_best_epoch(void) {
     stk_val_table_free(&table);
 }
 
+static void table_of_labels_and_numbers(void) {
+    static const char *const names[] = {"cat", "dog", "owl, grey"};
+    static const stk_sample two[] = {{.path = "a.jpg", .record = 1},
+                                     {.path = "b.jpg", .record = 0}};
+    stk_error err = {0};
+    stk_dataset labels = {.task = STK_TASK_MULTILABEL,
+                          .answer = {.kind = STK_ANSWER_LIST, .divider = ';'},
+                          .classes = names,
+                          .class_count = 3};
+    REQUIRE_OK(stk_targets_open_labels(&labels.targets, 3, 2, &err), &err);
+    stk_targets_end_record(&labels.targets);
+    REQUIRE_OK(stk_targets_add_label(&labels.targets, 0, &err), &err);
+    REQUIRE_OK(stk_targets_add_label(&labels.targets, 2, &err), &err);
+    stk_targets_end_record(&labels.targets);
+    stk_val_table table = open_table();
+    REQUIRE_OK(stk_val_table_begin(&table, &labels, 0, two, 2, &err), &err);
+    static const float high[] = {20, -20, 20};
+    static const float low[] = {-20, -20, -20};
+    stk_sample_results_add_labels(&table.now, 1, low, (const float[]){0, 0, 0}, 3);
+    stk_sample_results_add_labels(&table.now, 0, high, (const float[]){1, 0, 1}, 3);
+    stk_val_table_take_best(&table);
+    REQUIRE_OK(stk_val_table_write(&table, &labels, &err), &err);
+    expect_text(&table, HEADER "a.jpg,\"cat;owl, grey\",\"cat;owl, grey\",1,0\n"
+                               "b.jpg,,,1,0\n");
+    labels.answer.kind = STK_ANSWER_FLAGS; /* a column for each label */
+    REQUIRE_OK(stk_val_table_write(&table, &labels, &err), &err);
+    expect_text(&table, HEADER "a.jpg,\"cat|owl, grey\",\"cat|owl, grey\",1,0\n"
+                               "b.jpg,,,1,0\n");
+    stk_targets_free(&labels.targets);
+
+    stk_dataset numbers = {.task = STK_TASK_REGRESSION, .classes = names, .class_count = 2};
+    REQUIRE_OK(stk_targets_open_numbers(&numbers.targets, 2, 2, &err), &err);
+    numbers.targets.numbers[2] = 0.1F;
+    numbers.targets.numbers[0] = -3;
+    numbers.targets.numbers[1] = 1e6F;
+    REQUIRE_OK(stk_val_table_begin(&table, &numbers, 1, two, 2, &err), &err);
+    REQUIRE_OK(stk_val_table_take_earlier(&table, &err), &err);
+    stk_sample_results_add_numbers(&table.now, 0, (const float[]){2, 0.5F});
+    stk_sample_results_add_numbers(&table.now, 1, (const float[]){7, 8});
+    stk_val_table_take_best(&table);
+    REQUIRE_OK(stk_val_table_write(&table, &numbers, &err), &err);
+    expect_text(&table, HEADER "a.jpg,\"cat|owl, grey\",\"cat|owl, grey\",1,0\n"
+                               "b.jpg,,,1,0\n"
+                               "a.jpg,0.1 nan,2 0.5,,1\n"
+                               "b.jpg,-3 1000000,7 8,,1\n");
+    stk_targets_free(&numbers.targets);
+    stk_val_table_free(&table);
+}
+
 static void table_of_folds(void) {
     stk_error err = {0};
     stk_val_table table = open_table();
@@ -155,7 +204,7 @@ static void table_without_memory(void) {
 static const check_test tests[] = {
     TEST(table_of_the_best_epoch),     TEST(table_of_folds),
     TEST(table_that_somebody_changed), TEST(table_that_cannot_be_written),
-    TEST(table_without_memory),
+    TEST(table_without_memory),        TEST(table_of_labels_and_numbers),
 };
 
 CHECK_MAIN(tests)

@@ -195,7 +195,9 @@ stk_status stk_saved_state_check(const stk_saved_state *state, const stk_dataset
         return STK_FAIL(err, STK_ERR_DATA,
                         "names or labels of the images of %s%s%s%s changed between train and "
                         "resume; begin a new run",
-                        dataset->root, dataset->features.count > 0 ? ", or columns beside them" : "", dataset->part_column != NULL ? ", or its column " : "",
+                        dataset->root,
+                        dataset->features.count > 0 ? ", or columns beside them" : "",
+                        dataset->part_column != NULL ? ", or its column " : "",
                         dataset->part_column != NULL ? dataset->part_column : "");
     }
     return STK_OK;

@@ -23,7 +23,8 @@ void stk_labels_append(stk_str *out, const stk_dataset *dataset, const int *labe
 void stk_numbers_append(stk_str *out, const float *numbers, size_t count) {
     for (size_t i = 0; i < count; i++) {
         stk_str_append(out, i > 0 ? " " : "");
-        /* Seven digits are those of the table; a number that is missing among others stays apart. */
+        /* Seven digits are those of the table; a number that is missing among others stays apart.
+         */
         if (!isnan(numbers[i])) {
             stk_str_appendf(out, "%.7g", numbers[i]);
         } else if (count > 1) {

@@ -3,9 +3,9 @@
  * pictures.
  *
  * Rows are `path,label,predicted,probability,fold`, fold after fold, in the order of the samples.
- * Where a picture has several labels, or numbers, label and predicted are lists (true_answer.h); the
- * probability of numbers is empty.
- * The file is replaced atomically whenever the running fold has a better epoch. Threads: the job's.
+ * Where a picture has several labels, or numbers, label and predicted are lists (true_answer.h);
+ * the probability of numbers is empty. The file is replaced atomically whenever the running fold
+ * has a better epoch. Threads: the job's.
  */
 #ifndef STK_JOB_SAVED_VAL_TABLE_H
 #define STK_JOB_SAVED_VAL_TABLE_H

@@ -81,8 +81,8 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .calibration = &fold->calibration,
         .outputs = &job->outputs,
         .ranked = job->dataset->answer.most,
-        .stranger = job->dataset->answer.kind == STK_ANSWER_RANKED ? job->dataset->answer.stranger
-                                                                   : -1,
+        .stranger =
+            job->dataset->answer.kind == STK_ANSWER_RANKED ? job->dataset->answer.stranger : -1,
         .exclusive = job->dataset->targets.exclusive,
         .hooks = stk_fold_hooks(fold),
         .resume = fold->begun ? &fold->position : NULL,

@@ -21,7 +21,8 @@ typedef struct stk_page_pictures {
 
 /*
  * Reads validation.csv in place of what was read before. `known` is false if the file is missing,
- * damaged or larger than most_bytes, and where the run has no classes. *why (or NULL) says that it is damaged or too large.
+ * damaged or larger than most_bytes, and where the run has no classes. *why (or NULL) says that it
+ * is damaged or too large.
  */
 void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir,
                             const stk_run_history *history, size_t most_bytes, stk_error *why);

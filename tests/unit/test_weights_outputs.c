@@ -1,0 +1,115 @@
+/* test_weights_outputs.c - what a checkpoint keeps of the meaning of its outputs. */
+#include "check.h"
+
+#include "base/mem.h"
+#include "weights/outputs.h"
+
+static void expect_round_trip(const stk_outputs *outputs, stk_outputs *back) {
+    stk_error err = {0};
+    stk_str text = {0};
+    stk_outputs_append(outputs, &text);
+    CHECK(stk_str_ok(&text));
+    REQUIRE_OK(stk_outputs_read(stk_str_text(&text), outputs->count, back, &err), &err);
+    CHECK_INT(back->task, outputs->task);
+    CHECK_INT(back->has_answer, outputs->has_answer);
+    stk_str_free(&text);
+}
+
+static void labels_come_back(void) {
+    bool exclusive[] = {false, true, false};
+    stk_outputs labels = {.task = STK_TASK_MULTILABEL,
+                          .count = 3,
+                          .exclusive = exclusive,
+                          .has_answer = true,
+                          .answer = {.kind = STK_ANSWER_LIST, .divider = '"', .stranger = -1}};
+    stk_outputs back;
+    expect_round_trip(&labels, &back);
+    CHECK(back.units == NULL && !back.exclusive[0] && back.exclusive[1] && !back.exclusive[2]);
+    CHECK_INT(back.answer.kind, STK_ANSWER_LIST);
+    CHECK_INT(back.answer.divider, '"');
+    CHECK_INT(back.answer.stranger, -1);
+    stk_outputs_free(&back);
+}
+
+static void numbers_come_back(void) {
+    stk_output_unit units[] = {{1, 2, -1, 5}, {0.1, 0.2, 0, 1e9}};
+    stk_outputs numbers = {.task = STK_TASK_REGRESSION, .count = 2, .units = units};
+    stk_outputs back;
+    expect_round_trip(&numbers, &back);
+    CHECK(back.exclusive == NULL && !back.has_answer);
+    CHECK_NEAR(back.units[1].scale, 0.2, 0);
+    CHECK_NEAR(back.units[1].most, 1e9, 0);
+    stk_outputs_free(&back);
+}
+
+static void ranked_lists_come_back(void) {
+    stk_outputs ranked = {
+        .task = STK_TASK_RANKING,
+        .count = 4,
+        .has_answer = true,
+        .answer = {.kind = STK_ANSWER_RANKED, .divider = ' ', .most = 5, .stranger = 3}};
+    stk_outputs back;
+    expect_round_trip(&ranked, &back);
+    CHECK_INT(back.answer.most, 5);
+    CHECK_INT(back.answer.stranger, 3);
+    stk_outputs_free(&back);
+    ranked.answer.most = 2000000000; /* longer than any list that is written */
+    expect_round_trip(&ranked, &back);
+    CHECK_INT(back.answer.most, 1000);
+    stk_outputs_free(&back);
+}
+
+static void older_files_tell_less(void) {
+    stk_error err = {0};
+    stk_outputs back;
+    REQUIRE_OK(stk_outputs_read(NULL, 3, &back, &err), &err);
+    CHECK(back.task == STK_TASK_AUTO && !back.has_answer);
+    REQUIRE_OK(stk_outputs_read("{\"task\": \"single\"}", 3, &back, &err), &err);
+    CHECK(back.task == STK_TASK_SINGLE && !back.has_answer);
+    stk_outputs_free(&back);
+}
+
+#define ANSWER(kind, divider, most, positive, stranger)                                    \
+    "{\"task\": \"ranking\", \"answer\": {\"kind\": \"" kind "\", \"divider\": \"" divider \
+    "\", \"most\": " most ", \"positive\": " positive ", \"stranger\": " stranger "}}"
+
+static void damaged_texts_are_refused(void) {
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{\"task\": \"reading\"}",
+        "{\"task\": \"multilabel\", \"exclusive\": [3]}",
+        "{\"task\": \"multilabel\", \"exclusive\": [-1]}",
+        "{\"task\": \"multilabel\", \"exclusive\": [\"a\"]}",
+        "{\"task\": \"single\", \"answer\": {}}",
+        ANSWER("song", " ", "5", "0", "0"),
+        ANSWER("ranked", "ab", "5", "0", "0"),
+        ANSWER("ranked", " ", "-1", "0", "0"),
+        ANSWER("ranked", " ", "1.5", "0", "0"),
+        ANSWER("ranked", " ", "1e300", "0", "0"),
+        ANSWER("positive", " ", "5", "3", "0"),
+        ANSWER("ranked", " ", "5", "0", "3"),
+        ANSWER("ranked", " ", "5", "0", "-2"),
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        stk_error err = {0};
+        stk_outputs back;
+        if (stk_outputs_read(texts[i], 3, &back, &err) != STK_ERR_DATA) {
+            CHECK_FAIL("text %zu was read: %s", i, texts[i]);
+        }
+    }
+    for (int after = 0; after < 3; after++) {
+        stk_outputs back;
+        stk_mem_fail_after(after);
+        CHECK_INT(stk_outputs_read(ANSWER("label", " ", "0", "0", "0"), 3, &back, NULL),
+                  STK_ERR_MEMORY);
+        stk_mem_fail_after(-1);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(labels_come_back),      TEST(numbers_come_back),         TEST(ranked_lists_come_back),
+    TEST(older_files_tell_less), TEST(damaged_texts_are_refused),
+};
+
+CHECK_MAIN(tests)
