@@ -60,7 +60,8 @@ typedef struct stk_batch {
      * network learns them: 0 and 1, or numbers of mean 0 and deviation 1; NaN where not known.
      * Otherwise NULL. */
     const float *targets;
-    const float *features; /* (count, features): numbers beside the pictures; NULL: there are none */
+    const float
+        *features; /* (count, features): numbers beside the pictures; NULL: there are none */
 } stk_batch;
 
 /* The properties of an open loader; they do not change. */

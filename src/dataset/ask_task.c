@@ -577,9 +577,9 @@ static stk_status decide_classes(asking *a, const char *const *classes, size_t c
     if (a->wanted == STK_TASK_RANKING || (a->wanted == STK_TASK_AUTO && is_ranking(a))) {
         decide(a, STK_TASK_RANKING, STK_ANSWER_RANKED);
         a->ask->answer.divider = ' ';
-        a->ask->answer.most = a->hints->ranked > 0    ? a->hints->ranked
-                           : a->sample.words > 1 ? (int)a->sample.words
-                                                : USUAL_RANKED;
+        a->ask->answer.most = a->hints->ranked > 0  ? a->hints->ranked
+                              : a->sample.words > 1 ? (int)a->sample.words
+                                                    : USUAL_RANKED;
         say(a->ask, a->wanted == STK_TASK_AUTO ? "the sample has lists" : "--task ranking");
     } else if (count == 2 && a->wanted != STK_TASK_SINGLE) {
         decide_binary(a, classes[0], classes[1]);

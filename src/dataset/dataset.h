@@ -107,7 +107,7 @@ typedef struct stk_dataset {
     stk_task task;      /* never AUTO */
     const char *reason; /* why this task and this answer, for people; NULL: nothing was chosen */
     stk_answer answer;
-    stk_metric metric;         /* that the description asks for; STK_METRIC_AUTO: nothing is known */
+    stk_metric metric; /* that the description asks for; STK_METRIC_AUTO: nothing is known */
     const char *metric_phrase; /* its words for it */
     /* Classes or labels, sorted by bytes or, when all are whole numbers, by value; or the names of
      * the numbers to predict, in the order of their columns. */

@@ -14,8 +14,8 @@
 typedef struct stk_hints {
     char *text;         /* owned: the description; NULL: there is none */
     const char *file;   /* its name */
-    stk_metric metric;   /* STK_METRIC_AUTO: none was found */
-    char phrase[64];     /* the words for it; "": none */
+    stk_metric metric;  /* STK_METRIC_AUTO: none was found */
+    char phrase[64];    /* the words for it; "": none */
     bool probabilities; /* the metric rates probabilities */
     bool labels;        /* the metric rates labels or sets of labels */
     bool steps;         /* classes are steps of a scale */

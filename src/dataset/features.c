@@ -16,6 +16,7 @@
 
 /* Whole numbers with so few values are codes as well as amounts: each value gets a number, too. */
 #define FEW_NUMBERS 12
+#define ROWS_OF_A_CODE 5
 
 /* A column of numbers may have other cells ("na"): at most this share. */
 #define MOST_ODD 0.1
@@ -62,7 +63,8 @@ static bool plan_column(feature_source *s) {
     s->amount = p->numbers > 0 && p->least < p->most &&
                 (double)(p->filled - p->numbers) <= MOST_ODD * (double)p->filled;
     s->gaps = s->amount && has_gaps;
-    bool codes = s->amount && !p->fractions && p->count > 2 && p->count <= FEW_NUMBERS;
+    bool codes = s->amount && !p->fractions && p->count > 2 && p->count <= FEW_NUMBERS &&
+                 p->rows >= ROWS_OF_A_CODE * p->count;
     s->texts = !s->amount || codes ? p->count : 0;
     if (!s->amount && p->count > MOST_TEXTS) {
         return false;
@@ -132,9 +134,20 @@ static void name_columns(stk_features *f, const feature_source *sources, size_t 
     }
 }
 
+/* Whether the test table has some text that was learned. Numbers need not be the same. */
+static bool is_known_in(const feature_source *s, const stk_csv *test) {
+    for (size_t row = 0; !s->amount && row < test->rows; row++) {
+        if (stk_map_find(&s->profile.places, stk_csv_cell(test, row, s->test), NULL)) {
+            return true;
+        }
+    }
+    return s->amount;
+}
+
 /* Finds the columns that become numbers. */
 static stk_status find_sources(stk_features *f, const stk_csv *train, const stk_csv *test,
-                               const bool *wanted, feature_source *sources, size_t *count, stk_error *err) {
+                               const bool *wanted, feature_source *sources, size_t *count,
+                               stk_error *err) {
     stk_status status = STK_OK;
     *count = 0;
     for (size_t c = 0; status == STK_OK && c < train->columns; c++) {
@@ -144,7 +157,7 @@ static stk_status find_sources(stk_features *f, const stk_csv *train, const stk_
             continue;
         }
         status = stk_column_profile_make(&s->profile, train, c, err);
-        if (status == STK_OK && plan_column(s)) {
+        if (status == STK_OK && plan_column(s) && is_known_in(s, test)) {
             s->first = f->count;
             f->count += width_of(s);
             ++*count;

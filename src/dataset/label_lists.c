@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* What may stand between two labels, the clearest first. A blank may as well be a part of a name. */
+/* What may stand between two labels, the clearest first. A blank may as well be a part of a name.
+ */
 static const char dividers[] = "|;, ";
 
 #define BLANKS " \t"
@@ -62,7 +63,8 @@ static char *divide(const stk_column_profile *p, size_t place, char *to, divided
     char *start = to;
     const char *word;
     size_t length;
-    for (const char *at = text; (word = stk_label_list_next(&at, lists->divider, &length)) != NULL;) {
+    for (const char *at = text;
+         (word = stk_label_list_next(&at, lists->divider, &length)) != NULL;) {
         memcpy(to, word, length);
         to[length] = '\0';
         digits += is_digits(to);
@@ -102,8 +104,8 @@ static bool try_divider(const stk_column_profile *p, char divider, size_t bytes,
     for (size_t i = 0; to != NULL && i < p->count; i++) {
         to = divide(p, i, to, &d, lists);
     }
-    lists->doubtful = lists->listed == 0 &&
-                      (d.begun > 0 || (d.longer > 2 && d.plain >= d.seen.count));
+    lists->doubtful =
+        lists->listed == 0 && (d.begun > 0 || (d.longer > 2 && d.plain >= d.seen.count));
     lists->example = lists->example != NULL ? lists->example : d.any_longer;
     stk_map_free(&d.seen);
     stk_mem_free(d.block);

@@ -10,8 +10,6 @@
 
 #include "dataset/column_profile.h"
 
-
-
 typedef struct stk_label_lists {
     size_t listed;       /* different texts that are lists of labels for certain */
     size_t rows;         /* rows with such a text */

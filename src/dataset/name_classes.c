@@ -65,8 +65,7 @@ static stk_status list_set(stk_listing *listing, const stk_pictures *pictures, s
         char *name = stk_listing_keep(listing, below, class_length(below));
         status = name != NULL ? stk_listing_class(listing, name, &sample.label, err)
                               : STK_FAIL_MEMORY(err, "the class names");
-        STK_THEN(status,
-                 stk_listing_add(&dataset->train, &listing->train_capacity, sample, err));
+        STK_THEN(status, stk_listing_add(&dataset->train, &listing->train_capacity, sample, err));
     }
     return status;
 }

@@ -35,8 +35,8 @@ static stk_status name_columns(stk_listing *listing, const stk_csv *csv, const s
 /* ---- several labels ---- */
 
 /* Names of all labels that cells list, sorted as classes are. */
-static stk_status name_listed(stk_listing *listing, const stk_csv *csv, size_t column,
-                              char divider, stk_error *err) {
+static stk_status name_listed(stk_listing *listing, const stk_csv *csv, size_t column, char divider,
+                              stk_error *err) {
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
         const char *word;
@@ -63,8 +63,7 @@ static stk_status name_listed(stk_listing *listing, const stk_csv *csv, size_t c
     return status;
 }
 
-static stk_status add_listed(stk_listing *listing, const char *cell, char divider,
-                             stk_error *err) {
+static stk_status add_listed(stk_listing *listing, const char *cell, char divider, stk_error *err) {
     stk_targets *targets = &listing->dataset->targets;
     stk_status status = STK_OK;
     const char *word;

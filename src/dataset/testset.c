@@ -117,21 +117,23 @@ static stk_status open_rows(listing_rows *r, stk_error *err) {
     if (table == NULL) {
         return STK_OK;
     }
+    size_t *last = stk_mem_new(table->rows, sizeof *last); /* of a first row: the last so far */
     r->next = stk_mem_new(table->rows, sizeof *r->next);
-    bool ok = r->next != NULL;
-    /* From the last row on, so that each row follows the one before it in the table. */
-    for (size_t row = table->rows; ok && row-- > 0;) {
+    bool ok = r->next != NULL && last != NULL;
+    for (size_t row = 0; ok && row < table->rows; row++) {
         const char *key = stk_csv_cell(table, row, r->source->key);
+        size_t first = row;
         bool added;
         r->next[row] = SIZE_MAX;
         ok = stk_map_add(&r->keys, key, row, &added);
-        if (ok && !added) {
-            size_t first = 0;
-            ok = stk_map_find(&r->keys, key, &first);
-            r->next[row] = r->next[first];
-            r->next[first] = row;
+        if (ok && !added && stk_map_find(&r->keys, key, &first)) {
+            r->next[last[first]] = row;
+        }
+        if (ok) {
+            last[first] = row;
         }
     }
+    stk_mem_free(last);
     return ok ? STK_OK : STK_FAIL_MEMORY(err, r->file);
 }
 

@@ -20,7 +20,7 @@
 #define SHARED 0.9
 
 /* Names of folders of originals; case does not matter. */
-static const char *const originals[] = {"cover",  "original", "originals", "real",    "clean",
+static const char *const originals[] = {"cover",  "original", "originals", "real",     "clean",
                                         "normal", "genuine",  "authentic", "pristine", "negative"};
 
 /* The name of the class of all versions. */
@@ -98,9 +98,10 @@ static stk_status merge(stk_listing *listing, int original, stk_error *err) {
     dataset->texts->classes[1] = changed;
     dataset->class_count = 2;
     listing->positive = changed;
-    char *why = stk_str_format("the folders have pictures of the same names, and each row takes one "
-                               "number: all but '%s' are versions",
-                               name);
+    char *why =
+        stk_str_format("the folders have pictures of the same names, and each row takes one "
+                       "number: all but '%s' are versions",
+                       name);
     stk_events_decision(listing->events, "two classes, original and changed",
                         why != NULL ? why : name);
     stk_mem_free(why);

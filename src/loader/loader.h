@@ -109,10 +109,10 @@ typedef struct stk_loader_order {
     ((stk_loader_order){.shuffle = true, .drop_last = true, .replace_bad = true})
 
 typedef struct stk_loader_config {
-    stk_store *store;          /* borrowed; sample paths are below its root */
-    const stk_sample *samples; /* borrowed, must outlive the loader */
-    const size_t *indices;     /* which of them, borrowed; NULL: the first `count` */
-    size_t count;              /* at least 1 */
+    stk_store *store;             /* borrowed; sample paths are below its root */
+    const stk_sample *samples;    /* borrowed, must outlive the loader */
+    const size_t *indices;        /* which of them, borrowed; NULL: the first `count` */
+    size_t count;                 /* at least 1 */
     const stk_targets *targets;   /* borrowed: of the samples' records; NULL: samples have labels */
     const stk_features *features; /* borrowed: of the samples' records; NULL: there are none */
     stk_transform transform;

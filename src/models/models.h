@@ -14,11 +14,11 @@
 typedef struct stk_model_config {
     int img_size; /* px */
     int classes;
-    int channels;     /* of pictures; 0: 3, with the model's mean and std */
-    int features;     /* numbers beside each picture */
+    int channels;         /* of pictures; 0: 3, with the model's mean and std */
+    int features;         /* numbers beside each picture */
     const stk_loss *loss; /* NULL: softmax */
-    double dropout;   /* STK_MODEL_OWN_RATE: the model's own rate */
-    double drop_path; /* STK_MODEL_OWN_RATE: the model's own rate */
+    double dropout;       /* STK_MODEL_OWN_RATE: the model's own rate */
+    double drop_path;     /* STK_MODEL_OWN_RATE: the model's own rate */
 } stk_model_config;
 
 #define STK_MODEL_OWN_RATE (-1.0)

@@ -17,7 +17,8 @@ stk_status stk_answer_row_open(stk_answer_row *row, const int *classes, int colu
     row->pooled = stk_mem_new(count, sizeof *row->pooled);
     row->chosen = stk_mem_new(count, sizeof *row->chosen);
     row->best = stk_mem_new((size_t)most, sizeof *row->best);
-    bool ok = row->values != NULL && row->pooled != NULL && row->chosen != NULL && row->best != NULL;
+    bool ok =
+        row->values != NULL && row->pooled != NULL && row->chosen != NULL && row->best != NULL;
     if (ok && classes != NULL) {
         row->written = stk_mem_new(count, sizeof *row->written);
         ok = row->written != NULL;
@@ -144,7 +145,6 @@ static void append_number(stk_str *out, double value) {
     }
 }
 
-
 static void append_label(stk_str *out, const stk_answer_row *row) {
     static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
     const stk_answers *a = row->answers;
@@ -183,8 +183,7 @@ void stk_answer_append(stk_str *out, const stk_answer_row *row) {
     const stk_answers *a = row->answers;
     switch (row->how->kind) {
     case STK_ANSWER_POSITIVE: {
-        double p = row->sound ? row->values[row->how->positive] / row->sum
-                              : 1.0 / a->class_count;
+        double p = row->sound ? row->values[row->how->positive] / row->sum : 1.0 / a->class_count;
         append_number(out, a->rule != NULL ? stk_label_step(a->rule, p) : p);
         break;
     }

@@ -13,7 +13,7 @@
 typedef struct stk_answer_row {
     const stk_answers *answers; /* borrowed */
     const stk_answer *how;      /* borrowed */
-    bool *written; /* owned: (classes), the classes that have a column; NULL: all count */
+    bool *written;  /* owned: (classes), the classes that have a column; NULL: all count */
     double *values; /* owned: (classes) of the present row */
     double *pooled; /* owned: (classes), scratch */
     bool *chosen;   /* owned: (classes) */

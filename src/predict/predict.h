@@ -42,8 +42,8 @@ typedef struct stk_prediction {
     const char *split;      /* "test" or "val": the split in events of bad images */
     const stk_events *events;
     const stk_outputs *outputs; /* what the network's outputs mean; NULL: a single class */
-    double temperature; /* of the model (weights/calibration.h); 0 means 1 */
-    int views;          /* of each picture, to be averaged; 0 means 1 */
+    double temperature;         /* of the model (weights/calibration.h); 0 means 1 */
+    int views;                  /* of each picture, to be averaged; 0 means 1 */
     /* Asked before each view after the first; NULL: all are wanted. */
     bool (*wants_view)(void *user, const struct stk_predicted *so_far);
     void *user;

@@ -180,7 +180,7 @@ typedef struct stk_train_config {
     int ranked;                 /* names in a ranked list; 0: 5 */
     /* What a calibration needs to know: class of strangers, labels that stand alone. Its metric is
      * options->metric. */
-    int stranger; /* below 0: there is none */
+    int stranger;          /* below 0: there is none */
     const bool *exclusive; /* (outputs); NULL: none is */
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where training continues; NULL: at the beginning */

@@ -65,9 +65,9 @@ typedef struct stk_trainer {
     stk_typical_step typical_step; /* seconds per step, of this process */
     stk_metrics val_metrics;       /* of the running validation */
     stk_same_pictures same;        /* that validation beside the one of the best weights */
-    double *val_values;        /* owned: (outputs), scratch; NULL without targets */
-    float *val_row;            /* owned: (2, outputs), scratch; NULL without targets */
-    double val_loss_sum;       /* of that validation, where the task has targets */
+    double *val_values;            /* owned: (outputs), scratch; NULL without targets */
+    float *val_row;                /* owned: (2, outputs), scratch; NULL without targets */
+    double val_loss_sum;           /* of that validation, where the task has targets */
     bool val_part;                 /* the last validation ran out of time */
     int64_t val_start_ns;          /* when that validation began */
     stk_batch_times val_times;

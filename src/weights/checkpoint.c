@@ -120,8 +120,9 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
                            info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
     stk_str texts[NOTES] = {{0}};
     stk_tensor_note notes[NOTES];
-    stk_status status =
-        describe(info, graph->channels, stk_graph_feature_count(graph), texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
+    stk_status status = describe(info, graph->channels, stk_graph_feature_count(graph), texts)
+                            ? STK_OK
+                            : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
         for (int i = 0; i < NOTES; i++) {
             notes[i] = (stk_tensor_note){keys[i], stk_str_text(&texts[i])};
@@ -205,7 +206,8 @@ static stk_status read_window(const char *path, const stk_tensor_file *file,
     window->channels = info->channels;
     stk_status status =
         read_floats(path, file, "window_lo", -FLT_MAX, window->lo, info->channels, err);
-    STK_THEN(status, read_floats(path, file, "window_hi", -FLT_MAX, window->hi, info->channels, err));
+    STK_THEN(status,
+             read_floats(path, file, "window_hi", -FLT_MAX, window->hi, info->channels, err));
     return status;
 }
 

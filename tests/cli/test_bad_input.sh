@@ -40,7 +40,7 @@ train empty
 refused 3 'empty' '--data'
 mkdir -p words/train/cat && echo hello >words/train/cat/readme.txt
 train words
-refused 3 'words/train' '\.jpg'
+refused 3 'words/train' 'end with jpg, jpeg, png'
 
 it "one class only"
 mkdir -p single/train && cp -r "f/train/$(ls f/train | head -n 1)" single/train/
@@ -67,8 +67,12 @@ expect_not "the class is in the submission" grep -q zebra r/submission.csv
 rm -rf r
 mkdir -p odd/train && i=0
 for file in f/train/*/*.jpg; do i=$((i + 1)) && mkdir "odd/train/$i" && cp "$file" "odd/train/$i/"; done
-train odd
+train odd --rare-class auto
 refused 3 'classes have one image each' '--val-fraction 0'
+train odd
+expect_exit 3
+expect_err 'nothing of odd is left to validate.*--val-fraction 0'
+expect_no_file r
 
 it "a class folder without pictures"
 cp -r f hollow && mkdir hollow/train/void
@@ -138,25 +142,20 @@ printf 'id,cat,dog\n%s,0,1\n' "$(sed -n 2p k/sample_submission.csv | cut -d , -f
 train table
 refused 3 'cat, dog'
 
-it "labels that are no classes: what is measured, several a picture, a column for each"
+it "tasks that do not fit the labels, and metrics that do not fit the task"
 cp -r k ages && awk -F , 'NR == 1 { print "id,age" } NR > 1 { print $1 "," NR * 7 % 90 }' k/train.csv >ages/train.csv
-train ages
-refused 3 "column 'age' of ages/train.csv holds 24 different whole numbers from 1 to 8[0-9]" 'regression is not supported'
-train ages --label-column age # one row for each number: the warning says what the error does not
-expect_exit 3
-expect_err 'one image each'
-expect_out "^warning: column 'age'.*regression is not supported"
-expect_no_file r
-cp -r k lists && awk -F , 'NR == 1 { print } NR > 1 { print $1 "," NR " " NR + 1 }' k/train.csv >lists/train.csv
-train lists
-refused 3 "'2 3'" 'several labels per picture are not supported'
-cp -r k hot && awk -F , 'NR == 1 { print "id,a,b,c" } NR > 1 { print $1 "," (NR % 3 == 0) "," (NR % 3 == 1) "," (NR % 3 == 2) }' \
-    k/train.csv >hot/train.csv
-train hot
-refused 3 '3 columns \(a, b, c\)' 'one 1 in each row' 'not supported'
-sed '2s/,0,0,1$/,1,0,1/' hot/train.csv >several && mv several hot/train.csv
-train hot
-refused 3 '3 columns \(a, b, c\)' 'several labels per picture are not supported'
+train k --task regression
+refused 2 '--task regression' 'cells that are no numbers'
+train k --task binary
+refused 2 '--task binary' 'two different values'
+train ages --metric macro_f1
+refused 2 'macro_f1' 'rmse'
+train ages --classes 2
+refused 2 '--classes' 'has numbers'
+cp -r k words_in && awk -F , 'NR == 1 { print "id,a,b" } NR > 1 { print $1 ",x," NR }' k/train.csv >words_in/train.csv
+printf 'id,a,b\n%s,0,0\n' "$(sed -n 2p k/sample_submission.csv | cut -d , -f 1)" >words_in/sample_submission.csv
+train words_in
+refused 3 "column 'a' holds cells that are no numbers" '--label-column'
 
 it "a sample submission whose rows are nowhere"
 cp -r k nowhere_rows && sed '2,$s/^/26/' k/sample_submission.csv >nowhere_rows/sample_submission.csv

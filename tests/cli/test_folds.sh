@@ -120,7 +120,8 @@ expect_same given/oof.csv from-near/oof.csv
 refused 2 'was staged with column kfold; stage the data set again with --group-column patient' \
     --data near --group-column patient
 run stage k plain --quiet
-refused 2 'was staged without such a column' --data plain --fold-column kfold
+refused 2 'was staged with column patient; stage the data set again with --fold-column kfold' \
+    --data plain --fold-column kfold
 mkdir tars && tar -cf tars/pictures.tar -C k train && cp k/train.csv tars
 run train --data tars --out from-tars --fold-column kfold "${small[@]}" --quiet
 expect_exit 0

@@ -125,15 +125,19 @@ train odd r-odd
 expect_exit 0
 expect_file r-odd/submission.csv '"tri, ""angle""_'
 
-it "takes combinations of labels as classes, and says so"
+it "takes combinations of labels as several labels, or as classes when told"
 cp -r k lists
 awk -F , 'BEGIN { split("scab,rust,scab rust", l) } NR == 1 { print "id,labels" }
     NR > 1 { print $1 "," l[NR % 3 + 1] }' k/train.csv >lists/train.csv
 train lists r-lists
 expect_exit 0
+expect_out "^task multilabel, .*such as 'scab rust'"
+expect "each row has one label or both" awk -F , 'NR > 1 && $2 !~ /^(rust|scab|rust scab)$/ { exit 1 }' \
+    r-lists/submission.csv
+train lists r-texts --task single
+expect_exit 0
 expect_out "3 classes"
-expect_out "'scab rust': several labels per picture are not supported, so each of the 3 texts is a class"
-expect_submission r-lists/submission.csv k/sample_submission.csv
+expect_submission r-texts/submission.csv k/sample_submission.csv
 
 it "finds pictures by ids with and without their ending, in capitals and in subfolders"
 cp -r k endings

@@ -219,7 +219,7 @@ echo 'no picture' >"broken/train/$(head -n 1 part/classes.txt)/0003.jpg"
 run stage broken mended --quality 90
 expect_exit 0
 expect_out '^warning: 1 of 258 pictures could not be used; mended/bad_images.csv names them'
-expect_file mended/bad_images.csv '0003.jpg,train,"it is not a JPEG'
+expect_file mended/bad_images.csv '0003.jpg,train,"it is no picture of a format'
 expect_out '^warning: bad image .*0003.jpg \(train\)'
 run stage broken strict --quality 90 --max-bad 0
 expect_exit 3

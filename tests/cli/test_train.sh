@@ -42,7 +42,7 @@ expect "every cell is a number" awk -F , 'NR > 1 { for (i = 1; i <= NF; i++)
     if ($i !~ /^-?[0-9.]+(e-?[0-9]+)?$/) exit 1 }' r/results.csv
 
 it "writes summary.json with every key"
-keys='status stop_reason best_acc1 metric best_metric epochs_done folds_done folds_planned oof_acc1 oof_metric'
+keys='status stop_reason task best_acc1 metric best_metric epochs_done folds_done folds_planned oof_acc1 oof_metric'
 keys+=' held_out held_out_from temperature images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device'
 keys+=' precision bad_images verdict submission'
 expect "the keys are the agreed ones" \

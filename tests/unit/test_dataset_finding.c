@@ -1,4 +1,5 @@
-/* test_dataset_finding.c - where pictures lie, which table leads to them, what stands beside them. */
+/* test_dataset_finding.c - where pictures lie, which table leads to them, what stands beside them.
+ */
 #include "test_dataset.h"
 
 #include <math.h>
@@ -63,7 +64,8 @@ static void rows_of_several_pictures(void) {
     put_pictures("train_images/a", ".jpg", 0, 12);
     put_pictures("test_images/b", ".jpg", 20, 4);
     put_rows("train.csv", "patient,image_id,cancer", "p%g,%d,%m", 12);
-    put_text("test.csv", "patient,image_id,prediction_id\nx,20,x_L\nx,21,x_R\nx,22,x_L\ny,23,y_L\n");
+    put_text("test.csv",
+             "patient,image_id,prediction_id\nx,20,x_L\nx,21,x_R\nx,22,x_L\ny,23,y_L\n");
     put_text("sample_submission.csv", "prediction_id,cancer\ny_L,0\nx_L,0\nx_R,0\n");
     stk_dataset *d = open_plain();
     REQUIRE(d != NULL && d->row_count == 3 && d->test.count == 4);
@@ -98,8 +100,8 @@ static void groups_are_found(void) {
         put_pictures("train", ".jpg", 0, 40);
         put_pictures("test", ".jpg", 50, 2);
         put_rows("train.csv", "id,where,label", "%d,place%g,%m", 40);
-        put_text("test.csv", crosses ? "id,where\n50,place3\n51,other\n"
-                                     : "id,where\n50,another\n51,other\n");
+        put_text("test.csv",
+                 crosses ? "id,where\n50,place3\n51,other\n" : "id,where\n50,another\n51,other\n");
         put_text("sample_submission.csv", "id,label\n50,0\n51,0\n");
         stk_dataset *d = open_plain();
         REQUIRE(d != NULL);
@@ -117,7 +119,9 @@ static void further_columns_are_features(void) {
                           "3,m,20,x,d,1\n");
     put_text("test.csv", "id,age,sex,same\n50,40,m,x\n51,,unknown,x\n");
     put_text("sample_submission.csv", "id,label\n51,0.5\n50,0.5\n");
-    stk_dataset *d = open_plain();
+    stk_dataset_options o = options();
+    o.columns = true;
+    stk_dataset *d = open_with(&o);
     REQUIRE(d != NULL);
     CHECK_INT(d->features.columns, 2); /* `same` says nothing, `note` is not in the test table */
     REQUIRE(d->features.count == 4);   /* f, m; age, whether it is missing */
@@ -131,7 +135,6 @@ static void further_columns_are_features(void) {
     row = stk_features_row(&d->features, (size_t)d->test.items[1].record);
     CHECK(row[1] == 1 && fabsf(row[2] - 2.449490f) < 1e-5f);
     stk_dataset_free(d);
-    stk_dataset_options o = options();
     o.columns = false;
     d = open_with(&o);
     REQUIRE(d != NULL);
@@ -222,10 +225,14 @@ static void other_tables_are_left_alone(void) {
 }
 
 static const check_test tests[] = {
-    TEST(the_cheaper_copy_is_used),     TEST(rows_of_several_pictures),
-    TEST(a_column_without_a_name_is_kept), TEST(groups_are_found),
-    TEST(further_columns_are_features), TEST(classes_in_names),
-    TEST(versions_of_pictures),         TEST(names_with_blanks),
+    TEST(the_cheaper_copy_is_used),
+    TEST(rows_of_several_pictures),
+    TEST(a_column_without_a_name_is_kept),
+    TEST(groups_are_found),
+    TEST(further_columns_are_features),
+    TEST(classes_in_names),
+    TEST(versions_of_pictures),
+    TEST(names_with_blanks),
     TEST(other_tables_are_left_alone),
 };
 

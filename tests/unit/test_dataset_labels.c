@@ -212,7 +212,7 @@ static void several_labels_in_a_cell(void) {
 static void lists_that_the_sample_shows(void) {
     put_table("id,label", 40, an_animal_and_its_weather);
     put("test/x.jpg");
-    put_text("sample_submission.csv", "id,label\nx,cat sunny\n");
+    put_text("sample_submission.csv", "id,label\nx,cat sunny dog\n");
     stk_dataset *d = opens_as(STK_TASK_MULTILABEL, "");
     REQUIRE(d != NULL);
     CHECK_INT(d->class_count, 4);

@@ -304,9 +304,8 @@ static void numbers_as_the_library_writes_them(void) {
         probs[2 * i + 1] = 1 - probs[2 * i];
     }
     give_rows(&d, many, of_many, ROWS);
-    REQUIRE_OK(
-        stk_submission_write_how(path, NULL, &d, answers_of(classes, 2, probs), &error),
-        &error);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, &d, answers_of(classes, 2, probs), &error),
+               &error);
     stk_csv csv;
     REQUIRE_OK(stk_csv_read(path, &csv, &error), &error);
     REQUIRE(csv.rows == ROWS);

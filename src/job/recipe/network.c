@@ -39,13 +39,12 @@ stk_status stk_network_note_memory(stk_job_network *network, stk_error *err) {
 
 stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe, int classes,
                              stk_error *err) {
-    stk_model_config config = {
-        .classes = classes,
-        .channels = recipe->channels,
-        .features = recipe->features,
-        .loss = &recipe->loss,
-        .dropout = recipe->dropout,
-        .drop_path = recipe->drop_path};
+    stk_model_config config = {.classes = classes,
+                               .channels = recipe->channels,
+                               .features = recipe->features,
+                               .loss = &recipe->loss,
+                               .dropout = recipe->dropout,
+                               .drop_path = recipe->drop_path};
     network->state_config = (stk_state_config){.train = true,
                                                .optimizer = (stk_optimizer)recipe->train.optimizer,
                                                .ema = recipe->train.ema > 0};

@@ -29,9 +29,7 @@ static stk_status look_at(const stk_dataset *dataset, const char *path, stk_wind
     }
     if (status == STK_OK && !*plain) {
         /* Pictures that differ become RGB, or bad ones. */
-        look->channels = look->looked == 0                ? channels
-                         : look->channels == channels ? channels
-                                                          : 3;
+        look->channels = look->looked == 0 ? channels : look->channels == channels ? channels : 3;
         look->looked++;
         status = stk_window_meter_add(meter, bytes.data, bytes.size, &why);
     }
@@ -41,8 +39,7 @@ static stk_status look_at(const stk_dataset *dataset, const char *path, stk_wind
                : STK_OK;
 }
 
-stk_status stk_picture_look_at(const stk_dataset *dataset, stk_picture_look *look,
-                               stk_error *err) {
+stk_status stk_picture_look_at(const stk_dataset *dataset, stk_picture_look *look, stk_error *err) {
     size_t count = dataset->train.count;
     size_t step = count / LOOKED_AT + 1;
     stk_window_meter *meter = NULL;

@@ -54,11 +54,11 @@ typedef struct stk_recipe {
     stk_window window; /* for values of more than 8 bits; of all pictures */
     int features;      /* numbers beside each picture */
     /* What it learns. */
-    stk_task task;              /* AUTO: not known yet */
+    stk_task task; /* AUTO: not known yet */
     stk_loss loss;
-    stk_metric metric_found;    /* that the data set asks for; AUTO: nothing is known */
-    const char *metric_phrase;  /* borrowed: its words for it */
-    bool positive_wanted;       /* the submission takes a probability of one of two classes */
+    stk_metric metric_found;   /* that the data set asks for; AUTO: nothing is known */
+    const char *metric_phrase; /* borrowed: its words for it */
+    bool positive_wanted;      /* the submission takes a probability of one of two classes */
     /* How it learns. */
     const stk_recipe_row *row; /* of the table of recipes; `train` and `augment` have its values */
     double epochs_expected; /* of a model: what the row, the rate and the batch were chosen for */

@@ -61,9 +61,9 @@ stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_event_epo
 
 /*
  * Whether a model beats the priors. With metric log loss only the loss counts. Otherwise a better
- * loss, a better accuracy, or ranks that are better than guessing are enough: an overconfident model may still be right more often. A few
- * validation pictures tell little: where they are fewer than 30, training pictures make up for the
- * others, in favour of the model.
+ * loss, a better accuracy, or ranks that are better than guessing are enough: an overconfident
+ * model may still be right more often. A few validation pictures tell little: where they are fewer
+ * than 30, training pictures make up for the others, in favour of the model.
  */
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric,
                          const stk_model_score *model);

@@ -14,7 +14,8 @@
 /* The least share of a label that counts, so that its logarithm is finite. */
 #define LEAST_SHARE 1e-6
 
-/* What the means of the training records lose on the validation samples, in the unit of the loss. */
+/* What the means of the training records lose on the validation samples, in the unit of the loss.
+ */
 static stk_status score_means(const stk_dataset *dataset, const stk_split *split,
                               const stk_sample *val_samples, stk_prior_score *score,
                               stk_error *err) {
@@ -31,8 +32,8 @@ static stk_status score_means(const stk_dataset *dataset, const stk_split *split
         stk_targets_learned(t, (size_t)sample->record, row);
         for (int k = 0; k < t->outputs; k++) {
             double p = fmin(fmax(means[k], LEAST_SHARE), 1 - LEAST_SHARE);
-            double lost = t->is_labels ? -row[k] * log(p) - (1 - row[k]) * log1p(-p)
-                                       : row[k] * row[k] / 2;
+            double lost =
+                t->is_labels ? -row[k] * log(p) - (1 - row[k]) * log1p(-p) : row[k] * row[k] / 2;
             loss += isnan(lost) ? 0 : lost;
         }
     }
@@ -85,7 +86,8 @@ static double told_accuracy(const stk_prior_score *prior, double acc1, double tr
     return part * acc1 + (1 - part) * train_acc1;
 }
 
-/* What guessing scores in a metric of ranks or agreement; NaN: in others it depends on the shares. */
+/* What guessing scores in a metric of ranks or agreement; NaN: in others it depends on the shares.
+ */
 static double chance_of(stk_metric metric) {
     switch (metric) {
     case STK_METRIC_AUC:
