@@ -71,24 +71,22 @@ void stk_outputs_restore(const stk_outputs *outputs, const float *learned, float
     }
 }
 
-static void put_list(stk_json_writer *json, const stk_outputs *outputs, const char *key,
-                     size_t offset) {
-    stk_json_key(json, key);
+/* The members of a unit, as the JSON object calls them. */
+static const char *const members[] = {"mean", "scale", "least", "most"};
+
+static double *member_of(stk_output_unit *unit, size_t member) {
+    double *const places[] = {&unit->mean, &unit->scale, &unit->least, &unit->most};
+    return places[member];
+}
+
+static void put_list(stk_json_writer *json, const stk_outputs *outputs, size_t member) {
+    stk_json_key(json, members[member]);
     stk_json_begin_array(json);
     for (int k = 0; k < outputs->count; k++) {
-        stk_json_put_double(json, *(const double *)((const char *)&outputs->units[k] + offset));
+        stk_json_put_double(json, *member_of(&outputs->units[k], member));
     }
     stk_json_end_array(json);
 }
-
-/* The members of a unit, as the JSON object calls them. */
-static const struct {
-    const char *key;
-    size_t offset;
-} members[] = {{"mean", offsetof(stk_output_unit, mean)},
-               {"scale", offsetof(stk_output_unit, scale)},
-               {"least", offsetof(stk_output_unit, least)},
-               {"most", offsetof(stk_output_unit, most)}};
 
 static void put_answer(stk_json_writer *json, const stk_answer *answer) {
     char divider[2] = {answer->divider, '\0'};
@@ -125,7 +123,7 @@ void stk_outputs_append(const stk_outputs *outputs, stk_str *out) {
     stk_json_key(&json, "task");
     stk_json_put_string(&json, stk_task_name(outputs->task));
     for (size_t i = 0; outputs->units != NULL && i < STK_COUNT(members); i++) {
-        put_list(&json, outputs, members[i].key, members[i].offset);
+        put_list(&json, outputs, i);
     }
     if (outputs->exclusive != NULL) {
         put_exclusive(&json, outputs);
@@ -137,9 +135,8 @@ void stk_outputs_append(const stk_outputs *outputs, stk_str *out) {
 }
 
 /* Reads one member of all units. */
-static bool read_list(const stk_json *object, const char *key, size_t offset,
-                      stk_outputs *outputs) {
-    const stk_json *list = stk_json_get(object, key);
+static bool read_list(const stk_json *object, size_t member, stk_outputs *outputs) {
+    const stk_json *list = stk_json_get(object, members[member]);
     if (stk_json_count(list) != (size_t)outputs->count) {
         return false;
     }
@@ -149,7 +146,7 @@ static bool read_list(const stk_json *object, const char *key, size_t offset,
         if (!isfinite(value)) {
             return false;
         }
-        *(double *)((char *)&outputs->units[k] + offset) = value;
+        *member_of(&outputs->units[k], member) = value;
     }
     return true;
 }
@@ -210,7 +207,7 @@ static bool read_object(const stk_json *object, stk_outputs *outputs) {
     }
     for (size_t i = 0; known && outputs->task == STK_TASK_REGRESSION && i < STK_COUNT(members);
          i++) {
-        known = read_list(object, members[i].key, members[i].offset, outputs);
+        known = read_list(object, i, outputs);
     }
     const stk_json *answer = stk_json_get(object, "answer");
     known = known && (answer == NULL || read_answer(answer, outputs));

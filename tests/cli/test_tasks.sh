@@ -50,6 +50,7 @@ for data in labels numbers ranked eyes; do
     expect_summary "$data.run/summary.json" task "${task[$data]}"
     expect_summary "$data.run/summary.json" folds_done 4
     expect_not "the out-of-fold metric is known" grep -q '"oof_metric": null' "$data.run/summary.json"
+    # shellcheck disable=SC2016  # awk's dollars
     expect "a row of the submission has another cell" \
         awk -F , -v cell="^${cell[$data]}\$" 'NR > 1 && (NF != 2 || $2 !~ cell) { exit 1 }' "$data.run/submission.csv"
     expect "the submission has the rows of the sample" \
