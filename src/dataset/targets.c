@@ -7,8 +7,11 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* A label of few pictures may miss the others by chance: so improbable that has to be. */
-#define BY_CHANCE 0.01
+/* A label that stood alone every time by chance would do so with this probability at most. */
+#define BY_CHANCE 0.05
+
+/* Labels from which on they are believed to exclude each other where no picture has two. */
+#define TELLING_ROWS 20
 
 static stk_status fail_memory(stk_targets *t, stk_error *err) {
     stk_targets_free(t);
@@ -57,25 +60,41 @@ void stk_targets_end_record(stk_targets *t) {
     t->starts[++t->count] = t->label_count;
 }
 
+/*
+ * Which labels exclude all others: those that never stand beside another one, though that would
+ * have been likely by how often the other labels do.
+ */
+static void mark_exclusive(stk_targets *t, const size_t *alone, const size_t *all) {
+    double all_sum = 0;
+    double alone_sum = 0;
+    for (int k = 0; k < t->outputs; k++) {
+        all_sum += (double)all[k];
+        alone_sum += (double)alone[k];
+    }
+    for (int k = 0; k < t->outputs; k++) {
+        double others = all_sum - (double)all[k];
+        double share = others > 0 ? (alone_sum - (double)alone[k]) / others : 1;
+        bool telling = share < 1 ? pow(share, (double)all[k]) < BY_CHANCE : all_sum >= TELLING_ROWS;
+        t->exclusive[k] = t->outputs > 1 && all[k] > 0 && alone[k] == all[k] && telling;
+    }
+}
+
 static stk_status find_exclusive(stk_targets *t, stk_error *err) {
     size_t *alone = stk_mem_new((size_t)t->outputs, sizeof *alone);
-    size_t *beside = stk_mem_new((size_t)t->outputs, sizeof *beside);
-    size_t several = 0;
-    for (size_t r = 0; alone != NULL && beside != NULL && r < t->count; r++) {
+    size_t *all = stk_mem_new((size_t)t->outputs, sizeof *all);
+    bool ok = alone != NULL && all != NULL;
+    for (size_t r = 0; ok && r < t->count; r++) {
         bool lonely = t->starts[r + 1] - t->starts[r] < 2;
-        several += !lonely;
         for (size_t i = t->starts[r]; i < t->starts[r + 1]; i++) {
-            (lonely ? alone : beside)[t->labels[i]]++;
+            all[t->labels[i]]++;
+            alone[t->labels[i]] += lonely;
         }
     }
-    bool ok = alone != NULL && beside != NULL;
-    double single = 1 - (double)several / (double)(t->count > 0 ? t->count : 1);
-    for (int k = 0; ok && k < t->outputs; k++) {
-        t->exclusive[k] =
-            beside[k] == 0 && alone[k] > 0 && pow(single, (double)alone[k]) < BY_CHANCE;
+    if (ok) {
+        mark_exclusive(t, alone, all);
     }
     stk_mem_free(alone);
-    stk_mem_free(beside);
+    stk_mem_free(all);
     return ok ? STK_OK : STK_FAIL_MEMORY(err, "the labels of the pictures");
 }
 

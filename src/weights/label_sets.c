@@ -1,47 +1,9 @@
 /* label_sets.c - which labels of a row are named together. */
 #include "weights/label_sets.h"
 
-#include <math.h>
 #include <string.h>
 
 #define USUAL_THRESHOLD 0.5
-
-/* A label that stood alone every time by chance would do so with this probability at most. */
-#define CHANCE 0.05
-
-/* Rows from which on labels are believed to exclude each other where no row has two. */
-#define TELLING_ROWS 20
-
-void stk_labels_count(const float *targets, int labels, size_t *alone, size_t *all) {
-    int present = 0;
-    int last = 0;
-    for (int l = 0; l < labels; l++) {
-        if (targets[l] > 0.5F) {
-            all[l]++;
-            last = l;
-            present++;
-        }
-    }
-    if (present == 1) {
-        alone[last]++;
-    }
-}
-
-void stk_labels_find_exclusive(const size_t *alone, const size_t *all, int labels,
-                               bool *exclusive) {
-    double all_sum = 0;
-    double alone_sum = 0;
-    for (int l = 0; l < labels; l++) {
-        all_sum += (double)all[l];
-        alone_sum += (double)alone[l];
-    }
-    for (int l = 0; l < labels; l++) {
-        double others = all_sum - (double)all[l];
-        double share = others > 0 ? (alone_sum - (double)alone[l]) / others : 1;
-        bool telling = share < 1 ? pow(share, (double)all[l]) < CHANCE : all_sum >= TELLING_ROWS;
-        exclusive[l] = labels > 1 && all[l] > 0 && alone[l] == all[l] && telling;
-    }
-}
 
 /* What choosing has found in a row. */
 typedef struct found_labels {

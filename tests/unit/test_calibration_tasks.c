@@ -214,37 +214,6 @@ static void odd_rows_of_labels(void) {
 
 /* ---- which labels are named together ---- */
 
-static void labels_that_stand_alone_are_found(void) {
-    enum { HEALTHY, SCAB, RUST, ONCE, NEVER };
-    size_t alone[5] = {0};
-    size_t all[5] = {0};
-    bool exclusive[5];
-    for (int i = 0; i < 100; i++) {
-        float targets[5] = {0};
-        targets[HEALTHY] = i % 4 == 0;
-        targets[SCAB] = i % 4 == 1 || i % 4 == 2;
-        targets[RUST] = i % 4 == 2 || (i % 4 == 3 && i > 3);
-        targets[ONCE] = i == 3;
-        targets[NEVER] = NAN;
-        stk_labels_count(targets, 5, alone, all);
-    }
-    CHECK_INT(all[HEALTHY], 25);
-    CHECK_INT(alone[SCAB], 25);
-    CHECK_INT(alone[ONCE], 1);
-    stk_labels_find_exclusive(alone, all, 5, exclusive);
-    CHECK(exclusive[HEALTHY]);
-    CHECK(!exclusive[SCAB] && !exclusive[RUST]);
-    CHECK(!exclusive[ONCE]); /* seen once, which is chance */
-    CHECK(!exclusive[NEVER]);
-    /* Where no row has two labels, each stands alone; with few rows nobody knows. */
-    stk_labels_find_exclusive((size_t[]){20, 5}, (size_t[]){20, 5}, 2, exclusive);
-    CHECK(exclusive[0] && exclusive[1]);
-    stk_labels_find_exclusive((size_t[]){2, 1}, (size_t[]){2, 1}, 2, exclusive);
-    CHECK(!exclusive[0] && !exclusive[1]);
-    stk_labels_find_exclusive((size_t[]){40}, (size_t[]){40}, 1, exclusive);
-    CHECK(!exclusive[0]);
-}
-
 static void sets_are_chosen_by_rules(void) {
     stk_label_rule filled = {STK_LABEL_THRESHOLDS, 4, (double[]){0, 0.2, 0.4, 0.6}};
     stk_label_rule empty = {STK_LABEL_THRESHOLDS, 4, (double[]){1, 0.2, 0.4, 0.6}};
@@ -486,7 +455,6 @@ static const check_test tests[] = {
     TEST(rows_are_filled_where_none_is_empty),
     TEST(few_rows_change_little),
     TEST(odd_rows_of_labels),
-    TEST(labels_that_stand_alone_are_found),
     TEST(sets_are_chosen_by_rules),
     TEST(labels_that_stand_alone_do),
     TEST(rare_probabilities_become_steps),
