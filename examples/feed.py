@@ -20,12 +20,14 @@ class Error(c.Structure):
 class Batch(c.Structure):
     _fields_ = [("images", c.POINTER(c.c_uint8)), ("labels", c.POINTER(c.c_int)),
                 ("samples", c.POINTER(c.c_size_t)), ("bad", c.POINTER(c.c_bool)),
-                ("count", c.c_size_t), ("epoch", c.c_uint64), ("index", c.c_size_t)]
+                ("count", c.c_size_t), ("epoch", c.c_uint64), ("index", c.c_size_t),
+                ("targets", c.POINTER(c.c_float)), ("features", c.POINTER(c.c_float))]
 
 
 class Info(c.Structure):
     _fields_ = [("size", c.c_size_t), ("samples", c.c_size_t), ("batches_per_epoch", c.c_size_t),
-                ("batch", c.c_size_t), ("img_size", c.c_int), ("classes", c.c_int)]
+                ("batch", c.c_size_t), ("img_size", c.c_int), ("classes", c.c_int),
+                ("channels", c.c_int)]
 
 
 class Loader:
