@@ -37,6 +37,16 @@ void *stk_mem_raw(size_t count, size_t size) {
     return !product(count, size, &bytes) || must_fail() ? NULL : malloc(bytes);
 }
 
+void *stk_mem_zlib_new(void *user, unsigned count, unsigned size) {
+    (void)user;
+    return stk_mem_raw(count, size);
+}
+
+void stk_mem_zlib_free(void *user, void *block) {
+    (void)user;
+    stk_mem_free(block);
+}
+
 void *stk_mem_aligned(size_t bytes) {
     if (bytes > PTRDIFF_MAX - 63 || must_fail()) {
         return NULL;

@@ -31,6 +31,10 @@ char *stk_mem_strndup(const char *text, size_t length); /* text may be NULL when
 
 void stk_mem_free(void *block);
 
+/* Requests in the form in which zlib makes them; `user` is not used. */
+void *stk_mem_zlib_new(void *user, unsigned count, unsigned size);
+void stk_mem_zlib_free(void *user, void *block);
+
 /* Overwrites a secret text and frees it; NULL is fine. */
 void stk_mem_free_secret(char *text);
 

@@ -1,4 +1,4 @@
-/* range_source.c - files and blocks of memory as sources of ranges. */
+/* range_source.c - blocks of memory as sources of ranges, and exact reads of any source. */
 #include "base/files/range_source.h"
 
 #include <string.h>
@@ -11,13 +11,6 @@ static size_t within(uint64_t all, uint64_t offset, size_t size) {
     return size < left ? size : (size_t)left;
 }
 
-static stk_status read_file(void *user, uint64_t offset, void *into, size_t size, size_t *got,
-                            stk_error *err) {
-    const stk_file_reader *reader = user;
-    *got = within(stk_file_size(reader), offset, size);
-    return *got > 0 ? stk_file_read_at(reader, offset, into, *got, err) : STK_OK;
-}
-
 static stk_status read_block(void *user, uint64_t offset, void *into, size_t size, size_t *got,
                              stk_error *err) {
     const stk_bytes *block = user;
@@ -27,10 +20,6 @@ static stk_status read_block(void *user, uint64_t offset, void *into, size_t siz
         memcpy(into, block->data + offset, *got);
     }
     return STK_OK;
-}
-
-stk_range_source stk_range_of_file(const char *name, stk_file_reader *reader) {
-    return (stk_range_source){.name = name, .user = reader, .read = read_file};
 }
 
 stk_range_source stk_range_of_block(const char *name, stk_bytes *block) {

@@ -1,7 +1,7 @@
 /*
- * range_source.h - bytes that are read in ranges, whatever they are: a file, a block of memory, an
- * object of a location (storage/object_ranges.h). For readers of large files that hold only a part
- * in memory. Threads: any number may read from one source.
+ * range_source.h - bytes that are read in ranges, whatever they are: a block of memory, an object
+ * of a location (storage/object_ranges.h). For readers of large files that hold only a part in
+ * memory. Threads: any number may read from one source.
  */
 #ifndef STK_BASE_FILES_RANGE_SOURCE_H
 #define STK_BASE_FILES_RANGE_SOURCE_H
@@ -15,9 +15,6 @@ typedef struct stk_range_source {
     stk_status (*read)(void *user, uint64_t offset, void *into, size_t size, size_t *got,
                        stk_error *err);
 } stk_range_source;
-
-/* The bytes of a file; reader and name are borrowed. */
-stk_range_source stk_range_of_file(const char *name, stk_file_reader *reader);
 
 /* The bytes of a block, which are borrowed like the name. */
 stk_range_source stk_range_of_block(const char *name, stk_bytes *block);

@@ -318,6 +318,25 @@ void stk_csv_trim(stk_csv *csv) {
     point_header(csv);
 }
 
+void stk_csv_cut(stk_csv *csv, size_t column, const char *suffix) {
+    size_t cut = strlen(suffix);
+    char *from = csv->buffer + csv->starts[0];
+    char *to = from; /* never right of from */
+    for (size_t row = 0; row <= csv->rows; row++) {
+        csv->starts[row] = (uint32_t)(to - csv->buffer);
+        for (size_t i = 0; i < csv->columns; i++) {
+            size_t whole = strlen(from);
+            bool ends = row > 0 && i == column && whole >= cut &&
+                        memcmp(from + whole - cut, suffix, cut) == 0;
+            size_t left = ends ? whole - cut : whole;
+            memmove(to, from, left);
+            to += left;
+            from += whole + 1;
+            *to++ = '\0';
+        }
+    }
+}
+
 size_t stk_csv_column(const stk_csv *csv, const char *name) {
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < csv->columns; i++) {

@@ -9,6 +9,7 @@
 #ifndef STK_BASE_TEXT_CSV_H
 #define STK_BASE_TEXT_CSV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,20 @@ STK_CHECKED stk_status stk_csv_take_any(const char *name, stk_bytes *bytes, stk_
                                         stk_error *err);
 void stk_csv_free(stk_csv *csv);
 
+/* Rows of a table: those that are true; NULL: all. */
+typedef struct stk_csv_part {
+    const stk_csv *csv;
+    const bool *rows;
+} stk_csv_part;
+
+/*
+ * Makes a table of rows of others, part by part. Its columns are those of the first one; the others
+ * have them under the same names, or the cells are empty. Rows keep their lines. `name` is for
+ * errors.
+ */
+STK_CHECKED stk_status stk_csv_join(const char *name, const stk_csv_part *parts, size_t count,
+                                    stk_csv *csv, stk_error *err);
+
 /* Field `column` of data row `row`; goes over the fields before it. */
 const char *stk_csv_cell(const stk_csv *csv, size_t row, size_t column);
 
@@ -64,6 +79,9 @@ const char *stk_csv_next(const char *cell);
 
 /* Cuts blanks off both ends of every name and field. */
 void stk_csv_trim(stk_csv *csv);
+
+/* Cuts a text off the end of all fields of a column that end with it. Later fields move. */
+void stk_csv_cut(stk_csv *csv, size_t column, const char *suffix);
 
 /* The column of that name, case aside when no exact one exists; SIZE_MAX when there is none. */
 size_t stk_csv_column(const stk_csv *csv, const char *name);
