@@ -26,6 +26,11 @@ size_t stk_archive_stem(const char *name) {
     return 0;
 }
 
+bool stk_archive_is_whole(const char *name) {
+    return stk_str_ends_with_nocase(name, ".zip") || stk_str_ends_with_nocase(name, ".7z") ||
+           stk_str_ends_with_nocase(name, ".rar");
+}
+
 bool stk_archive_is_bson(const char *name, size_t *whole) {
     static const char *const parts[] = {"_example", "_examples", "_sample", "_tiny", "_small"};
     if (!stk_str_ends_with_nocase(name, ".bson")) {

@@ -25,6 +25,9 @@ typedef enum stk_archive_kind {
 /* Length of an archive's name without the ending that says what it is; 0: no archive's name. */
 size_t stk_archive_stem(const char *name);
 
+/* Whether a name is that of an archive, other than a tar, that may hold a whole location. */
+bool stk_archive_is_whole(const char *name);
+
 /*
  * Whether a name is that of a BSON file, and of one that is the beginning of another: where `whole`
  * is not NULL, *whole is the length of the other's name without its ending, or 0.

@@ -13,7 +13,7 @@
 #include "storage/reading/store_state.h"
 
 char *stk_store_made_folder(const stk_store *store, const char *object) {
-    char *name = store->made != NULL ? stk_path_join(store->name, object) : NULL;
+    char *name = store->made != NULL ? stk_store_real_name(store, object) : NULL;
     char *folder = NULL;
     if (name != NULL) {
         folder = stk_str_format("%s/%016" PRIx64, store->made, stk_checksum(name, strlen(name)));

@@ -206,8 +206,9 @@ static mount choose(const stk_mounts *m, const stk_archive *archive, const tops 
     bool few = t->folders + t->tables == t->names.count && t->tables <= FEW_TABLES;
     bool named = has_stem && (single || (few && t->folders == is_dir));
     bool part = stk_archive_is_part(archive->stem);
-    if (single && has_stem && is_dir != 0 && m->alone && !part) { /* around the whole data set */
-        return (mount){.cut = strlen(archive->stem) + 1};
+    if (single && t->folders == 1 && m->alone && !part &&
+        !stk_archive_is_part(t->names.items[0])) { /* around the whole data set */
+        return (mount){.cut = strlen(t->names.items[0]) + 1};
     }
     bool whole = m->alone && (!single || !part);
     bool at_top = named || (few && t->folders == 0) || (t->parts && !part) || whole;

@@ -274,7 +274,7 @@ bool stk_archive_recall_unpacked(stk_store *store, const char *folder, stk_archi
 
 char *stk_archive_output_name(const stk_store *store, const stk_archive *archive,
                               const char *ending) {
-    char *name = stk_path_join(store->name, archive->name);
+    char *name = stk_store_real_name(store, archive->name);
     char *output = NULL;
     if (name != NULL) {
         output =

@@ -6,8 +6,23 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/files/disk.h"
+#include "base/files/path.h"
+#include "base/mem.h"
+
+char *stk_store_real_name(const stk_store *store, const char *object) {
+    char *name = stk_path_join(store->name, object);
+    bool local = name != NULL && strstr(store->name, "://") == NULL;
+    char *real = local ? stk_disk_resolve(name) : NULL;
+    if (real == NULL) { /* no folder of this machine, or one that does not answer */
+        return name;
+    }
+    stk_mem_free(name);
+    return real;
+}
 
 uint64_t stk_store_cache_memory(const stk_store *s) {
     return s->cache_memory;

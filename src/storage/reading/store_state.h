@@ -57,6 +57,12 @@ struct stk_store {
 };
 
 /*
+ * The one name of an object, however the location was spelled: the real path of a local file, else
+ * the address. What is made of objects and kept is found by it. stk_mem_free. NULL: no memory.
+ */
+char *stk_store_real_name(const stk_store *store, const char *object);
+
+/*
  * The member that a path names, in an archive or a tar; false: it names none.
  */
 bool stk_store_find_member(const stk_store *store, const char *path, stk_extent *extent);

@@ -15,7 +15,7 @@ static char *kept_file(const stk_store *store, const char *folder, const char *o
     if (folder == NULL) {
         return NULL;
     }
-    char *name = stk_path_join(store->name, object);
+    char *name = stk_store_real_name(store, object);
     char *file = NULL;
     if (name != NULL) {
         file = stk_str_format("%s/%016llx.shards", folder,

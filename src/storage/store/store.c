@@ -11,6 +11,7 @@
 #include "base/files/disk.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "storage/archives/archive_names.h"
 #include "storage/archives/archives.h"
 #include "storage/shards/shard_names.h"
 #include "storage/shards/shards.h"
@@ -95,7 +96,15 @@ static char *full_name(const char *root) {
                                                          : stk_mem_strdup(root != NULL ? root : "");
 }
 
-/* Stores the root, and what the source is opened on: the root, or the folder of a single tar. */
+/* Whether the root is a single archive that is no tar. A folder may have such a name, too. */
+static bool is_archive(const char *root, const char *scheme) {
+    struct stat info;
+    return stk_archive_is_whole(root) &&
+           (scheme != NULL || (stk_disk_look(root, &info) == 0 && S_ISREG(info.st_mode)));
+}
+
+/* Stores the root, and what the source is opened on: the root, or the folder of a single archive.
+ */
 static stk_status keep_root(stk_store *s, const char *root, const char **only, stk_error *err) {
     size_t length = strlen(root);
     const char *scheme = strstr(root, "://");
@@ -110,8 +119,9 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
     }
     *only = NULL;
     size_t head = (size_t)(stk_path_base(s->root) - s->root);
-    bool is_tar = root[length] == '\0' && stk_shards_is_tar_name(s->root); /* "x.tar/" is no tar */
-    if (is_tar && (scheme == NULL || head > least)) {
+    bool is_file = root[length] == '\0' && /* "x.tar/" is no tar */
+                   (stk_shards_is_tar_name(s->root) || is_archive(s->root, scheme));
+    if (is_file && (scheme == NULL || head > least)) {
         *only = s->root + head;
         stk_mem_free(s->base);
         s->base =
@@ -152,6 +162,31 @@ static stk_status open_shards(stk_store *s, const stk_dir_list *top, const char 
     return status;
 }
 
+/* Shows the members of one archive alone, and nothing that lies beside it. */
+static stk_status open_archive(stk_store *s, const stk_dir_list *top, const char *only,
+                               const stk_archive_folders *folders, const stk_events *events,
+                               stk_error *err) {
+    stk_dir_list alone = {.count = 1};
+    for (size_t i = 0; alone.entries == NULL && i < top->count; i++) {
+        if (!top->entries[i].is_dir && stk_str_equal(top->entries[i].name, only)) {
+            alone.entries = &top->entries[i];
+        }
+    }
+    if (alone.entries == NULL) {
+        return STK_FAIL(err, STK_ERR_DATA, "there is no archive %s", s->root);
+    }
+    stk_status status = stk_archives_open(s, &alone, folders, events, err);
+    if (status == STK_OK && s->mounts == NULL) {
+        status =
+            STK_FAIL(err, STK_ERR_DATA,
+                     "%s cannot be read in place; unpack it by hand and pass the folder", s->root);
+    }
+    if (status == STK_OK) {
+        s->tree = stk_shards_tree(s->mounts);
+    }
+    return status;
+}
+
 /* Opens shards and archives, whose members are shown in their place. */
 static stk_status open_members(stk_store *s, const char *only, const char *kept,
                                const stk_events *events, stk_error *err) {
@@ -159,8 +194,13 @@ static stk_status open_members(stk_store *s, const char *only, const char *kept,
     char *unpacked = kept != NULL ? stk_path_join(kept, "unpacked") : NULL;
     stk_archive_folders folders = {.lists = lists, .unpacked = unpacked};
     stk_dir_list top = {0};
+    bool archive = only != NULL && !stk_shards_is_tar_name(only);
     stk_status status = stk_store_list(s, "", &top, err);
-    STK_THEN(status, open_shards(s, &top, only, lists, events, err));
+    if (status == STK_OK && archive) {
+        status = open_archive(s, &top, only, &folders, events, err);
+    } else {
+        STK_THEN(status, open_shards(s, &top, only, lists, events, err));
+    }
     if (status == STK_OK && s->shards != NULL) {
         stk_dir_list_free(&top);
         status = stk_store_list(s, "", &top, err);

@@ -322,31 +322,18 @@ static stk_status add_picture(reader *r, const bson_element *e, stk_error *err) 
     return status;
 }
 
-/* The pictures in a document of a list. */
-static stk_status find_in_document(reader *r, const bson_element *outer, stk_error *err) {
-    span s = span_of(outer);
+/* The pictures in a list: binary values, or (`outermost`) documents with such values. */
+static stk_status find_in_list(reader *r, const bson_element *list, bool outermost,
+                               stk_error *err) {
+    span s = span_of(list);
     bson_element e = {.type = TYPE_NULL};
     stk_status status = STK_OK;
     while (status == STK_OK && e.type != 0) {
         status = next_element(r, &s, &e, err);
         if (status == STK_OK && e.type == TYPE_BINARY) {
             status = add_picture(r, &e, err);
-        }
-    }
-    return status;
-}
-
-/* The pictures in a list: binary values, or documents with such values. */
-static stk_status find_in_list(reader *r, const bson_element *outer, stk_error *err) {
-    span s = span_of(outer);
-    bson_element e = {.type = TYPE_NULL};
-    stk_status status = STK_OK;
-    while (status == STK_OK && e.type != 0) {
-        status = next_element(r, &s, &e, err);
-        if (status == STK_OK && e.type == TYPE_BINARY) {
-            status = add_picture(r, &e, err);
-        } else if (status == STK_OK && e.type == TYPE_DOCUMENT) {
-            status = find_in_document(r, &e, err);
+        } else if (status == STK_OK && e.type == TYPE_DOCUMENT && outermost) {
+            status = find_in_list(r, &e, false, err);
         }
     }
     return status;
@@ -445,7 +432,7 @@ static stk_status read_document(reader *r, uint64_t bytes, stk_error *err) {
         if (e.type == TYPE_BINARY) {
             status = add_picture(r, &e, err);
         } else if (e.type == TYPE_ARRAY) {
-            status = find_in_list(r, &e, err);
+            status = find_in_list(r, &e, true, err);
         } else if (is_cell(&e)) {
             status = add_cell(r, &e, err);
         }

@@ -9,22 +9,11 @@
 #include "storage/zip/zip_bytes.h"
 #include "storage/zip/zip_directory.h"
 
-/* zlib asks for memory here, so that a test can refuse it. */
-static voidpf take_memory(voidpf user, uInt count, uInt size) {
-    (void)user;
-    return stk_mem_raw(count, size);
-}
-
-static void give_memory(voidpf user, voidpf block) {
-    (void)user;
-    stk_mem_free(block);
-}
-
 /* Inflates into `to`, which has room for exactly the promised bytes. */
 static const char *inflate_all(const uint8_t *from, size_t packed, uint8_t *to, size_t size,
                                bool *no_memory) {
     uint8_t end[1]; /* zlib wants a place for output, also where none is left to come */
-    z_stream stream = {.zalloc = take_memory, .zfree = give_memory};
+    z_stream stream = {.zalloc = stk_mem_zlib_new, .zfree = stk_mem_zlib_free};
     if (packed > UINT_MAX || size > UINT_MAX) {
         return "it is too large";
     }
