@@ -73,7 +73,7 @@ static const stk_metric_info infos[STK_METRIC_COUNT + 1] = {
 /* In the order of stk_task. */
 static const struct {
     const char *words;
-    stk_metric first; /* rates it where nothing was asked for */
+    stk_metric first; /* rates it where neither a metric nor another answer was asked for */
 } tasks[] = {
     {"one class per picture", STK_METRIC_ACC1},
     {"one class per picture", STK_METRIC_ACC1},
@@ -92,8 +92,13 @@ bool stk_metric_is_loss(stk_metric metric) {
     return infos[metric].is_loss;
 }
 
-stk_metric stk_metric_default(stk_task task) {
-    return tasks[task].first;
+stk_metric stk_metric_default(stk_task task, stk_answer_kind answer) {
+    bool classes = task == STK_TASK_SINGLE || task == STK_TASK_BINARY;
+    /* Graders rate probabilities that sum to 1 as probabilities. */
+    return classes && answer == STK_ANSWER_PROBABILITIES                ? STK_METRIC_LOGLOSS
+           : task == STK_TASK_BINARY && answer == STK_ANSWER_LABEL      ? STK_METRIC_ACC1
+           : task == STK_TASK_MULTILABEL && answer == STK_ANSWER_SCORES ? STK_METRIC_AUC_MACRO
+                                                                        : tasks[task].first;
 }
 
 bool stk_metric_rates(stk_metric metric, stk_task task) {

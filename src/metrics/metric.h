@@ -55,8 +55,8 @@ const stk_metric_info *stk_metric_info_of(stk_metric metric);
 /* True for figures that are better when smaller. */
 bool stk_metric_is_loss(stk_metric metric);
 
-/* What rates a task where nothing was asked for. */
-stk_metric stk_metric_default(stk_task task);
+/* What rates a task where nothing was asked for, by what a row of the submission takes. */
+stk_metric stk_metric_default(stk_task task, stk_answer_kind answer);
 
 /* Whether a metric can rate a task. A task that is not known yet can be rated by all. */
 bool stk_metric_rates(stk_metric metric, stk_task task);

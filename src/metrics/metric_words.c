@@ -80,6 +80,18 @@ static const metric_phrase phrases[] = {
     {"macro f 1", STK_METRIC_MACRO_F1, false},
     {"macro averaged f1", STK_METRIC_MACRO_F1, false},
     {"macro average f1", STK_METRIC_MACRO_F1, false},
+    {"macro f score", STK_METRIC_MACRO_F1, false},
+    {"macro averaged f score", STK_METRIC_MACRO_F1, false},
+    {"f1 macro", STK_METRIC_MACRO_F1, false},
+    {"f 1 macro", STK_METRIC_MACRO_F1, false},
+    {"per class f1", STK_METRIC_MACRO_F1, false},
+    {"per class f 1", STK_METRIC_MACRO_F1, false},
+    {"class wise f1", STK_METRIC_MACRO_F1, false},
+    {"classwise f1", STK_METRIC_MACRO_F1, false},
+    {"f1 score of each class", STK_METRIC_MACRO_F1, false},
+    {"f1 of each class", STK_METRIC_MACRO_F1, false},
+    {"f1 micro", STK_METRIC_MICRO_F1, false},
+    {"f 1 micro", STK_METRIC_MICRO_F1, false},
     {"micro f1", STK_METRIC_MICRO_F1, false},
     {"micro f 1", STK_METRIC_MICRO_F1, false},
     {"micro averaged f1", STK_METRIC_MICRO_F1, false},
@@ -371,6 +383,15 @@ static const metric_phrase *longest_at(const char *at, stk_task task, const char
     return best;
 }
 
+/* The metric of a phrase. Of several labels an area is that of each column. */
+static stk_metric metric_of(const metric_phrase *p, const char *text, const char *end,
+                            const char *last, stk_task task) {
+    bool columns = p->metric == STK_METRIC_AUC && task == STK_TASK_MULTILABEL;
+    return p->metric == STK_METRIC_AUTO ? choose_f1(text, end, last, task)
+           : columns                    ? STK_METRIC_AUC_MACRO
+                                        : p->metric;
+}
+
 stk_metric_mention stk_metric_find_in_text(const char *text, stk_task task) {
     stk_metric_mention found = {.metric = STK_METRIC_AUTO};
     text_range section = find_section(text);
@@ -382,8 +403,7 @@ stk_metric_mention stk_metric_find_in_text(const char *text, stk_task task) {
         int place = p != NULL ? place_of(text, section, at, end, p->vague) : 0;
         if (place > best) {
             best = place;
-            found.metric =
-                p->metric == STK_METRIC_AUTO ? choose_f1(text, end, last, task) : p->metric;
+            found.metric = metric_of(p, text, end, last, task);
             found.k = p->metric == STK_METRIC_MAPK ? find_k(end) : 0;
             found.in_evaluation = place >= SECTION;
             copy_phrase(found.phrase, sizeof found.phrase, at, end);

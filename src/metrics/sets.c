@@ -32,11 +32,22 @@ void stk_set_tally_reset(stk_set_tally *tally) {
     tally->samples_sum = 0;
 }
 
+/* Whether the next eight labels are neither true nor chosen. */
+static bool are_all_absent(const int8_t *targets, const bool *chosen) {
+    uint64_t of_targets, of_chosen;
+    memcpy(&of_targets, targets, sizeof of_targets);
+    memcpy(&of_chosen, chosen, sizeof of_chosen);
+    return (of_targets | of_chosen) == 0;
+}
+
 void stk_set_tally_add(stk_set_tally *tally, const int8_t *targets, const bool *chosen) {
     size_t hits = 0;
     size_t named = 0;
     bool exact = true;
     for (int c = 0; c < tally->labels; c++) {
+        while (c + 8 < tally->labels && are_all_absent(targets + c, chosen + c)) {
+            c += 8; /* where there are many labels, nearly all are skipped here */
+        }
         bool is = targets[c] == 1;
         bool said = chosen[c] && targets[c] != STK_TARGET_UNKNOWN;
         tally->hits[c] += is && said;

@@ -25,6 +25,12 @@ typedef enum stk_task {
 /* "multilabel"; for messages. */
 const char *stk_task_name(stk_task task);
 
+/* The task of that name; AUTO for another name, or NULL. */
+stk_task stk_task_named(const char *name);
+
+/* What so many outputs of a network are: "class", "labels", "numbers"; for messages. */
+const char *stk_task_outputs(stk_task task, int count);
+
 /* Whether a picture belongs to one class: softmax and labels. Otherwise there are targets. */
 static inline bool stk_task_has_classes(stk_task task) {
     return task != STK_TASK_MULTILABEL && task != STK_TASK_REGRESSION;
