@@ -2,34 +2,30 @@
 #include "dataset/ask.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 /* Words in the names of columns that hold classes; column names are compared word by word. */
-static const char *const label_words[] = {"label",   "labels",     "class",  "category",
-                                          "target",  "categories", "breed",  "species",
-                                          "disease", "diagnosis",  "outcome"};
+static const char *const label_words[] = {"label",   "labels",     "class",   "category",
+                                          "target",  "categories", "breed",   "species",
+                                          "disease", "diagnosis",  "outcome", NULL};
 
 /* The sample's columns are classes when so many of them are texts of the column. */
 #define CLASSES_IN_HEADER 0.5
 
-static bool is_asked(const stk_ask_tables *t, size_t column) {
-    return column != t->sample_id && column != t->sample_kept;
-}
-
 static size_t count_asked(const stk_ask_tables *t) {
     size_t count = 0;
     for (size_t i = 0; t->sample != NULL && i < t->sample->columns; i++) {
-        count += is_asked(t, i);
+        count += stk_ask_is_answer(t, i);
     }
     return count;
 }
 
 static bool is_free(const stk_ask_tables *t, size_t column) {
-    return column != t->id && column != t->part;
+    return column != t->id && column != t->part && column != t->split;
 }
 
 /* A column that only the training table has; without a test table every column may be one. */
@@ -39,15 +35,7 @@ static bool is_candidate(const stk_ask_tables *t, size_t column) {
 }
 
 static bool has_label_word(const char *name) {
-    char word[STK_WORD_MOST];
-    for (const char *at = name; stk_next_word(&at, word);) {
-        for (size_t i = 0; i < STK_COUNT(label_words); i++) {
-            if (stk_str_equal(word, label_words[i])) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return stk_has_word_of(name, label_words);
 }
 
 static void take(stk_ask *ask, size_t column) {
@@ -58,19 +46,17 @@ static void take(stk_ask *ask, size_t column) {
 
 static stk_status take_named(stk_ask *ask, const stk_ask_tables *t, const char *wanted,
                              stk_error *err) {
-    size_t column;
     char names[400];
     stk_status status =
-        stk_table_column(t->train, t->where, "--label-column", wanted, &column, err);
-    if (status == STK_OK && column == t->id) {
-        status = STK_FAIL(err, STK_ERR_USAGE,
-                          "--label-column %s: this is the id column of %s, whose columns are %s; "
-                          "name another one, or the ids' with --id-column",
-                          wanted, t->where, stk_table_names(t->train, names, sizeof names));
-    }
-    if (status == STK_OK) {
-        ask->named = true;
-        take(ask, column);
+        stk_table_label_columns(t->train, t->where, wanted, ask->labels, &ask->count, err);
+    for (size_t i = 0; status == STK_OK && i < ask->count; i++) {
+        if (ask->labels[i] == t->id) {
+            status = STK_FAIL(err, STK_ERR_USAGE,
+                              "--label-column %s: %s is the id column of %s, whose columns are %s; "
+                              "name another one, or the ids' with --id-column",
+                              wanted, t->train->header[t->id], t->where,
+                              stk_table_names(t->train, names, sizeof names));
+        }
     }
     return status;
 }
@@ -81,7 +67,7 @@ static stk_status take_named(stk_ask *ask, const stk_ask_tables *t, const char *
  * otherwise they are classes. */
 static void take_same_names(stk_ask *ask, const stk_ask_tables *t) {
     for (size_t i = 0; t->sample != NULL && i < t->sample->columns; i++) {
-        if (!is_asked(t, i)) {
+        if (!stk_ask_is_answer(t, i)) {
             continue;
         }
         size_t column = stk_csv_column(t->train, t->sample->header[i]);
@@ -92,6 +78,15 @@ static void take_same_names(stk_ask *ask, const stk_ask_tables *t) {
     if (2 * ask->count < count_asked(t)) {
         ask->count = 0;
     }
+}
+
+/* Whether a column of the sample is called like a text of the table; 3 like 3.0, too. */
+static bool is_text(const stk_map *texts, const char *name) {
+    char pointed[32];
+    return stk_map_find(texts, name, NULL) ||
+           (stk_is_whole_number(name, "") && strlen(name) + 2 < sizeof pointed &&
+            snprintf(pointed, sizeof pointed, "%s.0", name) > 0 &&
+            stk_map_find(texts, pointed, NULL));
 }
 
 /* How many of the sample's columns are texts of the column. */
@@ -105,7 +100,7 @@ static stk_status count_classes(const stk_ask_tables *t, size_t column, size_t *
         ok = stk_map_add(&texts, stk_csv_cell(t->train, row, column), row, &added);
     }
     for (size_t i = 0; ok && i < t->sample->columns; i++) {
-        *matches += is_asked(t, i) && stk_map_find(&texts, t->sample->header[i], NULL);
+        *matches += stk_ask_is_answer(t, i) && is_text(&texts, t->sample->header[i]);
     }
     stk_map_free(&texts);
     return ok ? STK_OK : STK_FAIL_MEMORY(err, t->where);

@@ -2,8 +2,8 @@
  * ask_task.c - decides on the task, and on what the submission takes.
  *
  * What decides, in this order: --task; what the labels are (several columns, lists, fractions); the
- * metric that the description names; the cells of the sample submission, which are placeholders but
- * of the wanted kind; the names of columns. The reason is kept for people.
+ * metric that --metric or else the description names; the cells of the sample submission, which are
+ * placeholders but of the wanted kind; the names of columns. The reason is kept for people.
  */
 #include "dataset/ask.h"
 
@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "dataset/label_lists.h"
+#include "metrics/metric_words.h"
 
 /* More different numbers than people give to classes by hand. */
 #define MANY_NUMBERS 20
@@ -32,14 +33,6 @@
 
 /* Names in a list of ranked classes where nothing says how many. */
 #define USUAL_RANKED 5
-
-/* Names of columns that measure something, word by word. */
-static const char *const measures[] = {
-    "age",   "ages",     "years",   "year",        "months",   "days",    "hours",   "minutes",
-    "price", "prices",   "cost",    "salary",      "income",   "amount",  "count",   "counts",
-    "score", "scores",   "rating",  "height",      "weight",   "width",   "length",  "size",
-    "area",  "volume",   "depth",   "temperature", "distance", "speed",   "percent", "percentage",
-    "ratio", "quantity", "seconds", "duration",    "bmi",      "boneage", NULL};
 
 /* Names of columns whose numbers are names of classes. */
 static const char *const identities[] = {"id",      "ids",      "idx",        "index",    "class",
@@ -56,18 +49,6 @@ static const char *const yes_texts[] = {"1", "1.0", "true", "yes", "y", "t", "po
 
 /* Classes of pictures that belong to no class, word by word: whales nobody knows. */
 static const char *const strangers[] = {"new", "unknown", "other", "stranger", NULL};
-
-static bool has_word_of(const char *name, const char *const *words) {
-    char word[STK_WORD_MOST];
-    for (const char *at = name; stk_next_word(&at, word);) {
-        for (const char *const *known = words; *known != NULL; known++) {
-            if (stk_str_equal(word, *known)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
 
 /* ---- the cells of the sample submission ---- */
 
@@ -156,10 +137,10 @@ static suspicion suspect_numbers(const asking *a) {
     if (p->fractions) {
         return many ? CERTAINTY : NONE;
     }
-    if (has_word_of(a->name, identities)) {
+    if (stk_has_word_of(a->name, identities)) {
         return NONE;
     }
-    if (has_word_of(a->name, measures)) {
+    if (stk_table_is_measure_name(a->name)) {
         return many ? CERTAINTY : p->count > 2 ? DOUBT : NONE;
     }
     if (p->count <= MANY_WHOLE) {
@@ -191,7 +172,7 @@ static bool is_regression(asking *a) {
             p->most_text);
         return true;
     }
-    if (h->labels || h->steps || h->ranked > 0 || has_word_of(a->name, identities)) {
+    if (h->labels || h->steps || h->ranked > 0 || stk_has_word_of(a->name, identities)) {
         return false;
     }
     if (a->has_sample && a->sample.fractions > 0 && a->asked == 1) {
@@ -225,7 +206,7 @@ static bool is_ordinal(asking *a) {
     }
     bool other = a->hints->labels || a->hints->probabilities || a->hints->ranked > 0 ||
                  (a->has_sample && a->asked > 1);
-    if (scale && !other && has_word_of(a->name, steps)) {
+    if (scale && !other && stk_has_word_of(a->name, steps)) {
         say(a->ask, "%s has the steps %s to %s", a->name, p->least_text, p->most_text);
         return true;
     }
@@ -325,7 +306,7 @@ static bool is_multilabel(asking *a) {
 static const char *stranger_among(const stk_column_profile *p) {
     const char *found = NULL;
     for (size_t i = 0; i < p->count; i++) {
-        if (has_word_of(p->texts[i].text, strangers)) {
+        if (stk_has_word_of(p->texts[i].text, strangers)) {
             if (found != NULL) {
                 return NULL; /* a name of some other kind */
             }
@@ -513,16 +494,29 @@ static stk_status decide_columns(asking *a, stk_error *err) {
     return STK_OK;
 }
 
-/* The metric of the description, where it can rate the task. */
+/* The metric of the hints, where it can rate the task. Now that the task is known the text is read
+ * once more: a mean F1 of several labels is another one than that of classes. */
 static void take_metric(stk_ask *ask, const stk_hints *hints) {
-    if (hints->metric != STK_METRIC_AUTO && stk_metric_rates(hints->metric, ask->task)) {
-        ask->metric = hints->metric;
-        snprintf(ask->phrase, sizeof ask->phrase, "%s", hints->phrase);
+    const char *phrase = hints->phrase;
+    stk_metric metric = hints->metric;
+    stk_metric_mention said = {.metric = STK_METRIC_AUTO};
+    if (!hints->given && hints->text != NULL) {
+        said = stk_metric_find_in_text(hints->text, ask->task);
     }
+    if (said.metric != STK_METRIC_AUTO) {
+        metric = said.metric;
+        phrase = said.phrase;
+    }
+    if (stk_metric_rates(metric, ask->task)) {
+        ask->metric = metric;
+        ask->metric_given = hints->given;
+    }
+    snprintf(ask->phrase, sizeof ask->phrase, "%s", phrase);
 }
 
-stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
-                        const stk_hints *hints, stk_error *err) {
+/* Decides by the tables and these hints. */
+static stk_status ask_tables(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
+                             const stk_hints *hints, stk_error *err) {
     asking a = {.ask = ask,
                 .listing = listing,
                 .tables = t,
@@ -546,6 +540,30 @@ stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_
     stk_column_profile_free(&a.labels);
     take_metric(ask, hints);
     return status;
+}
+
+/* Whether the folder alone leads to the metric of the options: what was decided then stands, as in
+ * a run that is begun again with all options that it told. */
+static bool leads_to(const stk_ask *ask, stk_metric metric) {
+    stk_metric own = ask->metric != STK_METRIC_AUTO
+                         ? ask->metric
+                         : stk_metric_default(ask->task, ask->answer.kind);
+    return own == metric;
+}
+
+stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
+                        const stk_hints *hints, stk_error *err) {
+    const stk_dataset_options *options = listing->options;
+    const stk_ask before = *ask;
+    stk_hints named = *hints;
+    stk_listing quiet = *listing;
+    quiet.events = NULL;
+    if (options->metric_given &&
+        (ask_tables(ask, &quiet, t, hints, NULL) != STK_OK || !leads_to(ask, options->metric))) {
+        stk_hints_name_metric(&named, options->metric);
+    }
+    *ask = before;
+    return ask_tables(ask, listing, t, &named, err);
 }
 
 /* A profile of classes that no table has. */
@@ -589,9 +607,9 @@ static stk_status decide_classes(asking *a, const char *const *classes, size_t c
     return STK_OK;
 }
 
-stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
-                           size_t sample_id, const char *const *classes, size_t count,
-                           const stk_hints *hints, stk_error *err) {
+static stk_status ask_names(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
+                            size_t sample_id, const char *const *classes, size_t count,
+                            const stk_hints *hints, stk_error *err) {
     stk_ask_tables t = {.sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
     *ask = (stk_ask){.metric = STK_METRIC_AUTO};
     asking a = {.ask = ask,
@@ -611,4 +629,17 @@ stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_c
     stk_column_profile_free(&a.labels);
     take_metric(ask, hints);
     return status;
+}
+
+stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
+                           size_t sample_id, const char *const *classes, size_t count,
+                           const stk_hints *hints, stk_error *err) {
+    const stk_dataset_options *options = listing->options;
+    stk_hints named = *hints;
+    if (options->metric_given &&
+        (ask_names(ask, listing, sample, sample_id, classes, count, hints, NULL) != STK_OK ||
+         !leads_to(ask, options->metric))) {
+        stk_hints_name_metric(&named, options->metric);
+    }
+    return ask_names(ask, listing, sample, sample_id, classes, count, &named, err);
 }

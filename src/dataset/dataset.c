@@ -22,16 +22,16 @@ static const stk_option dataset_options[] = {
     STK_OPTION(TEXT, "id-column", id_column, .metavar = "NAME",
                .help =
                    "column of the labels' table that names the picture (found by its usual names)"),
-    STK_OPTION(TEXT, "label-column", label_column, .metavar = "NAME",
-               .help =
-                   "column of the labels' table that names the class (found by its usual names)"),
+    STK_OPTION(TEXT, "label-column", label_column, .metavar = "NAME,...",
+               .help = "column of the labels' table that names the class, or several with commas "
+                       "between (found by the sample submission or usual names)"),
     STK_OPTION(TEXT, "fold-column", fold_column, .metavar = "NAME",
                .help = "column of the labels' table that says in which fold a picture validates; "
                        "-1: it always trains"),
-    STK_OPTION(TEXT, "group-column", group_column, .metavar = "NAME",
+    STK_OPTION(TEXT, "group-column", group_column, .metavar = "none|NAME",
                .help = "column of the labels' table; pictures with the same value in it are never "
                        "divided between training and validation (found where the test table has "
-                       "other values of it)"),
+                       "other values of it); none: look for no such column"),
     STK_OPTION(CHOICE, "task", task, .fallback = "auto", .choices = STK_TASK_NAMES,
                .help = "what is learned; auto finds it out from the labels, the sample submission "
                        "and the metric that description.md names"),
@@ -50,9 +50,10 @@ static const stk_option dataset_options[] = {
         .help = "part of every class that validates when there is no validation set; 0.1 of 300 "
                 "pictures or more where a budget decides on the epochs, this was not given and the "
                 "metric has no rule for labels"),
-    STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "error", .choices = "error skip",
-               .help =
-                   "labels without pictures and pictures without labels: stop, or leave them out"),
+    STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "auto", .choices = "error skip auto",
+               .help = "labels without pictures and pictures without labels: stop, or leave them "
+                       "out; auto: leave out up to 1 % of a table's rows, or of its pictures, and "
+                       "otherwise stop"),
     STK_OPTION(CHOICE, "rare-class", rare_class, .fallback = "train",
                .choices = "error train drop auto",
                .help = "a class with one image: stop, train on it without validating, or leave it "
@@ -246,15 +247,22 @@ static stk_status list_images(stk_listing *listing, stk_error *err) {
     char note[64];
     stk_status status = STK_OK;
     bool has_rows = false;
+    bool listed = false;
     dataset->layout = stk_kaggle_table(listing) != NULL ? STK_LAYOUT_KAGGLE : STK_LAYOUT_FOLDERS;
     if (stk_staged_exists(listing)) {
         dataset->layout = STK_LAYOUT_STAGED;
         status = stk_staged_list(listing, true, err);
         has_rows = dataset->test.count > 0;
+        listed = true;
     } else {
+        status = listing->options->keep_test_table ? stk_kaggle_list_test(listing, &listed, err)
+                                                   : STK_OK;
+        has_rows = listed;
+    }
+    if (status == STK_OK && !listed) {
         status = stk_testset_exists(listing, &has_rows, err);
     }
-    if (status == STK_OK && has_rows && dataset->layout != STK_LAYOUT_STAGED) {
+    if (status == STK_OK && has_rows && !listed) {
         stk_sample_file sample;
         status = stk_testset_open_sample(listing, &sample, err);
         STK_THEN(status, stk_testset_list(listing, &sample, false, err));
@@ -340,6 +348,7 @@ void stk_dataset_free(stk_dataset *dataset) {
     stk_mem_free(dataset->rows);
     stk_targets_free(&dataset->targets);
     stk_features_free(&dataset->features);
+    stk_csv_free(&dataset->test_table);
     stk_store_close(dataset->store);
     stk_mem_free(dataset);
 }

@@ -25,9 +25,9 @@
 typedef struct stk_dataset_options {
     const char *data;              /* folder or address */
     const char *id_column;         /* NULL: found by its usual names */
-    const char *label_column;      /* NULL: found by its usual names */
+    const char *label_column;      /* NULL: found; several with commas between */
     const char *fold_column;       /* NULL: folds are drawn from the seed */
-    const char *group_column;      /* NULL: no groups; pictures are divided one by one */
+    const char *group_column;      /* NULL: found where it shows; "none": there is none */
     const char *sample_submission; /* NULL: found by its usual names; "none"; or a file */
     const char *image_ext;         /* NULL: any image extension; else "jpg" or ".jpg" */
     int task;                      /* stk_task */
@@ -42,9 +42,17 @@ typedef struct stk_dataset_options {
      * pictures. */
     int64_t val_per_class;
     int64_t subset_seed;
+    /* No options of this table. */
+    bool keep_test_table; /* fill stk_dataset.test_table */
+    bool metric_given;    /* --metric names a metric: it counts before that of the description */
+    stk_metric metric;    /* where it does */
 } stk_dataset_options;
 
-typedef enum stk_mismatch { STK_MISMATCH_ERROR, STK_MISMATCH_SKIP } stk_mismatch;
+typedef enum stk_mismatch {
+    STK_MISMATCH_ERROR, /* fail */
+    STK_MISMATCH_SKIP,  /* leave them out */
+    STK_MISMATCH_AUTO   /* of a table: leave them out where they are few */
+} stk_mismatch;
 typedef enum stk_rare_class {
     STK_RARE_ERROR, /* fail */
     STK_RARE_TRAIN, /* train on it without validating it */
@@ -64,6 +72,9 @@ typedef struct stk_sample {
     int part;       /* of a training sample: index into stk_dataset.parts, where there are any; -1:
                        the sample is in the training set of every fold */
     int64_t record; /* index into targets and features; -1: there are none */
+    /* Of a training sample: pictures with the same number make one row, as the submission has rows;
+     * 0: a row alone. */
+    int64_t row;
 } stk_sample;
 
 /* A row of the submission. Its pictures lie one after another in stk_dataset.test. */
@@ -107,8 +118,11 @@ typedef struct stk_dataset {
     stk_task task;      /* never AUTO */
     const char *reason; /* why this task and this answer, for people; NULL: nothing was chosen */
     stk_answer answer;
-    stk_metric metric; /* that the description asks for; STK_METRIC_AUTO: nothing is known */
-    const char *metric_phrase; /* its words for it */
+    stk_metric metric;         /* that decided on task and answer, by options or description;
+                                  STK_METRIC_AUTO: nothing is known */
+    bool metric_given;         /* by options */
+    const char *metric_phrase; /* the description's words for it, or for a metric that cannot rate
+                                  the task; NULL, "": there are none */
     /* Classes or labels, sorted by bytes or, when all are whole numbers, by value; or the names of
      * the numbers to predict, in the order of their columns. */
     const char *const *classes;
@@ -116,13 +130,17 @@ typedef struct stk_dataset {
     int target_strata;     /* where the task has targets: values that a sample's label may have */
     stk_targets targets;   /* owned; of tasks without classes */
     stk_features features; /* owned; numbers beside the pictures */
+    stk_csv test_table;    /* owned; where it was asked for: the table of the test rows, if any */
+    size_t test_record;    /* the record of its first row */
     /* Sorted by path (folders, WebDataset) or id (Kaggle); staged: in the original's order. */
     stk_sample_list train;
     stk_sample_list val;  /* a given validation set, in the same order; empty without one */
     stk_sample_list test; /* in the order of the submission's rows */
     stk_row *rows;        /* owned: of the submission */
     size_t row_count;
+    bool has_versions; /* its classes are versions of the same pictures: original and changed */
     const char *grouped_by; /* why a row has several pictures: a column's name; NULL: none has */
+    bool train_has_rows;    /* the training pictures are grouped as those of the test rows */
     stk_division division;
     /* The column that divides, and its values: names of folds or groups, sorted as classes are.
      * NULL and 0 with STK_DIVIDE_CLASSES. */

@@ -18,12 +18,13 @@ static const char *const file_names[] = {"description.md", "description.txt", NU
 /* Names in a ranked list where the text does not say how many. */
 #define USUAL_RANKED 5
 
-/* What the metric of the text rates. */
-static void read_metric(stk_hints *h) {
-    stk_metric_mention mention = stk_metric_find_in_text(h->text, STK_TASK_AUTO);
-    h->metric = mention.metric;
-    snprintf(h->phrase, sizeof h->phrase, "%s", mention.phrase);
-    switch (mention.metric) {
+/* What the metric rates; `k` is the length of a ranked list, 0 where it is not known. */
+static void take_metric(stk_hints *h, stk_metric metric, int k) {
+    h->metric = metric;
+    h->k = k;
+    h->probabilities = h->labels = h->steps = h->numbers = false;
+    h->ranked = 0;
+    switch (metric) {
     case STK_METRIC_LOGLOSS:
     case STK_METRIC_AUC:
     case STK_METRIC_AUC_MACRO:
@@ -41,7 +42,7 @@ static void read_metric(stk_hints *h) {
         h->numbers = true;
         break;
     case STK_METRIC_MAPK:
-        h->ranked = mention.k > 0 ? mention.k : USUAL_RANKED;
+        h->ranked = k > 0 ? k : USUAL_RANKED;
         break;
     case STK_METRIC_AUTO:
         break;
@@ -50,9 +51,8 @@ static void read_metric(stk_hints *h) {
     }
 }
 
-stk_status stk_hints_read(stk_hints *h, const stk_listing *listing, stk_error *err) {
+static stk_status read_text(stk_hints *h, const stk_listing *listing, stk_error *err) {
     stk_bytes bytes = {0};
-    *h = (stk_hints){.metric = STK_METRIC_AUTO};
     h->file = stk_listing_entry(listing, file_names, false);
     if (h->file == NULL) {
         return STK_OK;
@@ -63,10 +63,24 @@ stk_status stk_hints_read(stk_hints *h, const stk_listing *listing, stk_error *e
         status = h->text != NULL ? STK_OK : STK_FAIL_MEMORY(err, h->file);
     }
     stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_hints_read(stk_hints *h, const stk_listing *listing, stk_error *err) {
+    *h = (stk_hints){.metric = STK_METRIC_AUTO};
+    stk_status status = read_text(h, listing, err);
     if (h->text != NULL) {
-        read_metric(h);
+        stk_metric_mention mention = stk_metric_find_in_text(h->text, STK_TASK_AUTO);
+        take_metric(h, mention.metric, mention.k);
+        snprintf(h->phrase, sizeof h->phrase, "%s", mention.phrase);
     }
     return status;
+}
+
+void stk_hints_name_metric(stk_hints *h, stk_metric metric) {
+    take_metric(h, metric, h->metric == metric ? h->k : 0);
+    snprintf(h->phrase, sizeof h->phrase, "--metric %s", stk_metric_info_of(metric)->name);
+    h->given = true;
 }
 
 void stk_hints_free(stk_hints *h) {

@@ -14,16 +14,23 @@
 /* The fold of samples that always train, as in scikit-learn's PredefinedSplit. */
 #define ALWAYS_TRAINS (-1)
 
+bool stk_division_is_free(const stk_dataset_options *options) {
+    return options->group_column != NULL && stk_str_equal_nocase(options->group_column, "none");
+}
+
 const char *stk_division_column(const stk_dataset_options *options, const char **flag) {
     bool folds = options->fold_column != NULL;
     *flag = folds ? "--fold-column" : "--group-column";
-    return folds ? options->fold_column : options->group_column;
+    return folds                           ? options->fold_column
+           : stk_division_is_free(options) ? NULL
+                                           : options->group_column;
 }
 
 stk_status stk_division_check(const stk_dataset_options *options, stk_error *err) {
     const char *flag;
     const char *name = stk_division_column(options, &flag);
-    if (options->fold_column != NULL && options->group_column != NULL) {
+    if (options->fold_column != NULL && options->group_column != NULL &&
+        !stk_division_is_free(options)) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--fold-column %s and --group-column %s: folds that are given cannot be "
                         "made of groups too; pass one of the two",

@@ -1,10 +1,7 @@
 /*
  * features.h - numbers beside the pictures: further columns that training and test table share.
  *
- * A column of numbers becomes one number with mean 0 and deviation 1; empty cells become 0, and a
- * second number says so. A column of few different texts becomes a 0 or 1 for each of them. Means,
- * deviations and texts are those of the training table. Read-only once the data set is open; any
- * thread may read.
+ * feature_code.h says how a column becomes numbers. Read-only once made; any thread may read.
  */
 #ifndef STK_DATASET_FEATURES_H
 #define STK_DATASET_FEATURES_H
@@ -14,26 +11,39 @@
 
 #include <stoker/status.h>
 
-#include "base/text/csv.h"
+#include "dataset/feature_code.h"
 
 typedef struct stk_features {
-    int count;       /* numbers of each record; 0: there are none */
-    size_t records;  /* rows of the training table, then rows of the test table */
-    float *values;   /* (records, count), owned */
-    int columns;     /* columns of the tables that they come from */
-    char names[120]; /* the first of these, for people */
-} stk_features;      /* starts zeroed */
+    int count;             /* numbers of each record; 0: there are none */
+    size_t first;          /* the record of the first row of `values` */
+    size_t rows;           /* of the training table, then of the test table */
+    float *values;         /* (rows, count), owned */
+    float *missing;        /* (count), owned: of a record that is not known; NULL: zeros */
+    stk_feature_code code; /* owned */
+    char names[120];       /* the first of its columns, for people */
+} stk_features;            /* starts zeroed */
 
-/*
- * Makes the features of the training table's columns with wanted[column] that the test table has
- * under the same name and that say something: not always the same, not different in every row
- * unless they are numbers. `test` may be NULL: then there are no features.
- */
+/* Makes the code of the two tables, as stk_feature_code_make() does, and the numbers of their rows.
+ * `test` may be NULL: then there are no features. */
 STK_CHECKED stk_status stk_features_make(stk_features *features, const stk_csv *train,
                                          const stk_csv *test, const bool *wanted, stk_error *err);
+
+/* What of a code a table lacks. */
+typedef struct stk_features_absent {
+    size_t columns;
+    const char *name; /* of the first one; the code's */
+} stk_features_absent;
+
+/*
+ * Makes the numbers of a test table whose first row is record `first`, by a code that was made from
+ * other tables. `test` may be NULL: then no record is known. features->code stays empty.
+ */
+STK_CHECKED stk_status stk_features_of_code(stk_features *features, const stk_feature_code *code,
+                                            const stk_csv *test, size_t first,
+                                            stk_features_absent *absent, stk_error *err);
 void stk_features_free(stk_features *features);
 
-/* The numbers of a record. */
+/* The numbers of a record; NULL, which means zeros, where the record is not known. */
 const float *stk_features_row(const stk_features *features, size_t record);
 
 #endif

@@ -15,6 +15,7 @@ stk_status stk_listing_set_ask(stk_listing *listing, const stk_ask *ask, stk_err
     const char **kept[] = {&listing->positive, &listing->stranger, &dataset->reason,
                            &dataset->metric_phrase};
     dataset->metric = ask->metric;
+    dataset->metric_given = ask->metric_given;
     dataset->task = ask->task;
     dataset->answer = ask->answer;
     for (size_t i = 0; i < STK_COUNT(texts); i++) {

@@ -5,6 +5,9 @@
 #include "dataset/listing.h"
 #include "storage/data_folders.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -120,6 +123,67 @@ static stk_status list_class(stk_listing *listing, const char *folder, const cha
     STK_THEN(status, add_pictures(&pictures, label, &listing->dataset->train,
                                   &listing->train_capacity, err));
     stk_pictures_free(&pictures);
+    return status;
+}
+
+/* What a folder has right in it. */
+typedef struct folder_look {
+    size_t folders;
+    bool pictures;
+    const char *only; /* the last folder: a text of the data set */
+} folder_look;
+
+static stk_status look_into(stk_listing *listing, const char *folder, folder_look *look,
+                            stk_error *err) {
+    stk_dir_list list = {0};
+    bool by_stoker;
+    *look = (folder_look){0};
+    stk_status status = stk_listing_dir(listing, folder, &list, &by_stoker, err);
+    for (size_t i = 0; status == STK_OK && i < list.count; i++) {
+        const stk_dir_entry *entry = &list.entries[i];
+        look->pictures = look->pictures || stk_listing_is_picture(listing, entry);
+        if (entry->is_dir) {
+            look->folders++;
+            look->only = stk_listing_keep(listing, entry->name, strlen(entry->name));
+            status = look->only != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of classes");
+        }
+    }
+    stk_dir_list_free(&list);
+    return status;
+}
+
+/*
+ * Archives are often unpacked into a folder that holds one folder alone: train/train/cat. It is
+ * looked through if it has the name of the same set; or if it is no class that is known and has
+ * folders alone, of which a training set needs two. *folder becomes the lowest such folder.
+ */
+static stk_status look_through(stk_listing *listing, stk_set_kind kind, const char **folder,
+                               stk_error *err) {
+    const char *given = *folder;
+    const char *above = NULL;
+    stk_status status = STK_OK;
+    while (status == STK_OK && above != *folder) {
+        folder_look outer;
+        folder_look inner = {0};
+        const char *below = NULL;
+        above = *folder;
+        status = look_into(listing, above, &outer, err);
+        if (status == STK_OK && outer.folders == 1 && !outer.pictures) {
+            below = stk_listing_join(listing, above, outer.only);
+            status = below != NULL ? look_into(listing, below, &inner, err)
+                                   : STK_FAIL_MEMORY(err, "the list of classes");
+        }
+        bool holds = !inner.pictures && inner.folders >= (kind == STK_SET_TRAIN ? 2 : 1);
+        if (status == STK_OK && below != NULL && (stk_set_of(outer.only) == kind || holds) &&
+            !stk_map_find(&listing->class_labels, outer.only, NULL)) {
+            *folder = below;
+        }
+    }
+    if (status == STK_OK && *folder != given) {
+        char what[300];
+        snprintf(what, sizeof what, "class folders from %.250s", *folder);
+        stk_events_decision(listing->events, what, "there is nothing else above them");
+    }
     return status;
 }
 
@@ -274,12 +338,14 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
     } else {
         stk_dir_list entries = {0};
         bool by_stoker;
-        status = stk_listing_dir(listing, train, &entries, &by_stoker, err);
+        status = look_through(listing, STK_SET_TRAIN, &train, err);
+        STK_THEN(status, stk_listing_dir(listing, train, &entries, &by_stoker, err));
         STK_THEN(status, list_train(listing, train, &entries, err));
         stk_dir_list_free(&entries);
     }
     if (status == STK_OK && val != NULL) {
-        status = list_val(listing, val, err);
+        status = look_through(listing, STK_SET_VAL, &val, err);
+        STK_THEN(status, list_val(listing, val, err));
     }
     stk_listing_sort(&listing->dataset->train);
     stk_listing_sort(&listing->dataset->val);

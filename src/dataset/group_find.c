@@ -10,35 +10,12 @@
 #include "dataset/listing.h"
 
 #include <stdint.h>
-#include <stdio.h>
-
-#include "base/error.h"
-#include "base/mem.h"
-#include "base/str.h"
 
 /* Fewer groups cannot be divided well. */
 #define FEWEST_GROUPS 5
 
 /* Rows for each value, at least: values that hardly repeat divide nothing. */
 #define LEAST_ROWS_EACH 1.1
-
-/* Words in the names of columns that say who or where, for tables without a test table. */
-static const char *const group_words[] = {"patient",     "subject",  "person",    "individual",
-                                          "participant", "location", "seq",       "sequence",
-                                          "session",     "video",    "scene",     "camera",
-                                          "slide",       "group",    "patientid", "patients"};
-
-static bool is_group_name(const char *name) {
-    char word[STK_WORD_MOST];
-    for (const char *at = name; stk_next_word(&at, word);) {
-        for (size_t i = 0; i < STK_COUNT(group_words); i++) {
-            if (stk_str_equal(word, group_words[i])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
 
 /* Whether no value of the profile occurs in the column of the test table. */
 static bool never_crosses(const stk_column_profile *p, const stk_csv *test, size_t column) {
@@ -59,7 +36,7 @@ static bool is_group(const stk_column_profile *p, const stk_csv *test, const cha
         return false;
     }
     size_t column = test != NULL ? stk_csv_column(test, name) : SIZE_MAX;
-    return column != SIZE_MAX ? never_crosses(p, test, column) : is_group_name(name);
+    return column != SIZE_MAX ? never_crosses(p, test, column) : stk_table_is_group_name(name);
 }
 
 stk_status stk_groups_find(const stk_csv *train, const stk_csv *test, const bool *taken,

@@ -56,7 +56,7 @@ static stk_status find_results(results *p, const stk_range_source *source, const
     p->csv = stk_str_format("%s/pictures/%s.csv", folder, stem);
     p->kept = stk_str_format("%s/pictures/%s.kept", folder, stem);
     p->lock = stk_str_format("%s/pictures/%s.lock", folder, stem);
-    p->origin = stk_str_format("pictures of JSON, 1\n%s\n%s\n", source->name, version);
+    p->origin = stk_str_format("pictures of JSON, 2\n%s\n", version);
     bool has = p->folder != NULL && p->csv != NULL && p->kept != NULL && p->lock != NULL &&
                p->origin != NULL;
     return has ? stk_dir_make(p->folder, err) : STK_FAIL_MEMORY(err, source->name);

@@ -6,8 +6,10 @@
  * examples: a label that is lost in silence costs accuracy.
  */
 #include "dataset/ask.h"
+#include "dataset/given_sets.h"
 #include "dataset/label_table.h"
 #include "dataset/records.h"
+#include "dataset/train_rows.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -18,22 +20,24 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* A row's pictures: a range of the view. */
-typedef struct row_pictures {
-    size_t first;
-    size_t count; /* 0: there is none */
-} row_pictures;
+/* The share of rows without a picture, and of pictures without a row, that is left out with a
+ * warning. More of them mean that something else is wrong. */
+#define MOST_LEFT_OUT 0.01
 
 /* All tables of a location being matched with its pictures. */
 typedef struct kaggle_table {
     stk_label_table train;
     stk_label_table test;
+    bool own_test; /* `test` has rows of the training table's file, which have labels */
+    stk_given_sets given;
     stk_sample_file sample;
     stk_survey survey;
     stk_hints hints;
     stk_ask ask;
     stk_records records;
-    const stk_csv *csv;     /* of `train` */
+    stk_csv all;            /* owned: rows that train and, behind them, rows that validate */
+    const stk_csv *csv;     /* of `train`, or `all` */
+    size_t train_rows;      /* of these, rows that train */
     stk_pictures *pictures; /* of `train` */
     char *where;            /* owned: the training table's path, for errors */
     char *pictures_folder;  /* owned: its path, for errors */
@@ -41,8 +45,9 @@ typedef struct kaggle_table {
     size_t part;            /* column that divides the samples; SIZE_MAX: none */
     size_t key;             /* the test table's column of ids */
     size_t sample_id;       /* the sample submission's column of ids */
-    row_pictures *rows;     /* owned */
-    size_t found;           /* rows that have a picture */
+    stk_row_pictures *rows; /* owned: of the rows of `csv` */
+    stk_train_rows made_of; /* which of them are one row of the submission */
+    size_t found;           /* rows that train and have a picture */
 } kaggle_table;
 
 static const char *id_of(const kaggle_table *t, size_t row) {
@@ -58,7 +63,6 @@ static size_t line_of(const kaggle_table *t, size_t row) {
 /* The column that names the pictures. Where none does, the one that was probably meant. */
 static stk_status choose_id(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     const stk_dataset_options *options = listing->options;
-    size_t taken = SIZE_MAX; /* the label's column, when it was given */
     if (options->id_column != NULL) {
         return stk_table_column(t->csv, t->where, "--id-column", options->id_column, &t->id, err);
     }
@@ -66,13 +70,10 @@ static stk_status choose_id(const stk_listing *listing, kaggle_table *t, stk_err
         t->id = t->train.match.column;
         return STK_OK;
     }
-    if (options->label_column != NULL) {
-        taken = stk_csv_column(t->csv, options->label_column);
-    }
     size_t usual = SIZE_MAX;
     size_t first = SIZE_MAX;
     for (size_t i = 0; i < t->csv->columns; i++) {
-        if (i == taken) {
+        if (stk_table_is_named(t->csv, options->label_column, i)) {
             continue;
         }
         usual = stk_table_is_id_name(t->csv->header[i]) && usual == SIZE_MAX ? i : usual;
@@ -90,7 +91,8 @@ static stk_status match_rows(const stk_listing *listing, kaggle_table *t, stk_er
     if (t->rows == NULL) {
         return STK_FAIL_MEMORY(err, t->where);
     }
-    for (size_t row = 0; row < t->csv->rows; row++) {
+    t->train_rows = t->csv->rows;
+    for (size_t row = 0; row < t->train_rows; row++) {
         size_t first = 0;
         size_t count = 0;
         size_t other = 0;
@@ -103,7 +105,7 @@ static stk_status match_rows(const stk_listing *listing, kaggle_table *t, stk_er
                             t->where, line_of(t, row), id_of(t, row), t->pictures->paths[first],
                             t->pictures->paths[other]);
         }
-        t->rows[row] = (row_pictures){first, found == STK_FOUND_ONE ? count : 0};
+        t->rows[row] = (stk_row_pictures){first, found == STK_FOUND_ONE ? count : 0};
         t->found += found == STK_FOUND_ONE;
     }
     return STK_OK;
@@ -117,9 +119,34 @@ static stk_status choose_part(stk_listing *listing, kaggle_table *t, stk_error *
     return name != NULL ? stk_table_column(t->csv, t->where, flag, name, &t->part, err) : STK_OK;
 }
 
+/* Finds which training rows would be one row of the submission. */
+static stk_status find_rows(kaggle_table *t, stk_error *err) {
+    bool leads =
+        t->test.file != NULL && stk_match_fits(&t->test.match) && t->test.match.column != t->key;
+    return leads ? stk_train_rows_find(&t->made_of, t->csv, &t->test.csv, t->key, err) : STK_OK;
+}
+
+/* Pictures of one row are alike: where nothing else divides, the first of its columns does. */
+static void divide_by_rows(stk_listing *listing, kaggle_table *t) {
+    size_t column = t->made_of.columns[0];
+    bool filled = true;
+    for (size_t row = 0; row < t->csv->rows; row++) {
+        filled = filled && stk_csv_cell(t->csv, row, column)[0] != '\0';
+    }
+    if (filled && column != t->id) {
+        char what[160];
+        t->part = column;
+        listing->found_group = t->csv->header[column];
+        snprintf(what, sizeof what, "rows with the same %.80s validate together",
+                 listing->found_group);
+        stk_events_decision(listing->events, what, "a row of the submission has several of them");
+    }
+}
+
 static stk_status find_groups(stk_listing *listing, kaggle_table *t, stk_error *err) {
     const stk_csv *test = t->test.file != NULL ? &t->test.csv : NULL;
-    if (t->part != SIZE_MAX || listing->options->val_per_class > 0) {
+    if (t->part != SIZE_MAX || listing->options->val_per_class > 0 ||
+        stk_division_is_free(listing->options)) {
         return STK_OK;
     }
     bool *taken = stk_mem_new(t->csv->columns, sizeof *taken);
@@ -127,6 +154,9 @@ static stk_status find_groups(stk_listing *listing, kaggle_table *t, stk_error *
         return STK_FAIL_MEMORY(err, t->where);
     }
     taken[t->id] = true;
+    if (t->given.column != SIZE_MAX) {
+        taken[t->given.column] = true;
+    }
     for (size_t i = 0; i < t->ask.count; i++) {
         taken[t->ask.labels[i]] = true;
     }
@@ -142,6 +172,9 @@ static stk_status find_groups(stk_listing *listing, kaggle_table *t, stk_error *
                                 : "the name of the column says that they belong together");
     }
     stk_mem_free(taken);
+    if (status == STK_OK && t->part == SIZE_MAX && t->made_of.count > 0) {
+        divide_by_rows(listing, t);
+    }
     return status;
 }
 
@@ -149,7 +182,7 @@ static stk_status find_groups(stk_listing *listing, kaggle_table *t, stk_error *
 static stk_status check_cells(const kaggle_table *t, stk_error *err) {
     bool may_be_empty = t->ask.task == STK_TASK_MULTILABEL || t->ask.count > 1;
     size_t label = t->ask.labels[0];
-    for (size_t row = 0; row < t->csv->rows; row++) {
+    for (size_t row = 0; row < t->train_rows; row++) {
         if (t->part != SIZE_MAX && stk_csv_cell(t->csv, row, t->part)[0] == '\0') {
             return STK_FAIL(err, STK_ERR_DATA,
                             "%s, line %zu: column %s is empty; fill it in for every row", t->where,
@@ -189,10 +222,10 @@ static stk_status check_twice(kaggle_table *t, stk_error *err) {
     if (owners == NULL) {
         return STK_FAIL_MEMORY(err, t->where);
     }
-    for (size_t row = 0; status == STK_OK && row < t->csv->rows; row++) {
+    for (size_t row = 0; status == STK_OK && row < t->train_rows; row++) {
         bool added = true;
         size_t first = 0;
-        row_pictures its = t->rows[row];
+        stk_row_pictures its = t->rows[row];
         if (!stk_map_add(&seen, id_of(t, row), row, &added)) {
             status = STK_FAIL_MEMORY(err, t->where);
         } else if (!added && stk_map_find(&seen, id_of(t, row), &first)) {
@@ -209,11 +242,18 @@ static stk_status check_twice(kaggle_table *t, stk_error *err) {
     return status;
 }
 
+/* Whether so many rows or pictures of `all` that do not match are left out. */
+static bool may_leave_out(const stk_listing *listing, size_t count, size_t all) {
+    int mismatch = listing->options->mismatch;
+    return mismatch == STK_MISMATCH_SKIP ||
+           (mismatch == STK_MISMATCH_AUTO && (double)count <= MOST_LEFT_OUT * (double)all);
+}
+
 static stk_status check_missing(const stk_listing *listing, const kaggle_table *t, stk_error *err) {
     stk_first_names missing = {0};
     char names[300];
     char note[64];
-    for (size_t row = 0; row < t->csv->rows; row++) {
+    for (size_t row = 0; row < t->train_rows; row++) {
         if (t->rows[row].count == 0) {
             stk_first_names_add(&missing, id_of(t, row));
         }
@@ -231,7 +271,7 @@ static stk_status check_missing(const stk_listing *listing, const kaggle_table *
                         t->pictures_folder, t->csv->header[t->id], t->where, note, missing.first[0],
                         stk_pictures_below(t->pictures, 0));
     }
-    if (listing->options->mismatch == STK_MISMATCH_SKIP) {
+    if (may_leave_out(listing, missing.count, t->train_rows)) {
         stk_events_warning(listing->events, "left out %zu row%s of %s without a picture: %s",
                            missing.count, stk_plural(missing.count), t->train.file, names);
         return STK_OK;
@@ -257,7 +297,7 @@ static stk_status check_unlabelled(const stk_listing *listing, const kaggle_tabl
         return STK_OK;
     }
     stk_first_names_text(&unlabelled, names, sizeof names);
-    if (listing->options->mismatch == STK_MISMATCH_SKIP) {
+    if (may_leave_out(listing, unlabelled.count, t->pictures->count)) {
         stk_events_warning(listing->events, "left out %zu picture%s without a label in %s: %s",
                            unlabelled.count, stk_plural(unlabelled.count), t->train.file, names);
         return STK_OK;
@@ -280,27 +320,41 @@ static int compare_ids(const void *a, const void *b) {
 }
 
 /* Adds the pictures of one row. */
-static stk_status add_row(stk_listing *listing, const kaggle_table *t, size_t row, stk_error *err) {
+static stk_status add_row(stk_listing *listing, kaggle_table *t, size_t row, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    bool validates = row >= t->train_rows;
+    const stk_pictures *pictures = validates ? &t->given.val.match.view : t->pictures;
     const char *id = id_of(t, row);
     stk_sample sample = {.id = stk_listing_keep(listing, id, strlen(id)),
                          .label = t->records.strata[row],
-                         .record = (int64_t)row};
+                         .record = (int64_t)row,
+                         .row = t->train.match.whole ? (int64_t)row + 1 : 0};
     stk_status status = sample.id != NULL ? STK_OK : STK_FAIL_MEMORY(err, t->where);
+    if (t->made_of.count > 0) {
+        STK_THEN(status, stk_train_rows_number(&t->made_of, t->csv, row, &sample.row, err));
+    }
     const char *part = t->part != SIZE_MAX    ? stk_csv_cell(t->csv, row, t->part)
                        : t->train.match.whole ? id
                                               : NULL;
-    if (status == STK_OK && part != NULL) {
+    if (status == STK_OK && part != NULL && !validates) {
         status = stk_division_add(listing, part, &sample.part, err);
     }
     for (size_t i = 0; status == STK_OK && i < t->rows[row].count; i++) {
-        sample.path = t->pictures->paths[t->rows[row].first + i];
-        status = stk_listing_add(&listing->dataset->train, &listing->train_capacity, sample, err);
+        sample.path = pictures->paths[t->rows[row].first + i];
+        status = validates
+                     ? stk_listing_add(&dataset->val, &listing->val_capacity, sample, err)
+                     : stk_listing_add(&dataset->train, &listing->train_capacity, sample, err);
     }
     return status;
 }
 
-static stk_status add_samples(stk_listing *listing, const kaggle_table *t, stk_error *err) {
-    stk_sample_list *train = &listing->dataset->train;
+static void sort_samples(const stk_sample_list *list) {
+    if (list->count > 1) {
+        qsort(list->items, list->count, sizeof *list->items, compare_ids);
+    }
+}
+
+static stk_status add_samples(stk_listing *listing, kaggle_table *t, stk_error *err) {
     stk_status status = STK_OK;
     if (t->part == SIZE_MAX && t->train.match.whole) {
         listing->found_group = t->csv->header[t->id];
@@ -310,9 +364,8 @@ static stk_status add_samples(stk_listing *listing, const kaggle_table *t, stk_e
             status = add_row(listing, t, row, err);
         }
     }
-    if (train->count > 1) {
-        qsort(train->items, train->count, sizeof *train->items, compare_ids);
-    }
+    sort_samples(&listing->dataset->train);
+    sort_samples(&listing->dataset->val);
     return status;
 }
 
@@ -350,15 +403,32 @@ static stk_status read_features(stk_listing *listing, const kaggle_table *t, stk
         return STK_FAIL_MEMORY(err, t->where);
     }
     for (size_t c = 0; c < t->csv->columns; c++) {
-        wanted[c] = c != t->id && c != t->part && t->csv->header[c][0] != '\0' &&
+        wanted[c] = c != t->id && c != t->part && c != t->given.column &&
+                    t->csv->header[c][0] != '\0' &&
                     stk_csv_column(&t->test.csv, t->csv->header[c]) != t->key;
     }
     for (size_t i = 0; i < t->ask.count; i++) {
         wanted[t->ask.labels[i]] = false;
     }
     stk_status status = stk_features_make(features, t->csv, &t->test.csv, wanted, err);
+    if (status == STK_OK && features->code.left_out > 0) {
+        stk_events_warning(listing->events,
+                           "%zu further column%s of %s %s left out: names and texts of the others "
+                           "fill what a model keeps of columns",
+                           features->code.left_out, stk_plural(features->code.left_out),
+                           t->train.file, features->code.left_out == 1 ? "is" : "are");
+    }
     stk_mem_free(wanted);
     return status;
+}
+
+/* Leaves the test table to the data set, where it is wanted. */
+static void keep_test_table(const stk_listing *listing, kaggle_table *t) {
+    if (listing->options->keep_test_table && t->test.file != NULL) {
+        listing->dataset->test_table = t->test.csv;
+        listing->dataset->test_record = t->csv != NULL ? t->csv->rows : 0;
+        t->test.csv = (stk_csv){0};
+    }
 }
 
 /* ---- test rows ---- */
@@ -367,7 +437,7 @@ static stk_status read_features(stk_listing *listing, const kaggle_table *t, stk
  * sample submission name. */
 static stk_status list_test(stk_listing *listing, kaggle_table *t, stk_error *err) {
     stk_match own = {0};
-    stk_test_source source = {.first_record = t->csv->rows};
+    stk_test_source source = {.first_record = t->csv != NULL ? t->csv->rows : 0};
     stk_status status = STK_OK;
     if (t->sample.file == NULL && t->test.file == NULL) {
         return stk_testset_list(listing, &t->sample, false, err);
@@ -382,16 +452,21 @@ static stk_status list_test(stk_listing *listing, kaggle_table *t, stk_error *er
     } else if (t->sample.file != NULL) {
         /* The table has the columns beside the pictures, but the ids name the pictures. */
         status = stk_survey_match(&t->survey, listing, &t->sample.csv, STK_SET_TEST, t->sample_id,
-                                  SIZE_MAX, &own, err);
+                                  NULL, &own, err);
         source.match = &own;
         source.column = t->key;
     } else {
         source.match = &t->test.match;
         source.column = t->key;
     }
-    if (status == STK_OK && source.table != NULL && source.column != source.key) {
-        const char *by = source.table->header[source.key];
+    bool keyed = source.table != NULL && source.column != source.key;
+    if (status == STK_OK && (keyed || source.match->whole)) {
+        const char *by = keyed                    ? source.table->header[source.key]
+                         : t->csv != NULL         ? t->csv->header[t->id]
+                         : t->sample.file != NULL ? t->sample.csv.header[t->sample_id]
+                                                  : t->test.csv.header[t->key];
         listing->dataset->grouped_by = stk_listing_keep(listing, by, strlen(by));
+        listing->dataset->train_has_rows = keyed ? t->made_of.count > 0 : t->train.match.whole;
     }
     if (status == STK_OK) {
         status =
@@ -403,12 +478,35 @@ static stk_status list_test(stk_listing *listing, kaggle_table *t, stk_error *er
     return status;
 }
 
-/* Test rows may lie in the same folder as the training pictures: they need no label. */
-static stk_status mark_test(const stk_listing *listing, kaggle_table *t, stk_error *err) {
-    const stk_sample_list *test = &listing->dataset->test;
-    stk_map paths = {0};
+/* Notes the pictures of rows that are set apart, whether they are of use or not. */
+static bool note_given(const stk_listing *listing, const stk_label_table *given,
+                       const char *id_name, stk_map *paths) {
+    size_t column = given->file != NULL ? stk_csv_column(&given->csv, id_name) : SIZE_MAX;
     bool added;
     bool ok = true;
+    for (size_t row = 0; ok && column != SIZE_MAX && row < given->csv.rows; row++) {
+        size_t first;
+        size_t count;
+        size_t other;
+        const char *id = stk_csv_cell(&given->csv, row, column);
+        if (stk_match_find(listing, &given->match, id, &first, &count, &other) == STK_FOUND_ONE) {
+            for (size_t i = first; ok && i < first + count; i++) {
+                ok = stk_map_add(paths, given->match.view.paths[i], row, &added);
+            }
+        }
+    }
+    return ok;
+}
+
+/* Pictures of test rows, and of rows that are set apart, may lie in the same folder as the training
+ * pictures: they need no label there. */
+static stk_status mark_others(const stk_listing *listing, kaggle_table *t, stk_error *err) {
+    const stk_sample_list *test = &listing->dataset->test;
+    const char *id_name = t->csv->header[t->id];
+    stk_map paths = {0};
+    bool added;
+    bool ok = note_given(listing, &t->given.val, id_name, &paths) &&
+              note_given(listing, &t->given.test, id_name, &paths);
     for (size_t i = 0; ok && i < test->count; i++) {
         ok = test->items[i].path == NULL || stk_map_add(&paths, test->items[i].path, i, &added);
     }
@@ -418,6 +516,37 @@ static stk_status mark_test(const stk_listing *listing, kaggle_table *t, stk_err
     }
     stk_map_free(&paths);
     return ok ? STK_OK : STK_FAIL_MEMORY(err, t->where);
+}
+
+/* ---- rows that validate ---- */
+
+/* Puts the rows that validate behind those that train. */
+static stk_status join_val(const stk_listing *listing, kaggle_table *t, stk_error *err) {
+    stk_map trained = {0};
+    bool added;
+    bool ok = true;
+    for (size_t row = 0; ok && t->given.val.file != NULL && row < t->train_rows; row++) {
+        for (size_t i = 0; ok && i < t->rows[row].count; i++) {
+            ok = stk_map_add(&trained, t->pictures->paths[t->rows[row].first + i], row, &added);
+        }
+    }
+    stk_status status =
+        ok ? stk_given_sets_join(&t->given, listing, t->csv, t->id, &t->ask, &trained, &t->all, err)
+           : STK_FAIL_MEMORY(err, t->where);
+    stk_map_free(&trained);
+    if (status != STK_OK || t->all.rows == 0) {
+        return status;
+    }
+    stk_row_pictures *rows = stk_mem_new(t->all.rows, sizeof *rows);
+    if (rows == NULL) {
+        return STK_FAIL_MEMORY(err, t->where);
+    }
+    memcpy(rows, t->rows, t->train_rows * sizeof *rows);
+    memcpy(rows + t->train_rows, t->given.places, (t->all.rows - t->train_rows) * sizeof *rows);
+    stk_mem_free(t->rows);
+    t->rows = rows;
+    t->csv = &t->all;
+    return STK_OK;
 }
 
 /* ---- the whole ---- */
@@ -431,20 +560,22 @@ static stk_status open_tables(stk_listing *listing, kaggle_table *t, stk_error *
         return status;
     }
     t->csv = &t->train.csv;
-    t->pictures = &t->train.match.view;
     t->where = stk_listing_full(listing, t->train.file);
-    t->pictures_folder = stk_listing_full(listing, t->pictures->folder);
-    if (t->where == NULL || t->pictures_folder == NULL) {
-        return STK_FAIL_MEMORY(err, t->train.file);
-    }
-    status = choose_part(listing, t, err);
+    status = t->where != NULL ? choose_part(listing, t, err) : STK_FAIL_MEMORY(err, t->train.file);
     STK_THEN(status, choose_id(listing, t, err));
-    return status == STK_OK ? match_rows(listing, t, err) : status;
+    STK_THEN(status, stk_given_sets_divide(&t->given, listing, &t->survey, &t->train, t->id, err));
+    if (status != STK_OK) {
+        return status;
+    }
+    t->pictures = &t->train.match.view;
+    t->pictures_folder = stk_listing_full(listing, t->pictures->folder);
+    return t->pictures_folder != NULL ? match_rows(listing, t, err)
+                                      : STK_FAIL_MEMORY(err, t->train.file);
 }
 
 /* Finds what the test rows come from. */
-static stk_status open_test(stk_listing *listing, kaggle_table *t, stk_error *err) {
-    const char *id_name = t->csv->header[t->id];
+static stk_status find_test(stk_listing *listing, kaggle_table *t, const char *id_name,
+                            stk_error *err) {
     stk_status status = stk_testset_open_sample(listing, &t->sample, err);
     bool has_sample = status == STK_OK && t->sample.file != NULL;
     if (has_sample) {
@@ -453,6 +584,13 @@ static stk_status open_test(stk_listing *listing, kaggle_table *t, stk_error *er
     STK_THEN(status, stk_label_table_find_test(&t->test, listing, &t->survey,
                                                has_sample ? &t->sample.csv : NULL, t->sample_id,
                                                id_name, &t->key, err));
+    if (status == STK_OK && !has_sample && t->test.file == NULL && t->given.test.file != NULL &&
+        t->given.test.match.hits > 0) {
+        t->test = t->given.test;
+        t->given.test = (stk_label_table){0};
+        t->own_test = true;
+        t->key = t->id;
+    }
     return status;
 }
 
@@ -465,13 +603,23 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
                              .file = t->train.file,
                              .id = t->id,
                              .part = t->part,
-                             .test = t->test.file != NULL ? &t->test.csv : NULL,
+                             .split = t->given.column,
+                             .test = t->test.file != NULL && !t->own_test ? &t->test.csv : NULL,
                              .sample = has_sample ? &t->sample.csv : NULL,
                              .sample_id = t->sample_id,
                              .sample_kept = kept >= 0 ? (size_t)kept : SIZE_MAX};
     stk_status status = stk_hints_read(&t->hints, listing, err);
     STK_THEN(status, stk_ask_columns(&t->ask, listing, &tables, err));
+    bool whole = status == STK_OK && stk_ask_whole_labels(&t->ask, &t->train.csv, &tables);
     STK_THEN(status, stk_ask_task(&t->ask, listing, &tables, &t->hints, err));
+    if (status == STK_OK && whole && t->ask.task != STK_TASK_REGRESSION) {
+        char what[160];
+        snprintf(what, sizeof what, "labels of %.80s without '.0'",
+                 t->csv->header[t->ask.labels[0]]);
+        stk_events_decision(listing->events, what,
+                            has_sample ? "all are whole numbers, and the sample has none with it"
+                                       : "all are whole numbers");
+    }
     STK_THEN(status, keep_names(listing, t, err));
     return status;
 }
@@ -527,11 +675,14 @@ static void tell_left_out(const stk_listing *listing, const stk_label_table *tab
 static void close_tables(kaggle_table *t) {
     stk_label_table_free(&t->train);
     stk_label_table_free(&t->test);
+    stk_given_sets_free(&t->given);
+    stk_csv_free(&t->all);
     stk_testset_close_sample(&t->sample);
     stk_survey_free(&t->survey);
     stk_hints_free(&t->hints);
     stk_ask_free(&t->ask);
     stk_records_free(&t->records);
+    stk_train_rows_free(&t->made_of);
     stk_mem_free(t->rows);
     stk_mem_free(t->where);
     stk_mem_free(t->pictures_folder);
@@ -551,20 +702,40 @@ stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
         return status;
     }
     tell_left_out(listing, &t.train);
+    stk_match_tell(&t.train.match, listing, t.csv, t.train.file);
     status = check_contents(listing, &t, err);
-    STK_THEN(status, open_test(listing, &t, err));
+    STK_THEN(status, find_test(listing, &t, t.csv->header[t.id], err));
     STK_THEN(status, ask(listing, &t, err));
+    STK_THEN(status, stk_given_sets_find(&t.given, listing, &t.survey, t.csv->header[t.id], err));
+    STK_THEN(status, join_val(listing, &t, err));
+    STK_THEN(status, find_rows(&t, err));
     STK_THEN(status, find_groups(listing, &t, err));
     STK_THEN(status, check_cells(&t, err));
     STK_THEN(status, check_twice(&t, err));
     STK_THEN(status, check_missing(listing, &t, err));
     STK_THEN(status, list_test(listing, &t, err));
-    STK_THEN(status, mark_test(listing, &t, err));
+    STK_THEN(status, mark_others(listing, &t, err));
     STK_THEN(status, check_unlabelled(listing, &t, err));
     STK_THEN(status, read_records(listing, &t, err));
     STK_THEN(status, read_features(listing, &t, err));
     STK_THEN(status, add_samples(listing, &t, err));
     STK_THEN(status, stk_listing_set_ask(listing, &t.ask, err));
+    keep_test_table(listing, &t);
+    close_tables(&t);
+    return status;
+}
+
+stk_status stk_kaggle_list_test(stk_listing *listing, bool *fits, stk_error *err) {
+    const char *id_name = listing->options->id_column;
+    kaggle_table t = {0};
+    stk_status status = stk_survey_make(&t.survey, listing, err);
+    STK_THEN(status, find_test(listing, &t, id_name != NULL ? id_name : "id", err));
+    *fits = status == STK_OK && t.test.file != NULL && t.key != SIZE_MAX &&
+            (t.sample.file != NULL || stk_match_fits(&t.test.match));
+    if (*fits) {
+        status = list_test(listing, &t, err);
+        keep_test_table(listing, &t);
+    }
     close_tables(&t);
     return status;
 }

@@ -15,11 +15,11 @@
 #define NEARLY_ALL 0.9
 
 /* Words in the names of tables that hold labels. */
-static const char *const label_words[] = {"labels",     "label",   "annotations",
-                                          "annotation", "targets", "classes"};
+static const char *const label_words[] = {"labels",  "label",   "annotations", "annotation",
+                                          "targets", "classes", NULL};
 
 /* Words in the names of tables that are parts of others. */
-static const char *const part_words[] = {"example", "examples", "tiny", "small"};
+static const char *const part_words[] = {"example", "examples", "tiny", "small", NULL};
 
 /* Usual names, the likeliest first. */
 static const char *const table_names[] = {"train.csv",       "labels.csv", "train_labels.csv",
@@ -33,30 +33,24 @@ const char *stk_kaggle_table(const stk_listing *listing) {
     return stk_listing_entry(listing, table_names, false);
 }
 
-static bool has_word(const char *path, const char *const *words, size_t count) {
-    char word[STK_WORD_MOST];
-    for (const char *at = path; stk_next_word(&at, word);) {
-        for (size_t i = 0; i < count; i++) {
-            if (stk_str_equal(word, words[i])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* The set that the words of a table's path name; several: none. */
 static stk_set_kind set_of_table(const char *path) {
-    static const char *const train[] = {"train", "training", "trainval", "trainset"};
-    static const char *const val[] = {"val", "valid", "validation", "valset", "dev"};
-    static const char *const test[] = {"test", "testing", "testset"};
-    bool is_train = has_word(path, train, STK_COUNT(train));
-    bool is_val = has_word(path, val, STK_COUNT(val));
-    bool is_test = has_word(path, test, STK_COUNT(test));
+    static const char *const train[] = {"train", "training", "trainval", "trainset", NULL};
+    static const char *const val[] = {"val", "valid", "validation", "valset", "dev", NULL};
+    static const char *const test[] = {"test", "testing", "testset", NULL};
+    bool is_train = stk_has_word_of(path, train);
+    bool is_val = stk_has_word_of(path, val);
+    bool is_test = stk_has_word_of(path, test);
     return is_test    ? (is_train ? STK_SET_NONE : STK_SET_TEST)
            : is_train ? STK_SET_TRAIN
            : is_val   ? STK_SET_VAL
                       : STK_SET_NONE;
+}
+
+/* Whether a table is of this set, and no sample submission. */
+static bool is_of_set(const char *file, stk_set_kind set) {
+    bool packed;
+    return set_of_table(file) == set && !stk_template_is_name(stk_path_base(file), &packed);
 }
 
 /* Whether a picture has the same name but for the ending: the file is a note on that picture. */
@@ -83,7 +77,7 @@ static turn turn_of(const stk_survey *survey, const char *path) {
         return NEVER;
     }
     bool top = strchr(path, '/') == NULL;
-    bool part = has_word(path, part_words, STK_COUNT(part_words));
+    bool part = stk_has_word_of(path, part_words);
     if (set == STK_SET_TRAIN && !part) {
         return OF_SET;
     }
@@ -118,14 +112,11 @@ static bool is_boxes_alone(const stk_label_table *t) {
     return (t->info.has_boxes || t->info.has_masks) && !has_label_column(&t->csv);
 }
 
-/* Reads one table and finds its pictures. A table that cannot be read, or has boxes instead of
- * labels, counts as none unless it has a usual name. */
-static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk_survey *survey,
-                             const char *file, stk_set_kind set, bool usual, stk_error *err) {
+/* Reads one table. One that cannot be read, or has boxes instead of labels, counts as none unless
+ * it has a usual name. */
+static stk_status read_cells(stk_label_table *t, const stk_listing *listing, const char *file,
+                             stk_set_kind set, bool usual, stk_error *err) {
     stk_error why = {0};
-    size_t wanted = SIZE_MAX;
-    size_t not_wanted = SIZE_MAX;
-    const stk_dataset_options *options = listing->options;
     memset(t, 0, sizeof *t);
     stk_status status = stk_listing_table(listing, file, &t->csv, &t->info, &why);
     if (status == STK_ERR_DATA && !usual) {
@@ -134,7 +125,7 @@ static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk
     if (status != STK_OK) {
         return STK_FAIL(err, status, "%s", why.message);
     }
-    if (set == STK_SET_TRAIN && !usual && is_boxes_alone(t)) {
+    if (set != STK_SET_TEST && !usual && is_boxes_alone(t)) {
         stk_csv_free(&t->csv);
         stk_json_table_info_free(&t->info);
         return STK_OK;
@@ -142,19 +133,52 @@ static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk
     t->file = file;
     t->usual = usual;
     stk_csv_trim(&t->csv);
+    return STK_OK;
+}
+
+/* After a failure to find the pictures. */
+static void drop_cells(stk_label_table *t) {
+    stk_csv_free(&t->csv);
+    stk_json_table_info_free(&t->info);
+    memset(t, 0, sizeof *t);
+}
+
+/* Reads one table and finds its pictures. */
+static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk_survey *survey,
+                             const char *file, stk_set_kind set, bool usual, stk_error *err) {
+    size_t wanted = SIZE_MAX;
+    const stk_dataset_options *options = listing->options;
+    stk_status status = read_cells(t, listing, file, set, usual, err);
+    if (status != STK_OK || t->file == NULL) {
+        return status;
+    }
     if (options->id_column != NULL && set == STK_SET_TRAIN) {
         wanted = stk_csv_column(&t->csv, options->id_column);
     }
-    if (options->label_column != NULL && wanted == SIZE_MAX) {
-        not_wanted = stk_csv_column(&t->csv, options->label_column);
-    }
-    status = stk_survey_match(survey, listing, &t->csv, set, wanted, not_wanted, &t->match, err);
+    status = stk_survey_match(survey, listing, &t->csv, set, wanted,
+                              wanted == SIZE_MAX ? options->label_column : NULL, &t->match, err);
     if (status != STK_OK) {
-        stk_csv_free(&t->csv);
-        stk_json_table_info_free(&t->info);
-        memset(t, 0, sizeof *t);
+        drop_cells(t);
     }
     return status;
+}
+
+stk_status stk_label_table_match(stk_label_table *t, stk_listing *listing, const stk_survey *survey,
+                                 stk_set_kind set, size_t id, stk_error *err) {
+    stk_match other;
+    stk_status status = stk_survey_match(survey, listing, &t->csv, set, id, NULL, &t->match, err);
+    if (status != STK_OK || set == STK_SET_TRAIN || t->match.hits == t->match.tried) {
+        return status;
+    }
+    status = stk_survey_match(survey, listing, &t->csv, STK_SET_TRAIN, id, NULL, &other, err);
+    if (status != STK_OK) {
+        stk_match_free(&t->match);
+        return status;
+    }
+    stk_match worse = other.hits > t->match.hits ? t->match : other;
+    t->match = other.hits > t->match.hits ? other : t->match;
+    stk_match_free(&worse);
+    return STK_OK;
 }
 
 /* ---- the training table ---- */
@@ -163,7 +187,7 @@ static stk_status read_table(stk_label_table *t, stk_listing *listing, const stk
 static bool has_named_columns(const stk_listing *listing, const stk_csv *csv) {
     const stk_dataset_options *o = listing->options;
     return (o->id_column == NULL || stk_csv_column(csv, o->id_column) != SIZE_MAX) &&
-           (o->label_column == NULL || stk_csv_column(csv, o->label_column) != SIZE_MAX);
+           (o->label_column == NULL || stk_table_has_columns(csv, o->label_column));
 }
 
 /* Rows that lead to a picture of their own; tables of which a picture has several rows count less
@@ -187,7 +211,7 @@ static double points_of(const stk_label_table *t) {
     }
     stk_map_free(&seen);
     double rows = (double)t->csv.rows * (double)t->match.hits / (double)t->match.tried;
-    double labels = has_word(t->file, label_words, STK_COUNT(label_words)) ? 1.01 : 1;
+    double labels = stk_has_word_of(t->file, label_words) ? 1.01 : 1;
     labels += has_label_column(&t->csv) ? 0.01 : 0;
     return (10 * new_ids >= 9 * tried ? rows : rows * 1e-9) * labels;
 }
@@ -239,6 +263,35 @@ stk_status stk_label_table_find(stk_label_table *best, stk_listing *listing,
         *best = usual; /* for the sentence that says what does not fit */
     } else {
         stk_label_table_free(&usual);
+    }
+    return status;
+}
+
+/* ---- the table of validation rows ---- */
+
+stk_status stk_label_table_find_val(stk_label_table *best, stk_listing *listing,
+                                    const stk_survey *survey, const char *id_name, stk_error *err) {
+    stk_status status = STK_OK;
+    memset(best, 0, sizeof *best);
+    for (size_t i = 0; status == STK_OK && best->file == NULL && i < survey->pictures.table_count;
+         i++) {
+        const char *file = survey->pictures.tables[i];
+        stk_label_table t;
+        if (!is_of_set(file, STK_SET_VAL) || is_note(survey, file)) {
+            continue;
+        }
+        status = read_cells(&t, listing, file, STK_SET_VAL, false, err);
+        size_t id = t.file != NULL ? stk_csv_column(&t.csv, id_name) : SIZE_MAX;
+        if (status != STK_OK || id == SIZE_MAX || t.csv.rows == 0) {
+            stk_label_table_free(&t);
+            continue;
+        }
+        status = stk_label_table_match(&t, listing, survey, STK_SET_VAL, id, err);
+        if (status == STK_OK) {
+            *best = t;
+        } else {
+            drop_cells(&t);
+        }
     }
     return status;
 }
@@ -303,9 +356,7 @@ stk_status stk_label_table_find_test(stk_label_table *best, stk_listing *listing
          i++) {
         const char *file = survey->pictures.tables[i];
         stk_label_table t;
-        bool packed;
-        if (set_of_table(file) != STK_SET_TEST ||
-            stk_template_is_name(stk_path_base(file), &packed)) {
+        if (!is_of_set(file, STK_SET_TEST)) {
             continue;
         }
         status = read_table(&t, listing, survey, file, STK_SET_TEST, false, err);

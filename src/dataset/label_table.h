@@ -32,6 +32,18 @@ STK_CHECKED stk_status stk_label_table_find_test(stk_label_table *table, stk_lis
                                                  const stk_survey *survey, const stk_csv *sample,
                                                  size_t sample_id, const char *id_name, size_t *key,
                                                  stk_error *err);
+
+/* Finds and reads a table of validation rows whose column `id_name` names pictures. Where none of
+ * them names one, table->match has no hit. */
+STK_CHECKED stk_status stk_label_table_find_val(stk_label_table *table, stk_listing *listing,
+                                                const stk_survey *survey, const char *id_name,
+                                                stk_error *err);
+
+/* Finds the pictures of table->csv by its column of ids: in the folders of the set or, where that
+ * finds more, in those of the training set. */
+STK_CHECKED stk_status stk_label_table_match(stk_label_table *table, stk_listing *listing,
+                                             const stk_survey *survey, stk_set_kind set, size_t id,
+                                             stk_error *err);
 void stk_label_table_free(stk_label_table *table);
 
 /* Whether enough of the rows that were tried name a picture. */

@@ -178,22 +178,24 @@ STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */
 typedef struct stk_pictures {
-    bool any;           /* the first picture is enough */
-    bool by_stoker;     /* the folder is one that Stoker wrote: it has no pictures */
-    const char *folder; /* below the root; "": the root itself; belongs to the data set */
-    const char **paths; /* owned array of texts of the data set: below the root, sorted */
-    const char **stems; /* owned array: below the folder and without extension */
-    size_t *next;       /* owned: another picture with the same stem; SIZE_MAX ends */
-    size_t *next_base;  /* owned: another picture with the same last part of the stem */
-    bool *used;         /* owned: some row of a table means this picture */
+    bool any;            /* the first picture is enough */
+    bool by_stoker;      /* the folder is one that Stoker wrote: it has no pictures */
+    const char *folder;  /* below the root; "": the root itself; belongs to the data set */
+    const char **paths;  /* owned array of texts of the data set: below the root, sorted */
+    const char **stems;  /* owned array: below the folder and without extension */
+    size_t *next;        /* owned: another picture with the same stem; SIZE_MAX ends */
+    size_t *next_base;   /* owned: another picture with the same last part of the stem */
+    size_t *next_number; /* owned: another picture with the same number; NULL: not indexed */
+    bool *used;          /* owned: some row of a table means this picture */
     size_t count;
     size_t capacity;
     const char **tables; /* owned array of texts of the data set: files that may be tables, below
                             the root, sorted; of a scan of the root alone */
     size_t table_count;
     size_t table_capacity;
-    stk_map by_stem; /* the first picture with a stem */
-    stk_map by_base; /* the first picture with a last part of a stem; empty without subfolders */
+    stk_map by_stem;   /* the first picture with a stem */
+    stk_map by_base;   /* the first picture with a last part of a stem; empty without subfolders */
+    stk_map by_number; /* the first picture whose name ends with a number */
 } stk_pictures;
 
 typedef enum stk_found { STK_FOUND_NONE, STK_FOUND_ONE, STK_FOUND_SEVERAL } stk_found;
@@ -219,12 +221,33 @@ void stk_pictures_free(stk_pictures *pictures);
 stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
                             const char *id, size_t *file, size_t *other);
 
+/* Makes the map that stk_pictures_find_number() needs, of indexed pictures. Pictures whose names
+ * say that they belong to another set than `set` are left out. */
+STK_CHECKED stk_status stk_pictures_index_numbers(stk_pictures *pictures, stk_set_kind set,
+                                                  stk_error *err);
+
+/* The picture whose name ends with the number that is the id, with any zeros in front. */
+stk_found stk_pictures_find_number(const stk_pictures *pictures, const char *id, size_t *file,
+                                   size_t *other);
+
 /* The path of a picture below the scanned folder; points into its whole path. */
 const char *stk_pictures_below(const stk_pictures *pictures, size_t file);
 
 /* The column that an option names; STK_ERR_USAGE with the nearest name when there is none. */
 STK_CHECKED stk_status stk_table_column(const stk_csv *csv, const char *file, const char *flag,
                                         const char *name, size_t *column, stk_error *err);
+
+/* The columns that --label-column names: one, or several with commas between. `columns` has room
+ * for all columns of the table. */
+STK_CHECKED stk_status stk_table_label_columns(const stk_csv *csv, const char *file,
+                                               const char *names, size_t *columns, size_t *count,
+                                               stk_error *err);
+
+/* Whether the table has all columns that --label-column names. */
+bool stk_table_has_columns(const stk_csv *csv, const char *names);
+
+/* Whether a column is one of those that --label-column names; `names` may be NULL. */
+bool stk_table_is_named(const stk_csv *csv, const char *names, size_t column);
 
 bool stk_table_is_id_name(const char *name);
 bool stk_table_is_label_name(const char *name);
@@ -238,6 +261,13 @@ const char *stk_table_names(const stk_csv *csv, char *buf, size_t size);
  */
 #define STK_WORD_MOST 16
 bool stk_next_word(const char **at, char word[STK_WORD_MOST]);
+
+/* Whether a name has one of the words; NULL ends them. */
+bool stk_has_word_of(const char *name, const char *const *words);
+
+/* Whether a column is called like something that is measured, or like who or where. */
+bool stk_table_is_measure_name(const char *name);
+bool stk_table_is_group_name(const char *name);
 
 /* The sample submission while a location is listed. */
 typedef struct stk_sample_file {
@@ -336,6 +366,9 @@ struct stk_ask;
 STK_CHECKED stk_status stk_listing_set_ask(stk_listing *listing, const struct stk_ask *ask,
                                            stk_error *err);
 
+/* Whether pictures are divided one by one, though a column shows groups: --group-column none. */
+bool stk_division_is_free(const stk_dataset_options *options);
+
 /* The column that divides the samples, and in *flag the option that names it; NULL: none. */
 const char *stk_division_column(const stk_dataset_options *options, const char **flag);
 
@@ -369,6 +402,12 @@ const char *stk_kaggle_table(const stk_listing *listing);
 /* *fits is false, and nothing is listed, if there is no table of labels, or if no id names a
  * picture but subfolders hold pictures. */
 STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err);
+
+/*
+ * Lists the rows of a test table that leads to pictures, alone or through the ids of a sample
+ * submission, where nothing tells labels. *fits is false, and nothing is listed, without one.
+ */
+STK_CHECKED stk_status stk_kaggle_list_test(stk_listing *listing, bool *fits, stk_error *err);
 
 /* Whether the location is a staged data set. */
 bool stk_staged_exists(const stk_listing *listing);

@@ -2,7 +2,8 @@
  * name_classes.c - a training folder whose pictures lie side by side and have their class in the
  * name: cat.0.jpg, dog_17.jpg.
  *
- * The class is what stands in front of the number. Every picture must have one, and a class must
+ * They may all lie in one folder below it (train/train/cat.0.jpg), as some archives have them. The
+ * class is what stands in front of the number. Every picture must have one, and a class must
  * have several: IMG_0001.jpg alone says nothing.
  */
 #include "dataset/listing.h"
@@ -34,6 +35,12 @@ static size_t class_length(const char *name) {
     return end > 0 && isalpha((unsigned char)name[0]) ? end : 0;
 }
 
+/* The length of the folder of a picture below the scanned one, with its slash; 0: there is none. */
+static size_t folder_length(const char *below) {
+    const char *slash = strrchr(below, '/');
+    return slash != NULL ? (size_t)(slash - below) + 1 : 0;
+}
+
 /* Whether all pictures lie side by side and have a class in their names, of which there are
  * several. */
 static stk_status judge(const stk_pictures *pictures, bool *fits, stk_error *err) {
@@ -41,12 +48,15 @@ static stk_status judge(const stk_pictures *pictures, bool *fits, stk_error *err
     stk_text_blocks texts = {0};
     bool ok = true;
     *fits = pictures->count > 0;
+    const char *first = *fits ? stk_pictures_below(pictures, 0) : "";
+    size_t folder = folder_length(first);
     for (size_t i = 0; ok && *fits && i < pictures->count; i++) {
         const char *below = stk_pictures_below(pictures, i);
-        size_t length = class_length(below);
+        bool beside = folder_length(below) == folder && strncmp(below, first, folder) == 0;
+        size_t length = beside ? class_length(below + folder) : 0;
         bool added;
-        *fits = length > 0 && strchr(below, '/') == NULL;
-        const char *name = *fits ? stk_text_blocks_keep(&texts, below, length) : NULL;
+        *fits = length > 0;
+        const char *name = *fits ? stk_text_blocks_keep(&texts, below + folder, length) : NULL;
         ok = !*fits || (name != NULL && stk_map_add(&classes, name, 0, &added));
         *fits = *fits && classes.count <= MOST_CLASSES;
     }
@@ -62,7 +72,8 @@ static stk_status list_set(stk_listing *listing, const stk_pictures *pictures, s
     for (size_t i = 0; status == STK_OK && i < pictures->count; i++) {
         const char *below = stk_pictures_below(pictures, i);
         stk_sample sample = {.path = pictures->paths[i], .id = pictures->paths[i], .record = -1};
-        char *name = stk_listing_keep(listing, below, class_length(below));
+        const char *file = stk_path_base(below);
+        char *name = stk_listing_keep(listing, file, class_length(file));
         status = name != NULL ? stk_listing_class(listing, name, &sample.label, err)
                               : STK_FAIL_MEMORY(err, "the class names");
         STK_THEN(status, stk_listing_add(&dataset->train, &listing->train_capacity, sample, err));

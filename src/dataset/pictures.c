@@ -234,9 +234,11 @@ void stk_pictures_free(stk_pictures *pictures) {
     stk_mem_free(pictures->stems);
     stk_mem_free(pictures->next);
     stk_mem_free(pictures->next_base);
+    stk_mem_free(pictures->next_number);
     stk_mem_free(pictures->used);
     stk_map_free(&pictures->by_stem);
     stk_map_free(&pictures->by_base);
+    stk_map_free(&pictures->by_number);
     memset(pictures, 0, sizeof *pictures);
 }
 

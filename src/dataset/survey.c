@@ -8,7 +8,7 @@
 #include "dataset/survey.h"
 
 #include <stdint.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -26,6 +26,11 @@
 
 /* A column with a usual name is taken though another finds a few more pictures. */
 #define NEARLY_AS_GOOD 0.9
+
+/* Ids are numbers of pictures where so many of them mean one, and so many pictures have a row:
+ * classes and products are counted, too. */
+#define NEARLY_ALL 0.95
+#define ROWS_OF_PICTURES 0.25
 
 static const char *const usual_train[] = {"train", "train_images", "images"};
 static const char *const usual_test[] = {"test", "test_images"};
@@ -206,7 +211,7 @@ static bool is_dear(const stk_pictures *view) {
 /* A root together with what its trial found. */
 typedef struct trial {
     stk_match match;
-    size_t points; /* two for a row that finds a picture, one where several fit */
+    size_t points; /* two for a row that finds a picture of its own, one where several fit */
     bool dear;
 } trial;
 
@@ -239,14 +244,47 @@ static stk_found find_folder(const stk_pictures *view, const char *id, size_t *f
 stk_found stk_match_find(const stk_listing *listing, const stk_match *match, const char *id,
                          size_t *first, size_t *count, size_t *other) {
     *count = 1;
-    return match->whole ? find_folder(&match->view, id, first, count)
-                        : stk_pictures_find(listing, &match->view, id, first, other);
+    if (match->whole) {
+        return find_folder(&match->view, id, first, count);
+    }
+    stk_found found = stk_pictures_find(listing, &match->view, id, first, other);
+    return found == STK_FOUND_NONE && match->by_number
+               ? stk_pictures_find_number(&match->view, id, first, other)
+               : found;
 }
 
-/* How well a column names pictures: two points for a row that finds one, a point for several that
- * fit. */
+/* Whether the rows that are tried have numbers in the column, and no number twice. */
+static stk_status counts_rows(const stk_csv *csv, size_t column, bool *counts, stk_error *err) {
+    stk_map seen = {0};
+    size_t step = csv->rows / TRIED_ROWS + 1;
+    bool ok = true;
+    *counts = csv->rows > 0;
+    for (size_t row = 0; ok && *counts && row < csv->rows; row += step) {
+        const char *id = stk_csv_cell(csv, row, column);
+        *counts = id[0] != '\0' && id[strspn(id, "0123456789")] == '\0';
+        bool added = true;
+        ok = stk_map_add(&seen, id, row, &added);
+        *counts = *counts && added;
+    }
+    stk_map_free(&seen);
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, "the ids of a table");
+}
+
+static bool is_in(const size_t *list, size_t count, size_t value) {
+    for (size_t i = 0; i < count; i++) {
+        if (list[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How well a column names pictures: two points for a row that finds one of its own, a point for
+ * several that fit. Ages, too, may be names of pictures, but of few. */
 static size_t try_column(const stk_listing *listing, const stk_match *match, const stk_csv *csv,
                          size_t column, size_t *hits) {
+    size_t found_before[TRIED_ROWS];
+    size_t own = 0;
     size_t points = 0;
     size_t pictures = 0;
     size_t step = csv->rows / TRIED_ROWS + 1;
@@ -257,27 +295,36 @@ static size_t try_column(const stk_listing *listing, const stk_match *match, con
         size_t other;
         const char *id = stk_csv_cell(csv, row, column);
         stk_found found = stk_match_find(listing, match, id, &first, &count, &other);
-        points += found == STK_FOUND_ONE ? 2 : found == STK_FOUND_SEVERAL;
+        points += found == STK_FOUND_SEVERAL;
         *hits += found == STK_FOUND_ONE;
         pictures += found == STK_FOUND_ONE ? count : 0;
+        if (found == STK_FOUND_ONE && !is_in(found_before, own, first)) {
+            found_before[own++] = first;
+            points += 2;
+        }
     }
     /* A table about classes names folders, too: with many pictures each, and under a label's name.
      */
     bool classes = match->whole && (stk_table_is_label_name(csv->header[column]) ||
                                     pictures > MOST_TOGETHER * *hits);
-    return classes ? 0 : points;
+    size_t rows = (csv->rows + step - 1) / step;
+    bool too_few = match->by_number &&
+                   ((double)*hits < NEARLY_ALL * (double)rows ||
+                    (double)csv->rows < ROWS_OF_PICTURES * (double)match->view.by_number.count);
+    return classes || too_few ? 0 : points;
 }
 
-/* Finds the column with the most hits; one with a usual name is preferred. */
-static void try_columns(const stk_listing *listing, trial *t, const stk_csv *csv, size_t wanted,
-                        size_t not_wanted) {
+/* Finds the column with the most hits, of those that may be it; one with a usual name is preferred.
+ */
+static void try_columns(const stk_listing *listing, trial *t, const stk_csv *csv,
+                        const bool *may_be) {
     bool usual = false;
     t->match.column = SIZE_MAX;
     size_t step = csv->rows / TRIED_ROWS + 1;
     t->match.tried = (csv->rows + step - 1) / step;
     for (size_t c = 0; c < csv->columns; c++) {
         size_t hits;
-        if ((wanted != SIZE_MAX && c != wanted) || c == not_wanted) {
+        if (!may_be[c]) {
             continue;
         }
         size_t points = try_column(listing, &t->match, csv, c, &hits);
@@ -322,47 +369,141 @@ static bool is_better(const trial *a, const trial *b) {
                    : NEARLY_AS_GOOD * (double)a->points > (double)b->points;
 }
 
-stk_status stk_survey_match(const stk_survey *s, stk_listing *listing, const stk_csv *csv,
-                            stk_set_kind set, size_t wanted, size_t not_wanted, stk_match *match,
-                            stk_error *err) {
-    trial best = {.match.column = SIZE_MAX};
-    bool any = false;
-    bool full = false;
+/* How the ids of a column may lead to pictures, in the order in which it is tried. */
+typedef enum way { BY_NAME, BY_FOLDER, BY_NUMBER, WAYS } way;
+
+/* Where and how the pictures of a table are looked for. */
+typedef struct picture_search {
+    const stk_survey *survey;
+    stk_listing *listing;
+    const stk_csv *csv;
+    stk_set_kind set;
+    const stk_root **order; /* owned: the likeliest first */
+    size_t count;
+    bool *may_be; /* owned: columns that may name pictures */
+    trial best;   /* owned */
+    bool any;
+} picture_search;
+
+/* Tries all roots in one way. */
+static stk_status try_roots(picture_search *s, way how, stk_error *err) {
     stk_status status = STK_OK;
-    const stk_root **order = stk_mem_new(s->root_count, sizeof *order);
-    if (order == NULL) {
-        return STK_FAIL_MEMORY(err, "the folders of the pictures");
+    bool full = false;
+    for (size_t i = 0; status == STK_OK && !full && i < s->count; i++) {
+        trial t = {.match = {.whole = how == BY_FOLDER, .by_number = how == BY_NUMBER}};
+        status = stk_survey_view(s->survey, s->listing, s->order[i], s->set, &t.match.view, err);
+        if (status == STK_OK && how == BY_NUMBER) {
+            status = stk_pictures_index_numbers(&t.match.view, s->set, err);
+        }
+        if (status != STK_OK) {
+            stk_match_free(&t.match);
+            break;
+        }
+        try_columns(s->listing, &t, s->csv, s->may_be);
+        t.dear = is_dear(&t.match.view);
+        if (!s->any || is_better(&t, &s->best)) {
+            stk_match_free(&s->best.match);
+            s->best = t;
+            s->any = true;
+        } else {
+            stk_match_free(&t.match);
+        }
+        full = s->best.points > 0 && s->best.points >= 2 * s->best.match.tried && !s->best.dear;
     }
-    size_t count = order_roots(s, listing, set, order);
-    /* Folders are tried unless most rows find a picture: products have ids, too, that are names of
-     * pictures by chance ("0" and 0.jpg). */
-    for (int whole = 0; whole < 2 && best.points <= best.match.tried; whole++) {
-        for (size_t i = 0; status == STK_OK && !full && i < count; i++) {
-            trial t = {.match.whole = whole > 0};
-            status = stk_survey_view(s, listing, order[i], set, &t.match.view, err);
-            if (status != STK_OK) {
-                break;
-            }
-            try_columns(listing, &t, csv, wanted, not_wanted);
-            t.dear = is_dear(&t.match.view);
-            if (!any || is_better(&t, &best)) {
-                stk_match_free(&best.match);
-                best = t;
-                any = true;
-            } else {
-                stk_match_free(&t.match);
-            }
-            full = best.points > 0 && best.points >= 2 * best.match.tried && !best.dear;
+    return status;
+}
+
+/* Whether another way is worth a trial after those before. Folders are tried unless most rows find
+ * a picture: products have ids, too, that are names of pictures by chance ("0" and 0.jpg). */
+static stk_status is_worth(picture_search *s, way how, bool *worth, stk_error *err) {
+    size_t tried = s->best.match.tried;
+    stk_status status = STK_OK;
+    *worth = how == BY_NAME || (how == BY_FOLDER && s->best.points <= tried);
+    if (how != BY_NUMBER || (double)s->best.points >= 2 * NEARLY_ALL * (double)tried) {
+        return STK_OK;
+    }
+    for (size_t c = 0; status == STK_OK && c < s->csv->columns; c++) {
+        if (s->may_be[c]) {
+            status = counts_rows(s->csv, c, &s->may_be[c], err);
+            *worth = *worth || s->may_be[c];
         }
     }
-    stk_mem_free(order);
+    return status;
+}
+
+stk_status stk_survey_match(const stk_survey *survey, stk_listing *listing, const stk_csv *csv,
+                            stk_set_kind set, size_t wanted, const char *not_wanted,
+                            stk_match *match, stk_error *err) {
+    picture_search s = {.survey = survey,
+                        .listing = listing,
+                        .csv = csv,
+                        .set = set,
+                        .order = stk_mem_new(survey->root_count, sizeof *s.order),
+                        .may_be = stk_mem_new(csv->columns, sizeof *s.may_be),
+                        .best.match.column = SIZE_MAX};
+    stk_status status = s.order != NULL && s.may_be != NULL
+                            ? STK_OK
+                            : STK_FAIL_MEMORY(err, "the folders of the pictures");
+    if (status == STK_OK) {
+        s.count = order_roots(survey, listing, set, s.order);
+    }
+    for (size_t c = 0; status == STK_OK && c < csv->columns; c++) {
+        s.may_be[c] =
+            (wanted == SIZE_MAX || c == wanted) && !stk_table_is_named(csv, not_wanted, c);
+    }
+    for (way how = BY_NAME; status == STK_OK && how < WAYS; how++) {
+        bool worth = false;
+        status = is_worth(&s, how, &worth, err);
+        if (status == STK_OK && worth) {
+            status = try_roots(&s, how, err);
+        }
+    }
+    stk_mem_free(s.order);
+    stk_mem_free(s.may_be);
     if (status != STK_OK) {
-        stk_match_free(&best.match);
+        stk_match_free(&s.best.match);
         return status;
     }
-    best.match.whole = best.match.whole && best.points > 0;
-    *match = best.match;
+    s.best.match.whole = s.best.match.whole && s.best.points > 0;
+    *match = s.best.match;
     return STK_OK;
+}
+
+stk_status stk_match_use_numbers(stk_match *match, const stk_listing *listing, const stk_csv *csv,
+                                 size_t column, stk_set_kind set, stk_error *err) {
+    size_t by_name = 0;
+    size_t by_number = 0;
+    bool counts = false;
+    try_column(listing, match, csv, column, &by_name);
+    stk_status status = counts_rows(csv, column, &counts, err);
+    if (status != STK_OK || !counts) {
+        return status;
+    }
+    status = stk_pictures_index_numbers(&match->view, set, err);
+    match->by_number = true;
+    match->by_number = status == STK_OK &&
+                       try_column(listing, match, csv, column, &by_number) > 0 &&
+                       by_number > by_name;
+    return status;
+}
+
+void stk_match_tell(const stk_match *match, const stk_listing *listing, const stk_csv *csv,
+                    const char *file) {
+    for (size_t row = 0; match->by_number && row < csv->rows; row++) {
+        const char *id = stk_csv_cell(csv, row, match->column);
+        size_t first;
+        size_t other;
+        if (stk_pictures_find(listing, &match->view, id, &first, &other) == STK_FOUND_NONE &&
+            stk_pictures_find_number(&match->view, id, &first, &other) == STK_FOUND_ONE) {
+            char what[400];
+            char why[400];
+            snprintf(what, sizeof what, "pictures of %.200s by their numbers", file);
+            snprintf(why, sizeof why, "no picture is called %.60s, and only %.200s ends with it",
+                     id, match->view.paths[first]);
+            stk_events_decision(listing->events, what, why);
+            return;
+        }
+    }
 }
 
 void stk_match_free(stk_match *match) {

@@ -41,17 +41,28 @@ typedef struct stk_match {
     size_t tried;      /* rows that were tried */
     size_t hits;       /* of these, rows that name a picture in that column */
     bool whole;        /* an id names a folder, whose pictures belong together */
+    bool by_number;    /* an id that names no picture may be the number in a picture's name */
 } stk_match;
 
 /*
  * Finds the root and the column of a table of pictures of this set. `wanted`, unless SIZE_MAX, is
- * the only column that counts, and `not_wanted` one that does not count. Without a hit the view is
- * that of the most usual root.
+ * the only column that counts; `not_wanted`, unless NULL, names columns that do not count, as
+ * --label-column does. Without a hit the view is that of the most usual root.
  */
 STK_CHECKED stk_status stk_survey_match(const stk_survey *survey, stk_listing *listing,
                                         const stk_csv *csv, stk_set_kind set, size_t wanted,
-                                        size_t not_wanted, stk_match *match, stk_error *err);
+                                        const char *not_wanted, stk_match *match, stk_error *err);
 void stk_match_free(stk_match *match);
+
+/* Takes numbers for the pictures whose names end with them where nearly all ids of the column mean
+ * one, and more than name one. match->view is that of the set. */
+STK_CHECKED stk_status stk_match_use_numbers(stk_match *match, const stk_listing *listing,
+                                             const stk_csv *csv, size_t column, stk_set_kind set,
+                                             stk_error *err);
+
+/* Says that ids are numbers of pictures, with an example; nothing where they are names. */
+void stk_match_tell(const stk_match *match, const stk_listing *listing, const stk_csv *csv,
+                    const char *file);
 
 /*
  * The pictures that an id means: *count pictures of the view from *first on. More than one only

@@ -152,6 +152,14 @@ void stk_targets_row(const stk_targets *t, size_t record, float *row) {
     }
 }
 
+double stk_targets_learned_number(const stk_targets *t, int k, double number) {
+    if (!t->shares) {
+        return (number - t->mean[k]) / t->scale[k];
+    }
+    double range = t->most[k] - t->least[k];
+    return range > 0 ? (number - t->least[k]) / range : number - t->least[k];
+}
+
 void stk_targets_learned(const stk_targets *t, size_t record, float *row) {
     if (record >= t->count) {
         for (int k = 0; k < t->outputs; k++) {
@@ -161,8 +169,25 @@ void stk_targets_learned(const stk_targets *t, size_t record, float *row) {
     }
     stk_targets_row(t, record, row);
     for (int k = 0; !t->is_labels && k < t->outputs; k++) {
-        row[k] = (float)((row[k] - t->mean[k]) / t->scale[k]);
+        row[k] = (float)stk_targets_learned_number(t, k, row[k]);
     }
+}
+
+bool stk_targets_agree(const stk_targets *t, size_t a, size_t b) {
+    size_t outputs = (size_t)t->outputs;
+    if (t->is_labels) {
+        size_t count = t->starts[a + 1] - t->starts[a];
+        return count == t->starts[b + 1] - t->starts[b] &&
+               (count == 0 || memcmp(t->labels + t->starts[a], t->labels + t->starts[b],
+                                     count * sizeof *t->labels) == 0);
+    }
+    bool same = true;
+    for (size_t k = 0; k < outputs; k++) {
+        float x = t->numbers[a * outputs + k];
+        float y = t->numbers[b * outputs + k];
+        same = same && !(x < y) && !(x > y);
+    }
+    return same;
 }
 
 void stk_targets_means(const stk_targets *t, double *means) {

@@ -31,6 +31,7 @@ typedef struct stk_targets {
     double *most;
     double *mean;
     double *scale; /* the standard deviation; 1 where all numbers are equal */
+    bool shares;   /* numbers are learned as shares of their range, from 0 to 1 */
 } stk_targets;     /* starts zeroed */
 
 /* Makes room for the numbers of `count` records, all NaN. */
@@ -50,9 +51,14 @@ void stk_targets_free(stk_targets *targets);
 /* Labels as 0 and 1, or the numbers as they are, into row (outputs). */
 void stk_targets_row(const stk_targets *targets, size_t record, float *row);
 
-/* The same as a network learns them: numbers have mean 0 and deviation 1. NaN for a record beyond
- * the last. */
+/* A number of output k as a network learns it: with mean 0 and deviation 1, or as a share. */
+double stk_targets_learned_number(const stk_targets *targets, int k, double number);
+
+/* The same of a whole row; labels are learned as they are. NaN for a record beyond the last. */
 void stk_targets_learned(const stk_targets *targets, size_t record, float *row);
+
+/* Whether two records have the same labels, or the same numbers; an empty cell is like any. */
+bool stk_targets_agree(const stk_targets *targets, size_t a, size_t b);
 
 /* Labels: the share of the records that have each of them; numbers: their means. */
 void stk_targets_means(const stk_targets *targets, double *means /* (outputs) */);

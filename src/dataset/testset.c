@@ -148,17 +148,25 @@ static size_t first_row(const listing_rows *r, const char *id) {
     return r->source->table != NULL && stk_map_find(&r->keys, id, &row) ? row : SIZE_MAX;
 }
 
-/* The class whose name the first folder of the path below the test folder has; -1: none. */
+/* The class whose name the first folder of the path below the test folder has; -1: none. A folder
+ * with the name of a test set is passed through: test/test/cat. */
 static int label_by_folder(const stk_listing *listing, const char *below) {
     char name[256]; /* a file name has at most 255 bytes */
-    size_t length = strcspn(below, "/");
     size_t label;
-    if (below[length] == '\0' || length >= sizeof name) {
-        return -1;
+    for (size_t length; below[length = strcspn(below, "/")] != '\0'; below += length + 1) {
+        if (length >= sizeof name) {
+            return -1;
+        }
+        memcpy(name, below, length);
+        name[length] = '\0';
+        if (stk_map_find(&listing->class_labels, name, &label)) {
+            return (int)label;
+        }
+        if (stk_set_of(name) != STK_SET_TEST) {
+            return -1;
+        }
     }
-    memcpy(name, below, length);
-    name[length] = '\0';
-    return stk_map_find(&listing->class_labels, name, &label) ? (int)label : -1;
+    return -1;
 }
 
 static const char *styled_id(const stk_pictures *pictures, size_t i, id_style style) {
@@ -469,10 +477,15 @@ stk_status stk_testset_list(stk_listing *listing, const stk_sample_file *sample,
     if (status == STK_OK && sample->file == NULL) {
         status = stk_testset_from_files(listing, &match.view, by_class, err);
     } else if (status == STK_OK) {
+        match.column = template_id(listing, &sample->csv, NULL);
         status = stk_pictures_index(listing, &match.view, err);
-        STK_THEN(status,
-                 stk_testset_from_sample(listing, sample, template_id(listing, &sample->csv, NULL),
-                                         &source, by_class && folder != NULL, err));
+        STK_THEN(status, stk_match_use_numbers(&match, listing, &sample->csv, match.column,
+                                               STK_SET_TEST, err));
+        if (status == STK_OK) {
+            stk_match_tell(&match, listing, &sample->csv, sample->file);
+        }
+        STK_THEN(status, stk_testset_from_sample(listing, sample, match.column, &source,
+                                                 by_class && folder != NULL, err));
     }
     stk_match_free(&match);
     return status;
@@ -488,7 +501,9 @@ stk_status stk_testset_of_classes(stk_listing *listing, bool by_class, stk_error
     STK_THEN(status, stk_versions_find(listing, &sample, (size_t)dataset->template_id, err));
     STK_THEN(status, stk_hints_read(&hints, listing, err));
     const char *positive = listing->positive; /* of versions */
-    if (status == STK_OK && (sample.file != NULL || listing->options->task != STK_TASK_AUTO)) {
+    bool asks = sample.file != NULL || listing->options->task != STK_TASK_AUTO ||
+                hints.metric != STK_METRIC_AUTO;
+    if (status == STK_OK && asks) {
         status = stk_ask_classes(&ask, listing, sample.file != NULL ? &sample.csv : NULL,
                                  (size_t)dataset->template_id, dataset->classes,
                                  (size_t)dataset->class_count, &hints, err);

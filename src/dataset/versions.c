@@ -97,6 +97,7 @@ static stk_status merge(stk_listing *listing, int original, stk_error *err) {
     dataset->texts->classes[0] = name;
     dataset->texts->classes[1] = changed;
     dataset->class_count = 2;
+    dataset->has_versions = true;
     listing->positive = changed;
     char *why =
         stk_str_format("the folders have pictures of the same names, and each row takes one "

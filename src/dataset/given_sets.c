@@ -1,0 +1,314 @@
+/*
+ * given_sets.c - rows that validate or are predicted because a column or the name of a table says
+ * so.
+ *
+ * A column is known by its cells alone: all of them are names of sets. Rows that validate must
+ * never be trained on, so one whose picture is also that of a training row is left out.
+ */
+#include "dataset/given_sets.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* ---- by a column ---- */
+
+/* The set that a cell names. */
+static stk_set_kind set_in(const char *cell) {
+    static const struct {
+        const char *word;
+        stk_set_kind set;
+    } words[] = {
+        {"train", STK_SET_TRAIN}, {"training", STK_SET_TRAIN}, {"val", STK_SET_VAL},
+        {"valid", STK_SET_VAL},   {"validation", STK_SET_VAL}, {"dev", STK_SET_VAL},
+        {"test", STK_SET_TEST},   {"testing", STK_SET_TEST},
+    };
+    for (size_t i = 0; i < STK_COUNT(words); i++) {
+        if (stk_str_equal_nocase(cell, words[i].word)) {
+            return words[i].set;
+        }
+    }
+    return STK_SET_NONE;
+}
+
+/* Counts the rows of each set; false: some cell names none, or none is another set's than those
+ * that train. */
+static bool count_sets(const stk_csv *csv, size_t column, size_t counts[STK_SET_KINDS]) {
+    memset(counts, 0, STK_SET_KINDS * sizeof *counts);
+    for (size_t row = 0; row < csv->rows; row++) {
+        stk_set_kind set = set_in(stk_csv_cell(csv, row, column));
+        if (set == STK_SET_NONE) {
+            return false;
+        }
+        counts[set]++;
+    }
+    return counts[STK_SET_TRAIN] > 0 && counts[STK_SET_TRAIN] < csv->rows;
+}
+
+/* Whether an option or its name says that the column is something else. */
+static bool is_taken(const stk_listing *listing, const stk_csv *csv, size_t column) {
+    const stk_dataset_options *o = listing->options;
+    const char *name = csv->header[column];
+    return (o->fold_column != NULL && stk_str_equal_nocase(o->fold_column, name)) ||
+           (o->group_column != NULL && stk_str_equal_nocase(o->group_column, name)) ||
+           stk_table_is_named(csv, o->label_column, column) || stk_table_is_label_name(name);
+}
+
+/* Makes a table of the rows of one set. */
+static stk_status pick_rows(const stk_label_table *from, size_t column, stk_set_kind set,
+                            stk_csv *csv, stk_error *err) {
+    bool *rows = stk_mem_new(from->csv.rows, sizeof *rows);
+    if (rows == NULL) {
+        return STK_FAIL_MEMORY(err, from->file);
+    }
+    for (size_t row = 0; row < from->csv.rows; row++) {
+        rows[row] = set_in(stk_csv_cell(&from->csv, row, column)) == set;
+    }
+    stk_status status = stk_csv_join(from->file, &(stk_csv_part){&from->csv, rows}, 1, csv, err);
+    stk_mem_free(rows);
+    return status;
+}
+
+/* Makes the table of one set, with its pictures: they may lie in a folder of their own. */
+static stk_status pick_table(stk_label_table *t, stk_listing *listing, const stk_survey *survey,
+                             const stk_label_table *from, size_t column, stk_set_kind set,
+                             size_t id, stk_error *err) {
+    memset(t, 0, sizeof *t);
+    stk_status status = pick_rows(from, column, set, &t->csv, err);
+    STK_THEN(status, stk_label_table_match(t, listing, survey, set, id, err));
+    if (status == STK_OK) {
+        t->file = from->file;
+    } else {
+        stk_csv_free(&t->csv);
+    }
+    return status;
+}
+
+static void tell_column(const stk_listing *listing, const stk_label_table *train,
+                        const char *column, const size_t counts[STK_SET_KINDS]) {
+    char what[160];
+    char why[300];
+    snprintf(what, sizeof what, "%zu rows train, %zu validate, %zu are test rows",
+             counts[STK_SET_TRAIN], counts[STK_SET_VAL], counts[STK_SET_TEST]);
+    snprintf(why, sizeof why, "column %.80s of %.160s says so", column, train->file);
+    stk_events_decision(listing->events, what, why);
+}
+
+/* Replaces the training table by its rows that train; the file's other properties stay. */
+static stk_status keep_training(stk_given_sets *given, stk_listing *listing,
+                                const stk_survey *survey, stk_label_table *train, size_t id,
+                                stk_error *err) {
+    stk_label_table rest;
+    stk_status status =
+        pick_table(&rest, listing, survey, train, given->column, STK_SET_TRAIN, id, err);
+    if (status == STK_OK) {
+        stk_csv_free(&train->csv);
+        stk_match_free(&train->match);
+        train->csv = rest.csv;
+        train->match = rest.match;
+    }
+    return status;
+}
+
+stk_status stk_given_sets_divide(stk_given_sets *given, stk_listing *listing,
+                                 const stk_survey *survey, stk_label_table *train, size_t id,
+                                 stk_error *err) {
+    size_t counts[STK_SET_KINDS] = {0};
+    const stk_csv *csv = &train->csv;
+    stk_status status = STK_OK;
+    given->column = SIZE_MAX;
+    for (size_t c = 0; given->column == SIZE_MAX && c < csv->columns; c++) {
+        if (c != id && !is_taken(listing, csv, c) && count_sets(csv, c, counts)) {
+            given->column = c;
+        }
+    }
+    if (given->column == SIZE_MAX) {
+        return STK_OK;
+    }
+    tell_column(listing, train, csv->header[given->column], counts);
+    if (counts[STK_SET_VAL] > 0) {
+        status =
+            pick_table(&given->val, listing, survey, train, given->column, STK_SET_VAL, id, err);
+    }
+    if (status == STK_OK && counts[STK_SET_TEST] > 0) {
+        status =
+            pick_table(&given->test, listing, survey, train, given->column, STK_SET_TEST, id, err);
+    }
+    return status == STK_OK ? keep_training(given, listing, survey, train, id, err) : status;
+}
+
+/* ---- by a table ---- */
+
+stk_status stk_given_sets_find(stk_given_sets *given, stk_listing *listing,
+                               const stk_survey *survey, const char *id_name, stk_error *err) {
+    return given->val.file == NULL
+               ? stk_label_table_find_val(&given->val, listing, survey, id_name, err)
+               : STK_OK;
+}
+
+/* ---- rows that validate ---- */
+
+/* Why rows are left out. */
+typedef struct left_out {
+    size_t missing; /* without a picture */
+    size_t trained; /* with a picture of a training row */
+    size_t unclear; /* without a label, or with a picture of another such row */
+    size_t strange; /* with a class that no training row has */
+} left_out;
+
+/* What is needed to judge a row. */
+typedef struct judge {
+    const stk_listing *listing;
+    stk_given_sets *given;
+    const stk_map *trained;
+    stk_map pictures; /* owned: of rows that are taken */
+    stk_map classes;  /* owned: texts of the training table; empty where labels are no classes */
+    size_t id;
+    size_t label; /* the first label's column */
+    bool needs_label;
+    left_out out;
+} judge;
+
+/* Whether a row validates; notes its pictures. */
+static stk_status judge_row(judge *j, size_t row, bool *taken, stk_error *err) {
+    const stk_label_table *val = &j->given->val;
+    const char *label = stk_csv_cell(&val->csv, row, j->label);
+    stk_row_pictures *its = &j->given->places[row];
+    size_t other;
+    bool added = true;
+    *taken = false;
+    if (stk_match_find(j->listing, &val->match, stk_csv_cell(&val->csv, row, j->id), &its->first,
+                       &its->count, &other) != STK_FOUND_ONE) {
+        j->out.missing++;
+        return STK_OK;
+    }
+    const char *path = val->match.view.paths[its->first];
+    if (stk_map_find(j->trained, path, NULL)) {
+        j->out.trained++;
+    } else if (j->needs_label && label[0] == '\0') {
+        j->out.unclear++;
+    } else if (j->classes.count > 0 && !stk_map_find(&j->classes, label, NULL)) {
+        j->out.strange++;
+    } else if (!stk_map_add(&j->pictures, path, row, &added)) {
+        return STK_FAIL_MEMORY(err, val->file);
+    } else {
+        *taken = added;
+        j->out.unclear += !added;
+    }
+    return STK_OK;
+}
+
+/* The text of one reason, behind those before. */
+static void add_reason(char *text, size_t size, size_t count, const char *reason) {
+    size_t length = strlen(text);
+    if (count > 0) {
+        snprintf(text + length, size - length, "%s%zu %s", length > 0 ? ", " : "", count, reason);
+    }
+}
+
+static void tell_rows(const judge *j, size_t taken) {
+    const stk_label_table *val = &j->given->val;
+    const left_out *out = &j->out;
+    char left[200] = "";
+    char what[300];
+    char why[300];
+    add_reason(left, sizeof left, out->missing, "without a picture");
+    add_reason(left, sizeof left, out->trained, "with a training picture");
+    add_reason(left, sizeof left, out->unclear, "without a label or with a picture twice");
+    add_reason(left, sizeof left, out->strange, "with a class that no training row has");
+    if (taken == 0) {
+        snprintf(what, sizeof what, "the validation rows of %.200s are left out", val->file);
+        snprintf(why, sizeof why, "all are of no use: %s", left);
+        stk_events_decision(j->listing->events, what, why);
+    } else if (left[0] != '\0' || j->given->column == SIZE_MAX) {
+        snprintf(what, sizeof what, "%zu rows of %.200s validate", taken, val->file);
+        snprintf(why, sizeof why, "%s%s%s",
+                 j->given->column == SIZE_MAX ? "the name of the table says so"
+                                              : "the column says so",
+                 left[0] != '\0' ? "; left out are rows: " : "", left);
+        stk_events_decision(j->listing->events, what, why);
+    }
+}
+
+/* The columns of ids and labels must be there, under the same names. */
+static bool has_columns(const stk_listing *listing, const stk_label_table *val,
+                        const stk_csv *train, size_t id, const stk_ask *ask) {
+    for (size_t i = 0; i <= ask->count; i++) {
+        const char *name = train->header[i < ask->count ? ask->labels[i] : id];
+        if (stk_csv_column(&val->csv, name) == SIZE_MAX) {
+            char what[300];
+            char why[120];
+            snprintf(what, sizeof what, "the validation rows of %.200s are left out", val->file);
+            snprintf(why, sizeof why, "it has no column %.80s", name);
+            stk_events_decision(listing->events, what, why);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Decides on every row. */
+static stk_status judge_rows(judge *j, const stk_csv *train, const stk_ask *ask, bool *taken,
+                             size_t *count, stk_error *err) {
+    const stk_csv *csv = &j->given->val.csv;
+    bool classes = stk_task_has_classes(ask->task) && !ask->one_hot;
+    bool added;
+    bool ok = true;
+    for (size_t row = 0; ok && classes && row < train->rows; row++) {
+        ok = stk_map_add(&j->classes, stk_csv_cell(train, row, ask->labels[0]), row, &added);
+    }
+    stk_status status = ok ? STK_OK : STK_FAIL_MEMORY(err, j->given->val.file);
+    *count = 0;
+    for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
+        status = judge_row(j, row, &taken[row], err);
+        /* The rows that are taken stand one after another in the joined table. */
+        if (status == STK_OK && taken[row]) {
+            j->given->places[(*count)++] = j->given->places[row];
+        }
+    }
+    return status;
+}
+
+stk_status stk_given_sets_join(stk_given_sets *given, const stk_listing *listing,
+                               const stk_csv *train, size_t id, const stk_ask *ask,
+                               const stk_map *trained, stk_csv *all, stk_error *err) {
+    const stk_label_table *val = &given->val;
+    size_t count = 0;
+    memset(all, 0, sizeof *all);
+    if (val->file == NULL || !has_columns(listing, val, train, id, ask)) {
+        return STK_OK;
+    }
+    judge j = {.listing = listing,
+               .given = given,
+               .trained = trained,
+               .id = stk_csv_column(&val->csv, train->header[id]),
+               .label = stk_csv_column(&val->csv, train->header[ask->labels[0]]),
+               .needs_label = ask->task != STK_TASK_MULTILABEL && ask->count == 1};
+    bool *taken = stk_mem_new(val->csv.rows, sizeof *taken);
+    given->places = stk_mem_new(val->csv.rows, sizeof *given->places);
+    stk_status status =
+        taken != NULL && given->places != NULL ? STK_OK : STK_FAIL_MEMORY(err, val->file);
+    STK_THEN(status, judge_rows(&j, train, ask, taken, &count, err));
+    if (status == STK_OK) {
+        tell_rows(&j, count);
+    }
+    if (status == STK_OK && count > 0) {
+        const stk_csv_part parts[] = {{train, NULL}, {&val->csv, taken}};
+        status = stk_csv_join(val->file, parts, STK_COUNT(parts), all, err);
+    }
+    stk_map_free(&j.pictures);
+    stk_map_free(&j.classes);
+    stk_mem_free(taken);
+    return status;
+}
+
+void stk_given_sets_free(stk_given_sets *given) {
+    stk_label_table_free(&given->val);
+    stk_label_table_free(&given->test);
+    stk_mem_free(given->places);
+    memset(given, 0, sizeof *given);
+}
