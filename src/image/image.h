@@ -134,21 +134,26 @@ typedef struct stk_transform {
     stk_window window; /* for pictures whose values are not of 8 bits */
     bool train;        /* augmented; false: for evaluation, see `view` */
     stk_augment_options augment;
-    double crop_fraction;            /* evaluation: share of the short side that is kept */
-    stk_interpolation interpolation; /* evaluation; training is always bilinear */
+    /* Windows of the picture's own pixels, never scaled: at random places for training, at the view
+     * otherwise. A picture that is smaller is continued by its mirror image. */
+    bool native;
+    double crop_fraction;            /* evaluation, scaled: share of the short side that is kept */
+    stk_interpolation interpolation; /* evaluation, scaled; training is always bilinear */
     int view;                        /* evaluation: one of STK_TRANSFORM_VIEWS; 0: the centre */
 } stk_transform;
 
 /*
  * Views of one picture for evaluation: the centre, its mirror image, then three squares with 90 %
  * of the centre's side, each followed by its mirror image: at the middle of the centre, at its
- * upper left and at its lower right.
+ * upper left and at its lower right. Native windows lie in the middle of the picture, then in three
+ * of its corners: upper left, lower right, upper right.
  */
 #define STK_TRANSFORM_VIEWS 8
 
 /*
  * The part that the transform takes from an upright picture of this size, and whether it is
- * mirrored: RandomResizedCrop with aspect 3/4 to 4/3 for training, the view otherwise.
+ * mirrored: RandomResizedCrop with aspect 3/4 to 4/3 or a random window for training, the view
+ * otherwise.
  */
 stk_crop stk_transform_draw(const stk_transform *transform, int width, int height, stk_rng *rng,
                             bool *flip);

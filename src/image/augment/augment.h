@@ -23,9 +23,17 @@ typedef enum stk_policy {
     STK_POLICY_TRIVIALAUGMENT /* Mueller and Hutter, 2021: one operation of any strength */
 } stk_policy;
 
+/* How a picture comes to the size of the square. */
+typedef enum stk_resize {
+    STK_RESIZE_AUTO,
+    STK_RESIZE_SCALE, /* a part of it is scaled */
+    STK_RESIZE_NONE   /* a window of its own pixels is taken: stk_transform.native */
+} stk_resize;
+
 /* The options of augmentation. stk_transform_draw() uses crop_scale and flip, stk_augment_apply()
- * the others. */
+ * the others except for `resize`: who makes a transform from the options uses that. */
 typedef struct stk_augment_options {
+    int resize;          /* stk_resize */
     double crop_scale;   /* least share of the picture's area that a training crop keeps; never
                             STK_AUTO_DOUBLE here */
     bool flip;           /* mirror a training picture with probability 1/2 */

@@ -4,6 +4,11 @@
 #define FIELD(name) offsetof(stk_augment_options, name)
 
 static const stk_option options[] = {
+    STK_OPTION(CHOICE, "resize", resize, .fallback = "auto", .choices = "auto scale none",
+               .help = "how pictures come to the size of the square: scale; or none, which takes "
+                       "windows of their own pixels, so that faint changes survive, at random "
+                       "places in training; auto: scale, and in train none where the classes are "
+                       "versions of the same pictures"),
     STK_OPTION(DOUBLE, "crop-scale", crop_scale, STK_OPTION_AUTO, STK_OPTION_RANGE(0.01, 1),
                .metavar = "X",
                .help = "least share of a picture's area that a random training crop keeps; auto: "

@@ -5,6 +5,9 @@
  * the area between crop_scale and 1, an aspect between 3/4 and 4/3 uniform in its logarithm, whole
  * pixels, ten tries, then the largest part with an allowed aspect. Evaluation takes the centre, or
  * another view near it: the mean over several views predicts better than one.
+ *
+ * Scaling wipes out faint changes of single pixels. Native windows are copied instead: they are as
+ * large as the output, and a scale of one copies.
  */
 #include "image/image.h"
 
@@ -23,6 +26,9 @@
 
 /* Side of the further views for evaluation, as a share of the centre's. */
 #define VIEW_SHARE 0.9
+
+/* Windows begin at multiples of so many pixels: all show JPEG's blocks at the same places. */
+#define WINDOW_STEP 8
 
 static stk_crop centre(int width, int height, double part_width, double part_height) {
     return (stk_crop){
@@ -65,8 +71,35 @@ static stk_crop view_of(stk_crop centre_part, int view) {
         .x = centre_part.x + shift, .y = centre_part.y + shift, .width = side, .height = side};
 }
 
+/* Where a window begins that is `part` of `side` px long; `at` is its place between 0 and 1. */
+static double window_start(int side, int part, double at) {
+    return floor(at * (side - part) / WINDOW_STEP) * WINDOW_STEP;
+}
+
+static stk_crop window_of(const stk_transform *transform, int width, int height, stk_rng *rng) {
+    static const double places[STK_TRANSFORM_VIEWS / 2][2] = {{0.5, 0.5}, {0, 0}, {1, 1}, {1, 0}};
+    int w = transform->size < width ? transform->size : width;
+    int h = transform->size < height ? transform->size : height;
+    stk_crop crop = {.width = w, .height = h};
+    if (transform->train) {
+        crop.x = WINDOW_STEP * (double)stk_rng_below(rng, (uint64_t)(width - w) / WINDOW_STEP + 1);
+        crop.y = WINDOW_STEP * (double)stk_rng_below(rng, (uint64_t)(height - h) / WINDOW_STEP + 1);
+    } else {
+        const double *at = places[transform->view / 2 % (STK_TRANSFORM_VIEWS / 2)];
+        crop.x = window_start(width, w, at[0]);
+        crop.y = window_start(height, h, at[1]);
+    }
+    return crop;
+}
+
 stk_crop stk_transform_draw(const stk_transform *transform, int width, int height, stk_rng *rng,
                             bool *flip) {
+    if (transform->native) {
+        stk_crop window = window_of(transform, width, height, rng);
+        *flip = transform->train ? transform->augment.flip && stk_rng_below(rng, 2) == 1
+                                 : transform->view % 2 == 1;
+        return window;
+    }
     *flip = false;
     if (!transform->train) {
         double fraction = transform->crop_fraction;
@@ -128,16 +161,19 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
         stk_transform_draw(scratch->transform, turn.swapped ? info->height : info->width,
                            turn.swapped ? info->width : info->height, &scratch->rng, &flip);
     crop = in_stored(crop, turn, info->width, info->height);
-    int divisor = info->divides ? choose_divisor(crop, scratch->transform->size) : 1;
+    const bool native = scratch->transform->native;
+    int divisor = info->divides && !native ? choose_divisor(crop, scratch->transform->size) : 1;
     stk_resample_task task = {
         .width = (info->width + divisor - 1) / divisor,
         .height = (info->height + divisor - 1) / divisor,
         .channels = stk_transform_channels(scratch->transform),
         .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
-        .size = scratch->transform->size,
+        .size = native ? (int)crop.width : scratch->transform->size,
+        .size_down = native ? (int)crop.height : scratch->transform->size,
         .mirror_x = turn.mirror_x != (flip && !turn.swapped),
         .mirror_y = turn.mirror_y != (flip && turn.swapped),
-        .filter = scratch->transform->train ? STK_BILINEAR : scratch->transform->interpolation};
+        .filter =
+            scratch->transform->train || native ? STK_BILINEAR : scratch->transform->interpolation};
     scratch->swapped = turn.swapped;
     status = stk_resampler_begin(&scratch->resampler, &task, scratch->out, err);
     const stk_resample_axis *across = &scratch->resampler.across;
@@ -165,6 +201,27 @@ static uint8_t *room_for_rows(void *user, int count) {
 static void take_rows(void *user, int count) {
     stk_image_scratch *scratch = user;
     stk_resampler_take(&scratch->resampler, count);
+}
+
+/* The pixel of `count` that stands at a place beyond them, in endless mirror images. */
+static size_t mirrored(size_t place, size_t count) {
+    place %= 2 * count;
+    return place < count ? place : 2 * count - 1 - place;
+}
+
+/* Makes a square of (height, width, each) bytes in the same memory: mirror images continue it. */
+static void continue_to_square(uint8_t *pixels, size_t width, size_t height, size_t size,
+                               size_t each) {
+    for (size_t y = height; width < size && y-- > 0;) { /* from the last: rows move down */
+        uint8_t *row = pixels + y * size * each;
+        memmove(row, pixels + y * width * each, width * each);
+        for (size_t x = width; x < size; x++) {
+            memcpy(row + x * each, row + mirrored(x, width) * each, each);
+        }
+    }
+    for (size_t y = height; y < size; y++) {
+        memcpy(pixels + y * size * each, pixels + mirrored(y, height) * size * each, size * each);
+    }
 }
 
 /* Exchanges rows and columns of a square. */
@@ -226,6 +283,11 @@ stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *
     scratch->source_px = 0;
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
     stk_image_scratch_leave(scratch);
+    if (status == STK_OK && transform->native) {
+        continue_to_square(out, (size_t)scratch->resampler.size,
+                           (size_t)scratch->resampler.size_down, (size_t)transform->size,
+                           (size_t)receiver.channels);
+    }
     if (status == STK_OK && scratch->swapped) {
         transpose(out, transform->size, receiver.channels);
     }

@@ -106,19 +106,9 @@ static png_tags find_tags(const uint8_t *bytes, size_t size) {
 
 /* ---- texts ---- */
 
-static voidpf take_memory(voidpf user, uInt count, uInt size) {
-    (void)user;
-    return stk_mem_raw(count, size);
-}
-
-static void give_memory(voidpf user, voidpf block) {
-    (void)user;
-    stk_mem_free(block);
-}
-
 /* Inflates up to the limit: damage after the first bytes does not matter. */
 static stk_status inflate_text(const png_text_chunk *text, stk_bytes *out, stk_error *err) {
-    z_stream stream = {.zalloc = take_memory, .zfree = give_memory};
+    z_stream stream = {.zalloc = stk_mem_zlib_new, .zfree = stk_mem_zlib_free};
     stream.next_in = (Bytef *)(uintptr_t)text->data;
     stream.avail_in = (uInt)text->size;
     int code = inflateInit(&stream);

@@ -6,6 +6,8 @@
  */
 #include "image/decode/samples.h"
 
+#include "base/numbers/half.h"
+
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -49,27 +51,10 @@ INLINE uint64_t get64(const uint8_t *from, bool swapped) {
     return swapped ? __builtin_bswap64(value) : value;
 }
 
-INLINE float as_float(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 INLINE double as_double(uint64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
-}
-
-/* The exponent moves by a multiplication, which serves small numbers without a leading one, too. */
-INLINE float from_half(uint16_t half) {
-    uint32_t magnitude = half & 0x7fffu;
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    float value = as_float(magnitude << 13) * 0x1p112f;
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits = magnitude >= 0x7c00u ? 0x7f800000u | (magnitude & 0x3ffu) << 13 : bits;
-    return as_float(bits | sign);
 }
 
 INLINE void read_row(const uint8_t *at, stk_sample_type type, size_t step, bool swapped,
@@ -100,9 +85,9 @@ INLINE void read_row(const uint8_t *at, stk_sample_type type, size_t step, bool 
     case STK_SAMPLE_I64:
         EACH((int64_t)get64(p, swapped));
     case STK_SAMPLE_F16:
-        EACH(from_half(get16(p, swapped)));
+        EACH(stk_float_of_half(get16(p, swapped)));
     case STK_SAMPLE_F32:
-        EACH(as_float(get32(p, swapped)));
+        EACH(stk_float_of_bits(get32(p, swapped)));
     case STK_SAMPLE_F64:
         EACH(as_double(get64(p, swapped)));
     }

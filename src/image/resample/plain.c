@@ -59,8 +59,47 @@ static void across(const int16_t *middle_a, const int16_t *middle_b, const int *
     across_row(middle_b, first, weights, stride, taps, size, out_b);
 }
 
+/* Pixels of one value; with constant `taps` the compiler unrolls the inner loop. */
+static inline __attribute__((always_inline)) void across_grey(const int16_t *middle,
+                                                              const int *first,
+                                                              const int16_t *weights, int stride,
+                                                              int taps, int size, uint8_t *out) {
+    for (int i = 0; i < size; i++) {
+        const int16_t *from = middle + first[i];
+        const int16_t *weight = weights + (size_t)i * (size_t)stride;
+        int32_t sum = 1 << (STK_ACROSS_SHIFT - 1);
+        for (int k = 0; k < taps; k++) {
+            sum += from[k] * weight[k];
+        }
+        int32_t level = sum >> STK_ACROSS_SHIFT;
+        out[i] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
+    }
+}
+
+static void across_one(const int16_t *middle, const int *first, const int16_t *weights, int stride,
+                       int taps, int size, uint8_t *out) {
+    switch (taps) {
+    case 2:
+        across_grey(middle, first, weights, stride, 2, size, out);
+        break;
+    case 4:
+        across_grey(middle, first, weights, stride, 4, size, out);
+        break;
+    case 6:
+        across_grey(middle, first, weights, stride, 6, size, out);
+        break;
+    default:
+        across_grey(middle, first, weights, stride, taps, size, out);
+        break;
+    }
+}
+
 void stk_resample_across_any(const int16_t *middle, const int *first, const int16_t *weights,
                              int stride, int taps, int size, int channels, uint8_t *out) {
+    if (channels == 1) {
+        across_one(middle, first, weights, stride, taps, size, out);
+        return;
+    }
     for (int i = 0; i < size; i++) {
         const int16_t *from = middle + (size_t)channels * (size_t)first[i];
         const int16_t *weight = weights + (size_t)i * (size_t)stride;
