@@ -259,8 +259,9 @@ typedef struct stk_backend {
      * pictures that it still copies. */
     stk_status (*collect)(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
                           size_t *count, stk_error *err);
-    /* logits is (count, classes). Batch norm uses the running statistics, dropout is off. With
-     * logits NULL, which needs a fetch(), the inference may still run when the call returns. */
+    /* logits is (count, stk_graph_answers()). Batch norm uses the running statistics, dropout is
+     * off. With logits NULL, which needs a fetch(), the inference may still run when the call
+     * returns. */
     stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, channels) */,
                         const float *features /* (count, graph features); NULL without */,
                         size_t count, float *logits, stk_error *err);

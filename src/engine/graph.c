@@ -374,6 +374,16 @@ int stk_graph_concat(stk_graph *graph, int a, int b) {
     return add_node(graph, node, (stk_shape){1, 1, first.channels + second.channels});
 }
 
+int stk_graph_embed(stk_graph *graph, int outputs) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    int inputs = graph->nodes[graph->values[outputs].producer].inputs[0];
+    int both = stk_graph_concat(graph, outputs, inputs);
+    graph->embedded = failed(graph) ? 0 : graph->values[inputs].shape.channels;
+    return both;
+}
+
 int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels) {
     if (failed(graph)) {
         return STK_NO_VALUE;
@@ -457,7 +467,7 @@ static void mark_head(stk_graph *graph) {
 stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {
     if (!failed(graph)) {
         graph->logits = logits;
-        if (stk_shape_count(graph->values[logits].shape) != (size_t)graph->classes) {
+        if (stk_shape_count(graph->values[logits].shape) != stk_graph_answers(graph)) {
             STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
         }
         mark_head(graph);

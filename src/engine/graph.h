@@ -129,7 +129,8 @@ typedef struct stk_graph {
     size_t param_elements; /* sum of counts */
     int input;             /* value: the pictures, (size, size, channels) */
     int features;          /* value: (1, 1, count); STK_NO_VALUE: there are none */
-    int logits;            /* value: (1, 1, classes) */
+    int logits;            /* value: (1, 1, classes + embedded) */
+    int embedded;          /* numbers after the outputs: see stk_graph_embed(); usually 0 */
     int classes;           /* outputs: classes, labels or numbers, as the loss has them */
     stk_loss loss;         /* softmax unless set; its positive_weights are owned */
     int img_size;
@@ -142,6 +143,11 @@ typedef struct stk_graph {
     size_t param_capacity;
     stk_error error; /* first mistake of the builder */
 } stk_graph;
+
+/* Numbers of a sample that an inference gives. */
+static inline size_t stk_graph_answers(const stk_graph *graph) {
+    return (size_t)graph->classes + (size_t)graph->embedded;
+}
 
 /* How many features a sample has; 0: none. */
 static inline size_t stk_graph_feature_count(const stk_graph *graph) {
@@ -193,6 +199,10 @@ int stk_graph_dropout(stk_graph *graph, int x, double rate);
 int stk_graph_drop_path(stk_graph *graph, int x, double rate);
 /* Both are (1, 1, C). */
 int stk_graph_concat(stk_graph *graph, int a, int b);
+/* The outputs and after them the inputs of the layer that makes them: an inference gives both. For
+ * the value that stk_graph_finish() takes; such a network has the same parameters, and is not
+ * trained. */
+int stk_graph_embed(stk_graph *graph, int outputs);
 int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels);
 
 /* Other first weights for the layer that made x; its bias, if it has one, starts at zero. */

@@ -105,7 +105,9 @@ static stk_status build(const stk_model *model, const stk_model_config *config, 
     if (config->loss != NULL) {
         stk_graph_set_loss(graph, config->loss);
     }
-    status = stk_graph_finish(graph, model->build(model, config, graph), err);
+    int outputs = model->build(model, config, graph);
+    outputs = config->embeds ? stk_graph_embed(graph, outputs) : outputs;
+    status = stk_graph_finish(graph, outputs, err);
     if (status == STK_OK && is_too_small(graph)) {
         status = STK_FAIL(err, STK_ERR_USAGE, "images of %d px are too small for %s",
                           config->img_size, model->name);

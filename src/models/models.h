@@ -19,6 +19,7 @@ typedef struct stk_model_config {
     const stk_loss *loss; /* NULL: softmax */
     double dropout;       /* STK_MODEL_OWN_RATE: the model's own rate */
     double drop_path;     /* STK_MODEL_OWN_RATE: the model's own rate */
+    bool embeds;          /* an inference gives the head's inputs after the outputs */
 } stk_model_config;
 
 #define STK_MODEL_OWN_RATE (-1.0)

@@ -549,7 +549,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, const float *
     end_parts(exec, &timed);
     if (status == STK_OK) {
         memcpy(logits, at(exec, exec->layout.values[graph->logits]),
-               count * (size_t)graph->classes * sizeof *logits);
+               count * stk_graph_answers(graph) * sizeof *logits);
     }
     return status;
 }

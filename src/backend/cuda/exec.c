@@ -253,7 +253,7 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
 static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     size_t batch = exec->config.batch;
-    size_t answers = batch * (size_t)exec->pieces.graph->classes * sizeof(float);
+    size_t answers = batch * stk_graph_answers(exec->pieces.graph) * sizeof(float);
     void *memory[5] = {NULL, NULL, NULL, NULL, NULL};
     size_t bytes[5] = {sizeof(cuda_step_queue), STK_STEPS_AHEAD * batch * sizeof(int),
                        exec->config.train ? 0 : CUDA_DEVICE_BATCHES * answers,

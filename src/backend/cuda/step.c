@@ -322,7 +322,7 @@ static stk_status finish_infer(stk_exec *exec, size_t device_batch, size_t bytes
     cuda_pointer from = exec->players[PLAY_MAIN].arena +
                         exec->programs[PLAY_MAIN].buffers[exec->logits.buffer].offset;
     float *answers =
-        exec->answers + device_batch * exec->config.batch * (size_t)exec->pieces.graph->classes;
+        exec->answers + device_batch * exec->config.batch * stk_graph_answers(exec->pieces.graph);
     int result = d->event_record(exec->used[device_batch], device->compute);
     result = result == CUDA_GOOD ? d->copy_out(answers, from, bytes, device->compute) : result;
     result = result == CUDA_GOOD ? d->event_record(exec->events[device_batch].done, device->compute)
@@ -334,7 +334,7 @@ static stk_status finish_infer(stk_exec *exec, size_t device_batch, size_t bytes
 stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, const float *features,
                           size_t count, float *logits, stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
-    size_t bytes = count * (size_t)exec->pieces.graph->classes * sizeof(float);
+    size_t bytes = count * stk_graph_answers(exec->pieces.graph) * sizeof(float);
     size_t device_batch = exec->started % CUDA_DEVICE_BATCHES;
     size_t most = logits != NULL ? 1 : CUDA_DEVICE_BATCHES;
     if (config->halted != NULL && config->halted(config->user, 0)) {
@@ -367,7 +367,7 @@ stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err) {
     STK_THEN(status,
              check(exec, d->event_wait(exec->events[device_batch].done), "an inference", err));
     if (status == STK_OK) {
-        size_t room = exec->config.batch * (size_t)exec->pieces.graph->classes;
+        size_t room = exec->config.batch * stk_graph_answers(exec->pieces.graph);
         memcpy(logits, exec->answers + device_batch * room, exec->answer_bytes[device_batch]);
         exec->collected++;
     }
