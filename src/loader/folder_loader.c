@@ -68,13 +68,15 @@ stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const
         stk_folder_samples_close(&samples);
         return status;
     }
+    stk_augment_options augment = stk_folder_augment(given);
     stk_loader_config config = {.store = samples.dataset->store,
                                 .samples = samples.list->items,
                                 .indices = samples.indices,
                                 .count = samples.count,
                                 .transform = {.size = size,
                                               .train = folder->train,
-                                              .augment = stk_folder_augment(given),
+                                              .augment = augment,
+                                              .native = augment.resize == STK_RESIZE_NONE,
                                               .crop_fraction = STK_FOLDER_CROP_FRACTION},
                                 .batch = batch,
                                 .sizing = sizing,

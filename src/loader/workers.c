@@ -218,8 +218,9 @@ static void fill_beside(const stk_loader *l, batch_slot *s, size_t row, const st
     if (features != NULL) {
         size_t bytes = (size_t)features->count * sizeof *s->features;
         float *out = s->features + row * (size_t)features->count;
-        if (record < features->records) {
-            memcpy(out, stk_features_row(features, record), bytes);
+        const float *numbers = stk_features_row(features, record);
+        if (numbers != NULL) {
+            memcpy(out, numbers, bytes);
         } else {
             memset(out, 0, bytes); /* every column at its mean */
         }

@@ -12,6 +12,9 @@
 static const char *const rule_names[STK_LABEL_RULE_KINDS] = {"likeliest",  "weights", "cuts",
                                                              "thresholds", "step",    "stranger"};
 
+/* Of pool_scores. */
+static const char *const score_keys[STK_POOL_WAYS] = {"mean_score", "max_score"};
+
 #define DECIMALS 1e4
 
 /* A score of n pictures has a noise of about 1 / sqrt(n). Rules have to gain such a part of it; the
@@ -31,6 +34,16 @@ double stk_calibration_round(double value) {
     return round(value * DECIMALS) / DECIMALS;
 }
 
+/* Whether rules gain enough, as a sum over pictures. */
+static bool is_enough(double gain, double pictures) {
+    return gain > LEAST_GAIN * sqrt(pictures);
+}
+
+bool stk_calibration_is_ruled(const stk_calibration *c) {
+    double pictures = (double)c->pictures;
+    return c->rule.count > 0 && is_enough(pictures * (c->score - c->plain_score), pictures);
+}
+
 /* ---- text ---- */
 
 static void put_number(stk_json_writer *json, const char *key, double value) {
@@ -38,13 +51,27 @@ static void put_number(stk_json_writer *json, const char *key, double value) {
     stk_json_put_double(json, value);
 }
 
+/* Says how rows are pooled, where there are any. */
+static void append_pool(const stk_calibration *c, stk_json_writer *json) {
+    if (c->pool == STK_POOL_MEAN && c->rows == 0) {
+        return;
+    }
+    stk_json_key(json, "pool");
+    stk_json_put_string(json, stk_pooling_name(c->pool));
+    stk_json_key(json, "rows");
+    stk_json_put_int(json, (int64_t)c->rows);
+    for (int p = 0; p < STK_POOL_WAYS && c->rows > 0; p++) {
+        put_number(json, score_keys[p], c->pool_scores[p]);
+    }
+}
+
 void stk_calibration_append(const stk_calibration *c, stk_str *out) {
-    if (!(c->temperature > 0)) {
+    if (!(c->temperature > 0) && c->pool == STK_POOL_MEAN) {
         return;
     }
     stk_json_writer json = stk_json_write_to(out, 0);
     stk_json_begin_object(&json);
-    put_number(&json, "temperature", c->temperature);
+    put_number(&json, "temperature", stk_calibration_temperature(c));
     stk_json_key(&json, "rule");
     stk_json_put_string(&json, rule_names[c->rule.kind]);
     stk_json_key(&json, "numbers");
@@ -59,6 +86,11 @@ void stk_calibration_append(const stk_calibration *c, stk_str *out) {
     put_number(&json, "loss", c->loss);
     put_number(&json, "plain_score", c->plain_score);
     put_number(&json, "score", c->score);
+    append_pool(c, &json);
+    if (c->means > 0) {
+        put_number(&json, "means", c->means);
+        put_number(&json, "means_gain", c->means_gain);
+    }
     stk_json_end_object(&json);
 }
 
@@ -90,6 +122,18 @@ static bool read_rule(const stk_json *root, int classes, stk_label_rule *rule, b
     return true;
 }
 
+/* Reads how rows are pooled; texts of an earlier version do not say. */
+static void read_pool(const stk_json *root, stk_calibration *c) {
+    const char *name = stk_json_string(stk_json_get(root, "pool"));
+    uint64_t rows = 0;
+    c->pool = name != NULL && strcmp(name, stk_pooling_name(STK_POOL_MAX)) == 0 ? STK_POOL_MAX
+                                                                                : STK_POOL_MEAN;
+    c->rows = stk_json_u64(stk_json_get(root, "rows"), &rows) ? (size_t)rows : 0;
+    for (int p = 0; p < STK_POOL_WAYS; p++) {
+        c->pool_scores[p] = stk_json_number(stk_json_get(root, score_keys[p]), NAN);
+    }
+}
+
 stk_status stk_calibration_read(const char *text, int classes, stk_calibration *calibration,
                                 stk_error *err) {
     stk_calibration c = {0};
@@ -108,6 +152,9 @@ stk_status stk_calibration_read(const char *text, int classes, stk_calibration *
     c.loss = stk_json_number(stk_json_get(root, "loss"), NAN);
     c.plain_score = stk_json_number(stk_json_get(root, "plain_score"), NAN);
     c.score = stk_json_number(stk_json_get(root, "score"), NAN);
+    read_pool(root, &c);
+    c.means = stk_json_number(stk_json_get(root, "means"), 0);
+    c.means_gain = stk_json_number(stk_json_get(root, "means_gain"), 0);
     stk_json_free(root);
     if (good && memory) {
         *calibration = c;
@@ -139,20 +186,25 @@ void stk_calibration_mean_free(stk_calibration_mean *mean) {
 void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration *calibration,
                               double weight) {
     const stk_label_rule *rule = &calibration->rule;
+    mean->pool = mean->weight > 0 ? mean->pool : calibration->pool;
     mean->weight += weight;
+    mean->with_means += calibration->means > 0 ? weight : 0;
+    mean->means += weight * calibration->means;
+    mean->means_gain += weight * calibration->means_gain;
     mean->fitted += calibration->temperature > 0 ? weight : 0;
     mean->log_temperature += weight * log(stk_calibration_temperature(calibration));
     if (rule->count == 0 || rule->count != stk_label_rule_count(rule->kind, mean->classes) ||
-        (mean->ruled > 0 && rule->kind != mean->rule.kind)) {
+        (mean->ruled > 0 && rule->kind != mean->rule.kind) || calibration->pool != mean->pool) {
         return;
     }
     mean->rule.kind = rule->kind;
     mean->rule.count = rule->count;
     mean->ruled += weight;
     if (isfinite(calibration->score) && isfinite(calibration->plain_score)) {
-        mean->pictures += (double)calibration->pictures;
-        mean->plain_score += (double)calibration->pictures * calibration->plain_score;
-        mean->score += (double)calibration->pictures * calibration->score;
+        double scored = (double)(calibration->rows > 0 ? calibration->rows : calibration->pictures);
+        mean->pictures += scored;
+        mean->plain_score += scored * calibration->plain_score;
+        mean->score += scored * calibration->score;
     }
     for (int i = 0; i < rule->count; i++) {
         double number = rule->numbers[i];
@@ -168,8 +220,7 @@ double stk_calibration_mean_temperature(const stk_calibration_mean *mean) {
 /* Both scores are sums over pictures. Rules that were taken over have none: they were found useful
  * before. */
 static bool is_useful(const stk_calibration_mean *mean) {
-    double gain = mean->score - mean->plain_score;
-    return mean->pictures <= 0 || gain > LEAST_GAIN * sqrt(mean->pictures);
+    return mean->pictures <= 0 || is_enough(mean->score - mean->plain_score, mean->pictures);
 }
 
 const stk_label_rule *stk_calibration_mean_rule(stk_calibration_mean *mean) {
@@ -185,9 +236,13 @@ const stk_label_rule *stk_calibration_mean_rule(stk_calibration_mean *mean) {
     return &mean->rule;
 }
 
+double stk_calibration_mean_means(const stk_calibration_mean *mean) {
+    return 2 * mean->with_means > mean->weight ? mean->means / mean->with_means : 0;
+}
+
 stk_status stk_calibration_mean_take(stk_calibration_mean *mean, stk_calibration *calibration,
                                      stk_error *err) {
-    *calibration = (stk_calibration){0};
+    *calibration = (stk_calibration){.pool = mean->pool};
     if (!(mean->fitted > 0)) {
         return STK_OK;
     }
@@ -201,7 +256,6 @@ stk_status stk_calibration_mean_take(stk_calibration_mean *mean, stk_calibration
     size_t bytes = (size_t)rule->count * sizeof *rule->numbers;
     double *numbers = stk_mem_raw((size_t)rule->count, sizeof *numbers);
     if (numbers == NULL) {
-        *calibration = (stk_calibration){0};
         return STK_FAIL_MEMORY(err, "the calibration of a model");
     }
     memcpy(numbers, rule->numbers, bytes);

@@ -13,8 +13,9 @@
 #include "weights/fill.h"
 
 #define MAX_IMG_SIZE 16384 /* px; larger ones are a damaged file */
-#define NOTES 15           /* in the metadata */
+#define NOTES 17           /* in the metadata */
 #define BICUBIC "bicubic"  /* in the metadata; anything else is bilinear */
+#define NATIVE "none"      /* as a way to resize; with anything else pictures are scaled */
 
 /* The parameters that are saved. */
 typedef struct weights_source {
@@ -102,6 +103,10 @@ static bool describe(const stk_checkpoint_info *info, int channels, size_t featu
         put_floats(&texts[13], info->window.lo, info->window.channels);
         put_floats(&texts[14], info->window.hi, info->window.channels);
     }
+    if (info->columns.count > 0) {
+        stk_columns_append(&info->columns, &texts[15]);
+    }
+    stk_str_append(&texts[16], info->native ? NATIVE : "scale");
     bool good = true;
     for (int i = 0; i < NOTES; i++) {
         good = good && stk_str_ok(&texts[i]);
@@ -112,10 +117,10 @@ static bool describe(const stk_checkpoint_info *info, int channels, size_t featu
 stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk_state *state,
                                const stk_graph *graph, const stk_checkpoint_info *info,
                                stk_error *err) {
-    static const char *const keys[] = {"model",         "classes",       "img_size", "mean",
-                                       "std",           "crop_fraction", "epoch",    "val/acc1",
-                                       "interpolation", "calibration",   "channels", "outputs",
-                                       "features",      "window_lo",     "window_hi"};
+    static const char *const keys[] = {
+        "model",    "classes",   "img_size",      "mean",        "std",      "crop_fraction",
+        "epoch",    "val/acc1",  "interpolation", "calibration", "channels", "outputs",
+        "features", "window_lo", "window_hi",     "columns",     "resize"};
     weights_source from = {backend, state, graph,
                            info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
     stk_str texts[NOTES] = {{0}};
@@ -260,6 +265,8 @@ static stk_status read_plain(const char *path, const stk_tensor_file *file,
     const char *filter = stk_tensors_note(file, "interpolation");
     bool bicubic = filter != NULL && strcmp(filter, BICUBIC) == 0;
     info->interpolation = bicubic ? STK_BICUBIC : STK_BILINEAR;
+    const char *resize = stk_tensors_note(file, "resize");
+    info->native = resize != NULL && strcmp(resize, NATIVE) == 0;
     info->acc1 = acc1 != NULL && stk_parse_double(acc1, &number) ? number : NAN;
     good = epoch != NULL && stk_parse_int(epoch, &whole) && whole >= 0 && whole <= INT_MAX;
     info->epoch = good ? (int)whole : 0;
@@ -282,6 +289,8 @@ stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
                                           &info->calibration, err));
     STK_THEN(status, stk_outputs_read(stk_tensors_note(&file, "outputs"), info->class_count,
                                       &info->outputs, err));
+    STK_THEN(status, stk_columns_read(stk_tensors_note(&file, "columns"), info->features,
+                                      &info->columns, err));
     stk_tensors_close(&file);
     if (status != STK_OK) {
         stk_checkpoint_info_free(info);
@@ -297,6 +306,7 @@ void stk_checkpoint_info_free(stk_checkpoint_info *info) {
     stk_mem_free(info->model);
     stk_calibration_free(&info->calibration);
     stk_outputs_free(&info->outputs);
+    stk_feature_code_free(&info->columns);
     memset(info, 0, sizeof *info);
 }
 

@@ -3,7 +3,7 @@
  *
  * A checkpoint carries in its metadata what is needed to use it alone: the model's name, the
  * classes, the image size, mean and std, how pictures are cropped and scaled, and how its outputs
- * become probabilities and labels.
+ * become probabilities and labels, and how columns beside the pictures become numbers.
  */
 #ifndef STK_WEIGHTS_CHECKPOINT_H
 #define STK_WEIGHTS_CHECKPOINT_H
@@ -11,6 +11,7 @@
 #include "engine/backend.h"
 #include "image/image.h"
 #include "weights/calibration.h"
+#include "weights/columns.h"
 #include "weights/outputs.h"
 
 typedef struct stk_checkpoint_info {
@@ -19,10 +20,12 @@ typedef struct stk_checkpoint_info {
     int class_count;
     int img_size;
     double crop_fraction;
+    bool native; /* it sees windows of pictures that are not scaled: stk_transform.native */
     stk_interpolation interpolation; /* bilinear where the file has none */
     int features;                    /* numbers beside each picture; saving takes the graph's */
-    stk_window window;               /* of all pictures; 0 channels: each has its own */
-    int channels;                    /* of pictures; saving takes the graph's */
+    stk_feature_code columns; /* owned when read: how those come to be; empty in older files */
+    stk_window window;        /* of all pictures; 0 channels: each has its own */
+    int channels;             /* of pictures; saving takes the graph's */
     float mean[STK_MOST_CHANNELS];
     float std[STK_MOST_CHANNELS];
     stk_outputs outputs;         /* owned when read; zeros: a single class */

@@ -35,8 +35,11 @@ stk_status stk_outputs_of(const stk_dataset *dataset, stk_outputs *outputs, stk_
     const stk_targets *t = &dataset->targets;
     *outputs = (stk_outputs){.task = dataset->task,
                              .count = dataset->class_count,
+                             .pictures = dataset->train.count,
                              .has_answer = true,
-                             .answer = dataset->answer};
+                             .answer = dataset->answer,
+                             .metric_given = dataset->metric_given,
+                             .metric = dataset->metric};
     return dataset->task == STK_TASK_REGRESSION ? copy_units(outputs, t, err)
            : t->exclusive != NULL               ? copy_exclusive(outputs, t, err)
                                                 : STK_OK;
@@ -48,6 +51,13 @@ void stk_outputs_free(stk_outputs *outputs) {
     memset(outputs, 0, sizeof *outputs);
 }
 
+/* A number as it was learned, in its unit. */
+static double restored(const stk_outputs *outputs, int k, double learned) {
+    const stk_output_unit *unit = &outputs->units[k];
+    return outputs->shares ? unit->least + learned * (unit->most - unit->least)
+                           : learned * unit->scale + unit->mean;
+}
+
 void stk_outputs_values(const stk_outputs *outputs, const float *logits, double temperature,
                         double *values) {
     if (outputs->task == STK_TASK_MULTILABEL) {
@@ -55,7 +65,8 @@ void stk_outputs_values(const stk_outputs *outputs, const float *logits, double 
     } else if (outputs->task == STK_TASK_REGRESSION) {
         for (int k = 0; k < outputs->count; k++) {
             const stk_output_unit *unit = &outputs->units[k];
-            double value = logits[k] * unit->scale + unit->mean;
+            double output = logits[k];
+            double value = restored(outputs, k, outputs->shares ? 1 / (1 + exp(-output)) : output);
             values[k] = isnan(value) ? unit->mean : fmin(fmax(value, unit->least), unit->most);
         }
     } else {
@@ -65,9 +76,7 @@ void stk_outputs_values(const stk_outputs *outputs, const float *logits, double 
 
 void stk_outputs_restore(const stk_outputs *outputs, const float *learned, float *values) {
     for (int k = 0; k < outputs->count; k++) {
-        values[k] = outputs->units == NULL
-                        ? learned[k]
-                        : (float)(learned[k] * outputs->units[k].scale + outputs->units[k].mean);
+        values[k] = outputs->units == NULL ? learned[k] : (float)restored(outputs, k, learned[k]);
     }
 }
 
@@ -122,14 +131,26 @@ void stk_outputs_append(const stk_outputs *outputs, stk_str *out) {
     stk_json_begin_object(&json);
     stk_json_key(&json, "task");
     stk_json_put_string(&json, stk_task_name(outputs->task));
+    if (outputs->pictures > 0) {
+        stk_json_key(&json, "pictures");
+        stk_json_put_int(&json, (int64_t)outputs->pictures);
+    }
     for (size_t i = 0; outputs->units != NULL && i < STK_COUNT(members); i++) {
         put_list(&json, outputs, i);
+    }
+    if (outputs->shares) {
+        stk_json_key(&json, "shares");
+        stk_json_put_bool(&json, true);
     }
     if (outputs->exclusive != NULL) {
         put_exclusive(&json, outputs);
     }
     if (outputs->has_answer) {
         put_answer(&json, &outputs->answer);
+    }
+    if (outputs->metric_given) {
+        stk_json_key(&json, "metric");
+        stk_json_put_string(&json, stk_metric_info_of(outputs->metric)->name);
     }
     stk_json_end_object(&json);
 }
@@ -159,6 +180,9 @@ static int read_int(const stk_json *object, const char *key, int least, int most
     return fits ? (int)number : least;
 }
 
+/* Training pictures that a file may name. */
+#define MOST_PICTURES 1e15
+
 /* Names in one row of a ranked list, at most. */
 #define MOST_RANKED 1000
 
@@ -181,6 +205,17 @@ static bool read_answer(const stk_json *object, stk_outputs *outputs) {
     answer->stranger = read_int(object, "stranger", -1, outputs->count - 1, &good);
     outputs->has_answer = good && known;
     return outputs->has_answer;
+}
+
+/* A metric that is not known, as of a later version, counts as none. */
+static void read_metric(const stk_json *object, stk_outputs *outputs) {
+    const char *name = stk_json_string(stk_json_get(object, "metric"));
+    for (int m = 0; name != NULL && m < STK_METRIC_COUNT; m++) {
+        if (strcmp(name, stk_metric_info_of((stk_metric)m)->name) == 0) {
+            outputs->metric = (stk_metric)m;
+            outputs->metric_given = true;
+        }
+    }
 }
 
 static bool read_exclusive(const stk_json *list, stk_outputs *outputs) {
@@ -209,7 +244,12 @@ static bool read_object(const stk_json *object, stk_outputs *outputs) {
          i++) {
         known = read_list(object, i, outputs);
     }
+    double pictures = stk_json_number(stk_json_get(object, "pictures"), 0);
+    known = known && pictures >= 0 && pictures < MOST_PICTURES;
+    outputs->pictures = known ? (size_t)pictures : 0;
+    outputs->shares = stk_json_bool(stk_json_get(object, "shares"), false);
     const stk_json *answer = stk_json_get(object, "answer");
+    read_metric(object, outputs);
     known = known && (answer == NULL || read_answer(answer, outputs));
     return known && read_exclusive(stk_json_get(object, "exclusive"), outputs);
 }

@@ -24,9 +24,13 @@ typedef struct stk_outputs {
     stk_task task; /* STK_TASK_AUTO means single */
     int count;
     stk_output_unit *units; /* (count), owned; NULL: the task has no numbers */
+    bool shares;            /* numbers are shares of their range, which sigmoids give */
     bool *exclusive;        /* (count), owned: labels that stand alone; NULL: none does */
+    size_t pictures;        /* training pictures; 0 in older files: not known */
     bool has_answer;        /* false in older files */
     stk_answer answer;      /* what a row of the submission took */
+    bool metric_given;      /* --metric decided on task and answer */
+    stk_metric metric;      /* where it did */
 } stk_outputs;              /* starts zeroed */
 
 /* Those of a network that was trained on this data set. */
